@@ -1,4 +1,4 @@
-//! A policy file in words: what `tollgate check` says of one.
+//! The explanation of a policy file that `tollgate check` prints.
 
 mod descriptor;
 pub(crate) mod limit;
@@ -15,15 +15,16 @@ use tollgate_core::policy::answers::RefundPolicy;
 use crate::load::LoadedPolicy;
 use crate::settings::Settings;
 
-/// A policy file in words; [`Display`](fmt::Display) writes it, several lines, each with its end.
+/// The explanation of a policy file in words. [`Display`](fmt::Display) writes it as several lines,
+/// each with a line end.
 #[derive(Clone, Copy, Debug)]
 pub struct Explanation<'p> {
     policy: &'p Policy,
     settings: &'p Settings,
 }
 
-/// Says a policy file in words: its subjects, its limits, its rules in order, what clients are
-/// told, and where the counters are kept. No password is said.
+/// Explains a policy file in words: its subjects, its limits, its rules in order, what clients
+/// receive, and where the counters are kept. Passwords are left out.
 #[must_use]
 pub const fn explain(loaded: &LoadedPolicy) -> Explanation<'_> {
     Explanation { policy: &loaded.policy, settings: &loaded.settings }
@@ -93,7 +94,7 @@ impl Explanation<'_> {
     }
 }
 
-/// A title, and rows of names with what is said of them.
+/// A title, and rows with a name and its description.
 fn table(f: &mut fmt::Formatter<'_>, title: &str, rows: Vec<(&str, String)>) -> fmt::Result {
     if rows.is_empty() {
         return Ok(());

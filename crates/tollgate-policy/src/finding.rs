@@ -1,4 +1,4 @@
-//! What is said of a policy file, with its place in it.
+//! Mistakes and warnings about a policy file, with their positions.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,10 +6,10 @@ use std::sync::Arc;
 /// The most characters of a line that are shown.
 pub(crate) const MAX_EXCERPT: usize = 160;
 
-/// One thing to say of a place in a policy file.
+/// A mistake or a warning at a position in a policy file.
 ///
-/// Displayed, it shows file, line and column, what is wrong, the line with the place marked, and
-/// what would be right:
+/// Displayed, it shows the file, line and column, the message, the line with the position marked,
+/// and a hint:
 ///
 /// ```text
 /// shop.yaml:4:14: unknown limit "cor"
@@ -27,7 +27,7 @@ pub struct Finding {
     pub(crate) excerpt: Excerpt,
 }
 
-/// A piece of a line, and which characters of it are meant.
+/// An excerpt of a line, and the characters in it that are marked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Excerpt {
     pub(crate) text: String,
@@ -36,31 +36,31 @@ pub(crate) struct Excerpt {
 }
 
 impl Finding {
-    /// The name of the file.
+    /// Returns the name of the file.
     #[must_use]
     pub fn file(&self) -> &str {
         &self.file
     }
 
-    /// The line, from 1.
+    /// Returns the line number, from 1.
     #[must_use]
     pub fn line(&self) -> usize {
         self.line
     }
 
-    /// The column in characters, from 1.
+    /// Returns the column in characters, from 1.
     #[must_use]
     pub fn column(&self) -> usize {
         self.column
     }
 
-    /// What is wrong, in one line.
+    /// Returns the message, one line.
     #[must_use]
     pub fn message(&self) -> &str {
         &self.message
     }
 
-    /// What would be right, in one line, where it can be told.
+    /// Returns the hint that shows how to correct the mistake, one line, if there is one.
     #[must_use]
     pub fn hint(&self) -> Option<&str> {
         self.hint.as_deref()
@@ -83,7 +83,7 @@ impl fmt::Display for Finding {
     }
 }
 
-/// All that is wrong with a policy file, in the order of the file. There is at least one.
+/// All mistakes in a policy file, in file order. There is at least one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PolicyErrors {
     pub(crate) file: Arc<str>,
@@ -92,7 +92,7 @@ pub struct PolicyErrors {
 }
 
 impl PolicyErrors {
-    /// The mistakes, the first hundred at most.
+    /// Returns the mistakes, at most the first hundred.
     #[must_use]
     pub fn findings(&self) -> &[Finding] {
         &self.found
@@ -110,7 +110,7 @@ impl PolicyErrors {
         format!("{count} {things} in {file}{shown}")
     }
 
-    /// How many there are, also those that are not kept.
+    /// Returns the number of mistakes, including those that were not kept.
     #[must_use]
     pub fn count(&self) -> usize {
         self.found.len() + self.unshown

@@ -1,10 +1,11 @@
-//! The policy file: YAML as a person writes it in, a checked [`Policy`](tollgate_core::Policy) or
-//! every mistake with its place out.
+//! The policy file: parses YAML to a checked [`Policy`](tollgate_core::Policy), or returns all
+//! mistakes with their positions.
 //!
-//! - [`load()`] and [`parse`] read a file; [`PolicyErrors`] shows all that is wrong with it at once.
-//! - [`explain()`] says a policy file in words, [`trace()`] what one request meets in it.
+//! - [`load()`] and [`parse`] read a file. [`PolicyErrors`] lists all its mistakes at once.
+//! - [`explain()`] describes a policy file in words, and [`trace()`] shows which rules and limits
+//!   apply to a request.
 //! - [`schema()`] is the JSON schema of the file, for editors.
-//! - [`import`] writes a file from the configuration of other rate limiters.
+//! - [`import`] generates a file from the configuration of other rate limiters.
 //!
 //! ```
 //! let text = "
@@ -22,9 +23,9 @@
 //! # Ok::<(), tollgate_policy::PolicyErrors>(())
 //! ```
 //!
-//! A file goes through three forms, each in a module of its own: a tree in which everything knows
-//! its place, the raw keys, and the resolved policy. The keys are declared once; reader,
-//! schema and reference are made of that one declaration.
+//! A file is parsed in three steps, each in a module of its own: the tree, in which every node has
+//! its position; the raw keys; and the resolved policy. The keys are declared once. The reader, the
+//! schema and the reference are generated from that declaration.
 
 mod decode;
 mod explain;

@@ -1,4 +1,4 @@
-//! From a file, or its text, to a policy.
+//! Loading of policy files.
 
 use std::fmt;
 use std::fs::File;
@@ -16,56 +16,56 @@ use crate::span::Span;
 use crate::tree::document;
 use crate::{raw, resolve};
 
-/// The largest file that is read: 1 MiB.
+/// The largest policy file: 1 MiB.
 pub const MAX_FILE_BYTES: usize = 1 << 20;
 
-/// A policy file that can be used.
+/// A valid policy file.
 #[derive(Clone, Debug)]
 pub struct LoadedPolicy {
     /// The policy.
     pub policy: Policy,
-    /// What the file says beside it.
+    /// The settings of the deployment, which are not part of the policy.
     pub settings: Settings,
-    /// Which file this is: the first 12 hexadecimal digits of a hash of its text, the same on
-    /// every node that loaded the same text.
+    /// The version of the file: the first 12 hexadecimal digits of a hash of its text. It is the
+    /// same on every node that loaded the same text.
     pub version: String,
-    /// What works, but hardly as it was meant.
+    /// Warnings: settings that work, but probably not as intended.
     pub warnings: Vec<Finding>,
 }
 
-/// Why a file cannot be used.
+/// The reason why a file cannot be used.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum LoadError {
-    /// It cannot be read.
+    /// The file cannot be read.
     Io {
-        /// Its path.
+        /// The path of the file.
         path: PathBuf,
-        /// Why.
+        /// The error of the operating system.
         error: io::Error,
     },
-    /// It is not text.
+    /// The file is not UTF-8 text.
     NotUtf8 {
-        /// Its path.
+        /// The path of the file.
         path: PathBuf,
-        /// How many of its bytes are text.
+        /// The number of bytes at the start of the file that are text.
         valid_up_to: usize,
     },
-    /// It was read, and what it says is wrong.
+    /// The file has mistakes.
     Invalid(PolicyErrors),
 }
 
-/// Reads the policy file at `path`, at most [`MAX_FILE_BYTES`] of it.
+/// Reads and checks the policy file at `path`, which may have at most [`MAX_FILE_BYTES`] bytes.
 ///
 /// # Errors
-/// [`LoadError`]: the file cannot be read, or all that is wrong with it.
+/// [`LoadError`]: the file cannot be read, or has mistakes.
 pub fn load(path: &Path) -> Result<LoadedPolicy, LoadError> {
     let bytes = read(path).map_err(|error| LoadError::Io { path: path.to_owned(), error })?;
     load_bytes(path, bytes)
 }
 
-/// The bytes of the policy file at `path`, at most one more than [`MAX_FILE_BYTES`]: that tells that
-/// there are too many.
+/// Reads the policy file at `path`: at most [`MAX_FILE_BYTES`] and one byte more, which shows that
+/// the file is too large.
 ///
 /// # Errors
 /// The file cannot be read.
@@ -75,13 +75,13 @@ pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// What the policy file at `path` says, of which `bytes` were [read](read()).
+/// Checks the policy file at `path` with the content `bytes`, which [`read`](read()) returned.
 ///
 /// # Errors
-/// [`LoadError`]: all that is wrong with it.
+/// [`LoadError`]: all mistakes in the file.
 pub fn load_bytes(path: &Path, bytes: Vec<u8>) -> Result<LoadedPolicy, LoadError> {
     let name = path.display().to_string();
-    // The cut may go through a letter: that is no fault of the file's.
+    // The read limit can cut a character in two, which is not a mistake in the file.
     let text = match String::from_utf8(bytes) {
         Ok(text) => text,
         Err(error) if error.as_bytes().len() > MAX_FILE_BYTES => {
@@ -95,16 +95,17 @@ pub fn load_bytes(path: &Path, bytes: Vec<u8>) -> Result<LoadedPolicy, LoadError
     parse(&name, &text).map_err(LoadError::Invalid)
 }
 
-/// Reads the policy `text` of a file that messages call `name`.
+/// Parses and checks the `text` of a policy file that messages call `name`.
 ///
 /// # Errors
-/// All that is wrong with it.
+/// All mistakes in the text.
 pub fn parse(name: &str, text: &str) -> Result<LoadedPolicy, PolicyErrors> {
     let mut report = Report::new(name, text);
     let resolved = parse_and_resolve(text, &mut report);
     let warnings = report.finish()?;
     let Some((policy, settings)) = resolved else {
-        // Whoever gives up says why; should one forget, the file is not taken for good.
+        // Every part that returns `None` reports a mistake. If one does not, the file must still be
+        // refused.
         let mut report = Report::new(name, text);
         let start = Span { line: 1, column: 1, width: 1 };
         report.plain_error(start, "this is not understood as a policy");
@@ -113,13 +114,13 @@ pub fn parse(name: &str, text: &str) -> Result<LoadedPolicy, PolicyErrors> {
     Ok(LoadedPolicy { policy, settings, version: version(text), warnings })
 }
 
-/// No secret and no proof: it tells files apart that were not made to look alike.
+/// Identifies a file; it is not a protection against files that are made to have the same hash.
 fn version(text: &str) -> String {
     let hash = SipHasher13::new().hash(text.as_bytes());
     format!("{:012x}", hash >> 16)
 }
 
-/// The policy as meant; `None` if something is wrong, which is reported.
+/// Resolves the policy. Returns `None` after reporting a mistake.
 fn parse_and_resolve(text: &str, report: &mut Report<'_>) -> Option<(Policy, Settings)> {
     if text.len() > MAX_FILE_BYTES {
         let start = Span { line: 1, column: 1, width: 1 };

@@ -1,18 +1,19 @@
-//! Lines of a policy file as they may be shown: without the passwords in their URLs.
+//! Masks the passwords of URLs in lines of a policy file that messages show.
 
-/// What stands for each character of a password.
+/// The character that replaces each character of a password.
 const MASK: char = '•';
 
-/// A line of the file with every character masked that may be of a password in a URL; no character moves.
+/// Returns a line with the passwords in its URLs masked. All other characters keep their positions.
 ///
-/// It masks too much rather than too little, as a line with mistakes need not hold whole URLs: from
-/// the first colon after `://` to the last `@` of the same word, and what follows `pass=` in it.
+/// A line with mistakes may have incomplete URLs, so too much is masked rather than too little:
+/// from the first colon after `://` to the last `@` of the same word, and everything after `pass=`
+/// in it.
 pub(crate) fn redact(line: &str) -> String {
     let is_end = |letter: char| letter.is_whitespace() || matches!(letter, '"' | '\'');
     line.split_inclusive(is_end).map(redact_word).collect()
 }
 
-/// One word of a line, such as a URL, masked in the same way.
+/// Masks one word of a line, such as a URL, in the same way.
 pub(crate) fn redact_word(word: &str) -> String {
     let Some(scheme) = word.find("://") else { return word.to_owned() };
     let authority = scheme + "://".len();

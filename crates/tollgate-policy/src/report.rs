@@ -1,4 +1,4 @@
-//! Collects what is found while a file is read, so that all of it is told at once.
+//! Collects mistakes and warnings while a file is read, so all of them are reported at once.
 
 use std::fmt::Display;
 use std::sync::Arc;
@@ -13,10 +13,10 @@ use crate::suggest::suggest;
 /// The most mistakes, and the most warnings, that are kept.
 const MAX_KEPT: usize = 100;
 
-/// The most known names that are listed where none is near.
+/// The most known names that a hint lists if none is similar.
 const MAX_LISTED: usize = 24;
 
-/// What was found in one file so far.
+/// The mistakes and warnings that were found in one file so far.
 pub(crate) struct Report<'t> {
     file: Arc<str>,
     lines: Vec<&'t str>,
@@ -36,18 +36,18 @@ impl<'t> Report<'t> {
         }
     }
 
-    /// Notes a mistake and what would be right.
+    /// Adds a mistake with a hint.
     pub(crate) fn error(&mut self, at: Span, message: impl Display, hint: impl Display) {
         self.record_error(at, message, Some(&hint));
     }
 
-    /// Notes a mistake whose message says all there is to say.
+    /// Adds a mistake without a hint.
     pub(crate) fn plain_error(&mut self, at: Span, message: impl Display) {
         self.record_error(at, message, None);
     }
 
-    /// Notes a mistake, and the nearest of the `known` names, or all of them if none is near and
-    /// they are few. The nearest is what was probably meant.
+    /// Adds a mistake. The hint is the most similar of the `known` names, or all of them if none is
+    /// similar and there are few. Returns the most similar name, which was probably meant.
     pub(crate) fn error_with_suggestion<'k>(
         &mut self,
         at: Span,
@@ -56,12 +56,12 @@ impl<'t> Report<'t> {
         known: impl Iterator<Item = &'k str> + Clone,
     ) -> Option<&'k str> {
         if self.errors.len() == MAX_KEPT {
-            // Comparing names takes time; nobody sees the result of what is not kept.
+            // Skips the comparison of names, which takes time, if the finding will not be kept.
             self.plain_error(at, message);
             return None;
         }
         let near = suggest(name, known.clone());
-        // What is no name is not offered as one.
+        // Words that are not valid names are not suggested.
         let plain = |name: &&str| name.len() <= MAX_NAME && name.chars().all(is_shown);
         let few: Vec<&str> = known.filter(plain).take(MAX_LISTED + 1).collect();
         match near {
@@ -72,7 +72,7 @@ impl<'t> Report<'t> {
         near
     }
 
-    /// Notes what works, but hardly as it was meant.
+    /// Adds a warning.
     pub(crate) fn warning(&mut self, at: Span, message: impl Display, hint: impl Display) {
         if self.warnings.len() < MAX_KEPT {
             let finding = self.finding(at, &message, Some(&hint));
@@ -80,15 +80,15 @@ impl<'t> Report<'t> {
         }
     }
 
-    /// Whether nothing is wrong so far.
+    /// Returns whether no mistake was found so far.
     pub(crate) fn is_clean(&self) -> bool {
         self.errors.is_empty()
     }
 
-    /// The warnings, in the order of the file.
+    /// Returns the warnings in file order.
     ///
     /// # Errors
-    /// The mistakes, in the order of the file, if there are any.
+    /// The mistakes in file order, if there are any.
     pub(crate) fn finish(mut self) -> Result<Vec<Finding>, PolicyErrors> {
         if self.errors.is_empty() {
             self.warnings.sort_by_key(|finding| (finding.line, finding.column));
@@ -97,7 +97,7 @@ impl<'t> Report<'t> {
         Err(self.into_errors())
     }
 
-    /// The mistakes, in the order of the file.
+    /// Returns the mistakes in file order.
     pub(crate) fn into_errors(mut self) -> PolicyErrors {
         self.errors.sort_by_key(|finding| (finding.line, finding.column));
         PolicyErrors { file: self.file, found: self.errors, unshown: self.errors_omitted }
@@ -113,7 +113,7 @@ impl<'t> Report<'t> {
     }
 
     fn finding(&self, at: Span, message: &dyn Display, hint: Option<&dyn Display>) -> Finding {
-        // A parser may place the end of a file behind its last line.
+        // The parser may report the end of a file at a line after the last one.
         let line = at.line.clamp(1, self.lines.len());
         let text = self.lines[line - 1];
         let length = text.chars().count();
@@ -129,13 +129,13 @@ impl<'t> Report<'t> {
     }
 }
 
-/// Whether a terminal shows the character where it stands: it is no control character, and does
-/// not turn the direction of what follows.
+/// Returns whether a terminal shows the character in place: it is not a control character and does
+/// not change the text direction.
 pub(crate) fn is_shown(letter: char) -> bool {
     !letter.is_control() && !matches!(letter, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// The part of `line` around the character `start`, fit for a terminal.
+/// Returns the excerpt of `line` around the character `start`, safe to print on a terminal.
 fn excerpt(line: &str, start: usize, width: usize) -> Excerpt {
     let skipped = if start < MAX_EXCERPT / 2 { 0 } else { start - MAX_EXCERPT / 4 };
     let shown = |letter: char| match letter {

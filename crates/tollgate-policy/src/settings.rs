@@ -1,4 +1,5 @@
-//! What a policy file says beside the policy: how this deployment keeps its secret and its state.
+//! The settings of a policy file that are not part of the policy: secrets, the store, listeners and
+//! tracing.
 
 mod memcached;
 mod migration;
@@ -15,22 +16,22 @@ pub use redis::{
 };
 pub use traces::{DEFAULT_SAMPLE, ParentSampling, TracesSettings};
 
-/// Settings of the deployment.
+/// The settings of the deployment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Settings {
-    /// Where the key comes from under which credentials are hashed.
+    /// The source of the key with which credentials are hashed.
     pub key: KeySource,
     /// Where the counters are kept.
     pub store: StoreSettings,
-    /// The listeners that the file opens.
+    /// The listeners of the file.
     pub serve: ServeSettings,
-    /// Where spans of requests are sent, if the file says so.
+    /// Where spans of requests are sent, if the file sets it.
     pub traces: Option<TracesSettings>,
-    /// The limits whose subjects people may read, in the order of the file.
+    /// The limits with readable subjects, in file order.
     pub revealed: Vec<Box<str>>,
 }
 
-/// The listeners of `tollgate serve`, those that the file opens.
+/// The listeners of `tollgate serve` that the file configures.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServeSettings {
     /// HTTP with JSON.
@@ -39,50 +40,51 @@ pub struct ServeSettings {
     pub grpc: Option<ListenerSettings>,
     /// The Redis protocol.
     pub resp: Option<ListenerSettings>,
-    /// For those who run it.
+    /// The admin listener.
     pub admin: Option<ListenerSettings>,
-    /// The page at that listener.
+    /// The dashboard at the admin listener.
     pub dashboard: DashboardSettings,
 }
 
-/// The page for those who run it, at the administration's listener.
+/// The dashboard, a page for operators at the admin listener.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DashboardSettings {
-    /// Whether it is there.
+    /// Whether the dashboard is served.
     pub shown: DashboardMode,
-    /// The host names by which browsers reach that listener, in lower case, beside its addresses.
+    /// The host names by which browsers reach the admin listener, in lower case, in addition to its
+    /// addresses.
     pub hosts: Vec<Box<str>>,
 }
 
-/// Whether a page is there.
+/// Whether the dashboard is served.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DashboardMode {
-    /// It is.
+    /// The dashboard is served.
     #[default]
     Enabled,
-    /// It is not.
+    /// The dashboard is not served.
     Disabled,
 }
 
-/// One listener.
+/// A listener.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListenerSettings {
     /// An address and a port, `unix:/PATH` or `systemd:NAME`.
     pub listen: Box<str>,
-    /// Where the tokens come from of which a client has to show one.
+    /// The source of the tokens. A client must send one of them.
     pub tokens: Option<KeySource>,
-    /// Certificates, for clients that speak TLS.
+    /// Certificates, for clients that use TLS.
     pub tls: Option<ListenerTlsFiles>,
 }
 
-/// Files in PEM form for the certificate of a listener.
+/// The PEM files with the certificates of a listener.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListenerTlsFiles {
-    /// The certificate that is shown, and those that it is signed by.
+    /// The certificate with its chain.
     pub certificate: PathBuf,
-    /// Its key.
+    /// The key of the certificate.
     pub key: PathBuf,
-    /// The authorities of clients; with them, a client has to show a certificate.
+    /// The certificate authorities of clients. If set, clients must present a certificate.
     pub clients: Option<PathBuf>,
 }
 
@@ -97,12 +99,13 @@ pub enum StoreSettings {
     Memcached(Box<MemcachedSettings>),
     /// In one of two stores, by a percentage of clients.
     Rollout(Box<RolloutSettings>),
-    /// In a store with which another one is compared.
+    /// In one store, which is compared with a second one.
     Shadow(Box<ShadowSettings>),
 }
 
 impl StoreSettings {
-    /// What a store in memory may hold that stands in for this one.
+    /// Returns the bounds of the memory store that decides locally while this store does not
+    /// answer.
     #[must_use]
     pub fn memory(&self) -> MemoryBounds {
         match self {
@@ -120,10 +123,11 @@ impl Default for StoreSettings {
     }
 }
 
-/// Where the key comes from under which credentials are hashed before they are used.
+/// The source of the key with which credentials are hashed before use.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum KeySource {
-    /// Made by chance when the process starts: enough for state that ends with the process.
+    /// A random key, generated when the process starts. It is sufficient for state that ends with
+    /// the process.
     #[default]
     Random,
     /// The value of an environment variable.
@@ -133,12 +137,12 @@ pub enum KeySource {
     },
     /// The content of a file.
     File {
-        /// Its path, as written.
+        /// Its path, as written in the policy file.
         path: PathBuf,
     },
 }
 
-/// How much the store in memory may hold.
+/// The bounds of the memory store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryBounds {
     /// The most counters, at least 1.
@@ -148,10 +152,11 @@ pub struct MemoryBounds {
 }
 
 impl MemoryBounds {
-    /// The lists in the state of one subject may take one part in so many of the bytes.
+    /// The lists in one subject's state may use this fraction of the bytes: one part in this
+    /// number.
     pub const STATE_OF: u64 = 32;
 
-    /// The bytes of the largest state of one subject that is sure to find room.
+    /// Returns the size in bytes of the largest state of one subject that always fits.
     #[must_use]
     pub const fn largest_state(self) -> u64 {
         self.max_bytes / Self::STATE_OF

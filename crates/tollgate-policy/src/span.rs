@@ -1,8 +1,8 @@
-//! Where something stands in a file.
+//! Positions in a file.
 
 use granit_parser::Marker;
 
-/// A place: where it begins, and how far it reaches on that line.
+/// A position: its line, its column, and its length on that line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Span {
     /// From 1.
@@ -14,7 +14,7 @@ pub(crate) struct Span {
 }
 
 impl Span {
-    /// From `start` to `end`, or to the end of its first line.
+    /// Returns the span from `start` to `end`, or to the end of its first line.
     pub(crate) fn new(start: Marker, end: Marker) -> Self {
         let width = if start.line() == end.line() {
             end.col().saturating_sub(start.col())
@@ -24,7 +24,7 @@ impl Span {
         Self { line: start.line(), column: start.col() + 1, width }
     }
 
-    /// Nothing but where `marker` stands.
+    /// Returns an empty span at `marker`.
     pub(crate) fn point(marker: Marker) -> Self {
         Self::new(marker, marker)
     }

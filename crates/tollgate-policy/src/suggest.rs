@@ -1,9 +1,9 @@
-//! The name that was probably meant.
+//! Suggestions for misspelt names.
 
-/// Longer names are not compared: nobody mistypes one of them by a letter or two.
+/// Longer names are not compared: it takes time, and typos of a few letters in them are rare.
 const MAX_COMPARED: usize = 64;
 
-/// The known name nearest to `name`, if it is near enough to be a slip of the hand.
+/// Returns the known name that is most similar to `name`, if it is similar enough to be a typo.
 pub fn suggest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let letters: Vec<char> = plain(name);
     if letters.is_empty() || letters.len() > MAX_COMPARED {
@@ -19,14 +19,14 @@ pub fn suggest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
         .map(|(_, other)| other)
 }
 
-/// What a name is to somebody who does not remember its case and whether `-` or `_` stands in it.
+/// Normalizes a name: lower case, with `_` for `-`.
 fn plain(name: &str) -> Vec<char> {
     let letter = |letter: char| if letter == '-' { '_' } else { letter.to_ascii_lowercase() };
     name.chars().map(letter).collect()
 }
 
-/// How many letters must be added, dropped, changed or swapped with their neighbour (the optimal
-/// string alignment distance, after Damerau and Levenshtein).
+/// Returns the number of letters to insert, delete, change or swap with their neighbour (the
+/// optimal string alignment distance, after Damerau and Levenshtein).
 fn distance(from: &[char], to: &[char]) -> usize {
     let mut before: Vec<usize> = Vec::new();
     let mut above: Vec<usize> = (0..=to.len()).collect();

@@ -1,4 +1,4 @@
-//! What one request meets in a policy, and why not what it does not meet.
+//! The trace of one request: which rules and limits apply, and why the other rules do not.
 
 use std::fmt;
 
@@ -7,37 +7,38 @@ use tollgate_core::{KeyedHash, Policy, RequestAttributes};
 
 use crate::explain::limit;
 
-/// What one request meets in a policy; [`Display`](fmt::Display) writes it, line by line.
+/// The rules and limits that apply to one request. [`Display`](fmt::Display) writes it line by
+/// line.
 #[derive(Clone, Debug)]
 pub struct Trace<'p> {
     policy: &'p Policy,
     /// Every rule, in order.
     pub steps: Vec<RuleTrace<'p>>,
-    /// What the request is charged.
+    /// The request's charges.
     pub plan: Plan<'p>,
 }
 
-/// One rule, and what became of it.
+/// One rule and its result.
 #[derive(Clone, Copy, Debug)]
 pub struct RuleTrace<'p> {
     /// The rule.
     pub rule: &'p Rule,
-    /// What became of it.
+    /// The result.
     pub outcome: RuleOutcome,
 }
 
-/// What became of a rule.
+/// The result of a rule for a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RuleOutcome {
-    /// It matches, and decides.
+    /// The rule matches and decides.
     Matched,
-    /// The first of its conditions that the request does not meet.
+    /// The first condition that the request does not meet.
     Mismatch(Mismatch),
     /// An earlier rule decided.
     NotReached,
 }
 
-/// Follows a request through `policy`. Credentials show as hashes under `key`.
+/// Traces a request through `policy`. Credentials are shown as hashes with `key`.
 #[must_use]
 pub fn trace<'p>(
     policy: &'p Policy,

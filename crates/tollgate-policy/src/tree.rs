@@ -1,4 +1,4 @@
-//! A YAML document as a tree in which everything knows its place.
+//! A YAML document as a tree in which every node has its position.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -8,11 +8,11 @@ use granit_parser::{Event, Marker, Parser, ScalarStyle, ScanError};
 use crate::report::Report;
 use crate::span::Span;
 
-/// The most nodes a document may have, each use of an alias counted in full.
+/// The most nodes of a document. Each use of an alias counts all nodes that it refers to.
 pub(crate) const MAX_NODES: usize = 50_000;
 
-/// The deepest that nodes may be nested; a policy needs seven levels, and two more for each level of
-/// a tree of descriptors.
+/// The deepest nesting of nodes. A policy needs seven levels, and two more for each level of a
+/// descriptor tree.
 pub(crate) const MAX_DEPTH: usize = 32;
 
 /// A node of the document.
@@ -20,27 +20,27 @@ pub(crate) const MAX_DEPTH: usize = 32;
 pub(crate) struct Node {
     pub(crate) kind: NodeKind,
     pub(crate) at: Span,
-    /// How many nodes it is made of, itself included.
+    /// The number of nodes in this subtree, including this one.
     size: usize,
 }
 
-/// What a node is.
+/// The content of a node.
 #[derive(Clone, Debug)]
 pub(crate) enum NodeKind {
     /// Nothing, `~` or `null`.
     Null,
     /// A word or number without quotes.
     Plain(Rc<str>),
-    /// A text in quotes or in a block.
+    /// A text in quotes or in a block scalar.
     Quoted(Rc<str>),
     /// A list.
     Sequence(Vec<Node>),
-    /// Keys with their values, as often as written.
+    /// Keys with their values, including duplicates.
     Mapping(Vec<(Node, Node)>),
 }
 
 impl Node {
-    /// The text of a scalar, whether or not it stands in quotes.
+    /// Returns the text of a scalar, with or without quotes.
     pub(crate) fn text(&self) -> Option<&str> {
         match &self.kind {
             NodeKind::Plain(text) | NodeKind::Quoted(text) => Some(text),
@@ -49,7 +49,7 @@ impl Node {
     }
 }
 
-/// Reads the one document of `text`; `None` if it is none, which is reported.
+/// Parses the single document of `text`. Returns `None` after reporting that there is none.
 pub(crate) fn document(text: &str, report: &mut Report<'_>) -> Option<Node> {
     let mut options = granit_parser::options! { disallow_directives: true };
     options.set_emit_comments(false);
@@ -99,7 +99,7 @@ struct TreeBuilder {
 }
 
 impl TreeBuilder {
-    /// Takes in one event; `None` if the document ends here, which is reported.
+    /// Processes one event. Returns `None` after reporting that the document ends here.
     fn push_event(
         &mut self,
         event: Event<'_>,
@@ -164,7 +164,7 @@ impl TreeBuilder {
     fn close(&mut self, end: Marker, report: &mut Report<'_>) -> Option<()> {
         let OpenCollection { start, anchor, children, kind } = self.open.pop()?;
         let size = 1 + children.iter().map(|child| child.size).sum::<usize>();
-        // What spans several lines is best known by how it begins.
+        // A node of several lines is marked at its first line.
         let at = match children.first() {
             Some(first) if start.line() != end.line() => {
                 Span { width: first.at.width, ..Span::point(start) }
@@ -175,12 +175,12 @@ impl TreeBuilder {
             CollectionKind::Sequence => NodeKind::Sequence(children),
             CollectionKind::Mapping => NodeKind::Mapping(pairs(children)),
         };
-        // Its children were counted as they came.
+        // Its children were counted when they were added.
         self.nodes -= size - 1;
         self.add(Node { kind, at, size }, anchor, report)
     }
 
-    /// Adds a node that is whole to the collection around it.
+    /// Adds a complete node to the collection around it.
     fn add(&mut self, node: Node, anchor: usize, report: &mut Report<'_>) -> Option<()> {
         self.nodes += node.size;
         if self.nodes > MAX_NODES {

@@ -1,4 +1,4 @@
-//! Whatever a writer hands on.
+//! A value of any kind, for keys that the reader passes through.
 
 use std::borrow::Cow;
 
@@ -10,7 +10,7 @@ use super::keys::entries;
 use crate::report::Report;
 use crate::tree::{Node, NodeKind};
 
-/// Keys with values of any kind.
+/// A mapping with values of any kind.
 #[derive(Debug)]
 pub(crate) struct Anything(pub(crate) Metadata);
 
@@ -42,10 +42,10 @@ fn any(node: &Node, report: &mut Report<'_>) -> Option<Metadata> {
     })
 }
 
-/// What a word without quotes stands for.
+/// Converts a word without quotes to the JSON value that it means.
 fn plain(text: &str) -> Metadata {
     let begins_as_number = text.trim_start_matches(['-', '+', '.']).starts_with(|first: char| {
-        // `inf` and `nan` are words: JSON has no such numbers.
+        // JSON has no `inf` and no `nan`: they stay words.
         first.is_ascii_digit()
     });
     match (text, text.parse::<f64>()) {

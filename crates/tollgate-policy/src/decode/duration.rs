@@ -1,4 +1,4 @@
-//! Lengths of time.
+//! Durations.
 
 use std::borrow::Cow;
 
@@ -11,7 +11,7 @@ use super::{Decode, unexpected, unexpected_but};
 use crate::report::Report;
 use crate::tree::Node;
 
-/// A length of time such as `250ms`, `10s`, `15m`, `1h`, `1d`, `1w` or `1h30m`.
+/// A duration such as `250ms`, `10s`, `15m`, `1h`, `1d`, `1w` or `1h30m`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Duration(pub(crate) Millis);
 
@@ -42,7 +42,7 @@ impl Decode for Duration {
     }
 }
 
-/// Reads numbers with units, the larger units first; the error tells what would be right.
+/// Parses numbers with units, larger units first. The error is the hint for the message.
 fn millis(text: &str) -> Result<Millis, Cow<'static, str>> {
     const SHAPE: &str = "a whole number with its unit: ms, s, m, h, d or w";
     if digits(text).is_ok() {

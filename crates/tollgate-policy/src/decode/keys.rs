@@ -1,4 +1,5 @@
-//! Keys with values: declared once, read and described from that one declaration.
+//! Mappings: the keys are declared once, and the reader and the schema are generated from the
+//! declaration.
 
 use std::collections::HashMap;
 
@@ -10,8 +11,8 @@ use crate::report::Report;
 use crate::span::Span;
 use crate::tree::{Node, NodeKind};
 
-/// Declares a struct whose fields are the keys of a mapping; their docs are what a person reads in
-/// the schema and the reference.
+/// Declares a struct whose fields are the keys of a mapping. The doc comments of the fields are the
+/// descriptions in the schema and in the reference.
 macro_rules! keys {
     (
         $(#[doc = $doc:literal])*
@@ -54,7 +55,7 @@ macro_rules! keys {
 }
 pub(crate) use keys;
 
-/// The key that a field is named after.
+/// Returns the key of a field name: the name without `r#`.
 pub(crate) const fn key_name(field: &'static str) -> &'static str {
     match field.as_bytes() {
         [b'r', b'#', ..] => field.split_at(2).1,
@@ -62,15 +63,16 @@ pub(crate) const fn key_name(field: &'static str) -> &'static str {
     }
 }
 
-/// The keys of one mapping, each taken once.
+/// The keys of one mapping. Each can be read once.
 pub(crate) struct Keys<'n> {
     values: HashMap<&'n str, (&'n Node, &'n Node)>,
-    /// Keys that are not there, and of which that is reported.
+    /// Required keys that are absent and already reported.
     reported: Vec<&'static str>,
 }
 
 impl<'n> Keys<'n> {
-    /// Looks for `known` keys, of which `required` must be there; reports what is wrong with them.
+    /// Opens a mapping that may have the `known` keys and must have the `required` ones. Reports
+    /// unknown, duplicate and missing keys.
     pub(crate) fn open(
         node: &'n Node,
         what: &str,
@@ -88,7 +90,7 @@ impl<'n> Keys<'n> {
             if known.contains(&key) {
                 keys.values.insert(key, (key_node, value));
             } else {
-                // What was meant is not missing: it is misspelt.
+                // The key is misspelt, not missing: report it once.
                 keys.reported.extend(unknown_key(key, key_node.at, what, known, report));
             }
         }
@@ -118,8 +120,8 @@ impl<'n> Keys<'n> {
     }
 }
 
-/// The keys and values of a mapping in their order, without those that are no words or written
-/// twice, which is reported.
+/// Returns the keys and values of a mapping in file order. Reports and drops keys that are not
+/// words and duplicate keys.
 pub(super) fn entries<'n>(
     node: &'n Node,
     what: &str,
@@ -151,7 +153,7 @@ pub(super) fn entries<'n>(
     Some(entries)
 }
 
-/// Reports a key that is not known; the one that was probably meant.
+/// Reports an unknown key and returns the known key that was probably meant.
 fn unknown_key(
     key: &str,
     at: Span,
@@ -178,7 +180,7 @@ pub(crate) struct Property {
     pub(crate) schema: Schema,
 }
 
-/// The schema of a mapping with these keys and no others.
+/// Returns the schema of a mapping that has these keys and no others.
 pub(crate) fn object_schema(
     about: &str,
     properties: impl IntoIterator<Item = Property>,

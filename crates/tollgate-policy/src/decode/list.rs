@@ -8,11 +8,11 @@ use super::{Decode, Spanned, unexpected};
 use crate::report::Report;
 use crate::tree::{Node, NodeKind};
 
-/// A list, also of one thing or none.
+/// A list, possibly of one element or empty.
 #[derive(Debug)]
 pub(crate) struct List<T>(pub(crate) Vec<Spanned<T>>);
 
-/// One thing, or a list of them.
+/// One value, or a list of values.
 #[derive(Debug)]
 pub(crate) struct OneOrMore<T>(pub(crate) Vec<Spanned<T>>);
 

@@ -1,6 +1,7 @@
-//! From the tree to keys and values: the forms that every part of a policy file is made of.
+//! Decoding of the YAML tree: the value types that all parts of a policy file are made of.
 //!
-//! Reading never stops at a mistake: what can be read is, so that all mistakes are told at once.
+//! Decoding continues after a mistake and reads the rest of the file, so all mistakes are reported
+//! at once.
 
 mod anything;
 mod duration;
@@ -29,37 +30,37 @@ use crate::report::{Report, is_shown};
 use crate::span::Span;
 use crate::tree::{Node, NodeKind};
 
-/// What can be read from a node.
+/// A type that can be read from a node.
 pub(crate) trait Decode: JsonSchema + Sized {
-    /// What it is, with its article and an example where that helps.
+    /// The type's name for messages, with its article, and with an example if that helps.
     const WHAT: &'static str;
 
-    /// Reads it; `None` if that cannot be done, which is reported.
+    /// Reads the value from `node`. Returns `None` after reporting why that is not possible.
     fn decode(node: &Node, report: &mut Report<'_>) -> Option<Self>;
 }
 
-/// A value and where it stands.
+/// A value with its position in the file.
 #[derive(Clone, Debug)]
 pub(crate) struct Spanned<T> {
     pub(crate) value: T,
     pub(crate) at: Span,
-    /// Where its key stands, or it itself if it has none.
+    /// The position of the value's key, or of the value itself if it has no key.
     pub(crate) key: Span,
 }
 
 /// The value of a key.
 #[derive(Clone, Debug, Default)]
 pub(crate) enum Field<T> {
-    /// The key is not there.
+    /// The file does not have the key.
     #[default]
     Absent,
-    /// It is there, and what is wrong with its value is reported.
+    /// The file has the key, and the mistake in its value is already reported.
     Invalid,
     Value(Spanned<T>),
 }
 
 impl<T: Clone> Field<T> {
-    /// This one, or `other` where nothing is written.
+    /// Returns this field, or `other` if the key is absent.
     pub(crate) fn or(self, other: &Self) -> Self {
         if self.is_absent() { other.clone() } else { self }
     }
@@ -77,7 +78,8 @@ impl<T> Field<T> {
         self.given().map(|given| &given.value)
     }
 
-    /// What is written, or the default if nothing is; `None` if what is written is wrong.
+    /// Returns the converted value, or `default` if the key is absent. Returns `None` if the value
+    /// is invalid.
     pub(crate) fn or_default<V>(&self, value: impl Fn(&T) -> V, default: V) -> Option<V> {
         match self {
             Self::Absent => Some(default),
@@ -90,31 +92,31 @@ impl<T> Field<T> {
         matches!(self, Self::Absent)
     }
 
-    /// Whether it is there and cannot be used, which is reported.
+    /// Returns whether the key has a value with a mistake, which is already reported.
     pub(crate) fn is_invalid(&self) -> bool {
         matches!(self, Self::Invalid)
     }
 }
 
 impl<T: Decode> Spanned<T> {
-    /// Reads what has no key.
+    /// Reads a value that has no key.
     pub(crate) fn decode(node: &Node, report: &mut Report<'_>) -> Option<Self> {
         let value = T::decode(node, report)?;
         Some(Self { value, at: node.at, key: node.at })
     }
 }
 
-/// Reports that `node` is not what it should be.
+/// Reports that `node` is not a `what`.
 pub(crate) fn unexpected(node: &Node, what: &str, report: &mut Report<'_>) {
     report.plain_error(node.at, format_args!("expected {what}, found {}", found(node)));
 }
 
-/// Reports that `node` is not what it should be, and what would be.
+/// Reports that `node` is not a `what`, with a hint.
 pub(crate) fn unexpected_but(node: &Node, what: &str, hint: &str, report: &mut Report<'_>) {
     report.error(node.at, format_args!("expected {what}, found {}", found(node)), hint);
 }
 
-/// A node as a message names it.
+/// Describes a node for a message.
 fn found(node: &Node) -> String {
     match &node.kind {
         NodeKind::Null => "nothing".to_owned(),
@@ -124,7 +126,8 @@ fn found(node: &Node) -> String {
     }
 }
 
-/// A text in quotes, on one line, and not endless.
+/// Returns a text in quotes for a message: on one line, with control characters escaped and cut
+/// after 48 characters.
 pub(crate) fn quoted(text: &str) -> String {
     const MAX_QUOTED: usize = 48;
     let mut shown = String::from("\"");

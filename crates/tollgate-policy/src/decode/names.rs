@@ -1,4 +1,4 @@
-//! Things under names of the writer's choice.
+//! Mappings with names that the author of the file chooses.
 
 use std::borrow::Cow;
 
@@ -10,15 +10,15 @@ use super::{Decode, Spanned, quoted};
 use crate::report::Report;
 use crate::tree::{Node, NodeKind};
 
-/// Names and what they stand for, in the order of the file; no name is there twice.
+/// Names with their values, in file order. No name occurs twice.
 #[derive(Debug)]
 pub(crate) struct Names<T>(pub(crate) Vec<Named<T>>);
 
-/// A name and what it stands for.
+/// A name with its value.
 #[derive(Debug)]
 pub(crate) struct Named<T> {
     pub(crate) name: Spanned<String>,
-    /// `None` if it could not be read: the name is known all the same.
+    /// `None` if the value has a mistake. Other parts of the file can still refer to the name.
     pub(crate) value: Option<T>,
 }
 
@@ -47,7 +47,7 @@ impl<T: Decode> Decode for Names<T> {
     }
 }
 
-/// Whether a subject, limit or rule may be called so.
+/// Returns whether `text` is a valid name of a subject, limit or rule.
 pub(crate) fn is_name(text: &str) -> bool {
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
     !text.is_empty() && text.len() <= MAX_NAME && text.bytes().all(fits)

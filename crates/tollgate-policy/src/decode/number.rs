@@ -9,7 +9,7 @@ use super::{Decode, unexpected, unexpected_but};
 use crate::report::Report;
 use crate::tree::{Node, NodeKind};
 
-/// A whole number, 0 … 2^53 − 1, such as `5000` or `5_000`.
+/// A whole number from 0 to 2^53 − 1, such as `5000` or `5_000`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Whole(pub(crate) u64);
 
@@ -39,7 +39,8 @@ impl Decode for Whole {
     }
 }
 
-/// Reads digits, which `_` may group; the error tells what would be right where that is known.
+/// Parses digits, which may be grouped with `_`. The error is the hint for the message, if there is
+/// one.
 pub(super) fn digits(text: &str) -> Result<u64, Option<Cow<'static, str>>> {
     let hint = |text: &'static str| Err(Some(Cow::Borrowed(text)));
     let is_number = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'_');

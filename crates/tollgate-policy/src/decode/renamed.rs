@@ -1,6 +1,7 @@
-//! Keys and words that had another name before.
+//! Old names of keys and words that were renamed.
 
-/// Keys: the old name and the new one. An old name with two new ones had a meaning in each of two mappings.
+/// Renamed keys: the old name and the new one. An old key that was used in two mappings appears
+/// once for each new name.
 const KEYS: &[(&str, &str)] = &[
     ("at_most", "max_units"),
     ("at_most", "max"),
@@ -17,16 +18,16 @@ const KEYS: &[(&str, &str)] = &[
     ("step", "scripting"),
 ];
 
-/// Words that are values: the old one and the new one.
+/// Renamed words that are values: the old word and the new one.
 const WORDS: &[(&str, &str)] =
     &[("app", "node"), ("carry", "transfer"), ("restart", "reset"), ("start_afresh", "reset")];
 
-/// The name among `known` that the key `old` has now.
+/// Returns the new name of the key `old` if it is among `known`.
 pub(super) fn key(old: &str, known: &[&'static str]) -> Option<&'static str> {
     find(KEYS, old, known)
 }
 
-/// The name among `known` that the word `old` has now.
+/// Returns the new name of the word `old` if it is among `known`.
 pub(super) fn word(old: &str, known: &[&'static str]) -> Option<&'static str> {
     find(WORDS, old, known)
 }

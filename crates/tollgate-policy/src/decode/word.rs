@@ -1,4 +1,4 @@
-//! Words: free text, and choices among a few.
+//! Words: free text, and choices from a fixed set of words.
 
 use std::borrow::Cow;
 
@@ -9,7 +9,7 @@ use super::{Decode, quoted, renamed, unexpected, unexpected_but};
 use crate::report::Report;
 use crate::tree::{Node, NodeKind};
 
-/// Declares a choice among words, each with what it stands for.
+/// Declares a choice from a set of words, each with its value.
 macro_rules! words {
     (
         $(#[doc = $doc:literal])*
@@ -43,7 +43,7 @@ macro_rules! words {
 }
 pub(crate) use words;
 
-/// A word and what it stands for.
+/// A word with its value.
 pub(crate) struct Word<T> {
     pub(crate) word: &'static str,
     pub(crate) value: T,
@@ -75,7 +75,7 @@ pub(crate) fn read_word<T, const N: usize>(
     None
 }
 
-/// The schema of a choice among words.
+/// Returns the schema of a choice from a set of words.
 pub(crate) fn word_schema(about: &str, words: &[(&str, &str)]) -> Schema {
     let choices: Vec<Value> = words
         .iter()
@@ -84,7 +84,7 @@ pub(crate) fn word_schema(about: &str, words: &[(&str, &str)]) -> Schema {
     json_schema!({ "description": about.trim(), "oneOf": choices })
 }
 
-/// A text, in quotes or not.
+/// A text, with or without quotes.
 #[derive(Clone, Debug)]
 pub(crate) struct Text(pub(crate) String);
 
@@ -116,7 +116,7 @@ impl JsonSchema for Text {
     }
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        // What looks like a number or a switch to YAML is a text here as well.
+        // Unquoted values that YAML reads as a number or boolean are texts here too.
         json_schema!({ "type": ["string", "number", "boolean"] })
     }
 }
@@ -154,7 +154,7 @@ impl JsonSchema for Flag {
     }
 }
 
-/// A key that says all by being there: `{}`, or `true`.
+/// A key without settings of its own: `{}` or `true`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Present;
 

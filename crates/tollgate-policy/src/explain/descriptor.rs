@@ -1,4 +1,4 @@
-//! Trees of descriptors in words, for people.
+//! Descriptor trees in words.
 
 use tollgate_core::Policy;
 use tollgate_core::policy::descriptors::{
@@ -21,7 +21,7 @@ pub(crate) fn title(domain: &Domain) -> String {
     format!("descriptors of {}, {counting}{on_failure}", domain.name)
 }
 
-/// Every descriptor that the tree says something of, with what it says.
+/// Returns every descriptor for which the tree has settings, with a description of them.
 pub(crate) fn rows(policy: &Policy, domain: &Domain) -> Vec<(String, String)> {
     let mut rows = Vec::new();
     add_rows(policy, &domain.tree, "", &mut rows);
@@ -84,7 +84,7 @@ fn said(policy: &Policy, rule: &DescriptorRule) -> String {
     said
 }
 
-/// Whether a tree uses the limit.
+/// Returns whether a tree uses the limit.
 pub(crate) fn uses(policy: &Policy, binding: &LimitBinding) -> bool {
     let is_it = |limit: usize| policy.limits()[limit].limit.name() == binding.limit.name();
     policy.domains().iter().any(|domain| level_uses(&domain.tree, &is_it))

@@ -1,4 +1,4 @@
-//! Parts of a policy in words, for people.
+//! Limits, subjects and conditions in words.
 
 use std::fmt::Write;
 
@@ -33,8 +33,8 @@ pub(crate) fn uses(policy: &Policy, rule: &Rule) -> String {
     }
 }
 
-/// `what /usage/total_tokens of the answer says (reserved: what /max_tokens of the request says, else
-/// 1024)`.
+/// `the value at /usage/total_tokens in the response (reserved: the value at /max_tokens in the
+/// request, else 1024)`.
 fn metered(metered: &MeteredLimit, otherwise: u64) -> String {
     let cost = match &*metered.meter {
         Meter::Header { field } => format!("what the answer's {field} says"),
@@ -182,7 +182,7 @@ pub(crate) fn conditions(policy: &Policy, matches: &RequestMatch) -> String {
     }
 }
 
-/// How a rule holds requests to its limits, where that is not as usual.
+/// Describes how a rule enforces its limits, if that differs from the default.
 pub(crate) fn mode_notes(rule: &Rule) -> String {
     let mode = match rule.mode {
         RuleMode::Enforce => "",
@@ -205,7 +205,7 @@ pub(crate) fn mode_notes(rule: &Rule) -> String {
     format!("{mode}{charge}{on_failure}{priority}{queue}")
 }
 
-/// The names of the header profiles as a policy file writes them.
+/// Returns the names of the header profiles as a policy file writes them.
 pub(crate) fn profiles(answers: &ResponseSettings) -> String {
     let name = |profile: &HeaderProfile| match profile {
         HeaderProfile::GitHub => "github",

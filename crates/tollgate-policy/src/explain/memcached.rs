@@ -1,11 +1,11 @@
-//! A store in memcached, in words, for people.
+//! The memcached store in words.
 
 use crate::settings::{MemcachedLayout, MemcachedSettings};
 
-/// The most servers that are named.
+/// The most servers that are listed by name.
 const MAX_NAMED: usize = 8;
 
-/// Rows of a title and what is said under it.
+/// Rows with a title and its description.
 pub(crate) fn rows(memcached: &MemcachedSettings) -> Vec<(&'static str, String)> {
     let layout = match memcached.layout {
         MemcachedLayout::Cell => "each limit as one item",

@@ -1,11 +1,11 @@
-//! Shedding in words, for people.
+//! Load shedding in words.
 
 use tollgate_core::Policy;
 use tollgate_core::policy::shedding::{
     AdaptiveAlgorithm, FleetShedding, InFlightBound, ShedMode, WorkerShedding,
 };
 
-/// What each shedder does, if there is any.
+/// Describes each shedder of the policy.
 pub(crate) fn rows(policy: &Policy) -> Vec<(&'static str, String)> {
     let shedding = policy.shedding();
     let fleet = shedding.fleet.map(|it| ("fleet", fleet(policy, &it) + mode(it.mode)));

@@ -1,4 +1,4 @@
-//! Where the counters are kept, in words, for people.
+//! The store in words.
 
 use super::memcached;
 use crate::settings::{
@@ -7,7 +7,8 @@ use crate::settings::{
     StepForm, StoreSettings, TlsFiles, Topology,
 };
 
-/// Rows of a title and what is said under it. What is as usual and matters little is not said.
+/// Rows with a title and its description. Less important settings that have their default are left
+/// out.
 pub(crate) fn store(store: &StoreSettings) -> Vec<(&'static str, String)> {
     match store {
         StoreSettings::Memory(bounds) => memory_rows(*bounds),
@@ -54,7 +55,7 @@ fn shadow_rows(shadow: &ShadowSettings) -> Vec<(&'static str, String)> {
     rows
 }
 
-/// The most shards that are named.
+/// The most shards that are listed by name.
 const MAX_NAMED: usize = 8;
 
 fn rows(redis: &RedisSettings) -> Vec<(&'static str, String)> {
@@ -144,12 +145,12 @@ fn reads(redis: &RedisSettings) -> String {
     }
 }
 
-/// Whether sentinels name its servers.
+/// Returns whether sentinels announce the shard's servers.
 fn is_sentinel_managed(shard: &ShardSettings) -> bool {
     matches!(shard.topology, Topology::Sentinel { .. })
 }
 
-/// What the shards are called that sentinels watch over.
+/// Returns the service names of the shards that sentinels monitor.
 fn sentinels(redis: &RedisSettings) -> Option<String> {
     let services = redis.shards.iter().filter_map(|shard| match &shard.topology {
         Topology::Sentinel { sentinels, service, .. } => {

@@ -1,4 +1,4 @@
-//! Policies written from the configuration of other rate limiters.
+//! Policies generated from the configuration of other rate limiters.
 
 pub mod envoy_ratelimit;
 mod note;
@@ -11,33 +11,34 @@ use std::fmt;
 
 use crate::finding::{Finding, PolicyErrors};
 
-/// A file of another rate limiter.
+/// A configuration file of another rate limiter.
 #[derive(Clone, Copy, Debug)]
 pub struct SourceFile<'s> {
-    /// Its name, as messages call it.
+    /// The file name for messages.
     pub name: &'s str,
-    /// What it holds.
+    /// The file's content.
     pub text: &'s str,
 }
 
-/// A policy that was written from other files.
+/// A policy that was generated from other files.
 #[derive(Clone, Debug)]
 pub struct Imported {
-    /// The policy file.
+    /// The text of the policy file.
     pub policy: String,
-    /// What became of each construct, in the order of the files.
+    /// The result for each construct, in the order of the files.
     pub notes: Vec<Note>,
-    /// What is hardly meant as it is written, with its place in the policy.
+    /// Warnings about the generated policy, with positions in it.
     pub warnings: Vec<Finding>,
 }
 
-/// Why no policy can be written.
+/// The reason why no policy can be generated.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum ImportError {
-    /// Files that the other rate limiter would not load either, or that say what no policy can.
+    /// The files have mistakes that the other rate limiter also refuses, or constructs that no
+    /// policy can express.
     Source(Vec<PolicyErrors>),
-    /// The policy that they would become cannot be loaded: it is too large.
+    /// The generated policy cannot be loaded because it is too large.
     Policy(PolicyErrors),
 }
 

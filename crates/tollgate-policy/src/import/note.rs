@@ -1,35 +1,35 @@
-//! What became of what a file said.
+//! The result of an import for each construct.
 
 use std::fmt;
 use std::sync::Arc;
 
-/// What became of one construct. Displayed, it is one line:
+/// The result for one construct. Displayed, it is one line:
 ///
 /// ```text
 /// edge.yaml:12: approximated: value_to_metric: as detailed_metric
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Note {
-    /// The file.
+    /// The file name.
     pub file: Arc<str>,
-    /// The line, from 1.
+    /// The line number, from 1.
     pub line: usize,
-    /// What became of it.
+    /// The result.
     pub conversion: Conversion,
-    /// What it was.
+    /// The construct.
     pub construct: String,
-    /// How it is written now, or why it is not; empty where there is nothing to say.
+    /// How the policy expresses it, or why it does not. Empty if there is nothing to add.
     pub how: String,
 }
 
-/// What became of a construct.
+/// The result for a construct.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Conversion {
-    /// It means the same.
+    /// The policy has the same meaning.
     Kept,
-    /// It means nearly the same.
+    /// The policy has nearly the same meaning.
     Approximated,
-    /// It is left out.
+    /// The construct is left out.
     NotSupported,
 }
 

@@ -1,10 +1,10 @@
-//! YAML that this crate reads, and any other reader in the same way.
+//! Writes YAML that this crate and every other YAML reader interpret in the same way.
 
 use std::fmt::Write;
 
 use tollgate_core::policy::descriptors::Metadata;
 
-/// The widest that keys and values stand on one line.
+/// The width up to which a mapping is written on one line.
 const MAX_WIDTH: usize = 110;
 
 /// Keys with their values, in order.
@@ -14,19 +14,19 @@ pub(super) struct Mapping(Vec<(&'static str, Item)>);
 /// The value of a key.
 #[derive(Debug)]
 pub(super) enum Item {
-    /// As it is written.
+    /// Written without changes.
     Raw(String),
     /// A list of mappings.
     List(Vec<Mapping>),
 }
 
 impl Mapping {
-    /// Adds a key with a text.
+    /// Adds a key with a text, in quotes if necessary.
     pub(super) fn text(&mut self, key: &'static str, text: &str) {
         self.raw(key, scalar(text));
     }
 
-    /// Adds a key with what needs no quotes.
+    /// Adds a key with a value that needs no quotes.
     pub(super) fn raw(&mut self, key: &'static str, value: impl Into<String>) {
         self.0.push((key, Item::Raw(value.into())));
     }
@@ -36,7 +36,7 @@ impl Mapping {
         self.0.push((key, Item::List(items)));
     }
 
-    /// All of it on one line.
+    /// Returns the mapping on one line.
     pub(super) fn inline(&self) -> Option<String> {
         let pairs = self.0.iter().map(|(key, item)| match item {
             Item::Raw(value) => Some(format!("{key}: {value}")),
@@ -46,7 +46,7 @@ impl Mapping {
         Some(if pairs.is_empty() { "{}".to_owned() } else { format!("{{ {} }}", pairs.join(", ")) })
     }
 
-    /// Writes it as an item of a list, `indent` from the left.
+    /// Writes the mapping as an element of a list with an indentation of `indent`.
     pub(super) fn write_item(&self, out: &mut String, indent: usize) {
         let inline = self.inline().filter(|line| indent + 2 + line.len() <= MAX_WIDTH);
         if let Some(line) = inline {
@@ -67,7 +67,7 @@ impl Mapping {
     }
 }
 
-/// A text as YAML, in quotes where it could be taken for something else.
+/// Returns a text as YAML, in quotes if a reader could interpret it as another type.
 pub(super) fn scalar(text: &str) -> String {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "_./-*".contains(letter);
     let begins_plain =
@@ -91,12 +91,12 @@ pub(super) fn scalar(text: &str) -> String {
     quoted
 }
 
-/// Names in a list.
+/// Returns names as a list.
 pub(super) fn scalars<'t>(texts: impl Iterator<Item = &'t str>) -> String {
     format!("[{}]", texts.map(scalar).collect::<Vec<_>>().join(", "))
 }
 
-/// What is handed on, on one line.
+/// Returns a value of any kind on one line.
 pub(super) fn metadata(value: &Metadata) -> String {
     match value {
         Metadata::Null => "~".to_owned(),

@@ -1,38 +1,41 @@
-//! What clients are told, as written.
+//! `answers`: responses to clients, and refunds.
 
 use super::choices::{OnFailureName, ProfileName};
 use crate::decode::{Flag, OneOrMore, Text, Whole, keys};
 
 keys! {
-    /// What clients are told, and what is given back.
+    /// What clients receive, and when a charge is refunded.
     struct Answers as "answers" {
-        /// The header profiles to send, several at once if you like. By default `ietf`; `[]` sends none.
+        /// The header profiles to send; several can be combined. `[]` sends none. By default
+        /// `ietf`.
         headers: OneOrMore<ProfileName>,
-        /// When a charge is given back. By default never.
+        /// When a charge is refunded. By default never.
         refund: Refunds,
-        /// How a refusal looks.
+        /// The response to a refused request.
         refuse: RefuseAnswer,
-        /// The path at which `GET` returns the status of every limit of the client, in the format of GitHub's `/rate_limit`. Such a request is never charged. By default there is none.
+        /// The path at which `GET` returns the status of every limit of the client, in the format
+        /// of GitHub's `/rate_limit`. Such a request is never charged. By default there is none.
         status_path: Text,
-        /// What becomes of a request while the store has no answer, where its rule does not say. By default `local`.
+        /// The fallback for requests while the store does not answer, if the rule does not set one.
+        /// By default `local`.
         on_failure: OnFailureName,
     }
 }
 
 keys! {
-    /// When a charge is given back.
+    /// When a charge is refunded.
     struct Refunds as "refunds" {
-        /// Statuses of the service's answer, such as 304.
+        /// Statuses of the service's response for which the charge is refunded, such as 304.
         status: OneOrMore<Whole>,
-        /// Whether a request is given back that the service did not answer. By default false.
+        /// Whether to refund the charge if the service did not respond. By default false.
         upstream_failure: Flag,
     }
 }
 
 keys! {
-    /// How a refusal looks.
+    /// The response to a refused request.
     struct RefuseAnswer as "a refusal" {
-        /// Its status, 400 to 599. By default 429.
+        /// The status of the response, 400 to 599. By default 429.
         status: Whole,
     }
 }

@@ -1,24 +1,26 @@
-//! A definition that is tried beside a limit, as written.
+//! `candidate`: a second definition that is evaluated next to a limit.
 
 use super::choices::{AlgorithmName, AnchorName};
 use crate::decode::{Duration, Whole, keys};
 
 keys! {
-    /// Another definition beside a limit, judged on the same requests with counters of its own; it refuses nobody. What it does not say is the limit's.
+    /// A second definition of a limit. It is evaluated on the same requests with its own counters
+    /// and never refuses a request. Keys that it does not set have the limit's values.
     struct Candidate as "a candidate" {
-        /// How it counts.
+        /// The algorithm.
         algorithm: AlgorithmName,
-        /// How much it admits in a window.
+        /// The quota of a window.
         quota: Whole,
-        /// The time that its quota is for.
+        /// The time that the quota is for.
         window: Duration,
-        /// Of a `token_bucket`: the most that can be saved up. Another algorithm's limit has none: then the quota.
+        /// For `token_bucket`: the most units that can be saved up. If the limit has another
+        /// algorithm, the default is the candidate's quota.
         burst: Whole,
-        /// Of a `sliding_window`: the pieces it is cut into.
+        /// For `sliding_window`: the length of the pieces that the window is divided into.
         precision: Duration,
-        /// Of a `fixed_window`: when it begins.
+        /// For `fixed_window`: when it begins.
         anchor: AnchorName,
-        /// Of `concurrency`: how long a permit is valid if its node does not renew it.
+        /// For `concurrency`: how long a permit is valid if its node does not renew it.
         permit_ttl: Duration,
     }
 }

@@ -1,4 +1,4 @@
-//! The words among which a policy file chooses.
+//! The words that are values of keys.
 
 use tollgate_core::algo::Anchor;
 use tollgate_core::policy::descriptors::{Counting, NodeMode};
@@ -10,7 +10,7 @@ use tollgate_core::{LimitMode, OnChange, OnExpiry, Unit};
 use crate::decode::words;
 use crate::settings::{DecisionClock, ReadFrom, StepForm, Transport};
 
-/// How a limit counts, without its numbers.
+/// The algorithm of a limit, without its numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Kind {
     #[default]
@@ -23,7 +23,7 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// The word that stands for it.
+    /// Returns the algorithm's word in a policy file.
     pub(crate) const fn word(self) -> &'static str {
         match self {
             Self::FixedWindow => "fixed_window",
@@ -37,17 +37,18 @@ impl Kind {
 }
 
 words! {
-    /// How a limit counts.
+    /// The algorithm of a limit.
     struct AlgorithmName(Kind) as "an algorithm" {
         /// Counts from zero in every window.
         "fixed_window" => Kind::FixedWindow,
-        /// Counts what came in the last window, cut into pieces of `precision`.
+        /// Counts the units of the last window, divided into pieces of `precision`.
         "sliding_window" => Kind::SlidingWindow,
-        /// Estimates the last window from this one and the one before: two numbers whatever the quota.
+        /// Estimates the usage of the last window from the current and the previous fixed window.
+        /// It needs two numbers per subject, whatever the quota.
         "two_bucket" => Kind::TwoBucket,
-        /// Keeps the exact time of every admitted request; for quotas up to 10,000.
+        /// Stores the exact time of every admitted request. For quotas up to 10,000.
         "sliding_log" => Kind::SlidingLog,
-        /// Refills evenly with `quota` in a `window`, up to `burst`.
+        /// Refills continuously at `quota` per `window`, up to `burst`.
         "token_bucket" => Kind::TokenBucket,
         /// Counts the requests in flight, at most 10,000.
         "concurrency" => Kind::Concurrency,
@@ -57,17 +58,17 @@ words! {
 words! {
     /// When a fixed window begins.
     struct AnchorName(Anchor) as "an anchor" {
-        /// With a client's first request.
+        /// With the first request of each subject.
         "first_request" => Anchor::FirstRequest,
-        /// On multiples of the window since 1970, for everybody at once.
+        /// At multiples of the window since 1970-01-01 UTC, at the same time for all subjects.
         "calendar" => Anchor::Calendar,
     }
 }
 
 words! {
-    /// What a limit is measured in, as clients are told.
+    /// The unit of a limit, as clients see it.
     struct UnitName(Unit) as "a unit" {
-        /// Requests, or points that stand for them.
+        /// Requests, or points.
         "requests" => Unit::Requests,
         /// Bytes of content.
         "content-bytes" => Unit::ContentBytes,
@@ -77,9 +78,9 @@ words! {
 }
 
 words! {
-    /// What becomes of a reservation that nobody settled in time.
+    /// The treatment of a reservation that expires before it is settled.
     struct OnExpiryName(OnExpiry) as "an expiry" {
-        /// Its units are given back to where they were taken from.
+        /// Its units are refunded to the limit.
         "release" => OnExpiry::Release,
         /// Its units stay used.
         "charge" => OnExpiry::Charge,
@@ -87,28 +88,32 @@ words! {
 }
 
 words! {
-    /// What becomes of a limit's counters when the limit is changed.
+    /// The treatment of existing counters when the limit is changed.
     struct OnChangeName(OnChange) as "an on_change mode" {
-        /// What was used stays used, and the window that runs ends when it was to end. Counters of another algorithm, of a token bucket or a two-bucket estimate with another window, of a sliding window with another precision and of a concurrency limit with another `permit_ttl` start from zero.
+        /// Used units stay used, and the current window ends when it was going to end. Counters
+        /// start from zero if the algorithm changes, if the window of a `token_bucket` or a
+        /// `two_bucket` changes, if the `precision` of a `sliding_window` changes, and if the
+        /// `permit_ttl` of a `concurrency` limit changes.
         "keep" => OnChange::Keep,
-        /// Every counter starts from zero.
+        /// All counters start from zero.
         "reset" => OnChange::Restart,
-        /// The same part of the quota stays used, whatever the new numbers or algorithm are: of half of the old quota, half of the new one. Requests in flight start from zero.
+        /// The used share of the quota stays the same with the new numbers or algorithm: if half of
+        /// the old quota was used, half of the new one is. Requests in flight start from zero.
         "scale" => OnChange::Scale,
     }
 }
 
 words! {
-    /// How a value is kept.
+    /// How a value is stored.
     struct Keep(Kept) as "a way to keep a value" {
-        /// Only as a hash under the deployment's key: nobody can read it from the store.
+        /// As a hash with the deployment's key: it cannot be read from the store.
         "hashed" => Kept::Hashed,
-        /// As it is: readable for whoever looks into the store.
+        /// In clear text: it can be read by anyone with access to the store.
         "clear" => Kept::Clear,
     }
 }
 
-/// How a value is kept.
+/// How a value is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kept {
     Hashed,
@@ -116,21 +121,22 @@ pub(crate) enum Kept {
 }
 
 words! {
-    /// Which of the rules that match a request decide.
+    /// Which of the matching rules decide.
     struct RuleOrder(MatchMode) as "an order" {
-        /// The first rule that matches, alone.
+        /// Only the first rule that matches.
         "first_match" => MatchMode::FirstMatch,
-        /// Every rule that matches, as one charge: all of their limits admit the request, or none is charged.
+        /// Every rule that matches, in one charge: all their limits admit the request, or none is
+        /// charged.
         "all_matches" => MatchMode::AllMatches,
     }
 }
 
 words! {
-    /// Whether a rule refuses.
+    /// Whether a rule refuses requests.
     struct RuleModeName(RuleMode) as "a mode" {
-        /// Refuses what does not fit.
+        /// Refuses requests that exceed a limit.
         "enforce" => RuleMode::Enforce,
-        /// Counts and judges, and lets everything pass.
+        /// Counts and evaluates, but never refuses a request.
         "shadow" => RuleMode::Shadow,
     }
 }
@@ -138,9 +144,13 @@ words! {
 words! {
     /// Where a limit is decided.
     struct LimitModeName(LimitMode) as "a mode of a limit" {
-        /// By the store, each request by itself.
+        /// In the store, for each request.
         "exact" => LimitMode::Exact,
-        /// By nodes, out of units that they take from the store in advance where a subject is charged often: never more than the quota, and far fewer calls. What other nodes have and do not use counts as used for up to half a second. Only of a `fixed_window` and a `sliding_window`, and not with `count_refused`; a lease lasts for one window, or one block of a sliding one.
+        /// On the nodes, with quota leases: a node takes units of often charged subjects from the
+        /// store in advance. It never admits more than the quota and needs far fewer store calls.
+        /// Units that other nodes have taken and not used count as used for up to half a second.
+        /// Only for `fixed_window` and `sliding_window`, and not with `count_refused`. A lease
+        /// lasts for one window, or for one piece of a sliding window.
         "leased" => LimitMode::Leased,
     }
 }
@@ -148,21 +158,23 @@ words! {
 words! {
     /// How the descriptors of one request are counted.
     struct CountingName(Counting) as "a way to count" {
-        /// As one charge: a request that is refused is counted nowhere.
+        /// In one charge: a refused request is not counted on any limit.
         "atomic" => Counting::Atomic,
-        /// Each by itself, as the reference server does: what one refuses, the others still count.
+        /// Each descriptor separately, as `envoyproxy/ratelimit` does: if one refuses, the others
+        /// are still counted.
         "each" => Counting::Each,
     }
 }
 
 words! {
-    /// What a descriptor's refusal means.
+    /// The effect of a descriptor's refusal.
     struct DescriptorMode(NodeMode) as "a mode" {
         /// The request is refused.
         "enforce" => NodeMode::Enforce,
-        /// Nothing: it counts and judges, and lets everything pass.
+        /// None: it counts and evaluates, but never refuses a request.
         "shadow" => NodeMode::Shadow,
-        /// The request is refused once all its quotas are over; those with the same `backend_name` and `model_name_override` are over together.
+        /// The request is refused when all its quotas are exceeded. Quotas with the same
+        /// `backend_name` and `model_name_override` are exceeded together.
         "quota" => NodeMode::Quota,
     }
 }
@@ -170,41 +182,47 @@ words! {
 words! {
     /// When a request is charged.
     struct ChargeMoment(ChargeOn) as "a moment" {
-        /// When it arrives, given back if its answer turns out free: exact.
+        /// On arrival, and refunded if the response turns out to be free. This is exact.
         "on_arrival" => ChargeOn::Arrival,
-        /// When its answer is known, unless that is free. On arrival it is only looked at, which a replica can answer; requests in flight together may pass a limit that has room for one.
+        /// When the response is known, unless it is free. On arrival the limits are only read, for
+        /// which a replica is enough. Requests in flight at the same time can exceed a limit that
+        /// has room for only one of them.
         "on_completion" => ChargeOn::Completion,
     }
 }
 
 words! {
-    /// Header fields that tell a client how it stands.
+    /// Response header fields with the client's status.
     struct ProfileName(HeaderProfile) as "a header profile" {
         /// `x-ratelimit-limit`, `-remaining`, `-used`, `-reset` (epoch seconds) and `-resource`.
         "github" => HeaderProfile::GitHub,
-        /// `ratelimit-policy` and `ratelimit`, after the current IETF draft.
+        /// `ratelimit-policy` and `ratelimit`, as in the current IETF draft.
         "ietf" => HeaderProfile::Ietf,
-        /// `x-ratelimit-limit` with its policies, `-remaining` and `-reset` (seconds from now), after draft 03.
+        /// `x-ratelimit-limit` with its policies, `-remaining` and `-reset` (seconds from now), as
+        /// in draft 03.
         "draft-03" => HeaderProfile::Draft03,
-        /// `ratelimit-limit`, `-remaining` and `-reset` (seconds from now), after drafts 04 to 06.
+        /// `ratelimit-limit`, `-remaining` and `-reset` (seconds from now), as in drafts 04 to 06.
         "three-fields" => HeaderProfile::ThreeFields,
     }
 }
 
 words! {
-    /// What becomes of a request while the store has no answer.
+    /// The fallback for requests while the store does not answer.
     struct OnFailureName(OnFailure) as "a way to fail" {
-        /// It passes: an outage of the limiter is not one of the service.
+        /// The request is admitted: an outage of the limiter does not become an outage of the
+        /// service.
         "allow" => OnFailure::Allow,
-        /// This node decides alone, by its share of each limit and from the last status that it saw.
+        /// This node decides alone, with its share of each limit and the last status that it
+        /// received.
         "local" => OnFailure::Local,
-        /// It is refused with 503: where passing unlimited is worse, such as sign-in.
+        /// The request is refused with 503, for endpoints such as sign-in for which unlimited
+        /// requests are worse.
         "deny" => OnFailure::Deny,
     }
 }
 
 words! {
-    /// Which header the trusted proxies write.
+    /// The header that the trusted proxies write.
     struct HeaderName(AddressHeader) as "a forwarding header" {
         /// `X-Forwarded-For`.
         "x-forwarded-for" => AddressHeader::XForwardedFor,
@@ -214,29 +232,29 @@ words! {
 }
 
 words! {
-    /// Whose time decides.
+    /// The clock for decisions.
     struct ClockName(DecisionClock) as "a clock" {
         /// The node's own clock.
         "node" => DecisionClock::Application,
-        /// The shard's, estimated from its replies: for fleets whose own clocks cannot be trusted.
+        /// The shard's clock, estimated from its replies. For fleets with unreliable clocks.
         "store" => DecisionClock::Store,
     }
 }
 
 words! {
-    /// Which servers are asked how a client stands.
+    /// The servers that reads of a client's status are sent to.
     struct ReadsName(ReadFrom) as "a kind of server" {
-        /// Replicas, and the primary where none is fit to answer.
+        /// Replicas, and the primary if no replica can answer.
         "replicas" => ReadFrom::Replicas,
-        /// Primaries alone.
+        /// Primaries only.
         "primaries" => ReadFrom::Primaries,
     }
 }
 
 words! {
-    /// How a decision runs in the servers.
+    /// How a decision runs on the servers.
     struct ScriptingName(StepForm) as "a form" {
-        /// As a function where the server has functions, which it does since 7.0; else as a script.
+        /// As a function if the server supports functions (since 7.0), otherwise as a script.
         "auto" => StepForm::Automatic,
         /// As a function.
         "function" => StepForm::Function,
@@ -245,7 +263,7 @@ words! {
     }
 }
 
-/// How it is known which servers a shard has.
+/// How the servers of a shard are found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TopologyKind {
     Static,
@@ -254,23 +272,24 @@ pub(crate) enum TopologyKind {
 }
 
 words! {
-    /// How it is known which servers a shard has.
+    /// How the servers of a shard are found.
     struct TopologyName(TopologyKind) as "a topology" {
-        /// This file names them: `primary` and `replicas`.
+        /// The policy file lists them: `primary` and `replicas`.
         "static" => TopologyKind::Static,
-        /// Sentinels name them: `sentinels` and `service`.
+        /// Sentinels announce them: `sentinels` and `service`.
         "sentinel" => TopologyKind::Sentinel,
-        /// A Redis Cluster: `nodes`.
+        /// The shard is a Redis Cluster: `nodes`.
         "cluster" => TopologyKind::Cluster,
     }
 }
 
 words! {
-    /// How servers are reached that others name.
+    /// The transport to servers that sentinels announce.
     struct TransportName(Transport) as "a transport" {
-        /// In clear.
+        /// Unencrypted.
         "tcp" => Transport::Tcp,
-        /// Under TLS, with the certificates of `tls`. Theirs are for the hosts as they are announced.
+        /// TLS, with the certificates of `tls`. The servers' certificates must be valid for the
+        /// announced hosts.
         "tls" => Transport::Tls,
     }
 }

@@ -1,4 +1,4 @@
-//! What a request costs, as written.
+//! `cost`: the cost of a request.
 
 use std::borrow::Cow;
 
@@ -8,7 +8,7 @@ use crate::decode::{Decode, Duration, Size, Text, Whole, keys};
 use crate::report::Report;
 use crate::tree::{Node, NodeKind};
 
-/// What a request costs: known when it arrives, or only with its answer.
+/// The cost of a request: known on arrival, or only with the response.
 #[derive(Debug)]
 pub(crate) enum Cost {
     Known(Whole),
@@ -16,22 +16,26 @@ pub(crate) enum Cost {
 }
 
 keys! {
-    /// A cost that the answer tells: exactly one of the sources, and what is reserved until then.
+    /// A cost that the response contains: exactly one source, and the units that are reserved until
+    /// then.
     struct Metered as "a metered cost" {
-        /// The whole number in this header of the answer.
+        /// The whole number in this response header.
         from_header: Text,
-        /// The whole number at this JSON pointer in the answer's body, such as `/usage/total_tokens`; in a stream of server-sent events the last one there.
+        /// The whole number at this JSON pointer in the response body, such as
+        /// `/usage/total_tokens`. In a stream of server-sent events, the last such number counts.
         from_json: Text,
-        /// The length of the answer's body: a unit for each so many bytes begun, such as `1KiB`.
+        /// The length of the response body: one unit for each started block of this size, such as
+        /// `1KiB`.
         from_size: Size,
-        /// The time from the request's arrival to the end of the answer's body: a unit for each so long begun, such as `1ms`.
+        /// The time from the request's arrival to the end of the response body: one unit for each
+        /// started period of this length, such as `1ms`.
         from_time: Duration,
-        /// What is reserved until the cost is known. By default 1.
+        /// The units that are reserved until the cost is known. By default 1.
         reserve: Reserve,
     }
 }
 
-/// What is reserved: always the same, or what the request says.
+/// The units that are reserved: a fixed number, or a value from the request.
 #[derive(Debug)]
 pub(crate) enum Reserve {
     Known(Whole),
@@ -39,15 +43,16 @@ pub(crate) enum Reserve {
 }
 
 keys! {
-    /// What is reserved, as the request says it: exactly one of the sources.
+    /// The units that are reserved, from a value in the request: exactly one source.
     struct ReserveFrom as "what is reserved", requires "default" {
-        /// The whole number in this header of the request.
+        /// The whole number in this request header.
         from_header: Text,
-        /// The whole number at this JSON pointer in the request's body, such as `/max_tokens`. `tollgate proxy` reads JSON bodies of up to 256 KiB for it.
+        /// The whole number at this JSON pointer in the request body, such as `/max_tokens`. For
+        /// this, `tollgate proxy` reads JSON bodies of up to 256 KiB.
         from_json: Text,
-        /// What is reserved if the request has no such value.
+        /// The units that are reserved if the request has no such value.
         default: Whole,
-        /// The most that is reserved, whatever the request says.
+        /// The most units that are reserved, whatever the request's value.
         max: Whole,
     }
 }

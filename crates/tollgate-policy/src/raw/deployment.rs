@@ -1,46 +1,48 @@
-//! What belongs to the deployment rather than to its limits, as written.
+//! Settings of the deployment: proxies, secrets and the store.
 
 use super::{HeaderName, Memcached, Redis, Rollout, Shadow};
 use crate::decode::{Size, Text, Whole, keys};
 
 keys! {
-    /// How the trusted proxies tell whom they forward for.
+    /// How the trusted proxies announce the client's address.
     struct Forwarded as "forwarding" {
         /// The header that they write. By default `x-forwarded-for`.
         header: HeaderName,
-        /// The most proxies between a client and this node, 1 to 32. By default as many as are trusted, up to 32.
+        /// The most proxies between a client and this node, 1 to 32. By default the number of
+        /// trusted proxies, up to 32.
         hops: Whole,
     }
 }
 
 keys! {
-    /// Where a secret comes from: exactly one source.
+    /// The source of a secret: exactly one of these.
     struct Secret as "a secret" {
-        /// The environment variable that holds it.
+        /// The name of the environment variable with the secret.
         env: Text,
-        /// The file that holds it.
+        /// The path of the file with the secret.
         file: Text,
     }
 }
 
 keys! {
-    /// Where the counters are kept: in exactly one of these.
+    /// Where the counters are kept: exactly one of these.
     struct Store as "a store" {
-        /// In the memory of this process, and how much of it.
+        /// In the memory of this process, with bounds.
         memory: Memory,
         /// In Redis or Valkey, shared by all nodes.
         redis: Redis,
-        /// In memcached, shared by all nodes: for fleets that have no Redis, and for moving away from an older limiter.
+        /// In memcached, shared by all nodes. For fleets without Redis, and for migration from an
+        /// older limiter.
         memcached: Memcached,
-        /// In one of two stores, by a percentage of clients: for moving to another store.
+        /// In one of two stores, by a percentage of clients. For moving to another store.
         rollout: Rollout,
-        /// In a store with which another one is compared.
+        /// In one store, which is compared with a second store.
         shadow: Shadow,
     }
 }
 
 keys! {
-    /// How much the store in memory may hold.
+    /// The bounds of the memory store.
     struct Memory as "bounds" {
         /// The most counters. By default 1,000,000.
         max_entries: Whole,

@@ -1,48 +1,56 @@
-//! Trees of descriptors, as written.
+//! `descriptors`: descriptor trees.
 
 use super::choices::{CountingName, DescriptorMode, OnFailureName};
 use crate::decode::{Anything, Flag, List, OneOrMore, Text, keys};
 
 keys! {
-    /// A domain: limits for callers that name it and say themselves what a request is.
+    /// A domain: limits for callers that send the domain and describe requests themselves.
     struct DescriptorDomain as "a domain", requires "domain", "tree" {
-        /// Its name, which callers send. A request to a domain that no file names is not limited.
+        /// The name of the domain, which callers send. Requests to a domain that is not in the file
+        /// are not limited.
         domain: Text,
         /// How the descriptors of one request are counted. By default `atomic`.
         counting: CountingName,
-        /// What becomes of a request while the store has no answer. By default what `answers` says.
+        /// The fallback for requests while the store does not answer. By default the one in
+        /// `answers`.
         on_failure: OnFailureName,
-        /// What the first entry of a descriptor can be.
+        /// The possible first entries of a descriptor.
         tree: List<DescriptorNode>,
     }
 }
 
 keys! {
-    /// A descriptor: an entry's key and value, and what limits the descriptors that end on it.
+    /// A descriptor: the key and value of an entry, and the limit for descriptors that end with
+    /// this entry.
     struct DescriptorNode as "a descriptor", requires "key" {
         /// The entry's key.
         key: Text,
-        /// The entry's value; each `*` in it, at most eight, stands for any characters or none. Without it, any value that no other descriptor beside it meets.
+        /// The entry's value. Each `*` in it, at most eight, matches any characters or none.
+        /// Without `value`, the descriptor matches every value that no sibling matches.
         value: Text,
-        /// The limit of descriptors that end here, each with a counter of its own. It has no `per`: the descriptors say whom it limits.
+        /// The limit for descriptors that end here; each descriptor has its own counter. The limit
+        /// has no `per`, because the descriptor is the subject.
         limit: Text,
-        /// Whether descriptors that end here may everything. By default false.
+        /// Whether descriptors that end here are always admitted. By default false.
         unlimited: Flag,
-        /// Whether descriptors that end here may nothing. By default false.
+        /// Whether descriptors that end here are always refused. By default false.
         blocked: Flag,
-        /// The name that callers are told, and that `replaces` speaks of. By default the limit's.
+        /// The name that callers receive and that `replaces` refers to. By default the limit's
+        /// name.
         name: Text,
-        /// What a refusal means. By default `enforce`.
+        /// The effect of a refusal. By default `enforce`.
         mode: DescriptorMode,
-        /// The names of descriptors of the same domain that are not counted in a request which meets this one.
+        /// The names of descriptors of the same domain that are not counted for a request that
+        /// matches this one.
         replaces: OneOrMore<Text>,
-        /// With a `*` in the value: whether all values that fit it share one counter. By default false: each has its own.
+        /// With a `*` in the value: whether all matching values share one counter. By default
+        /// false: each value has its own.
         share_threshold: Flag,
-        /// Whether what is measured here tells values apart. By default false.
+        /// Whether the metrics of this descriptor have a series for each value. By default false.
         detailed_metric: Flag,
-        /// What the caller is handed as dynamic metadata while this is not over its limit.
+        /// Dynamic metadata that the caller receives while this limit is not exceeded.
         metadata: Anything,
-        /// What the next entry can be.
+        /// The possible next entries.
         descriptors: List<DescriptorNode>,
     }
 }

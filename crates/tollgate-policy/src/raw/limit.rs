@@ -1,4 +1,4 @@
-//! A limit, as written.
+//! `limits`: a limit.
 
 use super::Cost;
 use super::candidate::Candidate;
@@ -8,61 +8,79 @@ use super::choices::{
 use crate::decode::{Duration, Flag, OneOrMore, Percent, Text, Whole, keys};
 
 keys! {
-    /// A limit: how much, in what time, for whom.
+    /// A limit: how many units, in which time, for which subject.
     struct Limit as "a limit", requires "quota" {
-        /// How it counts. By default `fixed_window`.
+        /// The algorithm. By default `fixed_window`.
         algorithm: AlgorithmName,
-        /// How much is admitted in a window; for `token_bucket` what refills in a window, for `concurrency` what may be in flight.
+        /// The units that are admitted in a window. For `token_bucket`: the units that are refilled
+        /// in a window. For `concurrency`: the most requests in flight.
         quota: Whole,
-        /// The time that the quota is for, such as `1h`. Every algorithm but `concurrency` needs it.
+        /// The time that the quota is for, such as `1h`. Required for every algorithm except
+        /// `concurrency`.
         window: Duration,
-        /// Of a `token_bucket`: the most that can be saved up. By default the quota.
+        /// For `token_bucket`: the most units that can be saved up. By default the quota.
         burst: Whole,
-        /// Of a `sliding_window`: the pieces it is cut into, at most 1,000 in a window. By default a sixtieth of the window.
+        /// For `sliding_window`: the length of the pieces that the window is divided into, at most
+        /// 1,000 pieces. By default a sixtieth of the window.
         precision: Duration,
-        /// Of a `fixed_window`: when it begins. By default `first_request`.
+        /// For `fixed_window`: when it begins. By default `first_request`.
         anchor: AnchorName,
-        /// Of `concurrency`: how long a permit is valid if its node does not renew it. A node renews the permits of running requests. By default `60s`.
+        /// For `concurrency`: how long a permit is valid if its node does not renew it. A node
+        /// renews the permits of running requests. By default `60s`.
         permit_ttl: Duration,
-        /// The subjects that it counts apart: one counter for each combination of their values. Without any, everybody shares one counter.
+        /// The subjects of the limit: it keeps one counter for each combination of their values.
+        /// Without subjects, all clients share one counter.
         per: OneOrMore<Text>,
-        /// What a request costs where its rule does not say: a whole number, or what of its answer tells. By default 1.
+        /// The cost of a request if its rule does not set one: a whole number, or a source in the
+        /// response. By default 1.
         cost: Cost,
-        /// What it is measured in, as clients are told. By default `requests`, for `concurrency` `concurrent-requests`.
+        /// The unit that clients see. By default `requests`, for `concurrency`
+        /// `concurrent-requests`.
         unit: UnitName,
-        /// Whether clients are told of it in headers. A refusal names it in any case. By default true.
+        /// Whether response headers contain the limit. A refusal names it in any case. By default
+        /// true.
         visible: Flag,
-        /// Whether people may read its subjects: in the keys of a shared store, and at the administration's listener; credentials are hashed all the same. By default false.
+        /// Whether its subjects are readable in the keys of a shared store and at the admin
+        /// listener. Credentials are always hashed. By default false.
         reveal: Flag,
-        /// The name that clients see, which limits that stand for each other can share. By default the limit's own.
+        /// The name that clients see. Limits that replace each other can share it. By default the
+        /// limit's own name.
         resource: Text,
-        /// Whether refused requests count, so that who keeps hammering stays out. By default false.
+        /// Whether refused requests count, so a client that keeps retrying stays blocked. By
+        /// default false.
         count_refused: Flag,
-        /// How far stored state may lie in the future, as clocks disagree, before it counts as none. By default `5s`.
+        /// How far stored times may be in the future, because clocks differ, before the stored
+        /// state is discarded. By default `5s`.
         skew_max: Duration,
-        /// What becomes of the counters when the limit is changed while they run. By default `keep`.
+        /// The treatment of existing counters when the limit is changed. By default `keep`.
         on_change: OnChangeName,
-        /// Where it is decided. By default `exact`.
+        /// Where the limit is decided. By default `exact`.
         mode: LimitModeName,
-        /// For how many of its subjects it refuses, such as `10%`, chosen by a hash that stays; for the others it counts and judges, and lets them pass. By default `100%`.
+        /// The share of the limit's subjects that it is enforced for, such as `10%`. A stable hash
+        /// selects them. For other subjects the limit counts and evaluates, but never refuses a
+        /// request. By default `100%`.
         enforce: Percent,
-        /// Another definition that is tried on the same requests before it takes the limit's place; it refuses nobody.
+        /// A second definition to evaluate on the same requests before it replaces the limit. It
+        /// never refuses a request.
         candidate: Candidate,
-        /// The terms of reservations: units are reserved until the actual cost of a request is known. A `concurrency` limit has no `reservation`: its permits are the reservations.
+        /// The settings of reservations: units that are reserved until the actual cost of a request
+        /// is known. A `concurrency` limit has no `reservation`: its permits are the reservations.
         reservation: Reservation,
     }
 }
 
 keys! {
-    /// How a limit may be reserved.
+    /// The settings of a limit's reservations.
     struct Reservation as "terms of reservations" {
-        /// The longest time that a reservation lasts. By default `5m`.
+        /// The longest time until a reservation expires. By default `5m`.
         max_duration: Duration,
-        /// The most units that all reservations of a subject have together. By default as many as the limit has.
+        /// The most units that all reservations of a subject may have together. By default the
+        /// limit's capacity.
         max_units: Whole,
-        /// What becomes of a reservation that nobody settles in time. By default `release`.
+        /// The treatment of a reservation that expires before it is settled. By default `release`.
         on_expiry: OnExpiryName,
-        /// Units that a settlement above its reservation may use beyond the quota; not of a `token_bucket` or a `two_bucket`. By default 0.
+        /// The units beyond the quota that a settlement may use if the cost is higher than the
+        /// reservation. Not for `token_bucket` and `two_bucket`. By default 0.
         overdraft: Whole,
     }
 }

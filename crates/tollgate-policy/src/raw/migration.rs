@@ -1,27 +1,32 @@
-//! Two stores at once, while limits move from one to the other, as written.
+//! `store.rollout` and `store.shadow`: two stores at once.
 
 use super::{Memcached, Memory, Redis};
 use crate::decode::{Percent, keys, words};
 use crate::settings::OnMove;
 
 keys! {
-    /// Some percent of all clients are decided by one store, the rest by another: for moving between them while traffic runs.
+    /// One store decides for a percentage of all clients, another one for the rest. For moving to
+    /// another store while traffic runs.
     struct Rollout as "a rollout", requires "percent", "from", "to" {
-        /// How many clients are decided by `to`, `0%` to `100%`. The same clients on every node; more of them when it grows, and nobody moves back. A change of it takes no restart.
+        /// The percentage of clients that `to` decides for, `0%` to `100%`. Every node selects the
+        /// same clients. If the percentage grows, more clients move and none moves back. A change
+        /// needs no restart.
         percent: Percent,
-        /// What happens to the counters of a client that moves. By default `transfer`.
+        /// The treatment of a client's counters when it moves. By default `transfer`.
         on_move: OnMoveName,
-        /// The store that clients leave.
+        /// The store that clients move from.
         from: Side,
-        /// The store that they go to.
+        /// The store that clients move to.
         to: Side,
     }
 }
 
 keys! {
-    /// One store decides, another one is asked too, off the callers' way, and every difference is counted: for knowing a store before moving there.
+    /// One store decides. A second store evaluates the same requests in the background, and every
+    /// difference is counted. For testing a store before a move.
     struct Shadow as "a shadow", requires "store", "shadow_store" {
-        /// How many clients are compared, `0%` to `100%`. By default `100%`. A change of it takes no restart.
+        /// The percentage of clients whose decisions are compared, `0%` to `100%`. By default
+        /// `100%`. A change needs no restart.
         percent: Percent,
         /// The store that decides.
         store: Side,
@@ -31,9 +36,9 @@ keys! {
 }
 
 keys! {
-    /// One of two stores: in exactly one of these.
+    /// One of two stores: exactly one of these.
     struct Side as "one of two stores" {
-        /// In the memory of this process, and how much of it.
+        /// In the memory of this process, with bounds.
         memory: Memory,
         /// In Redis or Valkey, shared by all nodes.
         redis: Redis,
@@ -43,11 +48,11 @@ keys! {
 }
 
 words! {
-    /// What happens to the counters of a client that moves from one store to the other.
+    /// The treatment of a client's counters when it moves from one store to the other.
     struct OnMoveName(OnMove) as "an on_move mode" {
-        /// They move along: what was used stays used, and the current window continues.
+        /// The counters are transferred: used units stay used, and the current window continues.
         "transfer" => OnMove::Transfer,
-        /// They start from zero: one more window, once for each move.
+        /// The counters start from zero: one additional window for each move.
         "reset" => OnMove::Reset,
     }
 }

@@ -1,6 +1,6 @@
-//! The keys of a policy file as they are written.
+//! The keys of a policy file.
 //!
-//! Their docs are the reference that people read, in the schema as in the book.
+//! Their doc comments are the descriptions in the schema and in the reference.
 
 mod answers;
 mod candidate;
@@ -37,31 +37,36 @@ pub(crate) use traces::Traces;
 use crate::decode::{List, Names, OneOrMore, Text, keys};
 
 keys! {
-    /// A policy of Tollgate: who is counted, which limits there are, and which requests meet them.
+    /// A policy of Tollgate: the subjects, the limits, and the requests that the limits apply to.
     struct PolicyFile as "a policy", requires "limits" {
-        /// Who is counted: each name stands for something that is read from a request.
+        /// The subjects: each name refers to a value that is read from a request.
         subjects: Names<Subject>,
-        /// The networks of the proxies that are believed about whom they forward for, such as `10.0.0.0/8`. By default nobody is.
+        /// The networks of the trusted proxies, which may set the forwarding header, such as `10.0.0.0/8`.
+        /// By default none.
         trusted_proxies: OneOrMore<Text>,
-        /// How the trusted proxies tell whom they forward for.
+        /// How the trusted proxies announce the client's address.
         forwarded: Forwarded,
-        /// The limits by their names.
+        /// The limits by name.
         limits: Names<Limit>,
-        /// Which of the rules that match a request decide. By default `first_match`: the first one, alone.
+        /// Which of the rules that match a request decide. By default `first_match`: only the first
+        /// one.
         rules_apply: RuleOrder,
-        /// Which requests meet which limits, in this order. A request that no rule matches is not limited.
+        /// Which limits apply to which requests, in this order. Requests that match no rule are not
+        /// limited.
         rules: List<Rule>,
-        /// Limits for callers that say themselves what a request is, as Envoy does: a tree for each of their domains.
+        /// Limits for callers that describe requests themselves, as Envoy does: a tree for each of
+        /// their domains.
         descriptors: List<DescriptorDomain>,
-        /// What clients are told.
+        /// What clients receive.
         answers: Answers,
-        /// What is shed when there is more to do than can be done. By default nothing.
+        /// Load shedding: which requests are refused under overload. By default none.
         shed: Shed,
-        /// Where the key comes from under which credentials are hashed before they are used. By default one is made by chance when the process starts.
+        /// The source of the key with which credentials are hashed. By default the process
+        /// generates a random key when it starts.
         secret: Secret,
-        /// Where the counters are kept. By default in memory.
+        /// The store of the counters. By default in memory.
         store: Store,
-        /// The listeners through which other programs ask `tollgate serve`.
+        /// The listeners of `tollgate serve`.
         serve: Serve,
         /// Where spans of requests are sent, for tracing. By default nowhere.
         traces: Traces,

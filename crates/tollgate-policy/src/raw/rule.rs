@@ -1,4 +1,4 @@
-//! A rule, as written.
+//! `rules`: a rule.
 
 use std::borrow::Cow;
 
@@ -14,56 +14,64 @@ use crate::report::Report;
 use crate::tree::{Node, NodeKind};
 
 keys! {
-    /// A rule: which requests meet which limits.
+    /// A rule: which limits apply to which requests.
     struct Rule as "a rule", requires "limits" {
-        /// Its name, for people and metrics. By default `rule-1`, `rule-2` and so on.
+        /// The name of the rule in messages and metrics. By default `rule-1`, `rule-2` and so on.
         name: Text,
-        /// The requests it speaks of; without it, all.
+        /// The requests that the rule applies to. By default all.
         r#match: Conditions,
-        /// The limits that a request is charged on, all or none of them: `core`, or `{ points: 5 }` with what it costs, or `{ tokens: { from_json: /usage/total_tokens } }` with what of the answer tells that. `[]` limits nothing.
+        /// The limits that a request is charged on, all or none: `core`, or `{ points: 5 }` with a
+        /// cost, or `{ tokens: { from_json: /usage/total_tokens } }` with a cost from the response.
+        /// `[]` limits nothing.
         limits: OneOrMore<LimitUse>,
-        /// Whether it refuses. By default `enforce`.
+        /// Whether the rule refuses requests. By default `enforce`.
         mode: RuleModeName,
-        /// When it charges. By default `on_arrival`. Of several rules that match, all must say `on_completion`.
+        /// When the rule charges. By default `on_arrival`. If several rules match, all must have
+        /// `on_completion`.
         charge: ChargeMoment,
-        /// What becomes of a request while the store has no answer. By default what `answers` says. Of several rules that match, the strictest decides.
+        /// The fallback for requests while the store does not answer. By default the one in
+        /// `answers`. If several rules match, the strictest one applies.
         on_failure: OnFailureName,
-        /// How much its requests matter when some are shed. By default `read` for GET, HEAD, OPTIONS and TRACE, else `write`. Of several rules that match, the highest word decides.
+        /// The priority of the requests for load shedding. By default `read` for GET, HEAD, OPTIONS
+        /// and TRACE, otherwise `write`. If several rules match, the highest priority applies.
         priority: PriorityName,
-        /// How long its requests wait for a place in flight where nothing but limits of `concurrency` refuses them. By default they do not wait.
+        /// How long requests wait for a permit if only `concurrency` limits refuse them. By default
+        /// they do not wait.
         queue: Queue,
     }
 }
 
 keys! {
-    /// A line in which requests wait for a place in flight, in the order in which they came.
+    /// A queue in which requests wait for a permit, in order of arrival.
     struct Queue as "a queue", requires "wait" {
-        /// How long a request waits at most, such as `2s`; up to `60s`.
+        /// The longest time that a request waits, such as `2s`, up to `60s`.
         wait: Duration,
-        /// How many of one subject wait at a time on each node, up to 1,000; whoever comes then is refused at once. By default 100.
+        /// The most requests of one subject that wait on each node at a time, up to 1,000. Further
+        /// requests are refused immediately. By default 100.
         length: Whole,
     }
 }
 
 keys! {
-    /// Conditions that must all hold; of several values in one, any may.
+    /// Conditions that must all be met. If a condition has several values, one of them must match.
     struct Conditions as "conditions" {
-        /// The method, such as `GET`, or a list of them.
+        /// The method, such as `GET`, or a list of methods.
         method: OneOrMore<Text>,
-        /// Path patterns: `/users/{id}` remembers a segment, `*` stands for any one, and `**` at the end for all that is left.
+        /// Path patterns: `{id}` in `/users/{id}` captures a segment, `*` matches one segment, and
+        /// `**` at the end matches all remaining segments.
         path: OneOrMore<Text>,
-        /// Hosts; `*.example.com` stands for every name below it.
+        /// Hosts. `*.example.com` matches every subdomain.
         host: OneOrMore<Text>,
-        /// Headers that must be there: a name, or `{ name: value }` for that very value.
+        /// Headers that must be present: a name, or `{ name: value }` for an exact value.
         header: OneOrMore<WantedHeaders>,
-        /// Subjects that the request must have a value for.
+        /// Subjects for which the request must have a value.
         has: OneOrMore<Text>,
-        /// Subjects that the request must have no value for.
+        /// Subjects for which the request must not have a value.
         lacks: OneOrMore<Text>,
     }
 }
 
-/// A limit by its name, and what it costs if that is written.
+/// A limit's name, with a cost if one is set.
 #[derive(Debug)]
 pub(crate) struct LimitUse {
     pub(crate) limit: Spanned<String>,
@@ -116,7 +124,7 @@ impl JsonSchema for LimitUse {
     }
 }
 
-/// Headers that must be there, each with the value it must have if that is written.
+/// Headers that must be present, each with its required value if one is set.
 #[derive(Debug)]
 pub(crate) struct WantedHeaders(pub(crate) Vec<(Spanned<String>, Option<Text>)>);
 

@@ -1,55 +1,59 @@
-//! The listeners, as written.
+//! `serve`: the listeners.
 
 use super::deployment::Secret;
 use crate::decode::{Flag, OneOrMore, Text, keys};
 
 keys! {
-    /// The listeners through which other programs ask `tollgate serve`. What its flags say goes first.
+    /// The listeners of `tollgate serve`. Its flags have precedence.
     struct Serve as "listeners" {
-        /// HTTP with JSON, and the sub-requests of other proxies.
+        /// HTTP with JSON, and sub-requests of other proxies.
         http: Listener,
         /// Envoy's rate limit service.
         grpc: Listener,
         /// The Redis protocol.
         resp: Listener,
-        /// For those who run it: health, readiness, status, the dashboard.
+        /// The admin listener, for operators: health, readiness, status, the dashboard.
         admin: Listener,
-        /// The dashboard, a page at the administration's listener, and by which names browsers reach that listener.
+        /// The dashboard, a page at the admin listener, and the host names by which browsers reach
+        /// that listener.
         dashboard: Dashboard,
     }
 }
 
 keys! {
-    /// The dashboard, a page at the administration's listener.
+    /// The dashboard, a page at the admin listener.
     struct Dashboard as "a dashboard" {
-        /// Whether it is served. By default true.
+        /// Whether the dashboard is served. By default true.
         enabled: Flag,
-        /// The host names by which browsers reach the administration's listener, without a port: those of a proxy before it,
-        /// or this machine's. Its addresses and `localhost` need not be named.
+        /// The host names by which browsers reach the admin listener, without a port: those of a
+        /// proxy in front of it, or of this machine. The listener's addresses and `localhost` are
+        /// always accepted.
         hosts: OneOrMore<Text>,
     }
 }
 
 keys! {
-    /// One listener: where it listens, and who may enter.
+    /// A listener: its address, tokens and certificates.
     struct Listener as "a listener", requires "listen" {
-        /// An address and a port, `unix:/PATH`, or `systemd:NAME` for a socket that the service manager opened.
+        /// An address and a port, `unix:/PATH`, or `systemd:NAME` for a socket that systemd opened.
         listen: Text,
-        /// The tokens of which a client has to show one, a line each. A listener that other machines reach needs them.
+        /// The source of the tokens, one per line. A client must send one of them. Required if
+        /// other machines can reach the listener.
         tokens: Secret,
-        /// Certificates, for clients that speak TLS.
+        /// Certificates, for clients that use TLS.
         tls: ListenerTls,
     }
 }
 
 keys! {
-    /// Certificates of a listener, as files in PEM form.
+    /// Certificates of a listener, as PEM files.
     struct ListenerTls as "a certificate", requires "certificate", "key" {
-        /// The certificate that is shown, and those that it is signed by.
+        /// The listener's certificate with its chain.
         certificate: Text,
         /// The key of `certificate`.
         key: Text,
-        /// The certificate authorities (CA) of clients. If it is given, clients need a certificate that one of them signed.
+        /// The certificate authorities (CA) of clients. If set, clients need a certificate that one
+        /// of them signed.
         client_ca: Text,
     }
 }

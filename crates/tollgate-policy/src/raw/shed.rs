@@ -1,4 +1,4 @@
-//! What is shed when there is more to do than can be done, as written.
+//! `shed`: load shedding.
 
 use tollgate_core::policy::Priority;
 use tollgate_core::policy::shedding::ShedMode;
@@ -6,25 +6,28 @@ use tollgate_core::policy::shedding::ShedMode;
 use crate::decode::{Duration, Percent, Whole, keys, words};
 
 keys! {
-    /// What is shed when there is more to do than can be done: refused with 503, before any limit is charged, what matters least first.
+    /// Load shedding: refuses requests with 503 under overload, before any limit is charged, lowest
+    /// priority first.
     struct Shed as "shedding" {
-        /// The switch over all shedders: it can calm each of them, and rouse none. By default `enforce`.
+        /// The mode of all shedders together. It can make each of them less strict, never stricter.
+        /// By default `enforce`.
         mode: ShedModeName,
-        /// By what all nodes have in flight together.
+        /// Shedding by the requests that all nodes have in flight together.
         fleet: Fleet,
-        /// By the load of the node that serves the request.
+        /// Shedding by the load of the node that serves the request.
         worker: Worker,
     }
 }
 
 keys! {
-    /// A pool of requests in flight across all nodes, of which a share is kept for critical ones.
+    /// A pool of requests in flight across all nodes. A share of it is kept for critical requests.
     struct Fleet as "a fleet", requires "capacity" {
-        /// How many requests may be in flight in all nodes together, 2 to 10,000.
+        /// The most requests in flight on all nodes together, 2 to 10,000.
         capacity: Whole,
-        /// The share of them that only critical requests get. By default `20%`.
+        /// The share of the capacity that only critical requests can use. By default `20%`.
         reserve_critical: Percent,
-        /// How long a permit is valid if its node does not renew it. A node renews the permits of running requests. By default `60s`.
+        /// How long a permit is valid if its node does not renew it. A node renews the permits of
+        /// running requests. By default `60s`.
         permit_ttl: Duration,
         /// Whether it sheds. By default `enforce`.
         mode: ShedModeName,
@@ -32,15 +35,17 @@ keys! {
 }
 
 keys! {
-    /// What a node may carry: at least one of these. Whatever there is most of, measured by its bound, decides.
+    /// The bounds of a node, at least one of these. The load that is highest in relation to its
+    /// bound decides.
     struct Worker as "a worker" {
-        /// How many requests it may have in flight.
+        /// The most requests in flight on the node.
         in_flight: Whole,
-        /// How many requests it may have in flight, found out from how they are answered.
+        /// The most requests in flight on the node, adapted to how the service responds.
         adaptive: Adaptive,
-        /// How long requests may wait in it before they are passed on, such as `50ms`.
+        /// The longest time that requests may wait on the node before they are forwarded, such as
+        /// `50ms`.
         queue_delay: Duration,
-        /// How late its tasks may run, such as `50ms`.
+        /// The longest delay of the node's tasks, such as `50ms`.
         loop_delay: Duration,
         /// Whether it sheds. By default `enforce`.
         mode: ShedModeName,
@@ -48,20 +53,20 @@ keys! {
 }
 
 keys! {
-    /// A bound that follows how the service answers.
+    /// A bound that adapts to how the service responds.
     struct Adaptive as "an adaptive bound", requires "algorithm", "min", "max" {
-        /// How it follows.
+        /// The algorithm that adapts the bound.
         algorithm: AdaptiveName,
-        /// Never less than this, and this at the start.
+        /// The smallest bound, which is also the initial one.
         min: Whole,
-        /// Never more than this.
+        /// The largest bound.
         max: Whole,
-        /// Of `aimd`: the longest that the head of an answer may take. By default `5s`.
+        /// For `aimd`: the longest time until the head of a response. By default `5s`.
         timeout: Duration,
     }
 }
 
-/// How an adaptive bound follows the service, without its numbers.
+/// The algorithm of an adaptive bound, without its numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AdaptiveKind {
     Gradient,
@@ -69,11 +74,13 @@ pub(crate) enum AdaptiveKind {
 }
 
 words! {
-    /// How an adaptive bound follows the service.
+    /// The algorithm of an adaptive bound.
     struct AdaptiveName(AdaptiveKind) as "an adaptive algorithm" {
-        /// By how long answers take now beside how long they took, after Gradient2 of Netflix's concurrency-limits.
+        /// Compares current response times with earlier ones, like Gradient2 of Netflix's
+        /// concurrency-limits.
         "gradient" => AdaptiveKind::Gradient,
-        /// One more with each answer in time, a tenth less with each that fails or takes too long.
+        /// Adds one for each response in time, and subtracts a tenth for each response that fails
+        /// or takes too long.
         "aimd" => AdaptiveKind::Aimd,
     }
 }
@@ -81,25 +88,26 @@ words! {
 words! {
     /// Whether a shedder sheds.
     struct ShedModeName(ShedMode) as "a mode" {
-        /// What is to be shed is shed.
+        /// Refuses requests that are to be shed.
         "enforce" => ShedMode::Enforce,
-        /// What would be shed is counted, and passes.
+        /// Counts requests that would be shed, and admits them.
         "shadow" => ShedMode::Shadow,
-        /// Nothing is looked at.
+        /// Measures and sheds nothing.
         "off" => ShedMode::Off,
     }
 }
 
 words! {
-    /// How much requests matter when some are shed.
+    /// The priority of requests for load shedding.
     struct PriorityName(Priority) as "a priority" {
-        /// Trials of integrators: shed first.
+        /// Test traffic, such as trials of integrators: shed first.
         "test" => Priority::Test,
-        /// What asks for data.
+        /// Requests that read data.
         "read" => Priority::Read,
-        /// What changes data.
+        /// Requests that change data.
         "write" => Priority::Write,
-        /// What the business lives by: shed last, and by the fleet only at its whole capacity.
+        /// Requests that the business depends on: shed last, and by the fleet's pool only when its
+        /// whole capacity is in use.
         "critical" => Priority::Critical,
     }
 }

@@ -1,36 +1,44 @@
-//! Who is counted, as written.
+//! `subjects`: a subject.
 
 use super::Keep;
 use crate::decode::{Present, Text, Whole, keys};
 
 keys! {
-    /// Who is counted: exactly one source, and what belongs to it.
+    /// A subject: exactly one source, and the options of that source.
     struct Subject as "a subject" {
-        /// The value of this header. `authorization`, `proxy-authorization`, `cookie` and the usual headers for API keys hold credentials: they are hashed before they are used.
+        /// The value of this header. `authorization`, `proxy-authorization`, `cookie` and the usual
+        /// headers for API keys contain credentials: they are hashed before use.
         header: Text,
-        /// The API key or bearer token in this header, such as `authorization` or `x-api-key`, hashed before it is used. `Bearer x`, `token x` and `x` are one.
+        /// The API key or bearer token in this header, such as `authorization` or `x-api-key`,
+        /// hashed before use. `Bearer x`, `token x` and `x` are the same subject.
         credential: Text,
-        /// The value of the cookie of this name, hashed before it is used.
+        /// The value of the cookie with this name, hashed before use.
         cookie: Text,
-        /// The client's address: the peer's, unless it is one of `trusted_proxies`.
+        /// The client's address: the address of the connection, or the forwarded address if the
+        /// connection comes from one of `trusted_proxies`.
         client_address: Present,
-        /// The parameter of this name in the path pattern of the rule that matched.
+        /// The parameter with this name in the path pattern of the matching rule.
         path_parameter: Text,
-        /// The text or number at this JSON pointer in the request's body, such as `/model`. `tollgate proxy` reads JSON bodies of up to 256 KiB for it; to every other listener no request has it.
+        /// The text or number at this JSON pointer in the request body, such as `/model`. For this,
+        /// `tollgate proxy` reads JSON bodies of up to 256 KiB. At all other listeners no request
+        /// has this subject.
         json: Text,
-        /// The host that was asked for, in lower case and without its port.
+        /// The requested host, in lower case and without its port.
         host: Present,
-        /// The path pattern of the rule that matched, or the rule's name if it has none.
+        /// The path pattern of the matching rule, or the rule's name if it has no pattern.
         route: Present,
         /// The method.
         method: Present,
-        /// The same value for everybody.
+        /// The same value for all clients.
         constant: Text,
-        /// With `client_address`: how many leading bits count of an IPv4 address, 1 to 32. By default 32.
+        /// With `client_address`: how many leading bits of an IPv4 address count, 1 to 32. By
+        /// default 32.
         ipv4_prefix: Whole,
-        /// With `client_address`: how many leading bits count of an IPv6 address, 1 to 128. By default 64, what one customer is usually given.
+        /// With `client_address`: how many leading bits of an IPv6 address count, 1 to 128. By
+        /// default 64, which is the usual size of one customer's network.
         ipv6_prefix: Whole,
-        /// With `header`: how its value is kept. By default `hashed` for credentials, `clear` for others.
+        /// With `header`: how its value is stored. By default `hashed` for credentials, `clear` for
+        /// other headers.
         keep: Keep,
     }
 }

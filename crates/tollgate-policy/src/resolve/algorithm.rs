@@ -1,4 +1,4 @@
-//! Algorithms: how a limit counts, with its numbers.
+//! Algorithms with their numbers.
 
 use tollgate_core::algo::{
     Concurrency, FixedWindow, SlidingLog, SlidingWindow, TokenBucket, TwoBucket,
@@ -10,13 +10,13 @@ use crate::raw::{self, Kind};
 use crate::report::Report;
 use crate::span::Span;
 
-/// The `permit_ttl` of a concurrency limit that does not say.
+/// The default `permit_ttl` of a concurrency limit.
 const PERMIT_TTL: Millis = Millis::from_secs(60);
 
-/// Into how many pieces a sliding window is cut that does not say.
+/// The default number of pieces of a sliding window.
 const PIECES: u64 = 60;
 
-/// Reports keys that mean nothing to the algorithm.
+/// Reports keys that have no meaning for the algorithm.
 pub(super) fn misplaced(kind: Kind, raw: &raw::Limit, report: &mut Report<'_>) {
     fn key<T>(field: &Field<T>) -> Option<Span> {
         field.given().map(|given| given.key)
@@ -37,7 +37,7 @@ pub(super) fn misplaced(kind: Kind, raw: &raw::Limit, report: &mut Report<'_>) {
     }
 }
 
-/// The algorithm with its numbers.
+/// Returns the algorithm with its numbers.
 pub(super) fn algorithm(
     kind: Kind,
     name: &Spanned<String>,
@@ -72,7 +72,7 @@ pub(super) fn algorithm(
     built.map_err(|error| report.plain_error(place(&error, name, raw), error)).ok()
 }
 
-/// Where the number stands that an error speaks of.
+/// Returns the position of the number that an error refers to.
 fn place(error: &LimitError, name: &Spanned<String>, raw: &raw::Limit) -> Span {
     fn at<T>(field: &Field<T>) -> Option<Span> {
         field.given().map(|given| given.at)
@@ -89,6 +89,6 @@ fn place(error: &LimitError, name: &Spanned<String>, raw: &raw::Limit) -> Span {
         "permit_ttl" => at(&raw.permit_ttl),
         _ => None,
     };
-    // A burst that is not written is the quota.
+    // The default burst is the quota.
     named.or_else(|| at(&raw.quota)).unwrap_or(name.at)
 }

@@ -1,4 +1,4 @@
-//! ResponseSettings: profiles, statuses and the status endpoint.
+//! Response settings: header profiles, refund statuses and the status endpoint.
 
 use tollgate_core::policy::answers::RefundPolicy;
 use tollgate_core::policy::{HeaderProfile, ResponseSettings};
@@ -7,7 +7,7 @@ use crate::decode::{Field, OneOrMore, Spanned, Text, Whole, quoted};
 use crate::raw;
 use crate::report::Report;
 
-/// What clients are told; `None` if something is wrong, which is reported.
+/// Returns the response settings, or `None` after reporting a mistake.
 pub(super) fn answers(
     raw: Option<&raw::Answers>,
     report: &mut Report<'_>,
@@ -16,7 +16,7 @@ pub(super) fn answers(
     let Some(raw) = raw else { return Some(answers) };
     if let Some(OneOrMore(profiles)) = raw.headers.value() {
         answers.headers = distinct(profiles, |profile| profile.0, "profile", report);
-        // Both write x-ratelimit-limit, each in its own way.
+        // Both profiles write `x-ratelimit-limit`, in different formats.
         let clashing = [HeaderProfile::GitHub, HeaderProfile::Draft03];
         let is_clashing = |profile: &HeaderProfile| clashing.contains(profile);
         let last = profiles.iter().rfind(|profile| is_clashing(&profile.value.0));
@@ -49,7 +49,7 @@ pub(super) fn answers(
     Some(answers)
 }
 
-/// The values in their order; reports those that are there twice.
+/// Returns the values in their order and reports duplicates.
 fn distinct<W, T: PartialEq>(
     given: &[Spanned<W>],
     value: impl Fn(&W) -> T,

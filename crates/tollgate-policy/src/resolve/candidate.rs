@@ -1,4 +1,4 @@
-//! Candidates: a limit's definition with other numbers.
+//! Candidates: a second definition of a limit with other numbers.
 
 use tollgate_core::Algorithm;
 
@@ -7,8 +7,8 @@ use crate::decode::{Field, Spanned, quoted};
 use crate::raw::{self, Kind};
 use crate::report::Report;
 
-/// What is tried beside the limit `name` that is written as `limit` and means `live`; `None` if it is
-/// wrong, which is reported.
+/// Returns the candidate of the limit `name`, which is written as `limit` and resolved to `live`,
+/// or `None` after reporting a mistake.
 pub(super) fn candidate(
     given: &Spanned<raw::Candidate>,
     name: &Spanned<String>,
@@ -32,7 +32,7 @@ pub(super) fn candidate(
         ..raw::Limit::default()
     };
     misplaced(own_kind, &text, report);
-    // The numbers of another algorithm mean nothing to this one.
+    // Numbers of the limit's algorithm do not apply to another algorithm.
     let of_kind = if own_kind == kind { limit } else { &raw::Limit::default() };
     let whole = raw::Limit {
         quota: text.quota.or(&limit.quota),

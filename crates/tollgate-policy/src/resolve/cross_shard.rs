@@ -1,5 +1,6 @@
-//! Charges that may span shards: each limit is routed by one subject, and a charge on limits that
-//! are routed by different ones is given back by a second round trip if one of them refuses it.
+//! Warnings about charges that may span shards. One subject routes each limit. If a charge has
+//! limits that are routed by different subjects and one of them refuses it, a second round trip
+//! refunds the others.
 
 use std::ops::Range;
 
@@ -12,8 +13,8 @@ use crate::report::Report;
 use crate::settings::{MigrationStoreSettings, RedisSettings, StoreSettings};
 use crate::span::Span;
 
-/// Warns of rules whose limits may live on several shards, of the map in force or of the one that is
-/// left, and of a `route_by` that routes nothing.
+/// Warns of rules with limits that may be on several shards, in the current map or in `previous`, and
+/// of a `route_by` that routes no limit.
 pub(super) fn warn(
     policy: &Policy,
     file: &PolicyFile,
@@ -42,7 +43,8 @@ pub(super) fn warn(
     }
 }
 
-/// The stores in Redis, of two at once each, with what is written of them.
+/// Returns the Redis stores, including those of a rollout or a shadow store, with their raw
+/// settings.
 fn fleets<'f>(
     store: &'f StoreSettings,
     file: &'f PolicyFile,
@@ -76,7 +78,8 @@ fn fleets<'f>(
     }
 }
 
-/// The rules that one request may be charged by: each alone, or all of them.
+/// Returns the sets of rules that one request can be charged by: each rule alone, or all rules
+/// together.
 fn charged_together(policy: &Policy) -> Vec<Range<usize>> {
     let rules = 0..policy.rules().len();
     match policy.match_mode() {
@@ -85,18 +88,18 @@ fn charged_together(policy: &Policy) -> Vec<Range<usize>> {
     }
 }
 
-/// By which subject each limit is routed in one map.
+/// The subject that routes each limit in one shard map.
 struct RoutingTable<'p> {
     policy: &'p Policy,
     shards: usize,
     route_by: Option<usize>,
 }
 
-/// A rule that charges limits which are routed apart.
+/// A rule that charges limits which different subjects route.
 struct CrossShardRule<'p> {
     rule: &'p str,
     at: Span,
-    /// The limits of the same charge, and the first that is routed otherwise than the first of all.
+    /// The limits of the charge.
     limits: Vec<usize>,
     limit: usize,
 }
@@ -109,7 +112,7 @@ impl<'p> RoutingTable<'p> {
         Self { policy, shards, route_by }
     }
 
-    /// What of the rules that are charged `together`, written at `spans`, may live on several
+    /// Finds a charge of the rules `together`, whose positions are `spans`, that may span several
     /// shards.
     fn apart(&self, together: Range<usize>, spans: &[Span]) -> Option<CrossShardRule<'p>> {
         if self.shards < 2 {
@@ -126,14 +129,14 @@ impl<'p> RoutingTable<'p> {
         Some(CrossShardRule { rule: &rule.name, at: *at, limits, limit: *limit })
     }
 
-    /// The dimension that routes the limit; `None` if it counts for everybody together.
+    /// Returns the dimension that routes the limit, or `None` if the limit has a single counter.
     fn of(&self, limit: usize) -> Option<usize> {
         let per = &self.policy.limits()[limit].per;
         let chosen = self.route_by.filter(|chosen| per.contains(chosen));
         chosen.or_else(|| per.first().copied())
     }
 
-    /// A dimension that would route all of `limits`.
+    /// Returns a dimension that could route all of `limits`.
     fn common(&self, limits: &[usize]) -> Option<&'p str> {
         let per = |limit: &usize| &self.policy.limits()[*limit].per;
         let (first, others) = limits.split_first()?;
@@ -143,7 +146,7 @@ impl<'p> RoutingTable<'p> {
         Some(&self.policy.dimensions()[*common].name)
     }
 
-    /// `core goes by token`.
+    /// `core is routed by token`.
     fn said(&self, limit: usize) -> String {
         let name = self.policy.limits()[limit].limit.name();
         match self.of(limit) {
@@ -173,7 +176,7 @@ fn warn_of_unused_route_by(
 }
 
 impl CrossShardRule<'_> {
-    /// Warns that a charge may span these `shards`, routed as `routes` says.
+    /// Warns that a charge may span these `shards` with the routing of `routes`.
     fn warn(&self, shards: &str, routes: &RoutingTable<'_>, report: &mut Report<'_>) {
         let message = format_args!(
             "a charge of the rule {} may span {shards} its refusal takes a second round trip",

@@ -4,7 +4,7 @@ use crate::decode::{Spanned, Text, quoted};
 use crate::report::Report;
 use crate::span::Span;
 
-/// The name of a header in lower case.
+/// Returns the name of a header in lower case.
 pub(super) fn field_name(
     given: &Spanned<Text>,
     what: &str,
@@ -14,7 +14,7 @@ pub(super) fn field_name(
     Some(given.value.0.to_ascii_lowercase().into())
 }
 
-/// Checks that `text` is a token of RFC 9110, as names of headers and cookies are.
+/// Checks that `text` is a token of RFC 9110, as the names of headers and cookies must be.
 pub(super) fn is_token(text: &str, at: Span, what: &str, report: &mut Report<'_>) -> Option<()> {
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
     if text.bytes().all(fits) {

@@ -1,4 +1,4 @@
-//! Limits whose state fits the store in memory that is to hold it.
+//! Checks that a subject's state fits the memory store.
 
 use tollgate_core::Algorithm;
 
@@ -9,7 +9,7 @@ use crate::raw::Limit;
 use crate::report::Report;
 use crate::settings::{MemoryBounds, MigrationStoreSettings, StoreSettings};
 
-/// Reports limits of which one subject can need more bytes than the store has for it.
+/// Reports limits for which one subject can need more bytes than the store allows.
 pub(super) fn check(
     limits: &NameTable<'_, Limit>,
     counted: &[Option<ResolvedLimit>],
@@ -66,7 +66,7 @@ fn at<T>(field: &Field<T>) -> Option<crate::span::Span> {
     field.given().map(|given: &Spanned<T>| given.at)
 }
 
-/// The bounds of the smallest store in memory that keeps limits by these settings.
+/// Returns the bounds of the smallest memory store among these settings.
 fn smallest(store: &StoreSettings) -> Option<MemoryBounds> {
     let of_leaf = |leaf: &MigrationStoreSettings| match leaf {
         MigrationStoreSettings::Memory(bounds) => Some(*bounds),

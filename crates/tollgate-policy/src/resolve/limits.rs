@@ -1,4 +1,4 @@
-//! Limits: how each counts, of whom, and what clients are told of it.
+//! Limits: their algorithms, their subjects, and how clients see them.
 
 use std::sync::Arc;
 
@@ -18,11 +18,11 @@ use crate::report::Report;
 /// A limit that rules can use.
 pub(super) struct ResolvedLimit {
     pub(super) limit: LimitBinding,
-    /// What a request costs where its rule does not say.
+    /// The cost of a request if its rule does not set one.
     pub(super) price: ResolvedCost,
 }
 
-/// The limits in their order; `None` for what is wrong, which is reported.
+/// Returns the limits in file order, with `None` for each that has a reported mistake.
 pub(super) fn limits(
     limits: &NameTable<'_, raw::Limit>,
     subjects: &mut NameTable<'_, Subject>,
@@ -52,7 +52,7 @@ fn resolve_limit(
     Some(ResolvedLimit { limit: LimitBinding { limit: Arc::new(limit), per: per? }, price })
 }
 
-/// The limit, with what is tried of it.
+/// Adds the candidate and the enforced share to the limit.
 fn with_candidate(
     limit: Limit,
     kind: Kind,
@@ -72,7 +72,7 @@ fn with_candidate(
     }
 }
 
-/// The subjects that a limit counts apart.
+/// Returns the subjects that the limit counts separately.
 fn per(
     raw: &raw::Limit,
     subjects: &mut NameTable<'_, Subject>,
@@ -94,14 +94,14 @@ fn per(
     is_whole.then_some(per)
 }
 
-/// The limit, with what clients are told of it.
+/// Adds the settings that clients see to the limit.
 fn with_answers(
     name: &Spanned<String>,
     algorithm: Algorithm,
     raw: &raw::Limit,
     report: &mut Report<'_>,
 ) -> Option<Limit> {
-    // A name that is none is reported where it is read.
+    // An invalid name is already reported.
     let mut limit = Limit::new(&name.value, algorithm).ok()?;
     if let Some(resource) = raw.resource.given() {
         if !is_name(&resource.value.0) {

@@ -1,4 +1,5 @@
-//! Reservations in a memcached whose fixed windows are two plain numbers, which have no place for them.
+//! Reservations on fixed windows that memcached stores as two plain numbers, in which a reservation
+//! cannot be stored.
 
 use tollgate_core::{Algorithm, Limit, Policy};
 
@@ -8,7 +9,7 @@ use crate::report::Report;
 use crate::settings::{MemcachedLayout, MigrationStoreSettings, StoreSettings};
 use crate::span::Span;
 
-/// Warns of rules and limits that reserve what such a store cannot hold.
+/// Warns of rules and limits with reservations that such a store cannot keep.
 pub(super) fn warn(
     policy: &Policy,
     file: &PolicyFile,
@@ -42,7 +43,7 @@ pub(super) fn warn(
     }
 }
 
-/// Whether some subject's limits are decided by a store of that layout.
+/// Returns whether a store with that layout decides for some subjects.
 fn uses_pair_layout(store: &StoreSettings) -> bool {
     let of_side = |side: &MigrationStoreSettings| match side {
         MigrationStoreSettings::Memcached(memcached) => memcached.layout == MemcachedLayout::Pairs,

@@ -1,4 +1,4 @@
-//! What requests cost: known when they arrive, or only with their answers.
+//! The cost of requests: known on arrival, or only with the response.
 
 use std::num::NonZeroU64;
 use std::sync::Arc;
@@ -13,16 +13,17 @@ use crate::raw;
 use crate::report::Report;
 use crate::span::Span;
 
-/// What a request costs.
+/// The cost of a request.
 #[derive(Clone)]
 pub(super) struct ResolvedCost {
-    /// The cost, or what is reserved of a request that does not say.
+    /// The cost, or the default reservation if the cost is metered.
     pub(super) cost: Cost,
-    /// What tells the cost afterwards, where that is not known before.
+    /// The source of a cost that is only known afterwards.
     pub(super) meter: Option<ResolvedMeter>,
 }
 
-/// What of the answer tells the cost, and what of the request how much to reserve.
+/// The part of the response that contains the cost, and the part of the request that contains the
+/// reservation.
 #[derive(Clone)]
 pub(super) struct ResolvedMeter {
     pub(super) meter: Arc<Meter>,
@@ -33,7 +34,7 @@ impl ResolvedCost {
     const ONE: Self = Self { cost: Cost::ONE, meter: None };
 }
 
-/// The price that is written, or one unit; `None` for what is wrong, which is reported.
+/// Returns the configured cost, or one unit by default. Returns `None` after reporting a mistake.
 pub(super) fn price(field: &Field<raw::Cost>, report: &mut Report<'_>) -> Option<ResolvedCost> {
     match field {
         Field::Absent => Some(ResolvedCost::ONE),
@@ -67,7 +68,7 @@ fn metered(raw: &raw::Metered, at: Span, report: &mut Report<'_>) -> Option<Reso
     Some(ResolvedCost { cost, meter: Some(ResolvedMeter { meter: Arc::new(meter), reserve }) })
 }
 
-/// What is reserved of a request that does not say, and what says otherwise.
+/// Returns the default reservation, and the part of the request that overrides it.
 fn reserve(
     field: &Field<raw::Reserve>,
     report: &mut Report<'_>,
@@ -114,7 +115,7 @@ fn place<T>(key: &'static str, field: &Field<T>) -> Place {
     (!field.is_absent()).then(|| (key, field.given().map(|given| given.key)))
 }
 
-/// Checks that exactly one of the sources is written.
+/// Checks that exactly one of the sources is set.
 fn one_source(
     what: &str,
     sources: &[Place],

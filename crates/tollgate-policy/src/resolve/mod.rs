@@ -1,5 +1,5 @@
-//! The policy as meant: names become indices, words become values, and what does not fit together
-//! is found.
+//! Resolves the raw keys to a policy: names become indices, words become values, and contradictions
+//! are reported.
 
 mod algorithm;
 mod answers;
@@ -33,7 +33,7 @@ use crate::settings::Settings;
 use crate::span::Span;
 use names::NameTable;
 
-/// The policy and the settings that `file` means; `None` if something is wrong, which is reported.
+/// Returns the policy and the settings of `file`, or `None` after reporting a mistake.
 pub(crate) fn resolve(file: &PolicyFile, report: &mut Report<'_>) -> Option<(Policy, Settings)> {
     let mut subjects = NameTable::new(&file.subjects, "subject");
     let mut limits = NameTable::new(&file.limits, "limit");
@@ -80,7 +80,7 @@ pub(crate) fn resolve(file: &PolicyFile, report: &mut Report<'_>) -> Option<(Pol
     Some((policy, settings))
 }
 
-/// Reports a file that says nothing of any request.
+/// Reports a file that has neither rules nor descriptors.
 fn warn_if_nothing_is_limited(file: &PolicyFile, report: &mut Report<'_>) {
     if file.rules.is_absent() && file.descriptors.is_absent() {
         let start = Span { line: 1, column: 1, width: 0 };

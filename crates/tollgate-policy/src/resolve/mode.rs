@@ -1,4 +1,4 @@
-//! Where limits are decided: by the store, or by nodes with leases.
+//! The modes of limits: decided by the store, or by nodes with quota leases.
 
 use tollgate_core::policy::Rule;
 use tollgate_core::{Limit, LimitError, LimitMode, Millis, Policy};
@@ -8,10 +8,10 @@ use crate::decode::{Field, quoted};
 use crate::raw;
 use crate::report::Report;
 
-/// A lease that lasts no longer is hardly used up before it ends.
+/// A lease that is shorter than this usually ends before it is used up.
 const SHORT: Millis = Millis::new(100);
 
-/// The limit, decided where it says.
+/// Adds the mode to the limit.
 pub(super) fn decided(limit: Limit, raw: &raw::Limit, report: &mut Report<'_>) -> Option<Limit> {
     match &raw.mode {
         Field::Absent => Some(limit),
@@ -26,7 +26,7 @@ pub(super) fn decided(limit: Limit, raw: &raw::Limit, report: &mut Report<'_>) -
     }
 }
 
-/// Warns of leases that spare the store nothing.
+/// Warns of leases that save no store calls.
 pub(super) fn warn_of_idle_leases(
     policy: &Policy,
     limits: &NameTable<'_, raw::Limit>,

@@ -1,4 +1,4 @@
-//! Names that a file gives, and their uses.
+//! Names that a file defines, and their uses.
 
 use std::collections::HashMap;
 
@@ -6,13 +6,13 @@ use crate::decode::{Field, Named, Names, Spanned, quoted};
 use crate::report::Report;
 use crate::span::Span;
 
-/// The names of one kind in the order of the file, and which of them are used.
+/// The names of one kind in file order, and which of them are used.
 pub(super) struct NameTable<'f, T> {
     kind: &'static str,
     named: &'f [Named<T>],
     indices: HashMap<&'f str, usize>,
     used: Vec<bool>,
-    /// Whether the names could be read; else it is reported that they could not.
+    /// Whether the section could be read. If not, that is already reported.
     are_read: bool,
 }
 
@@ -24,12 +24,13 @@ impl<'f, T> NameTable<'f, T> {
         Self { kind, named, indices: indices.collect(), used: vec![false; named.len()], are_read }
     }
 
-    /// All of them, in the order of the file.
+    /// Returns all of them in file order.
     pub(super) fn all(&self) -> &'f [Named<T>] {
         self.named
     }
 
-    /// The index of `name`, which is used at `at`; `None` if there is none, which is reported.
+    /// Returns the index of `name`, which is used at `at`, or `None` after reporting that there is
+    /// no such name.
     pub(super) fn index(&mut self, name: &str, at: Span, report: &mut Report<'_>) -> Option<usize> {
         if let Some(index) = self.indices.get(name) {
             self.used[*index] = true;
@@ -49,7 +50,7 @@ impl<'f, T> NameTable<'f, T> {
         None
     }
 
-    /// The names that nothing uses.
+    /// Returns the names that nothing uses.
     pub(super) fn unused(&self) -> impl Iterator<Item = &Spanned<String>> {
         let unused = self.named.iter().zip(&self.used).filter(|(_, used)| !**used);
         unused.map(|(named, _)| &named.name)

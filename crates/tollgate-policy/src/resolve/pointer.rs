@@ -1,11 +1,11 @@
-//! Where in a JSON document a value is to be found.
+//! JSON pointers.
 
 use tollgate_core::policy::JsonPointer;
 
 use crate::decode::{Spanned, Text, quoted};
 use crate::report::Report;
 
-/// A JSON pointer that can be followed.
+/// Parses a JSON pointer.
 pub(super) fn pointer(given: &Spanned<Text>, report: &mut Report<'_>) -> Option<JsonPointer> {
     let text = &given.value.0;
     let message = |error| {

@@ -1,4 +1,4 @@
-//! How limits may be reserved.
+//! The reservation settings of limits.
 
 use tollgate_core::{Limit, LimitError, ReservationTerms};
 
@@ -7,7 +7,7 @@ use crate::raw::{self, Reservation};
 use crate::report::Report;
 use crate::span::Span;
 
-/// `limit` as it may be reserved; `None` for what is wrong, which is reported.
+/// Adds the reservation settings to `limit`, or returns `None` after reporting a mistake.
 pub(super) fn reserved(limit: Limit, raw: &raw::Limit, report: &mut Report<'_>) -> Option<Limit> {
     let hold = match &raw.reservation {
         Field::Absent => return Some(limit),
@@ -29,7 +29,7 @@ fn terms(raw: &Reservation) -> Option<ReservationTerms> {
     })
 }
 
-/// Where the number stands that an error speaks of.
+/// Returns the position of the number that an error refers to.
 fn place(error: &LimitError, raw: &Reservation) -> Option<Span> {
     fn at<T>(field: &Field<T>) -> Option<Span> {
         field.given().map(|given| given.at)

@@ -1,11 +1,11 @@
-//! Secrets: where they come from, never what they are.
+//! Secrets: the source of each, never the value.
 
 use crate::decode::{Field, Spanned, Text, quoted};
 use crate::raw::{PolicyFile, Secret};
 use crate::report::Report;
 use crate::settings::KeySource;
 
-/// Where the deployment's key comes from; `None` if something is wrong, which is reported.
+/// Returns the source of the deployment's key, or `None` after reporting a mistake.
 pub(super) fn key(file: &PolicyFile, report: &mut Report<'_>) -> Option<KeySource> {
     match &file.secret {
         Field::Absent => Some(KeySource::Random),
@@ -14,8 +14,8 @@ pub(super) fn key(file: &PolicyFile, report: &mut Report<'_>) -> Option<KeySourc
     }
 }
 
-/// Where the secret comes from that is called `what` and usually stands in the environment variable
-/// `usual`; `None` if something is wrong, which is reported.
+/// Returns the source of the secret that messages call `what` and that is usually in the
+/// environment variable `usual`, or `None` after reporting a mistake.
 pub(super) fn source(
     secret: &Spanned<Secret>,
     what: &str,

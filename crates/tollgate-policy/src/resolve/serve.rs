@@ -1,4 +1,4 @@
-//! Doors: where each listens, and who may enter.
+//! Listeners: their addresses, tokens and certificates.
 
 use std::net::SocketAddr;
 
@@ -10,10 +10,10 @@ use crate::settings::{
     DashboardMode, DashboardSettings, ListenerSettings, ListenerTlsFiles, ServeSettings,
 };
 
-/// The longest name of a host (RFC 1035), in bytes.
+/// The longest host name in bytes (RFC 1035).
 const LONGEST_HOST: usize = 253;
 
-/// The listeners that the file opens; `None` if something is wrong, which is reported.
+/// Returns the listeners of the file, or `None` after reporting a mistake.
 pub(super) fn serve(file: &PolicyFile, report: &mut Report<'_>) -> Option<ServeSettings> {
     let listeners = match &file.serve {
         Field::Absent => return Some(ServeSettings::default()),
@@ -53,7 +53,7 @@ fn dashboard(given: &Dashboard, report: &mut Report<'_>) -> Option<DashboardSett
         Field::Absent => Some(Vec::new()),
         Field::Invalid => None,
         Field::Value(names) => {
-            // Every name is looked at, so that all mistakes are told.
+            // Checks every name, so all mistakes are reported.
             let hosts: Vec<_> = names.value.0.iter().map(|name| host(name, report)).collect();
             hosts.into_iter().collect()
         }
@@ -61,7 +61,7 @@ fn dashboard(given: &Dashboard, report: &mut Report<'_>) -> Option<DashboardSett
     Some(DashboardSettings { shown: shown?, hosts: hosts? })
 }
 
-/// A host's name as a browser writes it, without a port.
+/// Returns a host name as browsers send it, without a port.
 fn host(name: &Spanned<Text>, report: &mut Report<'_>) -> Option<Box<str>> {
     let text = name.value.0.to_ascii_lowercase();
     let is_known = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_');

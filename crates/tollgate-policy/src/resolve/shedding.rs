@@ -1,4 +1,4 @@
-//! Shedding: pools, bounds and modes.
+//! Load shedding: pools, bounds and modes.
 
 use std::num::NonZeroU32;
 
@@ -13,30 +13,30 @@ use crate::decode::{Duration, Field, Spanned, Whole, quoted};
 use crate::raw::{Adaptive, AdaptiveKind, Fleet, PolicyFile, Shed, ShedModeName, Worker};
 use crate::report::Report;
 
-/// The hundredths of the fleet's capacity that are kept for critical requests where nobody says.
+/// The default percentage of the fleet's capacity that is kept for critical requests.
 const RESERVE: Percent = match Percent::new(20) {
     Some(percent) => percent,
     None => Percent::NONE,
 };
 
-/// How long a request counts in the fleet whose node has died.
+/// How long a request of a dead node counts as in flight.
 const PERMIT_TTL: Millis = Millis::from_secs(60);
 
-/// The longest that an answer may take where nobody says.
+/// The default of the longest response time.
 const TIMEOUT: Millis = Millis::from_secs(5);
 
-/// The most requests that a node can be allowed to have in flight.
+/// The largest bound for the requests in flight on one node.
 const MAX_IN_FLIGHT: u64 = 1_000_000;
 
-/// How requests are shed, and the limits that stand for the fleet's pool.
+/// The shedding settings, and the limits that implement the fleet's pool.
 #[derive(Default)]
 pub(super) struct ResolvedShedding {
     pub(super) shedding: Shedding,
     pub(super) pools: Vec<LimitBinding>,
 }
 
-/// What is shed in a policy that has so many limits; `None` if something is wrong, which is
-/// reported.
+/// Resolves the shedding settings of a policy that has this number of limits. Returns `None` after
+/// reporting a mistake.
 pub(super) fn shed(
     file: &PolicyFile,
     limits: usize,
@@ -80,7 +80,7 @@ fn mode(raw: &Field<ShedModeName>) -> Option<ShedMode> {
     raw.or_default(|mode| mode.0, ShedMode::default())
 }
 
-/// Reports limits that are called as those of the pool are.
+/// Reports limits whose names the limits of the pool need.
 fn check_reserved_names(file: &PolicyFile, report: &mut Report<'_>) {
     let named = file.limits.value().into_iter().flat_map(|names| &names.0);
     for name in named.map(|named| &named.name) {
@@ -91,7 +91,7 @@ fn check_reserved_names(file: &PolicyFile, report: &mut Report<'_>) {
     }
 }
 
-/// The limits of the fleet's pool.
+/// Returns the limits of the fleet's pool.
 fn pool_limits(fleet: &Spanned<Fleet>, report: &mut Report<'_>) -> Option<[LimitBinding; 2]> {
     let Fleet { capacity, reserve_critical, permit_ttl, .. } = &fleet.value;
     let capacity_at = capacity.given()?.at;
@@ -99,7 +99,7 @@ fn pool_limits(fleet: &Spanned<Fleet>, report: &mut Report<'_>) -> Option<[Limit
     let reserve = reserve_critical.or_default(|percent| percent.0, RESERVE)?;
     let ttl_at = permit_ttl.given().map_or(fleet.at, |ttl| ttl.at);
     let permit_ttl = permit_ttl.or_default(|ttl| ttl.0, PERMIT_TTL)?;
-    // Never less than was asked for.
+    // Rounds up: the reserve is never smaller than configured.
     let reserved =
         capacity.saturating_mul(reserve.parts().into()).div_ceil(Percent::ALL.parts().into());
     if capacity > 0 && reserved >= capacity {
@@ -116,7 +116,7 @@ fn pool_limits(fleet: &Spanned<Fleet>, report: &mut Report<'_>) -> Option<[Limit
     limits.map_err(|error| report.plain_error(at(&error), error)).ok()
 }
 
-/// What a node may carry.
+/// Returns the bounds of a node.
 fn bounds(worker: &Spanned<Worker>, report: &mut Report<'_>) -> Option<WorkerShedding> {
     let Worker { in_flight, adaptive, queue_delay, loop_delay, mode: raw } = &worker.value;
     if let (Some(_), Some(adaptive)) = (in_flight.given(), adaptive.given()) {
@@ -162,7 +162,7 @@ fn adaptive_bound(adaptive: &Spanned<Adaptive>, report: &mut Report<'_>) -> Opti
     Some(AdaptiveBound { algorithm, min: least, max: most })
 }
 
-/// A number of requests in flight.
+/// Returns a bound for the requests in flight.
 fn requests(given: &Spanned<Whole>, report: &mut Report<'_>) -> Option<NonZeroU32> {
     let number = Some(given.value.0).filter(|number| *number <= MAX_IN_FLIGHT);
     let number = number.and_then(|number| NonZeroU32::new(u32::try_from(number).ok()?));
@@ -173,7 +173,7 @@ fn requests(given: &Spanned<Whole>, report: &mut Report<'_>) -> Option<NonZeroU3
     number
 }
 
-/// A delay, if it is written.
+/// Returns a delay if one is set.
 fn delay(raw: &Field<Duration>) -> Option<Option<Millis>> {
     raw.or_default(|delay| Some(delay.0), None)
 }

@@ -10,7 +10,7 @@ use crate::raw::{Kept, Subject};
 use crate::report::Report;
 use crate::span::Span;
 
-/// Headers that hold credentials: their values are hashed unless the file says otherwise.
+/// Headers with credentials: their values are hashed by default.
 const CREDENTIALS: [&str; 14] = [
     "authorization",
     "proxy-authorization",
@@ -31,7 +31,8 @@ const CREDENTIALS: [&str; 14] = [
 const IPV4_PREFIX: u8 = 32;
 const IPV6_PREFIX: u8 = 64;
 
-/// The dimensions of the subjects, in their order; `None` for what is wrong, which is reported.
+/// Returns the dimensions of the subjects in file order, with `None` for each that has a reported
+/// mistake.
 pub(super) fn dimensions(
     subjects: &NameTable<'_, Subject>,
     report: &mut Report<'_>,
@@ -119,7 +120,7 @@ fn one_source(name: &Spanned<String>, subject: &Subject, report: &mut Report<'_>
     None
 }
 
-/// Reports options of a source that is not there.
+/// Reports options that belong to another source.
 fn misplaced(subject: &Subject, report: &mut Report<'_>) {
     if subject.client_address.is_absent() {
         let prefixes =

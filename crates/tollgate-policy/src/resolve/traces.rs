@@ -1,4 +1,4 @@
-//! Tracing: where spans go.
+//! Tracing: the destination of spans.
 
 use std::path::PathBuf;
 
@@ -7,7 +7,7 @@ use crate::raw::PolicyFile;
 use crate::report::Report;
 use crate::settings::{DEFAULT_SAMPLE, TracesSettings};
 
-/// What the file says of tracing, if it does; `None` if something is wrong, which is reported.
+/// Returns the tracing settings if the file has any, or `None` after reporting a mistake.
 pub(super) fn traces(file: &PolicyFile, report: &mut Report<'_>) -> Option<Option<TracesSettings>> {
     let traces = match &file.traces {
         Field::Absent => return Some(None),

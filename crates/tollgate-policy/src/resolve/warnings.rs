@@ -1,4 +1,4 @@
-//! What works, but hardly as it was meant.
+//! Warnings: settings that work, but probably not as intended.
 
 use tollgate_core::policy::{MatchMode, RequestMatch, SubjectSource};
 use tollgate_core::{Limit, Policy};
@@ -10,7 +10,7 @@ use crate::raw::{self, Subject};
 use crate::report::Report;
 use crate::span::Span;
 
-/// Warns of names that nothing uses, rules that never decide, and counters that strangers share.
+/// Warns of unused names, of rules that never decide, and of counters that unrelated clients share.
 pub(super) fn warn(
     policy: &Policy,
     subjects: &NameTable<'_, Subject>,
@@ -33,7 +33,7 @@ pub(super) fn warn(
     }
 }
 
-/// Warns of a rule that another one always comes before.
+/// Warns of a rule that an earlier rule always precedes.
 fn shadowed_rule(policy: &Policy, index: usize, at: Span, report: &mut Report<'_>) {
     if policy.match_mode() != MatchMode::FirstMatch {
         return;
@@ -50,7 +50,7 @@ fn shadowed_rule(policy: &Policy, index: usize, at: Span, report: &mut Report<'_
     }
 }
 
-/// Whether every request that `later` matches is one that `earlier` matches.
+/// Returns whether `earlier` matches every request that `later` matches.
 fn covers(earlier: &RequestMatch, later: &RequestMatch) -> bool {
     fn any_of<T: PartialEq>(earlier: &[T], later: &[T]) -> bool {
         earlier.is_empty() || (!later.is_empty() && later.iter().all(|one| earlier.contains(one)))
@@ -67,7 +67,7 @@ fn covers(earlier: &RequestMatch, later: &RequestMatch) -> bool {
         && all_of(&earlier.lacks, &later.lacks)
 }
 
-/// Warns of limits that count apart by what the rule's requests need not have.
+/// Warns of limits with subjects that the rule's requests may not have.
 fn shared_counters(policy: &Policy, index: usize, at: Span, report: &mut Report<'_>) {
     let rule = &policy.rules()[index];
     for binding in rule.limits.iter().map(|used| &policy.limits()[used.limit]) {

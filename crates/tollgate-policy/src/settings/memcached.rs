@@ -1,29 +1,30 @@
-//! Servers of memcached, and how they are used.
+//! The memcached store.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-/// Servers of memcached, and how they are used.
+/// The memcached servers and their settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemcachedSettings {
-    /// The addresses in the order of the file, at least one: each is the server's name as well.
+    /// The addresses in file order, at least one. Each is also the server's name.
     pub servers: Vec<Box<str>>,
-    /// How limits lie in them.
+    /// How limits are stored.
     pub layout: MemcachedLayout,
-    /// How many nodes share the limits: what one of them may admit alone is one part in so many.
+    /// The number of nodes that share the limits. The local fallback of a node admits the quota
+    /// divided by this number.
     pub nodes: NonZeroU32,
-    /// How long a decision may take.
+    /// The deadline of a decision.
     pub deadline: Duration,
-    /// The names of the limits whose subjects stand in the names of items in clear.
+    /// The names of the limits with subjects in clear text in the item names.
     pub revealed: Vec<Box<str>>,
 }
 
-/// How limits lie in memcached.
+/// How limits are stored in memcached.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MemcachedLayout {
-    /// Each as one item.
+    /// Each limit as one item.
     #[default]
     Cell,
-    /// Fixed windows as a count and its reset.
+    /// Fixed windows as a count and a reset time.
     Pairs,
 }

@@ -1,44 +1,44 @@
-//! Two stores at once.
+//! Rollouts and shadow stores.
 
 use tollgate_core::Percent;
 
 use super::{MemcachedSettings, MemoryBounds, RedisSettings, StoreSettings};
 
-/// Some percent of all clients are decided by one store, the rest by another.
+/// A rollout: one store decides for a percentage of all clients, another one for the rest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RolloutSettings {
-    /// How many clients are decided by `to`.
+    /// The percentage of clients that `to` decides for.
     pub percent: Percent,
-    /// What a client has that moves.
+    /// The treatment of a client's counters when it moves.
     pub on_move: OnMove,
-    /// The store that clients leave.
+    /// The store that clients move from.
     pub from: MigrationStoreSettings,
-    /// The store that they go to.
+    /// The store that clients move to.
     pub to: MigrationStoreSettings,
 }
 
-/// One store decides, another one is compared with it.
+/// A shadow store: one store decides, and a second one is compared with it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShadowSettings {
-    /// How many clients are compared.
+    /// The percentage of clients whose decisions are compared.
     pub percent: Percent,
     /// The store that decides.
     pub store: MigrationStoreSettings,
-    /// The store that is asked too.
+    /// The store that is compared.
     pub compared_with: MigrationStoreSettings,
 }
 
-/// What a client has that moves from one store to the other.
+/// The treatment of a client's counters when it moves from one store to the other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnMove {
-    /// What it had used, and the window that was running.
+    /// Used units and the current window are transferred.
     #[default]
     Transfer,
-    /// Nothing used.
+    /// The counters start from zero.
     Reset,
 }
 
-/// One of two stores: it is no two stores itself.
+/// One of two stores. It cannot itself be a rollout or a shadow store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MigrationStoreSettings {
     /// In the memory of this process.

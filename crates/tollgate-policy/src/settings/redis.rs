@@ -1,4 +1,4 @@
-//! Shards in Redis or Valkey, as meant.
+//! Shards in Redis or Valkey, with names and URLs checked.
 
 use std::fmt;
 use std::num::NonZeroU32;
@@ -8,104 +8,105 @@ use std::time::Duration;
 use super::KeySource;
 use crate::redact::redact_word;
 
-/// Shards in Redis or Valkey, and how they are used.
+/// The shards in Redis or Valkey, and their settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RedisSettings {
-    /// The shards in the order of the file, at least one.
+    /// The shards in file order, at least one.
     pub shards: Vec<ShardSettings>,
-    /// The name of the subject that says on which shard a request's counters live; the first of
-    /// each limit's subjects if it is not said.
+    /// The name of the subject that determines the shard of a request's counters. If it is not set,
+    /// the first subject of each limit does.
     pub route_by: Option<Box<str>>,
-    /// The map that is left, while subjects move to `shards`.
+    /// The previous shard map, while subjects move to `shards`.
     pub previous: Option<PreviousShardMap>,
-    /// How long a decision may take.
+    /// The deadline of a decision.
     pub deadline: Duration,
-    /// How many nodes share the limits: what one of them may admit alone is one part in so many.
+    /// The number of nodes that share the limits. The local fallback of a node admits the quota
+    /// divided by this number.
     pub nodes: NonZeroU32,
-    /// Whose time decides.
+    /// The clock for decisions.
     pub clock: DecisionClock,
-    /// Which servers are asked how a client stands.
+    /// The servers that reads of a client's status are sent to.
     pub reads: ReadFrom,
-    /// Whether this node refuses by itself what was refused until a known time.
+    /// Whether this node keeps a deny cache.
     pub remember_refusals: DenyCacheMode,
-    /// How the step runs in the servers.
+    /// How a decision runs on the servers.
     pub step: StepForm,
-    /// The user as whom to connect, where a server's URL names none.
+    /// The user name for server URLs without one.
     pub user: Option<Box<str>>,
-    /// That user's password.
+    /// The source of that user's password.
     pub password: Option<KeySource>,
-    /// Certificates, for servers that are reached under TLS.
+    /// Certificates for servers that are reached with TLS.
     pub tls: TlsFiles,
-    /// As whom sentinels are reached.
+    /// Credentials and certificates for the sentinels.
     pub sentinel: SentinelAccess,
-    /// The names of the limits whose subjects stand in the keys in clear.
+    /// The names of the limits with subjects in clear text in the keys.
     pub revealed: Vec<Box<str>>,
 }
 
-/// A map of shards that is left.
+/// The previous shard map.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PreviousShardMap {
-    /// Its shards, at least one. Those that stay have the same servers in both maps.
+    /// Its shards, at least one. Shards that stay have the same servers in both maps.
     pub shards: Vec<ShardSettings>,
-    /// The name of the subject that said on which shard counters lived, if one did.
+    /// The name of the subject that determined the shard of counters, if one was set.
     pub route_by: Option<Box<str>>,
 }
 
-/// As whom sentinels are reached. Nothing that is said of servers is meant for them.
+/// Credentials and certificates for sentinels. The servers' settings do not apply to them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SentinelAccess {
-    /// The user as whom to connect, where a sentinel's URL names none.
+    /// The user name for sentinel URLs without one.
     pub user: Option<Box<str>>,
-    /// That user's password.
+    /// The source of that user's password.
     pub password: Option<KeySource>,
-    /// Certificates, for sentinels at `rediss` URLs.
+    /// Certificates for sentinels with `rediss` URLs.
     pub tls: TlsFiles,
 }
 
-/// One shard.
+/// A shard.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShardSettings {
-    /// What makes it itself, wherever its servers are.
+    /// The name that identifies the shard, independent of its servers' addresses.
     pub name: Box<str>,
-    /// How it is known which servers it has.
+    /// How its servers are found.
     pub topology: Topology,
-    /// How much of all subjects it takes, beside the other shards' weights; at least 1.
+    /// Its share of all subjects, relative to the weights of the other shards; at least 1.
     pub weight: NonZeroU32,
 }
 
-/// How it is known which servers a shard has. Its `Debug` shows no password of a URL.
+/// How the servers of a shard are found. Its `Debug` output masks the passwords of URLs.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Topology {
-    /// The file names them.
+    /// The policy file lists them.
     Static {
-        /// The URL of the server that takes writes.
+        /// The URL of the server that accepts writes.
         primary: Box<str>,
-        /// The URLs of those that follow it.
+        /// The URLs of the replicas.
         replicas: Vec<Box<str>>,
     },
-    /// Sentinels name them.
+    /// Sentinels announce them.
     Sentinel {
         /// The URLs of sentinels, at least one.
         sentinels: Vec<Box<str>>,
-        /// What they call the shard.
+        /// The service name that the sentinels use for the shard.
         service: Box<str>,
-        /// How the servers are reached that they name.
+        /// The transport to the servers that sentinels announce.
         transport: Transport,
     },
-    /// It is a Redis Cluster.
+    /// The shard is a Redis Cluster.
     Cluster {
         /// The URLs of some of its nodes, at least one.
         nodes: Vec<Box<str>>,
     },
 }
 
-/// How servers are reached that others name.
+/// The transport to servers that sentinels announce.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Transport {
-    /// In clear.
+    /// Unencrypted.
     #[default]
     Tcp,
-    /// Under TLS.
+    /// TLS.
     Tls,
 }
 
@@ -132,40 +133,41 @@ impl fmt::Debug for Topology {
     }
 }
 
-/// Whose time decides.
+/// The clock for decisions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DecisionClock {
-    /// This machine's.
+    /// The clock of this machine.
     #[default]
     Application,
-    /// The shard's.
+    /// The shard's clock.
     Store,
 }
 
-/// Which servers are asked how a client stands.
+/// The servers that reads of a client's status are sent to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ReadFrom {
-    /// Replicas, and the primary where none is fit to answer.
+    /// Replicas, and the primary if no replica can answer.
     #[default]
     Replicas,
-    /// Primaries alone.
+    /// Primaries only.
     Primaries,
 }
 
-/// Whether refusals are remembered.
+/// Whether a node keeps a deny cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DenyCacheMode {
-    /// As long as is exact, or for a few milliseconds where a refund may free units.
+    /// Refusals are cached for as long as that is exact, or for a few milliseconds if a refund may
+    /// free units.
     #[default]
     Enabled,
-    /// Never: the store is always asked.
+    /// Refusals are never cached: every charge is sent to the store.
     Disabled,
 }
 
-/// How the step runs in the servers.
+/// How a decision runs on the servers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum StepForm {
-    /// As a function where the server has functions, else as a script.
+    /// As a function if the server supports functions, otherwise as a script.
     #[default]
     Automatic,
     /// As a function.
@@ -174,20 +176,20 @@ pub enum StepForm {
     Script,
 }
 
-/// Files in PEM form for connections under TLS.
+/// PEM files for connections with TLS.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TlsFiles {
-    /// The authorities that are believed, instead of the machine's own.
+    /// The certificate authorities to trust instead of the system's.
     pub authorities: Option<PathBuf>,
-    /// This node's certificate and its key, for servers that ask for one.
+    /// This node's certificate and its key, for servers that require one.
     pub identity: Option<TlsIdentity>,
 }
 
 /// A certificate and its key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TlsIdentity {
-    /// The file of the certificate and those that it is signed by.
+    /// The file with the certificate and its chain.
     pub certificate: PathBuf,
-    /// The file of its key.
+    /// The file with its key.
     pub key: PathBuf,
 }

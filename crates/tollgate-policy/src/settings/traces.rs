@@ -4,8 +4,7 @@ use std::path::PathBuf;
 
 use tollgate_core::Percent;
 
-/// Of how many traces that begin here spans are sent, unless the file says otherwise: one of a
-/// hundred.
+/// The default percentage of recorded traces, among those that Tollgate starts: 1 %.
 pub const DEFAULT_SAMPLE: Percent = match Percent::new(1) {
     Some(percent) => percent,
     None => Percent::ALL,
@@ -14,22 +13,23 @@ pub const DEFAULT_SAMPLE: Percent = match Percent::new(1) {
 /// Where spans of requests are sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TracesSettings {
-    /// The collector; where it is not named, the environment names it.
+    /// The collector. If it is not set, the environment variable applies.
     pub endpoint: Option<Box<str>>,
-    /// The authorities that are believed of its certificate, instead of the machine's own.
+    /// The certificate authorities to trust for the collector's certificate instead of the
+    /// system's.
     pub authorities: Option<PathBuf>,
-    /// Of how many traces.
+    /// The percentage of traces that are recorded.
     pub sample: Percent,
-    /// Whether a caller's word counts.
+    /// Whether to follow the caller's decision.
     pub parents: ParentSampling,
 }
 
-/// Whether a caller's word counts that its trace is recorded.
+/// Whether to follow the caller's decision about whether its trace is recorded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ParentSampling {
-    /// It does.
+    /// Follow it.
     #[default]
     Follow,
-    /// It does not.
+    /// Ignore it.
     Ignore,
 }

@@ -1,5 +1,5 @@
-//! The pages for those who come from other limiters: the policy of each, and the decisions that the page promises,
-//! made by the reference model.
+//! The `coming-from-*` pages of the guide: loads the policy of each and checks the decisions that
+//! the page describes, which the reference model makes.
 
 use std::fs;
 use std::path::Path;
@@ -11,7 +11,7 @@ use tollgate_core::{
     Charge, ChargeId, Headers, KeyedHash, Millis, Operation, Policy, RequestAttributes, Timestamp,
 };
 
-/// The pages, and how often each promises something.
+/// The pages, with the number of sessions on each.
 const PAGES: [(&str, usize); 6] = [
     ("coming-from-gubernator.md", 4),
     ("coming-from-kong.md", 4),
@@ -54,7 +54,7 @@ fn a_promise_that_is_not_kept_is_found() {
 fn every_page_for_who_comes_from_elsewhere_is_tested() {
     let names = fs::read_dir(docs()).unwrap().flatten();
     let names = names.map(|entry| entry.file_name().into_string().unwrap());
-    // The importer's own tests read that page.
+    // The tests of the importer cover that page.
     let mut names: Vec<String> = names
         .filter(|name| name.starts_with("coming-from-") && name != "coming-from-envoy-ratelimit.md")
         .collect();
@@ -62,7 +62,7 @@ fn every_page_for_who_comes_from_elsewhere_is_tested() {
     assert_eq!(names, PAGES.map(|(page, _)| page));
 }
 
-/// A client at 192.0.2.1 with the key `me`, who asks for `/`.
+/// A request for `/` from a client at 192.0.2.1 with the key `me`.
 struct Asked {
     policy: Policy,
     model: Model,
@@ -70,7 +70,8 @@ struct Asked {
 }
 
 impl Asked {
-    /// Sends what `line` says, and expects what it promises: `2s 3 refused, again in 500ms`.
+    /// Sends the request that `line` describes and checks the result, as in `2s 3 refused, again in
+    /// 500ms`.
     fn keeps(&mut self, line: &str, page: &str) {
         let words: Vec<&str> = line.split_whitespace().collect();
         let [at, count, promise, wait @ ..] = &words[..] else { panic!("{page}: {line}") };
@@ -133,7 +134,7 @@ fn docs() -> std::path::PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs")
 }
 
-/// The first fenced block of a kind.
+/// Returns the first fenced block of a kind.
 fn block<'a>(page: &'a str, kind: &str) -> &'a str {
     let (_, rest) =
         page.split_once(&format!("```{kind}\n")).unwrap_or_else(|| panic!("no {kind} in\n{page}"));

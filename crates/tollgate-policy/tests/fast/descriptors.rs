@@ -1,4 +1,4 @@
-//! What the keys of a tree of descriptors mean, and what is meant where nothing is written.
+//! The meaning of the keys of a descriptor tree, and their defaults.
 
 use tollgate_core::policy::OnFailure;
 use tollgate_core::policy::descriptors::{
@@ -11,7 +11,7 @@ fn loaded(text: &str) -> LoadedPolicy {
     parse("shop.yaml", text).unwrap_or_else(|mistakes| panic!("{mistakes}"))
 }
 
-/// A file with limits `a` and `b`, and a domain `edge` with this tree.
+/// Returns a file with limits `a` and `b`, and a domain `edge` with this tree.
 fn level(tree: &str) -> DescriptorLevel {
     let text = format!(
         "limits: {{ a: {{ quota: 1, window: 1s }}, b: {{ quota: 2, window: 1s }} }}\n\

@@ -1,4 +1,5 @@
-//! Whatever a file holds, reading it ends soon, without a panic, and with places that exist.
+//! Reading a file always ends soon, without a panic, and with positions that exist, whatever the
+//! file contains.
 
 use std::fmt::Write;
 
@@ -7,7 +8,7 @@ use tollgate_policy::{LoadError, LoadedPolicy, MAX_FILE_BYTES, PolicyErrors, loa
 
 const GITHUB: &str = include_str!("../../../../policies/github-redis.yaml");
 
-/// Checks that every mistake has a place in `text`.
+/// Checks that every mistake has a position in `text`.
 fn check_places(text: &str, mistakes: &PolicyErrors) {
     assert!(!mistakes.findings().is_empty());
     let lines: Vec<&str> = text.split('\n').collect();
@@ -32,7 +33,7 @@ fn read(text: &str) {
     }
 }
 
-/// One change of a few characters.
+/// A change of a few characters.
 fn mutated(text: &str, place: usize, length: usize, with: &str) -> String {
     let letters: Vec<char> = text.chars().collect();
     let start = place % (letters.len() + 1);

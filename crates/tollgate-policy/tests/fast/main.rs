@@ -1,4 +1,4 @@
-//! Policy files as they are written: what they mean, every mistake and its message, the schema, imports.
+//! Tests of policy files: their meaning, every mistake with its message, the schema, and imports.
 
 mod coming_from;
 mod descriptors;

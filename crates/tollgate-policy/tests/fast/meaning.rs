@@ -1,4 +1,4 @@
-//! What each key means, and what is meant where nothing is written.
+//! The meaning of each key, and the defaults.
 
 use std::path::PathBuf;
 
@@ -23,7 +23,7 @@ fn loaded(text: &str) -> LoadedPolicy {
     parse("shop.yaml", text).unwrap_or_else(|mistakes| panic!("{mistakes}"))
 }
 
-/// A file with one limit and a rule that uses it, and more.
+/// Returns a file with one limit, a rule that uses it, and additional text.
 fn with(more: &str) -> LoadedPolicy {
     loaded(&format!(
         "limits: {{ core: {{ quota: 5, window: 1h }} }}\nrules: [{{ limits: core }}]\n{more}"
@@ -233,7 +233,7 @@ fn metered_costs_say_what_reports_them_and_what_is_reserved() {
             assert_eq!(rule.metered, [MeteredLimit { limit: 0, meter, reserve }], "{cost}");
         }
     }
-    // A number in the rule goes before what the limit says.
+    // A number in the rule has precedence over the limit's.
     let number = loaded(
         "limits: { core: { quota: 9, window: 1h, cost: { from_time: 1ms } } }\nrules: [{ limits: [{ core: 2 }] }]",
     );

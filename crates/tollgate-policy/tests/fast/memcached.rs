@@ -1,4 +1,4 @@
-//! Stores in memcached: what they mean, and what is wrong with them.
+//! The settings of memcached stores, and mistakes in them.
 
 use std::time::Duration;
 
@@ -65,7 +65,8 @@ fn what_is_wrong_is_said_with_what_is_right() {
     }
 }
 
-/// What two plain numbers cannot hold is told with its place; a limit that is one item can.
+/// Settings that two plain numbers cannot store are reported with their position. A limit that is
+/// one item can have them.
 #[test]
 fn reservations_that_pairs_cannot_hold_are_warned_of() {
     let warnings = |layout: &str, algorithm: &str| {

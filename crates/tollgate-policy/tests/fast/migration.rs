@@ -1,4 +1,4 @@
-//! Two stores at once: what they mean, and what is wrong with them.
+//! The settings of rollouts and shadow stores, and mistakes in them.
 
 use tollgate_core::Percent;
 use tollgate_policy::{MigrationStoreSettings, OnMove, StoreSettings, explain, parse};

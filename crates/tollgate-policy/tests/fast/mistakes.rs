@@ -1,16 +1,16 @@
-//! What is said of files that are wrong, word by word.
+//! Snapshots of all messages about files with mistakes.
 //!
-//! Each file under `mistakes/` holds cases: a policy, and all that is said of it.
-//! `UPDATE=1 cargo test -p tollgate-policy mistakes` writes what is said anew.
+//! Each file under `mistakes/` has cases: a policy and the messages about it. `UPDATE=1 cargo test
+//! -p tollgate-policy mistakes` rewrites the messages.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 use tollgate_policy::parse;
 
-/// Begins a case; its title follows.
+/// Begins a case. Its title follows.
 const CASE: &str = "### ";
-/// Stands between a policy and what is said of it.
+/// Separates a policy from the messages about it.
 const SAID: &str = "--- said\n";
 
 #[test]
@@ -45,7 +45,7 @@ fn files() -> Vec<PathBuf> {
     files
 }
 
-/// All that is said of `policy`. What lines end with is not what these cases are about.
+/// Returns all messages about `policy`. Line ends are not part of these cases.
 fn said(policy: &str) -> String {
     let said = match parse("shop.yaml", policy) {
         Err(mistakes) => mistakes.to_string(),

@@ -1,4 +1,4 @@
-//! The policies that come with the project, and what requests meet in them.
+//! The policies in `policies/`, and the limits that apply to requests.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -35,7 +35,7 @@ fn loaded(name: &str) -> LoadedPolicy {
     loaded
 }
 
-/// The rules that a request meets, and its charges as `limit subject cost`.
+/// Returns the rules that match a request, and its charges as `limit subject cost`.
 fn met(policy: &Policy, method: &str, path: &str, headers: &[(&str, &[u8])]) -> String {
     let peer: Option<IpAddr> = "192.0.2.7".parse().ok();
     let headers: &dyn Headers = &Fields(headers);
@@ -106,7 +106,7 @@ fn github() {
 fn github_in_redis() {
     let plain = policy("github.yaml");
     let loaded = loaded("github-redis.yaml");
-    // The same policy, kept elsewhere.
+    // The same policy with another store.
     assert_eq!(format!("{:?}", loaded.policy), format!("{plain:?}"));
     let secret = KeySource::Environment { name: "TOLLGATE_SECRET".to_owned() };
     assert_eq!(loaded.settings.key, secret);
@@ -162,7 +162,7 @@ fn sign_in() {
     assert!(policy.limits().iter().all(|limit| limit.limit.refusals() == Refusals::Counted));
 }
 
-/// What a descriptor of one count meets in the domain `edge`.
+/// Returns the limits that a descriptor with a count of one matches in the domain `edge`.
 fn met_by_descriptor(policy: &Policy, entries: &[(&str, &str)]) -> String {
     let descriptor = Descriptor { entries, hits: Hits::Charge(Cost::ONE), rate: None };
     let plan = policy.plan_descriptors("edge", &[descriptor], &Fold);
@@ -192,7 +192,7 @@ fn envoy() {
     }
 }
 
-/// How much a request matters.
+/// Returns the priority of a request.
 fn priority(policy: &Policy, method: &str, path: &str, headers: &[(&str, &[u8])]) -> Priority {
     let headers: &dyn Headers = &Fields(headers);
     policy
@@ -237,7 +237,7 @@ fn stripe() {
     assert_eq!(worker.loop_delay, Some(Millis::new(50)));
 }
 
-/// The facts of a request with a JSON body in which these values stand.
+/// Returns the facts of a request with a JSON body that contains these values.
 struct Body<'a>(&'a [(&'a str, &'a str)]);
 
 impl Headers for Body<'_> {

@@ -1,4 +1,4 @@
-//! What `store.redis` means, and what is meant where nothing is written.
+//! The settings of `store.redis` and their defaults.
 
 use std::num::NonZeroU32;
 use std::path::PathBuf;
@@ -160,7 +160,7 @@ fn words_for_what_is_usual_change_nothing() {
     assert_eq!(function.password, Some(KeySource::Environment { name: "PASSWORD".to_owned() }));
 }
 
-/// What the store takes for a server, and nothing else.
+/// The reader accepts the same URLs as the store.
 #[test]
 fn urls_name_servers() {
     for (url, is_right) in [

@@ -1,6 +1,6 @@
-//! The schema and the reference, which are made of the same declarations as the reader.
+//! The schema and the reference, which are generated from the same declarations as the reader.
 //!
-//! `UPDATE=1 cargo test -p tollgate-policy schema` writes both anew.
+//! `UPDATE=1 cargo test -p tollgate-policy schema` rewrites both.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -41,7 +41,7 @@ fn every_policy_fits_the_schema() {
     }
 }
 
-/// A mapping of each kind, in the order of the reference, with a key that none knows.
+/// A mapping of each kind, in the order of the reference, with an unknown key.
 const PLACES: [(&str, &str); 37] = [
     ("PolicyFile", "zzzzzzzz: 1"),
     ("Subject", "subjects: { a: { host: {}, zzzzzzzz: 1 } }"),
@@ -103,8 +103,8 @@ fn the_reader_and_the_schema_know_the_same_keys() {
     }
 }
 
-/// The keys that the reader says it knows in the place of the unknown one in `text`, in the order
-/// in which they are declared.
+/// Returns the known keys that the reader lists for the unknown key in `text`, in the order of
+/// their declaration.
 fn known(text: &str) -> Vec<String> {
     let mistakes = parse("keys.yaml", text).unwrap_err();
     let unknown = mistakes.findings().iter().find(|one| one.message().contains("zzzzzzzz"));
@@ -113,7 +113,8 @@ fn known(text: &str) -> Vec<String> {
     keys.split(", ").map(str::to_owned).collect()
 }
 
-/// Whatever the reader takes, the schema takes; what the schema tells apart, the reader does too.
+/// The schema accepts everything that the reader accepts, and the reader distinguishes everything
+/// that the schema distinguishes.
 #[test]
 fn the_reader_and_the_schema_agree_on_values() {
     let validator = validator();
@@ -154,7 +155,7 @@ fn validator() -> jsonschema::Validator {
     jsonschema::validator_for(&serde_json::from_str(&schema()).unwrap()).unwrap()
 }
 
-/// A document as an editor's YAML reader sees it.
+/// Parses a document as an editor's YAML reader does.
 fn yaml(text: &str) -> Value {
     serde_saphyr::from_str(text).unwrap()
 }
@@ -169,7 +170,7 @@ fn compare_or_update(path: &Path, expected: &str) {
     assert!(written == expected, "{path} is out of date: run with UPDATE=1 and commit it");
 }
 
-/// What has keys in the schema, the whole file first.
+/// Returns the mappings of the schema, the whole file first.
 fn objects() -> Vec<(String, Value)> {
     let schema: Value = serde_json::from_str(&schema()).unwrap();
     let definitions = schema["$defs"].as_object().unwrap().clone();
@@ -186,7 +187,7 @@ fn object<'o>(objects: &'o [(String, Value)], name: &str) -> &'o Value {
     objects.iter().find(|(other, _)| other == name).map(|(_, object)| object).unwrap()
 }
 
-/// The keys, and the words among which some of them choose, as tables.
+/// Returns the keys, and the words that some of them accept, as tables.
 fn reference() -> String {
     let objects = objects();
     let mut text = String::new();
@@ -204,7 +205,7 @@ fn reference() -> String {
     text
 }
 
-/// The words that a key chooses among, each with what it means.
+/// Returns the words that a key accepts, each with its description.
 fn words(property: &Value) -> String {
     let schema: Value = serde_json::from_str(&schema()).unwrap();
     let one = property["anyOf"].get(0).unwrap_or(property);
@@ -221,7 +222,7 @@ fn words(property: &Value) -> String {
     choices.iter().map(word).collect()
 }
 
-/// Where the keys stand in a file.
+/// Returns where the keys occur in a file.
 fn title(name: &str) -> &'static str {
     match name {
         "PolicyFile" => "The file",

@@ -1,4 +1,4 @@
-//! From the server's descriptors to a policy's, with a note for each construct.
+//! Conversion of the server's descriptors to a policy's, with a note for each construct.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -14,20 +14,20 @@ use crate::import::{Conversion, Note};
 use crate::report::Report;
 use crate::span::Span;
 
-/// Puts the descriptors of several files together to one policy.
+/// Merges the descriptors of several files into one policy.
 pub(super) struct Converter {
     counting: Counting,
     draft: PolicyDraft,
     notes: Vec<Note>,
     names: LimitNames,
-    /// Where the descriptors at the roots of domains stand, by domain, key and value.
+    /// The positions of the root descriptors, by domain, key and value.
     roots: HashMap<(String, String, String), (Arc<str>, usize)>,
-    /// The names of limits that can be replaced, by domain.
+    /// The names of limits that `replaces` can refer to, by domain.
     replaceable: HashMap<String, BTreeSet<String>>,
     is_one_domain: bool,
 }
 
-/// The descriptors above one, as names tell them.
+/// The path of parent descriptors, from which names of limits are made.
 type ParentPath<'a> = Vec<&'a str>;
 
 impl Converter {
@@ -43,7 +43,8 @@ impl Converter {
         }
     }
 
-    /// Reports what the server refuses: descriptors that are there twice, or replace themselves.
+    /// Reports descriptors that the server refuses: duplicates, and descriptors that replace
+    /// themselves.
     pub(super) fn check(&mut self, source: &Source, report: &mut Report<'_>) {
         for node in &source.nodes {
             let place = (source.domain.value.clone(), node.key.clone(), node.value.clone());
@@ -58,7 +59,7 @@ impl Converter {
         }
     }
 
-    /// Learns the names that limits of the domains are replaced by.
+    /// Collects the names that `replaces` of a domain's limits refers to.
     pub(super) fn names(&mut self, sources: &[Source]) {
         for source in sources {
             let names = self.replaceable.entry(source.domain.value.clone()).or_default();
@@ -68,7 +69,7 @@ impl Converter {
         self.is_one_domain = self.replaceable.len() < 2;
     }
 
-    /// Adds what a file says.
+    /// Adds the content of a file.
     pub(super) fn add(&mut self, source: &Source) {
         let domain = &source.domain.value;
         let known = self.draft.domains.iter().position(|(name, _)| name == domain);
@@ -94,13 +95,13 @@ impl Converter {
         self.notes[noted..].sort_by_key(|note| note.line);
     }
 
-    /// The policy's text, and the notes in the order of the files.
+    /// Returns the policy's text and the notes in the order of the files.
     pub(super) fn finish(self) -> (String, Vec<Note>) {
         (self.draft.write(self.counting), self.notes)
     }
 }
 
-/// One file on its way into the policy.
+/// A file while it is converted.
 struct File<'c, 's> {
     converter: &'c mut Converter,
     file: &'s Arc<str>,
@@ -135,7 +136,7 @@ impl File<'_, '_> {
         out
     }
 
-    /// Notes of keys and values that not every version of the server matches alike.
+    /// Adds notes about keys and values that versions of the server match differently.
     fn matching(&mut self, node: &Descriptor) {
         if node.value.trim_end_matches('*').contains('*') {
             let how = "`*` stands for any characters, as in newer versions of the server; older \
@@ -163,7 +164,7 @@ impl File<'_, '_> {
     ) {
         let name = self.allowance(limit, path, out);
         if let Some(own) = &limit.name {
-            // A descriptor that does not say is called as its limit is.
+            // A descriptor without a name of its own has its limit's name.
             if name.as_ref() != Some(&own.value) {
                 out.text("name", &own.value);
             }
@@ -178,7 +179,7 @@ impl File<'_, '_> {
         }
     }
 
-    /// Adds how much is allowed; the name of the limit, if one is needed for that.
+    /// Adds the quota of a descriptor. Returns the name of the new limit if one is needed.
     fn allowance(
         &mut self,
         limit: &RateLimit,
@@ -210,7 +211,7 @@ impl File<'_, '_> {
         }
     }
 
-    /// Adds the limit that a rate is.
+    /// Adds a limit for a rate.
     fn window(&mut self, at: Span, requests: u32, unit: TimeUnit, units: u32, name: &str) {
         let window = tollgate_core::Millis::new(unit.window().get().saturating_mul(units.into()));
         let mut limit = Mapping::default();
@@ -281,7 +282,7 @@ impl File<'_, '_> {
         }
     }
 
-    /// Notes of what means nothing where there is no rate limit.
+    /// Adds notes about keys that have no effect without a rate limit.
     fn without_limit(&mut self, node: &Descriptor) {
         let switches = [
             ("shadow_mode", node.shadow_mode),

@@ -1,4 +1,5 @@
-//! The keys of a mapping as Go's YAML reads them: merges, and switches of many spellings.
+//! The keys of a mapping as Go's YAML library reads them, with merge keys and all spellings of
+//! booleans.
 
 use std::collections::HashMap;
 
@@ -9,7 +10,7 @@ use crate::report::Report;
 use crate::span::Span;
 use crate::tree::{Node, NodeKind};
 
-/// All keys that the server knows; it does not look where they stand.
+/// All keys that the server accepts. It does not check in which mapping they occur.
 const KNOWN: [&str; 17] = [
     "domain",
     "descriptors",
@@ -30,25 +31,26 @@ const KNOWN: [&str; 17] = [
     "metadata",
 ];
 
-/// The values of one mapping, each with the place of its key.
+/// The values of one mapping, each with the position of its key.
 pub(super) struct Fields<'n> {
     values: HashMap<&'n str, (Span, &'n Node)>,
 }
 
 impl<'n> Fields<'n> {
-    /// Looks for the keys of `node`, which is `what`; reports those that the server does not know.
+    /// Reads the keys of `node`, which messages call `what`. Reports keys that the server does not
+    /// accept.
     pub(super) fn open(node: &'n Node, what: &str, report: &mut Report<'_>) -> Option<Self> {
         let mut fields = Self { values: HashMap::new() };
         fields.add(node, what, report)?;
         Some(fields)
     }
 
-    /// Takes the value of `key`; one that is null is none.
+    /// Removes and returns the value of `key`. Null counts as absent.
     pub(super) fn take(&mut self, key: &str) -> Option<(Span, &'n Node)> {
         self.values.remove(key).filter(|(_, node)| !matches!(node.kind, NodeKind::Null))
     }
 
-    /// What nobody took, in the order of the file.
+    /// Returns the keys that were not read, in file order.
     pub(super) fn left(self) -> Vec<(&'n str, Span)> {
         let mut left: Vec<_> = self.values.into_iter().map(|(key, (at, _))| (key, at)).collect();
         left.sort_by_key(|(_, at)| (at.line, at.column));
@@ -67,7 +69,7 @@ impl<'n> Fields<'n> {
         }
     }
 
-    /// Where a switch stands that is on.
+    /// Returns the position of a boolean key that is true.
     pub(super) fn switch(&mut self, key: &str, report: &mut Report<'_>) -> Option<Span> {
         let (key, node) = self.take(key)?;
         let word = match &node.kind {
@@ -107,7 +109,7 @@ impl<'n> Fields<'n> {
         Some(Spanned { value, at: node.at, key })
     }
 
-    /// The items of a list.
+    /// Returns the elements of a list.
     pub(super) fn list(&mut self, key: &str, report: &mut Report<'_>) -> Option<&'n [Node]> {
         let (_, node) = self.take(key)?;
         match &node.kind {
@@ -119,7 +121,8 @@ impl<'n> Fields<'n> {
         }
     }
 
-    /// Adds the keys of a mapping, and after them what it merges: its own go first.
+    /// Adds the keys of a mapping and then those that it merges. Keys of the mapping itself have
+    /// precedence.
     fn add(&mut self, node: &'n Node, what: &str, report: &mut Report<'_>) -> Option<()> {
         let NodeKind::Mapping(pairs) = &node.kind else {
             unexpected(node, what, report);

@@ -1,7 +1,8 @@
 //! Policies from the configuration files of `envoyproxy/ratelimit`.
 //!
-//! What a file means is what that server makes of it; the mistakes it refuses are refused here, and
-//! what it ignores is told. Where newer versions of it read more, a file is read as they do.
+//! The import interprets a file as that server does. It reports mistakes that the server refuses as
+//! errors, and constructs that the server ignores as notes. If newer versions of the server accept
+//! more than older ones, the import follows the newer ones.
 
 mod convert;
 mod fields;
@@ -19,14 +20,14 @@ use crate::finding::PolicyErrors;
 use crate::load;
 use crate::report::Report;
 
-/// Writes the policy that `files` of `envoyproxy/ratelimit` mean, one domain a file. Files of one
-/// domain are put together in their order.
+/// Converts configuration `files` of `envoyproxy/ratelimit`, one domain per file, to a policy.
+/// Files of the same domain are merged in their order.
 ///
-/// With [`Counting::Each`] requests are counted as that server counts them; with
-/// [`Counting::Atomic`] those that are refused are counted nowhere.
+/// With [`Counting::Each`], requests are counted as that server counts them. With
+/// [`Counting::Atomic`], a refused request is not counted on any limit.
 ///
 /// # Errors
-/// [`ImportError`]: all that is wrong with the files, or a policy that is too large to be loaded.
+/// [`ImportError`]: all mistakes in the files, or a policy that is too large to be loaded.
 pub fn envoy_ratelimit(
     files: &[SourceFile<'_>],
     counting: Counting,

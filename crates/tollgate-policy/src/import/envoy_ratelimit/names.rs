@@ -1,10 +1,10 @@
-//! Names for limits, made of where they stand.
+//! Names of limits, made from their position in the descriptor tree.
 
 use std::collections::HashSet;
 
 use tollgate_core::limit::MAX_NAME;
 
-/// Names that are given so far.
+/// The names that are in use so far.
 #[derive(Debug, Default)]
 pub(super) struct LimitNames {
     given: HashSet<String>,
@@ -12,18 +12,18 @@ pub(super) struct LimitNames {
 }
 
 impl LimitNames {
-    /// Keeps limits without a name of their own from being called so: who replaces that name does
-    /// not mean them.
+    /// Reserves `name`, so no limit without a name of its own receives it. Otherwise a `replaces`
+    /// that refers to the name would also match that limit.
     pub(super) fn reserve(&mut self, name: &str) {
         self.reserved.insert(name.to_owned());
     }
 
-    /// A name for a limit that is called `name`, and is nobody else's.
+    /// Returns a unique name for a limit that the file calls `name`.
     pub(super) fn of_name(&mut self, name: &str) -> String {
         self.unique(plain(name), |_| false)
     }
 
-    /// A name that tells where a limit stands, and is nobody else's.
+    /// Returns a unique name made from a limit's position.
     pub(super) fn of_path<'t>(&mut self, parts: impl Iterator<Item = &'t str>) -> String {
         let parts: Vec<String> = parts.map(plain).filter(|part| !part.is_empty()).collect();
         let reserved = std::mem::take(&mut self.reserved);
@@ -37,7 +37,7 @@ impl LimitNames {
         let numbers = (2_u32..).map(|number| format!("-{number}"));
         let mut suffixes = std::iter::once(String::new()).chain(numbers);
         let name = suffixes.find_map(|suffix| {
-            // Names are ASCII: every byte is a letter.
+            // Names are ASCII, so every byte is a character.
             let length = base.len().min(MAX_NAME - suffix.len());
             let name = format!("{}{suffix}", base[..length].trim_end_matches(['-', '.']));
             (!self.given.contains(&name) && !is_reserved(&name)).then_some(name)
@@ -48,7 +48,7 @@ impl LimitNames {
     }
 }
 
-/// The letters of `text` that a name may have, and `-` for what stands between them.
+/// Returns `text` with each run of characters that a name cannot have replaced by `-`.
 fn plain(text: &str) -> String {
     let mut plain = String::new();
     for letter in text.chars() {

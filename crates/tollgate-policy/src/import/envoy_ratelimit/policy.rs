@@ -1,4 +1,4 @@
-//! The policy file that is written.
+//! The generated policy file.
 
 use std::fmt::Write;
 
@@ -6,17 +6,17 @@ use tollgate_core::policy::descriptors::Counting;
 
 use crate::import::text::{Mapping, scalar};
 
-/// A policy file, before it is text.
+/// The content of a policy file before it is formatted.
 #[derive(Debug, Default)]
 pub(super) struct PolicyDraft {
-    /// Names of limits with what they are.
+    /// The limits by name.
     pub(super) limits: Vec<(String, Mapping)>,
-    /// Names of domains with the roots of their trees.
+    /// The root descriptors by domain.
     pub(super) domains: Vec<(String, Vec<Mapping>)>,
 }
 
 impl PolicyDraft {
-    /// The text of the file.
+    /// Returns the text of the file.
     pub(super) fn write(&self, counting: Counting) -> String {
         let mut out = String::from("limits:");
         out.push_str(if self.limits.is_empty() { " {}\n" } else { "\n" });

@@ -17,7 +17,7 @@ pub(super) struct Source {
     pub(super) file: Arc<str>,
     pub(super) domain: Spanned<String>,
     pub(super) nodes: Vec<Descriptor>,
-    /// Keys that the server knows, in places where they mean nothing to it.
+    /// Keys that the server accepts, in mappings where it ignores them.
     pub(super) ignored: Vec<(String, Span)>,
 }
 
@@ -26,7 +26,7 @@ pub(super) struct Source {
 pub(super) struct Descriptor {
     pub(super) at: Span,
     pub(super) key: String,
-    /// Empty for any.
+    /// Empty means any value.
     pub(super) value: String,
     pub(super) limit: Option<RateLimit>,
     pub(super) shadow_mode: Option<Span>,
@@ -39,7 +39,7 @@ pub(super) struct Descriptor {
     pub(super) ignored: Vec<(String, Span)>,
 }
 
-/// What limits a descriptor.
+/// The limit of a descriptor.
 #[derive(Debug)]
 pub(super) struct RateLimit {
     pub(super) at: Span,
@@ -48,11 +48,11 @@ pub(super) struct RateLimit {
     pub(super) replaces: Vec<Spanned<String>>,
 }
 
-/// How much it may.
+/// The quota of a descriptor.
 #[derive(Debug)]
 pub(super) enum Rate {
     Unlimited,
-    /// So many in so many units; none in one block.
+    /// A number of requests per number of units. 0 requests block everything.
     Limited {
         requests: u32,
         unit: TimeUnit,
@@ -60,7 +60,7 @@ pub(super) enum Rate {
     },
 }
 
-/// Reads a file; `None` if the server would not, which is reported.
+/// Reads a file. Returns `None` after reporting what the server would refuse.
 pub(super) fn read(file: &SourceFile<'_>, report: &mut Report<'_>) -> Option<Source> {
     let document = document(file.text, report)?;
     let mut fields = Fields::open(&document, "a domain with descriptors", report)?;

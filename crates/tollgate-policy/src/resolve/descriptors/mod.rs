@@ -1,4 +1,4 @@
-//! Trees of descriptors: nodes with their limits by name.
+//! Descriptor trees, with references to limits resolved.
 
 mod node;
 mod replaced;
@@ -17,7 +17,7 @@ use crate::raw::{self, DescriptorDomain, DescriptorNode, PolicyFile};
 use crate::report::Report;
 use crate::span::Span;
 
-/// The domains in their order; `None` for what is wrong, which is reported.
+/// Returns the domains in file order, with `None` for each that has a reported mistake.
 pub(super) fn domains(
     file: &PolicyFile,
     counted: &[Option<ResolvedLimit>],
@@ -51,7 +51,7 @@ pub(super) fn domains(
     raw.iter().map(domain).collect()
 }
 
-/// Reports domains of the same name.
+/// Reports domains with the same name.
 fn check_names(raw: &[Spanned<DescriptorDomain>], report: &mut Report<'_>) {
     let mut lines: HashMap<&str, usize> = HashMap::new();
     for name in raw.iter().filter_map(|domain| domain.value.domain.given()) {
@@ -62,7 +62,7 @@ fn check_names(raw: &[Spanned<DescriptorDomain>], report: &mut Report<'_>) {
     }
 }
 
-/// All descriptors of a domain, wherever they stand in its tree.
+/// Returns all descriptors of a domain, at every depth of its tree.
 fn all(domain: &DescriptorDomain) -> Vec<&DescriptorNode> {
     let mut waiting: Vec<_> = domain.tree.value().into_iter().collect();
     let mut all = Vec::new();
@@ -73,13 +73,13 @@ fn all(domain: &DescriptorDomain) -> Vec<&DescriptorNode> {
     all
 }
 
-/// The name under which a descriptor can be replaced, if it is counted or blocked.
+/// Returns the name that `replaces` can refer to, if the descriptor is counted or blocked.
 fn name(node: &DescriptorNode) -> Option<&str> {
     let own = node.name.value();
     own.or_else(|| node.limit.value()).map(|name| name.0.as_str())
 }
 
-/// Reports two descriptors side by side that are the same.
+/// Reports duplicate descriptors of the same parent.
 fn check_duplicates(nodes: &[Spanned<DescriptorNode>], report: &mut Report<'_>) {
     let mut lines: HashMap<(&str, &str), usize> = HashMap::new();
     for node in nodes {
@@ -95,12 +95,12 @@ fn check_duplicates(nodes: &[Spanned<DescriptorNode>], report: &mut Report<'_>) 
     }
 }
 
-/// A key with its value as messages name it.
+/// Returns a key and value for messages.
 fn entry(key: &str, value: &str) -> String {
     quoted(&format!("{key}={value}"))
 }
 
-/// Whether nodes at `depth` are too deep, which is reported.
+/// Returns whether nodes at `depth` are nested too deeply, and reports that.
 fn is_too_deep(depth: usize, at: Span, report: &mut Report<'_>) -> bool {
     if depth >= MAX_DEPTH {
         let message = format_args!("descriptors nested more than {MAX_DEPTH} levels deep");
@@ -109,7 +109,7 @@ fn is_too_deep(depth: usize, at: Span, report: &mut Report<'_>) -> bool {
     depth >= MAX_DEPTH
 }
 
-/// Nodes, or none if one of them is wrong.
+/// Returns the nodes, or `None` if one of them has a mistake.
 fn whole(nodes: Vec<Option<Node>>) -> Option<Vec<Node>> {
     nodes.into_iter().collect()
 }

@@ -14,7 +14,7 @@ use crate::raw::{self, DescriptorNode};
 use crate::report::Report;
 use crate::span::Span;
 
-/// What descriptors are understood with.
+/// The context in which descriptors are resolved.
 pub(super) struct DescriptorResolver<'m, 'f, 't> {
     pub(super) counted: &'m [Option<ResolvedLimit>],
     pub(super) limits: &'m mut NameTable<'f, raw::Limit>,
@@ -22,7 +22,7 @@ pub(super) struct DescriptorResolver<'m, 'f, 't> {
 }
 
 impl DescriptorResolver<'_, '_, '_> {
-    /// Descriptors side by side; `None` if one of them is wrong, which is reported.
+    /// Resolves the descriptors of one parent. Returns `None` after reporting a mistake.
     pub(super) fn level(
         &mut self,
         List(raw): &List<DescriptorNode>,
@@ -33,7 +33,7 @@ impl DescriptorResolver<'_, '_, '_> {
         }
         check_duplicates(raw, self.report);
         let nodes = raw.iter().map(|given| self.node(given, depth)).collect();
-        // Where two are the same, that is reported.
+        // Duplicates are already reported.
         DescriptorLevel::new(whole(nodes)?).ok()
     }
 
@@ -79,7 +79,8 @@ impl DescriptorResolver<'_, '_, '_> {
         }
     }
 
-    /// What the node says, and nothing where it says nothing; `None` if that is wrong.
+    /// Returns the settings of the node, empty if there are none. Returns `None` if they have a
+    /// mistake.
     fn rule(&mut self, given: &Spanned<DescriptorNode>) -> Option<Option<DescriptorRule>> {
         let raw = &given.value;
         let Some(allowance) = self.allowance(raw)? else {
@@ -100,7 +101,7 @@ impl DescriptorResolver<'_, '_, '_> {
         }))
     }
 
-    /// How much is allowed, and nothing where that is not said; `None` if what is said is wrong.
+    /// Returns the quota of the node, empty if there is none. Returns `None` if it has a mistake.
     fn allowance(&mut self, raw: &DescriptorNode) -> Option<Option<Allowance>> {
         let flag = |flag: &Field<Flag>| flag.given().filter(|_| is_on(flag)).map(|given| given.key);
         let described =
@@ -122,10 +123,10 @@ impl DescriptorResolver<'_, '_, '_> {
         }
     }
 
-    /// The index of a limit that a tree can use.
+    /// Returns the index of a limit that a tree can use.
     fn limit(&mut self, name: &Spanned<Text>) -> Option<usize> {
         let index = self.limits.index(&name.value.0, name.at, self.report)?;
-        // What is wrong with the limit itself was reported there.
+        // A mistake in the limit itself is already reported.
         let limit = &self.counted[index].as_ref()?.limit;
         let quoted = quoted(&name.value.0);
         if !limit.per.is_empty() {
@@ -143,7 +144,7 @@ impl DescriptorResolver<'_, '_, '_> {
         Some(index)
     }
 
-    /// Reports what is said of a limit that is not there; whether nothing is.
+    /// Reports keys of a descriptor without a limit that have no effect. Returns whether there are none.
     fn is_empty_descriptor(&mut self, raw: &DescriptorNode) -> bool {
         fn key<T>(field: &Field<T>) -> Option<Span> {
             field.given().map(|given| given.key)

@@ -1,4 +1,4 @@
-//! The names of descriptors that others replace.
+//! The names that `replaces` refers to.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! Patterns that no value ever meets.
+//! Patterns that no value can reach.
 
 use tollgate_core::policy::descriptors::Pattern;
 
@@ -7,10 +7,10 @@ use crate::decode::{List, Spanned};
 use crate::raw::{DescriptorDomain, DescriptorNode};
 use crate::report::Report;
 
-/// The most patterns side by side that are compared with each other.
+/// The most patterns of one parent that are compared with each other.
 const MAX_COMPARED: usize = 256;
 
-/// Warns of patterns that an earlier one always comes before.
+/// Warns of patterns that an earlier pattern always precedes.
 pub(super) fn warn(domain: &DescriptorDomain, report: &mut Report<'_>) {
     let mut waiting: Vec<_> = domain.tree.value().into_iter().collect();
     while let Some(List(nodes)) = waiting.pop() {
@@ -26,8 +26,8 @@ fn side_by_side(nodes: &[Spanned<DescriptorNode>], report: &mut Report<'_>) {
     };
     let patterns: Vec<_> = nodes.iter().filter_map(pattern).take(MAX_COMPARED).collect();
     for (index, (key, pattern, at)) in patterns.iter().enumerate() {
-        // A pattern that matches another one's text matches all that the other one does: whatever
-        // stands for the star of the other one stood for by its own.
+        // If a pattern matches the text of another pattern, it matches everything that the other
+        // one matches: its star also matches whatever the other star matches.
         let covers = |earlier: &&(String, Pattern, _)| {
             earlier.0 == *key
                 && earlier.1.matches(pattern.as_str().as_bytes())

@@ -10,7 +10,7 @@ use crate::decode::{Field, List, OneOrMore, Spanned, Text, quoted};
 use crate::raw::{Conditions, PolicyFile, Subject};
 use crate::report::Report;
 
-/// The conditions as meant; `None` if something is wrong, which is reported.
+/// Returns the conditions, or `None` after reporting a mistake.
 pub(super) fn matching(
     raw: &Conditions,
     subjects: &mut NameTable<'_, Subject>,
@@ -34,7 +34,7 @@ pub(super) fn matching(
     Some(matching)
 }
 
-/// The parameters of all path patterns in the file.
+/// Returns the parameters of all path patterns in the file.
 pub(super) fn parameters(file: &PolicyFile) -> BTreeSet<&str> {
     let rules = file.rules.value().map_or(&[][..], |List(rules)| rules);
     let conditions = rules.iter().filter_map(|rule| rule.value.r#match.value());
@@ -43,7 +43,7 @@ pub(super) fn parameters(file: &PolicyFile) -> BTreeSet<&str> {
     segments.filter_map(|segment| segment.strip_prefix('{')?.strip_suffix('}')).collect()
 }
 
-/// All values of a key, or none of them if one is wrong.
+/// Returns all values of a key, or `None` if one of them has a mistake.
 fn each<W, T>(
     field: &Field<OneOrMore<W>>,
     mut value: impl FnMut(&Spanned<W>) -> Option<T>,
@@ -98,7 +98,7 @@ fn path(given: &Spanned<Text>, report: &mut Report<'_>) -> Option<PathPattern> {
     }
 }
 
-/// A host in the form in which hosts are compared.
+/// Returns a host in the normal form for comparisons.
 fn host(given: &Spanned<Text>, report: &mut Report<'_>) -> Option<Box<str>> {
     let text = given.value.0.to_ascii_lowercase();
     let name = text.strip_prefix("*.").unwrap_or(&text);
@@ -133,7 +133,7 @@ fn headers(raw: &Conditions, report: &mut Report<'_>) -> Option<Vec<HeaderMatch>
     Some(wanted.into_iter().flatten().collect())
 }
 
-/// Reports a subject that must be there and must not.
+/// Reports a subject that is required both to be present and to be absent.
 fn contradiction(raw: &Conditions, matching: &RequestMatch, report: &mut Report<'_>) {
     let Some(lacks) = raw.lacks.value() else { return };
     for (index, given) in matching.lacks.iter().zip(&lacks.0) {

@@ -1,4 +1,4 @@
-//! MatchMode: conditions, and limits by their names.
+//! Rules: their conditions, their limits, and the match mode.
 
 mod conditions;
 mod queue;
@@ -15,13 +15,13 @@ use crate::raw::{self, PolicyFile, Subject};
 use crate::report::Report;
 use crate::span::Span;
 
-/// A rule and where it begins.
+/// A rule and its position.
 pub(super) struct ResolvedRule {
     pub(super) rule: Rule,
     pub(super) at: Span,
 }
 
-/// The rules in their order; `None` for what is wrong, which is reported.
+/// Returns the rules in file order, with `None` for each that has a reported mistake.
 pub(super) fn rules(
     file: &PolicyFile,
     counted: &[Option<ResolvedLimit>],
@@ -58,13 +58,13 @@ pub(super) fn rules(
     placed
 }
 
-/// What rules do without the store that do not say.
+/// Returns the default `on_failure` of rules.
 pub(super) fn default_on_failure(file: &PolicyFile) -> OnFailure {
     let answers = file.answers.value();
     answers.and_then(|answers| answers.on_failure.value()).map(|word| word.0).unwrap_or_default()
 }
 
-/// The names of the rules; those without one are numbered.
+/// Returns the names of the rules. Rules without a name are numbered.
 fn names(rules: &[Spanned<raw::Rule>], report: &mut Report<'_>) -> Vec<String> {
     let mut lines: HashMap<String, usize> = HashMap::new();
     let mut names = Vec::with_capacity(rules.len());
@@ -86,7 +86,7 @@ fn names(rules: &[Spanned<raw::Rule>], report: &mut Report<'_>) -> Vec<String> {
     names
 }
 
-/// Reports subjects that stand for a parameter which no path pattern has.
+/// Reports subjects that refer to a parameter which no path pattern has.
 fn check_parameters(file: &PolicyFile, report: &mut Report<'_>) {
     let Some(subjects) = file.subjects.value() else { return };
     let parameters = conditions::parameters(file);

@@ -1,4 +1,4 @@
-//! How long a rule's requests wait for a place in flight.
+//! The queue in which a rule's requests wait for a permit.
 
 use tollgate_core::policy::queue::{DEFAULT_QUEUE_LENGTH, MAX_QUEUE_LENGTH, MAX_QUEUE_WAIT};
 use tollgate_core::policy::{LimitRef, Queue, RuleMode};
@@ -9,8 +9,8 @@ use crate::decode::{Field, Spanned, quoted};
 use crate::raw;
 use crate::report::Report;
 
-/// How the requests of a rule wait that uses these limits; `None` if they do not, or if something
-/// is wrong, which is reported.
+/// Returns the queue of a rule with these limits, or `None` if it has no queue or after reporting a
+/// mistake.
 pub(super) fn queue(
     rule: &raw::Rule,
     uses: &[LimitRef],
@@ -44,7 +44,7 @@ pub(super) fn queue(
     Some(Queue { wait: wait.value.0, length })
 }
 
-/// Reports a queue in which nobody would wait, or in which waiting would count.
+/// Reports a queue in which no request would wait, or in which waiting requests would be counted.
 fn check_purpose<'l>(
     given: &Spanned<raw::Queue>,
     mut limits: impl Iterator<Item = &'l Limit> + Clone,

@@ -1,4 +1,4 @@
-//! What a rule charges.
+//! The limits that a rule charges.
 
 use tollgate_core::policy::{ChargeOn, LimitRef, MeteredLimit};
 use tollgate_core::{Algorithm, Limit};
@@ -11,8 +11,8 @@ use crate::raw::{self, LimitUse};
 use crate::report::Report;
 use crate::span::Span;
 
-/// The limits of a rule, and those of them that are metered; `None` if something is wrong, which is
-/// reported.
+/// Returns the limits of a rule and the metered ones among them, or `None` after reporting a
+/// mistake.
 pub(super) fn uses(
     rule: &raw::Rule,
     counted: &[Option<ResolvedLimit>],
@@ -33,7 +33,7 @@ pub(super) fn uses(
             let message = format_args!("the limit {} is there twice", quoted(&limit.value));
             report.error(limit.at, message, "add its costs up");
         }
-        // What is wrong with the limit itself was reported there.
+        // A mistake in the limit itself is already reported.
         let charged =
             counted[index].as_ref().and_then(|counted| charged(counted, limit, cost, report));
         let Some(ResolvedCost { cost, meter }) = charged else {
@@ -53,7 +53,7 @@ pub(super) fn uses(
     is_whole.then_some((uses, metered))
 }
 
-/// What one request costs.
+/// Returns the cost of one request.
 fn charged(
     counted: &ResolvedLimit,
     name: &Spanned<String>,
@@ -83,7 +83,7 @@ fn charged(
     Some(price)
 }
 
-/// Reports a metered cost of what counts nothing but what is in flight.
+/// Reports a metered cost on a limit that only counts requests in flight.
 fn countable(limit: &Limit, at: Span, report: &mut Report<'_>) -> Option<()> {
     if !matches!(limit.algorithm(), Algorithm::Concurrency(_)) {
         return Some(());
@@ -93,7 +93,8 @@ fn countable(limit: &Limit, at: Span, report: &mut Report<'_>) -> Option<()> {
     None
 }
 
-/// Reports a rule that would charge when the answer's head is known, and not its end.
+/// Reports a rule that charges when the head of the response is known, although its cost is only
+/// known at the end.
 fn reject_upstream_condition(rule: &raw::Rule, report: &mut Report<'_>) {
     let Some(charge) = rule.charge.given() else { return };
     if charge.value.0 == ChargeOn::Completion {

@@ -1,17 +1,17 @@
-//! How long a decision may take, whatever the store's servers do.
+//! The deadline of decisions, independent of how fast the store's servers respond.
 
 use std::time::Duration;
 
 use crate::decode::{self, Field};
 use crate::report::Report;
 
-/// Where nothing is written.
+/// The default deadline.
 const DEFAULT: Duration = Duration::from_millis(15);
 
-/// The longest.
+/// The longest deadline.
 const MAX: Duration = Duration::from_secs(10);
 
-/// The deadline that is written, or the default; `None` if it is wrong, which is reported.
+/// Returns the configured deadline or the default. Returns `None` after reporting a mistake.
 pub(super) fn deadline(raw: &Field<decode::Duration>, report: &mut Report<'_>) -> Option<Duration> {
     let given = match raw {
         Field::Absent => return Some(DEFAULT),

@@ -1,4 +1,4 @@
-//! The store in memcached.
+//! The memcached store.
 
 use std::collections::HashSet;
 
@@ -9,13 +9,13 @@ use crate::raw::{Memcached, PolicyFile};
 use crate::report::Report;
 use crate::settings::MemcachedSettings;
 
-/// The most servers: every decision looks at each.
+/// The most servers: every decision compares all of them.
 const MAX_SERVERS: usize = 1_024;
 
-/// The most nodes that may share the limits.
+/// The most nodes that can share the limits.
 const MAX_NODES: u32 = 1_000_000;
 
-/// The settings as meant; `None` if something is wrong, which is reported.
+/// Returns the settings, or `None` after reporting a mistake.
 pub(super) fn settings(
     given: &Spanned<Memcached>,
     file: &PolicyFile,

@@ -1,11 +1,11 @@
-//! The store in memory.
+//! The memory store.
 
 use crate::decode::{Spanned, Whole};
 use crate::raw::Memory;
 use crate::report::Report;
 use crate::settings::MemoryBounds;
 
-/// How much it may hold; `None` if something is wrong, which is reported.
+/// Returns the capacity, or `None` after reporting a mistake.
 pub(super) fn bounds(raw: &Memory, report: &mut Report<'_>) -> Option<MemoryBounds> {
     let mut bounds = MemoryBounds::default();
     if let Some(entries) = raw.max_entries.given() {

@@ -1,4 +1,4 @@
-//! Two stores at once.
+//! Rollouts and shadow stores.
 
 use tollgate_core::Percent;
 
@@ -9,7 +9,7 @@ use crate::raw::{PolicyFile, Rollout, Shadow, Side, Subject};
 use crate::report::Report;
 use crate::settings::{DecisionClock, MigrationStoreSettings, RolloutSettings, ShadowSettings};
 
-/// The settings as meant; `None` if something is wrong, which is reported.
+/// Returns the settings of a rollout, or `None` after reporting a mistake.
 pub(super) fn rollout(
     given: &Spanned<Rollout>,
     file: &PolicyFile,
@@ -33,7 +33,7 @@ pub(super) fn rollout(
     })
 }
 
-/// The settings as meant; `None` if something is wrong, which is reported.
+/// Returns the settings of a shadow store, or `None` after reporting a mistake.
 pub(super) fn shadow(
     given: &Spanned<Shadow>,
     file: &PolicyFile,
@@ -73,8 +73,8 @@ fn side(
     StoreKinds { memory, redis, memcached }.settings(file, subjects, report)
 }
 
-/// Two stores in the same servers are one store, that counts twice. Each process has memory of its
-/// own for either.
+/// Reports two stores that use the same servers: they would be one store that counts every request
+/// twice. Two memory stores of one process are separate.
 fn check_distinct(
     second: &Field<Side>,
     one: Option<&MigrationStoreSettings>,
@@ -98,7 +98,7 @@ fn check_distinct(
     Some(())
 }
 
-/// Warns of two stores that go by different clocks, at the word that says so.
+/// Warns of two stores that use different clocks, at the key that sets the clock.
 fn check_clocks(
     sides: [(&str, &Field<Side>, &Option<MigrationStoreSettings>); 2],
     what_of_it: &str,

@@ -21,7 +21,7 @@ use crate::report::Report;
 use crate::settings::{MigrationStoreSettings, StoreSettings};
 use crate::span::Span;
 
-/// Where the counters are kept; `None` if something is wrong, which is reported.
+/// Returns the store settings, or `None` after reporting a mistake.
 pub(super) fn store(
     file: &PolicyFile,
     subjects: &mut NameTable<'_, Subject>,
@@ -53,11 +53,11 @@ pub(super) fn store(
     }
 }
 
-/// What a store can be in, in words.
+/// The kinds of stores, for messages.
 const ANY: &str = "`memory`, `redis`, `memcached`, `rollout` or `shadow`";
 const ONE_OF_TWO: &str = "`memory`, `redis` or `memcached`";
 
-/// The kinds of stores that are no two stores themselves.
+/// The kinds of stores that a rollout or a shadow store can use.
 struct StoreKinds<'f> {
     memory: &'f Field<Memory>,
     redis: &'f Field<Redis>,
@@ -65,7 +65,7 @@ struct StoreKinds<'f> {
 }
 
 impl StoreKinds<'_> {
-    /// The settings of the one that is there.
+    /// Returns the settings of the store that is configured.
     fn settings(
         &self,
         file: &PolicyFile,
@@ -93,7 +93,7 @@ fn key<T>(field: &Field<T>) -> Option<Span> {
     field.given().map(|given| given.key)
 }
 
-/// Whether a store is in exactly one of the `places` that are given; else that is reported.
+/// Returns whether exactly one of the `places` is configured, and reports a mistake otherwise.
 fn is_one(at: Span, places: &[Option<Span>], expected: &str, report: &mut Report<'_>) -> bool {
     let mut given: Vec<Span> = places.iter().flatten().copied().collect();
     given.sort_by_key(|key| (key.line, key.column));
@@ -118,7 +118,7 @@ fn without_secret(at: Span, report: &mut Report<'_>) {
     report.warning(at, message, hint);
 }
 
-/// A number from 1 to `most` of what `what` counts, or 1 if nothing is written.
+/// Returns a number from 1 to `most` for the key that counts `what`, 1 by default.
 fn at_most(
     field: &Field<Whole>,
     most: u32,

@@ -1,4 +1,4 @@
-//! The map of shards that is left.
+//! The previous shard map, during a rebalance.
 
 use super::shards::{ResolvedShards, listed, shard, weight};
 use super::topology::{NamedServers, topology};
@@ -7,8 +7,8 @@ use crate::raw::{Redis, Shard};
 use crate::report::Report;
 use crate::settings::{PreviousShardMap, ShardSettings, Topology};
 
-/// The map that is left for `shards`, to which the servers of shards that go are added. The inner
-/// `None` stands for a map that is wrong, which is reported.
+/// Returns the previous map for `shards` and adds the servers of removed shards. The inner `None`
+/// means a map with a reported mistake.
 pub(super) fn map(
     redis: &Redis,
     shards: &mut Option<ResolvedShards>,
@@ -20,7 +20,8 @@ pub(super) fn map(
         Field::Value(given) => given,
     };
     let raw = &given.value;
-    // What stays is known by what comes: where that is wrong, nothing is said of this.
+    // Shards that stay are checked with the new map, so nothing is reported here if that one has
+    // mistakes.
     let Some(ResolvedShards { shards, places }) = shards else { return Some(None) };
     let Some(listed) = listed(&raw.shards, report) else { return Some(None) };
     let left: Vec<_> = listed.iter().map(|named| one(named, shards, places, report)).collect();
@@ -44,7 +45,7 @@ pub(super) fn map(
     Some(Some(PreviousShardMap { shards: left, route_by }))
 }
 
-/// One shard of the map that is left.
+/// Returns one shard of the previous map.
 fn one(
     named: &Named<Shard>,
     shards: &[ShardSettings],
@@ -84,7 +85,7 @@ fn names_servers(shard: &Shard) -> bool {
     is_said.contains(&false)
 }
 
-/// Whether every subject has the same home in both, by the same routing.
+/// Returns whether both maps place every subject on the same shard, with the same routing.
 fn is_same(left: &[ShardSettings], comes: &[ShardSettings]) -> bool {
     let is_there = |shard: &ShardSettings| {
         comes.iter().any(|other| other.name == shard.name && other.weight == shard.weight)

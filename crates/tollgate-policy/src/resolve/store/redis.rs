@@ -1,4 +1,4 @@
-//! The store in Redis or Valkey.
+//! The Redis or Valkey store.
 
 use super::super::names::NameTable;
 use super::super::secret;
@@ -9,10 +9,10 @@ use crate::raw::{PolicyFile, Redis, Subject};
 use crate::report::Report;
 use crate::settings::{DenyCacheMode, RedisSettings, SentinelAccess, ShardSettings, Topology};
 
-/// The most nodes that may share the limits.
+/// The most nodes that can share the limits.
 const MAX_NODES: u32 = 1_000_000;
 
-/// The settings as meant; `None` if something is wrong, which is reported.
+/// Returns the settings, or `None` after reporting a mistake.
 pub(super) fn settings(
     given: &Spanned<Redis>,
     file: &PolicyFile,
@@ -55,7 +55,7 @@ pub(super) fn settings(
     })
 }
 
-/// `None` only for what is written and wrong.
+/// Returns the credentials. `None` means a reported mistake.
 fn optional<T>(raw: Option<Option<T>>) -> Option<Option<T>> {
     match raw {
         None => Some(None),
@@ -63,7 +63,7 @@ fn optional<T>(raw: Option<Option<T>>) -> Option<Option<T>> {
     }
 }
 
-/// As whom sentinels are reached.
+/// Returns the credentials and certificates for the sentinels.
 fn sentinel(
     redis: &Redis,
     shards: Option<&shards::ResolvedShards>,

@@ -1,8 +1,8 @@
-//! Limits whose subjects people may read: in the store's keys, and at the administration's listener.
+//! Limits whose subjects are readable: in the store's keys and at the admin listener.
 
 use crate::raw::PolicyFile;
 
-/// Their names, in the order of the file.
+/// Returns their names in file order.
 pub(in crate::resolve) fn names(file: &PolicyFile) -> Vec<Box<str>> {
     let limits = file.limits.value().map_or(&[][..], |limits| &limits.0);
     let revealed = limits.iter().filter_map(|named| {

@@ -1,4 +1,4 @@
-//! The URL of a server.
+//! URLs of servers.
 
 use percent_encoding::percent_decode_str;
 use url::Url;
@@ -8,26 +8,27 @@ use crate::report::Report;
 
 const DEFAULT_PORT: u16 = 6379;
 
-/// A server that a URL names.
+/// The server that a URL names.
 pub(super) struct ResolvedServer {
-    /// Where it listens, the same for all URLs of one server as far as they tell.
+    /// The address of the server in a normal form: the same for all URLs of one server, as far as
+    /// URLs show it.
     pub(super) place: String,
     pub(super) way: ServerTransport,
 }
 
-/// How a server is reached.
+/// The transport to a server.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum ServerTransport {
     Tls,
-    /// Over the network, where whoever is on the way can read along.
+    /// Over the network without encryption: anyone on the path can read it.
     Plain,
-    /// By a socket of this machine.
+    /// Over a Unix domain socket of this machine.
     Unix,
 }
 
-/// The server that a URL names; `None` if it names none, which is reported.
+/// Parses the URL of a server. Returns `None` after reporting a mistake.
 ///
-/// No message repeats the URL: there may be a password in it.
+/// No message repeats the URL, because it may have a password.
 pub(super) fn server(given: &Spanned<Text>, report: &mut Report<'_>) -> Option<ResolvedServer> {
     let read = Url::parse(&given.value.0).map_err(|_| SHAPE.to_owned()).and_then(|url| {
         let server = read(&url)?;
@@ -49,10 +50,10 @@ pub(super) fn server(given: &Spanned<Text>, report: &mut Report<'_>) -> Option<R
     }
 }
 
-/// The sentinel that a URL names; `None` if it names none, which is reported.
+/// Parses the URL of a sentinel. Returns `None` after reporting a mistake.
 pub(super) fn sentinel(given: &Spanned<Text>, report: &mut Report<'_>) -> Option<ResolvedServer> {
     let server = server(given, report)?;
-    // It is a URL, since it names a server.
+    // The URL is valid: it was parsed as a server's.
     let url = Url::parse(&given.value.0).ok()?;
     let hint = match server.way {
         ServerTransport::Unix => "sentinels are reached over the network: redis://HOST:26379",
@@ -72,7 +73,7 @@ pub(super) fn sentinel(given: &Spanned<Text>, report: &mut Report<'_>) -> Option
 
 const SHAPE: &str = "expected redis://HOST:PORT, rediss://HOST:PORT with TLS, or unix:///PATH";
 
-/// Reads the URL; the error tells what would be right.
+/// Parses the URL. The error is the hint for the message.
 fn read(url: &Url) -> Result<ResolvedServer, String> {
     if url.fragment().is_some() {
         return Err("a # in a password is written %23".to_owned());
@@ -100,7 +101,7 @@ fn read(url: &Url) -> Result<ResolvedServer, String> {
     Ok(ResolvedServer { place: format!("{}:{port}", host.to_ascii_lowercase()), way })
 }
 
-/// A unix domain socket.
+/// A Unix domain socket.
 fn socket(url: &Url) -> Result<ResolvedServer, String> {
     let path = url.to_file_path().ok().filter(|path| path.file_name().is_some());
     let path = path.ok_or("it has no path, such as unix:///run/redis.sock")?;

@@ -9,7 +9,7 @@ use crate::raw;
 use crate::report::Report;
 use crate::settings::ShardSettings;
 
-/// The most shards: every decision looks at each of them.
+/// The most shards: every decision compares all of them.
 const MAX_SHARDS: usize = 1_024;
 
 /// The largest weight of a shard.
@@ -18,11 +18,11 @@ const MAX_WEIGHT: u32 = 1 << 20;
 /// The shards of a store.
 pub(super) struct ResolvedShards {
     pub(super) shards: Vec<ShardSettings>,
-    /// Where their servers are.
+    /// The transports to their servers.
     pub(super) places: NamedServers,
 }
 
-/// The shards in their order; `None` if something is wrong, which is reported.
+/// Returns the shards in file order, or `None` after reporting a mistake.
 pub(super) fn shards(
     field: &Field<Names<raw::Shard>>,
     report: &mut Report<'_>,
@@ -34,7 +34,7 @@ pub(super) fn shards(
     Some(ResolvedShards { shards, places })
 }
 
-/// The named ones of a list that may be used; `None` if something is wrong, which is reported.
+/// Returns the shards of a list that are valid, or `None` after reporting a mistake.
 pub(super) fn listed<'s>(
     field: &'s Field<Names<raw::Shard>>,
     report: &mut Report<'_>,
@@ -54,7 +54,7 @@ pub(super) fn listed<'s>(
     Some(named)
 }
 
-/// One shard; its servers are added to `places`.
+/// Returns one shard and adds its servers to `places`.
 pub(super) fn shard(
     named: &Named<raw::Shard>,
     places: &mut NamedServers,
@@ -69,7 +69,7 @@ pub(super) fn shard(
     })
 }
 
-/// How much a shard takes.
+/// Returns the weight of a shard.
 pub(super) fn weight(shard: &raw::Shard, report: &mut Report<'_>) -> Option<NonZeroU32> {
     at_most(&shard.weight, MAX_WEIGHT, "the weight is", report)
 }

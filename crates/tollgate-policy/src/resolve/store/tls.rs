@@ -1,4 +1,4 @@
-//! Certificates.
+//! Certificates for connections to servers.
 
 use std::path::PathBuf;
 
@@ -9,8 +9,8 @@ use crate::report::Report;
 use crate::settings::{TlsFiles, TlsIdentity};
 use crate::span::Span;
 
-/// The certificates for what is reached in these `ways`, each of which is called `what`; `None` if
-/// something is wrong, which is reported. Where the ways are not known nothing is said of them.
+/// Returns the certificates for connections with the transports `ways` to servers that messages
+/// call `what`, or `None` after reporting a mistake. Unknown transports are not checked.
 pub(super) fn files(
     field: &Field<Tls>,
     what: &str,
@@ -47,7 +47,7 @@ pub(super) fn files(
     Some(TlsFiles { authorities: ca.value().map(path), identity })
 }
 
-/// Tells of certificates, given at `at`, that nothing is reached with, or not everything.
+/// Reports certificates, set at `at`, that no connection uses, or not all connections.
 fn used_by(ways: &ServerTransports, what: &str, at: Span, report: &mut Report<'_>) {
     if !ways.any_tls {
         let message = format_args!("`tls` is given, but no {what} is reached under TLS");

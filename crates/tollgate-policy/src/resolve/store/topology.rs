@@ -1,4 +1,4 @@
-//! Which servers a shard has.
+//! The topology of a shard: how its servers are found.
 
 use std::collections::HashMap;
 
@@ -14,7 +14,7 @@ const MAX_REPLICAS: usize = 16;
 /// The most sentinels of a shard: a node keeps a connection to each.
 const MAX_SENTINELS: usize = 16;
 
-/// The most nodes of a cluster that are named: one that answers is enough to learn of the others.
+/// The most cluster nodes that are listed: one that answers is enough to discover the others.
 const MAX_NODES: usize = 16;
 
 /// The servers and sentinels that were named so far.
@@ -22,26 +22,26 @@ const MAX_NODES: usize = 16;
 pub(super) struct NamedServers {
     pub(super) servers: ServerTransports,
     pub(super) sentinels: ServerTransports,
-    /// The line of each server, and of each sentinel with what it watches.
+    /// The line of each server, and of each sentinel with its service.
     lines: HashMap<String, usize>,
 }
 
-/// How some servers are reached.
+/// The transports to a set of servers.
 #[derive(Default)]
 pub(super) struct ServerTransports {
-    /// Whether any is spoken to under TLS.
+    /// Whether any connection uses TLS.
     pub(super) any_tls: bool,
-    /// The first that is spoken to in clear over the network.
+    /// The first server that is reached over the network without TLS.
     pub(super) in_clear: Option<RawServer>,
 }
 
-/// A server, and the line on which it is named.
+/// A server and the line that names it.
 pub(super) struct RawServer {
     pub(super) place: String,
     pub(super) line: usize,
 }
 
-/// How the servers of a shard are known; `None` if something is wrong, which is reported.
+/// Returns the topology of a shard, or `None` after reporting a mistake.
 pub(super) fn topology(
     named: &Named<Shard>,
     places: &mut NamedServers,
@@ -73,7 +73,8 @@ pub(super) fn topology(
     }
 }
 
-/// What is said, or what the other keys say; `None` if what is said is wrong.
+/// Returns the configured topology, or the one that the other keys imply. Returns `None` if it has
+/// a mistake.
 fn kind(shard: &Shard) -> Option<TopologyKind> {
     match &shard.topology {
         Field::Invalid => None,
@@ -87,7 +88,7 @@ fn kind(shard: &Shard) -> Option<TopologyKind> {
     }
 }
 
-/// Tells of a key that belongs to another topology.
+/// Reports a key that belongs to another topology.
 fn foreign<T>(given: Option<&Spanned<T>>, key: &str, topology: &str, report: &mut Report<'_>) {
     if let Some(given) = given {
         let message = format_args!("`{key}` belongs to `topology: {topology}`");
@@ -99,7 +100,7 @@ fn foreign<T>(given: Option<&Spanned<T>>, key: &str, topology: &str, report: &mu
     }
 }
 
-/// Servers that are named in the file.
+/// Returns servers that the file names.
 fn fixed(
     named: &Named<Shard>,
     shard: &Shard,
@@ -119,7 +120,7 @@ fn fixed(
     })
 }
 
-/// Servers that a cluster's nodes name.
+/// Returns servers that the nodes of a cluster announce.
 fn slotted(
     named: &Named<Shard>,
     shard: &Shard,
@@ -138,7 +139,7 @@ fn slotted(
     Some(Topology::Cluster { nodes: nodes.into_iter().collect::<Option<_>>()? })
 }
 
-/// Servers that sentinels name.
+/// Returns servers that sentinels announce.
 fn watched(
     named: &Named<Shard>,
     shard: &Shard,
@@ -177,7 +178,7 @@ fn watched(
     })
 }
 
-/// What the sentinels call the shard.
+/// Returns the service name that the sentinels use for the shard.
 fn service<'s>(
     named: &Named<Shard>,
     shard: &'s Shard,
@@ -200,7 +201,7 @@ fn service<'s>(
     Some(&given.value)
 }
 
-/// The URLs of a list, at most so many; `None` if something is wrong, which is reported.
+/// Returns at most this number of URLs from a list, or `None` after reporting a mistake.
 fn each<'u>(
     field: &'u Field<OneOrMore<Text>>,
     most: usize,
@@ -222,7 +223,7 @@ fn each<'u>(
 }
 
 impl NamedServers {
-    /// Checks that `url` names a server, and one that no other does; gives it back.
+    /// Checks that `url` names a server that no other URL names, and returns it.
     fn server(&mut self, url: &Spanned<Text>, report: &mut Report<'_>) -> Option<Box<str>> {
         let server = server(url, report)?;
         self.servers.add(&server, url);
@@ -236,8 +237,7 @@ impl NamedServers {
         Some(url.value.0.as_str().into())
     }
 
-    /// Checks that `url` names a sentinel, and one that is not yet asked for `service`; gives it
-    /// back.
+    /// Checks that `url` names a sentinel that is not yet listed for `service`, and returns it.
     fn sentinel(
         &mut self,
         url: &Spanned<Text>,
@@ -246,7 +246,7 @@ impl NamedServers {
     ) -> Option<Box<str>> {
         let sentinel = sentinel(url, report)?;
         self.sentinels.add(&sentinel, url);
-        // No server's place has a space in it.
+        // An address of a server has no space.
         let requested = format!("{} {}", sentinel.place, service.0);
         if let Some(line) = self.lines.get(&requested) {
             let (place, service) = (quoted(&sentinel.place), quoted(&service.0));

@@ -1,4 +1,4 @@
-//! An imported policy decides as the server that its files were written for.
+//! An imported policy decides like the server that its files were written for.
 
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
@@ -15,7 +15,7 @@ proptest! {
 
     #[test]
     fn an_imported_policy_answers_as_the_server_does(file in file(), requests in requests()) {
-        // What is JSON is YAML too.
+        // JSON is valid YAML.
         let text = serde_json::to_string_pretty(&file).unwrap();
         let source = SourceFile { name: "edge.yaml", text: &text };
         let imported = envoy_ratelimit(&[source], Counting::Each).unwrap();
@@ -32,7 +32,7 @@ proptest! {
     }
 }
 
-/// The property would hold of requests that nothing limits as well.
+/// The property would also hold for requests that nothing limits, so at least some must be limited.
 #[test]
 fn requests_by_chance_are_refused_and_admitted() {
     let mut runner = proptest::test_runner::TestRunner::deterministic();

@@ -1,4 +1,4 @@
-//! Files and requests by chance, of few keys and values, so that they meet.
+//! Random files and requests with few keys and values, so they often match.
 
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -11,16 +11,16 @@ const VALUES: [&str; 8] = ["", "a", "ab", "abc", "*", "a*", "ab*", "a*c"];
 const SENT: [&str; 8] = ["", "a", "ab", "abc", "abbc", "b", "a*", "x*"];
 const NAMES: [&str; 3] = ["one", "two", "path"];
 
-/// A file that the server loads.
+/// Generates a file that the server loads.
 pub(crate) fn file() -> impl Strategy<Value = Value> {
     level(3).prop_map(|descriptors| json!({ "domain": "edge", "descriptors": descriptors }))
 }
 
-/// Requests, each so many seconds after the one before.
+/// Generates requests with the seconds since the previous one.
 pub(crate) fn requests() -> impl Strategy<Value = Vec<(u64, Vec<Asked>)>> {
     let entry = (select(&KEYS[..]), select(&SENT[..]));
     let entry = entry.prop_map(|(key, value)| (key.to_owned(), value.to_owned()));
-    // Most are as long as most files are deep.
+    // Most descriptors are as long as most files are deep.
     let lengths = select(&[1, 1, 1, 1, 2, 2, 3][..]);
     let entries = lengths.prop_flat_map(move |length| prop::collection::vec(entry.clone(), length));
     let requested = (entries, 1..4_u64);
@@ -42,7 +42,7 @@ fn level(depth: u32) -> BoxedStrategy<Vec<Value>> {
             node.insert("value".to_owned(), value.into());
         }
         node.insert("share_threshold".to_owned(), (shares && value.contains('*')).into());
-        // Both at once is approximated.
+        // The combination of both is only approximated.
         node.insert("shadow_mode".to_owned(), (is_shadow && !is_quota).into());
         node.insert("quota_mode".to_owned(), is_quota.into());
         node.extend(limit.map(|limit| ("rate_limit".to_owned(), limit)));

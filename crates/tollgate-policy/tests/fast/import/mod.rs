@@ -1,5 +1,5 @@
-//! Policies written from the files of `envoyproxy/ratelimit`: what becomes of each construct, and
-//! that they decide as that server does.
+//! Policies generated from files of `envoyproxy/ratelimit`: the result for each construct, and that
+//! the policies decide as that server does.
 
 mod decisions;
 mod drawn;

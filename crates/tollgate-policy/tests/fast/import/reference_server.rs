@@ -1,13 +1,13 @@
-//! What `envoyproxy/ratelimit` does with a file and requests, in the simplest way.
+//! A minimal model of what `envoyproxy/ratelimit` does with a file and requests.
 //!
-//! Written from that server's documented behaviour, over the parsed file itself: it shares nothing
-//! with the import or the policy but the question.
+//! It is written from that server's documented behaviour and works on the parsed file itself. It
+//! shares no code with the import or the policy.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use serde_json::Value;
 
-/// A descriptor of a request: its entries, and how many hits it adds.
+/// A descriptor of a request: its entries and its hits.
 #[derive(Clone, Debug)]
 pub(crate) struct Asked {
     pub(crate) entries: Vec<(String, String)>,
@@ -21,13 +21,13 @@ pub(crate) struct Answer {
     pub(crate) descriptors: Vec<bool>,
 }
 
-/// The server, with one file loaded.
+/// The server with one loaded file.
 pub(crate) struct ReferenceServer {
     file: Value,
     counters: HashMap<Counter, u64>,
 }
 
-/// What is counted, the unit, and when the window began.
+/// The counter's key, the unit, and the start of the window.
 type Counter = (Vec<(String, String)>, String, u64);
 
 impl ReferenceServer {
@@ -35,7 +35,7 @@ impl ReferenceServer {
         Self { file, counters: HashMap::new() }
     }
 
-    /// Answers a request at a time in seconds since the epoch.
+    /// Decides a request at a time in seconds since the epoch.
     pub(crate) fn should_rate_limit(&mut self, now: u64, request: &[Asked]) -> Answer {
         let found: Vec<_> =
             request.iter().map(|requested| self.limit(&requested.entries)).collect();
@@ -63,7 +63,7 @@ impl ReferenceServer {
         answer
     }
 
-    /// Counts hits, and says whether they go over the limit.
+    /// Counts hits and returns whether they exceed the limit.
     fn add_hits(&mut self, now: u64, found: &Found, hits: u64) -> bool {
         let seconds = seconds(&found.unit);
         let window = (found.counted.clone(), found.unit.clone(), now / seconds * seconds);
@@ -72,7 +72,7 @@ impl ReferenceServer {
         *used > found.requests
     }
 
-    /// The limit that a descriptor ends on.
+    /// Returns the limit of a descriptor's last entry.
     fn limit(&self, entries: &[(String, String)]) -> Option<Found> {
         let mut level = &self.file["descriptors"];
         let mut counted = Vec::new();
@@ -95,7 +95,7 @@ impl ReferenceServer {
     }
 }
 
-/// A limit, and what it counts.
+/// A limit and the key of its counter.
 struct Found {
     counted: Vec<(String, String)>,
     requests: u64,
@@ -126,7 +126,7 @@ impl Found {
     }
 }
 
-/// Whether a value fits what stands around the first star of a pattern with one.
+/// Returns whether a value matches the text around the first star of a pattern.
 fn matches_wildcard(pattern: &str, value: &str) -> bool {
     pattern.split_once('*').is_some_and(|(before, after)| {
         value.len() >= before.len() + after.len()
@@ -135,7 +135,7 @@ fn matches_wildcard(pattern: &str, value: &str) -> bool {
     })
 }
 
-/// Descriptors of one backend and model go over together; an empty name is none.
+/// Descriptors with the same backend and model are over together. An empty name is no name.
 fn quota_group(entries: &[(String, String)]) -> String {
     let last = |name: &str| {
         let found = entries.iter().rfind(|(key, _)| key == name);

@@ -1,7 +1,7 @@
-//! What is written and said of files, word by word.
+//! Snapshots of generated policies, notes and errors.
 //!
-//! Each file under `cases/` holds cases: the server's files, and what comes of them with one way to
-//! count. `UPDATE=1 cargo test -p tollgate-policy import` writes what comes of them anew.
+//! Each file under `cases/` has cases: the server's files, and the result with one way of counting.
+//! `UPDATE=1 cargo test -p tollgate-policy import` rewrites the results.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -9,11 +9,11 @@ use std::path::{Path, PathBuf};
 use tollgate_policy::import::envoy_ratelimit::Counting;
 use tollgate_policy::import::{SourceFile, envoy_ratelimit};
 
-/// Begins a case; its title follows, with `, atomic` at its end where that is asked for.
+/// Begins a case. Its title follows, and ends with `, atomic` to import with atomic counting.
 const CASE: &str = "### ";
-/// Begins a file; its name follows.
+/// Begins a file. Its name follows.
 const FILE: &str = "--- file ";
-/// Stands between the files and what comes of them.
+/// Separates the files from the result.
 const SAID: &str = "--- said\n";
 
 #[test]

@@ -1,4 +1,4 @@
-//! A policy that answers requests of descriptors, over cells in a map.
+//! A policy that decides descriptor requests, with state in a map.
 
 use std::collections::HashMap;
 
@@ -11,7 +11,7 @@ use tollgate_core::{
 
 use crate::import::reference_server::{Answer, Asked};
 
-/// A policy and what it counted.
+/// A policy and its counters.
 pub(crate) struct Served {
     policy: Policy,
     cells: HashMap<(String, Subject), Cell>,
@@ -22,7 +22,7 @@ impl Served {
         Self { policy, cells: HashMap::new() }
     }
 
-    /// Answers a request to `domain`, each descriptor by itself.
+    /// Decides a request to `domain`, each descriptor separately.
     pub(crate) fn should_rate_limit(
         &mut self,
         domain: &str,
