@@ -25,6 +25,31 @@ fn every_relative_link_points_to_an_existing_file() {
     assert!(broken.is_empty(), "links to nothing: {broken:#?}");
 }
 
+/// A row names files after the folder of the file before them, or a folder above it.
+#[test]
+fn every_path_that_the_architecture_names_exists() {
+    let page = fs::read_to_string(root().join("ARCHITECTURE.md")).expect("the page");
+    let (_, rest) = page.split_once("## The path of a request").expect("the path of a request");
+    let (tables, _) = rest.split_once("## Stores around stores").expect("the next section");
+    let crates = root().join("crates");
+    let (mut checked, mut missing) = (0, Vec::new());
+    for row in tables.lines().filter(|line| line.starts_with("| ")) {
+        let mut folder = crates.clone();
+        let paths = row.split('`').skip(1).step_by(2);
+        for path in paths.filter(|path| path.ends_with(".rs") || path.ends_with('/')) {
+            checked += 1;
+            let above = folder.ancestors().take_while(|folder| folder.starts_with(&crates));
+            match above.map(|folder| folder.join(path)).find(|found| found.exists()) {
+                Some(found) if path.ends_with('/') => folder = found,
+                Some(found) => folder = found.parent().unwrap_or(&crates).to_owned(),
+                None => missing.push(path),
+            }
+        }
+    }
+    assert!(checked > 60, "only {checked} paths found: is this the page?");
+    assert!(missing.is_empty(), "in ARCHITECTURE.md and not in the tree: {missing:?}");
+}
+
 #[test]
 fn links_are_found_where_a_reader_sees_them() {
     let page = "[a](b.md) `[c](d)` ![e](f.png \"title\")\n```rust\n#[cfg](no)\n```\n[g](h.md#part)";

@@ -10,5 +10,6 @@ mod faults;
 mod history;
 mod house;
 mod modules;
+mod prose;
 mod source;
 mod vectors;
