@@ -362,6 +362,25 @@ impl Limit {
         }
     }
 
+    /// Returns the quota and its window as the policy defines them: for a token bucket the units
+    /// that are refilled in the window, whatever its burst.
+    #[must_use]
+    pub const fn quota_per_window(&self) -> (u64, Millis) {
+        match &self.algorithm {
+            Algorithm::TokenBucket(limit) => (limit.quota(), limit.window()),
+            _ => (self.capacity(), self.window()),
+        }
+    }
+
+    /// Returns the most units of a token bucket, if they differ from its quota.
+    #[must_use]
+    pub const fn burst(&self) -> Option<u64> {
+        match &self.algorithm {
+            Algorithm::TokenBucket(limit) if limit.burst() != limit.quota() => Some(limit.burst()),
+            _ => None,
+        }
+    }
+
     /// Returns the time in which an idle limit becomes completely free: the window, the time to
     /// fill an empty token bucket, or the `permit_ttl`.
     #[must_use]

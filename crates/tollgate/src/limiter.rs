@@ -12,6 +12,7 @@ mod decide;
 mod evaluate;
 mod finish;
 mod forget;
+mod hold_times;
 mod overrides;
 mod peek;
 mod queue;
@@ -42,6 +43,7 @@ pub use reserve::{Extended, HoldOutcome, Settled, SettledLimit};
 pub use shedding::{AdmissionPermits, PROBE_PERIOD};
 
 use background::Background;
+use hold_times::HoldTimes;
 use queue::Queues;
 pub(crate) use start::Started;
 
@@ -63,6 +65,7 @@ pub struct Limiter<S> {
     worker: Arc<Worker>,
     overrides: Arc<Overrides>,
     queues: Queues,
+    hold_times: HoldTimes,
     tracer: Tracer,
     background: Background,
 }
@@ -80,6 +83,7 @@ impl<S: Store> Limiter<S> {
             observer: Box::new(()),
             overrides: Arc::default(),
             queues: Queues::default(),
+            hold_times: HoldTimes::default(),
             tracer: Tracer::default(),
             background: Background::default(),
         }

@@ -57,7 +57,12 @@ pub fn quota_exceeded(evaluation: &Evaluation, status: u16) -> String {
         // Writing to a string never fails.
         let _ = write!(detail, "{separator} limit {}", limit.name());
         if status.is_visible() {
-            let _ = write!(detail, " ({} per {})", limit.capacity(), limit.window());
+            let (quota, window) = limit.quota_per_window();
+            let _ = write!(detail, " ({quota} per {window}");
+            if let Some(burst) = limit.burst() {
+                let _ = write!(detail, ", burst {burst}");
+            }
+            detail.push(')');
         }
         let _ = write!(names, "{separator}\"{}\"", limit.name());
     }

@@ -22,6 +22,8 @@ pub struct Receipt {
     entries: Vec<Entry>,
     deduplication: Deduplication,
     purpose: Purpose,
+    /// The time of the charge, if this process made it.
+    charged_at: Option<Timestamp>,
 }
 
 /// The purpose of a receipt.
@@ -61,7 +63,8 @@ impl Receipt {
                 estimates,
             })
             .collect();
-        Self { id, entries, deduplication: Deduplication::Unneeded, purpose }
+        let (deduplication, charged_at) = (Deduplication::Unneeded, None);
+        Self { id, entries, deduplication, purpose, charged_at }
     }
 
     /// Whether it is of a reservation, which is settled.
@@ -76,6 +79,16 @@ impl Receipt {
         self.id
     }
 
+    /// The time of the charge; `None` if the receipt came from outside this process.
+    pub(crate) const fn charged_at(&self) -> Option<Timestamp> {
+        self.charged_at
+    }
+
+    /// Records the time of the charge.
+    pub(crate) const fn set_charged_at(&mut self, at: Timestamp) {
+        self.charged_at = Some(at);
+    }
+
     /// Whether there is nothing to refund.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -85,9 +98,9 @@ impl Receipt {
     /// Splits it into counted units, which remain, and permits of concurrency limits, which end
     /// with the request.
     pub fn split_permits(self) -> (Self, Self) {
-        let Self { id, entries, deduplication, purpose } = self;
+        let Self { id, entries, deduplication, purpose, charged_at } = self;
         let (permits, counted) = entries.into_iter().partition(Entry::is_permit);
-        let part = |entries| Self { id, entries, deduplication, purpose };
+        let part = |entries| Self { id, entries, deduplication, purpose, charged_at };
         (part(counted), part(permits))
     }
 

@@ -75,7 +75,8 @@ fn name(descriptor: &PlannedDescriptor<'_>) -> String {
 /// Converts a limit to the protocol's form. A window that is none of the protocol's units is sent
 /// as `UNKNOWN`: only its name describes it.
 fn limit(name: String, limit: &Limit) -> RateLimit {
-    let unit = TimeUnit::of(limit.window()).map_or(Unit::Unknown, |unit| match unit {
+    let (quota, window) = limit.quota_per_window();
+    let unit = TimeUnit::of(window).map_or(Unit::Unknown, |unit| match unit {
         TimeUnit::Second => Unit::Second,
         TimeUnit::Minute => Unit::Minute,
         TimeUnit::Hour => Unit::Hour,
@@ -84,7 +85,7 @@ fn limit(name: String, limit: &Limit) -> RateLimit {
         TimeUnit::Month => Unit::Month,
         TimeUnit::Year => Unit::Year,
     });
-    RateLimit { name, requests_per_unit: saturated(limit.capacity()), unit: unit.into() }
+    RateLimit { name, requests_per_unit: saturated(quota), unit: unit.into() }
 }
 
 fn saturated(units: u64) -> u32 {

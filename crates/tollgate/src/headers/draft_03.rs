@@ -12,9 +12,14 @@ pub(super) fn write(evaluation: &Evaluation, fields: &mut impl Fields) {
     for status in evaluation.statuses.iter().filter(|status| status.is_visible()) {
         let limit = &status.limit;
         limits.push_str(", ");
-        push_number(&mut limits, limit.capacity());
+        let (quota, window) = limit.quota_per_window();
+        push_number(&mut limits, quota);
         limits.push_str(";w=");
-        push_number(&mut limits, limit.window().as_secs_ceil());
+        push_number(&mut limits, window.as_secs_ceil());
+        if let Some(burst) = limit.burst() {
+            limits.push_str(";burst=");
+            push_number(&mut limits, burst);
+        }
         limits.push_str(";name=\"");
         limits.push_str(limit.name());
         limits.push('"');

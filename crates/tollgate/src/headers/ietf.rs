@@ -37,20 +37,25 @@ fn begin_item(list: &mut String, name: &str) {
     list.push('"');
 }
 
-/// Appends `q`, `qu` and `w` of a limit. The window is in whole seconds, and is omitted if the
-/// limit has none.
+/// Appends `q`, `qu` and `w` of a limit, as the policy defines them, and `burst` of a token bucket.
+/// The window is in whole seconds, and is omitted if the limit has none.
 fn push_parameters(policies: &mut String, limit: &Limit) {
+    let (quota, window) = limit.quota_per_window();
     policies.push_str(";q=");
-    push_number(policies, limit.capacity());
+    push_number(policies, quota);
     policies.push_str(match limit.unit() {
         Unit::Requests => "",
         Unit::ContentBytes => ";qu=\"content-bytes\"",
         Unit::ConcurrentRequests => ";qu=\"concurrent-requests\"",
     });
-    let window = limit.window().get();
+    let window = window.get();
     let has_window = !matches!(limit.algorithm(), Algorithm::Concurrency(_));
     if has_window && window.is_multiple_of(1000) {
         policies.push_str(";w=");
         push_number(policies, window / 1000);
+    }
+    if let Some(burst) = limit.burst() {
+        policies.push_str(";burst=");
+        push_number(policies, burst);
     }
 }

@@ -65,7 +65,10 @@ impl<S: Store> Limiter<S> {
             Ok(readings) => readings,
             Err(error) => return EvaluationOutcome::failure(now, error),
         };
-        let evaluation = evaluate_readings(now, &planned, &readings);
+        let mut evaluation = evaluate_readings(now, &planned, &readings);
+        if !evaluation.is_admitted() {
+            self.hold_times.suggest_waits(&mut evaluation);
+        }
         let source = readings.source();
         let candidates = match source {
             DecisionSource::Store | DecisionSource::DenyCache | DecisionSource::Overflow => {
@@ -74,7 +77,10 @@ impl<S: Store> Limiter<S> {
             DecisionSource::Fallback(_) | DecisionSource::Failure(_) => Vec::new(),
         };
         self.notify_evaluated(mode, &planned, &evaluation);
-        let record = ChargeRecord::of(id, charge_mode, planned, &readings);
+        let mut record = ChargeRecord::of(id, charge_mode, planned, &readings);
+        if let Some(receipt) = &mut record.receipt {
+            receipt.set_charged_at(now);
+        }
         let outcome = EvaluationOutcome { evaluation, source, record, candidates };
         if outcome.is_final(terms.on_failure) {
             return outcome;

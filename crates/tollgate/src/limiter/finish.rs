@@ -84,6 +84,7 @@ impl<S: Store> Limiter<S> {
         let answer = self.store.apply(now, &refunds).await;
         self.notify_holds(&refunds, &answer);
         self.queues.slots_freed(receipt);
+        self.hold_times.released(receipt, now);
         answer.map(|_| ())
     }
 

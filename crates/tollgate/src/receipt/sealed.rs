@@ -95,7 +95,8 @@ fn read(version: u8, mut rest: &[u8], policy: &Policy) -> Option<UnsealedReceipt
         RESERVED => Purpose::Reservation(expires_at),
         _ => Purpose::Charge,
     };
-    let receipt = Receipt { id, entries, deduplication: Deduplication::ById, purpose };
+    let deduplication = Deduplication::ById;
+    let receipt = Receipt { id, entries, deduplication, purpose, charged_at: None };
     Some(UnsealedReceipt { receipt, expires_at })
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use http::HeaderMap;
 use sfv::{BareItem, List, ListEntry, Parser};
 use tollgate::headers;
-use tollgate_core::algo::{Anchor, Concurrency, FixedWindow, SlidingWindow};
+use tollgate_core::algo::{Anchor, Concurrency, FixedWindow, SlidingWindow, TokenBucket};
 use tollgate_core::policy::HeaderProfile;
 use tollgate_core::{
     Admission, Algorithm, Cost, Evaluation, Limit, LimitStatus, Millis, Reading, Timestamp, Unit,
@@ -238,4 +238,19 @@ fn an_upstreams_own_lists_are_kept_and_its_single_values_replaced() {
 fn requests_that_no_limit_speaks_of_carry_no_fields() {
     let all = [HeaderProfile::GitHub, HeaderProfile::Ietf, HeaderProfile::ThreeFields];
     assert!(written(&all, Vec::new()).is_empty());
+}
+
+#[test]
+fn a_token_bucket_is_shown_as_the_policy_defines_it() {
+    let bucket = TokenBucket::new(100, Millis::from_secs(60), 20).unwrap();
+    let limit = Limit::new("core", Algorithm::TokenBucket(bucket)).unwrap();
+    let reset = Admission::At(NOW.after(Millis::new(600)));
+    let refused = status(limit, 20, reset, 12_000);
+    let fields = written(&[HeaderProfile::Ietf], vec![refused.clone()]);
+    assert_eq!(fields["ratelimit-policy"], "\"core\";q=100;w=60;burst=20");
+    let fields = written(&[HeaderProfile::Draft03], vec![refused.clone()]);
+    assert_eq!(fields["x-ratelimit-limit"], "20, 100;w=60;burst=20;name=\"core\"");
+    let evaluation = Evaluation { now: NOW, statuses: vec![refused] };
+    let body = tollgate::problem::quota_exceeded(&evaluation, 429);
+    assert!(body.contains("Refused by limit core (100 per 1m, burst 20); try again"), "{body}");
 }

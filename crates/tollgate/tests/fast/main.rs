@@ -1,6 +1,7 @@
 //! The library seen from outside: limiter, memory store, wrappers, headers and the tower layer.
 
 mod axum_example;
+mod concurrency_wait;
 mod decisions;
 mod degraded;
 mod headers;

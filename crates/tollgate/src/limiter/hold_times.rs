@@ -1,0 +1,84 @@
+//! How long requests hold their permits, to suggest a wait to a client that found none free.
+//!
+//! A concurrency limit has no reset: a permit is free when a request ends, which no one can compute.
+//! The end of the longest permit, which the store returns, is a minute away although most permits
+//! are free within a second.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tollgate_core::{Admission, Algorithm, Evaluation, Limit, Millis, Timestamp};
+
+use crate::receipt::Receipt;
+
+/// Concurrency limits whose hold times are observed; two with the same slot replace each other.
+const SLOTS: usize = 64;
+
+/// The shortest suggested wait, and the one without an observation.
+const MIN_WAIT: Millis = Millis::from_secs(1);
+
+/// One observation changes the mean by this part of its difference.
+const WEIGHT: u64 = 8;
+
+/// The mean hold time of permits, for each concurrency limit.
+///
+/// The slots are updated without a lock: an update that is lost changes an estimate only.
+#[derive(Debug)]
+pub(super) struct HoldTimes(Box<[Slot]>);
+
+#[derive(Debug, Default)]
+struct Slot {
+    /// The digest of the limit's name. 0: empty.
+    limit: AtomicU64,
+    mean_millis: AtomicU64,
+}
+
+impl Default for HoldTimes {
+    fn default() -> Self {
+        Self((0..SLOTS).map(|_| Slot::default()).collect())
+    }
+}
+
+impl HoldTimes {
+    /// Records that the permits of `receipt` were released at `now`.
+    pub(super) fn released(&self, receipt: &Receipt, now: Timestamp) {
+        let Some(charged_at) = receipt.charged_at() else { return };
+        let held = now.since(charged_at).get();
+        for (limit, _) in receipt.permits() {
+            let (slot, digest) = self.slot(limit);
+            let mean = slot.mean_millis.load(Ordering::Relaxed);
+            let is_known = slot.limit.swap(digest, Ordering::Relaxed) == digest;
+            let mean = match is_known {
+                true => (mean * (WEIGHT - 1)).saturating_add(held) / WEIGHT,
+                false => held,
+            };
+            slot.mean_millis.store(mean, Ordering::Relaxed);
+        }
+    }
+
+    /// Replaces the wait of concurrency limits that refused by their mean hold time, at least 1 s,
+    /// and never later than the permits end.
+    pub(super) fn suggest_waits(&self, evaluation: &mut Evaluation) {
+        let now = evaluation.now;
+        for status in &mut evaluation.statuses {
+            let Admission::At(permits_end) = status.admission else { continue };
+            if matches!(status.limit.algorithm(), Algorithm::Concurrency(_)) {
+                let retry_at = now.after(self.wait(&status.limit)).min(permits_end);
+                status.admission = Admission::At(retry_at);
+                status.resets_at = retry_at;
+            }
+        }
+    }
+
+    fn wait(&self, limit: &Limit) -> Millis {
+        let (slot, digest) = self.slot(limit);
+        if slot.limit.load(Ordering::Relaxed) != digest {
+            return MIN_WAIT;
+        }
+        Millis::new(slot.mean_millis.load(Ordering::Relaxed)).max(MIN_WAIT)
+    }
+
+    fn slot(&self, limit: &Limit) -> (&Slot, u64) {
+        let digest = (limit.name_digest() as u64).max(1);
+        (&self.0[(digest % SLOTS as u64) as usize], digest)
+    }
+}

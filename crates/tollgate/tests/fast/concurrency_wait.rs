@@ -1,0 +1,58 @@
+//! The wait that a concurrency limit suggests to a client that found no free permit.
+
+use std::sync::Arc;
+
+use tollgate::core::algo::Concurrency;
+use tollgate::core::policy::{LimitBinding, LimitRef, MatchMode, RequestMatch, Rule};
+use tollgate::core::{Algorithm, Cost, Limit, Millis, Policy, RequestAttributes, Timestamp};
+use tollgate::store::Memory;
+use tollgate::{Decision, Limiter, ManualClock};
+
+const SECOND: Millis = Millis::from_secs(1);
+
+fn limiter() -> (Limiter<Memory>, Arc<ManualClock>) {
+    let limit = Concurrency::new(1, Millis::from_secs(60)).unwrap();
+    let limit = Arc::new(Limit::new("running", Algorithm::Concurrency(limit)).unwrap());
+    let used = vec![LimitRef { limit: 0, cost: Cost::ONE }];
+    let rule = Rule::new("all", RequestMatch::default(), used);
+    let limits = vec![LimitBinding { limit, per: vec![] }];
+    let policy = Policy::new(vec![], limits, vec![rule], MatchMode::FirstMatch).unwrap();
+    let clock = Arc::new(ManualClock::new(Timestamp::from_millis(1_700_000_000_000)));
+    let limiter = Limiter::new(policy, Memory::default()).with_clock(Arc::clone(&clock));
+    (limiter, clock)
+}
+
+async fn check(limiter: &Limiter<Memory>) -> Decision {
+    let request =
+        RequestAttributes { method: "GET", path: "/", host: None, peer: None, headers: &() };
+    limiter.check(&request).await
+}
+
+#[tokio::test]
+async fn a_full_concurrency_limit_suggests_the_observed_hold_time_and_not_the_longest_permit() {
+    let (limiter, clock) = limiter();
+    let mut admitted = check(&limiter).await;
+    // Nothing was observed yet.
+    let refused = check(&limiter).await.evaluation;
+    assert_eq!(refused.retry_after(), Some(SECOND));
+    assert_eq!(refused.statuses[0].resets_at, refused.now.after(SECOND));
+
+    clock.advance(Millis::from_secs(5));
+    limiter.refund(admitted.receipt.take().unwrap()).await.unwrap();
+    let mut admitted = check(&limiter).await;
+    assert_eq!(check(&limiter).await.evaluation.retry_after(), Some(Millis::from_secs(5)));
+
+    // Never later than the permit ends.
+    clock.advance(Millis::from_secs(58));
+    assert_eq!(check(&limiter).await.evaluation.retry_after(), Some(Millis::from_secs(2)));
+
+    // Short holds bring the suggestion down to a second.
+    limiter.refund(admitted.receipt.take().unwrap()).await.unwrap();
+    for _ in 0..64 {
+        let mut admitted = check(&limiter).await;
+        clock.advance(Millis::new(10));
+        limiter.refund(admitted.receipt.take().unwrap()).await.unwrap();
+    }
+    let _held = check(&limiter).await;
+    assert_eq!(check(&limiter).await.evaluation.retry_after(), Some(SECOND));
+}
