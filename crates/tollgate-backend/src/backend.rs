@@ -1,4 +1,4 @@
-//! The store that a policy file names.
+//! The store that a policy file selects.
 
 use std::sync::Arc;
 
@@ -18,32 +18,32 @@ use crate::rollout_backend::RolloutBackend;
 use crate::shadow_backend::ShadowBackend;
 use crate::status::ShardStatus;
 
-/// Where a deployment keeps its limits, as its policy file says.
+/// The store for a deployment's limits, as its policy file selects it.
 #[derive(Debug)]
 pub enum Backend {
-    /// In this process.
+    /// The memory of this process.
     Memory(Box<QuotaRescale<Memory>>),
-    /// In Redis or Valkey.
+    /// Redis or Valkey.
     Redis(Box<RedisBackend>),
-    /// In memcached.
+    /// memcached.
     Memcached(Box<MemcachedBackend>),
-    /// In one of two stores, by a percentage of subjects.
+    /// Two stores, selected by a percentage of subjects.
     Rollout(Box<RolloutBackend>),
-    /// In a store with which another one is compared.
+    /// A store, and a second one that is compared with it.
     Shadow(Box<ShadowBackend>),
 }
 
 impl Backend {
-    /// Opens the store of `settings`, for limits of `policy`, whose charges are given back as
-    /// `refunds` says.
+    /// Opens the store of `settings` for the limits of `policy`; `refunds` names the sources of
+    /// refunds.
     ///
-    /// `key` hashes subjects: [`hash_key`](crate::hash_key) makes the one that the file names. A
-    /// store in Redis begins to connect, and answers from the first moment on; it needs a tokio
-    /// runtime with a timer and sockets, and is closed when it is dropped.
+    /// `key` hashes subjects; [`hash_key`](crate::hash_key) creates the one that the file
+    /// configures. A store in Redis starts to connect and answers calls from the start. It needs a
+    /// tokio runtime with a timer and I/O, and closes when it is dropped.
     ///
     /// # Errors
-    /// [`OpenError`] for what no waiting mends: settings that name no server, files and variables
-    /// that are not there. A server that does not answer is no error.
+    /// [`OpenError`] for problems that do not go away by waiting: settings without a valid server,
+    /// and missing files and variables. A server that does not answer is not an error.
     pub fn open(
         settings: &Settings,
         key: HashKey,
@@ -53,10 +53,10 @@ impl Backend {
         Self::open_as(ClientRole::ReadWrite, settings, key, policy, refunds)
     }
 
-    /// As [`open`](Self::open), as a node or as somebody who looks.
+    /// Does the same as [`open`](Self::open) in the given role, as a node or as an observer.
     ///
     /// # Errors
-    /// As of [`open`](Self::open).
+    /// The same as [`open`](Self::open).
     pub fn open_as(
         client_role: ClientRole,
         settings: &Settings,
@@ -87,8 +87,8 @@ impl Backend {
         }
     }
 
-    /// Waits until every shard is connected, for [`START_WAIT`](crate::START_WAIT) at most, and
-    /// answers how they stand. There are none in memory.
+    /// Waits until every shard is connected, for at most [`START_WAIT`](crate::START_WAIT), and
+    /// returns their status. A memory store has no shards.
     pub async fn started(&self) -> Vec<ShardStatus> {
         match self {
             Self::Memory(_) => Vec::new(),
@@ -108,15 +108,15 @@ impl Backend {
         }
     }
 
-    /// How the shards stand, in the order of the settings, of two stores the first one's
-    /// first: those in Redis.
+    /// Returns the status of the Redis shards in the order of the settings. With two stores, those
+    /// of the first store come first.
     #[must_use]
     pub fn status(&self) -> Vec<ShardStatus> {
         self.base_stores().iter().flat_map(|(_, leaf)| leaf.shards()).collect()
     }
 
-    /// The stores that limits are kept in: one under no name, or two under their keys in the
-    /// policy file, such as `from` and `to`.
+    /// Returns the stores that contain the limits: one with an empty name, or two with their keys
+    /// in the policy file, such as `from` and `to`.
     #[must_use]
     pub fn base_stores(&self) -> Vec<(&'static str, BaseStore<'_>)> {
         match self {
@@ -133,15 +133,16 @@ impl Backend {
         }
     }
 
-    /// Gives back what this node took of leased limits in advance and did not use: before the
-    /// process ends. What no server takes back stays used until its window is over.
+    /// Refunds the unused units of this node's quota leases. Call it before the process ends. Units
+    /// that could not be refunded stay used until their window ends.
     pub async fn refund_leases(&self, now: Timestamp) {
         for (_, leaf) in self.base_stores() {
             leaf.refund_leases(now).await;
         }
     }
 
-    /// Goes on for `policy` and what may change of `settings`: before the policy is in force.
+    /// Applies `policy` and the changeable parts of `settings`. Called before the policy is in
+    /// force.
     pub(crate) fn follow(&self, settings: &Settings, policy: &Policy, refunds: Refunds) {
         match (self, &settings.store) {
             (Self::Redis(fleet), StoreSettings::Redis(redis)) => {
@@ -157,8 +158,8 @@ impl Backend {
         }
     }
 
-    /// The clock by which this store's limits are decided: `clock`, set by the shards' own where
-    /// the settings say so.
+    /// Returns the clock for this store's limits: `clock`, or the shards' clock if the settings
+    /// select that.
     #[must_use]
     pub fn clock(&self, clock: impl Clock + 'static) -> Arc<dyn Clock> {
         match self {
@@ -174,7 +175,8 @@ impl Store for Backend {
     async fn apply(&self, now: Timestamp, charges: &[Charge<'_>]) -> Result<Readings, StoreError> {
         match self {
             Self::Memory(memory) => memory.apply(now, charges).await,
-            // Boxed, so that what waits for the network makes no call to memory larger.
+            // Boxed, because a network store's future would make every call to a memory store
+            // larger.
             Self::Redis(fleet) => Box::pin(fleet.apply(now, charges)).await,
             Self::Memcached(fleet) => Box::pin(fleet.apply(now, charges)).await,
             Self::Rollout(moving) => Box::pin(moving.apply(now, charges)).await,

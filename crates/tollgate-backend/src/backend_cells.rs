@@ -1,4 +1,4 @@
-//! Cells pass through backends to the servers that store them.
+//! Transfer of cells through backends to their stores.
 
 use tollgate::core::{Cell, CellKey, CellTransfer, StoreError, Timestamp};
 

@@ -1,4 +1,4 @@
-//! A shard as the fleet holds it.
+//! A shard of a Redis backend.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,20 +17,21 @@ use crate::error::OpenError;
 use crate::redis_cluster::{ClusterStore, Slots};
 use crate::servers::{ConnectTarget, choice, reached};
 
-/// A primary with its replicas, which is told after a failover what it lacks.
+/// A primary with its replicas. After a failover, the node replays the charges that the new primary
+/// lacks.
 pub(crate) type Servers = FailoverReplay<RedisShard>;
 
-/// A shard as the fleet holds it.
+/// A shard of a Redis backend.
 #[derive(Debug)]
 pub(crate) enum BackendShard {
     /// A primary with its replicas.
     Servers(Box<Servers>),
-    /// A Redis Cluster, whose primaries are told each what it lacks.
+    /// A Redis Cluster. After a failover, the node replays the charges that each new primary lacks.
     Cluster(ClusterStore),
 }
 
 impl BackendShard {
-    /// Opens `shard`, each decision of which may take as long as `deadline`, and begins to connect.
+    /// Opens `shard` with `deadline` as the longest time for a decision, and starts to connect.
     pub(crate) fn open(
         redis: &RedisSettings,
         shard: &ShardSettings,
@@ -53,7 +54,7 @@ impl BackendShard {
                 Self::Servers(Box::new(FailoverReplay::new(held)))
             }
             ConnectTarget::Cluster(mut settings) => {
-                // Limits that live on one shard together live in one slot of it together.
+                // Limits that share a shard also share a slot of it.
                 settings.tag = redis.route_by.clone().map_or(Tag::First, Tag::Dimension);
                 settings.after_failover = AfterFailover::Pause;
                 settings.client_role = client_role;
@@ -63,26 +64,26 @@ impl BackendShard {
         })
     }
 
-    /// Waits until it is connected, for `within` at most.
+    /// Waits until it is connected, for at most `within`.
     pub(crate) async fn ready(&self, within: Duration) {
-        // Whether it is connected, its status says.
+        // Ignore the result; the status shows whether it is connected.
         match self {
             Self::Servers(servers) => drop(servers.store().ready(within).await),
             Self::Cluster(store) => drop(store.partitions().store().cluster().ready(within).await),
         }
     }
 
-    /// Tells it what this node remembers and it may lack, unless it was told: where nobody asks for
-    /// anything, that is of use to others.
+    /// Replays remembered charges that the shard may lack, unless that is already done. This helps
+    /// other nodes even if this one receives no requests.
     pub(crate) async fn replay(&self, now: Timestamp) {
         match self {
-            // Where it fails, it is tried again, and charges wait until then.
+            // If this fails, it is tried again, and charges wait until then.
             Self::Servers(servers) => drop(servers.replay(now).await),
             Self::Cluster(store) => drop(store.partitions().replay_partitions(now).await),
         }
     }
 
-    /// What it lacked after failovers, and was told.
+    /// Returns the counts of replayed charges after failovers.
     pub(crate) fn repaired(&self) -> ReplayCounts {
         match self {
             Self::Servers(servers) => servers.repaired(),
@@ -90,7 +91,7 @@ impl BackendShard {
         }
     }
 
-    /// How far its clock is ahead of the application's, which shows `now`.
+    /// Returns how far its clock is ahead of the application's, which shows `now`.
     pub(crate) fn clock_offset(&self, now: Timestamp) -> Option<ClockOffset> {
         match self {
             Self::Servers(servers) => servers.store().clock_offset(now),
@@ -98,7 +99,7 @@ impl BackendShard {
         }
     }
 
-    /// The version of the document of this name; empty where there is none.
+    /// Returns the version of the document called `name`; empty if there is none.
     pub(crate) async fn shared_blob_version(&self, name: &str) -> Result<Vec<u8>, StoreError> {
         match self {
             Self::Servers(servers) => servers.store().shared_blob_version(name).await,
@@ -108,7 +109,7 @@ impl BackendShard {
         }
     }
 
-    /// The document of this name, an empty one where there is none.
+    /// Returns the document called `name`, or an empty one if there is none.
     pub(crate) async fn shared_blob(&self, name: &str) -> Result<SharedBlob, StoreError> {
         match self {
             Self::Servers(servers) => servers.store().shared_blob(name).await,
@@ -116,7 +117,7 @@ impl BackendShard {
         }
     }
 
-    /// Puts `document` in the place of the one of version `before`, for `lasting`.
+    /// Replaces the document of version `before` by `document`, which expires after `lasting`.
     pub(crate) async fn replace_shared_blob(
         &self,
         name: &str,
@@ -135,7 +136,8 @@ impl BackendShard {
         }
     }
 
-    /// Charges that were taken at some of its nodes for nothing and could not be given back.
+    /// Returns the number of charges of failed calls that could not be refunded at some of its
+    /// nodes.
     pub(crate) fn unrefunded(&self) -> u64 {
         match self {
             Self::Servers(_) => 0,
@@ -146,7 +148,7 @@ impl BackendShard {
 
 impl Store for BackendShard {
     async fn apply(&self, now: Timestamp, charges: &[Charge<'_>]) -> Result<Readings, StoreError> {
-        // Boxed: the stores around it and in it are more in one future than the compiler looks through.
+        // Boxed, because the nested store futures together exceed the compiler's type depth.
         match self {
             Self::Servers(servers) => Box::pin(servers.apply(now, charges)).await,
             Self::Cluster(store) => Box::pin(store.apply(now, charges)).await,
@@ -174,8 +176,8 @@ impl CellTransfer for BackendShard {
     }
 }
 
-/// A shard of the fleet whose calls are timed.
+/// A shard with timed calls.
 pub(crate) type MeasuredShard = CallTimer<BackendShard>;
 
-/// A shard of the fleet, which both maps hold where it stays.
+/// A shard of a backend. Both shard maps share it if it is in both.
 pub(crate) type Shard = store::Shard<Arc<MeasuredShard>>;

@@ -1,4 +1,4 @@
-//! Where limits are kept in the end.
+//! The stores that contain limits.
 
 use tollgate::core::Timestamp;
 use tollgate::store::Memory;
@@ -7,20 +7,20 @@ use crate::memcached_backend::MemcachedBackend;
 use crate::redis_backend::RedisBackend;
 use crate::status::ShardStatus;
 
-/// A store with nothing behind it but this process or servers: the whole of a backend, or one of
-/// two at once.
+/// A store that contains limits itself, in this process or on servers: the whole of a backend, or
+/// one of its two stores.
 #[derive(Clone, Copy, Debug)]
 pub enum BaseStore<'b> {
-    /// In this process.
+    /// The memory of this process.
     Memory(&'b Memory),
-    /// In Redis or Valkey.
+    /// Redis or Valkey.
     Redis(&'b RedisBackend),
-    /// In memcached.
+    /// memcached.
     Memcached(&'b MemcachedBackend),
 }
 
 impl BaseStore<'_> {
-    /// How the shards stand, in the order of the settings: those in Redis.
+    /// Returns the status of the Redis shards, in the order of the settings.
     #[must_use]
     pub fn shards(&self) -> Vec<ShardStatus> {
         match self {
@@ -29,10 +29,10 @@ impl BaseStore<'_> {
         }
     }
 
-    /// Gives back what this node took in advance and did not use: before the process ends.
+    /// Refunds the unused units of this node's quota leases. Called before the process ends.
     pub(crate) async fn refund_leases(&self, now: Timestamp) {
         match self {
-            // Nobody else waits for it.
+            // No other node shares a memory store.
             Self::Memory(_) => {}
             Self::Redis(fleet) => fleet.refund_leases(now).await,
             Self::Memcached(fleet) => fleet.refund_leases(now).await,

@@ -1,4 +1,4 @@
-//! How long this node may remember what was refused, by what the policy can give back.
+//! How long this node remembers refusals, which depends on the refunds that the policy permits.
 
 use std::collections::HashSet;
 
@@ -8,16 +8,19 @@ use tollgate::core::{LimitMode, Policy};
 use tollgate::store::deny_cache::{DEFAULT_DENY_TTL, DenyCacheTtl};
 use tollgate_policy::{DecisionClock, DenyCacheMode, RedisSettings};
 
-/// Who gives back what was charged.
+/// The sources of refunds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refunds {
-    /// The answers that the policy names, if it names any: a proxy, or the tower layer.
+    /// Responses with a status that the policy names for refunds, if any: a proxy, or the tower
+    /// layer.
     ByResponses,
-    /// Whoever holds a receipt as well, through a listener or by [`Limiter::refund`](tollgate::Limiter::refund).
+    /// Also holders of receipts, through a listener or by
+    /// [`Limiter::refund`](tollgate::Limiter::refund).
     ByReceipts,
 }
 
-/// How long refusals are remembered: until the reset only where nothing frees units before it.
+/// Returns how long refusals are remembered: until the reset only if nothing can free units before
+/// it.
 pub(crate) fn deny_cache_ttl(
     redis: &RedisSettings,
     policy: &Policy,
@@ -26,7 +29,7 @@ pub(crate) fn deny_cache_ttl(
     let is_exact = refunds == Refunds::ByResponses
         && !refunds_charges(policy)
         && !spans_shards(redis, policy)
-        // A reset by another machine's clock is none by this one's.
+        // A reset by the shard's clock is not valid for this node's clock.
         && redis.clock == DecisionClock::Application;
     match redis.remember_refusals {
         DenyCacheMode::Disabled => DenyCacheTtl::Off,
@@ -35,8 +38,8 @@ pub(crate) fn deny_cache_ttl(
     }
 }
 
-/// Whether an answer can give a charge back, or is what is charged for; callers that send
-/// descriptors can give back by hits below zero, and nodes what they took in advance.
+/// Returns whether a refund or a later charge is possible: because of a response, because callers
+/// with descriptors can send negative hits, or because nodes refund unused lease units.
 fn refunds_charges(policy: &Policy) -> bool {
     let answers = policy.answers();
     let waits_for_answer =
@@ -48,8 +51,8 @@ fn refunds_charges(policy: &Policy) -> bool {
         || policy.rules().iter().any(waits_for_answer)
 }
 
-/// Whether a request's limits may live on several shards: what one of them holds is given back if
-/// another one refuses, so that a limit can look used up and not be.
+/// Returns whether the limits of one request can be on several shards. If one shard refuses, the
+/// charge on another one is refunded, so a limit can briefly look used up when it is not.
 fn spans_shards(redis: &RedisSettings, policy: &Policy) -> bool {
     let partitions = |rules: &[Rule]| {
         let used = rules.iter().flat_map(|rule| &rule.limits);
@@ -63,7 +66,7 @@ fn spans_shards(redis: &RedisSettings, policy: &Policy) -> bool {
         }
 }
 
-/// The dimension that says on which shard a subject of `limit` lives.
+/// Returns the dimension that selects the shard of a subject of `limit`.
 fn routed_by(redis: &RedisSettings, policy: &Policy, limit: &LimitBinding) -> Option<usize> {
     let is_route = |dimension: &&usize| {
         redis.route_by.as_ref() == Some(&policy.dimensions()[**dimension].name)

@@ -1,4 +1,4 @@
-//! Why a store cannot be opened.
+//! The errors of opening a store.
 
 use std::path::PathBuf;
 use std::{fmt, io};
@@ -10,40 +10,40 @@ use tollgate_redis::EndpointError;
 
 use crate::secret_error::SecretError;
 
-/// Why the store of a policy file cannot be opened. It shows no secret.
+/// The reason why the store of a policy file cannot be opened. Contains no secret.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum OpenError {
-    /// A secret cannot be had.
+    /// A secret cannot be read.
     Secret {
-        /// The key of the policy file that says where it is.
+        /// The key of the policy file that configures it.
         key: &'static str,
-        /// Why.
+        /// The error.
         error: SecretError,
     },
-    /// A text that names no server.
+    /// A text is not the URL of a server.
     Endpoint {
-        /// The key of the policy file that holds it, such as `store.redis.shards.a.primary`.
+        /// The key of the policy file that contains it, such as `store.redis.shards.a.primary`.
         key: String,
-        /// What is wrong with it.
+        /// The error.
         error: EndpointError,
     },
-    /// A file of certificates that cannot be read.
+    /// A certificate file cannot be read.
     Certificates {
         /// The key of the policy file that names it.
         key: &'static str,
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// Why.
+        /// The error.
         error: io::Error,
     },
-    /// A text of `store.memcached.servers` that names no server.
+    /// A text in `store.memcached.servers` is not the address of a server.
     Address(AddressError),
-    /// Shards that are no fleet.
+    /// The shards are not a valid shard map.
     Shards(ShardsError),
-    /// Nodes that cannot be counted.
+    /// The heartbeat that counts nodes cannot be created.
     Heartbeat(LimitError),
-    /// There is no tokio runtime to connect in.
+    /// There is no tokio runtime for connections.
     NoRuntime,
 }
 

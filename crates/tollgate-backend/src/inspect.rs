@@ -1,4 +1,4 @@
-//! The servers of a policy's shards, asked about themselves.
+//! Queries of the servers behind a policy's shards.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -11,30 +11,30 @@ use crate::error::OpenError;
 use crate::servers::{ConnectTarget, reached};
 use crate::status::ShardStatus;
 
-/// What a server is for.
+/// The role of a server in a deployment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Role {
-    /// It keeps counters.
+    /// It contains counters.
     DataServer,
-    /// It watches over those that do.
+    /// It is a sentinel.
     Sentinel,
 }
 
-/// A server, and what it told of itself.
+/// A server and its report.
 #[derive(Debug)]
 pub struct Inspected {
     /// The shard that it belongs to.
     pub shard: Box<str>,
-    /// Where it is, without user and password.
+    /// Its address, without user and password.
     pub address: String,
-    /// What it is for.
+    /// Its role.
     pub role: Role,
-    /// What it told, or why it told nothing.
+    /// Its report, or the error of the query.
     pub told: Result<Inspection, LinkError>,
 }
 
-/// Asks every server of `redis` about itself, each `within` that time, all at once: those that the
-/// settings name, and those that `shards` were found to have. In the order of the shards.
+/// Queries all servers of `redis` concurrently, each within `within`: those in the settings, and
+/// those that `shards` were found to have. Returns them in the order of the shards.
 ///
 /// # Errors
 /// [`OpenError`] if the settings name no server.
@@ -64,7 +64,7 @@ pub async fn inspect(
     Ok(told.into_iter().map(|(_, inspected)| inspected).collect())
 }
 
-/// Each server once, whether it was named or found.
+/// Returns each server once, from the settings or found.
 fn endpoints(reached: ConnectTarget, found: &[String]) -> Vec<(Role, Endpoint)> {
     let (sentinels, named, like) = match reached {
         ConnectTarget::Cluster(cluster) => {
@@ -91,7 +91,7 @@ fn endpoints(reached: ConnectTarget, found: &[String]) -> Vec<(Role, Endpoint)> 
     keepers.chain(sentinels).filter(|(_, endpoint)| seen.insert(endpoint.to_string())).collect()
 }
 
-/// As what servers are reached that others told of.
+/// The user and the certificates for servers that other servers named.
 struct Like {
     credentials: Credentials,
     tls: Option<Tls>,

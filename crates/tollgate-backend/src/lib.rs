@@ -1,4 +1,4 @@
-//! From a policy file to a limiter over the store that the file names.
+//! Creates a limiter over the store that a policy file selects.
 //!
 //! [`limiter()`] is all that a service needs to be limited by a policy file:
 //!
@@ -14,9 +14,8 @@
 //! # }
 //! ```
 //!
-//! [`Backend`] is the store: limits in this process, or in shards of Redis or Valkey with
-//! everything around them that an outage asks for. What happens to the shards it tells by
-//! [`tracing`].
+//! [`Backend`] is the store: limits in this process, in memcached, or in shards of Redis or Valkey,
+//! with the wrappers that handle outages. It reports changes of the shards by [`tracing`] events.
 
 mod backend;
 mod backend_cells;

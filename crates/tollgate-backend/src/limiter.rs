@@ -1,4 +1,4 @@
-//! From a policy file to a limiter.
+//! The limiter of a policy file.
 
 use tollgate::observe::Degraded;
 use tollgate::{CounterClock, Limiter, Revision};
@@ -9,15 +9,16 @@ use crate::deny_cache_ttl::Refunds;
 use crate::error::OpenError;
 use crate::secret::hash_key;
 
-/// A limiter by `loaded`: its policy, over its store, under its key, by a [`CounterClock`].
-/// `refunds` says who gives charges back: what may be given back is not refused from memory for long.
+/// Creates a limiter for `loaded`, with its policy, store and key, and a [`CounterClock`].
+/// `refunds` names the sources of refunds: refusals that a refund can end are remembered only
+/// briefly.
 ///
-/// Decisions that the store did not make are told by [`Degraded`], unless another observer takes its
-/// place. It decides at once; [`Backend::started`] waits until the store is connected. Needs what
-/// [`Backend::open`] needs.
+/// [`Degraded`] reports decisions that the store did not make, unless another observer replaces it.
+/// The limiter decides at once; [`Backend::started`] waits until the store is connected. It has the
+/// same requirements as [`Backend::open`].
 ///
 /// # Errors
-/// [`OpenError`] says which of the file's settings cannot be used, and what to do.
+/// [`OpenError`] if the file's settings cannot be used. Its text says which ones and what to do.
 pub fn limiter(loaded: LoadedPolicy, refunds: Refunds) -> Result<Limiter<Backend>, OpenError> {
     let key = hash_key(&loaded.settings.key)?;
     let backend = Backend::open(&loaded.settings, key.clone(), &loaded.policy, refunds)?;

@@ -1,29 +1,32 @@
-//! Shards at which fewer nodes of one map are heard of than at others.
+//! Detection of shards that receive heartbeats from fewer nodes of the same map than other shards
+//! do.
 
 use std::collections::HashMap;
 
 use tollgate::store::rebalance::HeartbeatCounts;
 
-/// How often in a row a shard has to hear of fewer nodes: longer than a node that is gone is counted.
+/// The number of consecutive observations with missing nodes before they are reported. This is
+/// longer than the time for which a stopped node is still counted.
 const LOOKS: u32 = 4;
 
-/// Which shards miss nodes, and for how long.
+/// The shards that miss heartbeats, and since when.
 ///
-/// All nodes with one map attend at all of its shards. A map is made of names, so that servers may
-/// change: a node that asks for a shard at another address has the same map, and is missed there.
+/// Every node sends heartbeats to all shards of its map. A map consists of names, so the servers of
+/// a shard may change. A node with another address for a shard has the same map, but its heartbeats
+/// are missing there.
 #[derive(Debug, Default)]
 pub(crate) struct Missed(HashMap<Box<str>, Since>);
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Since {
     looks: u32,
-    /// How many nodes it was told to miss.
+    /// The last reported number of missing nodes.
     told: u64,
 }
 
 impl Missed {
-    /// Takes what each shard told that answered; what is new: shards, and how many nodes each
-    /// misses now.
+    /// Processes the counts of the shards that answered. Returns the changes: shards with the
+    /// number of nodes that each misses now.
     pub(crate) fn look<'h>(
         &mut self,
         counts_by_shard: &'h HashMap<Box<str>, HeartbeatCounts>,

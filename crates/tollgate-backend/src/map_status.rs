@@ -1,51 +1,53 @@
-//! Which map of shards is in force, and how far a move is, for whoever operates it.
+//! The current shard map and the progress of a rebalance, for operators.
 
 use tollgate::store::rebalance::{HeartbeatCounts, Phase};
 use tollgate::store::sharded::MapVersion;
 
-/// Which map of shards this node uses, and what others do.
+/// The shard map of this node, and the maps of other nodes.
 #[derive(Clone, Debug)]
 pub struct MapStatus {
-    /// The map of `shards`.
+    /// The version of the map of `shards`.
     pub version: MapVersion,
-    /// The nodes that were heard of. `None` before the first look.
+    /// The nodes with a recent heartbeat. `None` before the first query.
     pub nodes: Option<Nodes>,
-    /// The move to this map, where the settings name the one that is left.
+    /// The rebalance to this map, if the settings contain the previous one.
     pub moving: Option<MoveStatus>,
 }
 
-/// How far a move is at this node.
+/// The progress of a rebalance on this node.
 #[derive(Clone, Copy, Debug)]
 pub struct MoveStatus {
-    /// What is in force for subjects that move.
+    /// The phase of the rebalance.
     pub phase: Phase,
-    /// The map that is left.
+    /// The version of the previous map.
     pub from: MapVersion,
-    /// Cells that this node transferred.
+    /// The cells that this node transferred.
     pub carried: u64,
-    /// Calls before which an old owner could not be asked, so that who moved from there began anew.
+    /// The calls for which a previous owner could not be queried. Their subjects started again from
+    /// zero on the new owner.
     pub failed_transfers: u64,
-    /// Charges that not both owners are known to have counted while this node followed, or to have
-    /// given back.
+    /// The charges and refunds in the dual-write phase of which it is not certain that both owners
+    /// counted them.
     pub diverged: u64,
 }
 
-/// How many nodes were heard of within a lease, each at the shard that heard of the most.
+/// The number of nodes with a heartbeat within the last TTL; for each kind, the highest count of
+/// any shard.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Nodes {
-    /// Those that use this node's map, itself among them.
+    /// The nodes that use this node's map, including itself.
     pub alike: u64,
-    /// Those that use the map that is left alone.
+    /// The nodes that use only the previous map.
     pub before: u64,
-    /// Those that use neither.
+    /// The nodes that use neither.
     pub others: u64,
-    /// Shards of which nothing was heard.
+    /// The shards that did not answer.
     pub silent: usize,
 }
 
 impl Nodes {
-    /// What shards told of themselves, of so many; `moves` says whether they were asked about
-    /// another map than this node's.
+    /// Computes the counts from the answers of some of `shards` shards. `moves` says whether the
+    /// query included a map other than this node's.
     pub(crate) fn of<'a>(
         counts_by_shard: impl Iterator<Item = &'a HeartbeatCounts>,
         moves: bool,
@@ -64,7 +66,7 @@ impl Nodes {
     }
 }
 
-/// The word for a phase.
+/// Returns the name of a phase.
 #[must_use]
 pub const fn phase_word(phase: Phase) -> &'static str {
     match phase {

@@ -1,4 +1,4 @@
-//! Which map of shards the nodes use, and how far a move between two is.
+//! Heartbeats that show which shard map each node uses, and the progress of a rebalance.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -18,14 +18,15 @@ use crate::map_status::{MapStatus, MoveStatus, Nodes};
 use crate::shard_map::ShardMap;
 use crate::watch::START_WAIT;
 
-/// The time between two words of this node at every shard, well within [`HEARTBEAT_TTL`].
+/// The time between two heartbeats of this node at every shard, well within [`HEARTBEAT_TTL`].
 pub const HEARTBEAT_PERIOD: Duration = Duration::from_millis(HEARTBEAT_TTL.get() / 3);
 
-/// How often in a row nobody may be found on the old map before this node leads.
+/// The number of consecutive observations without any node on the old map before this node enters
+/// the cutover.
 const QUIET_LOOKS: u32 = 2;
 
-/// Says at every shard which map this node uses, looks who uses which, and takes a move from phase
-/// to phase, until it is dropped.
+/// Sends heartbeats with this node's map to every shard, reads which nodes use which map, and
+/// advances a rebalance through its phases, until it is dropped.
 #[derive(Debug)]
 pub(crate) struct MapWatch {
     map: Arc<ShardMap>,
@@ -36,7 +37,7 @@ pub(crate) struct MapWatch {
 }
 
 impl MapWatch {
-    /// Begins to attend at the shards of `map`, for limits of `policy`.
+    /// Starts the heartbeats at the shards of `map`, for the limits of `policy`.
     pub(crate) fn start(
         map: Arc<ShardMap>,
         key: HashKey,
@@ -58,13 +59,13 @@ impl MapWatch {
         Ok(Self { map, longest, found, task })
     }
 
-    /// Goes on for limits of `policy`.
+    /// Applies the limits of `policy`.
     pub(crate) fn follow(&self, policy: &Policy) {
-        // What longer windows left in the shards is there still.
+        // Counters of longer windows may still be in the shards.
         self.longest.fetch_max(longest(policy), Ordering::Relaxed);
     }
 
-    /// How far this node is.
+    /// Returns this node's progress.
     pub(crate) fn status(&self) -> MapStatus {
         MapStatus {
             version: self.map.version(),
@@ -86,23 +87,24 @@ impl Drop for MapWatch {
     }
 }
 
-/// One look after the other.
+/// The state of the heartbeat task.
 struct Round {
     heartbeat: Arc<Heartbeat>,
     map: Arc<ShardMap>,
     longest: Arc<AtomicU64>,
     found: Arc<Mutex<Option<Nodes>>>,
-    /// How often in a row nobody was found on the old map, and every shard of it answered.
+    /// The number of consecutive observations in which every shard of the old map answered and no
+    /// node used that map.
     quiet: u32,
     began: Instant,
-    /// Since when this node leads.
+    /// The time at which this node entered the cutover.
     led: Option<Instant>,
     missed: Missed,
 }
 
 impl Round {
     async fn run(mut self) {
-        // All connect at the same time, so waiting for one is waiting for each.
+        // All shards connect concurrently, so the total wait is at most the wait for one.
         let began = Instant::now();
         for shard in self.map.shards() {
             shard.store.store().ready(START_WAIT.saturating_sub(began.elapsed())).await;
@@ -118,7 +120,7 @@ impl Round {
         }
     }
 
-    /// What each shard tells that answers, by its name.
+    /// Sends a heartbeat to each shard. Returns the counts of those that answered, by shard name.
     async fn beat(&self) -> HashMap<Box<str>, HeartbeatCounts> {
         let own = self.map.version();
         let other =
@@ -128,7 +130,7 @@ impl Round {
         for shard in self.map.shards() {
             let (name, store) = (shard.name.clone(), Arc::clone(&shard.store));
             let heartbeat = Arc::clone(&self.heartbeat);
-            // Untimed: no client waits for it.
+            // Not timed, because no client waits for it.
             asked
                 .spawn(async move { (name, heartbeat.beat(store.store(), now, own, other).await) });
         }
@@ -136,7 +138,7 @@ impl Round {
         answers.filter_map(|(name, told)| Some((name, told.ok()?))).collect()
     }
 
-    /// Keeps what was heard, and tells what is new of it.
+    /// Records the counts, and logs changes.
     fn note(&self, counts_by_shard: &HashMap<Box<str>, HeartbeatCounts>) {
         let nodes = Nodes::of(
             counts_by_shard.values(),
@@ -169,7 +171,7 @@ impl Round {
         }
     }
 
-    /// Tells of shards that some node with this map asks for elsewhere, or does not reach.
+    /// Logs shards that some nodes with this map reach at another address, or do not reach.
     fn tell_missed(&mut self, counts_by_shard: &HashMap<Box<str>, HeartbeatCounts>) {
         let map = self.map.version();
         for (shard, change) in self.missed.look(counts_by_shard) {
@@ -205,7 +207,7 @@ impl Round {
             }
             Phase::Cutover => {
                 let longest = Duration::from_millis(self.longest.load(Ordering::Relaxed));
-                // Others may lead a lease later.
+                // Other nodes may enter the cutover one TTL later.
                 let is_over = |led: Instant| led.elapsed() >= longest.saturating_add(lease());
                 if self.led.is_some_and(is_over) {
                     rebalance.enter(Phase::Done);
@@ -218,8 +220,7 @@ impl Round {
     }
 }
 
-/// The time after which what a limit counted counts no more, for the limit where it is longest, in
-/// milliseconds.
+/// Returns the longest time in milliseconds for which any limit's counters count.
 fn longest(policy: &Policy) -> u64 {
     let spans = policy
         .limits()
@@ -239,7 +240,7 @@ const fn lease() -> Duration {
     Duration::from_millis(HEARTBEAT_TTL.get())
 }
 
-/// An id that no other node has.
+/// Returns a random node id.
 fn node_id() -> ChargeId {
     let random = || u128::from(RandomState::new().build_hasher().finish());
     ChargeId(random() << 64 | random())

@@ -1,4 +1,4 @@
-//! Servers of memcached as one store, with all that an outage asks for.
+//! memcached servers as one store, with the wrappers that handle outages.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -23,28 +23,28 @@ use crate::error::OpenError;
 use crate::status::{Counts, MemcachedStatus};
 use crate::watch::START_WAIT;
 
-/// Servers, together all or nothing.
+/// The servers, with all-or-nothing calls.
 pub(crate) type Servers = Atomic<Sharded<CallTimer<Memcached>>>;
 
-/// What is around the servers.
+/// The wrappers around the servers.
 pub(crate) type Layers =
     QuotaRescale<DenyCache<Fallback<Deadline<QuotaLease<Arc<Servers>>>, LocalShare<Memory>>>>;
 
-/// Limits in servers of memcached.
+/// Limits on memcached servers.
 ///
-/// As [`RedisBackend`](crate::RedisBackend) is over shards of Redis: refusals are remembered for a few
-/// milliseconds; all else is asked of the server that is the subject's partition; what has no answer
-/// within the deadline is decided by this node's share. What is weaker [`Memcached`] says.
+/// The wrappers are those of [`RedisBackend`](crate::RedisBackend): refusals are remembered for a
+/// few milliseconds. All other calls go to the server that owns the subject. If it does not answer
+/// within the deadline, this node's share decides. [`Memcached`] describes the weaker guarantees.
 #[derive(Debug)]
 pub struct MemcachedBackend {
     store: Layers,
-    /// Gives back what this node took in advance and does not use.
+    /// Refunds unused units of quota leases.
     _sweeper: Sweeper,
     discarded: AtomicU64,
 }
 
 impl MemcachedBackend {
-    /// Opens the servers of `settings`, and begins to connect.
+    /// Opens the servers of `settings` and starts to connect.
     pub(crate) fn open(
         settings: &MemcachedSettings,
         key: HashKey,
@@ -65,7 +65,7 @@ impl MemcachedBackend {
         Ok(Self { store, _sweeper: sweeper, discarded: AtomicU64::new(0) })
     }
 
-    /// How the servers stand, in the order of the settings.
+    /// Returns the status of the servers, in the order of the settings.
     #[must_use]
     pub fn status(&self) -> Vec<MemcachedStatus> {
         let of = |server: &Shard<CallTimer<Memcached>>| MemcachedStatus {
@@ -76,7 +76,8 @@ impl MemcachedBackend {
         self.servers().partitions().shards().iter().map(of).collect()
     }
 
-    /// What was decided without a server, and what went wrong, since the fleet was opened.
+    /// Returns the counts of decisions without a server and of failures, since the store was
+    /// opened.
     #[must_use]
     pub fn counts(&self) -> Counts {
         let refused = self.store.store();
@@ -97,18 +98,18 @@ impl MemcachedBackend {
         }
     }
 
-    /// Waits until every server is connected, or [`START_WAIT`] is over.
+    /// Waits until every server is connected, for at most [`START_WAIT`].
     pub(crate) async fn started(&self) {
         let servers = self.servers().partitions().shards();
         let connected = async {
             for server in servers {
-                // All connect at the same time, so waiting for one is waiting for each.
+                // All servers connect concurrently, so the total wait is at most the wait for one.
                 if let Err(error) = server.store.store().ready(START_WAIT).await {
                     tracing::warn!("{error}; its clients are decided here until it is found");
                 }
             }
         };
-        // What is late is found later.
+        // Servers that are not connected yet connect later.
         let _ = tokio::time::timeout(START_WAIT, connected).await;
     }
 
@@ -116,7 +117,7 @@ impl MemcachedBackend {
         &self.store
     }
 
-    /// Gives back what this node took in advance and did not use: before the process ends.
+    /// Refunds the unused units of this node's quota leases. Called before the process ends.
     pub(crate) async fn refund_leases(&self, now: Timestamp) {
         self.quota_lease().refund_all(now).await;
     }
@@ -129,7 +130,7 @@ impl MemcachedBackend {
         self.quota_lease().store()
     }
 
-    /// The server on which `subject` lives.
+    /// Returns the server that owns `subject`.
     pub(crate) fn shard_for(&self, subject: &Subject) -> &Memcached {
         self.servers().partitions().shard_for(subject).store.store()
     }
@@ -139,7 +140,7 @@ impl Store for MemcachedBackend {
     async fn apply(&self, now: Timestamp, charges: &[Charge<'_>]) -> Result<Readings, StoreError> {
         let readings = self.store.apply(now, charges).await?;
         let found = |reading: &Reading| reading.found == StoredState::Discarded;
-        // What is remembered was counted when it was heard.
+        // A remembered refusal was counted when it was received.
         if readings.source() == DecisionSource::Store && readings.iter().any(found) {
             self.discarded.fetch_add(1, Ordering::Relaxed);
         }
@@ -161,7 +162,8 @@ fn open_server(
         .revealed
         .iter()
         .fold(Keys::new(key.clone()), |keys, limit| keys.with_revealed(limit));
-    // The server hears of each decision that it missed before the decision is given up.
+    // The server's deadline is shorter, so the circuit breaker sees each missed deadline before the
+    // whole decision times out.
     let left = TIMER_GRAIN.max(settings.deadline / 16);
     let within = settings.deadline.saturating_sub(left).max(settings.deadline / 2);
     let link = LinkLimits::for_deadline(settings.deadline);

@@ -1,9 +1,10 @@
-//! How much a store in memory may hold, as its policy file says.
+//! The bounds of a memory store from the policy file.
 
 use tollgate::store::memory::Bounds;
 use tollgate_policy::MemoryBounds;
 
-/// The bounds of a store in memory; a number beyond what this machine can address is no bound.
+/// Returns the bounds of a memory store. A number larger than this machine can address means no
+/// bound.
 #[must_use]
 pub fn memory_bounds(memory: MemoryBounds) -> Bounds {
     let admission = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);

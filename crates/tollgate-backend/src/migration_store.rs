@@ -17,15 +17,15 @@ use crate::memcached_backend::MemcachedBackend;
 use crate::memory_bounds::memory_bounds;
 use crate::redis_backend::RedisBackend;
 
-/// One of two stores that limits move between, or that are compared: with all around it that it
-/// would have alone.
+/// One of the two stores of a rollout or of a shadow comparison, with all wrappers that it has when
+/// used alone.
 #[derive(Debug)]
 pub enum MigrationStore {
-    /// In this process.
+    /// The memory of this process.
     Memory(Box<QuotaRescale<Memory>>),
-    /// In Redis or Valkey.
+    /// Redis or Valkey.
     Redis(Box<RedisBackend>),
-    /// In memcached.
+    /// memcached.
     Memcached(Box<MemcachedBackend>),
 }
 
@@ -55,7 +55,7 @@ impl MigrationStore {
         })
     }
 
-    /// The same, as any store that limits are kept in.
+    /// Returns the store that contains the limits.
     #[must_use]
     pub fn base_store(&self) -> BaseStore<'_> {
         match self {
@@ -96,7 +96,8 @@ impl Store for MigrationStore {
     async fn apply(&self, now: Timestamp, charges: &[Charge<'_>]) -> Result<Readings, StoreError> {
         match self {
             Self::Memory(memory) => memory.apply(now, charges).await,
-            // Boxed, so that what waits for the network makes no call to memory larger.
+            // Boxed, because a network store's future would make every call to a memory store
+            // larger.
             Self::Redis(fleet) => Box::pin(fleet.apply(now, charges)).await,
             Self::Memcached(fleet) => Box::pin(fleet.apply(now, charges)).await,
         }

@@ -1,4 +1,4 @@
-//! Overrides in the store, so that every node goes by them and none ends with its node.
+//! Overrides in the store: all nodes share them, and they outlive each node.
 
 mod blob_store;
 
@@ -22,23 +22,23 @@ use tollgate::overrides::{
 use self::blob_store::BlobStore;
 use crate::backend::Backend;
 
-/// How often a node looks whether others changed the overrides.
+/// The time between two checks whether other nodes changed the overrides.
 pub const OVERRIDES_PERIOD: Duration = Duration::from_millis(500);
 
-/// How often a change is tried that others were faster than.
+/// The most attempts to change the overrides while other nodes change them too.
 const ATTEMPTS: usize = 8;
 
-/// How much longer than the last override the document lasts: which version was the last one is
-/// known so long.
+/// The time by which the document outlives its last override. During this time its last version is
+/// known.
 const BLOB_TTL_MARGIN: Duration = Duration::from_secs(24 * 3_600);
 
-/// The overrides of a limiter, kept where its limits are.
+/// The overrides of a limiter, stored where its limits are.
 ///
-/// In Redis they are one document on one shard, which a hash chooses, and every node looks at its
-/// version twice a second; in memcached they are one item on one server, of 1 MiB at most. While the
-/// shard does not answer nodes go on with the last ones that they read, and a change is refused. What
-/// the shard lost, in a failover, a flush or by eviction, the first node
-/// that sees it puts back. In memory they are this process's.
+/// In Redis they are one document on one shard, which a hash selects, and every node checks its
+/// version twice a second. In memcached they are one item of at most 1 MiB on one server. While the
+/// shard does not answer, nodes keep using the last overrides that they read, and changes fail. If
+/// the shard loses the document in a failover, a flush or by eviction, the first node that detects
+/// it restores the document. With a memory store the overrides belong to this process.
 #[derive(Debug)]
 pub struct OverrideSync {
     shared: Arc<Shared>,
@@ -46,8 +46,8 @@ pub struct OverrideSync {
 }
 
 impl OverrideSync {
-    /// Keeps those of `limiter`. Where its store shares them, they are read from now on; needs a
-    /// tokio runtime then.
+    /// Starts the synchronization of the overrides of `limiter`. If its store is shared, reads them
+    /// from now on; this needs a tokio runtime.
     #[must_use]
     pub fn start(limiter: Arc<Limiter<Backend>>) -> Self {
         let shared = Arc::new(Shared {
@@ -63,10 +63,10 @@ impl OverrideSync {
         Self { shared, watch }
     }
 
-    /// Looks at once whether others changed them; what was lost is put back.
+    /// Checks at once whether other nodes changed the overrides, and restores a lost document.
     ///
     /// # Errors
-    /// [`StoreError`] if the store could not say; the last ones that were read stay in force.
+    /// [`StoreError`] if the store did not answer. The last overrides that were read stay in force.
     pub async fn refresh(&self) -> Result<(), StoreError> {
         self.shared.refresh().await.map_err(StoreError::from)
     }
@@ -110,18 +110,18 @@ impl OverrideStore for OverrideSync {
 #[derive(Debug)]
 struct Shared {
     limiter: Arc<Limiter<Backend>>,
-    /// Why they were not read the last time.
+    /// The error of the last read.
     failure: Mutex<Option<ReadError>>,
-    /// Held by who reads or changes them: what was read is not put over what was changed since.
+    /// Locked while overrides are read or changed, so an older read cannot replace a newer change.
     turn: tokio::sync::Mutex<()>,
 }
 
-/// Why the overrides could not be read.
+/// The reason why the overrides could not be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum ReadError {
-    /// their store has no answer.
+    /// The store did not answer.
     Store(StoreError),
-    /// Another version of this program wrote them, or something else did.
+    /// The document was written by another version of this program, or by another program.
     Table(TableError),
 }
 
@@ -154,7 +154,7 @@ impl Shared {
         self.limiter.overrides()
     }
 
-    /// Who keeps them, if not this process alone.
+    /// Returns the store of the shared document, or `None` if only this process has the overrides.
     fn blob_store(&self) -> Option<BlobStore<'_>> {
         BlobStore::of(self.limiter.store())
     }
@@ -164,7 +164,7 @@ impl Shared {
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             looks.tick().await;
-            // What went wrong is noted.
+            // The error is recorded.
             let _ = self.refresh().await;
         }
     }
@@ -175,7 +175,7 @@ impl Shared {
         let outcome = self.follow(blob_store).await;
         let failure = outcome.as_ref().err().cloned();
         let before = std::mem::replace(&mut *self.failure.lock(), failure);
-        // At each look it is asked again, and told when it begins.
+        // Queried at every check, but logged only when the state changes.
         match (before, &outcome) {
             (None, Err(error)) | (Some(ReadError::Store(_)), Err(error @ ReadError::Table(_))) => {
                 tracing::warn!("{error}: the last overrides that were read stay in force");
@@ -186,7 +186,7 @@ impl Shared {
         outcome
     }
 
-    /// Takes over what is newer there, and puts back what is older or lost.
+    /// Takes over a newer document, and restores an older or lost one.
     async fn follow(&self, blob_store: BlobStore<'_>) -> Result<(), ReadError> {
         let held = self.held().table();
         let version = blob_store.version().await?;
@@ -194,9 +194,9 @@ impl Shared {
             return self.read(blob_store).await;
         }
         let is_lost = version != told(held.version()) && held.version() != TableVersion::default();
-        // What is older there would go on for nodes that start, also where all was removed since.
+        // Nodes that start would use an older document, even if all overrides were removed since.
         if is_lost && (!version.is_empty() || held.expires_at() > self.limiter.now()) {
-            // Whoever was faster put back the same, or something newer.
+            // A node that was faster wrote the same document, or a newer one.
             self.put(blob_store, &version, &held).await?;
         }
         Ok(())
@@ -216,7 +216,7 @@ impl Shared {
                 .map_err(|unread| OverrideStoreError::Store(unread.into()))?;
             let held = self.held().table();
             let version = blob_store.version().await.map_err(OverrideStoreError::Store)?;
-            // Others were faster. What is older than what this node knows was lost, and is replaced.
+            // Another node was faster. A document older than this node's was lost, and is replaced.
             if is_newer(&version, held.version()) {
                 continue;
             }
@@ -234,7 +234,7 @@ impl Shared {
 
     async fn read(&self, blob_store: BlobStore<'_>) -> Result<(), ReadError> {
         let document = blob_store.shared_blob().await?;
-        // It may have gone between the two looks.
+        // It may have expired between the two reads.
         if document.version.is_empty() {
             return Ok(());
         }
@@ -256,18 +256,18 @@ impl Shared {
     }
 }
 
-/// A version as it lies in the store.
+/// Returns a version as it is encoded in the store.
 fn told(version: TableVersion) -> Vec<u8> {
     [version.changes.to_be_bytes(), version.drawn.to_be_bytes()].concat()
 }
 
-/// Whether `version` is another one than `held`, and no older one: of two that followed the same one
-/// that which the store has counts.
+/// Returns whether `version` differs from `held` and is not older. If two versions follow the same
+/// one, the version in the store counts.
 fn is_newer(version: &[u8], held: TableVersion) -> bool {
     version != told(held) && changes(version) >= held.changes.max(1)
 }
 
-/// How many changes led to a version; none to what is no version.
+/// Returns how many changes led to a version; 0 for an invalid version.
 fn changes(version: &[u8]) -> u64 {
     match version.split_first_chunk() {
         Some((changes, drawn)) if drawn.len() == 8 => u64::from_be_bytes(*changes),

@@ -1,4 +1,4 @@
-//! The policy file while it is in force: read anew, all of it or nothing.
+//! Reloads of the policy file, which replace all of it or nothing.
 
 mod fixed;
 mod status;
@@ -20,68 +20,69 @@ use crate::deny_cache_ttl::Refunds;
 
 pub use status::{Refusal, ReloadStatus};
 
-/// How often the file is looked at. It is read anew once it was the same at two looks: so an editor
-/// that writes it piece by piece is not taken at half its word.
+/// The time between two checks of the file. A change is read once two checks found the same
+/// content, so a file that an editor writes in parts is not read too early.
 pub const LOOK_PERIOD: Duration = Duration::from_millis(500);
 
-/// The file behind a limiter's policy.
+/// The policy file of a limiter.
 ///
-/// A reload puts a policy in the place of the one in force that was read whole and without a
-/// mistake, and changes nothing of what needs a restart; else the one in force stays, and it is
-/// known why. All reloads of one file are made here, one after the other.
+/// A reload replaces the policy in force only if the new file is complete and valid, and changes
+/// nothing that needs a restart. Otherwise the old policy stays in force and the status shows the
+/// reason. All reloads of one file happen here, one after the other.
 pub struct PolicyFile {
     path: PathBuf,
     limiter: Arc<Limiter<Backend>>,
     refunds: Refunds,
     listeners: ListenerState,
-    /// With which the store was opened.
+    /// The settings with which the store was opened.
     settings: Settings,
-    /// What was taken last, whoever asked for it. Held by the one reload that is under way.
+    /// The content of the last reload attempt. Locked during a reload.
     taken: Mutex<Option<Look>>,
     reloads: Mutex<ReloadStatus>,
     on_reload: Box<dyn Fn(&Revision) + Send + Sync>,
 }
 
-/// Whether the listeners that the file names are this process's.
+/// Whether this process serves the listeners that the file configures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ListenerState {
-    /// They are open: the file cannot move them.
+    /// It serves them, so a reload cannot change their addresses.
     Open,
-    /// That of the administration is, with its page; the others are not.
+    /// It serves only the admin listener, with its page.
     Administration,
-    /// They are not: whatever the file says of them changes nothing here.
+    /// It serves none, so changes of their settings have no effect here.
     Ignored,
 }
 
-/// What a reload did.
+/// The result of a reload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reloaded {
-    /// Nothing: the file says what is in force.
+    /// The file already is the policy in force.
     Unchanged,
-    /// It put another policy in force.
+    /// Another policy is in force.
     CasOutcome {
         /// The policy's version.
         version: Arc<str>,
-        /// What works, but hardly as it was meant.
+        /// Findings about settings that are valid but probably not intended.
         warnings: Vec<Finding>,
     },
 }
 
-/// Why the policy in force stays so.
+/// The reason why the policy in force was not replaced.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ReloadError {
     /// The file cannot be used.
     Load(LoadError),
-    /// It changes what takes a restart.
+    /// The file changes settings that need a restart.
     NeedsRestart {
-        /// The keys of the file that say so, such as `store.redis.shards`.
+        /// The keys of these settings, such as `store.redis.shards`.
         keys: Vec<String>,
     },
 }
 
 impl PolicyFile {
-    /// The file at `path`, of which `limiter` has its policy and `settings` were in it.
+    /// Creates the reloader for the file at `path`, from which `limiter` has its policy and
+    /// `settings` were read.
     #[must_use]
     pub fn new(
         path: &Path,
@@ -101,41 +102,41 @@ impl PolicyFile {
         }
     }
 
-    /// Sets whether the listeners that the file names are open.
+    /// Sets which of the file's listeners this process serves.
     #[must_use]
     pub fn with_listener_state(mut self, listeners: ListenerState) -> Self {
         self.listeners = listeners;
         self
     }
 
-    /// Tells `on_reload` of each policy that is put in force, for who keeps a part of it.
+    /// Sets a callback that receives each new policy, for code that copies a part of it.
     #[must_use]
     pub fn with_on_reload(mut self, on_reload: impl Fn(&Revision) + Send + Sync + 'static) -> Self {
         self.on_reload = Box::new(on_reload);
         self
     }
 
-    /// How the reloads went.
+    /// Returns the results of the reloads.
     #[must_use]
     pub fn status(&self) -> ReloadStatus {
         self.reloads.lock().clone()
     }
 
-    /// What the limiter's clock shows.
+    /// Returns the time of the limiter's clock.
     fn time_of_day(&self) -> SystemTime {
         SystemTime::UNIX_EPOCH + Duration::from_millis(self.limiter.now().as_millis())
     }
 
-    /// The version of the policy in force.
+    /// Returns the version of the policy in force.
     #[must_use]
     pub fn version(&self) -> Arc<str> {
         Arc::clone(self.limiter.policy().version())
     }
 
-    /// Reads the file anew. It reads from a disk, and may block for as long as that takes.
+    /// Reloads the file. Reads from a disk, and blocks for that time.
     ///
     /// # Errors
-    /// [`ReloadError`]: the policy in force stays so, whole.
+    /// [`ReloadError`] if the file was not used. The policy in force stays unchanged.
     pub fn reload(&self) -> Result<Reloaded, ReloadError> {
         let mut taken = self.taken.lock();
         let bytes = tollgate_policy::read(&self.path);
@@ -167,9 +168,9 @@ impl PolicyFile {
         reloaded
     }
 
-    /// Reads the file anew whenever it says something else than what was taken last, until it is
-    /// dropped. What cannot be used is told once, and so is a file that is not there. A file that is
-    /// renamed over the old one and a link that leads elsewhere are changes like any other.
+    /// Reloads the file whenever its content differs from the last attempt, until the future is
+    /// dropped. An invalid or missing file is logged once. A file that is renamed over the old one
+    /// and a symbolic link with a new target are changes too.
     pub async fn watch(self: Arc<Self>) {
         let mut looks = interval(LOOK_PERIOD);
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -179,18 +180,18 @@ impl PolicyFile {
             let path = self.path.clone();
             let look = move || look_of(&tollgate_policy::read(&path));
             let Ok(look) = spawn_blocking(look).await else { continue };
-            // A file may be on its way: what is not the same at two looks is not taken.
+            // The file may be incomplete: wait until two checks find the same content.
             if before.as_ref() != Some(&look) {
                 before = Some(look);
                 continue;
             }
             let file = Arc::clone(&self);
-            // A panic there leaves everything as it was.
+            // A panic there changes nothing.
             let _ = spawn_blocking(move || file.take_once(look)).await;
         }
     }
 
-    /// Takes what was found, unless it was taken last or is not there any more.
+    /// Reloads the content `look`, unless it was the last attempt or the file has changed again.
     fn take_once(&self, look: Look) {
         let mut taken = self.taken.lock();
         if taken.as_ref() == Some(&look) {
@@ -199,7 +200,7 @@ impl PolicyFile {
         let bytes = tollgate_policy::read(&self.path);
         if look_of(&bytes) == look {
             *taken = Some(look);
-            // Whoever looks into it hears of a refusal; it is told in the log as well.
+            // The status shows a refusal, and it is logged as well.
             let _ = self.take(bytes);
         }
     }
@@ -222,7 +223,7 @@ impl PolicyFile {
     }
 }
 
-/// What was found at a look: the file's bytes, or why there are none.
+/// The result of a check: the file's bytes, or the error of reading it.
 type Look = Result<Vec<u8>, io::ErrorKind>;
 
 fn look_of(bytes: &io::Result<Vec<u8>>) -> Look {

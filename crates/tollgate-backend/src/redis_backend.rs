@@ -1,4 +1,4 @@
-//! Shards of Redis or Valkey as one store, with all that an outage asks for.
+//! Shards of Redis or Valkey as one store, with the wrappers that handle outages.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -28,34 +28,35 @@ use crate::status::{Counts, ShardStatus};
 use crate::store_clock::StoreClock;
 use crate::watch::Watch;
 
-/// What is around the shards.
+/// The wrappers around the shards.
 pub(crate) type Layers =
     QuotaRescale<DenyCache<Fallback<Deadline<QuotaLease<Arc<ShardMap>>>, LocalShare<Memory>>>>;
 
 /// Limits in shards of Redis or Valkey.
 ///
-/// Refusals that stand are answered here; all else is asked of the shard that is the subject's
-/// home, of several at once where it must be, or decided out of a lease of this node where the
-/// limit says so; what has no answer within the deadline is decided by this node's share. Each
-/// layer says what it weakens and by how much: [`DenyCache`], [`Fallback`], [`LocalShare`], [`Deadline`], [`QuotaLease`], [`Atomic`](tollgate::store::Atomic),
+/// Remembered refusals are answered here. All other calls go to the shard that owns the subject, or
+/// to several shards if necessary, or are decided from a quota lease of this node if the limit uses
+/// leases. If there is no answer within the deadline, this node's share decides. The documentation
+/// of each layer describes its weaker guarantees and their bounds: [`DenyCache`], [`Fallback`],
+/// [`LocalShare`], [`Deadline`], [`QuotaLease`], [`Atomic`](tollgate::store::Atomic),
 /// [`Sharded`](tollgate::store::Sharded), [`FailoverReplay`](tollgate::store::FailoverReplay),
-/// [`RedisShard`](tollgate_redis::RedisShard); and, while subjects move from one map of shards to
+/// [`RedisShard`](tollgate_redis::RedisShard); and, while subjects move from one shard map to
 /// another, [`Rebalance`](tollgate::store::Rebalance).
 #[derive(Debug)]
 pub struct RedisBackend {
     store: Layers,
     clock: DecisionClock,
     watch: Watch,
-    /// What this node says of its map, if it takes part.
+    /// The heartbeats of this node. `None` for an observer.
     map_watch: Option<MapWatch>,
-    /// Gives back what this node took in advance and does not use.
+    /// Refunds unused units of quota leases.
     _sweeper: Sweeper,
     discarded: AtomicU64,
 }
 
 impl RedisBackend {
-    /// Opens the shards of `redis`, and begins to connect. A node says at them which map it uses and
-    /// waits for others that use another; for an observer nobody waits.
+    /// Opens the shards of `redis` and starts to connect. A node sends heartbeats with its shard
+    /// map to them and waits for nodes with another map. An observer sends none.
     pub(crate) fn open(
         redis: &RedisSettings,
         key: HashKey,
@@ -87,14 +88,14 @@ impl RedisBackend {
         Ok(Self { store, clock: redis.clock, watch, map_watch, _sweeper: sweeper, discarded })
     }
 
-    /// How the shards stand, in the order of the settings.
+    /// Returns the status of the shards, in the order of the settings.
     #[must_use]
     pub fn status(&self) -> Vec<ShardStatus> {
         self.shards().shards().map(ShardStatus::of).collect()
     }
 
-    /// Which map of shards this node uses, what others use, and how far a move is. What an
-    /// [observer](ClientRole::ReadOnly) does not ask, it does not know.
+    /// Returns this node's shard map, the maps of other nodes, and the progress of a rebalance. An
+    /// [observer](ClientRole::ReadOnly) does not query the other nodes' maps.
     #[must_use]
     pub fn map_status(&self) -> MapStatus {
         let nothing_heard =
@@ -102,7 +103,7 @@ impl RedisBackend {
         self.map_watch.as_ref().map_or_else(nothing_heard, MapWatch::status)
     }
 
-    /// What was decided without a shard, and what went wrong, since the fleet was opened.
+    /// Returns the counts of decisions without a shard and of failures, since the store was opened.
     #[must_use]
     pub fn counts(&self) -> Counts {
         let refused = self.store.store();
@@ -125,7 +126,7 @@ impl RedisBackend {
         self.status()
     }
 
-    /// Goes on for `policy`: what it can give back is not refused from memory for long.
+    /// Applies `policy`: refusals that its refunds can end are remembered only briefly.
     pub(crate) fn follow(&self, redis: &RedisSettings, policy: &Policy, refunds: Refunds) {
         self.store.store().set_ttl(deny_cache_ttl(redis, policy, refunds));
         self.watch.follow(policy);
@@ -147,7 +148,7 @@ impl RedisBackend {
         &self.store
     }
 
-    /// Gives back what this node took in advance and did not use: before the process ends.
+    /// Refunds the unused units of this node's quota leases. Called before the process ends.
     pub(crate) async fn refund_leases(&self, now: Timestamp) {
         self.quota_lease().refund_all(now).await;
     }
@@ -165,7 +166,7 @@ impl Store for RedisBackend {
     async fn apply(&self, now: Timestamp, charges: &[Charge<'_>]) -> Result<Readings, StoreError> {
         let readings = self.store.apply(now, charges).await?;
         let found = |reading: &Reading| reading.found == StoredState::Discarded;
-        // What is remembered was counted when it was heard.
+        // A remembered refusal was counted when it was received.
         if readings.source() == DecisionSource::Store && readings.iter().any(found) {
             self.discarded.fetch_add(1, Ordering::Relaxed);
         }
@@ -173,8 +174,8 @@ impl Store for RedisBackend {
     }
 }
 
-/// A shard's part of a decision's `deadline`. It leaves a timer's grain or more, so that the shard
-/// hears of each decision that it missed, and opens its circuit, before the decision is given up.
+/// Returns the shard's part of a decision's `deadline`. It is shorter by at least the grain of a
+/// timer, so the circuit breaker sees each missed deadline before the whole decision times out.
 fn shard_deadline(deadline: Duration) -> Duration {
     let left = TIMER_GRAIN.max(deadline / 16);
     deadline.saturating_sub(left).max(deadline / 2)

@@ -5,25 +5,26 @@ use tollgate::store::atomic::{PartitionedCells, PartitionedEpochs};
 use tollgate::store::{Atomic, FailoverReplay, Partitions};
 use tollgate_redis::RedisCluster;
 
-/// A Redis Cluster as a store: a call whose keys live in one slot is one command, exact, in one
-/// round trip; [`Atomic`] makes one over several slots all or nothing, and says what that costs.
-/// After a failover, [`FailoverReplay`] tells a primary what it lacks of its slots, and says how much is
-/// lost all the same.
+/// A Redis Cluster as a store. A call with all keys in one slot is one command, exact, in one round
+/// trip. [`Atomic`] makes a call over several slots all or nothing; its documentation describes the
+/// cost. After a failover, [`FailoverReplay`] replays the charges that a primary's slots lack, and
+/// its documentation gives the bound of what is still lost.
 pub type ClusterStore = Atomic<FailoverReplay<Slots>>;
 
-/// The slots of a cluster, as the partitions of what is charged.
+/// The slots of a cluster as partitions.
 #[derive(Debug)]
 pub struct Slots(RedisCluster);
 
 impl Slots {
-    /// The store whose partitions are the slots of `cluster`. What failovers lose is repaired if the
-    /// cluster was opened with [`AfterFailover::Pause`](tollgate_redis::AfterFailover::Pause).
+    /// Returns a store with the slots of `cluster` as partitions. Losses of failovers are repaired
+    /// if the cluster was opened with
+    /// [`AfterFailover::Pause`](tollgate_redis::AfterFailover::Pause).
     #[must_use]
     pub fn store(cluster: RedisCluster) -> ClusterStore {
         Atomic::new(FailoverReplay::new(Self(cluster)))
     }
 
-    /// The cluster.
+    /// Returns the cluster.
     #[must_use]
     pub const fn cluster(&self) -> &RedisCluster {
         &self.0

@@ -1,4 +1,4 @@
-//! Limits on their way from one store to another.
+//! A rollout of limits from one store to another.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering};
@@ -15,21 +15,22 @@ use crate::deny_cache_ttl::Refunds;
 use crate::error::OpenError;
 use crate::migration_store::MigrationStore;
 
-/// Some percent of all subjects decided by one store, the rest by another: see [`Rollout`] for what
-/// that keeps and weakens, and [`Atomic`] for calls whose subjects are at both.
+/// A store that decides a percentage of the subjects in one store and the rest in another. See
+/// [`Rollout`] for its guarantees, and [`Atomic`] for calls with subjects in both.
 #[derive(Debug)]
 pub struct RolloutBackend {
     store: Atomic<Rollout<MigrationStore, MigrationStore>>,
-    /// What the file said last: another word of the same turns nothing back.
+    /// The percentage in the last policy file. A reload with the same value keeps a percentage that
+    /// an administrator has set since.
     written: AtomicU16,
 }
 
-/// A call may span both stores, and what one of them holds is given back if the other refuses: so
-/// that refusals are remembered only as where anybody may give back.
+/// A call may span both stores, and the charge in one is refunded if the other refuses. Refusals
+/// are therefore remembered only as briefly as with refunds by receipt.
 const REFUNDS: Refunds = Refunds::ByReceipts;
 
 impl RolloutBackend {
-    /// Opens both stores of `settings`, and begins to connect.
+    /// Opens both stores of `settings` and starts to connect.
     pub(crate) fn open(
         settings: &RolloutSettings,
         key: &HashKey,
@@ -49,51 +50,52 @@ impl RolloutBackend {
         Ok(Self { store: Atomic::new(rollout), written })
     }
 
-    /// The percentage, to read and to turn. Clones are one percentage.
+    /// Returns the percentage, which can be read and set. Clones share one percentage.
     #[must_use]
     pub fn percentage(&self) -> &RolloutPercentage {
         self.rollout().percentage()
     }
 
-    /// The store that subjects leave.
+    /// Returns the store that subjects leave.
     #[must_use]
     pub fn from(&self) -> &MigrationStore {
         self.rollout().old()
     }
 
-    /// The store that they go to.
+    /// Returns the store that subjects move to.
     #[must_use]
     pub fn to(&self) -> &MigrationStore {
         self.rollout().new_store()
     }
 
-    /// Cells that moved with their subjects.
+    /// Returns the number of cells that moved with their subjects.
     #[must_use]
     pub fn transferred(&self) -> u64 {
         self.rollout().transferred()
     }
 
-    /// Calls before which a store could not be asked what its subjects had used there.
+    /// Returns the number of calls for which a store could not be queried for the usage of its
+    /// subjects.
     #[must_use]
     pub fn failed_transfers(&self) -> u64 {
         self.rollout().failed_transfers()
     }
 
-    /// Charges that were taken for nothing, on the way between both, and could not be given back; and
-    /// those that are not known to have been given back at both.
+    /// Returns the number of charges of failed calls over both stores that could not be refunded,
+    /// plus the refunds of which it is not certain that both stores received them.
     #[must_use]
     pub fn unrefunded(&self) -> u64 {
         self.store.unrefunded() + self.rollout().unconfirmed_refunds()
     }
 
     pub(crate) async fn started(&self) {
-        // Both connect at the same time: waiting for one is waiting for each.
+        // Both connect concurrently, so the total wait is at most the wait for one.
         self.from().started().await;
         self.to().started().await;
     }
 
-    /// Goes on for `policy` and with the percentage of `settings`, if it is not what the file said
-    /// before: so that what an administrator turned stays, whatever else changes in the file.
+    /// Applies `policy`, and the percentage of `settings` if it differs from the previous file's. A
+    /// percentage that an administrator has set therefore survives other changes of the file.
     pub(crate) fn follow(&self, settings: &RolloutSettings, policy: &Policy) {
         self.from().follow(&settings.from, policy, REFUNDS);
         self.to().follow(&settings.to, policy, REFUNDS);
@@ -107,7 +109,7 @@ impl RolloutBackend {
         }
     }
 
-    /// The clock of the store that subjects go to.
+    /// Returns the clock of the store that subjects move to.
     pub(crate) fn clock(&self, clock: impl Clock + 'static) -> Arc<dyn Clock> {
         self.to().clock(clock)
     }
@@ -123,7 +125,7 @@ impl Store for RolloutBackend {
     }
 }
 
-/// What shares a shard in Redis moves together.
+/// Subjects that share a shard in Redis move together.
 fn routing(settings: &RolloutSettings) -> Routing {
     let sides = [&settings.to, &settings.from];
     let route_by = sides.into_iter().find_map(|side| match side {
@@ -133,8 +135,8 @@ fn routing(settings: &RolloutSettings) -> Routing {
     route_by.map_or(Routing::First, Routing::Dimension)
 }
 
-/// How long bringing a client along may take: what a decision may take at the slower store. Who is
-/// not brought along begins anew.
+/// Returns the longest time for a transfer of a client's usage: the longer deadline of the two
+/// stores. If a transfer fails, the client starts again from zero.
 fn carry_within(settings: &RolloutSettings) -> Duration {
     let deadline = |side: &MigrationStoreSettings| match side {
         MigrationStoreSettings::Memory(_) => DEFAULT_TRANSFER_TIME,

@@ -1,4 +1,4 @@
-//! The deployment's key, from where its policy file says that it is.
+//! The deployment's key, read from the source in its policy file.
 
 use std::{env, fs};
 
@@ -8,12 +8,12 @@ use tollgate_policy::KeySource;
 use crate::error::OpenError;
 use crate::secret_error::{SHORTEST_SECRET, SecretError};
 
-/// The key under which subjects are hashed, made of the secret at `source`.
+/// Derives the key that hashes subjects from the secret at `source`.
 ///
-/// Reads a file or the environment. White space around the secret is not part of it.
+/// Reads a file or the environment. White space around the secret is removed.
 ///
 /// # Errors
-/// [`OpenError::Secret`] if there is none, or one shorter than [`SHORTEST_SECRET`].
+/// [`OpenError::Secret`] if there is no secret, or one shorter than [`SHORTEST_SECRET`].
 pub fn hash_key(source: &KeySource) -> Result<HashKey, OpenError> {
     read(source).map_err(|error| OpenError::Secret { key: "secret", error })
 }

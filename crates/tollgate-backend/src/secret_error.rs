@@ -1,33 +1,33 @@
-//! Why there is no secret.
+//! The errors of reading a secret.
 
 use std::env::VarError;
 use std::path::PathBuf;
 use std::{error, fmt, io};
 
-/// Bytes of the shortest secret that is taken for one.
+/// The shortest secret that is accepted, in bytes.
 pub const SHORTEST_SECRET: usize = 16;
 
-/// Why there is no secret.
+/// The reason why there is no secret.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum SecretError {
-    /// The environment variable of this name is not set, or is not UTF-8.
+    /// The environment variable is not set, or is not UTF-8.
     Environment {
         /// The variable's name.
         name: String,
-        /// Which of the two.
+        /// The error.
         error: VarError,
     },
     /// The file cannot be read.
     File {
-        /// Its path.
+        /// The file's path.
         path: PathBuf,
-        /// Why.
+        /// The error.
         error: io::Error,
     },
-    /// Shorter than [`SHORTEST_SECRET`]: it can be guessed.
+    /// The secret is shorter than [`SHORTEST_SECRET`] and could be guessed.
     Short {
-        /// Its bytes.
+        /// Its length in bytes.
         bytes: usize,
     },
 }

@@ -1,4 +1,4 @@
-//! A shard's servers, from the policy file's words to the store's settings.
+//! The servers of a shard: from the settings of the policy file to those of the store.
 
 use std::fs::File;
 use std::path::Path;
@@ -15,7 +15,7 @@ use tollgate_redis::{
 use crate::error::OpenError;
 use crate::secret_error::SecretError;
 
-/// What a shard is reached by.
+/// The connection settings of a shard.
 #[derive(Debug)]
 pub(crate) enum ConnectTarget {
     /// A primary with its replicas, or the sentinels that name them.
@@ -24,11 +24,11 @@ pub(crate) enum ConnectTarget {
     Cluster(Box<ClusterSettings>),
 }
 
-/// The servers of `shard`, or the sentinels or nodes that name them, each with the user and the certificates
-/// that `redis` names for all.
+/// Returns the servers of `shard`, or the sentinels or nodes that name them, each with the user and
+/// the certificates that `redis` configures for all.
 ///
 /// # Errors
-/// [`OpenError::Endpoint`] for the first text that names no server.
+/// [`OpenError::Endpoint`] for the first text that is not a server's URL.
 pub(crate) fn reached(
     redis: &RedisSettings,
     shard: &ShardSettings,
@@ -70,7 +70,7 @@ pub(crate) fn reached(
     })))
 }
 
-/// The cluster that `shard` is, of whose nodes some are at the URLs of `nodes`.
+/// Returns the cluster of `shard` with the nodes at the URLs `nodes`.
 fn cluster(
     redis: &RedisSettings,
     shard: &ShardSettings,
@@ -84,10 +84,10 @@ fn cluster(
     Ok(settings)
 }
 
-/// Whether the files and variables are there that each new connection reads.
+/// Checks that the files and variables exist that each new connection reads.
 ///
 /// # Errors
-/// [`OpenError`] names the first that is not.
+/// [`OpenError`] for the first missing one.
 pub(crate) fn check_sources(redis: &RedisSettings) -> Result<(), OpenError> {
     check_password("store.redis.password", redis.password.as_ref())?;
     check_password("store.redis.sentinel.password", redis.sentinel.password.as_ref())?;
@@ -136,7 +136,7 @@ const fn reads(reads: ReadFrom) -> tollgate_redis::ReadFrom {
     }
 }
 
-/// How the step is to run.
+/// Returns the runtime of the step.
 pub(crate) const fn choice(step: StepForm) -> RuntimeChoice {
     match step {
         StepForm::Automatic => RuntimeChoice::Best,
@@ -145,7 +145,7 @@ pub(crate) const fn choice(step: StepForm) -> RuntimeChoice {
     }
 }
 
-/// As whom servers of one kind are reached, where their URLs do not say it.
+/// The user, password and certificates of servers with URLs that do not contain them.
 struct LoginDefaults<'s> {
     user: Option<&'s str>,
     password: Option<&'s KeySource>,
@@ -167,13 +167,13 @@ impl<'s> LoginDefaults<'s> {
         let password = match self.password {
             Some(KeySource::Environment { name }) => Some(SecretSource::Env(name.clone())),
             Some(KeySource::File { path }) => Some(SecretSource::File(path.clone())),
-            // No server knows a password that this process makes up.
+            // A random password cannot match the server's.
             Some(KeySource::Random) | None => None,
         };
         Credentials { user: self.user.map(str::to_owned), password }
     }
 
-    /// The server at `url`, which `key` of `shard` holds.
+    /// Returns the server at `url`, which is the value of `key` in `shard`.
     fn endpoint(&self, url: &str, shard: &ShardSettings, key: &str) -> Result<Endpoint, OpenError> {
         self.try_endpoint(url).map_err(|error| OpenError::Endpoint {
             key: format!("store.redis.shards.{}.{key}", shard.name),
@@ -183,7 +183,7 @@ impl<'s> LoginDefaults<'s> {
 
     fn try_endpoint(&self, url: &str) -> Result<Endpoint, tollgate_redis::EndpointError> {
         let endpoint: Endpoint = url.parse()?;
-        // What the URL says of one server goes before what is said of all.
+        // The user and password in a server's URL take precedence over the common ones.
         let (own, shared) = (endpoint.credentials.clone(), self.credentials());
         let endpoint = endpoint.with_credentials(Credentials {
             user: own.user.or(shared.user),
@@ -205,7 +205,7 @@ fn tls(files: &TlsFiles) -> Tls {
     }
 }
 
-/// Opens and does not read: what it holds is read by each connection anew.
+/// Opens the file without reading it. Each connection reads its content again.
 fn open(path: &Path) -> io::Result<File> {
     File::open(path)
 }
@@ -220,7 +220,7 @@ pub(crate) mod tests {
 
     use super::*;
 
-    /// Shards of these names, each with a server at its place in the list.
+    /// Returns shards with these names, each with a server numbered by its place in the list.
     pub(crate) fn redis(names: &[&str]) -> RedisSettings {
         let shard = |(place, name): (usize, &&str)| ShardSettings {
             name: (*name).into(),
@@ -248,7 +248,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// The first shard, with this replica instead of its own.
+    /// Returns the first shard with this replica instead of its own.
     fn with_replica(redis: &RedisSettings, url: &str) -> ShardSettings {
         let primary = "redis://10.0.0.0".into();
         let topology = Topology::Static { primary, replicas: vec![url.into()] };

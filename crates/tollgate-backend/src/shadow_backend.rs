@@ -1,4 +1,4 @@
-//! A store with which another one is compared.
+//! A store, and a second one that is compared with it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering};
@@ -14,16 +14,16 @@ use crate::deny_cache_ttl::Refunds;
 use crate::error::OpenError;
 use crate::migration_store::MigrationStore;
 
-/// One store that decides, and one that is asked too: see [`Shadow`].
+/// A store that decides, and a shadow store that receives the same calls: see [`Shadow`].
 #[derive(Debug)]
 pub struct ShadowBackend {
     store: Shadow<MigrationStore, MigrationStore>,
-    /// What the file said last.
+    /// The percentage in the last policy file.
     written: AtomicU16,
 }
 
 impl ShadowBackend {
-    /// Opens both stores of `settings`, and begins to connect.
+    /// Opens both stores of `settings` and starts to connect.
     pub(crate) fn open(
         settings: &ShadowSettings,
         key: &HashKey,
@@ -40,25 +40,25 @@ impl ShadowBackend {
         Ok(Self { store, written: AtomicU16::new(settings.percent.parts()) })
     }
 
-    /// The store that decides.
+    /// Returns the store that decides.
     #[must_use]
     pub fn store(&self) -> &MigrationStore {
         self.store.store()
     }
 
-    /// The store that is asked too.
+    /// Returns the shadow store.
     #[must_use]
     pub fn shadow_store(&self) -> &MigrationStore {
         self.store.shadow()
     }
 
-    /// The percentage of subjects that are compared.
+    /// Returns the percentage of subjects that are compared.
     #[must_use]
     pub fn percentage(&self) -> &RolloutPercentage {
         self.store.percentage()
     }
 
-    /// What was compared so far, and how it differed.
+    /// Returns the number of comparisons, and their differences.
     #[must_use]
     pub fn differences(&self) -> Differences {
         self.store.differences()

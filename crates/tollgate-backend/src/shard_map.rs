@@ -1,4 +1,4 @@
-//! The map of shards that is in force, or the two between which subjects move.
+//! The current shard map, or the two maps of a rebalance.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -19,22 +19,23 @@ use tollgate_redis::ClientRole;
 use crate::backend_shard::{BackendShard, MeasuredShard, Shard};
 use crate::error::OpenError;
 
-/// The shards, together all or nothing.
+/// The shards, with all-or-nothing calls.
 #[derive(Debug)]
 pub(crate) enum ShardMap {
-    /// Under one map.
+    /// One map.
     Fixed(Shards<MeasuredShard>),
-    /// Under two, between which subjects move with what they used.
+    /// Two maps, between which subjects move with their usage.
     Rebalancing {
-        /// The move.
+        /// The rebalance.
         rebalance: Box<Rebalance<MeasuredShard>>,
-        /// Those that go.
+        /// The shards that are only in the previous map.
         leaving: Vec<Shard>,
     },
 }
 
 impl ShardMap {
-    /// Opens the shards of `redis`, each decision at one of which may take as long as `deadline`.
+    /// Opens the shards of `redis`, with `deadline` as the longest time for a decision at one of
+    /// them.
     pub(crate) fn open(
         redis: &RedisSettings,
         key: &HashKey,
@@ -67,7 +68,8 @@ impl ShardMap {
         Ok(Self::Rebalancing { rebalance: Box::new(rebalance), leaving })
     }
 
-    /// The shards of the settings in their order, then those that go.
+    /// Returns the shards of the settings in their order, then those that are only in the previous
+    /// map.
     pub(crate) fn shards(&self) -> impl Iterator<Item = &Shard> {
         let (stay, leaving) = match self {
             Self::Fixed(shards) => (shards, &[][..]),
@@ -76,7 +78,7 @@ impl ShardMap {
         stay.partitions().shards().iter().chain(leaving)
     }
 
-    /// The shards of the map that is left, if there is one, or of the one in force.
+    /// Returns the shards of the previous map if there is one, otherwise of the current map.
     pub(crate) fn shards_before(&self) -> &[Shard] {
         match self {
             Self::Fixed(shards) => shards.partitions().shards(),
@@ -84,7 +86,8 @@ impl ShardMap {
         }
     }
 
-    /// The shard on which `subject` lives by the map in force, or that is to be.
+    /// Returns the shard that owns `subject` in the current map; during a rebalance, in the new
+    /// one.
     pub(crate) fn shard_for(&self, subject: &Subject) -> &BackendShard {
         let shards = match self {
             Self::Fixed(shards) => shards,
@@ -93,7 +96,7 @@ impl ShardMap {
         shards.partitions().shard_for(subject).store.store()
     }
 
-    /// The move, if there is one.
+    /// Returns the rebalance, if there is one.
     pub(crate) fn rebalance(&self) -> Option<&Rebalance<MeasuredShard>> {
         match self {
             Self::Fixed(_) => None,
@@ -101,7 +104,7 @@ impl ShardMap {
         }
     }
 
-    /// Which map it is, or is to be.
+    /// Returns the version of the current map; during a rebalance, of the new one.
     pub(crate) fn version(&self) -> MapVersion {
         match self {
             Self::Fixed(shards) => shards.partitions().version(),
@@ -109,7 +112,7 @@ impl ShardMap {
         }
     }
 
-    /// Charges that were taken for nothing and could not be given back.
+    /// Returns the number of charges of failed calls that could not be refunded.
     pub(crate) fn unrefunded(&self) -> u64 {
         let over_shards = match self {
             Self::Fixed(shards) => shards.unrefunded(),
@@ -120,7 +123,7 @@ impl ShardMap {
         over_shards + self.shards().map(|shard| shard.store.store().unrefunded()).sum::<u64>()
     }
 
-    /// What shards lacked after failovers, and were told.
+    /// Returns the counts of replayed charges after failovers.
     pub(crate) fn repaired(&self) -> ReplayCounts {
         self.shards().map(|shard| shard.store.store().repaired()).sum()
     }
@@ -130,13 +133,13 @@ impl Store for ShardMap {
     async fn apply(&self, now: Timestamp, charges: &[Charge<'_>]) -> Result<Readings, StoreError> {
         match self {
             Self::Fixed(shards) => shards.apply(now, charges).await,
-            // Boxed, so that it makes no call without a move larger.
+            // Boxed, because the future of a rebalance would make every other call larger.
             Self::Rebalancing { rebalance, .. } => Box::pin(rebalance.apply(now, charges)).await,
         }
     }
 }
 
-/// While shards move, the cells are those of the owners that decide, and joined at all of them.
+/// During a rebalance, cells are read from the deciding owners and joined into all owners.
 impl CellTransfer for ShardMap {
     async fn cells(
         &self,
@@ -155,7 +158,7 @@ impl CellTransfer for ShardMap {
         if phase == Phase::DualWrite {
             return Ok(before);
         }
-        // What has not arrived yet is where it was.
+        // A cell that has not been transferred yet is still at its previous owner.
         let after = rebalance.after().cells(now, places).await?;
         Ok(after.into_iter().zip(before).map(|(after, before)| after.or(before)).collect())
     }
@@ -173,7 +176,7 @@ impl CellTransfer for ShardMap {
     }
 }
 
-/// How subjects are spread by the one of this name.
+/// Returns the routing by the dimension `route_by`, or by the first dimension.
 pub(crate) fn routing(route_by: Option<&str>) -> Routing {
     route_by.map_or(Routing::First, |name| Routing::Dimension(name.into()))
 }

@@ -1,4 +1,4 @@
-//! Where subjects live by a map of shards, and which of them another map would move.
+//! The assignment of subjects to shards, and a preview of what another shard map would move.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,42 +11,43 @@ use tollgate_policy::{RedisSettings, ShardSettings};
 
 use crate::shard_map::routing;
 
-/// How many subjects are looked at.
+/// The number of sampled subjects.
 pub const SAMPLE: u32 = 100_000;
 
-/// What a change of the map would move.
+/// A preview of what a change of the shard map would move.
 #[derive(Clone, Debug)]
 pub struct ShardPlan {
-    /// The map that would be left.
+    /// The version of the current map.
     pub from: MapVersion,
-    /// The map that would come.
+    /// The version of the new map.
     pub to: MapVersion,
-    /// Of [`SAMPLE`] subjects, those that would live elsewhere.
+    /// The sampled subjects, of [`SAMPLE`], that would move to another shard.
     pub moved: u32,
-    /// How many would move from where to where, most first.
+    /// The number of moved subjects for each pair of shards, largest first.
     pub flows: Vec<Flow>,
 }
 
-/// Subjects that would move from one shard to another.
+/// The subjects that would move from one shard to another.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Flow {
-    /// The shard where they live.
+    /// The shard that owns them now.
     pub from: Box<str>,
-    /// The shard where they would live.
+    /// The shard that would own them.
     pub to: Box<str>,
-    /// How many, of [`SAMPLE`].
+    /// Their number, of [`SAMPLE`].
     pub subjects: u32,
 }
 
-/// Why shards are no map.
+/// The error for shards that are not a valid map.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlanError(ShardsError);
 
 impl ShardPlan {
-    /// What moves when the shards of `from` are replaced by those of `to`, under the same `key`.
+    /// Computes what moves if the shards of `from` are replaced by those of `to`, with the same
+    /// `key`.
     ///
     /// # Errors
-    /// [`PlanError`] where either names no fleet.
+    /// [`PlanError`] if either is not a valid shard map.
     pub fn new(from: &RedisSettings, to: &RedisSettings, key: &HashKey) -> Result<Self, PlanError> {
         let (old, new) = (map(from, key)?, map(to, key)?);
         let mut flows = BTreeMap::<_, u32>::new();
@@ -69,10 +70,10 @@ impl ShardPlan {
     }
 }
 
-/// The name of the shard of `redis` where `subject` lives under `key`, and the map's version.
+/// Returns the name of the shard of `redis` that owns `subject` with `key`, and the map's version.
 ///
 /// # Errors
-/// [`PlanError`] where the settings name no fleet.
+/// [`PlanError`] if the settings are not a valid shard map.
 pub fn locate(
     redis: &RedisSettings,
     key: &HashKey,
@@ -92,7 +93,7 @@ fn map(redis: &RedisSettings, key: &HashKey) -> Result<Sharded<()>, PlanError> {
     Ok(map.with_routing(routing(redis.route_by.as_deref())))
 }
 
-/// A subject that either map may route by a pair of its own.
+/// Returns a subject with a pair for each dimension by which either map routes.
 fn sampled(number: u32, from: &RedisSettings, to: &RedisSettings, key: &HashKey) -> Subject {
     let routes = [Some("sample"), from.route_by.as_deref(), to.route_by.as_deref()];
     let mut names: Vec<&str> = routes.into_iter().flatten().collect();

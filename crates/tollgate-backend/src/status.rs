@@ -1,4 +1,4 @@
-//! How a store stands, for whoever operates it.
+//! The status of a store, for operators.
 
 use std::time::Duration;
 
@@ -14,67 +14,68 @@ use tollgate_redis::{
 use crate::backend_shard::{BackendShard, Servers, Shard};
 use crate::redis_cluster::ClusterStore;
 
-/// How one shard stands.
+/// The status of one shard.
 #[derive(Clone, Debug)]
 pub struct ShardStatus {
     /// Its name in the settings.
     pub name: Box<str>,
-    /// How the step runs in its primary, of a cluster in the first.
+    /// The runtime of the step in its primary; in a cluster, in the first primary.
     pub runs: StepRuntime,
-    /// The batchers to its servers: the primary's is the first; those of the replicas that are read
-    /// from follow, in the order of the settings. Of a cluster, those of each group in the order of
-    /// the first slots, each with its primary's first.
+    /// The batchers to its servers. The primary's is the first; those of the replicas that are read
+    /// from follow, in the order of the settings. In a cluster, the groups are in the order of
+    /// their first slots, each with its primary's batcher first.
     pub batchers: Vec<BatcherStatus>,
     /// How far its clock is ahead of this machine's. `None` before the first reply.
     pub clock_offset: Option<ClockOffset>,
-    /// How often, since the store was opened, counters of it were found lost, so that windows began
-    /// anew.
+    /// How often lost counters were detected since the store was opened. Each time, windows started
+    /// again.
     pub windows_lost: u64,
-    /// Why they were lost the last time.
+    /// The reason of the last loss.
     pub last_loss: Option<DataLoss>,
-    /// What failovers had lost of it that this node remembered, and it was told again.
+    /// The charges that failovers had lost and that this node replayed.
     pub repaired: ReplayCounts,
-    /// How it stands as a cluster, if it is one.
+    /// Its status as a cluster, if it is one.
     pub cluster: Option<ClusterStatus>,
-    /// How long its calls took, each until its answer or until it was given up.
+    /// The durations of its calls, each until its answer or its timeout.
     pub took: Observed,
 }
 
-/// How one server of memcached stands.
+/// The status of one memcached server.
 #[derive(Clone, Debug)]
 pub struct MemcachedStatus {
-    /// Its name in the settings: where it is.
+    /// Its name in the settings, which is its address.
     pub name: Box<str>,
-    /// What its store tells of it.
+    /// The status that its store reports.
     pub server: ServerStatus,
-    /// How long its calls took, each until its answer or until it was given up.
+    /// The durations of its calls, each until its answer or its timeout.
     pub took: Observed,
 }
 
-/// What was decided without a shard, and what went wrong.
+/// Counts of decisions without a shard, and of failures.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Calls that were refused without asking, because they had been refused until a later time.
+    /// Calls that were refused without a store call, because they had been refused until a later
+    /// time.
     pub remembered: u64,
     /// Calls that this node's share answered.
     pub stood_in: u64,
     /// Calls that nothing answered.
     pub unanswered: u64,
-    /// Calls that were given up at the deadline of the whole decision.
+    /// Calls that exceeded the deadline of the whole decision.
     pub missed: u64,
-    /// Charges that were taken for nothing and could not be given back.
+    /// Charges of failed calls that could not be refunded.
     pub unrefunded: u64,
-    /// Calls that met stored state that counts as none: of another type, junk, or of a time that
-    /// no clock within the limit's skew can have shown.
+    /// Calls that found stored state that does not count: of another type, invalid, or with a time
+    /// that no clock within the limit's skew can have shown.
     pub discarded: u64,
-    /// What failovers had lost that this node remembered, and all shards were told again.
+    /// The charges that failovers had lost and that this node replayed, over all shards.
     pub repaired: ReplayCounts,
-    /// What was decided out of units that this node had taken in advance, and what that took.
+    /// Decisions from quota leases of this node, and the calls and units of these leases.
     pub leases: LeaseCounts,
 }
 
 impl ShardStatus {
-    /// How `shard` stands now.
+    /// Returns the current status of `shard`.
     pub(crate) fn of(shard: &Shard) -> Self {
         let status = match shard.store.store() {
             BackendShard::Servers(servers) => Self::of_servers(&shard.name, servers),
@@ -116,8 +117,8 @@ impl ShardStatus {
         }
     }
 
-    /// Its primaries, each with what follows it: one, or those of a cluster, of which the first
-    /// stands for what all of them were told, and for how long their calls took.
+    /// Returns the status of each primary with its replicas: one, or those of a cluster. In a
+    /// cluster the first contains the replay counts and the call durations of all.
     pub(crate) fn primaries(&self) -> Vec<Self> {
         let Some(cluster) = &self.cluster else { return vec![self.clone()] };
         let one = |(place, group): (usize, &GroupStatus)| Self {
@@ -134,7 +135,7 @@ impl ShardStatus {
         cluster.groups.iter().enumerate().map(one).collect()
     }
 
-    /// Whether every subject that lives there is decided by a primary that answers.
+    /// Returns whether a primary that answers serves every subject of the shard.
     #[must_use]
     pub fn is_served(&self) -> bool {
         let primaries = self.primaries();
@@ -143,13 +144,14 @@ impl ShardStatus {
             && primaries.iter().all(|primary| primary.primary().is_some())
     }
 
-    /// Where its primary is, if one answers.
+    /// Returns the address of its primary, if one answers.
     #[must_use]
     pub fn primary(&self) -> Option<&str> {
         self.batchers.first().and_then(reached)
     }
 
-    /// By how much its clock surely differs from this machine's; nothing before the first reply.
+    /// Returns the minimum certain difference between its clock and this machine's; zero before the
+    /// first reply.
     #[must_use]
     pub fn skew(&self) -> Duration {
         let surely = self
@@ -159,7 +161,7 @@ impl ShardStatus {
     }
 }
 
-/// Where `batcher` leads, if the server there answers.
+/// Returns the address that `batcher` is connected to, if the server answers.
 pub(crate) fn reached(batcher: &BatcherStatus) -> Option<&str> {
     batcher.address.as_deref().filter(|_| batcher.circuit_state == CircuitState::Closed)
 }

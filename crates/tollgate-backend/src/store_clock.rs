@@ -1,4 +1,4 @@
-//! The application's clock, set by the shards'.
+//! The application's clock, corrected by the shards'.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,13 +8,13 @@ use tollgate::core::Timestamp;
 
 use crate::shard_map::ShardMap;
 
-/// A clock that is set by the first shard of which the time is known, and shows the application's
-/// time until there is one.
+/// A clock with the time of the first shard that has reported one. Until then it shows the
+/// application's time.
 ///
-/// Where the shards' clocks decide, what a node says of them (when to come again, how long its own
-/// share of a window lasts) has to be told by them as well. It takes no round trip: how far a shard
-/// is ahead is estimated from its replies. Shards that differ among themselves each decide by their
-/// own clock all the same.
+/// If the shards' clocks decide, a node must use the same clock for retry times and for the windows
+/// of its own share. Reading it takes no round trip, because the offset of a shard's clock is
+/// estimated from its replies. If shards' clocks differ from each other, each shard still decides
+/// by its own clock.
 pub struct StoreClock<C> {
     clock: C,
     shards: Arc<ShardMap>,

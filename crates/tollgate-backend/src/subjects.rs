@@ -1,4 +1,4 @@
-//! Subjects of a limit, as far as the names of their keys reveal them.
+//! The subjects of a limit, as far as the names of keys reveal them.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -13,17 +13,18 @@ use crate::backend::Backend;
 use crate::backend_shard::{BackendShard, Shard};
 use crate::base_store::BaseStore;
 
-/// Steps that one call makes at most, each over some five hundred keys of one server
+/// The most steps of one call, each over about 500 keys of one server
 /// ([`KEYS_PER_LIST_STEP`](tollgate_redis::KEYS_PER_LIST_STEP)).
 pub const LIST_STEPS: usize = 20;
 
-/// As soon as one call has found so many subjects, it ends.
+/// The number of found subjects after which a call ends.
 pub const LISTED_SUBJECTS: usize = 100;
 
-/// How long one call takes at most.
+/// The longest time for one call.
 pub const LIST_DEADLINE: Duration = Duration::from_secs(2);
 
-/// Where a listing goes on: at which primary of which shard, and where there. Shown as three numbers.
+/// The position of a listing: a shard, one of its primaries, and the cursor there. Its text form is
+/// three numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ListCursor {
     shard: usize,
@@ -31,23 +32,23 @@ pub struct ListCursor {
     cursor: u64,
 }
 
-/// What one call found.
+/// The result of one call.
 #[derive(Debug, Default)]
 pub struct ListedPage {
-    /// Subjects, each once; another page may have some of them again.
+    /// The subjects, each once. Another page may repeat some of them.
     pub subjects: Vec<Subject>,
-    /// Where the next call goes on; `None` at the end.
+    /// The position of the next call; `None` at the end.
     pub next: Option<ListCursor>,
 }
 
 impl Backend {
-    /// Some of the subjects that are sought, from `at` on, by looking at a bounded number of keys:
-    /// there may be more though a page has none. `None` where a store that decides keeps no names:
-    /// only keys in Redis tell them.
+    /// Returns some of the subjects that match `filter`, from `at` on, by scanning a bounded number
+    /// of keys. An empty page does not mean that there are no more. Returns `None` if a deciding
+    /// store does not reveal subjects: only keys in Redis do.
     ///
     /// # Errors
-    /// [`ListError`] of the shard that the page begins at, if it did not answer, or may not. One
-    /// further on ends the page before it.
+    /// [`ListError`] of the first shard of the page, if it did not answer or does not permit the
+    /// scan. An error of a later shard ends the page before it.
     pub async fn subjects(
         &self,
         filter: ListFilter<'_>,
@@ -79,7 +80,7 @@ async fn look(
         let Some(shard) = shards.get(at.shard) else { break };
         at = match step(shard.store.store(), filter, at, until).await {
             None => ListCursor { shard: at.shard + 1, ..ListCursor::default() },
-            // What was found is told, and the next page begins with what went wrong.
+            // Return what was found. The next page starts at the failed shard.
             Some(Err(_)) if taken > 0 => break,
             Some(listed) => {
                 let ListPage { subjects: found, next } = listed?;
@@ -99,7 +100,7 @@ async fn look(
     Ok(ListedPage { subjects, next: (at.shard < shards.len()).then_some(at) })
 }
 
-/// One step at a primary; `None` where the shard has no such.
+/// Scans one step at a primary; returns `None` if the shard has no such primary.
 async fn step(
     shard: &BackendShard,
     filter: ListFilter<'_>,
@@ -124,7 +125,7 @@ impl fmt::Display for ListCursor {
     }
 }
 
-/// Of a text that is none of these.
+/// The error for a text that is not a cursor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ListCursorError;
 

@@ -1,4 +1,4 @@
-//! Tells what becomes of the shards, without flooding.
+//! Logs changes of the shards, at a bounded rate.
 
 mod status_diff;
 
@@ -19,27 +19,27 @@ use crate::shard_map::ShardMap;
 use crate::status::ShardStatus;
 use status_diff::{Change, StatusDiff};
 
-/// How long a start waits for shards that are not connected; then it goes on without them.
+/// The time for which a start waits for shards to connect. After it, the start continues.
 pub const START_WAIT: Duration = Duration::from_secs(1);
 
-/// The time between two looks at the shards. Each look tells of a server at most once.
+/// The time between two checks of the shards. Each check logs at most one event for a server.
 pub const WATCH_PERIOD: Duration = Duration::from_secs(1);
 
-/// The clock by which this node decides, once it is known.
+/// The clock of this node's decisions, once it is set.
 type Deciding = Arc<OnceLock<Arc<dyn Clock>>>;
 
-/// Looks at the shards again and again until it is dropped, and tells what changed: to whoever
-/// operates them, and to the shards what they lost of what this node remembers.
+/// Checks the shards periodically until it is dropped. Logs changes for operators, and replays lost
+/// charges to the shards.
 pub(crate) struct Watch {
     started: watch::Receiver<bool>,
-    /// The most that clocks may be apart, in milliseconds.
+    /// The largest permitted difference of clocks, in milliseconds.
     skew_max: Arc<AtomicU64>,
     deciding: Deciding,
     task: AbortHandle,
 }
 
 impl Watch {
-    /// Begins to watch `shards`, whose clocks may be as far off as the limits of `policy` say.
+    /// Starts to watch `shards`. Their clocks may differ as far as the limits of `policy` permit.
     pub(crate) fn start(shards: Arc<ShardMap>, policy: &Policy) -> Self {
         let (has_started, started) = watch::channel(false);
         let skew_max = Arc::new(AtomicU64::new(skew_max(policy)));
@@ -50,7 +50,7 @@ impl Watch {
             let mut seen = Vec::new();
             let began = Instant::now();
             for shard in shards.shards() {
-                // All connect at the same time, so waiting for one is waiting for each.
+                // All shards connect concurrently, so the total wait is at most the wait for one.
                 let left = START_WAIT.saturating_sub(began.elapsed());
                 shard.store.store().ready(left).await;
                 let mut begun = Vec::new();
@@ -65,7 +65,7 @@ impl Watch {
                 for (shard, seen) in shards.shards().zip(&mut seen) {
                     let now = clock.get().map_or_else(|| SystemClock.now(), |clock| clock.now());
                     let settled = shard.store.store().replay(now);
-                    // In vain or too late: the next look tries again.
+                    // If the replay fails or takes too long, the next check tries again.
                     let _ = timeout(WATCH_PERIOD, settled).await;
                     look(shard, seen, millis(&allowed));
                 }
@@ -74,20 +74,20 @@ impl Watch {
         Self { started, skew_max, deciding, task: task.abort_handle() }
     }
 
-    /// Judges how old it is what this node remembers by `clock`, by which it decides; by the
-    /// machine's before it is told, and the first one that it is told.
+    /// Sets the clock by which the age of remembered charges is computed: the one that decides.
+    /// Before it is set, the machine's clock is used. Only the first call has an effect.
     pub(crate) fn set_clock(&self, clock: Arc<dyn Clock>) {
         self.deciding.get_or_init(|| clock);
     }
 
-    /// Goes on with clocks that may be as far off as the limits of `policy` say.
+    /// Applies the clock differences that the limits of `policy` permit.
     pub(crate) fn follow(&self, policy: &Policy) {
         self.skew_max.store(skew_max(policy), Ordering::Relaxed);
     }
 
-    /// Waits until each shard is connected or has had its time.
+    /// Waits until each shard is connected or its wait has timed out.
     pub(crate) async fn started(&self) {
-        // An error means that the runtime is shutting down: nothing is left to wait for.
+        // An error means that the runtime is shutting down, so there is nothing left to wait for.
         let _ = self.started.clone().wait_for(|has_started| *has_started).await;
     }
 }
@@ -108,13 +108,13 @@ fn millis(number: &AtomicU64) -> Duration {
     Duration::from_millis(number.load(Ordering::Relaxed))
 }
 
-/// The least that any limit allows two clocks to differ, in milliseconds.
+/// Returns the smallest clock difference that any limit permits, in milliseconds.
 fn skew_max(policy: &Policy) -> u64 {
     let allowed = policy.limits().iter().map(|limit| limit.limit.skew_max()).min();
     allowed.unwrap_or(DEFAULT_SKEW_MAX).get()
 }
 
-/// Looks at each primary of `shard`: of a cluster, at those in the order of their first slots.
+/// Checks each primary of `shard`; in a cluster, in the order of their first slots.
 fn look(shard: &Shard, seen: &mut Vec<StatusDiff>, skew_max: Duration) {
     let primaries = ShardStatus::of(shard).primaries();
     seen.resize_with(primaries.len(), || StatusDiff::new(skew_max));

@@ -1,4 +1,4 @@
-//! Why a scenario could not be carried out; not what it found.
+//! The errors of running a scenario. Broken promises are findings, not errors.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -8,34 +8,34 @@ use tollgate::core::LimitError;
 use tollgate_backend::OpenError;
 use tollgate_policy::PolicyErrors;
 
-/// Why a scenario could not be carried out.
+/// The reason why a scenario could not be run.
 #[derive(Debug)]
 pub(crate) enum ChaosError {
-    /// No directory for the servers could be made.
+    /// The directory for the servers could not be created.
     Directory(io::Error),
-    /// A file of a server's could not be written.
+    /// A file for a server could not be written.
     File(PathBuf, io::Error),
-    /// No port, or no listener on it.
+    /// No free port was found, or it could not be listened on.
     Port(io::Error),
     /// A program could not be started.
     Start(PathBuf, io::Error),
-    /// A server did not answer in time after it was started.
+    /// A server did not answer in time after its start.
     NotReady(PathBuf, Duration),
-    /// A process could not be told to stop, go on or end.
+    /// A process could not be stopped, continued or ended by a signal.
     Signal(u32, io::Error),
-    /// A server did not carry out a command.
+    /// A server did not execute a command.
     Command(String, redis::RedisError),
-    /// A node does not serve, or did not end as it should; with what it said.
+    /// A node does not serve, or ended with an error. Contains its output.
     Node(String),
-    /// A node's listener did not answer a question, for this reason.
+    /// A node's listener did not answer a request, for this reason.
     Operation(String, String),
-    /// What has to happen did not.
+    /// An expected event did not happen in time.
     NotHappened(&'static str, Duration),
-    /// The policy that was made is not one.
+    /// The scenario's policy is not valid.
     Policy(PolicyErrors),
-    /// The limit that was made is none.
+    /// The scenario's limit is not valid.
     Limit(LimitError),
-    /// The store that was made cannot be opened.
+    /// The scenario's store cannot be opened.
     Open(OpenError),
 }
 
@@ -77,7 +77,7 @@ impl fmt::Display for ChaosError {
 impl std::error::Error for ChaosError {}
 
 impl ChaosError {
-    /// Whether it is a server's answer with this code, such as `LOADING`.
+    /// Returns whether the error is a server's answer with this code, such as `LOADING`.
     pub(crate) fn is_answer(&self, code: &str) -> bool {
         matches!(self, Self::Command(_, error) if error.code() == Some(code))
     }

@@ -1,4 +1,4 @@
-//! What clients were given above a limit whose window no run outlasts.
+//! Units that clients were admitted above a limit with a window longer than any run.
 
 use std::collections::BTreeMap;
 
@@ -7,19 +7,19 @@ use tollgate_conformance::history::{History, Outcome};
 
 use super::policy::{HOUR, HOUR_QUOTA};
 
-/// What clients were given above the limit of an hour, by the store or by nodes alone.
+/// Units above the hourly limit that clients were admitted, by the store or by nodes alone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Excess {
-    /// Of the client that got most.
+    /// The excess of the client with the largest one.
     pub(crate) worst: u64,
-    /// Of all clients together.
+    /// The excess of all clients together.
     pub(crate) total: u64,
-    /// The clients that got everything that they may have.
+    /// The number of clients that used their whole quota.
     pub(crate) exhausted: u64,
 }
 
 impl Excess {
-    /// What `history` shows.
+    /// Computes the excess in `history`.
     pub(crate) fn of(history: &History) -> Self {
         let units = Self::by_client(history, HOUR);
         let above = |admitted: &u64| admitted.saturating_sub(HOUR_QUOTA);
@@ -30,8 +30,8 @@ impl Excess {
         }
     }
 
-    /// What each client was given of `limit` and did not give back, so far as that is known: what
-    /// nobody heard of may have been given back.
+    /// Returns the units of `limit` that each client was admitted and did not return, as far as
+    /// known. A refund without an answer counts as executed.
     pub(crate) fn by_client<'h>(history: &'h History, limit: &str) -> BTreeMap<&'h Subject, u64> {
         let mut units = BTreeMap::new();
         for call in &history.calls {

@@ -1,34 +1,34 @@
-//! What a scenario found.
+//! The finding of a scenario.
 
 use std::fmt;
 
 use tollgate_conformance::history::Report;
 use tollgate_conformance::{Bound, Figure};
 
-/// What a scenario found.
+/// The finding of a scenario.
 #[derive(Debug)]
 pub(crate) struct Finding {
-    /// What was done, in a sentence.
+    /// The description of the fault, as a sentence.
     pub(crate) did: &'static str,
-    /// What was seen, each beside its bound.
+    /// The measured figures with their bounds.
     pub(crate) figures: Vec<Figure>,
-    /// What the history checker says.
+    /// The report of the history checker.
     pub(crate) judged: Report,
 }
 
-/// Whether what was promised held.
+/// Whether the promises were kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ScenarioResult {
-    /// The fault bit, and every figure is within its bound.
+    /// The fault had an effect, and every figure is within its bound.
     Passed,
-    /// The fault did not bite: nothing was shown.
+    /// The fault had no effect, so the scenario proves nothing.
     NoEffect,
-    /// A figure is beyond its bound, or the history is not sound.
+    /// A figure is beyond its bound, or the history violates a rule.
     Failed,
 }
 
 impl Finding {
-    /// Whether what was promised held.
+    /// Returns whether the promises were kept.
     pub(crate) fn result(&self) -> ScenarioResult {
         let broken = |figure: &Figure| figure.bound != Bound::FaultSeen && !figure.holds();
         if !self.judged.is_sound() || self.figures.iter().any(broken) {

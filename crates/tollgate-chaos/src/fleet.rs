@@ -1,4 +1,4 @@
-//! The nodes of a scenario: real limiters, one recorder of all that their stores tell.
+//! The nodes of a scenario: real limiters, with one recorder for the answers of their stores.
 
 use std::convert::Infallible;
 use std::num::NonZeroU32;
@@ -18,7 +18,7 @@ use super::nodes::Nodes;
 use super::policy::{self, NODES};
 use super::question::Question;
 
-/// A limiter as a service has it, with its store's answers recorded.
+/// A limiter as in a service, with a recorder around its store.
 type Node = Limiter<Arc<Recorded<Backend>>>;
 
 /// Nodes that share their limits.
@@ -30,12 +30,12 @@ pub(crate) struct Fleet {
 }
 
 impl Fleet {
-    /// Nodes under the policy over `store`, by the machine's clock, connected.
+    /// Opens connected nodes with the policy over `store` and the machine's clock.
     pub(crate) async fn open(store: &str) -> Result<Self, ChaosError> {
         Self::by_clocks(store, |_| SystemClock).await
     }
 
-    /// As [`open`](Self::open), each by a clock of its own.
+    /// Does the same as [`open`](Self::open) with a separate clock for each node.
     pub(crate) async fn by_clocks<C: Clock + 'static>(
         store: &str,
         clock: impl Fn(usize) -> C,
@@ -58,27 +58,28 @@ impl Fleet {
         Ok(Self { nodes, recorder, alone, deadline })
     }
 
-    /// Each node's store.
+    /// Returns each node's store.
     pub(crate) fn stores(&self) -> impl Iterator<Item = &Backend> {
         self.nodes.iter().map(|node| node.store().store())
     }
 
-    /// How each node sees its shards.
+    /// Returns the status of the shards as each node reports it.
     pub(crate) fn status(&self) -> impl Iterator<Item = Vec<ShardStatus>> {
         self.stores().map(Backend::status)
     }
 
-    /// Whether each node charges `url` as the first shard's primary.
+    /// Returns whether each node charges `url` as the first shard's primary.
     pub(crate) fn charges(&self, url: &str) -> bool {
         self.status().all(|shards| shards.first().and_then(ShardStatus::primary) == Some(url))
     }
 
-    /// The time by the first node's clock.
+    /// Returns the time of the first node's clock.
     pub(crate) fn now(&self) -> Timestamp {
         self.nodes[0].now()
     }
 
-    /// How often each node found counters lost, all shards together; of the node that saw fewest.
+    /// Returns how often lost counters were detected in all shards, by the node with the lowest
+    /// count.
     pub(crate) fn windows_lost(&self) -> u64 {
         let of_node =
             |shards: Vec<ShardStatus>| shards.iter().map(|shard| shard.windows_lost).sum();
@@ -87,7 +88,7 @@ impl Fleet {
 }
 
 impl Nodes for Fleet {
-    /// Every request costs what it was charged.
+    /// Charges of these nodes are never refunded.
     type Receipt = Infallible;
 
     async fn ask(
@@ -117,7 +118,7 @@ impl Nodes for Fleet {
     }
 }
 
-/// The bound of [`LocalShare`], of the most generous limit.
+/// Returns the bound of [`LocalShare`] for the limit with the highest one.
 pub(super) fn admitted_alone_at_most(loaded: &LoadedPolicy) -> u64 {
     let memory = Memory::new(memory_bounds(loaded.settings.store.memory()));
     let nodes = NonZeroU32::MIN.saturating_add(NODES as u32 - 1);

@@ -1,13 +1,13 @@
-//! How long things took.
+//! A histogram of durations.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// The width of a bucket, and how many there are: what took longer is in the last one.
+/// The width of a bucket, and the number of buckets. The last one also counts longer durations.
 const WIDTH: Duration = Duration::from_micros(250);
 const BUCKETS: usize = 2_000;
 
-/// Times, counted in buckets of a quarter of a millisecond, up to half a second.
+/// Durations, counted in buckets of 250 µs up to 500 ms.
 #[derive(Debug)]
 pub(crate) struct Latency(Vec<AtomicU64>);
 
@@ -18,14 +18,14 @@ impl Default for Latency {
 }
 
 impl Latency {
-    /// Counts one.
+    /// Counts one duration.
     pub(crate) fn took(&self, time: Duration) {
         let bucket = time.as_micros() / WIDTH.as_micros();
         let bucket = usize::try_from(bucket).unwrap_or(BUCKETS).min(BUCKETS - 1);
         self.0[bucket].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// The time within which all but one in a thousand came, in whole milliseconds, rounded up.
+    /// Returns the 99.9th percentile in whole milliseconds, rounded up.
     pub(crate) fn p999_millis(&self) -> u64 {
         let counts: Vec<u64> = self.0.iter().map(|count| count.load(Ordering::Relaxed)).collect();
         let all: u64 = counts.iter().sum();

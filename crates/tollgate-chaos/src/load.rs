@@ -1,4 +1,4 @@
-//! Callers that ask all the time, and what they were told.
+//! Callers that send requests all the time, and a tally of the answers.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -13,44 +13,44 @@ use super::latency::Latency;
 use super::nodes::Nodes;
 use super::question::Question;
 
-/// Callers that ask at the same time, spread over the nodes.
+/// The number of concurrent callers, spread over the nodes.
 pub(crate) const CALLERS: usize = 8;
-/// Between two questions of one caller.
+/// The pause between two requests of one caller.
 const PACE: Duration = Duration::from_millis(2);
 
-/// What callers were told.
+/// A tally of the answers.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
-    /// Decisions.
+    /// The number of decisions.
     pub(crate) decisions: AtomicU64,
-    /// Of those, by this node alone.
+    /// The decisions that a node made alone.
     pub(crate) alone: AtomicU64,
-    /// Of those, by nothing: an error to the caller, were it not for the policy's word.
+    /// The decisions that nothing made. The policy's fallback hides the error from the caller.
     pub(crate) unanswered: AtomicU64,
-    /// How long decisions took.
+    /// The durations of decisions.
     pub(crate) latency: Latency,
-    /// How much later than asked for callers were woken: the machine's own part in any time.
+    /// The delays with which the machine wakes callers, which are part of every duration.
     pub(crate) lateness: Latency,
 }
 
-/// Callers that ask until they are told to end.
+/// Callers that send requests until they are stopped.
 #[derive(Debug)]
 pub(crate) struct Load {
     shared: Arc<Shared>,
     callers: JoinSet<()>,
 }
 
-/// What all callers share.
+/// The data that all callers share.
 #[derive(Debug, Default)]
 struct Shared {
     tally: Arc<Tally>,
     ends: AtomicBool,
-    /// Held by each caller while it asks.
+    /// Each caller has a read lock during a request.
     asks: RwLock<()>,
 }
 
 impl Load {
-    /// Callers of all `nodes` begin.
+    /// Starts the callers of all `nodes`.
     pub(crate) fn begin<N: Nodes>(nodes: &Arc<N>) -> Self {
         let (shared, numbers) = (Arc::<Shared>::default(), Arc::<AtomicU64>::default());
         let mut callers = JoinSet::new();
@@ -62,17 +62,17 @@ impl Load {
         Self { shared, callers }
     }
 
-    /// Decisions so far that a node made alone.
+    /// Returns the number of decisions so far that a node made alone.
     pub(crate) fn alone(&self) -> u64 {
         self.shared.tally.alone.load(Ordering::Relaxed)
     }
 
-    /// Waits until no question is under way; none is asked while what is returned is held.
+    /// Waits until no request is in flight. No request is sent until the returned guard is dropped.
     pub(crate) async fn pause_load(&self) -> RwLockWriteGuard<'_, ()> {
         self.shared.asks.write().await
     }
 
-    /// Waits for the answers that are due; no caller asks again.
+    /// Stops the callers and waits for the outstanding answers.
     pub(crate) async fn end(mut self) -> Arc<Tally> {
         self.shared.ends.store(true, Ordering::Relaxed);
         while self.callers.join_next().await.is_some() {}

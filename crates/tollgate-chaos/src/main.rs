@@ -1,5 +1,6 @@
-//! `tollgate-chaos`: what limits do while servers, networks and clocks fail, on this machine. Starts real servers and
-//! real limiters over them, makes the servers fail, and lets the history checker judge.
+//! `tollgate-chaos`: tests limits on this machine while servers, networks and clocks fail. It
+//! starts real servers and real limiters over them, makes the servers fail, and checks the recorded
+//! history.
 
 mod error;
 mod excess;
@@ -33,30 +34,31 @@ use clap::Parser;
 use scenarios::Scenario;
 use site::{Length, Programs, Site};
 
-/// Break servers on purpose, and see what limits do
+/// Break servers on purpose and check what limits do
 ///
-/// Starts servers of its own on loopback ports, in a directory of its own, charges them through two nodes, makes them
-/// fail, and judges what every caller was told. Ends what it started, also on Ctrl-C. Fails if anything it promises
-/// did not hold, or could not be shown.
+/// Starts its own servers on loopback ports in a temporary directory, charges them through two
+/// nodes, makes them fail, and checks every answer that the callers received. Stops everything that
+/// it started, also on Ctrl-C. Fails if a promise was broken or could not be tested.
 #[derive(Debug, Parser)]
 #[command(name = "tollgate-chaos", version, max_term_width = 100)]
 struct Flags {
-    /// The Redis or Valkey server to start
+    /// Redis or Valkey server to start
     #[arg(long, value_name = "PATH", default_value = "redis-server")]
     redis_server: PathBuf,
-    /// The memcached to start
+    /// memcached server to start
     #[arg(long, value_name = "PATH", default_value = "memcached")]
     memcached: PathBuf,
-    /// The `tollgate` that serves in `changing-world`; else the one beside this program
+    /// `tollgate` binary that serves in `changing-world`; the default is the one next to this
+    /// program
     #[arg(long, value_name = "PATH")]
     tollgate: Option<PathBuf>,
-    /// Take some 3 s for each scenario instead of 10, and tell times without judging them
+    /// Run each scenario for about 3 s instead of 10, and report times without checking them
     #[arg(long)]
     quick: bool,
-    /// Write a report: a page if the name ends in .html, else Markdown
+    /// Write a report: an HTML page if the name ends in .html, otherwise Markdown
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
-    /// What happens; everything if nothing is named
+    /// Scenarios to run; the default is all of them
     #[arg(value_name = "SCENARIO", value_enum)]
     scenarios: Vec<Scenario>,
 }
@@ -102,7 +104,7 @@ fn carry_out(flags: &Flags) -> Result<(), Box<dyn Error>> {
     }
 }
 
-/// The `tollgate` that was built or installed with this program, or the one that the system finds.
+/// Returns the `tollgate` binary next to this program, or the name for a lookup in `PATH`.
 fn beside_this_program() -> PathBuf {
     let beside = std::env::current_exe().ok().map(|program| program.with_file_name("tollgate"));
     beside.filter(|program| program.is_file()).unwrap_or_else(|| PathBuf::from("tollgate"))

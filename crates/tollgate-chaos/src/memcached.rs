@@ -1,4 +1,4 @@
-//! A memcached of the run's own.
+//! A memcached server of a run.
 
 use std::path::PathBuf;
 
@@ -10,7 +10,7 @@ use crate::process::Process;
 use crate::server::free_port;
 use crate::wait::{PATIENCE, until};
 
-/// A memcached on a loopback port, gone with its value.
+/// A memcached server on a loopback port, which ends when the value is dropped.
 #[derive(Debug)]
 pub(crate) struct MemcachedServer {
     program: PathBuf,
@@ -20,7 +20,7 @@ pub(crate) struct MemcachedServer {
 }
 
 impl MemcachedServer {
-    /// Starts `program` in `directory`, and waits until it answers.
+    /// Starts `program` in `directory` and waits until it answers.
     pub(crate) async fn start(program: PathBuf, directory: PathBuf) -> Result<Self, ChaosError> {
         let port = free_port()?;
         let process = Process::start(&program, &directory, &words(port))?;
@@ -29,18 +29,18 @@ impl MemcachedServer {
         Ok(server)
     }
 
-    /// Ends it, as SIGKILL does.
+    /// Kills it with SIGKILL.
     pub(crate) fn kill(&mut self) -> Result<(), ChaosError> {
         self.process.kill()
     }
 
-    /// Starts it again on its port, knowing nothing, and waits until it answers.
+    /// Starts it again on its port, empty, and waits until it answers.
     pub(crate) async fn start_again(&mut self) -> Result<(), ChaosError> {
         self.process = Process::start(&self.program, &self.directory, &words(self.port))?;
         self.is_ready().await
     }
 
-    /// Where it is reached.
+    /// Returns its address.
     pub(crate) fn address(&self) -> String {
         format!("127.0.0.1:{}", self.port)
     }
@@ -55,7 +55,7 @@ impl MemcachedServer {
 fn words(port: u16) -> Vec<String> {
     let mut words = vec!["-l", "127.0.0.1", "-U", "0", "-m", "64"];
     if rustix::process::geteuid().is_root() {
-        // It refuses to run as root unless it is told who to become.
+        // memcached does not run as root without an explicit user.
         words.extend(["-u", "root"]);
     }
     let port = port.to_string();

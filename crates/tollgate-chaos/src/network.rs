@@ -1,4 +1,4 @@
-//! A network between a node and a server, which can fail.
+//! A network between a node and a server that can fail.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,23 +12,24 @@ use tokio::task::AbortHandle;
 
 use super::error::ChaosError;
 
-/// What is read at once of one direction.
+/// The most bytes that are read at once in one direction.
 const CHUNK: usize = 1 << 16;
 
-/// What the network does with the bytes of one direction.
+/// The treatment of the bytes in one direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LinkMode {
     /// Delivers them.
     Open,
-    /// Delivers them after this time.
+    /// Delivers them after this delay.
     Slow(Duration),
-    /// Loses them, with all sockets open, as a machine does that died.
+    /// Drops them, with all sockets open, like a machine that died.
     Lost,
-    /// Delivers so many bytes more of each connection, and ends it within the next.
+    /// Delivers so many more bytes of each connection, and closes it within the next one.
     CutAfter(usize),
 }
 
-/// Listens on a loopback port, and passes on what it is sent. Connections end with it.
+/// Listens on a loopback port and forwards the bytes that it receives. Dropping it closes its
+/// connections.
 #[derive(Debug)]
 pub(crate) struct Network {
     port: u16,
@@ -39,7 +40,7 @@ pub(crate) struct Network {
 }
 
 impl Network {
-    /// A network in good order between a port of its own and `server` on 127.0.0.1.
+    /// Starts a working network between its own port and `server` on 127.0.0.1.
     pub(crate) async fn before(server: u16) -> Result<Self, ChaosError> {
         let listener = TcpListener::bind("127.0.0.1:0").await.map_err(ChaosError::Port)?;
         let port = listener.local_addr().map_err(ChaosError::Port)?.port();
@@ -55,7 +56,7 @@ impl Network {
                 let (from_server, forth) = server.into_split();
                 let forth = pass(from_client, forth, to_server.clone(), Arc::clone(&bitten));
                 let back = pass(from_server, back, to_client.clone(), Arc::clone(&bitten));
-                // Who ends one direction ends the connection.
+                // When one direction ends, the connection is closed.
                 tokio::spawn(async move {
                     tokio::select! { () = forth => {}, () = back => {} }
                 });
@@ -64,27 +65,27 @@ impl Network {
         Ok(Self { port, requests, replies, faults_injected, listening: listening.abort_handle() })
     }
 
-    /// Where the server is reached through it.
+    /// Returns the URL under which the server is reached through the network.
     pub(crate) fn url(&self) -> String {
         format!("redis://127.0.0.1:{}", self.port)
     }
 
-    /// The port of 127.0.0.1 where the server is reached through it.
+    /// Returns the port on 127.0.0.1 under which the server is reached through the network.
     pub(crate) const fn port(&self) -> u16 {
         self.port
     }
 
-    /// What happens from now on to requests.
+    /// Sets the treatment of requests from now on.
     pub(crate) fn requests(&self, mode: LinkMode) {
         self.requests.send_replace(mode);
     }
 
-    /// What happens from now on to replies.
+    /// Sets the treatment of replies from now on.
     pub(crate) fn replies(&self, mode: LinkMode) {
         self.replies.send_replace(mode);
     }
 
-    /// How often something was not delivered at once, whole and in order.
+    /// Returns how often bytes were delayed, dropped or cut.
     pub(crate) fn fault_seen(&self) -> u64 {
         self.faults_injected.load(Ordering::Relaxed)
     }

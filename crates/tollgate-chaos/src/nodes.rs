@@ -1,4 +1,4 @@
-//! What callers ask.
+//! The interface between callers and nodes.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,29 +8,29 @@ use tollgate_conformance::history::Recorder;
 
 use super::question::Question;
 
-/// The nodes of a scenario, which share their limits, and the record of all that they told.
+/// The nodes of a scenario, which share their limits, and the record of all of their answers.
 pub(crate) trait Nodes: Send + Sync + 'static {
-    /// What a charge is given back with.
+    /// The receipt for a refund of a charge.
     type Receipt: Send;
 
-    /// Has the node that serves this caller decide: who did, and what the charge is given back with
-    /// if the request turns out to cost nothing. That nobody decided is a failure, whether the node
-    /// said so or none could be asked.
+    /// Sends a request to this caller's node. Returns the source of the decision, and a receipt if
+    /// the charge is to be refunded. A missing decision is a failure, whether the node reported it
+    /// or did not answer.
     fn ask(
         &self,
         caller: usize,
         question: &Question,
     ) -> impl Future<Output = (DecisionSource, Option<Self::Receipt>)> + Send;
 
-    /// Has the node that serves this caller give a charge back. Whether it could is in the record.
+    /// Refunds a charge through this caller's node. The record contains the result.
     fn refund(&self, caller: usize, receipt: Self::Receipt) -> impl Future<Output = ()> + Send;
 
-    /// What they told.
+    /// Returns the record of the answers.
     fn recorder(&self) -> &Arc<Recorder>;
 
-    /// The units of a limit that the nodes together admit in one window without the store.
+    /// Returns the units of a limit that the nodes together admit in one window without the store.
     fn admitted_alone_at_most(&self) -> u64;
 
-    /// The longest that a decision takes, besides what the machine needs to run its task again.
+    /// Returns the longest time for a decision, without the machine's scheduling delays.
     fn max_wait(&self) -> Duration;
 }

@@ -1,4 +1,4 @@
-//! The policy that all scenarios are under, made in memory.
+//! The policy of all scenarios, created in memory.
 
 use std::time::Duration;
 
@@ -6,31 +6,31 @@ use tollgate_policy::{LoadedPolicy, parse};
 
 use super::error::ChaosError;
 
-/// The units of a client in an hour: no run outlasts the window, so what is admitted beyond them
+/// The units of a client per hour. The window is longer than any run, so every unit above the quota
 /// was admitted twice.
 pub(crate) const HOUR_QUOTA: u64 = 20;
-/// The units of a client in a second: windows that end and begin while faults happen.
+/// The units of a client per second. Such windows end and begin during the faults.
 pub(crate) const SECOND_QUOTA: u64 = 5;
-/// The name of the limit of an hour.
+/// The name of the hourly limit.
 pub(crate) const HOUR: &str = "hour";
-/// The name of the limit of a second.
+/// The name of the limit per second.
 pub(crate) const SECOND: &str = "second";
-/// The nodes that share the limits.
+/// The number of nodes that share the limits.
 pub(crate) const NODES: usize = 2;
-/// A decision's deadline, as policies have it that do not name one.
+/// The deadline of a decision: the default of policies.
 pub(crate) const DEADLINE: Duration = Duration::from_millis(15);
 /// A deadline that a busy machine does not miss by itself.
 pub(crate) const PATIENT: Duration = Duration::from_secs(5);
 
-/// The header that names the client.
+/// The header with the client's name.
 pub(crate) const CLIENT_HEADER: &str = "x-client";
 
-/// The policy over `store`, which is what follows `store:`.
+/// Returns the policy over `store`, which is the value of `store:`.
 pub(crate) fn policy(store: &str) -> Result<LoadedPolicy, ChaosError> {
     parse("chaos.yaml", &text(store)).map_err(ChaosError::Policy)
 }
 
-/// The policy file over `store`.
+/// Returns the text of the policy file over `store`.
 pub(crate) fn text(store: &str) -> String {
     format!(
         "subjects: {{ client: {{ header: {CLIENT_HEADER} }} }}\n\
@@ -44,12 +44,12 @@ pub(crate) fn text(store: &str) -> String {
     )
 }
 
-/// The words of a store in these shards, shared by all nodes.
+/// Returns the settings of a store on these shards, shared by all nodes.
 pub(crate) fn redis(shards: &[String], deadline: Duration) -> String {
     let shard = |(number, words): (usize, &String)| format!("s{number}: {words}");
     let shards: Vec<_> = shards.iter().enumerate().map(shard).collect();
     let (shards, deadline) = (shards.join(", "), deadline.as_millis());
-    // Every refusal is asked for, so that the store is asked all the time.
+    // Without a deny cache, every request reaches the store.
     format!(
         "{{ redis: {{ shards: {{ {shards} }}, nodes: {NODES}, deadline: {deadline}ms, \
          deny_cache: false }} }}"
@@ -64,7 +64,7 @@ mod tests {
     fn the_policy_is_one() {
         let store = redis(&["{ primary: \"redis://127.0.0.1:1\" }".into()], DEADLINE);
         let loaded = policy(&store).unwrap();
-        // All nodes are in one process, which makes the key.
+        // All nodes are in one process, which creates the key.
         let [warning] = &loaded.warnings[..] else { panic!("{:?}", loaded.warnings) };
         assert!(warning.to_string().contains("without a `secret`"), "{warning}");
         let names: Vec<_> =

@@ -1,4 +1,4 @@
-//! A process that was started here, and ends with its value.
+//! A process that is started here and ends with its value.
 
 use std::fs::File;
 use std::io;
@@ -9,12 +9,12 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use super::error::ChaosError;
 
-/// A process of our own. Only such are ever signalled.
+/// A process of this program. Signals are only sent to such processes.
 #[derive(Debug)]
 pub(crate) struct Process(Child);
 
 impl Process {
-    /// Starts `program` in `directory`, without a terminal.
+    /// Starts `program` in `directory` without a terminal.
     ///
     /// # Errors
     /// If it cannot be started.
@@ -26,10 +26,10 @@ impl Process {
         Self::spawn(program, directory, arguments, [Stdio::null(), Stdio::null()])
     }
 
-    /// As [`start`](Self::start), with what it says written to `log`.
+    /// Does the same as [`start`](Self::start) and writes the output to `log`.
     ///
     /// # Errors
-    /// If it cannot be started, or the file not be made.
+    /// If it cannot be started, or the file cannot be created.
     pub(crate) fn start_with_output(
         program: &Path,
         directory: &Path,
@@ -58,44 +58,44 @@ impl Process {
             .map_err(|error| ChaosError::Start(program.to_owned(), error))
     }
 
-    /// Stops it where it is: its sockets stay, and nothing answers.
+    /// Stops it with SIGSTOP: its sockets stay open, and it does not answer.
     pub(crate) fn freeze(&self) -> Result<(), ChaosError> {
         self.signal(Signal::STOP)
     }
 
-    /// Lets it go on.
+    /// Continues it.
     pub(crate) fn thaw(&self) -> Result<(), ChaosError> {
         self.signal(Signal::CONT)
     }
 
-    /// Has it read its configuration anew, as services do on SIGHUP.
+    /// Sends SIGHUP, on which services reload their configuration.
     pub(crate) fn hang_up(&self) -> Result<(), ChaosError> {
         self.signal(Signal::HUP)
     }
 
-    /// Tells it to end, as service managers do by SIGTERM.
+    /// Sends SIGTERM, with which service managers end a process.
     pub(crate) fn terminate(&self) -> Result<(), ChaosError> {
         self.signal(Signal::TERM)
     }
 
-    /// Ends it at once; what it had not written is lost.
+    /// Kills it. Unwritten data is lost.
     pub(crate) fn kill(&mut self) -> Result<(), ChaosError> {
         let process = self.0.id();
         let ended = self.0.kill().and_then(|()| self.0.wait());
         ended.map(|_| ()).map_err(|error| ChaosError::Signal(process, error))
     }
 
-    /// Whether it still runs.
+    /// Returns whether it is running.
     pub(crate) fn runs(&mut self) -> bool {
         matches!(self.0.try_wait(), Ok(None))
     }
 
-    /// Whether it has ended, by itself and without a complaint.
+    /// Returns whether it has ended by itself with success.
     pub(crate) fn has_succeeded(&mut self) -> bool {
         matches!(self.0.try_wait(), Ok(Some(status)) if status.success())
     }
 
-    /// Only before it was seen to have ended: until then its number is its own.
+    /// Sends a signal. The process has not been waited for yet, so its id is not reused.
     fn signal(&self, signal: Signal) -> Result<(), ChaosError> {
         let process = Pid::from_child(&self.0);
         kill_process(process, signal)
@@ -105,7 +105,7 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // It keeps nothing that anybody needs; a frozen process ends as well.
+        // Its data is not needed; this also ends a frozen process.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }

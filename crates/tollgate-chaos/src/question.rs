@@ -1,32 +1,32 @@
-//! What callers ask, one question after the other.
+//! The requests of callers, as a fixed sequence.
 
 use tollgate::core::{Headers, RequestAttributes};
 
 use super::policy::{CLIENT_HEADER, HOUR, HOUR_QUOTA, SECOND};
 
-/// The clients that ask in turn, until others take their places.
+/// The clients that send requests in turn, before others replace them.
 const CLIENTS: u64 = 16;
-/// Questions of a client for each limit before another takes its place: more than it may have.
+/// The requests of a client for each limit before another client replaces it: more than its quota.
 const QUESTIONS: u64 = HOUR_QUOTA * 3 / 2;
-/// One question in so many is of a client that had its turn: what it used up it has to find so.
+/// One of so many requests is from an earlier client, for which used units must still be used.
 const RETURNS: u64 = 5;
 
-/// Who asks for what.
+/// A request of a client.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Question {
     /// The client.
     pub(crate) client: String,
-    /// The limit's name after a slash, as rules match it.
+    /// A slash and the limit's name, which rules match.
     pub(crate) path: String,
 }
 
 impl Question {
-    /// The question of this number: the same in every run.
+    /// Returns the request with this number, the same in every run.
     pub(super) fn of(number: u64) -> Self {
         let newest = number / (CLIENTS * QUESTIONS * 2) * CLIENTS;
         let in_turn = newest + number / 2 % CLIENTS;
         let client = if number % RETURNS == RETURNS - 1 {
-            // Any odd number larger than the clients spreads the returns over them.
+            // Any odd number larger than the number of clients spreads the returns over them.
             number.wrapping_mul(0x9e37_79b9) % (in_turn + 1)
         } else {
             in_turn
@@ -35,7 +35,7 @@ impl Question {
         Self { client: client.to_string(), path: format!("/{limit}") }
     }
 
-    /// As a request would tell it.
+    /// Returns the request's attributes.
     pub(crate) fn facts(&self) -> RequestAttributes<'_> {
         RequestAttributes { method: "GET", path: &self.path, host: None, peer: None, headers: self }
     }

@@ -1,4 +1,4 @@
-//! Scenarios one after the other, told as they end.
+//! The runner, which runs scenarios one after the other.
 
 use std::time::Duration;
 
@@ -9,25 +9,25 @@ use super::finding::{Finding, ScenarioResult};
 use super::scenarios::Scenario;
 use super::site::Site;
 
-/// The longest that a scenario takes, whatever happens to its servers.
+/// The longest time for a scenario, whatever happens to its servers.
 const WITHIN: Duration = Duration::from_secs(180);
 
-/// How often a scenario is run until its fault bites. On a busy machine it may miss the moment, and
-/// then shows nothing: neither that the promise holds nor that it does not.
+/// The most runs of a scenario until its fault has an effect. On a busy machine the fault may miss
+/// its moment, and then the run proves nothing.
 const TRIES: u32 = 3;
 
-/// One scenario, and what came of it.
+/// A scenario and its outcome.
 #[derive(Debug)]
 pub(crate) struct Outcome {
-    /// Which one.
+    /// The scenario.
     pub(crate) scenario: Scenario,
-    /// What it found, or why it could not be carried out.
+    /// The finding, or the reason why the scenario could not be run.
     pub(crate) found: Result<Finding, ChaosError>,
-    /// How long it took.
+    /// The duration.
     pub(crate) took: Duration,
 }
 
-/// Runs `scenarios` at `site`, and tells each outcome when it is there.
+/// Runs `scenarios` at `site`, and passes each outcome to `tell` when it is available.
 pub(crate) async fn run(
     site: &Site,
     scenarios: &[Scenario],
@@ -59,7 +59,7 @@ async fn try_once(scenario: Scenario, site: &Site) -> Result<Finding, ChaosError
 }
 
 impl Outcome {
-    /// Whether its promise was shown to hold.
+    /// Returns whether the scenario proved its promises.
     pub(crate) fn is_held(&self) -> bool {
         matches!(&self.found, Ok(finding) if finding.result() == ScenarioResult::Passed)
     }

@@ -1,4 +1,4 @@
-//! A Redis or Valkey server of the run's own.
+//! A Redis or Valkey server of a run.
 
 use std::net::TcpListener;
 use std::path::PathBuf;
@@ -11,13 +11,14 @@ use super::error::ChaosError;
 use super::process::Process;
 use super::wait::{PATIENCE, until};
 
-/// How often a port is tried that another process may take first.
+/// The most attempts to find a free port, which another process may take first.
 const PORT_TRIES: usize = 5;
-/// How long a server may take to answer for the first time.
+/// The longest time until a server answers for the first time.
 const READY_WITHIN: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// A server on a loopback port, gone with its value. It writes nothing unless it is told to.
+/// A server on a loopback port, which ends when the value is dropped. By default it writes nothing
+/// to disk.
 #[derive(Debug)]
 pub(crate) struct Server {
     program: PathBuf,
@@ -27,7 +28,7 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Starts `program` in `directory`, and waits until it answers.
+    /// Starts `program` in `directory` and waits until it answers.
     pub(crate) async fn start(
         program: PathBuf,
         directory: PathBuf,
@@ -45,49 +46,49 @@ impl Server {
         Err(ChaosError::NotReady(program, READY_WITHIN))
     }
 
-    /// Its port on 127.0.0.1.
+    /// Returns its port on 127.0.0.1.
     pub(crate) const fn port(&self) -> u16 {
         self.port
     }
 
-    /// Where it is reached.
+    /// Returns its URL.
     pub(crate) fn url(&self) -> String {
         format!("redis://127.0.0.1:{}", self.port)
     }
 
-    /// Ends it, as SIGKILL does.
+    /// Kills it with SIGKILL.
     pub(crate) fn kill(&mut self) -> Result<(), ChaosError> {
         self.process.kill()
     }
 
-    /// Stops it, as SIGSTOP does.
+    /// Stops it with SIGSTOP.
     pub(crate) fn freeze(&self) -> Result<(), ChaosError> {
         self.process.freeze()
     }
 
-    /// Lets it go on.
+    /// Continues it.
     pub(crate) fn thaw(&self) -> Result<(), ChaosError> {
         self.process.thaw()
     }
 
-    /// Starts it again on its port, with what it saved. Does not wait for it.
+    /// Starts it again on its port with its saved data. Does not wait until it is ready.
     pub(crate) fn start_again(&mut self, arguments: &[&str]) -> Result<(), ChaosError> {
         self.process =
             Process::start(&self.program, &self.directory, &words(self.port, arguments))?;
         Ok(())
     }
 
-    /// Has it carry out a command.
+    /// Executes a command.
     pub(crate) async fn tell(&self, command: &[&str]) -> Result<(), ChaosError> {
         self.ask::<redis::Value>(command).await.map(|_| ())
     }
 
-    /// What it answers to a command.
+    /// Returns the answer to a command.
     pub(crate) async fn ask<T: FromRedisValue>(&self, command: &[&str]) -> Result<T, ChaosError> {
         Self::ask_at(self.port, command).await
     }
 
-    /// What a server of the run's own on `port` answers to a command.
+    /// Returns the answer of a server of this run on `port` to a command.
     pub(crate) async fn ask_at<T: FromRedisValue>(
         port: u16,
         command: &[&str],
@@ -99,12 +100,12 @@ impl Server {
         asked.await.map_err(|error| ChaosError::Command(command.join(" "), error))
     }
 
-    /// Follows `leader`, and waits until it is in step.
+    /// Follows `leader` and waits until it is in sync.
     pub(crate) async fn follow(&self, leader: &Self) -> Result<(), ChaosError> {
         self.follow_at(leader.port).await
     }
 
-    /// Follows the server that is reached at a port of 127.0.0.1, and waits until it is in step.
+    /// Follows the server at a port of 127.0.0.1 and waits until it is in sync.
     pub(crate) async fn follow_at(&self, port: u16) -> Result<(), ChaosError> {
         self.tell(&["REPLICAOF", "127.0.0.1", &port.to_string()]).await?;
         until("that a replica is in step", async || {
@@ -119,12 +120,12 @@ impl Server {
         self.tell(&["REPLICAOF", "NO", "ONE"]).await
     }
 
-    /// Waits until one replica has all that was written before.
+    /// Waits until one replica has all writes so far.
     pub(crate) async fn is_followed(&self) -> Result<(), ChaosError> {
         let within = PATIENCE.as_millis().to_string();
         let mut connection = connect(self.port).await.map_err(|error| wait_failed(&error))?;
         let mut wait = redis::pipe();
-        // WAIT is for what this connection wrote last, and all before it.
+        // WAIT covers the last write of this connection and all writes before it.
         wait.cmd("SET").arg("chaos:mark").arg("").arg("PX").arg(&within).ignore();
         wait.cmd("WAIT").arg(1).arg(&within);
         let (replicas,): (u64,) =
@@ -135,14 +136,13 @@ impl Server {
         Ok(())
     }
 
-    /// How often it ran commands whose names begin with one of `names` since it was started.
+    /// Returns how often it ran commands with names that begin with one of `names` since its start.
     pub(crate) async fn ran(&self, names: &[&str]) -> Result<u64, ChaosError> {
         let stats: String = self.ask(&["INFO", "commandstats"]).await?;
         Ok(stats.lines().filter_map(|line| calls_of(line, names)).sum())
     }
 
-    /// The number that follows `words` in a section of what it tells of itself, or 0 where it says
-    /// nothing of it.
+    /// Returns the number after `words` in a section of `INFO`, or 0 if it is missing.
     pub(crate) async fn tells(&self, section: &str, words: &str) -> Result<u64, ChaosError> {
         let told: String = self.ask(&["INFO", section]).await?;
         Ok(told.lines().find_map(|line| number(line.strip_prefix(words)?)).unwrap_or_default())
@@ -152,7 +152,7 @@ impl Server {
         let begun = tokio::time::Instant::now();
         while begun.elapsed() < READY_WITHIN && self.process.runs() {
             if self.tell(&["PING"]).await.is_ok() {
-                // Another process may have taken the port: then ours has ended, or will at once.
+                // If another process took the port, this one has ended or will end at once.
                 return self.process.runs();
             }
             tokio::time::sleep(PAUSE).await;
@@ -169,7 +169,7 @@ async fn connect(port: u16) -> redis::RedisResult<MultiplexedConnection> {
     client.get_multiplexed_async_connection_with_config(&config).await
 }
 
-/// A loopback port that nobody listens on, though another process may begin to.
+/// Returns a free loopback port. Another process may take it before the server does.
 pub(crate) fn free_port() -> Result<u16, ChaosError> {
     let listener = TcpListener::bind("127.0.0.1:0").map_err(ChaosError::Port)?;
     Ok(listener.local_addr().map_err(ChaosError::Port)?.port())
@@ -177,20 +177,20 @@ pub(crate) fn free_port() -> Result<u16, ChaosError> {
 
 fn words(port: u16, more: &[&str]) -> Vec<String> {
     let port = port.to_string();
-    // A replica is in step at once, and nothing is written that is not asked for.
+    // A replica syncs at once, and the server saves nothing by default.
     let own = ["--bind", "127.0.0.1", "--port", &port, "--save", "", "--appendonly", "no"];
     let quick = ["--repl-diskless-sync-delay", "0"];
     own.iter().chain(&quick).chain(more).map(|word| (*word).to_owned()).collect()
 }
 
-/// The calls that `line` of `INFO commandstats` tells, if it is of one of the commands.
+/// Returns the calls in a `line` of `INFO commandstats`, if it is of one of the commands.
 fn calls_of(line: &str, names: &[&str]) -> Option<u64> {
     let (command, told) = line.strip_prefix("cmdstat_")?.split_once(":calls=")?;
     let counts = names.iter().any(|name| command.starts_with(name));
     counts.then(|| told.split(',').next()?.parse().ok()).flatten()
 }
 
-/// The number that a text begins with.
+/// Returns the number at the start of a text.
 fn number(text: &str) -> Option<u64> {
     let end = text.find(|char: char| !char.is_ascii_digit()).unwrap_or(text.len());
     text[..end].parse().ok()

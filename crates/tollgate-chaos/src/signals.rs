@@ -1,10 +1,10 @@
-//! What a terminal and a service manager tell this process.
+//! The signals of a terminal and of a service manager.
 
 use std::io;
 
 use tokio::signal::unix::{SignalKind, signal};
 
-/// Resolves when the process is told to end: Ctrl-C, or SIGTERM.
+/// Resolves when the process receives Ctrl-C or SIGTERM.
 pub(crate) fn shutdown_requested() -> io::Result<impl Future<Output = ()>> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;

@@ -1,4 +1,4 @@
-//! Where a run happens: the programs, a directory of its own, and how long things take.
+//! The environment of a run: the programs, a temporary directory, and durations.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,28 +11,28 @@ use super::error::ChaosError;
 use super::memcached::MemcachedServer;
 use super::server::Server;
 
-/// How long a scenario takes.
+/// The duration of a scenario.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Length {
-    /// About three seconds: enough to see the fault bite. Times are told and not judged, since a
-    /// machine that runs other tests beside may be late by itself.
+    /// About three seconds: enough to see the effect of the fault. Times are reported and not
+    /// checked, since a machine that runs other tests may be slow.
     Quick,
     /// About ten seconds.
     Long,
 }
 
-/// What is started, each by a path or by a name that the system looks up.
+/// The programs to start, each a path or a name to look up in `PATH`.
 #[derive(Debug)]
 pub(crate) struct Programs {
-    /// The Redis server, which sentinels are as well.
+    /// The Redis server, which is also used as sentinel.
     pub(crate) redis: PathBuf,
-    /// The memcached.
+    /// The memcached server.
     pub(crate) memcached: PathBuf,
-    /// The binary that serves.
+    /// The `tollgate` binary.
     pub(crate) tollgate: PathBuf,
 }
 
-/// Where a run happens. The directory and what lies in it are gone with the value.
+/// The environment of a run. Its directory is removed when the value is dropped.
 #[derive(Debug)]
 pub(crate) struct Site {
     programs: Programs,
@@ -41,17 +41,17 @@ pub(crate) struct Site {
     rooms: AtomicU64,
 }
 
-/// A primary, and a replica in step with it.
+/// A primary, and a replica in sync with it.
 #[derive(Debug)]
 pub(crate) struct Pair {
-    /// What the nodes charge at first.
+    /// The server that nodes charge at first.
     pub(crate) primary: Server,
-    /// What may take its place.
+    /// The server that may replace it.
     pub(crate) replica: Server,
 }
 
 impl Site {
-    /// A site for servers of these programs.
+    /// Creates an environment with these programs.
     pub(crate) fn new(programs: Programs, length: Length) -> Result<Self, ChaosError> {
         let directory = tempfile::Builder::new()
             .prefix("tollgate-chaos-")
@@ -66,12 +66,12 @@ impl Site {
         Ok(Self { programs, length, directory, rooms: AtomicU64::new(0) })
     }
 
-    /// How long scenarios take.
+    /// Returns the duration of scenarios.
     pub(crate) const fn length(&self) -> Length {
         self.length
     }
 
-    /// The time of one part of a scenario: before, in and after its fault.
+    /// Returns the duration of one part of a scenario: before, during and after its fault.
     pub(crate) const fn part(&self) -> Duration {
         match self.length {
             Length::Quick => Duration::from_millis(500),
@@ -79,34 +79,34 @@ impl Site {
         }
     }
 
-    /// A server that keeps nothing, with more `arguments`.
+    /// Starts a server without persistence, with more `arguments`.
     pub(crate) async fn server(&self, arguments: &[&str]) -> Result<Server, ChaosError> {
         Server::start(self.programs.redis.clone(), self.room()?, arguments).await
     }
 
-    /// A primary and a replica in step with it.
+    /// Starts a primary and a replica in sync with it.
     pub(crate) async fn pair(&self) -> Result<Pair, ChaosError> {
         let (primary, replica) = (self.server(&[]).await?, self.server(&[]).await?);
         replica.follow(&primary).await?;
         Ok(Pair { primary, replica })
     }
 
-    /// A memcached.
+    /// Starts a memcached server.
     pub(crate) async fn memcached(&self) -> Result<MemcachedServer, ChaosError> {
         MemcachedServer::start(self.programs.memcached.clone(), self.room()?).await
     }
 
-    /// The program of the Redis server, which sentinels are as well.
+    /// Returns the Redis server program, which is also used as sentinel.
     pub(crate) fn redis(&self) -> &Path {
         &self.programs.redis
     }
 
-    /// The program that serves.
+    /// Returns the `tollgate` program.
     pub(crate) fn tollgate(&self) -> &Path {
         &self.programs.tollgate
     }
 
-    /// A new directory inside of the site's.
+    /// Creates a new directory inside of the environment's.
     pub(crate) fn room(&self) -> Result<PathBuf, ChaosError> {
         let number = self.rooms.fetch_add(1, Ordering::Relaxed);
         let room = self.directory.path().join(number.to_string());
@@ -115,7 +115,8 @@ impl Site {
     }
 }
 
-/// The program as it is named, wherever it is started: a path goes on from here, a name is looked up.
+/// Returns an absolute path for a program that is named by a path. A name without a path stays as
+/// it is.
 fn named(program: PathBuf) -> Result<PathBuf, ChaosError> {
     if program.components().count() < 2 {
         return Ok(program);
@@ -124,7 +125,7 @@ fn named(program: PathBuf) -> Result<PathBuf, ChaosError> {
 }
 
 impl Pair {
-    /// The words of a policy's shard.
+    /// Returns the shard's settings for a policy.
     pub(crate) fn words(&self) -> String {
         let (primary, replica) = (self.primary.url(), self.replica.url());
         format!("{{ primary: \"{primary}\", replicas: \"{replica}\" }}")

@@ -1,4 +1,4 @@
-//! One scenario's nodes and callers, and the judgement of what they were told.
+//! The nodes and callers of one scenario, and the check of their history.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -29,24 +29,24 @@ pub(crate) struct Trial<'s, N = Fleet> {
     pub(crate) load: Load,
 }
 
-/// What a scenario did, and what it may have weakened.
+/// The report of a scenario: its fault, and the guarantees that it may have weakened.
 #[derive(Debug, Default)]
 pub(crate) struct ScenarioReport {
-    /// What was done, in a sentence.
+    /// The description of the fault, as a sentence.
     pub(crate) did: &'static str,
-    /// What is particular to it; among them what shows that the fault bit.
+    /// The scenario's own figures, including those that prove that the fault had an effect.
     pub(crate) figures: Vec<Figure>,
-    /// Units of one client that the store may have counted and lost.
+    /// The units of one client that the store may have counted and lost.
     pub(crate) lost: u64,
     /// How often the store lost its whole state.
     pub(crate) losses: u64,
-    /// Units of one client that a move between shards may count twice at their new owner, or that were
-    /// given back and may count again where a replica took over.
+    /// The units of one client that a rebalance may count twice at the new owner, plus refunded
+    /// units that may count again after a failover.
     pub(crate) held_back: u64,
 }
 
 impl<'s> Trial<'s> {
-    /// Nodes over these shards, with callers that have asked for one part of the scenario.
+    /// Starts nodes over these shards, and runs callers for one part of the scenario.
     pub(crate) async fn begin(
         site: &'s Site,
         shards: &[String],
@@ -60,7 +60,7 @@ impl<'s> Trial<'s> {
         until("that all nodes charge a server", async || Ok(self.nodes.charges(url))).await
     }
 
-    /// Waits until the store has decided for every caller again, a few times.
+    /// Waits until the store has decided again a few times for every caller.
     pub(crate) async fn recovers(&self) -> Result<(), ChaosError> {
         let up = async || {
             let open =
@@ -72,7 +72,7 @@ impl<'s> Trial<'s> {
 }
 
 impl<'s, N: Nodes> Trial<'s, N> {
-    /// These nodes, with callers that have asked for one part of the scenario.
+    /// Runs callers on these nodes for one part of the scenario.
     pub(crate) async fn of(site: &'s Site, nodes: N) -> Result<Self, ChaosError> {
         let nodes = Arc::new(nodes);
         let load = Load::begin(&nodes);
@@ -81,18 +81,18 @@ impl<'s, N: Nodes> Trial<'s, N> {
         Ok(trial)
     }
 
-    /// Lets one part of the scenario pass.
+    /// Waits for one part of the scenario.
     pub(crate) async fn part(&self) {
         tokio::time::sleep(self.site.part()).await;
     }
 
-    /// How many calls were made so far.
+    /// Returns the number of calls so far.
     pub(crate) fn mark(&self) -> u64 {
         self.nodes.recorder().calls() as u64
     }
 
-    /// The units that a server may have lost that took over, if it had all that was answered before
-    /// `mark`: one for each call since, and one for each that was under way.
+    /// Returns the units that a promoted server may lack, if it had everything that was answered
+    /// before `mark`: one for each call since then, and one for each call in flight.
     pub(crate) fn max_lost_units(&self, mark: u64) -> u64 {
         self.mark() - mark + CALLERS as u64
     }
@@ -102,13 +102,13 @@ impl<'s, N: Nodes> Trial<'s, N> {
         until("that a node decides alone", async || Ok(self.load.alone() > before)).await
     }
 
-    /// The last part passes, callers end, and what they were told is judged.
+    /// Runs the last part, stops the callers, and checks the history.
     pub(crate) async fn end(self, told: ScenarioReport) -> Finding {
         self.part().await;
         let Self { site, nodes, load } = self;
         let tally = load.end().await;
         let history = nodes.recorder().history();
-        // Nodes that never decided alone admitted nothing by themselves.
+        // If no node ever decided alone, nodes admitted nothing by themselves.
         let alone = match tally.alone.load(Ordering::Relaxed) {
             0 => 0,
             1.. => nodes.admitted_alone_at_most(),
@@ -128,21 +128,23 @@ impl<'s, N: Nodes> Trial<'s, N> {
     }
 }
 
-/// Holds `history` against every rule: strictly at first, and then granting what a move between shards
-/// or a failover may hold back of a client's units, from none up to `most`. Returns what it had to grant.
+/// Checks `history` against every rule, first strictly. If that fails, tolerates the units that a
+/// rebalance or a failover may withhold from a client, from none up to `most`. Returns the report
+/// and the tolerated units.
 fn judge(history: &History, allowance: Allowance, most: u64) -> (Report, u64) {
     let strict = history.check(allowance);
     if strict.is_sound() || most == 0 {
         return (strict, 0);
     }
-    // What a new owner refuses is held at the old one for a moment, and others see it.
+    // Units that the new owner refuses are charged at the old owner for a moment, and other callers
+    // see them.
     let held = max_held_units(CALLERS as u64, Cost::ONE);
     let granting = |unrefunded| history.check(Allowance { held, unrefunded, ..allowance });
     let mut judged = (0..=most).map(|units| (granting(units), units));
     judged.find(|(report, _)| report.is_sound()).unwrap_or((strict, 0))
 }
 
-/// What every scenario promises.
+/// Returns the figures that every scenario checks.
 fn common(judged: &Report, tally: &Tally, excess: Excess, bound: u64) -> [Figure; 5] {
     let broken = |rules: &[Rule]| {
         judged.violations.iter().filter(|violation| rules.contains(&violation.rule)).count() as u64
@@ -161,8 +163,8 @@ fn common(judged: &Report, tally: &Tally, excess: Excess, bound: u64) -> [Figure
     ]
 }
 
-/// The slowest decisions. A decision is woken twice: by its answer or its deadline, and then its
-/// caller; how late this machine wakes was measured beside.
+/// Returns the figure of the slowest decisions. A decision is woken twice: by its answer or its
+/// deadline, and then its caller. The machine's wake-up delay is measured separately.
 fn slowest(tally: &Tally, nodes: &impl Nodes, length: Length) -> Figure {
     let within = nodes.max_wait().as_millis() as u64 + 2 * tally.lateness.p999_millis();
     let figure = match length {

@@ -1,4 +1,4 @@
-//! Waiting for what has to happen, with an end.
+//! Bounded waiting for expected events.
 
 use std::time::Duration;
 
@@ -6,13 +6,13 @@ use tokio::time::{Instant, sleep};
 
 use super::error::ChaosError;
 
-/// Longer than anything takes that is waited for on a busy machine: sentinels that had to wait for
-/// their turn themselves promote nobody for half a minute.
+/// Longer than any event that is waited for on a busy machine. If sentinels must wait before they
+/// retry, they promote no server for half a minute.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
-/// Between two looks.
+/// The pause between two checks.
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// Waits until `condition` holds, for [`PATIENCE`] at most. `what` names it: "that a replica …".
+/// Waits until `condition` is true, for at most [`PATIENCE`]. `what` names it: "that a replica …".
 pub(crate) async fn until(
     what: &'static str,
     condition: impl AsyncFn() -> Result<bool, ChaosError>,

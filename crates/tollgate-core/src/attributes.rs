@@ -1,4 +1,5 @@
-//! What a policy may know of a request: a borrowed view, made once by the listener.
+//! The attributes of a request that a policy can use: a borrowed view, created once by the
+//! listener.
 
 use alloc::string::String;
 use core::fmt;
@@ -6,12 +7,13 @@ use core::net::IpAddr;
 
 use crate::policy::pointer::JsonPointer;
 
-/// The header fields of a request, and what its listener has read of its body.
+/// The header fields of a request, and the parts of its body that the listener has read.
 pub trait Headers {
-    /// The value of the `index`th field line named `name` (in lower case), in the order received.
+    /// Returns the value of the `index`th field line named `name` (in lower case), in the order
+    /// received.
     fn value(&self, name: &str, index: usize) -> Option<&[u8]>;
 
-    /// The value of the only field line named `name` (in lower case), if there is only one.
+    /// Returns the value of the field line named `name` (in lower case), if there is exactly one.
     fn field(&self, name: &str) -> Field<'_> {
         match (self.value(name, 0), self.value(name, 1)) {
             (None, _) => Field::Absent,
@@ -20,8 +22,8 @@ pub trait Headers {
         }
     }
 
-    /// The number or text that stands at `pointer` in the body, which is JSON. `None` by default, for
-    /// listeners that read no bodies.
+    /// Returns the number or string at `pointer` in the JSON body. `None` by default, for listeners
+    /// that do not read bodies.
     fn in_body(&self, _pointer: &JsonPointer) -> Option<String> {
         None
     }
@@ -34,11 +36,11 @@ pub enum Field<'a> {
     Absent,
     /// Once, with this value.
     Once(&'a [u8]),
-    /// More than once: services differ on which of the values they take.
+    /// More than once. Services differ on which of the values they use.
     Repeated,
 }
 
-/// No headers at all.
+/// No headers.
 impl Headers for () {
     fn value(&self, _name: &str, _index: usize) -> Option<&[u8]> {
         None
@@ -52,23 +54,23 @@ impl Headers for [(&str, &[u8])] {
     }
 }
 
-/// A request as its policy sees it.
+/// The attributes of a request.
 #[derive(Clone, Copy)]
 pub struct RequestAttributes<'a> {
     /// The method, as sent.
     pub method: &'a str,
     /// The path as sent, without the query.
     pub path: &'a str,
-    /// The host that was asked for, with or without a port.
+    /// The requested host, with or without a port.
     pub host: Option<&'a str>,
-    /// The client's end of the connection.
+    /// The remote address of the connection.
     pub peer: Option<IpAddr>,
     /// The header fields.
     pub headers: &'a dyn Headers,
 }
 
 impl fmt::Debug for RequestAttributes<'_> {
-    /// Without the headers, which hold credentials.
+    /// Omits the headers, which contain credentials.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Facts")
             .field("method", &self.method)

@@ -1,8 +1,9 @@
-//! A cell as bytes: how stores outside of the process keep it, and how it travels between stores.
+//! The encoding of a cell as bytes, for stores outside of the process and for transfers between
+//! stores.
 //!
-//! A letter for the kind, then numbers of seven bytes, the lowest first: 56 bits hold every exact
-//! integer. The step in Redis writes the same form. Reservations stand before the state that they
-//! are of: a letter, their number and their records.
+//! A letter for the kind, then numbers of seven bytes, the lowest first: 56 bits are enough for
+//! every exact integer. The step in Redis writes the same form. Reservations precede the state that
+//! they belong to: a letter, their number and their records.
 
 mod reservations;
 
@@ -15,7 +16,7 @@ use crate::charge_id::ChargeId;
 use crate::decide::Cell;
 use crate::time::{MAX_EXACT, Timestamp};
 
-/// The most records of a cell that is read from bytes: more than any limit keeps.
+/// The most records of a cell that is decoded: more than any limit needs.
 const MAX_RECORDS: usize = 10_000;
 
 const NUMBER_BYTES: usize = 7;

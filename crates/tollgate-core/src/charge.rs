@@ -21,23 +21,23 @@ pub enum Deduplication {
 /// An operation on a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
-    /// Takes `cost` units if every take of the same call fits. Cost 0 peeks.
+    /// Charges `cost` units if every charge of the same call fits. Cost 0 peeks.
     Charge {
-        /// The units to take.
+        /// The units to charge.
         cost: Cost,
         /// The id of the charge; it names the permit of a concurrency limit.
         id: ChargeId,
     },
     /// Reads the limit and checks whether `cost` would fit. It changes nothing, and a replica that
-    /// lags a little may answer it. The reading's `admission` is that of a take of `cost` that is
-    /// alone in its call; `fits_again` is the same because nothing is taken.
+    /// lags a little may answer it. The reading's `admission` is that of a charge of `cost` that is
+    /// alone in its call; `fits_again` is the same because nothing is charged.
     Peek {
         /// The units to check. Cost 0 checks whether one unit is left.
         cost: Cost,
     },
-    /// Returns `cost` units to the window that they were taken from, unless it is over.
+    /// Returns `cost` units to the window that they were charged on, unless it is over.
     Refund {
-        /// The units to return, at most the units that were taken.
+        /// The units to return, at most the charged units.
         cost: Cost,
         /// The position at which the charge was counted.
         position: ChargePosition,
@@ -46,10 +46,9 @@ pub enum Operation {
         /// Whether this refund may arrive twice.
         deduplication: Deduplication,
     },
-    /// Takes `cost` units as a charge does, and reserves them until the actual cost is known and
-    /// settled. An unsettled reservation expires at `until`, or at the longest time that the
-    /// limit's [`ReservationTerms`](crate::ReservationTerms) allow. On a concurrency limit it is a
-    /// permit.
+    /// Charges `cost` units and reserves them until the actual cost is known and settled. An
+    /// unsettled reservation expires at `until`, or at the longest time that the limit's
+    /// [`ReservationTerms`](crate::ReservationTerms) allow. On a concurrency limit it is a permit.
     Reserve {
         /// The units to reserve. Cost 0 peeks and reserves nothing.
         cost: Cost,
@@ -59,7 +58,7 @@ pub enum Operation {
         until: Timestamp,
     },
     /// Extends a reservation to `until`, as far as the limit allows; it never shortens one. The
-    /// reading fits if the reservation was still held. On a concurrency limit it is a renewal.
+    /// reading fits if the reservation still existed. On a concurrency limit it is a renewal.
     Extend {
         /// The id of the charge that made the reservation.
         id: ChargeId,
@@ -69,12 +68,12 @@ pub enum Operation {
         until: Timestamp,
     },
     /// Replaces the reserved units by the actual cost and ends the reservation. The reading fits if
-    /// the reservation was still held. The operation is idempotent.
+    /// the reservation still existed. The operation is idempotent.
     ///
-    /// If the reserved units exceed `cost`, the difference returns to the window that it was taken
-    /// from, unless that is over. If `cost` exceeds them, the difference is charged now, as far as
-    /// capacity and overdraft allow. Cost 0 releases the reservation. On a concurrency limit it
-    /// releases the permit, whatever the cost.
+    /// If the reserved units exceed `cost`, the difference returns to the window that it was
+    /// charged on, unless that is over. If `cost` exceeds them, the difference is charged now, as
+    /// far as capacity and overdraft allow. Cost 0 releases the reservation. On a concurrency limit
+    /// it releases the permit, whatever the cost.
     Settle {
         /// The id of the charge that made the reservation.
         id: ChargeId,
@@ -88,16 +87,16 @@ pub enum Operation {
         /// The id of the charge that holds the permit.
         id: ChargeId,
     },
-    /// Deletes the state: no units are used, and the next take opens a new window.
+    /// Deletes the state: no units are used, and the next charge opens a new window.
     ///
     /// Receipts of the deleted charges are void. A refund with such a receipt, to a window or block
     /// that is numbered by the clock and not by the first charge, returns at most the units that
-    /// were taken there since the reset.
+    /// were charged there since the reset.
     Reset,
 }
 
 impl Operation {
-    /// Returns whether the operation changes nothing, whatever the state: a peek, or a take of 0
+    /// Returns whether the operation changes nothing, whatever the state: a peek, or a charge of 0
     /// units.
     #[must_use]
     pub const fn is_read_only(&self) -> bool {
@@ -109,7 +108,7 @@ impl Operation {
         }
     }
 
-    /// Returns the cost and the id of a take or a reservation; `None` for other operations.
+    /// Returns the cost and the id of a charge or a reservation; `None` for other operations.
     #[must_use]
     pub const fn as_charge(&self) -> Option<(Cost, ChargeId)> {
         match *self {
@@ -118,7 +117,7 @@ impl Operation {
         }
     }
 
-    /// Returns the cost that the reading's admission refers to: the units to take or to check.
+    /// Returns the cost that the reading's admission refers to: the units to charge or to check.
     /// [`Cost::PEEK`] for other operations.
     #[must_use]
     pub const fn cost(&self) -> Cost {
@@ -128,7 +127,7 @@ impl Operation {
         }
     }
 
-    /// Returns the refund of a take or a reservation that was counted at `position`, without
+    /// Returns the refund of a charge or a reservation that was counted at `position`, without
     /// deduplication; `None` if there is nothing to refund.
     #[must_use]
     pub const fn inverse(&self, position: ChargePosition) -> Option<Self> {

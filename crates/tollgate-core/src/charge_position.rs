@@ -1,8 +1,8 @@
-//! Where a charge was put.
+//! The position of a charge.
 
-/// Where a charge was put: the window, block, bucket or moment, as the algorithm numbers them.
+/// The position of a charge: the window, block, bucket or time, as the algorithm numbers them.
 ///
-/// Only the step that made it can read it; a refund brings it back so that what is given back goes
-/// to where it was taken from, or nowhere.
+/// Only the step that created it can interpret it. A refund contains it, so the units are returned
+/// to the position that they were charged on, or not at all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ChargePosition(pub u64);

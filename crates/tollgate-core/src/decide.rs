@@ -1,8 +1,8 @@
 //! The state transition: a cell, an operation and a time yield a reading and the next cell.
 //!
-//! This module is the only place that matches on the algorithm. A store reads every take of a call
-//! with [`assess`] and executes them with [`decide`] only if all fit. Nothing in this module reads
-//! a clock, fails or does IO.
+//! This module is the only place that matches on the algorithm. A store reads every charge of a
+//! call with [`assess`] and executes them with [`decide`] only if all fit. Nothing in this module
+//! reads a clock, fails or does IO.
 
 mod reservations;
 mod scaled;
@@ -23,7 +23,7 @@ use crate::limit::{Algorithm, Limit, Refusals};
 use crate::reading::{Admission, Reading, StoredState};
 use crate::time::Timestamp;
 
-/// The state that a store keeps for one limit and subject.
+/// The state that a store contains for one limit and subject.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Cell {
     /// The state of a fixed window.
@@ -156,7 +156,7 @@ pub fn assess_operation(
 
 /// Executes `operation` at `now` and returns the reading after it and the next cell.
 ///
-/// A take that does not fit changes nothing, unless the limit counts refusals. A cell of another
+/// A charge that does not fit changes nothing, unless the limit counts refusals. A cell of another
 /// algorithm than the limit's, or from too far in the future, is treated as missing. If the next
 /// cell is `None`, there is nothing to store.
 #[must_use]
@@ -183,7 +183,7 @@ pub fn decide(
     }
 }
 
-/// Counts a take or a reservation that is already known to fit; its reading fits.
+/// Counts a charge or a reservation that is already known to fit; its reading fits.
 #[must_use]
 pub fn charge_admitted(
     cell: Option<Cell>,
@@ -197,9 +197,9 @@ pub fn charge_admitted(
     }
 }
 
-/// Processes a take or a reservation of a refused call: counts it if the limit counts refusals.
+/// Processes a charge or a reservation of a refused call: counts it if the limit counts refusals.
 ///
-/// The reading's admission is that of this limit alone: the take may fit here although another
+/// The reading's admission is that of this limit alone: the charge may fit here although another
 /// limit refused it.
 #[must_use]
 pub fn charge_refused(
@@ -214,8 +214,8 @@ pub fn charge_refused(
     }
 }
 
-/// Executes a take that is alone in its call on a plain state, as [`decide`] does, without moving a
-/// cell. Returns `None` if `limit` has another algorithm.
+/// Executes a charge that is alone in its call on a plain state, as [`decide`] does, without moving
+/// a cell. Returns `None` if `limit` has another algorithm.
 ///
 /// The next state is unchanged if nothing was counted. This is the hot path of the memory store: it
 /// is inlined with everything below it to write the reading and the state to memory only once.
@@ -250,7 +250,7 @@ const fn has_permits(limit: &Limit) -> bool {
     matches!(limit.algorithm(), Algorithm::Concurrency(_))
 }
 
-/// Takes or reserves on `limit` if `admits` returns true for the admission.
+/// Charges or reserves on `limit` if `admits` returns true for the admission.
 fn execute(
     cell: Option<Cell>,
     limit: &Limit,
@@ -268,7 +268,7 @@ fn execute(
     }
 }
 
-/// Takes from `limit` if `admits` returns true for the admission of the take.
+/// Charges `limit` if `admits` returns true for the admission of the charge.
 fn charge(
     cell: Option<Cell>,
     limit: &Limit,
@@ -299,7 +299,7 @@ fn charge_state(
     }
 }
 
-/// The parameters of a take.
+/// The parameters of a charge.
 #[derive(Clone, Copy)]
 struct ChargeStep {
     cost: Cost,
@@ -333,7 +333,7 @@ impl ChargeStep {
         let state = state.filter(|_| before.found != StoredState::Discarded);
         let state = step.take(state, cost, id, at);
         let after = step.read(Some(&state), cost, at);
-        // A take that fitted before it was counted was refused by another limit, not by this one.
+        // A charge that fitted before it was counted was refused by another limit, not by this one.
         let fits = admitted || before.admission == Admission::Now;
         let admission = if fits { Admission::Now } else { after.fits_again };
         (Reading { admission, found: before.found, ..after }, Some(state))
@@ -353,7 +353,7 @@ fn refund(
         cell => cell,
     };
     let before = assess(cell.as_ref(), limit, Cost::PEEK, now);
-    // A discarded state has nothing to refund, and only a take replaces it.
+    // A discarded state has nothing to refund, and only a charge replaces it.
     if before.found == StoredState::Discarded {
         return (before, cell);
     }
@@ -386,12 +386,12 @@ fn renew(
         _ => false,
     };
     let reading = assess(cell.as_ref(), limit, Cost::PEEK, now);
-    // A renewal fits if the permit was still held; an expired permit has to be requested again.
+    // A renewal fits if the permit still existed; an expired permit has to be requested again.
     let admission = if renewed { Admission::Now } else { Admission::Never };
     (Reading { admission, ..reading }, cell)
 }
 
-/// Releases a permit, whatever the request cost; fits if the permit was still held.
+/// Releases a permit, whatever the request cost; fits if the permit still existed.
 fn release_permit(
     cell: Option<Cell>,
     limit: &Limit,

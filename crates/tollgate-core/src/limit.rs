@@ -194,8 +194,8 @@ impl Limit {
     /// Sets the terms of reservations.
     ///
     /// # Errors
-    /// [`LimitError`] for a concurrency limit, whose permits are its reservations; for an overdraft
-    /// of a limit that cannot be overdrawn; and for a number out of range.
+    /// [`LimitError`] for a concurrency limit, because its permits are its reservations; for an
+    /// overdraft of a limit that cannot be overdrawn; and for a number out of range.
     pub fn with_reservation_terms(
         mut self,
         reservation: ReservationTerms,

@@ -3,54 +3,54 @@
 use core::fmt;
 use core::str::FromStr;
 
-/// Parts of ten thousand in one of a hundred.
+/// The hundredths in one percent.
 const PARTS: u16 = 100;
 
-/// A percentage, 0 … 100, to a hundredth of a percent.
+/// A percentage from 0 to 100, to a hundredth of a percent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Percent(u16);
 
 impl Percent {
-    /// Nobody.
+    /// Zero percent.
     pub const NONE: Self = Self(0);
-    /// Everybody.
+    /// One hundred percent.
     pub const ALL: Self = Self(100 * PARTS);
 
-    /// So many of a hundred, or `None` above 100.
+    /// Returns `hundredths` percent, or `None` above 100.
     #[must_use]
     pub const fn new(hundredths: u8) -> Option<Self> {
         Self::of_ten_thousand(hundredths as u16 * PARTS)
     }
 
-    /// So many of ten thousand, or `None` above that.
+    /// Returns `parts` hundredths of a percent, or `None` above 10,000.
     #[must_use]
     pub const fn of_ten_thousand(parts: u16) -> Option<Self> {
         if parts > Self::ALL.0 { None } else { Some(Self(parts)) }
     }
 
-    /// How many of ten thousand it is.
+    /// Returns the percentage in hundredths of a percent.
     #[must_use]
     pub const fn parts(self) -> u16 {
         self.0
     }
 
-    /// How many of a hundred it is, if that is a whole number.
+    /// Returns the percentage if it is an integer.
     #[must_use]
     pub const fn whole(self) -> Option<u8> {
-        // At most a hundred.
+        // At most 100.
         if self.0.is_multiple_of(PARTS) { Some((self.0 / PARTS) as u8) } else { None }
     }
 
-    /// Whether a subject is among them whose hash, spread evenly over 64 bits, is `hash`. Who is
-    /// among few is among more, too.
+    /// Returns whether the percentage includes a subject with this hash, which is spread evenly
+    /// over 64 bits. A subject that is included in a percentage is included in every larger one.
     #[must_use]
     pub const fn includes(self, hash: u64) -> bool {
-        // The hash as a part of one, times ten thousand, rounded down.
+        // The hash as a fraction of 1, times 10,000, rounded down.
         ((hash as u128 * Self::ALL.0 as u128) >> 64) < self.0 as u128
     }
 }
 
-/// As it is read: `30%`, `0.1%`.
+/// Formats as in policy files: `30%`, `0.1%`.
 impl fmt::Display for Percent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (whole, rest) = (self.0 / PARTS, self.0 % PARTS);
@@ -62,7 +62,7 @@ impl fmt::Display for Percent {
     }
 }
 
-/// Digits, with one or two more after a point, with or without the sign.
+/// Parses digits, with one or two more after a point, with or without the percent sign.
 impl FromStr for Percent {
     type Err = PercentError;
 
@@ -82,7 +82,7 @@ impl FromStr for Percent {
     }
 }
 
-/// The text is no percentage.
+/// The error for a text that is not a percentage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PercentError;
 

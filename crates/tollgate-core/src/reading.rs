@@ -50,7 +50,7 @@ pub struct Reading {
     pub used: u64,
     /// The time at which all of the used units are free again: the end of the window.
     pub full_reset_at: Timestamp,
-    /// The position at which a take was counted, for the receipt.
+    /// The position at which a charge was counted, for the receipt.
     pub position: ChargePosition,
     /// The units that a refund or a settlement returned; zero if the window is over or the
     /// operation is a repetition.

@@ -1,28 +1,28 @@
-//! What a store remembers may begin to come from another history than before.
+//! Replication epochs of a store's state.
 
 use crate::store::CellTransfer;
 use crate::time::Millis;
 
-/// A store whose state may be replaced by another course of events, one that lacks the end of what
-/// was answered: as when a replica takes over from a primary.
+/// A store with a state that can be replaced by another history that lacks the latest answered
+/// charges, for example when a replica is promoted.
 ///
-/// Each history has a number. While the history in force is not [released](Self::release), charges
-/// are held: [`Store::apply`](crate::Store::apply) answers
-/// [`StoreError::Unavailable`](crate::StoreError::Unavailable) and has carried out nothing, unless
-/// the call only reads. [`CellTransfer::join`] goes ahead, and so the state can be made whole before
-/// anything is decided on it.
+/// Each history has a number. While the current one is not [released](Self::release), charges are
+/// held back: [`Store::apply`](crate::Store::apply) returns
+/// [`StoreError::Unavailable`](crate::StoreError::Unavailable) without executing anything, unless
+/// the call only reads. [`CellTransfer::join`] is executed, so the state can be completed before it
+/// is used for decisions.
 pub trait ReplicationEpochs: CellTransfer {
-    /// The number of the history that charges would go to now: it rises whenever another one may
-    /// have begun.
+    /// Returns the number of the history that receives charges now. It rises whenever another
+    /// history may have begun.
     fn history(&self) -> u64;
 
-    /// Whether charges are held now, because the history in force is not released.
+    /// Returns whether charges are held back, because the current history is not released.
     fn holds(&self) -> bool;
 
-    /// For how long nothing had been answered when the history in force began: zero where nobody
-    /// noticed, and for the first one.
+    /// Returns how long no call had been answered when the current history began: zero if that was
+    /// not detected, and for the first history.
     fn outage(&self) -> Millis;
 
-    /// Charges may go to `history`. An older number than the last one changes nothing.
+    /// Releases charges to `history`. A number older than the last one has no effect.
     fn release(&self, history: u64);
 }

@@ -1,4 +1,4 @@
-//! Reservations: units that are held until the actual cost is known.
+//! Reservations: units that are reserved until the actual cost is known.
 
 use crate::charge_id::ChargeId;
 use crate::charge_position::ChargePosition;
@@ -11,10 +11,10 @@ pub const MAX_RESERVATIONS: usize = 1_000;
 /// The default of the longest time that units are reserved.
 pub const DEFAULT_RESERVATION_MAX: Millis = Millis::from_secs(300);
 
-/// What happens to an expired reservation.
+/// The effect of the expiry of a reservation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnExpiry {
-    /// Its units return to the window that they were taken from, as of the expiry.
+    /// Its units return to the window that they were charged on, as of the expiry.
     #[default]
     Release,
     /// Its units stay used.
@@ -26,9 +26,9 @@ pub enum OnExpiry {
 pub struct ReservationTerms {
     /// The longest time from the request to the expiry of a reservation.
     pub max: Millis,
-    /// The most units that all reservations of a subject hold together.
+    /// The most units that all reservations of a subject may have together.
     pub at_most: u64,
-    /// What happens to an expired reservation.
+    /// The effect of the expiry of a reservation.
     pub on_expiry: OnExpiry,
     /// The units beyond the capacity that a settlement above its reservation may use.
     pub overdraft: u64,
@@ -45,7 +45,7 @@ pub struct Reservation {
     pub position: ChargePosition,
     /// The expiry, exclusive.
     pub until: Timestamp,
-    /// What happens when it expires.
+    /// The effect of its expiry.
     pub on_expiry: OnExpiry,
 }
 

@@ -1,26 +1,26 @@
-//! Small documents that nodes share beside the limits, in the same stores: each is replaced as a
-//! whole or not at all.
+//! Small documents that nodes share in the same stores as the limits. Each is replaced as a whole
+//! or not at all.
 
 use alloc::vec::Vec;
 use core::time::Duration;
 
-/// How long reading or replacing a document may take: nobody's decision waits for it.
+/// The longest time for reading or replacing a document. No decision waits for it.
 pub const BLOB_DEADLINE: Duration = Duration::from_secs(1);
 
-/// A document with the version that it is told apart from others by.
+/// A document with its version.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SharedBlob {
-    /// Its version: empty where there is no document.
+    /// The version; empty if there is no document.
     pub version: Vec<u8>,
-    /// What it holds.
+    /// The content.
     pub bytes: Vec<u8>,
 }
 
 /// Whether a document was replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CasOutcome {
-    /// It was.
+    /// The document was replaced.
     Stored,
-    /// Another version was there than the one that was to be replaced.
+    /// The stored version was not the one to be replaced.
     Stale,
 }

@@ -15,14 +15,14 @@ use crate::time::Timestamp;
 /// Keeps the state of limits and changes it with [`crate::decide()`].
 ///
 /// # Contract
-/// - One call is one atomic step. Its takes are all or nothing: the store checks each take against
-///   the state before the call and counts them only if all fit. Limits that count refusals are the
-///   exception.
+/// - One call is one atomic step. Its charges and reservations are all or nothing: the store checks
+///   each of them against the state before the call and counts them only if all fit. Limits that
+///   count refusals are the exception.
 /// - No two charges of one call are on the same limit and subject; the caller sums their costs.
 ///   Refunds of different receipts of one subject are allowed, each with its own id: one call
 ///   returns all of them.
 /// - The readings are in the order of the charges and from the same atomic step. The call was
-///   admitted exactly if the reading of every take fits.
+///   admitted exactly if the reading of every charge and reservation fits.
 /// - Peeks, refunds, renewals and resets of one call are independent of each other.
 /// - Dropping the future discards the result, not the call: the store executes the call completely
 ///   or not at all, and the outcome is lost. Nothing else depends on polling the future to
@@ -41,8 +41,8 @@ pub trait Store: Send + Sync {
     ) -> impl Future<Output = Result<Readings, StoreError>> + Send;
 }
 
-/// A store whose cells can be exported and merged. Rebalancing moves subjects between stores with
-/// it, and failover replay repairs a store from the records of other nodes.
+/// A store with cells that can be exported and merged. Rebalancing moves subjects between stores
+/// with it, and failover replay repairs a store from the records of other nodes.
 ///
 /// Neither method is part of a decision. Each key is processed independently; one call is at least
 /// one atomic step per key.

@@ -1,23 +1,24 @@
-//! Time as the decision sees it: integer milliseconds, passed in by the caller.
+//! Time in decisions: integer milliseconds, provided by the caller.
 
 use core::fmt;
 
-/// The largest integer that Rust, Lua and JSON all hold exactly: 2^53 − 1.
+/// The largest integer that Rust, Lua and JSON can all represent exactly: 2^53 − 1.
 ///
-/// Every quantity of a decision stays at or below it, so that each store computes the same integers.
+/// No quantity of a decision exceeds it, so each store computes the same integers.
 pub const MAX_EXACT: u64 = (1 << 53) - 1;
 
-/// The longest window, precision or lease: ten years of 365 days and the leap days in them.
+/// The longest window, precision or permit time: ten years of 365 days plus three leap days.
 pub const MAX_WINDOW: Millis = Millis::new(10 * 365 * 86_400_000 + 3 * 86_400_000);
 
-/// How far another clock's time may lie ahead before state that bears it counts as no state.
+/// The default clock skew: how far in the future stored state may be before it is treated as
+/// missing.
 pub const DEFAULT_SKEW_MAX: Millis = Millis::new(5_000);
 
-/// A moment: milliseconds since the Unix epoch, 0 … 2^53 − 1.
+/// A point in time: milliseconds since the Unix epoch, 0 to 2^53 − 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(u64);
 
-/// A length of time in milliseconds, 0 … 2^53 − 1.
+/// A duration in milliseconds, 0 to 2^53 − 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Millis(u64);
 
@@ -25,31 +26,32 @@ impl Timestamp {
     /// The Unix epoch.
     pub const EPOCH: Self = Self(0);
 
-    /// The moment `millis` after the Unix epoch; later than 2^53 − 1 counts as 2^53 − 1.
+    /// Returns the time `millis` after the Unix epoch, capped at 2^53 − 1.
     #[must_use]
     pub const fn from_millis(millis: u64) -> Self {
         Self(if millis > MAX_EXACT { MAX_EXACT } else { millis })
     }
 
-    /// Milliseconds since the Unix epoch.
+    /// Returns the milliseconds since the Unix epoch.
     #[must_use]
     pub const fn as_millis(self) -> u64 {
         self.0
     }
 
-    /// Whole seconds since the Unix epoch, rounded up: whoever waits for that second is not early.
+    /// Returns the whole seconds since the Unix epoch, rounded up: a client that waits for that
+    /// second is not early.
     #[must_use]
     pub const fn as_secs_ceil(self) -> u64 {
         self.0.div_ceil(1000)
     }
 
-    /// The moment `by` later, at most 2^53 − 1.
+    /// Returns the time `by` later, capped at 2^53 − 1.
     #[must_use]
     pub const fn after(self, by: Millis) -> Self {
         Self::from_millis(self.0.saturating_add(by.0))
     }
 
-    /// How long after `earlier` this is; nothing if it is not after it.
+    /// Returns the duration since `earlier`; zero if this time is not after it.
     #[must_use]
     pub const fn since(self, earlier: Self) -> Millis {
         Millis(self.0.saturating_sub(earlier.0))
@@ -57,28 +59,28 @@ impl Timestamp {
 }
 
 impl Millis {
-    /// No time at all.
+    /// The zero duration.
     pub const ZERO: Self = Self(0);
 
-    /// A length of `millis`; more than 2^53 − 1 counts as 2^53 − 1.
+    /// Returns a duration of `millis`, capped at 2^53 − 1.
     #[must_use]
     pub const fn new(millis: u64) -> Self {
         Self(if millis > MAX_EXACT { MAX_EXACT } else { millis })
     }
 
-    /// A length of `secs` whole seconds.
+    /// Returns a duration of `secs` seconds.
     #[must_use]
     pub const fn from_secs(secs: u64) -> Self {
         Self::new(secs.saturating_mul(1000))
     }
 
-    /// The length in milliseconds.
+    /// Returns the duration in milliseconds.
     #[must_use]
     pub const fn get(self) -> u64 {
         self.0
     }
 
-    /// The length in whole seconds, rounded up.
+    /// Returns the duration in whole seconds, rounded up.
     #[must_use]
     pub const fn as_secs_ceil(self) -> u64 {
         self.0.div_ceil(1000)
@@ -86,7 +88,8 @@ impl Millis {
 }
 
 impl fmt::Display for Millis {
-    /// As a policy file writes it: the largest unit that leaves a whole number (`1h`, `90s`, `250ms`).
+    /// Formats as in policy files: with the largest unit that gives an integer (`1h`, `90s`,
+    /// `250ms`).
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const UNITS: [(u64, &str); 4] =
             [(86_400_000, "d"), (3_600_000, "h"), (60_000, "m"), (1_000, "s")];

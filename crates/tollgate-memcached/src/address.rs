@@ -1,4 +1,4 @@
-//! Where a server listens.
+//! The address of a memcached server.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -6,17 +6,17 @@ use std::str::FromStr;
 
 const DEFAULT_PORT: u16 = 11_211;
 
-/// Where a memcached server listens: `HOST`, `HOST:PORT`, `[IPV6]:PORT` or `unix:/PATH`.
+/// The address of a memcached server: `HOST`, `HOST:PORT`, `[IPV6]:PORT` or `unix:/PATH`.
 ///
-/// The port is 11211 unless it is said. Connections are neither encrypted nor authenticated: the
-/// network between has to be trusted.
+/// The default port is 11211. Connections are neither encrypted nor authenticated, so the network
+/// between must be trusted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Address {
-    /// A TCP port; the host is looked up anew for each connection.
+    /// A TCP address. The host name is resolved for each new connection.
     Tcp {
-        /// A name or an address, without brackets.
+        /// The host name or IP address, without brackets.
         host: String,
-        /// The port.
+        /// The TCP port.
         port: u16,
     },
     /// A unix domain socket.
@@ -62,7 +62,7 @@ impl fmt::Display for Address {
     }
 }
 
-/// A text that names no server.
+/// The error for a text that is not a server address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AddressError(String);
 

@@ -1,4 +1,4 @@
-//! A call: takes are all or nothing over items that are changed one after the other.
+//! One store call: charges are all or nothing over items that are changed one after the other.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -10,15 +10,17 @@ use crate::error::MemcachedError;
 use crate::job::{Decision, Job};
 use crate::steps::{ReadState, StepOutcome, Steps};
 
-/// How long giving back may take where a call could not be carried out whole. Its caller does not
-/// wait longer than for the call itself.
+/// The longest time that refunds may take when a call could not be completed.
+///
+/// The caller does not wait for them longer than for the call itself.
 const UNDO_WITHIN: Duration = Duration::from_millis(250);
 
-/// Carries `jobs` out at `now`.
+/// Executes `jobs` at `now`.
 ///
-/// All are read, and takes are judged on what was read. If all fit, the items are changed in the
-/// order of their names, each by compare-and-swap. Where another node was faster, that one is read
-/// and judged anew; if it has no room any more, what was taken before it is given back.
+/// Reads all items first and evaluates the charges on these values. If all charges fit, changes the
+/// items in the order of their names, each by compare-and-swap. If another node changed an item
+/// first, reads that item and evaluates its charge again. If the charge no longer fits, refunds the
+/// charges made before it.
 pub(crate) async fn execute(
     steps: &Steps,
     jobs: &[Job],
@@ -55,18 +57,18 @@ struct Call<'c> {
     now: Timestamp,
     deadline: Instant,
     decision: Decision,
-    /// Of the jobs that are done.
+    /// The readings of the jobs that are done.
     readings: Vec<Option<Reading>>,
-    /// Which of them took what was not given back yet.
+    /// For each job, whether it charged units that are not refunded yet.
     taken: Vec<bool>,
 }
 
-/// What becomes of what was taken from limits that count refusals.
+/// Whether charges on limits that count refusals are refunded.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Counted {
-    /// The call was refused, and what they took counts it.
+    /// The call was refused. Such limits count refused requests, so the charges stay.
     Keep,
-    /// The call has no answer, so there is nothing to count.
+    /// The call has no answer, so no refusal is counted and the charges are refunded.
     Refund,
 }
 
@@ -109,8 +111,10 @@ impl Call<'_> {
         }
     }
 
-    /// Does a job of a refused call. A take that had no room reads so whatever has become free
-    /// since: by its readings a caller knows that the call was refused.
+    /// Executes one job of a refused call.
+    ///
+    /// A charge that did not fit keeps its first reading, even if units have become free since.
+    /// From these readings the caller sees that the call was refused.
     async fn refuse(&mut self, index: usize, seen: ReadState) -> Result<Reading, MemcachedError> {
         let job = &self.jobs[index];
         let (at_first, _) = job.decide(&seen.view, Decision::Refused, self.now);
@@ -126,7 +130,7 @@ impl Call<'_> {
         }
     }
 
-    /// Gives back what was taken, and makes the readings say so.
+    /// Refunds the charges made so far and updates their readings.
     async fn refund_taken(&mut self, counted: Counted) {
         let deadline = Instant::now() + UNDO_WITHIN;
         for ((job, place), taken) in self.jobs.iter().zip(&mut self.readings).zip(&mut self.taken) {
@@ -134,7 +138,8 @@ impl Call<'_> {
             if job.counts_refusals() && counted == Counted::Keep {
                 continue;
             }
-            // Whatever becomes of it: to give back twice would give what others took.
+            // Clear the flag before the refund, whatever its result: a second refund would return
+            // units that others were charged for.
             *taken = false;
             let Some(undo) = job.undone(reading) else { continue };
             match undone(self.steps, &undo, self.now, deadline).await {
@@ -147,7 +152,7 @@ impl Call<'_> {
     }
 }
 
-/// Does `undo`, and reads what is there then.
+/// Executes `undo` and reads the items afterwards.
 async fn undone(
     steps: &Steps,
     undo: &Job,

@@ -1,4 +1,4 @@
-//! Reading states out and taking them in: what moves a subject from one store to another.
+//! Exports and imports of limit states, which move a subject from one store to another.
 
 use tokio::time::{Instant, timeout_at};
 use tollgate_core::decide::join;
@@ -30,7 +30,7 @@ impl CellTransfer for Memcached {
         Ok(seen.into_iter().zip(places).map(counting).collect())
     }
 
-    /// One compare-and-swap a place, one after the other.
+    /// Joins the states one after the other, each by compare-and-swap.
     async fn join(&self, now: Timestamp, cells: &[(CellKey<'_>, Cell)]) -> Result<(), StoreError> {
         for (place, cell) in cells {
             self.join_one(now, place, cell).await?;
@@ -54,7 +54,7 @@ impl Memcached {
         let seen = steps.read_one(&job, deadline).await?;
         let step =
             |view: &View| Some(((), join(view.cell.clone(), cell.clone(), place.limit, now)));
-        // The step always has an answer.
+        // The step never returns `None`, so the inner result is always `Ok`.
         let _ = steps.change(&job, seen, now, deadline, step).await?;
         Ok(())
     }

@@ -1,34 +1,36 @@
-//! Why a call has no answer.
+//! The errors of store calls.
 
 use std::fmt;
 
 use tollgate_core::StoreError;
 
-/// Why the limits in memcached have no answer to a call.
+/// The reason why the memcached store did not answer a call.
 ///
-/// Only [`TimedOut`](Self::TimedOut) and [`Lost`](Self::Lost) leave open whether it was charged.
+/// After [`TimedOut`](Self::TimedOut) and [`Lost`](Self::Lost) the call may have been charged.
+/// After every other error nothing was charged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum MemcachedError {
-    /// The server cannot be reached: nothing was asked.
+    /// The server cannot be reached. No command was sent.
     Unavailable,
-    /// More is waiting for the server than is let wait: nothing was asked.
+    /// Too many commands are waiting for the server. No command was sent.
     Overloaded,
-    /// The server did not answer in time. What was written may count.
+    /// The server did not answer in time. Commands that were written may have been executed.
     TimedOut,
-    /// The connection ended before the answer. What was written may count.
+    /// The connection was closed before the answer. Commands that were written may have been
+    /// executed.
     Lost,
-    /// Other nodes changed the item [`MAX_ATTEMPTS`](crate::MAX_ATTEMPTS) times between reading
-    /// and writing: nothing was charged.
+    /// Other nodes changed the item [`MAX_ATTEMPTS`](crate::MAX_ATTEMPTS) times between the read
+    /// and the write. Nothing was charged.
     Contended,
-    /// The server has no memory for the item: nothing was charged.
+    /// The server has no memory for the item. Nothing was charged.
     Full,
-    /// The server does not understand what it is asked: nothing was charged.
+    /// The server rejected the command as unknown or malformed. Nothing was charged.
     Refused,
 }
 
 impl MemcachedError {
-    /// Whether nothing was charged for sure.
+    /// Returns whether it is certain that nothing was charged.
     #[must_use]
     pub const fn proves_nothing_changed(&self) -> bool {
         !matches!(self, Self::TimedOut | Self::Lost)

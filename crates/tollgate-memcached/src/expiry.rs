@@ -1,19 +1,21 @@
-//! When the server may forget an item: garbage collection, on which no decision depends.
+//! Expiry times of items. Expiry is garbage collection; no decision depends on it.
 
 use tollgate_core::{Millis, Timestamp};
 
-/// The longest time in seconds that memcached takes for a length; a larger number is a date to it.
+/// The longest relative expiry in seconds. memcached reads a larger number as a Unix time.
 const MAX_RELATIVE: u64 = 30 * 86_400;
 
-/// What the server's clock, which ticks once a second, may be late by.
+/// The most seconds by which the server's clock, which ticks once a second, may be late.
 const TICK: u64 = 1;
 
-/// The expiry of what is over at `expires_at`, written at `now`: later than that by `skew_max`.
+/// Returns the expiry of an item that ends at `expires_at` and is written at `now`. The item
+/// expires later than its end by `skew_max`.
 ///
-/// In seconds from when the server stores it. What lasts longer than 30 days has to be a date for
-/// memcached: it is one of the server's own clock, which shows `server_time` seconds since the
-/// epoch, and never one of this machine's. Dates end in January 2038, where memcached's own
-/// numbers do. Before the server has told its time, 30 days; the next write puts that right.
+/// The result is in seconds from the moment at which the server stores the item. Expiries of more
+/// than 30 days must be absolute for memcached. They are computed from the server's own clock
+/// (`server_time`, in seconds since the Unix epoch) and never from this machine's. Absolute times
+/// end in January 2038, the largest value that memcached stores. Until the server has reported its
+/// time, the expiry is 30 days; the next write corrects it.
 pub(crate) fn expires(
     expires_at: Timestamp,
     now: Timestamp,

@@ -1,13 +1,16 @@
-//! Callers of one node take locks at an item, so that they do not outrun each other.
+//! Locks on items, which keep callers of one node from losing compare-and-swaps to each other.
 
 use std::hash::{BuildHasher, RandomState};
 
 use tokio::sync::{Mutex, MutexGuard};
 
-/// Places to wait at. Items that share one wait for each other, which costs time and nothing else.
+/// The number of locks. Items that share a lock wait for each other, which costs time but is
+/// otherwise harmless.
 const PLACES: usize = 1_024;
 
-/// Turns at items, by their names. Between nodes compare-and-swap decides.
+/// Locks for items, selected by the hash of their names.
+///
+/// They serialize the callers of one node. Between nodes compare-and-swap decides.
 #[derive(Debug)]
 pub(crate) struct ItemLocks {
     places: Box<[Mutex<()>]>,
@@ -21,8 +24,8 @@ impl Default for ItemLocks {
 }
 
 impl ItemLocks {
-    /// Waits for the turn at all of `names`. Everybody asks in the same order, so nobody waits in
-    /// a circle.
+    /// Locks all of `names`. Locks are always acquired in the same order, so callers cannot
+    /// deadlock.
     pub(crate) async fn at<'n>(
         &self,
         names: impl Iterator<Item = &'n [u8]>,

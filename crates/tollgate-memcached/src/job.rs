@@ -1,4 +1,4 @@
-//! A job: one charge of a call, on items that have names.
+//! A job: one charge of a call, with the names of its items.
 
 use tollgate_core::decide::{assess_operation, charge_admitted, charge_refused, refundable_until};
 use tollgate_core::store::CellKey;
@@ -10,7 +10,7 @@ use tollgate_core::{
 use crate::key::Keys;
 use crate::layout::{Layout, Names, View};
 
-/// One charge, kept until it is done whether or not anyone waits for it.
+/// One charge with owned data, so it can be completed even if its caller no longer waits.
 #[derive(Clone, Debug)]
 pub(crate) struct Job {
     pub(crate) limit: Limit,
@@ -18,20 +18,20 @@ pub(crate) struct Job {
     pub(crate) operation: Operation,
 }
 
-/// What was decided of the call as a whole.
+/// The decision for the call as a whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Decision {
-    /// Every take fits.
+    /// Every charge fits.
     Admitted,
-    /// One does not.
+    /// At least one charge does not fit.
     Refused,
 }
 
-/// A refund that must not be repeated.
+/// The data of a refund that must not be repeated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Guard {
     pub(crate) id: ChargeId,
-    /// Until when it is remembered.
+    /// The time until which the refund is remembered.
     pub(crate) until: Timestamp,
 }
 
@@ -42,7 +42,7 @@ impl Job {
         Self { limit: charge.limit.clone(), names, operation: charge.operation }
     }
 
-    /// A look at what is kept at `place`.
+    /// Creates a job that only reads the state of `place`.
     pub(crate) fn at(keys: &Keys, layout: Layout, place: &CellKey<'_>) -> Self {
         let CellKey { limit, subject } = *place;
         Self::new(
@@ -52,14 +52,15 @@ impl Job {
         )
     }
 
-    /// Whether the take, if it is one, fits in what was read.
+    /// Returns whether the job's charge fits in the state that was read. Other operations always
+    /// fit.
     pub(crate) fn fits(&self, view: &View, now: Timestamp) -> bool {
         self.operation.as_charge().is_none()
             || assess_operation(view.cell.as_ref(), &self.limit, self.operation, now).admission
                 == Admission::Now
     }
 
-    /// The reading after the job was done on what was read, and the next cell.
+    /// Evaluates the job on the state that was read; returns the reading and the next state.
     pub(crate) fn decide(
         &self,
         view: &View,
@@ -77,13 +78,13 @@ impl Job {
         (told(view, reading), next)
     }
 
-    /// How it stands, with nothing done.
+    /// Returns the reading of the state without changing it.
     pub(crate) fn look(&self, view: &View, now: Timestamp) -> Reading {
         told(view, assess_operation(view.cell.as_ref(), &self.limit, self.operation, now))
     }
 
-    /// The job that gives back what this one took where `position` of `reading` says; `None` if it took
-    /// nothing.
+    /// Returns the job that refunds what this one charged, at the position of `reading`. Returns
+    /// `None` if it charged nothing.
     pub(crate) fn undone(&self, reading: &Reading) -> Option<Self> {
         let operation = self.operation.inverse(reading.position)?;
         Some(Self { operation, ..self.clone() })
@@ -93,15 +94,15 @@ impl Job {
         self.limit.refusals() == Refusals::Counted
     }
 
-    /// What has to be remembered of it, if it is a refund that must not be repeated and that may
-    /// still give something back.
+    /// Returns the data to remember if this is a refund that must not be repeated and that can
+    /// still return units.
     pub(crate) fn guard(&self, now: Timestamp) -> Option<Guard> {
         let Operation::Refund { position, id, deduplication: Deduplication::ById, .. } =
             self.operation
         else {
             return None;
         };
-        // Never longer than two windows, whatever a mark claims.
+        // At most two windows and the skew, whatever the receipt claims.
         let window = self.limit.window();
         let longest = now.after(window).after(window).after(self.limit.skew_max());
         let until = refundable_until(&self.limit, position).min(longest);

@@ -1,4 +1,5 @@
-//! The names of items: which limit, which subject, and nothing that a client chose.
+//! The names of items. They contain the limit and the subject, but no bytes that a client can
+//! choose freely.
 
 use std::collections::HashSet;
 use std::fmt::{self, Write as _};
@@ -8,47 +9,49 @@ use tollgate_core::{ChargeId, KeyedHash, Limit, Subject};
 
 use crate::wire::MAX_KEY;
 
-/// The form of names. Another form is another prefix.
+/// The version of the name format. Another format has another prefix.
 const PREFIX: &str = "tg1";
 
-/// What of a subject in clear stays as it is, beside letters and digits. Colons do not: they end the
-/// parts of a name.
+/// The characters, in addition to letters and digits, that are not escaped in clear subjects.
+/// Colons are escaped because they separate the parts of a name.
 const KEPT: &[u8] = b"._-/@";
 
-/// What is added to the name of a window's count to name the item of its reset.
+/// The suffix that turns the name of a window's count into the name of its reset item.
 const RESET: &str = ":reset_at";
 
-/// What a refund's name has more than the name it belongs to: a colon and 22 characters.
+/// The bytes that the name of a refund item adds to the name of its limit item: a colon and 22
+/// characters.
 const REFUND: usize = 23;
 
-/// The longest name, so that those made of it fit as well.
+/// The longest item name that leaves room for the suffix of a refund item.
 const LONGEST: usize = MAX_KEY - REFUND;
 
-/// Names items: `tg1:<limit>:<subject>`, or `tg1:<limit>~<generation>:<subject>` where the limit has
-/// one.
+/// The naming scheme of items: `tg1:<limit>:<subject>`, or `tg1:<limit>~<generation>:<subject>` if
+/// the limit has a generation.
 ///
-/// The subject is the keyed hash of its encoding, or in clear for limits that reveal it, where
-/// nothing but letters, digits and `. _ - / @` stays as it is. Names hold neither spaces nor control
-/// bytes, and have 250 bytes at most, whatever a client sends.
+/// The subject is the keyed hash of its encoding. For limits that reveal their subjects it is in
+/// clear text, with everything but letters, digits and `. _ - / @` escaped. Names contain neither
+/// spaces nor control bytes and have at most 250 bytes, whatever a client sends.
 pub struct Keys {
     hash: Box<dyn KeyedHash + Send + Sync>,
     revealed: HashSet<Box<str>>,
 }
 
 impl Keys {
-    /// Names in which every subject is hashed with `hash`. Nodes that share a server share its key.
+    /// Creates a naming scheme that hashes every subject with `hash`. Nodes that share a server
+    /// must share its key.
     pub fn new(hash: impl KeyedHash + Send + Sync + 'static) -> Self {
         Self { hash: Box::new(hash), revealed: HashSet::new() }
     }
 
-    /// Writes the subjects of the limit called `limit` in clear, where they are short enough.
+    /// Writes the subjects of the limit called `limit` in clear text if they are short enough.
     #[must_use]
     pub fn with_revealed(mut self, limit: &str) -> Self {
         self.revealed.insert(limit.into());
         self
     }
 
-    /// The name of the item of `limit` for `subject`. Different pairs have different names.
+    /// Returns the name of the item of `limit` for `subject`. Different pairs have different names.
     #[must_use]
     pub fn name(&self, limit: &Limit, subject: &Subject) -> Box<[u8]> {
         let limit_name = limit.name();
@@ -59,7 +62,7 @@ impl Keys {
         name.push(':');
         let subject_from = name.len();
         if self.revealed.contains(limit_name) {
-            // What is hashed never begins with it.
+            // A hashed subject never begins with `=`.
             name.push('=');
             push_subject(&mut name, subject, KEPT);
         }
@@ -77,12 +80,12 @@ impl fmt::Debug for Keys {
     }
 }
 
-/// The name of the reset of the window whose count is called `name`.
+/// Returns the name of the reset item for the window whose count is called `name`.
 pub(crate) fn reset_name(name: &[u8]) -> Box<[u8]> {
     [name, RESET.as_bytes()].concat().into()
 }
 
-/// The name of the item that remembers that the charge `id` on the item called `name` was refunded.
+/// Returns the name of the item that records the refund of charge `id` on the item called `name`.
 pub(crate) fn refund_name(name: &[u8], id: ChargeId) -> Box<[u8]> {
     let mut suffix = String::from(":");
     push_base64(&mut suffix, id.0.to_be_bytes());

@@ -1,12 +1,13 @@
-//! Limits in memcached: decided by each node, written back by compare-and-swap.
+//! Rate limits in memcached: each node evaluates and writes the result by compare-and-swap.
 //!
-//! [`Memcached`] is a [`Store`](tollgate_core::Store) on one server: exact for one limit and one
-//! subject, weaker for several in one call, and with the memory of a cache; its documentation says
-//! by how much. It speaks the meta commands of memcached's text protocol (1.6), pipelined over a
-//! few connections. Several servers are a fleet by the wrappers of the `tollgate` crate.
+//! [`Memcached`] is a [`Store`](tollgate_core::Store) on one server. It is exact for one limit and
+//! one subject, weaker for several limits in one call, and it can lose items because memcached is a
+//! cache. Its documentation gives the bounds. It uses the meta commands of memcached's text
+//! protocol (1.6), pipelined over a few connections. To use several servers, combine stores with
+//! the wrappers of the `tollgate` crate.
 //!
-//! [`Layout::Pairs`] keeps fixed windows as the two items, a count and its reset, that programs of
-//! an older limiter read and write as well.
+//! [`Layout::Pairs`] stores fixed windows as two items, a count and its reset, that programs of an
+//! older limiter also read and write.
 
 mod address;
 mod call;

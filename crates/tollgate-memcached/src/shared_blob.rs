@@ -1,4 +1,4 @@
-//! Documents that nodes share: one item each, the version before the rest.
+//! Documents that nodes share: one item each, with the version first.
 
 use std::time::Duration;
 
@@ -13,12 +13,13 @@ use crate::store::Memcached;
 use crate::wire::{Command, Item, MAX_VALUE, Reply, Stored};
 
 impl Memcached {
-    /// The document of this name, an empty one where there is none. It is one item,
-    /// `tg1:{NAME}:document`, which no limit's item is called, and goes as any item may: evicted,
-    /// flushed, or with the server.
+    /// Returns the document called `name`, or an empty one if there is none.
+    ///
+    /// It is the item `tg1:{NAME}:document`, a name that no limit's item has. Like any item it can
+    /// be evicted, flushed, or lost in a restart of the server.
     ///
     /// # Errors
-    /// [`MemcachedError`] if the server did not say within [`BLOB_DEADLINE`].
+    /// [`MemcachedError`] if the server did not answer within [`BLOB_DEADLINE`].
     pub async fn shared_blob(&self, name: &str) -> Result<SharedBlob, MemcachedError> {
         let deadline = Instant::now() + BLOB_DEADLINE;
         let connection = self.inner.steps.connection(deadline).await?;
@@ -26,13 +27,15 @@ impl Memcached {
         Ok(stored.map(|stored| parse_blob(&stored.value)).unwrap_or_default())
     }
 
-    /// Puts `document` in the place of the one of version `before`, for `lasting`. Its version has at
-    /// most 255 bytes, and all of it less than 1 MiB, of which the server keeps some for itself.
+    /// Replaces the document of version `before` by `document`, which expires after `lasting`.
+    ///
+    /// The version has at most 255 bytes. The whole document has less than 1 MiB, of which the
+    /// server needs some bytes itself.
     ///
     /// # Errors
-    /// [`MemcachedError`] if the server did not say within [`BLOB_DEADLINE`], or has no room for
-    /// it. Where the error [leaves it open](MemcachedError::proves_nothing_changed), it may have been
-    /// replaced.
+    /// [`MemcachedError`] if the server did not answer within [`BLOB_DEADLINE`], or has no memory
+    /// for the document. If the error [leaves it open](MemcachedError::proves_nothing_changed), the
+    /// document may have been replaced.
     pub async fn replace_shared_blob(
         &self,
         name: &str,
@@ -57,7 +60,7 @@ impl Memcached {
             Some(Stored { token, .. }) => Command::Replace { key, item, token },
             None => Command::Add { key, item },
         };
-        // By the connection that told the token: it is good for no other.
+        // Use the connection that read the token; a token is valid on no other.
         match connection.ask(&command, deadline).await {
             Ok(Reply::Done) => Ok(CasOutcome::Stored),
             Ok(Reply::Conflict | Reply::Missing) | Err(CallError::Closed) => Ok(CasOutcome::Stale),
@@ -67,15 +70,15 @@ impl Memcached {
     }
 }
 
-/// The version's length, the version, and what it holds.
+/// Encodes a document: the length of the version, the version, and the content.
 fn written(document: &SharedBlob) -> Result<Vec<u8>, MemcachedError> {
     let length = u8::try_from(document.version.len()).map_err(|_| MemcachedError::Full)?;
     let value = [&[length], &document.version[..], &document.bytes].concat();
-    // A larger one is not believed when it is read.
+    // A longer value would be rejected when it is read.
     if value.len() > MAX_VALUE { Err(MemcachedError::Full) } else { Ok(value) }
 }
 
-/// What is no document is none.
+/// Decodes a document. Invalid bytes decode as an empty document.
 fn parse_blob(value: &[u8]) -> SharedBlob {
     let read = || {
         let (length, rest) = value.split_first()?;
@@ -85,7 +88,7 @@ fn parse_blob(value: &[u8]) -> SharedBlob {
     read().unwrap_or_default()
 }
 
-/// The item, if there is one.
+/// Reads the item, if there is one.
 async fn read(
     connection: &Connection,
     key: &[u8],

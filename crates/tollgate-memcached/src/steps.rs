@@ -17,22 +17,22 @@ use crate::layout::{ExpiryMargin, View};
 use crate::link::{CallError, Connection, Server};
 use crate::wire::{Command, Item, Reply};
 
-/// How often reading is tried where a connection is lost.
+/// The most attempts to read when connections are lost.
 const READ_TRIES: u32 = 3;
 
-/// How often one item is read and written anew because other nodes changed it in between.
+/// The most attempts to read and write one item when other nodes change it in between.
 pub const MAX_ATTEMPTS: u32 = 16;
 
-/// Attempts that follow each other at once; those after them wait for a time drawn by chance.
+/// The number of attempts without a pause between them. Later attempts wait for a random time.
 const AT_ONCE: u32 = 3;
 
-/// The longest of those waits.
+/// The longest of those pauses.
 const MAX_PAUSE: Duration = Duration::from_millis(4);
 
-/// By how much longer the reset of a pair is kept than its count.
+/// The time by which the reset of a pair outlives its count.
 const RESET_LATER: Millis = Millis::from_secs(2);
 
-/// What is done to items of one server, and how often it went wrong.
+/// The operations on items of one server, and counters of their failures.
 #[derive(Debug)]
 pub(crate) struct Steps {
     server: Server,
@@ -42,32 +42,33 @@ pub(crate) struct Steps {
 
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
-    /// Compare-and-swaps that another node outran.
+    /// Compare-and-swaps that lost against another node.
     pub(crate) outrun: AtomicU64,
-    /// Calls that gave up because of that.
+    /// Calls that failed after too many lost compare-and-swaps.
     pub(crate) contended: AtomicU64,
-    /// Takes for nothing that could not be given back.
+    /// Charges of failed calls that could not be refunded.
     pub(crate) unrefunded: AtomicU64,
-    /// Pairs of items of which one was found missing that should have been there.
+    /// Pairs of items of which one was missing before its expiry.
     pub(crate) torn: AtomicU64,
 }
 
-/// A state, and the connection that it was read by: tokens are good for the server process at its
-/// other end alone, for the next one numbers from 1 again.
+/// A state, and the connection on which it was read. Its tokens are valid only for that server
+/// process, because a restarted server numbers from 1 again.
 pub(crate) struct ReadState {
     pub(crate) view: View,
     connection: Arc<Connection>,
 }
 
-/// How a job ended.
+/// The result of a job.
 pub(crate) enum StepOutcome {
-    /// It was done.
+    /// The job was done.
     Done(Reading),
-    /// What others did since it was read leaves no room for it, as was seen then.
+    /// The charge no longer fits because others were charged since the read. Contains the newer
+    /// state.
     NoRoom(ReadState),
 }
 
-/// Whether a change was made.
+/// Whether a compare-and-swap succeeded.
 enum Swap {
     Won,
     Conflict,
@@ -84,7 +85,7 @@ impl Steps {
 
     /// Reads the items of all `jobs` in one round trip.
     ///
-    /// Reading changes nothing, so it is tried again where a connection is lost.
+    /// Reading changes nothing, so the read is repeated if a connection is lost.
     pub(crate) async fn read(
         &self,
         jobs: &[Job],
@@ -141,9 +142,10 @@ impl Steps {
         Ok(seen)
     }
 
-    /// Does `job` on what was `seen`, or on what is there by then.
+    /// Executes `job` on the state in `seen`, or on a newer state if that one changed.
     ///
-    /// Unless the error [leaves it open](MemcachedError::proves_nothing_changed), nothing was changed.
+    /// Unless the error [leaves it open](MemcachedError::proves_nothing_changed), nothing was
+    /// changed.
     pub(crate) async fn settle(
         &self,
         job: &Job,
@@ -162,8 +164,9 @@ impl Steps {
         })
     }
 
-    /// Makes of the items of `job` what `step` makes of them, which answers something and the next
-    /// cell; or nothing, and what was seen then is answered.
+    /// Changes the items of `job` by compare-and-swap to the state that `step` computes, and
+    /// returns `step`'s answer. If `step` returns `None`, changes nothing and returns the state
+    /// that `step` saw.
     pub(crate) async fn change<T>(
         &self,
         job: &Job,
@@ -188,7 +191,7 @@ impl Steps {
         Err(MemcachedError::Contended)
     }
 
-    /// Puts `next` in the place of what was `seen`.
+    /// Replaces the state in `seen` by `next`.
     async fn swap(
         &self,
         job: &Job,
@@ -205,7 +208,7 @@ impl Steps {
                 Ok(Reply::Done) => {}
                 Ok(Reply::Conflict | Reply::Missing) => return Ok(Swap::Conflict),
                 Ok(other) => return Err(unexpected(&other)),
-                // It was not sent, and what was read by it is worth nothing any more.
+                // The command was not sent, and the tokens of that connection are no longer valid.
                 Err(CallError::Closed) => return Ok(Swap::Conflict),
                 Err(reason) => return Err(unanswered(reason)),
             }
@@ -213,7 +216,7 @@ impl Steps {
         Ok(Swap::Won)
     }
 
-    /// Remembers that the refund of `job` was asked for; false if it was before.
+    /// Records that the refund of `job` was requested. Returns false if it was already recorded.
     pub(crate) async fn remember(
         &self,
         job: &Job,
@@ -233,19 +236,19 @@ impl Steps {
         }
     }
 
-    /// Forgets what [`remember`](Self::remember) remembered, because nothing was given back.
+    /// Removes the record of [`remember`](Self::remember), because nothing was refunded.
     pub(crate) async fn forget(&self, job: &Job, now: Timestamp, deadline: Instant) {
         let Some(guard) = job.guard(now) else { return };
         let Ok(connection) = self.connection(deadline).await else { return };
         let key = &refund_name(job.names.first(), guard.id);
-        // Where this fails the refund is lost, which is less than a second one.
+        // If this fails, the refund is lost. That is better than refunding twice.
         if let Ok(Reply::Value(stored)) = connection.ask(&Command::Get { key }, deadline).await {
             let remove = Command::Remove { key, token: stored.token };
             let _ = connection.ask(&remove, deadline).await;
         }
     }
 
-    /// A connection whose turn it is.
+    /// Returns the next connection in rotation.
     pub(crate) async fn connection(
         &self,
         deadline: Instant,
@@ -261,7 +264,7 @@ impl Steps {
         expires(expires_at, now, job.limit.skew_max(), self.server.time())
     }
 
-    /// Waits a little, by chance, so that nodes that outrun each other fall out of step.
+    /// Waits for a short random time, which separates nodes that compete for the same item.
     async fn pause(&self, attempt: u32, deadline: Instant) -> Result<(), MemcachedError> {
         if attempt < AT_ONCE {
             return Ok(());

@@ -21,30 +21,30 @@ use crate::layout::Layout;
 use crate::link::{LinkError, LinkLimits, Losses, Server};
 use crate::steps::Steps;
 
-/// How long a decision may take unless its caller says otherwise.
+/// The longest time for a decision if the caller sets none.
 pub const DEFAULT_DEADLINE: Duration = Duration::from_millis(15);
 
-/// The connections to a server unless it is said otherwise.
+/// The default number of connections to a server.
 pub const DEFAULT_CONNECTIONS: NonZeroUsize = NonZeroUsize::new(2).unwrap();
 
-/// The most calls at one time that change several items; one more is turned away at once.
+/// The most concurrent calls that change several items. Further calls are rejected at once.
 pub const MAX_SPANNING_CALLS: usize = 1_024;
 
-/// A server, and how it is reached.
+/// The settings of a server and of its connections.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerSettings {
-    /// Where it listens.
+    /// The server's address.
     pub address: Address,
-    /// How many connections are made to it. Commands of all callers share them.
+    /// The number of connections. The commands of all callers share them.
     pub connections: NonZeroUsize,
-    /// The bounds of their waits.
+    /// The timeouts of the connections.
     pub link: LinkLimits,
-    /// How limits lie in it.
+    /// The layout of limits on the server.
     pub layout: Layout,
 }
 
 impl ServerSettings {
-    /// The server at `address`, with the defaults of everything else.
+    /// Returns settings for the server at `address`, with defaults for everything else.
     #[must_use]
     pub fn new(address: Address) -> Self {
         Self {
@@ -56,51 +56,53 @@ impl ServerSettings {
     }
 }
 
-/// How a server stands.
+/// The status of a server.
 #[derive(Clone, Debug)]
 pub struct ServerStatus {
-    /// Where it is.
+    /// The server's address.
     pub address: Address,
-    /// How many connections to it there are to be.
+    /// The configured number of connections.
     pub connections: usize,
-    /// How many there are.
+    /// The current number of connections.
     pub connected: usize,
-    /// What it lost, as far as that can be noticed.
+    /// The data that the server lost, as far as that can be detected.
     pub losses: Losses,
-    /// Pairs of items of which one was found missing before its time: windows that began anew.
+    /// Pairs of items of which one was missing before its expiry. The window started again.
     pub torn: u64,
-    /// Changes that were outrun by another node, and tried again.
+    /// Changes that lost against another node and were tried again.
     pub outrun: u64,
-    /// Calls that gave up because they were outrun again and again.
+    /// Calls that failed because they lost too many times.
     pub contended: u64,
-    /// Charges that were taken for nothing and could not be given back.
+    /// Charges of failed calls that could not be refunded.
     pub unrefunded: u64,
     /// Why the last attempt to connect failed, or the last connection was lost.
     pub last_error: Option<LinkError>,
 }
 
-/// Limits in one memcached server: decided by this node, written back by compare-and-swap.
+/// Limits in one memcached server: this node evaluates, and writes by compare-and-swap.
 ///
-/// # What it keeps
-/// - **One limit, one subject: exact.** A charge is read, decided and swapped in; whoever was
-///   outrun by another node reads anew. However many nodes charge at once, no window admits more
-///   than its quota, and no charge is counted twice.
-/// - Every call is answered by its deadline, and at once while the server is known not to answer.
-/// - Every item ends, later than what it keeps by the limit's skew.
+/// # Guarantees
+/// - **One limit and one subject are exact.** A charge is read, evaluated and swapped in. A node
+///   that loses the compare-and-swap reads again. However many nodes charge at once, no window
+///   admits more than its quota, and no charge is counted twice.
+/// - Every call is answered by its deadline, and at once while the server is known to be down.
+/// - Every item expires, later than its state by the limit's skew.
 ///
-/// # What it weakens
-/// - **Several limits in one call are several steps.** A take that is admitted was charged to all,
-///   one that is refused to none. In between others can see units in use that are given back at
-///   once, and be refused for them. Readings of one call are each exact, of moments a little apart.
-///   If this process ends in the middle of such a call, or the server stops answering, what was
-///   taken stays taken until its window is over ([`ServerStatus::unrefunded`] counts what is known).
-/// - **memcached forgets.** A restart, a `flush_all`, or items dropped for want of memory begin
-///   windows anew: one more quota for each subject that was lost. [`Losses`] counts what can be
-///   noticed. A repetition of a refund is recognised only while its item is there.
-/// - **Contention has an end.** After [`MAX_ATTEMPTS`](crate::MAX_ATTEMPTS) lost swaps a call has
-///   no answer ([`MemcachedError::Contended`]), and nothing was charged. Callers of one node take
-///   locks and never outrun each other.
-/// - An answer that did not come in time is unknown: what was written may count.
+/// # Weaknesses
+/// - **Several limits in one call are several steps.** An admitted request is charged on all of its
+///   limits, a refused one on none. In between, others can see units in use that are refunded at
+///   once, and can be refused because of them. Each reading of a call is exact, but their moments
+///   differ slightly. If this process ends in the middle of such a call, or the server stops
+///   answering, the charges stay until the window ends ([`ServerStatus::unrefunded`] counts the
+///   known ones).
+/// - **memcached loses data.** After a restart, a `flush_all`, or the eviction of items, windows
+///   start again: each lost subject gets one more quota. [`Losses`] counts the losses that can be
+///   detected. A repeated refund is detected only while its item exists.
+/// - **Retries are limited.** After [`MAX_ATTEMPTS`](crate::MAX_ATTEMPTS) lost swaps a call fails
+///   with [`MemcachedError::Contended`], and nothing was charged. Callers of one node use locks and
+///   never lose against each other.
+/// - If an answer does not arrive in time, its result is unknown: commands that were written may
+///   have been executed.
 #[derive(Debug)]
 pub struct Memcached {
     pub(crate) inner: Arc<Inner>,
@@ -117,7 +119,7 @@ pub(crate) struct Inner {
 }
 
 impl Memcached {
-    /// A store on the server of `settings`, which begins to connect. Needs a tokio runtime.
+    /// Opens a store on the server of `settings` and starts to connect. Needs a tokio runtime.
     #[must_use]
     pub fn open(settings: &ServerSettings, keys: Keys) -> Self {
         let ServerSettings { address, connections, link, layout } = settings.clone();
@@ -132,7 +134,7 @@ impl Memcached {
         }
     }
 
-    /// The same store, in which a decision may take as long as `deadline`.
+    /// Returns the same store with `deadline` as the longest time for a decision.
     #[must_use]
     pub fn with_deadline(self, deadline: Duration) -> Self {
         Self { deadline, ..self }
@@ -141,7 +143,8 @@ impl Memcached {
     /// Waits until every connection is made.
     ///
     /// # Errors
-    /// Why that was not so `within` that time. The store goes on trying, and connects when it can.
+    /// The last connection error, if not all connections were made `within` that time. The store
+    /// continues to connect.
     pub async fn ready(&self, within: Duration) -> Result<(), LinkError> {
         let server = self.inner.steps.server();
         timeout(within, server.ready()).await.map_err(|_| {
@@ -150,7 +153,7 @@ impl Memcached {
         })
     }
 
-    /// How the server stands.
+    /// Returns the status of the server.
     #[must_use]
     pub fn status(&self) -> ServerStatus {
         let Inner { steps, .. } = &*self.inner;
@@ -169,10 +172,11 @@ impl Memcached {
         }
     }
 
-    /// As [`Store::apply`], within a time of the call's own, and with the whole reason of a failure.
+    /// Does the same as [`Store::apply`] with a time limit for this call, and returns the detailed
+    /// error.
     ///
     /// # Errors
-    /// [`MemcachedError`] says whether the call may have been charged all the same.
+    /// [`MemcachedError`], which says whether the call may have been charged.
     pub async fn apply_within(
         &self,
         now: Timestamp,
@@ -189,7 +193,7 @@ impl Memcached {
         let Ok(permit) = Arc::clone(&self.spanning).try_acquire_owned() else {
             return Err(MemcachedError::Overloaded);
         };
-        // On a task of its own, so that a caller who leaves does not leave half a call behind.
+        // On its own task, so the call completes even if the caller is cancelled.
         let inner = Arc::clone(&self.inner);
         let spanning = async move {
             let _held_until_done = permit;
@@ -204,7 +208,7 @@ impl Memcached {
         }
     }
 
-    /// The job of looking at what is kept at `place`.
+    /// Returns a job that reads the state of `place`.
     pub(crate) fn look_at(&self, place: &CellKey<'_>) -> Job {
         Job::at(&self.keys, self.layout, place)
     }
@@ -226,7 +230,7 @@ impl Inner {
         }
         let changing = jobs.iter().filter(|job| !job.operation.is_read_only());
         let locks = self.locks.at(changing.map(|job| job.names.first()));
-        // Who waits for a turn was charged nothing yet.
+        // A call that waits for its locks has charged nothing yet.
         let _turns = timeout_at(deadline, locks).await.map_err(|_| MemcachedError::Overloaded)?;
         execute(&self.steps, jobs, now, deadline).await
     }
@@ -238,7 +242,7 @@ impl Store for Memcached {
     }
 }
 
-/// Whether it writes two items: what remembers it, and the limit.
+/// Returns whether the charge writes two items: the record of the refund, and the limit.
 fn is_guarded(charge: &Charge<'_>) -> bool {
     matches!(charge.operation, Operation::Refund { deduplication: Deduplication::ById, .. })
 }

@@ -1,4 +1,4 @@
-//! What a job is told.
+//! The answers to jobs.
 
 use tollgate_core::{Cell, Readings};
 
@@ -7,19 +7,20 @@ use crate::error::StepError;
 /// The answer to a job.
 #[derive(Clone, Debug)]
 pub(crate) enum Answer {
-    /// To one of charges.
+    /// The readings of a job with charges.
     Readings(Readings),
-    /// To one that reads cells: those that count, in the order of its places.
+    /// The cells of a job that reads cells, in the order of its places. Cells that do not count are
+    /// `None`.
     CellTransfer(Vec<Option<Cell>>),
-    /// To one that joins cells: that it did.
+    /// The cells of a job were joined.
     Joined,
 }
 
 impl Answer {
-    /// The answer to a job of charges.
+    /// Returns the readings of a job with charges.
     ///
     /// # Errors
-    /// [`StepError::Corrupt`] if it is none.
+    /// [`StepError::Corrupt`] if the answer is of another kind.
     pub(crate) fn into_readings(self) -> Result<Readings, StepError> {
         match self {
             Self::Readings(readings) => Ok(readings),
@@ -27,10 +28,10 @@ impl Answer {
         }
     }
 
-    /// The answer to a job that reads cells.
+    /// Returns the cells of a job that reads cells.
     ///
     /// # Errors
-    /// [`StepError::Corrupt`] if it is none.
+    /// [`StepError::Corrupt`] if the answer is of another kind.
     pub(crate) fn into_cells(self) -> Result<Vec<Option<Cell>>, StepError> {
         match self {
             Self::CellTransfer(cells) => Ok(cells),

@@ -1,4 +1,4 @@
-//! Many decisions, few calls: what waits for a server travels together.
+//! The batcher: jobs that wait for a server are sent together in one call.
 
 mod batch;
 mod call;
@@ -32,16 +32,16 @@ use crate::codec::Codec;
 use crate::link::{Endpoint, Fault, Link, LinkError, LinkLimits, Phase, RequiredRole};
 use crate::topology::Members;
 
-/// The bounds of what a batcher holds and sends.
+/// The limits of a batcher's queue and calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BatcherLimits {
-    /// Jobs that wait to be sent; one more is turned away at once.
+    /// The most jobs in the queue. Further jobs are rejected at once.
     pub waiting: usize,
-    /// Bytes of the jobs that wait to be sent.
+    /// The most bytes of the jobs in the queue.
     pub waiting_bytes: usize,
-    /// Jobs in one call. The server serves nobody else while it decides them.
+    /// The most jobs in one call. The server serves no other client while it executes them.
     pub call: usize,
-    /// Bytes of the jobs in one call; a job that is larger travels alone.
+    /// The most bytes of the jobs in one call. A larger job is sent alone.
     pub call_bytes: usize,
 }
 
@@ -51,24 +51,24 @@ impl Default for BatcherLimits {
     }
 }
 
-/// How the batcher to one server stands.
+/// The status of the batcher to one server.
 #[derive(Clone, Debug)]
 pub struct BatcherStatus {
-    /// Where it leads now, if it is connected.
+    /// The address that it is connected to, if any.
     pub address: Option<String>,
-    /// What its circuit lets callers do.
+    /// The state of its circuit breaker.
     pub circuit_state: CircuitState,
     /// How often its circuit has opened.
     pub opened: u64,
-    /// How often the server's clock was found set.
+    /// How often the server's clock was found to have been set.
     pub clock_steps: u64,
-    /// What it has carried.
+    /// The counts of calls and jobs.
     pub counts: BatcherCounts,
     /// Why the last attempt to connect failed, or the last connection was lost.
     pub last_error: Option<LinkError>,
 }
 
-/// How long a decision may take unless its caller says otherwise.
+/// The longest time for a decision if the caller sets none.
 pub const DEFAULT_DEADLINE: Duration = Duration::from_millis(15);
 
 /// One connection's way to a server, shared by all who ask it.
@@ -92,7 +92,8 @@ pub(crate) struct Batcher<C: Codec> {
 }
 
 impl<C: Codec> Batcher<C> {
-    /// Opens a batcher to the first of `candidates` that does `required_role`. Needs a tokio runtime.
+    /// Opens a batcher to the first of `candidates` with the role `required_role`. Needs a tokio
+    /// runtime.
     pub(crate) fn start(
         candidates: Vec<Endpoint>,
         required_role: RequiredRole,
@@ -109,8 +110,8 @@ impl<C: Codec> Batcher<C> {
         )
     }
 
-    /// Opens a batcher to the first of the servers of `members` that does `required_role`, and goes on to another
-    /// where the member list says so. Needs a tokio runtime.
+    /// Opens a batcher to the first server of `members` with the role `required_role`, and changes
+    /// to another one when the member list requires it. Needs a tokio runtime.
     pub(crate) fn follow(
         members: Arc<Members>,
         required_role: RequiredRole,
@@ -133,11 +134,11 @@ impl<C: Codec> Batcher<C> {
         Self { codec, entry, link, counters, dispatcher, turn, driver }
     }
 
-    /// Has the server decide `job` by `deadline`.
+    /// Has the server execute `job` by `deadline`.
     ///
     /// # Errors
-    /// [`BatcherError`] says whether the job may have been carried out all the same. Where the server
-    /// is known not to answer, or the batcher is full, the error comes at once.
+    /// [`BatcherError`], which says whether the job may have been executed. If the server is known
+    /// to be down, or the queue is full, the error is returned at once.
     pub(crate) async fn submit(
         &self,
         job: C::Job,
@@ -146,11 +147,11 @@ impl<C: Codec> Batcher<C> {
         self.submit_by(Route::Any, Priority::Normal, job, deadline).await
     }
 
-    /// As [`Self::submit`], of a job that goes by `route`, to a node of a cluster perhaps, and is
-    /// held back as `priority` says.
+    /// Does the same as [`Self::submit`] for a job with this `route`, perhaps to a cluster node,
+    /// and this `priority`, which determines whether it is held back.
     ///
     /// # Errors
-    /// Also [`BatcherError::Redirected`], at once.
+    /// Also [`BatcherError::Redirected`], which is returned at once.
     pub(crate) async fn submit_by(
         &self,
         route: Route,
@@ -203,8 +204,8 @@ impl<C: Codec> Batcher<C> {
         BatcherError::TimedOut
     }
 
-    /// Leaves the server at `address` for another candidate, if the batcher leads there: it has told
-    /// that it is not the primary any more.
+    /// Drops the connection to the server at `address`, if the batcher uses it, and connects to
+    /// another candidate: the server has reported that it is no longer the primary.
     pub(crate) fn leave(&self, address: &str) {
         if let Phase::Up(connection) = &*self.link.phases().borrow()
             && connection.address() == address
@@ -214,49 +215,50 @@ impl<C: Codec> Batcher<C> {
         }
     }
 
-    /// Holds what is not [ahead](Priority::Replay) back from now on, with
-    /// [`BatcherError::Unavailable`], while the data is of a history that was not released.
+    /// From now on rejects jobs that are not of [`Priority::Replay`] with
+    /// [`BatcherError::Unavailable`] while the epoch of the data is not released.
     pub(crate) fn pause_until_replayed(&self) {
         self.link.histories().pause_until_replayed();
     }
 
-    /// Whether what is not ahead is held back now.
+    /// Returns whether such jobs are held back now.
     pub(crate) fn holds(&self) -> bool {
         self.link.histories().holds()
     }
 
-    /// The priority of a job: what only reads decides nothing, so nobody holds it back; alone then, and
-    /// else with others.
+    /// Returns the priority of a job. A job that only reads decides nothing, so it is not held
+    /// back: it is sent with other replay jobs while jobs are held back, and otherwise with normal
+    /// jobs.
     pub(crate) fn priority(&self, is_read_only: impl FnOnce() -> bool) -> Priority {
         if self.holds() && is_read_only() { Priority::Replay } else { Priority::Normal }
     }
 
-    /// The number of the history that the server's data is of.
+    /// Returns the number of the replication epoch of the server's data.
     pub(crate) fn history(&self) -> u64 {
         self.link.histories().number()
     }
 
-    /// For how long no server was connected when that history began.
+    /// Returns how long no server was connected when that epoch began.
     pub(crate) fn outage(&self) -> Millis {
         self.link.histories().outage()
     }
 
-    /// Lets jobs go to data of `history`.
+    /// Releases jobs to data of `history`.
     pub(crate) fn release(&self, history: u64) {
         self.link.histories().release(history);
     }
 
-    /// The link below.
+    /// Returns the link.
     pub(crate) fn link(&self) -> &Link {
         &self.link
     }
 
-    /// The codec of the lane's commands.
+    /// Returns the codec of the commands.
     pub(crate) fn codec(&self) -> &C {
         &self.codec
     }
 
-    /// How the batcher stands.
+    /// Returns the status of the batcher.
     pub(crate) fn status(&self) -> BatcherStatus {
         BatcherStatus {
             address: self.link.address(),

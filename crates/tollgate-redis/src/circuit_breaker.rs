@@ -1,45 +1,47 @@
-//! Whether a server is worth waiting for.
+//! The circuit breaker of a server.
 
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Decisions in a row that may miss their deadline before the circuit opens.
+/// The default number of consecutive missed deadlines after which the circuit opens.
 pub(crate) const DEFAULT_FAILURE_THRESHOLD: u32 = 5;
 
 /// The shortest and the longest time from a failed probe to the next one.
 const PROBE_AFTER: Duration = Duration::from_millis(20);
 const PROBE_AT_LEAST_EVERY: Duration = Duration::from_millis(200);
 
-/// What the circuit lets callers do.
+/// The state of a circuit breaker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum CircuitState {
-    /// The server answers: ask it.
+    /// The server answers. Calls are sent.
     Closed = 0,
-    /// The connection was lost just now, and the first attempt at another is under way: wait for
-    /// it, within the deadline.
+    /// The connection was just lost, and the first attempt at a new one is under way. Callers wait
+    /// for it within their deadlines.
     Seeking = 1,
-    /// The server does not answer: do not wait. One probe at a time finds out when it does.
+    /// The server does not answer, and callers do not wait. One probe at a time tests whether it
+    /// answers again.
     Open = 2,
 }
 
-/// One server's circuit breaker (after Nygard, "Release It!", 2007).
+/// The circuit breaker of one server (after Nygard, "Release It!", 2007).
 ///
-/// It counts decisions that missed their deadline, not calls: of the many decisions that wait for
-/// a frozen server, only the first few wait in vain. It is closed by a proven connection alone.
+/// It counts decisions that missed their deadline, not calls: of the many decisions that wait for a
+/// frozen server, only the first few time out. Only a verified connection closes it.
 #[derive(Debug)]
 pub(crate) struct CircuitBreaker {
     circuit_state: AtomicU8,
-    /// Deadlines missed in a row; reset by every answer.
+    /// The number of consecutive missed deadlines; every answer resets it.
     missed: AtomicU32,
     allowed: u32,
     opened: AtomicU64,
-    /// Which connection closed it.
+    /// The generation of the connection that closed it last.
     generation: AtomicU64,
 }
 
 impl CircuitBreaker {
-    /// A circuit that opens after `allowed` missed deadlines in a row, and at first seeks.
+    /// Creates a circuit breaker that opens after `allowed` consecutive missed deadlines. It starts
+    /// in [`CircuitState::Seeking`].
     pub(crate) fn new(allowed: u32) -> Self {
         Self {
             circuit_state: AtomicU8::new(CircuitState::Seeking as u8),
@@ -50,7 +52,7 @@ impl CircuitBreaker {
         }
     }
 
-    /// What callers may do now.
+    /// Returns the current state.
     pub(crate) fn circuit_state(&self) -> CircuitState {
         match self.circuit_state.load(Ordering::Acquire) {
             0 => CircuitState::Closed,
@@ -59,19 +61,19 @@ impl CircuitBreaker {
         }
     }
 
-    /// The server answered a call.
+    /// Records that the server answered a call.
     pub(crate) fn answered(&self) {
-        // Read first: a shared cache line that does not change costs nothing.
+        // Read first: a read of a shared cache line that does not change is cheap.
         if self.missed.load(Ordering::Relaxed) != 0 {
             self.missed.store(0, Ordering::Relaxed);
         }
     }
 
-    /// A decision that was asked for under the connection `generation` missed its deadline. True if
-    /// it is the one that opens the circuit.
+    /// Records that a decision sent on connection `generation` missed its deadline. Returns true if
+    /// this opens the circuit.
     #[must_use]
     pub(crate) fn missed(&self, generation: u64) -> bool {
-        // What an earlier connection missed says nothing of this one.
+        // Misses of an earlier connection do not count for this one.
         if generation != self.generation() || self.circuit_state() != CircuitState::Closed {
             return false;
         }
@@ -79,7 +81,7 @@ impl CircuitBreaker {
         missed >= self.allowed && self.open()
     }
 
-    /// The server is not worth waiting for. True if the circuit was not open before.
+    /// Opens the circuit. Returns true if it was not open before.
     pub(crate) fn open(&self) -> bool {
         let opens = self.circuit_state.swap(CircuitState::Open as u8, Ordering::AcqRel)
             != CircuitState::Open as u8;
@@ -89,34 +91,35 @@ impl CircuitBreaker {
         opens
     }
 
-    /// The connection is lost; another is sought.
+    /// Records that the connection is lost and a new one is attempted.
     pub(crate) fn seek(&self) {
         self.missed.store(0, Ordering::Relaxed);
         self.circuit_state.store(CircuitState::Seeking as u8, Ordering::Release);
     }
 
-    /// A probe succeeded, and made the connection `generation`.
+    /// Closes the circuit after a successful probe, which made connection `generation`.
     pub(crate) fn close(&self, generation: u64) {
         self.generation.store(generation, Ordering::Release);
         self.missed.store(0, Ordering::Relaxed);
         self.circuit_state.store(CircuitState::Closed as u8, Ordering::Release);
     }
 
-    /// The connection that closed the circuit last.
+    /// Returns the generation of the connection that closed the circuit last.
     pub(crate) fn generation(&self) -> u64 {
         self.generation.load(Ordering::Acquire)
     }
 
-    /// How often the circuit has opened.
+    /// Returns how often the circuit has opened.
     pub(crate) fn opened(&self) -> u64 {
         self.opened.load(Ordering::Relaxed)
     }
 }
 
-/// How long to wait after the `failed`th failure in a row, counted from 0, before the next probe.
+/// Returns the delay before the next probe after the `failed`th consecutive failure, counted from
+/// 0.
 ///
-/// Doubles up to a bound and is spread by `draw`, a random number, over a quarter to either side:
-/// many nodes that lost the same server do not come back in step.
+/// The delay doubles up to a bound. `draw`, a random number, spreads it by a quarter to either
+/// side, so nodes that lost the same server do not reconnect at the same moment.
 pub(crate) fn probe_delay(failed: u32, draw: u64) -> Duration {
     let doubled = PROBE_AFTER.saturating_mul(1 << failed.min(8)).min(PROBE_AT_LEAST_EVERY);
     let spread = u64::try_from(doubled.as_micros() / 2).unwrap_or(u64::MAX);

@@ -1,12 +1,12 @@
-//! Who opens a shard.
+//! The roles in which a shard is opened.
 
-/// As what a shard is opened.
+/// The role in which a shard is opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ClientRole {
-    /// As a node, which decides, and gives the servers what that needs: the step, and a key by whose
-    /// loss it sees that counters were lost.
+    /// A node that decides. It writes to the servers: the step, and a key that shows whether
+    /// counters were lost.
     #[default]
     ReadWrite,
-    /// As somebody who looks: nothing is given to the servers and nothing written. It must not decide.
+    /// An observer. It loads nothing into the servers and writes nothing. It must not decide.
     ReadOnly,
 }

@@ -1,4 +1,4 @@
-//! What a batcher carries: jobs that become one command, and the answers in its reply.
+//! The codec of a batcher: encodes jobs into one command and decodes their answers from the reply.
 
 use std::future::Future;
 
@@ -8,50 +8,51 @@ use tollgate_core::Timestamp;
 
 use crate::error::StepError;
 
-/// Turns jobs into one command and its reply into answers.
+/// Encodes jobs into one command, and decodes its reply into answers.
 ///
-/// The jobs of one command are decided one after the other inside the server, each all or nothing.
+/// The server executes the jobs of one command one after the other, each of them all or nothing.
 pub(crate) trait Codec: Send + Sync + 'static {
-    /// What one caller asks of one shard.
+    /// One caller's request to one shard.
     type Job: Send + 'static;
-    /// What it is told.
+    /// The answer to a job.
     type Answer: Send + 'static;
 
-    /// One command that carries out `jobs` in their order.
+    /// Returns one command that executes `jobs` in their order.
     ///
-    /// With a `deadline`, on the shard's clock, the server refuses all of them if it comes to the
-    /// command later: nobody waits for the answers any more.
+    /// With a `deadline`, by the shard's clock, the server refuses all jobs if it starts the
+    /// command later, because no caller waits for the answers any more.
     fn encode(&self, jobs: &[Self::Job], deadline: Option<Timestamp>) -> Cmd;
 
-    /// One answer for each of `jobs`, in their order.
+    /// Returns one answer for each of `jobs`, in their order.
     fn decode(&self, jobs: &[Self::Job], reply: Value) -> Vec<Result<Self::Answer, StepError>>;
 
-    /// The shard's clock when it answered, where the reply tells it: it does if the command had a
-    /// deadline.
+    /// Returns the shard's clock at the time of the reply. The reply contains it if the command had
+    /// a deadline.
     fn clock(&self, reply: &Value) -> Option<Timestamp>;
 
-    /// What `job` adds to a command, in bytes, about.
+    /// Returns the approximate size in bytes that `job` adds to a command.
     fn job_bytes(&self, job: &Self::Job) -> usize;
 
-    /// Makes the server ready for commands of this codec: once for each new connection, and again
-    /// when [`Remedy::Load`] asks for it.
+    /// Prepares the server for commands of this codec. Called once for each new connection, and
+    /// again after [`Remedy::Load`].
     fn load(
         &self,
         connection: &mut MultiplexedConnection,
     ) -> impl Future<Output = RedisResult<()>> + Send;
 
-    /// What to do about an error reply to a command of this codec.
+    /// Returns the reaction to an error reply to a command of this codec.
     fn remedy(&self, error: &RedisError) -> Remedy;
 }
 
-/// What an error reply proves and asks for.
+/// The reaction to an error reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Remedy {
-    /// Nothing ran, for the server lost the step: load it, encode the jobs anew, send them again.
+    /// Nothing ran because the server does not have the step. Load it, then encode and send the
+    /// jobs again.
     Load,
-    /// Nothing ran, for the server is out of memory: the codec took note; encode the jobs anew and
-    /// send them again.
+    /// Nothing ran because the server is out of memory. The codec has recorded that; encode and
+    /// send the jobs again.
     Reencode,
-    /// None that the codec knows of.
+    /// The codec has no remedy for this error.
     Nothing,
 }

@@ -1,4 +1,5 @@
-//! A command's bytes: many jobs in the form that the step reads. Keys and limits come once.
+//! The encoding of a command: many jobs in the form that the step reads. Keys and limits are listed
+//! once.
 
 mod run;
 
@@ -9,30 +10,30 @@ use tollgate_core::{OnExpiry, Timestamp};
 use self::run::{Keys, Run};
 use crate::job::{Job, JobCharge, Op, Rule};
 
-/// Whether the step may make keys.
+/// Whether the step may create keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum KeyCreation {
     /// It may.
     Allowed,
-    /// It may not: the server is out of memory.
+    /// The step must not create keys, because the server is out of memory.
     Denied,
 }
 
-/// What goes to the server.
+/// A command for the server.
 #[derive(Debug)]
 pub(crate) struct Command<'a> {
-    /// Every key that the jobs touch, once.
+    /// Every key of the jobs, once.
     pub(crate) keys: Vec<&'a [u8]>,
     /// The argument of the step.
     pub(crate) argument: Vec<u8>,
 }
 
-/// Bytes of a job and of an ask beside their keys.
+/// The encoded size of a job and of a charge, in bytes, without keys.
 pub(crate) const JOB_BYTES: usize = 11;
 pub(crate) const ASK_BYTES: usize = 40;
 
 impl<'a> Command<'a> {
-    /// The command that carries out `jobs` in their order. One that asks nothing is left out.
+    /// Encodes a command that executes `jobs` in their order. Jobs without charges are left out.
     pub(crate) fn new(jobs: &'a [Job], room: KeyCreation, deadline: Option<Timestamp>) -> Self {
         let mut indexes = Indexes::default();
         let mut body = Vec::with_capacity(jobs.len() * (JOB_BYTES + ASK_BYTES));
@@ -57,7 +58,7 @@ impl<'a> Command<'a> {
         }
         let mut argument = Vec::with_capacity(12 + indexes.rules.len() * 30 + body.len());
         argument.push(u8::from(room == KeyCreation::Denied));
-        // A deadline of zero would mean none.
+        // A deadline of zero means none.
         push_number(&mut argument, deadline.map_or(0, |deadline| deadline.as_millis().max(1)));
         push_index(&mut argument, indexes.rules.len());
         for rule in &indexes.rules {
@@ -68,7 +69,7 @@ impl<'a> Command<'a> {
     }
 }
 
-/// Where each key and limit of a command stands, counted from 1 as Lua does.
+/// The indexes of keys and limits in a command, counted from 1 as in Lua.
 #[derive(Default)]
 struct Indexes<'a> {
     keys: Vec<&'a [u8]>,
@@ -85,7 +86,7 @@ impl<'a> Indexes<'a> {
         })
     }
 
-    /// The run of a job that is one take.
+    /// Returns the run that consists of this job, if it has one charge.
     fn run(&mut self, job: &'a Job) -> Option<Run> {
         let [operation @ JobCharge { op: Op::Take { cost }, .. }] = &*job.asks else { return None };
         let (rule, key) = (self.rule(operation.rule), self.key(&operation.key));
@@ -100,7 +101,7 @@ impl<'a> Indexes<'a> {
     }
 }
 
-/// At most so many takes of a job are told without a code each.
+/// A job of at most this many charges can be encoded without a code for each of them.
 const MAX_TAKES: usize = 16;
 const TAKE_ALL: u8 = 8;
 
@@ -119,7 +120,7 @@ fn push_job<'a>(out: &mut Vec<u8>, indexes: &mut Indexes<'a>, job: &'a Job) {
     }
 }
 
-/// Whether a job takes from different keys, by fixed windows that do not count what they refuse.
+/// Returns whether a job charges different keys, all by fixed windows that do not count refusals.
 fn takes_from_windows(job: &Job) -> bool {
     job.asks.len() <= MAX_TAKES
         && job.asks.iter().enumerate().all(|(index, operation)| {
@@ -198,12 +199,12 @@ fn push_target<'a>(
     push_number(out, cost);
 }
 
-/// Seven bytes, the lowest first: 56 bits hold every exact integer.
+/// Appends seven bytes, the lowest first; 56 bits are enough for every exact integer.
 fn push_number(out: &mut Vec<u8>, number: u64) {
     out.extend_from_slice(&number.to_le_bytes()[..7]);
 }
 
-/// Four bytes. A command of more than 2^32 keys would not fit the server's memory.
+/// Appends four bytes. A command with more than 2^32 keys would not fit into the server's memory.
 fn push_index(out: &mut Vec<u8>, index: usize) {
     out.extend_from_slice(&(index as u32).to_le_bytes());
 }

@@ -1,18 +1,20 @@
-//! Why a job has no answer.
+//! The errors of jobs.
 
 use std::fmt;
 
 use tollgate_core::StoreError;
 
-/// Why the step in the server did not decide a job. Nothing of it was charged.
+/// The reason why the step in the server did not execute a job. Nothing was charged, except after
+/// [`Corrupt`](Self::Corrupt).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum StepError {
-    /// The server is out of memory, and the job needs a key that does not exist yet.
+    /// The server is out of memory, and the job needs a new key.
     Full,
     /// The command arrived after its deadline.
     Late,
-    /// The reply is not what a step of this version answers. What was charged is unknown.
+    /// The reply is not valid for this version of the step. It is unknown whether the job was
+    /// charged.
     Corrupt,
 }
 

@@ -2,18 +2,18 @@
 
 use redis::Value;
 
-/// What a server answers to `INFO`: lines of `name:value`, and headings.
+/// A server's reply to `INFO`: lines of `name:value`, and headings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Info(Box<str>);
 
 impl Info {
-    /// The lines of `text`.
+    /// Creates the reply from its text.
     #[must_use]
     pub fn new(text: &str) -> Self {
         Self(text.into())
     }
 
-    /// Reads a reply; nothing if it holds no text.
+    /// Reads a reply; returns `None` if it is not a text.
     pub(crate) fn from_reply(reply: &Value) -> Option<Self> {
         let text = match reply {
             Value::BulkString(bytes) => std::str::from_utf8(bytes).ok()?,
@@ -23,26 +23,26 @@ impl Info {
         Some(Self::new(text))
     }
 
-    /// The value called `name`, if the server tells it.
+    /// Returns the value called `name`, if the server reports it.
     #[must_use]
     pub fn field(&self, name: &str) -> Option<&str> {
         self.0.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim)
     }
 
-    /// The value called `name`, if it is a whole number.
+    /// Returns the value called `name`, if it is an unsigned integer.
     #[must_use]
     pub fn number(&self, name: &str) -> Option<u64> {
         self.field(name)?.parse().ok()
     }
 
-    /// The names and values of all lines whose names begin so.
+    /// Returns the names and values of all lines with names that begin with `prefix`.
     pub fn fields<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = (&'a str, &'a str)> {
         let of_prefix = move |line: &'a str| line.starts_with(prefix).then(|| line.split_once(':'));
         self.0.lines().filter_map(of_prefix).flatten().map(|(name, value)| (name, value.trim()))
     }
 }
 
-/// The number called `name` in a value such as `keys=12,expires=11`.
+/// Returns the part called `name` of a value such as `keys=12,expires=11`.
 #[must_use]
 pub fn part<'a>(value: &'a str, name: &str) -> Option<&'a str> {
     value.split(',').find_map(|pair| pair.split_once('=').filter(|it| it.0 == name)).map(|it| it.1)

@@ -1,4 +1,4 @@
-//! What a server tells of itself to whoever checks a deployment.
+//! Information about a server, for checks of a deployment.
 
 mod excess_permissions;
 
@@ -12,30 +12,30 @@ use crate::link::{Endpoint, LinkError, Pushes, micros, open};
 
 pub use excess_permissions::{ExcessPermissions, PermissionCheck};
 
-/// What the questions are called in errors.
+/// The names of the queries in errors.
 const QUESTIONS: &str = "INFO, TIME, ACL WHOAMI and CONFIG GET";
 const RIGHTS: &str = "questions for the user's rights";
 
-/// What a server tells of itself. What the user's permissions hide is `None`.
+/// Information about a server. Values that the user may not read are `None`.
 #[derive(Clone, Debug, Default)]
 pub struct Inspection {
-    /// All that `INFO` tells.
+    /// The whole reply to `INFO`.
     pub info: Option<Info>,
-    /// The clock, in microseconds since the epoch, at some moment while it was asked.
+    /// The server's clock during the query, in microseconds since the Unix epoch.
     pub micros: Option<u64>,
-    /// As whom the questions were asked: as the server says, else as the endpoint does.
+    /// The user of the query: as the server reports it, otherwise as the endpoint names it.
     pub user: Option<Box<str>>,
-    /// When snapshots are taken, as `CONFIG GET save` tells it.
+    /// The snapshot schedule, as `CONFIG GET save` reports it.
     pub save: Option<Box<str>>,
-    /// What that user may do that Tollgate never does. A sentinel is not asked.
+    /// Permissions of that user that Tollgate does not need. Not checked on sentinels.
     pub excess: Option<ExcessPermissions>,
 }
 
-/// Asks the server at `endpoint` about itself, over a connection of its own. It writes no key; a
-/// server of Redis 7.0 or later keeps one short script in its cache of scripts.
+/// Queries the server at `endpoint` on a separate connection. Writes no key. Servers of Redis 7.0
+/// or later keep one short script in their script cache.
 ///
 /// # Errors
-/// [`LinkError`] if it did not answer `within` that time, or not as such a server does.
+/// [`LinkError`] if the server did not answer within `within`, or not like a Redis server.
 pub async fn inspect(endpoint: &Endpoint, within: Duration) -> Result<Inspection, LinkError> {
     let address = endpoint.to_string();
     let slow = |_| LinkError::Slow { address: address.clone(), within };
@@ -73,7 +73,7 @@ async fn ask(endpoint: &Endpoint) -> Result<Inspection, LinkError> {
     })
 }
 
-/// The value of the one pair that `CONFIG GET` answers.
+/// Returns the value of the one pair in a reply to `CONFIG GET`.
 fn setting(reply: &Value) -> Option<Box<str>> {
     let pairs: Vec<(String, String)> = redis::from_redis_value_ref(reply).ok()?;
     pairs.into_iter().next().map(|(_, value)| value.into())

@@ -1,4 +1,4 @@
-//! A job: one call of a store, in the numbers that the step takes.
+//! A job: one store call, with the numbers that the step needs.
 
 mod cells;
 
@@ -9,7 +9,7 @@ use tollgate_core::{
 
 use crate::key::{Keys, refund_name};
 
-/// One call of a store: its charges, and when.
+/// One store call: its charges and its time.
 #[derive(Clone, Debug)]
 pub(crate) struct Job {
     pub(crate) now: Timestamp,
@@ -24,7 +24,7 @@ pub(crate) struct JobCharge {
     pub(crate) op: Op,
 }
 
-/// What the step knows of a limit.
+/// The parameters of a limit for the step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Rule {
     pub(crate) kind: u8,
@@ -36,7 +36,8 @@ pub(crate) struct Rule {
     pub(crate) skew_max: u64,
 }
 
-/// What to do: of a cell, tell it, or join these bytes of one with it.
+/// An operation of a charge. `Cell` reads a cell, and `Join` joins the bytes of another one into
+/// it.
 #[derive(Clone, Debug)]
 pub(crate) enum Op {
     Take {
@@ -90,7 +91,7 @@ pub(crate) enum Op {
 }
 
 impl Job {
-    /// The job that carries out `charges` at `now` under the names of `keys`.
+    /// Creates the job that executes `charges` at `now` on the keys that `keys` names.
     pub(crate) fn new(keys: &Keys, now: Timestamp, charges: &[Charge<'_>]) -> Self {
         let operation = |charge: &Charge<'_>| {
             let key = keys.name(charge.limit, charge.subject);
@@ -100,7 +101,7 @@ impl Job {
         Self { now, asks: charges.iter().map(operation).collect() }
     }
 
-    /// Whether it changes nothing, whatever the state.
+    /// Returns whether the job changes nothing, whatever the state.
     pub(crate) fn is_read_only(&self) -> bool {
         self.asks.iter().all(|operation| match operation.op {
             Op::Take { cost } | Op::TakeLease { cost, .. } | Op::Reserve { cost, .. } => cost == 0,
@@ -113,7 +114,7 @@ impl Job {
 }
 
 impl Rule {
-    /// The kind of a fixed window.
+    /// The code of a fixed window.
     pub(crate) const FIXED_WINDOW: u8 = 1;
 
     fn new(limit: &Limit) -> Self {
@@ -150,7 +151,8 @@ impl Op {
             Operation::Peek { cost } => Self::Look { cost: cost.get() },
             Operation::Refund { id, .. } if has_leases => Self::RefundLease { id },
             Operation::Refund { cost, position, id, deduplication } => {
-                // No step makes a mark above what is exact, so all of those name nothing alike.
+                // No step creates a position above the largest exact integer, so all larger ones
+                // can be treated alike.
                 let (cost, place) = (cost.get(), position.0.min(MAX_EXACT + 1));
                 match deduplication {
                     Deduplication::Unneeded => Self::Refund { cost, position: place },
@@ -195,8 +197,8 @@ impl Op {
     }
 }
 
-/// Until when a refund is remembered: while what it was charged to can be given back, and never
-/// longer than two windows, whatever a mark claims.
+/// Returns until when a refund is remembered: while its charge can be refunded, but for at most two
+/// windows and the skew, whatever the receipt claims.
 fn remembered_until(limit: &Limit, position: ChargePosition, now: Timestamp) -> Timestamp {
     let window: Millis = limit.window();
     let longest = now.after(window).after(window).after(limit.skew_tolerance());

@@ -1,4 +1,5 @@
-//! The names of keys: which limit, which subject, and nothing that a client chose.
+//! The names of keys. They contain the limit and the subject, but no bytes that a client can choose
+//! freely.
 
 use std::collections::HashSet;
 use std::fmt::{self, Write as _};
@@ -8,76 +9,79 @@ use tollgate_core::{ChargeId, KeyedHash, Limit, Subject};
 
 use crate::cluster::Slot;
 
-/// The form of names and of what is stored under them. Another form is another prefix.
+/// The version of the format of names and values. Another format has another prefix.
 const PREFIX: &str = "tg1";
 
-/// What of a subject in clear stays as it is, beside letters and digits. Braces do not: they are the
-/// hash tag.
+/// The characters, in addition to letters and digits, that are not escaped in clear subjects.
+/// Braces are escaped because they delimit the hash tag.
 const KEPT: &[u8] = b"._-:/@";
 
-/// The longest subject that is written in clear; a longer one is hashed all the same.
+/// The longest subject in clear text, in bytes. Longer ones are hashed.
 const MAX_CLEAR_SUBJECT_BYTES: usize = 512;
 
-/// Names keys: `tg1:<limit>:{<subject>}`, or `tg1:<limit>~<generation>:{<subject>}` where the
-/// limit has one.
+/// The naming scheme of keys: `tg1:<limit>:{<subject>}`, or `tg1:<limit>~<generation>:{<subject>}`
+/// if the limit has a generation.
 ///
-/// The subject is the keyed hash of its encoding, or in clear for limits that reveal it, where
-/// nothing but letters, digits and `. _ - : / @` stays as it is. The braces are the hash tag of a
-/// cluster: all limits of one subject share a slot, and no client can choose which.
+/// The subject is the keyed hash of its encoding. For limits that reveal their subjects it is in
+/// clear text, with everything but letters, digits and `. _ - : / @` escaped. The braces are the
+/// hash tag for clusters: all limits of one subject share a slot, and no client can choose the
+/// slot.
 ///
-/// With a [`Tag`] they are `tg1:<limit>:<subject>{<tag>}`, where the tag is the keyed hash of a part
-/// of the subject, and the subject is left out if that is all of it.
+/// With a [`Tag`] the names are `tg1:<limit>:<subject>{<tag>}`. The tag is the keyed hash of a part
+/// of the subject. If the tag covers the whole subject, the subject before it is left out.
 pub struct Keys {
     hash: Box<dyn KeyedHash + Send + Sync>,
     revealed: HashSet<Box<str>>,
     tag: Option<Tag>,
 }
 
-/// What of a subject is the hash tag of its keys: what shares it shares a slot of a cluster.
+/// The part of a subject that is the hash tag of its keys. Subjects with the same tag share a
+/// cluster slot.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Tag {
-    /// Its first pair: limits on `token` and on `token, route` are together.
+    /// The first pair: limits on `token` and on `token, route` share a slot.
     #[default]
     First,
-    /// The pair of the dimension with this name, or the first of subjects that have none.
+    /// The pair of the dimension with this name, or the first pair of subjects that have none.
     Dimension(Box<str>),
-    /// All of it: limits on parts of a subject are spread.
+    /// The whole subject: limits on different parts of a subject are in different slots.
     Whole,
 }
 
 impl Keys {
-    /// Names in which every subject is hashed with `hash`. Nodes that share a server share its key.
+    /// Creates a naming scheme that hashes every subject with `hash`. Nodes that share a server
+    /// must share its key.
     pub fn new(hash: impl KeyedHash + Send + Sync + 'static) -> Self {
         Self { hash: Box::new(hash), revealed: HashSet::new(), tag: None }
     }
 
-    /// Writes the subjects of the limit called `limit` in clear.
+    /// Writes the subjects of the limit called `limit` in clear text.
     #[must_use]
     pub fn with_revealed(mut self, limit: &str) -> Self {
         self.revealed.insert(limit.into());
         self
     }
 
-    /// Tags every key with the keyed hash of what `tag` says of its subject.
+    /// Tags every key with the keyed hash of the part of its subject that `tag` selects.
     #[must_use]
     pub fn with_tag(mut self, tag: Tag) -> Self {
         self.tag = Some(tag);
         self
     }
 
-    /// The slot of a cluster that the keys of `subject` are in, if they have a [`Tag`]; else that
-    /// of those which do not reveal it.
+    /// Returns the cluster slot of the keys of `subject` if they have a [`Tag`]; otherwise that of
+    /// the keys that do not reveal the subject.
     pub(crate) fn slot(&self, subject: &Subject) -> Slot {
         let mut tag = String::with_capacity(22);
         push_base64(&mut tag, self.hash.hash(self.tagged_part(subject)));
         Slot::of(tag.as_bytes())
     }
 
-    /// The subject in clear if its limit reveals it, else hashed.
+    /// Appends the subject, in clear text if its limit reveals it, otherwise hashed.
     fn push_subject(&self, name: &mut String, reveal: Reveal, subject: &Subject) {
         let begin = name.len();
         if reveal == Reveal::Clear {
-            // What is hashed never begins with it.
+            // A hashed subject never begins with `=`.
             name.push('=');
             push_subject(name, subject, KEPT);
         }
@@ -87,8 +91,9 @@ impl Keys {
         }
     }
 
-    /// What `SCAN` finds the keys of `limit` by whose subject begins with `first`, a dimension and
-    /// the first bytes of its value; all that are revealed where nothing is said of the value.
+    /// Returns the `SCAN` pattern for the keys of `limit` with subjects that begin with `first`: a
+    /// dimension and the first bytes of its value. Without a value it matches all revealed
+    /// subjects.
     pub(crate) fn pattern(&self, limit: &Limit, (dimension, value): (&str, &[u8])) -> String {
         let mut pattern = String::from(PREFIX);
         pattern.push(':');
@@ -102,12 +107,12 @@ impl Keys {
             pattern.push('=');
             push_readable(&mut pattern, value, KEPT);
         }
-        // Not those that remember a refund, which have more after the brace.
+        // Excludes the records of refunds, which have a suffix after the brace.
         pattern.push_str(if self.tag.is_none() { "*}" } else { "*{*}" });
         pattern
     }
 
-    /// Whose key is called `name`, if that reveals it.
+    /// Returns the subject of the key called `name`, if the name reveals it.
     pub(crate) fn revealed_subject(&self, name: &[u8]) -> Option<Subject> {
         let name = std::str::from_utf8(name).ok()?;
         let subject = match self.tag {
@@ -121,7 +126,7 @@ impl Keys {
         self.tag.as_ref().map_or_else(|| subject.as_bytes(), |tag| tag.part_of(subject))
     }
 
-    /// The name of the key of `limit` for `subject`. Different pairs have different names.
+    /// Returns the name of the key of `limit` for `subject`. Different pairs have different names.
     #[must_use]
     pub fn name(&self, limit: &Limit, subject: &Subject) -> Box<[u8]> {
         let limit_name = limit.name();
@@ -154,10 +159,10 @@ impl Keys {
     }
 }
 
-/// How a subject is written.
+/// The form of a subject in a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reveal {
-    /// As it is.
+    /// Clear text.
     Clear,
     /// Hashed.
     Nothing,
@@ -183,7 +188,7 @@ impl fmt::Debug for Keys {
     }
 }
 
-/// The name of the key that remembers that the charge `id` on the key called `name` was refunded.
+/// Returns the name of the key that records the refund of charge `id` on the key called `name`.
 pub(crate) fn refund_name(name: &[u8], id: ChargeId) -> Box<[u8]> {
     let mut suffix = String::from(":");
     push_base64(&mut suffix, id.0.to_be_bytes());

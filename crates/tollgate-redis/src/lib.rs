@@ -1,11 +1,12 @@
-//! Limits in Redis and Valkey: one server-side step decides, in one round trip.
+//! Rate limits in Redis and Valkey: one server-side step decides, in one round trip.
 //!
 //! [`Redis`] is a [`Store`](tollgate_core::Store) on one server. The step is written in Lua, in
-//! `src/step`, and gives the integers of [`tollgate_core::decide()`]. It runs as a function of the
-//! server where there are functions, else as a script ([`StepRuntime`]).
+//! `src/step`, and computes the same integers as [`tollgate_core::decide()`]. It runs as a function
+//! on servers that support functions, otherwise as a script ([`StepRuntime`]).
 //!
-//! [`RedisShard`] is the store for service: calls that wait for the same server travel together,
-//! each is answered by its deadline whatever the server does, and lost servers are found again.
+//! [`RedisShard`] is the store for production: calls that wait for the same server are sent as a
+//! batch, each call is answered by its deadline whatever the server does, and lost servers are
+//! reconnected.
 
 mod answer;
 mod batcher;

@@ -1,4 +1,4 @@
-//! Subjects whose keys reveal them, found a step at a time.
+//! The listing of subjects that keys reveal, one step at a time.
 
 use std::fmt;
 
@@ -10,36 +10,36 @@ use tollgate_core::{Limit, StoreError, Subject};
 use crate::key::Keys;
 use crate::link::{Link, Phase};
 
-/// How many keys a server looks at in one step of a listing, in which it does nothing else: a
-/// fraction of a millisecond.
+/// The number of keys that a server scans in one step of a listing. The step blocks the server for
+/// a fraction of a millisecond.
 pub const KEYS_PER_LIST_STEP: usize = 500;
 
-/// Whose keys are looked for.
+/// The filter for the keys to list.
 #[derive(Clone, Copy, Debug)]
 pub struct ListFilter<'s> {
-    /// Of which limit.
+    /// The limit.
     pub limit: &'s Limit,
-    /// The first dimension that it counts by.
+    /// The first dimension that the limit counts by.
     pub dimension: &'s str,
-    /// What its value begins with.
+    /// The prefix of the dimension's value.
     pub prefix: &'s [u8],
 }
 
-/// What one step of a listing found.
+/// The result of one step of a listing.
 #[derive(Debug)]
 pub struct ListPage {
-    /// Subjects: some perhaps again, while the server makes room for more keys.
+    /// The subjects found. Some may be repeated while the server resizes its key table.
     pub subjects: Vec<Subject>,
-    /// Where the next step goes on; `None` at the end.
+    /// The cursor of the next step; `None` at the end.
     pub next: Option<u64>,
 }
 
-/// Why a step found nothing.
+/// The reason why a step failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ListError {
     /// The server's user may not list keys.
     NotPermitted,
-    /// There was no answer.
+    /// The server did not answer.
     Store(StoreError),
 }
 
@@ -64,7 +64,8 @@ impl std::error::Error for ListError {
     }
 }
 
-/// Looks at some keys of the server that `link` leads to, from `cursor` on: 0 is the beginning.
+/// Scans some keys of the server that `link` is connected to, starting at `cursor`; 0 is the
+/// beginning.
 pub(crate) async fn list(
     link: &Link,
     keys: &Keys,

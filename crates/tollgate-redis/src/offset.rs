@@ -1,4 +1,4 @@
-//! What time it is on a shard, as far as its replies tell.
+//! An estimate of a shard's clock from its replies.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -6,50 +6,50 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 use tollgate_core::Timestamp;
 
-/// How far two machines' clocks may drift apart, in microseconds per second. Crystals keep below
-/// 100, and time daemons slew by up to 500.
+/// The most that the clocks of two machines may drift apart, in microseconds per second. Crystals
+/// drift by less than 100, and time daemons slew by up to 500.
 const DRIFT_PER_SECOND: i64 = 600;
 
 const MICROS_PER_MILLI: i64 = 1_000;
 
-/// The shard's clock, held between two bounds.
+/// The shard's clock, estimated as an interval.
 ///
-/// A reply that tells the time was read from the shard's clock after the call was sent and before
-/// the reply came, which bounds the clock from both sides (Cristian 1989); the bounds of many
-/// replies are intersected (Marzullo 1984), and move apart again at the rate that clocks drift. A
-/// reply outside of the bounds means that the shard's clock was set: then it alone counts.
+/// A reply with a time was read from the shard's clock after the call was sent and before the reply
+/// arrived. This bounds the clock from both sides (Cristian 1989). The bounds of many replies are
+/// intersected (Marzullo 1984), and widen again at the rate at which clocks drift. A reply outside
+/// of the bounds means that the shard's clock was set: then only the new reply counts.
 ///
-/// It is measured against this process's monotonic clock, so that setting the wall clock of this
-/// machine moves nothing.
+/// The estimate is relative to this process's monotonic clock, so setting this machine's wall clock
+/// does not affect it.
 #[derive(Debug, Default)]
 pub(crate) struct ShardClock {
     bounds: Mutex<Option<Bounds>>,
     steps: AtomicU64,
 }
 
-/// What one reply told of the shard's clock.
+/// One reply's information about the shard's clock.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reading {
-    /// Not later than when the server read its clock.
+    /// A time not later than the server's reading of its clock.
     pub sent: Instant,
-    /// Not earlier than when the server read its clock.
+    /// A time not earlier than the server's reading of its clock.
     pub received: Instant,
-    /// What its clock showed at the least, in microseconds since the epoch.
+    /// The lower bound of the clock's value, in microseconds since the Unix epoch.
     pub earliest: i64,
-    /// What its clock showed at the most, in microseconds since the epoch.
+    /// The upper bound of the clock's value, in microseconds since the Unix epoch.
     pub latest: i64,
 }
 
-/// How far the shard's clock is ahead of another one.
+/// The offset of the shard's clock from another clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClockOffset {
-    /// The estimate, in milliseconds; negative if the shard's clock is behind.
+    /// The estimate in milliseconds; negative if the shard's clock is behind.
     pub millis: i64,
-    /// By how much the estimate may be wrong, in milliseconds.
+    /// The largest error of the estimate, in milliseconds.
     pub uncertainty: u64,
 }
 
-/// The shard's clock at `at` is within `low..=high`, in microseconds since the epoch.
+/// The shard's clock at `at` is within `low..=high`, in microseconds since the Unix epoch.
 #[derive(Clone, Copy, Debug)]
 struct Bounds {
     at: Instant,
@@ -58,13 +58,13 @@ struct Bounds {
 }
 
 impl Reading {
-    /// A clock that showed `time`, in whole milliseconds.
+    /// Returns the reading of a clock that showed `time`, in whole milliseconds.
     pub(crate) fn of_millis(sent: Instant, received: Instant, time: Timestamp) -> Self {
         let earliest = signed(time.as_millis()).saturating_mul(MICROS_PER_MILLI);
         Self { sent, received, earliest, latest: earliest + MICROS_PER_MILLI - 1 }
     }
 
-    /// A clock that showed `micros` microseconds since the epoch.
+    /// Returns the reading of a clock that showed `micros` microseconds since the Unix epoch.
     pub(crate) fn of_micros(sent: Instant, received: Instant, micros: u64) -> Self {
         let micros = signed(micros);
         Self { sent, received, earliest: micros, latest: micros }
@@ -72,7 +72,7 @@ impl Reading {
 }
 
 impl ShardClock {
-    /// Learns from a reply of the shard.
+    /// Adds a reply of the shard to the estimate.
     pub(crate) fn observe(&self, reading: Reading) {
         let told = Bounds::from_reading(reading);
         let mut bounds = self.bounds.lock();
@@ -85,26 +85,28 @@ impl ShardClock {
         });
     }
 
-    /// Forgets what was learnt: another server answers from now on.
+    /// Discards the estimate, because another server answers from now on.
     pub(crate) fn restart(&self) {
         *self.bounds.lock() = None;
     }
 
-    /// The last millisecond of the shard's clock that is surely over by `deadline`, so that what
-    /// runs while the shard's clock shows it or less does not run late. `None` before any reply.
+    /// Returns the last millisecond of the shard's clock that is certainly over by `deadline`. A
+    /// command that starts while the shard's clock shows at most this time is not late. Returns
+    /// `None` before the first reply.
     pub(crate) fn deadline(&self, deadline: Instant) -> Option<Timestamp> {
         let bounds = (*self.bounds.lock())?.moved(deadline);
         Some(millis(bounds.low / MICROS_PER_MILLI - 1))
     }
 
-    /// The shard's time at `at`, by the middle of the bounds. `None` before any reply.
+    /// Returns the shard's time at `at`, as the middle of the bounds, or `None` before the first
+    /// reply.
     pub(crate) fn time(&self, at: Instant) -> Option<Timestamp> {
         let bounds = (*self.bounds.lock())?.moved(at);
         Some(millis(bounds.middle() / MICROS_PER_MILLI))
     }
 
-    /// How far the shard's clock is ahead of a clock that shows `now` at `at`. `None` before any
-    /// reply.
+    /// Returns how far the shard's clock is ahead of a clock that shows `now` at `at`, or `None`
+    /// before the first reply.
     pub(crate) fn ahead_of(&self, now: Timestamp, at: Instant) -> Option<ClockOffset> {
         let bounds = (*self.bounds.lock())?.moved(at);
         let other = signed(now.as_millis()).saturating_mul(MICROS_PER_MILLI);
@@ -116,7 +118,7 @@ impl ShardClock {
         })
     }
 
-    /// How often the shard's clock was found set.
+    /// Returns how often the shard's clock was found to have been set.
     pub(crate) fn steps(&self) -> u64 {
         self.steps.load(Ordering::Relaxed)
     }
@@ -132,7 +134,7 @@ impl Bounds {
         }
     }
 
-    /// The same clock at another moment.
+    /// Returns the bounds at another time.
     fn moved(self, to: Instant) -> Self {
         let passed = micros(self.at, to);
         let drift = passed.abs().saturating_mul(DRIFT_PER_SECOND) / 1_000_000 + 1;
@@ -154,7 +156,7 @@ impl Bounds {
     }
 }
 
-/// Microseconds from `from` to `to`; negative if `to` is the earlier one.
+/// Returns the microseconds from `from` to `to`; negative if `to` is earlier.
 fn micros(from: Instant, to: Instant) -> i64 {
     let between = |early: Instant, late: Instant| {
         i64::try_from(late.saturating_duration_since(early).as_micros()).unwrap_or(i64::MAX)

@@ -1,4 +1,4 @@
-//! The store: limits in one shard, reached by a batcher that never makes a caller wait for long.
+//! The store for one shard, through a batcher with bounded waits.
 
 mod cells;
 mod listing;
@@ -19,28 +19,28 @@ use crate::shard::{Shard, ShardSettings};
 use crate::step_codec::StepCodec;
 use crate::topology::DataLoss;
 
-/// The shortest deadline that is shared by a replica and the primary, each of which has half of it.
+/// The shortest deadline that is divided between a replica and the primary, half for each.
 const SHARED_FROM: Duration = Duration::from_millis(10);
 
-/// Whose clock decides.
+/// The clock that decisions use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DecisionClock {
-    /// The application's: the time that each call brings.
+    /// The application's clock: each call contains the time.
     #[default]
     Application,
-    /// The shard's, as it is estimated from its replies; the call's own time until the first one.
+    /// The shard's clock, estimated from its replies. Until the first reply, the call's own time.
     Shard,
 }
 
-/// Limits in one shard: a primary, and replicas of which one may become it.
+/// Limits in one shard: a primary, and replicas that may be promoted.
 ///
-/// Calls that wait for the primary travel together. Each is answered by its deadline, and at once
-/// where the primary is known not to answer. What a caller gave up is not charged later: the
-/// server refuses what comes after the deadline by its own clock.
+/// Calls that wait for the primary are sent as a batch. Each call is answered by its deadline, and
+/// at once while the primary is known to be down. A call that timed out is not charged later: the
+/// server rejects commands that arrive after the deadline by its own clock.
 ///
-/// Calls of nothing but looks and peeks are answered by replicas, if [`ShardSettings::reads`] says
-/// so: with what the primary had written some seconds before ([`LAG_MAX`](crate::LAG_MAX)), judged by `now`, so that a
-/// window that is over counts as over there, too. Only the primary admits.
+/// Read-only calls are answered by replicas if [`ShardSettings::reads`] selects that. Their data
+/// may be some seconds old ([`LAG_MAX`](crate::LAG_MAX)), but is evaluated at `now`, so a window
+/// that has ended counts as ended there too. Only the primary admits.
 #[derive(Debug)]
 pub struct RedisShard {
     shard: Shard<StepCodec>,
@@ -50,7 +50,7 @@ pub struct RedisShard {
 }
 
 impl RedisShard {
-    /// A store on the shard of `settings`, which begins to connect. Needs a tokio runtime.
+    /// Opens a store on the shard of `settings` and starts to connect. Needs a tokio runtime.
     #[must_use]
     pub fn open(settings: &ShardSettings, keys: Keys, choice: RuntimeChoice) -> Self {
         Self {
@@ -65,21 +65,22 @@ impl RedisShard {
         }
     }
 
-    /// The same store, in which a decision may take as long as `deadline`.
+    /// Returns the same store with `deadline` as the longest time for a decision.
     #[must_use]
     pub fn with_deadline(self, deadline: Duration) -> Self {
         Self { deadline, ..self }
     }
 
-    /// The same store, deciding by `clock`.
+    /// Returns the same store with decisions by `clock`.
     #[must_use]
     pub fn with_clock(self, clock: DecisionClock) -> Self {
         Self { clock, ..self }
     }
 
-    /// The same store, which holds charges back after the primary's data has become of another
-    /// history, as a failover makes it, until that is [released](ReplicationEpochs::release): for whoever
-    /// joins what is missing first. The first history is held back, too; what only reads never is.
+    /// Returns the same store, which holds back charges after the primary's replication epoch
+    /// changed, for example in a failover, until the epoch is
+    /// [released](ReplicationEpochs::release). This allows missing charges to be joined first. The
+    /// first epoch is held back too. Read-only calls are never held back.
     #[must_use]
     pub fn with_paused_epochs(self) -> Self {
         self.shard.primary().pause_until_replayed();
@@ -89,44 +90,45 @@ impl RedisShard {
     /// Waits until the primary is connected.
     ///
     /// # Errors
-    /// Why it was not `within` that time. The store goes on trying, and connects when it can.
+    /// The reason, if it was not connected `within` that time. The store continues to connect.
     pub async fn ready(&self, within: Duration) -> Result<(), LinkError> {
         self.shard.ready(within).await
     }
 
-    /// How the step runs in the primary.
+    /// Returns the runtime of the step in the primary.
     #[must_use]
     pub fn runtime(&self) -> StepRuntime {
         self.shard.primary().codec().runtime()
     }
 
-    /// How the batchers stand: the one to the primary is the first; those to the replicas that are
-    /// read from follow, in the order of the settings, or of their addresses where sentinels name
+    /// Returns the status of the batchers. The primary's is the first. Those of the replicas that
+    /// are read from follow, in the order of the settings, or of their addresses if sentinels name
     /// them.
     #[must_use]
     pub fn status(&self) -> Vec<BatcherStatus> {
         self.shard.status()
     }
 
-    /// How often it was noticed, since the store was opened, that counters were lost and windows
-    /// began anew, in part or all; and why the last time. What is lost while no primary is connected
-    /// is noticed when one is again.
+    /// Returns how often lost counters were detected since the store was opened, and the last
+    /// reason. Each time, some or all windows started again. A loss while no primary is connected
+    /// is detected when one is connected again.
     #[must_use]
     pub fn windows_lost(&self) -> (u64, Option<DataLoss>) {
         self.shard.losses()
     }
 
-    /// How far the shard's clock is ahead of the application's, which shows `now`. `None` before
-    /// the first reply.
+    /// Returns how far the shard's clock is ahead of the application's, which shows `now`, or
+    /// `None` before the first reply.
     #[must_use]
     pub fn clock_offset(&self, now: Timestamp) -> Option<ClockOffset> {
         self.shard.primary().link().clock().ahead_of(now, Instant::now())
     }
 
-    /// As [`Store::apply`], within a time of the call's own, and with the whole reason of a failure.
+    /// Does the same as [`Store::apply`] with a time limit for this call, and returns the detailed
+    /// error.
     ///
     /// # Errors
-    /// [`BatcherError`] says whether the call may have been charged all the same.
+    /// [`BatcherError`], which says whether the call may have been charged.
     pub async fn apply_within(
         &self,
         now: Timestamp,
@@ -144,12 +146,12 @@ impl RedisShard {
             return answer.into_readings().map_err(BatcherError::Step);
         }
         let priority = batcher.priority(|| job.is_read_only());
-        // A replica without an answer has charged nothing, and left half of the time.
+        // A replica that did not answer has charged nothing and has used half of the time.
         let answer = batcher.submit_by(Route::Any, priority, job, begun + within).await?;
         answer.into_readings().map_err(BatcherError::Step)
     }
 
-    /// The moment of a decision that is made when the application's clock shows `now`.
+    /// Returns the time of a decision when the application's clock shows `now`.
     fn moment(&self, now: Timestamp, begun: Instant) -> Timestamp {
         match self.clock {
             DecisionClock::Application => now,
@@ -164,9 +166,9 @@ impl Store for RedisShard {
     }
 }
 
-/// A history is one course of replication: it ends with a promotion, and with a restart. It goes on
-/// when a connection is replaced, and when keys are deleted, which somebody may have wanted. Where
-/// the primary may not be asked for `INFO`, each connection is taken to begin one.
+/// A replication epoch ends with a promotion or a restart. It continues when a connection is
+/// replaced, and when keys are deleted, which may be intended. If the user may not send `INFO` to
+/// the primary, each connection counts as a new epoch.
 impl ReplicationEpochs for RedisShard {
     fn history(&self) -> u64 {
         self.shard.primary().history()

@@ -1,4 +1,4 @@
-//! A reply's bytes: what the step answers, checked number by number.
+//! The decoding of replies, which validates every number.
 
 mod cell;
 mod window;
@@ -18,17 +18,18 @@ const LATE: u8 = 1;
 const FULL: u8 = 1;
 const REFUSED: u8 = 2;
 const REPEATED: u8 = 3;
-/// Of a reading's flags: what is held and was added follows.
+/// The flag of a reading that is followed by its reserved and added units.
 const MORE: u8 = 1;
 
-/// The server's clock when it answered, if it was asked for.
+/// Returns the server's clock at the time of its answer, if it was requested.
 pub(crate) fn clock(reply: &[u8]) -> Option<Timestamp> {
     let mut rest = reply;
     take_byte(&mut rest)?;
     take_number(&mut rest).filter(|millis| *millis > 0).map(Timestamp::from_millis)
 }
 
-/// One answer for each of `jobs`. A reply that is not a step's is no answer to any of them.
+/// Returns one answer for each of `jobs`. An invalid reply gives [`StepError::Corrupt`] for all of
+/// them.
 pub(crate) fn decode(jobs: &[Job], reply: &[u8]) -> Vec<Result<Answer, StepError>> {
     answers(jobs, reply).unwrap_or_else(|| vec![Err(StepError::Corrupt); jobs.len()])
 }
@@ -46,7 +47,7 @@ fn answers(jobs: &[Job], reply: &[u8]) -> Option<Vec<Result<Answer, StepError>>>
     let mut answers = Vec::with_capacity(jobs.len());
     let mut run = Run::default();
     for job in jobs {
-        // Was left out of the command.
+        // Such a job was left out of the command.
         if job.asks.is_empty() {
             answers.push(Ok(Answer::Readings(Readings::new())));
             continue;
@@ -63,7 +64,7 @@ fn answers(jobs: &[Job], reply: &[u8]) -> Option<Vec<Result<Answer, StepError>>>
     (rest.is_empty() && run.jobs == 0).then_some(answers)
 }
 
-/// The answer to a job that has its own.
+/// Decodes the answer to a job that has its own.
 fn answer(job: &Job, rest: &mut &[u8]) -> Option<Result<Answer, StepError>> {
     if Window::begins_with(*rest.first()?) {
         return take_window_readings(job, rest, Outcome::Admitted).map(Answer::Readings).map(Ok);
@@ -76,7 +77,7 @@ fn answer(job: &Job, rest: &mut &[u8]) -> Option<Result<Answer, StepError>> {
     }
 }
 
-/// What the step tells of each ask of a job, all of which are of one kind.
+/// Decodes the answers to a job's charges, all of which are of one kind.
 fn take_decided(job: &Job, rest: &mut &[u8]) -> Option<Answer> {
     let mut asks = job.asks.iter();
     match job.asks.first()?.op {
@@ -94,11 +95,11 @@ fn take_decided(job: &Job, rest: &mut &[u8]) -> Option<Answer> {
 fn take_window_readings(job: &Job, rest: &mut &[u8], outcome: Outcome) -> Option<Readings> {
     let reading = |operation| Some(Window::take(rest)?.reading(operation, outcome)?.0);
     let readings: Readings = job.asks.iter().map(reading).collect::<Option<_>>()?;
-    // What is refused is refused by something.
+    // A refused job must have at least one reading that refuses.
     (outcome == Outcome::Admitted || !readings.all_admitted()).then_some(readings)
 }
 
-/// What is left of the one answer to many takes from one window.
+/// The rest of one answer to many charges of one window.
 #[derive(Default)]
 struct Run {
     jobs: u64,
@@ -214,7 +215,7 @@ mod tests {
         let bytes = reply(DECIDED, &[&window[..], &[REFUSED], full, &twice].concat());
         let impossible = reply(DECIDED, &[&[REFUSED], &window[..]].concat());
         assert_eq!(decode(&[job(1)], &impossible)[0].as_ref().unwrap_err(), &StepError::Corrupt);
-        // The fourth asks nothing, between those that share an answer.
+        // The fourth job has no charges; it is between jobs that share an answer.
         let jobs = [job(1), job(1), job(1), job(0), job(1), job(1)];
         let used: Vec<_> = decode(&jobs, &bytes)
             .into_iter()
@@ -224,7 +225,7 @@ mod tests {
         let at = Admission::At(Timestamp::from_millis(1_700_000_000_123));
         let (first, refused) = (Some((1, Admission::Now)), Some((1, at)));
         assert_eq!(used, [first, refused, first, None, refused, refused]);
-        // Fewer or more jobs than the answer tells of.
+        // Fewer or more jobs than in the answer.
         for jobs in [&jobs[..5], &[job(1), job(1), job(1), job(1), job(1), job(1)]] {
             assert_eq!(decode(jobs, &bytes)[0].as_ref().unwrap_err(), &StepError::Corrupt);
         }

@@ -1,4 +1,4 @@
-//! The step's source, as a function of the server's and as a script.
+//! The step's source, as a server function and as a script.
 
 mod load;
 
@@ -12,12 +12,12 @@ pub(crate) use load::RuntimeInfo;
 
 use crate::command::{Command, KeyCreation};
 
-/// How the step runs in a server.
+/// The form in which the step runs in a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StepRuntime {
-    /// As a function, which the server keeps and replicates: Redis 7.0 and later, and Valkey.
+    /// A function, which the server stores and replicates: Redis 7.0 and later, and Valkey.
     Function,
-    /// As a script, which it may forget and is then given again.
+    /// A script, which the server may drop from its cache and which is then loaded again.
     Script,
 }
 
@@ -30,54 +30,55 @@ impl fmt::Display for StepRuntime {
     }
 }
 
-/// Which ways of running the step are open.
+/// The permitted forms of the step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RuntimeChoice {
-    /// A function where the server has them, else a script.
+    /// A function if the server supports functions, otherwise a script.
     #[default]
     Best,
-    /// A function: a server that has none, or does not let the user call it, is not used.
+    /// Only a function. A server without functions, or one that does not permit the user to call
+    /// them, is not used.
     Function,
-    /// A script, whatever the server has.
+    /// A script, whatever the server supports.
     Script,
 }
 
-/// Which of the server's commands run the step where it only reads.
+/// The commands that run the step for reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReadVerb {
     /// `FCALL_RO` or `EVALSHA_RO`: since Redis 7.0, for users that may call them.
     ReadOnly,
-    /// Those that may write, too.
+    /// The commands that may also write.
     Plain,
 }
 
-/// What a call may do to the server's keys.
+/// The access of a call to the server's keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Access {
-    /// Change them, as far as there is room.
+    /// The call may change keys, and create them if memory permits.
     Write(KeyCreation),
-    /// Read them: on a replica, too, and whatever the state of the server's memory and disk.
+    /// The call only reads. It also runs on replicas, and without free memory or disk space.
     Read(ReadVerb),
 }
 
-/// The one step of this version.
+/// The step of this version.
 pub(crate) static STEP: LazyLock<Step> = LazyLock::new(Step::new);
 
-/// The step's texts and names.
+/// The step's source texts and names.
 pub(crate) struct Step {
-    /// Of the library and of its function: another source has another name, so that nodes of two
-    /// versions never replace each other's.
+    /// The name of the library and of its function. It depends on the source, so nodes of two
+    /// versions never replace each other's function.
     name: String,
-    /// Of the function that runs when the server is out of memory.
+    /// The name of the function for servers that are out of memory.
     tight_name: String,
-    /// Of the function that does not write.
+    /// The name of the function that does not write.
     look_name: String,
     library: String,
     script: String,
     script_hash: String,
 }
 
-/// In the order in which they use each other.
+/// The parts, in the order of their dependencies.
 const SOURCE: &str = concat!(
     include_str!("step/numbers.lua"),
     include_str!("step/fixed_window.lua"),
@@ -107,9 +108,9 @@ impl Step {
         let hash = Script::new(SOURCE).get_hash()[..8].to_owned();
         let name = format!("tollgate_v1_{hash}");
         let (tight_name, look_name) = (format!("{name}_tight"), format!("{name}_look"));
-        // Without flags the server refuses the function when it is out of memory, before it ran;
-        // then the second one is called, which makes no keys. The third runs on replicas: jobs that
-        // only read change nothing, so it is the same step.
+        // A function without flags is rejected before it runs if the server is out of memory. The
+        // second function is called then, which creates no keys. The third runs on replicas. All of
+        // them are the same step, because jobs that only read change nothing.
         let library = format!(
             "#!lua name={name}\n{SOURCE}\n\
              redis.register_function('{name}', run)\n\
@@ -123,7 +124,7 @@ impl Step {
         Self { name, tight_name, look_name, library, script, script_hash }
     }
 
-    /// The call that carries `command` out.
+    /// Returns the call that executes `command`.
     pub(crate) fn call(&self, runs: StepRuntime, access: Access, command: &Command<'_>) -> Cmd {
         let (verb, step) = match (runs, access) {
             (StepRuntime::Function, Access::Write(KeyCreation::Allowed)) => ("FCALL", &self.name),
@@ -148,7 +149,7 @@ impl Step {
     }
 }
 
-/// The server's reply to `command`, or its error reply as an error.
+/// Returns the server's reply to `command`, with an error reply as an error.
 pub(crate) async fn ask(
     connection: &mut MultiplexedConnection,
     command: &Cmd,
@@ -156,12 +157,13 @@ pub(crate) async fn ask(
     connection.send_packed_command(command).await?.extract_error()
 }
 
-/// Whether the server lost the step, or never had it.
+/// Returns whether the error means that the server does not have the step.
 pub(crate) fn is_unloaded(error: &RedisError) -> bool {
     error.code() == Some("NOSCRIPT") || detail(error).contains("Function not found")
 }
 
-/// Whether the server refused to grow. Before 7.0 a script's error is told in the middle of another.
+/// Returns whether the error means that the server is out of memory. Before 7.0 the error of a
+/// script is contained in another one.
 pub(crate) fn is_out_of_memory(error: &RedisError) -> bool {
     error.code() == Some("OOM") || detail(error).contains("OOM command not allowed")
 }

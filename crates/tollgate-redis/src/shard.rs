@@ -1,4 +1,4 @@
-//! One deployment of Redis: a primary, and any number of replicas that follow it.
+//! One Redis deployment: a primary, and any number of replicas.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,45 +11,45 @@ use crate::codec::Codec;
 use crate::link::{Endpoint, LinkError, LinkLimits, ReplicationProgress, RequiredRole};
 use crate::topology::{DataLoss, Members, ReplicaPool, SentinelWatch, ServerDiscovery, Topology};
 
-/// Who answers calls that only read.
+/// The servers that answer read-only calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ReadFrom {
-    /// A replica that keeps up with the primary, each in its turn; where none answers, the primary.
+    /// The replicas that keep up with the primary, in rotation. If none answers, the primary.
     #[default]
     Replicas,
     /// The primary.
     Primary,
 }
 
-/// Where a shard's servers are, and the bounds of what is asked of them.
+/// The settings of a shard: its servers and the limits of its connections.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShardSettings {
-    /// Which servers there are.
+    /// The servers.
     pub topology: Topology,
-    /// Who answers calls that only read.
+    /// The servers that answer read-only calls.
     pub reads: ReadFrom,
-    /// The bounds of each batcher.
+    /// The limits of each batcher.
     pub batcher: BatcherLimits,
-    /// The bounds of each link's waits.
+    /// The timeouts of each link.
     pub link: LinkLimits,
-    /// As what it is opened.
+    /// The role in which the shard is opened.
     pub client_role: ClientRole,
 }
 
 impl ShardSettings {
-    /// A primary without replicas, under the default bounds.
+    /// Returns settings for a primary without replicas, with default limits.
     #[must_use]
     pub fn new(primary: Endpoint) -> Self {
         Self::replicated(primary, Vec::new())
     }
 
-    /// A primary and those that follow it, under the default bounds.
+    /// Returns settings for a primary and its replicas, with default limits.
     #[must_use]
     pub fn replicated(primary: Endpoint, replicas: Vec<Endpoint>) -> Self {
         Self::of(Topology::Static { primary, replicas })
     }
 
-    /// These servers, under the default bounds.
+    /// Returns settings for these servers, with default limits.
     #[must_use]
     pub fn of(topology: Topology) -> Self {
         Self {
@@ -64,23 +64,23 @@ impl ShardSettings {
 
 /// The batchers to a shard's servers.
 ///
-/// Which server is the primary, the servers say themselves: each is asked for its role when it is
-/// connected to, and each of several twice per heartbeat. Of two that say that they are, what is
-/// told in [`Members`] decides which one is charged; where nothing tells, a node that is connected
-/// to one of them stays there.
+/// The servers report which of them is the primary: each is queried for its role when it is
+/// connected, and each of several servers twice per heartbeat. If two servers report that role, the
+/// rules in [`Members`] decide which one is charged. If these do not decide, a node that is
+/// connected to one of them keeps using it.
 #[derive(Debug)]
 pub(crate) struct Shard<C: Codec> {
     members: Arc<Members>,
     primary: Batcher<C>,
     replicas: ReplicaPool<C>,
-    /// Who asks the servers which of them is the primary, if there are several.
+    /// Queries the roles of the servers, if there are several.
     _discovery: Option<ServerDiscovery>,
     _sentinels: Option<SentinelWatch>,
 }
 
 impl<C: Codec> Shard<C> {
-    /// Opens the batchers, and begins to connect. Those to replicas that are read from speak as
-    /// `for_replica` makes of `codec`. Needs a tokio runtime.
+    /// Opens the batchers and starts to connect. Batchers to replicas use the codec that
+    /// `for_replica` creates from `codec`. Needs a tokio runtime.
     pub(crate) fn open(
         settings: &ShardSettings,
         codec: C,
@@ -88,7 +88,7 @@ impl<C: Codec> Shard<C> {
     ) -> Self {
         let (link, codec) = (settings.link, Arc::new(codec));
         let progress = Arc::<ReplicationProgress>::default();
-        // There is another one to operation: who does not answer once is not waited for again.
+        // Another server can answer a read, so one miss opens the circuit of a replica.
         let impatient = LinkLimits { misses: 1, ..link };
         let (lane_limits, writer) = (settings.batcher, Arc::clone(&codec));
         let read = Arc::clone(&progress);
@@ -140,7 +140,7 @@ impl<C: Codec> Shard<C> {
     /// Waits until the primary is connected.
     ///
     /// # Errors
-    /// Why it was not `within` that time. The shard goes on trying.
+    /// The reason, if it was not connected `within` that time. The shard continues to connect.
     pub(crate) async fn ready(&self, within: Duration) -> Result<(), LinkError> {
         let link = self.primary.link();
         timeout(within, link.up()).await.map_err(|_| {
@@ -149,29 +149,29 @@ impl<C: Codec> Shard<C> {
         })
     }
 
-    /// The batcher to the primary.
+    /// Returns the batcher to the primary.
     pub(crate) fn primary(&self) -> &Batcher<C> {
         &self.primary
     }
 
-    /// The next replica in turn that answers, if one is read from and does. One that does not keep
-    /// up with the primary, that loads or that fails is passed over.
+    /// Returns the next replica in rotation that answers, if replicas are read from and one does.
+    /// Skips replicas that lag behind, load their data, or fail.
     pub(crate) fn replica(&self) -> Option<Arc<Batcher<C>>> {
         self.replicas.next()
     }
 
-    /// How the batchers stand: the primary's, then those of the replicas that are read from, in the
-    /// order of the settings, or of their addresses where sentinels name them.
+    /// Returns the status of the batchers: the primary's, then those of the replicas that are read
+    /// from, in the order of the settings, or of their addresses if sentinels name them.
     pub(crate) fn status(&self) -> Vec<BatcherStatus> {
         std::iter::once(self.primary.status()).chain(self.replicas.status()).collect()
     }
 
-    /// Notices by `key` whether all keys were lost: one that the primary keeps.
+    /// Uses `key`, which the primary must own, to detect that all keys were lost.
     pub(crate) fn keep_generation_at(&self, key: String) {
         self.members.losses().keep_at(key);
     }
 
-    /// How often counters were lost, and why they were last.
+    /// Returns how often counters were lost, and the last reason.
     pub(crate) fn losses(&self) -> (u64, Option<DataLoss>) {
         self.members.losses().totals()
     }

@@ -1,4 +1,4 @@
-//! Documents that nodes share: two keys each, the version and the rest.
+//! Documents that nodes share: two keys each, for the version and the content.
 
 use std::sync::LazyLock;
 use std::time::Duration;
@@ -11,8 +11,8 @@ use tollgate_core::shared_blob::{BLOB_DEADLINE, CasOutcome, SharedBlob};
 
 use crate::link::{Link, Phase};
 
-/// Compares the version, and replaces the document with its version. It needs no permission that the
-/// step does not need.
+/// A script that compares the version and replaces the document and its version. It needs only
+/// permissions that the step also needs.
 static REPLACE: LazyLock<Script> = LazyLock::new(|| {
     Script::new(
         "local kept = redis.call('MGET', KEYS[1])[1]
@@ -23,8 +23,8 @@ static REPLACE: LazyLock<Script> = LazyLock::new(|| {
     )
 });
 
-/// Where a document of this name lies: `tg1:{NAME}:version` and `tg1:{NAME}:document`, which no
-/// limit's key is called, in one slot of a cluster.
+/// The keys of a document called `NAME`: `tg1:{NAME}:version` and `tg1:{NAME}:document`. They share
+/// a cluster slot, and no limit's key has such a name.
 #[derive(Clone, Debug)]
 pub(crate) struct BlobKeys {
     pub(crate) version: String,
@@ -37,7 +37,7 @@ impl BlobKeys {
         Self { version: key("version"), document: key("document") }
     }
 
-    /// The version alone; empty where there is no document.
+    /// Returns the version without the content; empty if there is no document.
     pub(crate) async fn version(&self, link: &Link) -> Result<Vec<u8>, StoreError> {
         let mut command = redis::cmd("MGET");
         command.arg(&self.version);
@@ -48,20 +48,20 @@ impl BlobKeys {
         within(link, asked).await
     }
 
-    /// The document with its version.
+    /// Returns the document with its version.
     pub(crate) async fn read(&self, link: &Link) -> Result<SharedBlob, StoreError> {
         let mut command = redis::cmd("MGET");
         command.arg(&self.version).arg(&self.document);
         let asked = async |connection: &mut MultiplexedConnection| {
             let [version, bytes]: [Option<Vec<u8>>; 2] = command.query_async(connection).await?;
-            // One without the other, as eviction may leave it, is none.
+            // If eviction removed one of the two, the document does not exist.
             let both = version.zip(bytes);
             Ok(both.map(|(version, bytes)| SharedBlob { version, bytes }).unwrap_or_default())
         };
         within(link, asked).await
     }
 
-    /// Puts `document` in the place of the one of version `before`, for `lasting`.
+    /// Replaces the document of version `before` by `document`, which expires after `lasting`.
     pub(crate) async fn replace(
         &self,
         link: &Link,
@@ -81,7 +81,7 @@ impl BlobKeys {
     }
 }
 
-/// Asks over the connection that the link has.
+/// Sends a query over the link's current connection.
 async fn within<T>(
     link: &Link,
     ask: impl AsyncFnOnce(&mut MultiplexedConnection) -> RedisResult<T>,

@@ -1,4 +1,4 @@
-//! Jobs as commands of the step, and its replies as readings.
+//! The codec of the step: jobs to commands, and replies to readings.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
@@ -18,7 +18,8 @@ use crate::script::{
     Access, ReadVerb, RuntimeChoice, RuntimeInfo, STEP, StepRuntime, is_out_of_memory, is_unloaded,
 };
 
-/// After a server said that it is out of memory, so many commands make no keys before one tries.
+/// The number of commands that create no keys after a server reported that it is out of memory. The
+/// next command tries again.
 const TIGHT_COMMANDS: u32 = 64;
 
 /// The codec of one server's step.
@@ -26,32 +27,31 @@ const TIGHT_COMMANDS: u32 = 64;
 pub(crate) struct StepCodec {
     choice: RuntimeChoice,
     client_role: ClientRole,
-    /// How the step runs in the server, shared with those of its replicas.
+    /// The step's form and commands in the server, shared with the codecs of its replicas.
     ways: Arc<AtomicRuntimeInfo>,
-    /// Of a replica: how it runs in its primary.
+    /// For a replica: the step's form in its primary.
     primary: Option<Arc<AtomicRuntimeInfo>>,
     tight_commands_left: AtomicU32,
 }
 
 impl StepCodec {
-    /// A codec for a server of which nothing is known yet; until [`Codec::load`] it speaks to one
-    /// that has the script.
+    /// Creates a codec for a new server. Until [`Codec::load`] it uses the script form.
     pub(crate) fn new(choice: RuntimeChoice, client_role: ClientRole) -> Self {
         let (ways, tight_commands_left) = (Arc::default(), AtomicU32::new(0));
         Self { choice, client_role, ways, primary: None, tight_commands_left }
     }
 
-    /// A codec for a replica of this one's server: of jobs that only read.
+    /// Returns a codec for a replica of this server, for jobs that only read.
     pub(crate) fn for_replica(&self) -> Self {
         Self { primary: Some(Arc::clone(&self.ways)), ..Self::new(self.choice, self.client_role) }
     }
 
-    /// How the step runs in the server.
+    /// Returns the runtime of the step in the server.
     pub(crate) fn runtime(&self) -> StepRuntime {
         self.ways.get().map_or(StepRuntime::Script, |ways| ways.runs)
     }
 
-    /// How the next command for `jobs` goes about the server's keys.
+    /// Returns the access of the next command for `jobs` to the server's keys.
     fn access(&self, jobs: &[Job]) -> Access {
         if jobs.iter().all(Job::is_read_only) {
             return Access::Read(self.ways.get().map_or(ReadVerb::Plain, |ways| ways.reads));
@@ -59,7 +59,7 @@ impl StepCodec {
         Access::Write(self.room())
     }
 
-    /// Whether the next command may make keys.
+    /// Returns whether the next command may create keys.
     fn room(&self) -> KeyCreation {
         let fewer = |left: u32| left.checked_sub(1);
         match self.tight_commands_left.try_update(Ordering::Relaxed, Ordering::Relaxed, fewer) {
@@ -112,7 +112,7 @@ impl Codec for StepCodec {
         let ways = match (&self.primary, self.client_role) {
             (None, ClientRole::ReadWrite) => STEP.load(connection, self.choice).await?,
             (None, ClientRole::ReadOnly) => STEP.predict(connection, self.choice).await?,
-            // It has the step when its primary has, of which it is seen.
+            // A replica has the step if its primary has it, and the primary is checked.
             (Some(_), ClientRole::ReadOnly) => return Ok(()),
             (Some(primary), ClientRole::ReadWrite) => {
                 let runs = primary.get().map(|ways| ways.runs);
@@ -135,7 +135,7 @@ impl Codec for StepCodec {
     }
 }
 
-/// [`RuntimeInfo`], once they are known, to read and to set from any thread.
+/// A [`RuntimeInfo`] that any thread can read and set, once it is known.
 #[derive(Debug, Default)]
 struct AtomicRuntimeInfo(AtomicU8);
 

@@ -1,4 +1,4 @@
-//! The store: limits in one Redis or Valkey server.
+//! The store for one Redis or Valkey server.
 
 mod cells;
 
@@ -14,13 +14,13 @@ use crate::key::Keys;
 use crate::script::{RuntimeChoice, StepRuntime, ask, is_out_of_memory};
 use crate::step_codec::StepCodec;
 
-/// How often one call is sent, where the server proves that nothing of it ran.
+/// The most attempts to send one call if the server reports that nothing of it ran.
 const MAX_SENDS: usize = 8;
 
 /// Limits in one server, decided by the step that runs in it.
 ///
-/// Exact: a call is one command and one round trip, atomic in the server, and gives the integers
-/// of [`tollgate_core::decide()`].
+/// The store is exact: a call is one command and one round trip, is atomic in the server, and
+/// returns the integers of [`tollgate_core::decide()`].
 #[derive(Debug)]
 pub struct Redis {
     connection: MultiplexedConnection,
@@ -29,10 +29,10 @@ pub struct Redis {
 }
 
 impl Redis {
-    /// A store on `connection`, to which it gives the step where the server does not have it.
+    /// Creates a store on `connection` and loads the step if the server does not have it.
     ///
     /// # Errors
-    /// The server's, if it can be given the step in none of the ways of `choice`.
+    /// The server's error, if the step can be loaded in none of the forms of `choice`.
     pub async fn new(
         mut connection: MultiplexedConnection,
         keys: Keys,
@@ -43,16 +43,16 @@ impl Redis {
         Ok(Self { connection, codec, keys })
     }
 
-    /// How the step runs in the server.
+    /// Returns the runtime of the step in the server.
     #[must_use]
     pub fn runtime(&self) -> StepRuntime {
         self.codec.runtime()
     }
 
-    /// Carries out `calls` one after the other in one round trip, each as [`Store::apply`] does.
+    /// Executes `calls` one after the other in one round trip, each as [`Store::apply`] does.
     ///
     /// # Errors
-    /// [`StoreError`] in place of each call that the server could not say about.
+    /// [`StoreError`] for each call that the server did not answer.
     pub async fn apply_all(
         &self,
         calls: &[(Timestamp, &[Charge<'_>])],
@@ -100,7 +100,7 @@ impl Store for Redis {
     }
 }
 
-/// What an error reply, or none, means to the caller of a store.
+/// Converts a Redis error to the store error of a call.
 fn unanswered(error: &RedisError) -> StoreError {
     match error.code() {
         _ if is_out_of_memory(error) => StoreError::Full,

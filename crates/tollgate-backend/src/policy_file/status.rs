@@ -1,26 +1,26 @@
-//! How the reloads of a policy file went.
+//! The results of the reloads of a policy file.
 
 use std::time::SystemTime;
 
-/// How the reloads of a policy file went since the process started.
+/// The results of the reloads of a policy file since the process started.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReloadStatus {
-    /// How many put another policy in force.
+    /// The number of reloads that put another policy in force.
     pub done: u64,
-    /// How many were refused.
+    /// The number of reloads that were refused.
     pub refused: u64,
-    /// When the policy in force was put there, if that was not at the start.
+    /// The time at which the policy in force was loaded, if that was not at the start.
     pub replaced_at: Option<SystemTime>,
-    /// Why the file as it is now is not in force, if it is not.
+    /// The reason why the current file is not in force, if it is not.
     pub refusal: Option<Refusal>,
 }
 
-/// A reload that was refused.
+/// A refused reload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// When.
+    /// The time of the reload.
     pub at: SystemTime,
-    /// What is wrong with the file, with its line and column where that is known.
+    /// The problem with the file, with its line and column if known.
     pub reason: String,
 }
 
@@ -36,7 +36,7 @@ impl ReloadStatus {
         self.refusal = Some(Refusal { at, reason });
     }
 
-    /// The file says what is in force, whatever it said meanwhile.
+    /// Records that the file equals the policy in force again.
     pub(super) fn in_force_again(&mut self) {
         self.refusal = None;
     }

@@ -1,4 +1,4 @@
-//! What is new since the last look.
+//! The changes since the last check.
 
 use std::fmt;
 use std::time::Duration;
@@ -8,10 +8,10 @@ use tollgate_redis::{BatcherStatus, CircuitState, StepRuntime};
 
 use crate::status::{ShardStatus, reached};
 
-/// How a shard stood when it was last looked at.
+/// The state of a shard at the last check.
 #[derive(Debug)]
 pub(super) struct StatusDiff {
-    /// Each batcher, the primary's first.
+    /// The batchers, the primary's first.
     batchers: Vec<Batcher>,
     clock: Agreement,
     windows_lost: u64,
@@ -19,45 +19,45 @@ pub(super) struct StatusDiff {
     skew_max: Duration,
 }
 
-/// What is told of a shard.
+/// A change of a shard that is logged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Change {
-    /// Its primary answers, and is another server than the one `before`, if there was one.
+    /// Its primary answers, and is another server than `before`, if there was one.
     Connected { address: String, runs: StepRuntime, before: Option<String> },
     /// No primary answers.
     Lost { reason: String },
-    /// Its primary answers, and did not so often since it was last looked at.
+    /// Its primary answers, and was lost this many times since the last check.
     Flapping { address: String, times: u64 },
     /// A replica is read from.
     ReplicaFound { address: String },
     /// A replica is not read from.
     ReplicaLost { reason: String },
-    /// Counters that it had are gone, so often since it was last looked at.
+    /// Counters were lost this many times since the last check.
     WindowsLost { times: u64, reason: String },
-    /// It lacked what this node remembers, and was told so much of it.
+    /// This node replayed so many units that the shard lacked.
     Repaired { units: u64, places: u64 },
-    /// It could not be told of so many limits and subjects in time.
+    /// For this many limits and subjects, the replay did not finish in time.
     Abandoned { places: u64 },
-    /// Its clock and this machine's are further apart than the limits allow.
+    /// Its clock and this machine's differ by more than the limits permit.
     ClockDiffers { by: Duration, allowed: Duration },
-    /// They are not any more.
+    /// The clocks agree again.
     ClockAgrees,
 }
 
 #[derive(Debug, Default)]
 struct Batcher {
     reach: Reach,
-    /// Where it led last.
+    /// Its last address.
     address: Option<String>,
     opened: u64,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Reach {
-    /// It was never looked at.
+    /// Not checked yet.
     #[default]
     Unreported,
-    /// It was looked at once, before it had the time to be found.
+    /// Checked once, before it had time to connect.
     Pending,
     Up,
     Down,
@@ -70,7 +70,7 @@ enum Agreement {
 }
 
 impl StatusDiff {
-    /// A shard of which nothing was told.
+    /// Creates the state of a shard without any reported change.
     pub(super) const fn new(skew_max: Duration) -> Self {
         Self {
             batchers: Vec::new(),
@@ -81,13 +81,13 @@ impl StatusDiff {
         }
     }
 
-    /// Sets how far clocks may be apart from now on.
+    /// Sets the permitted clock difference from now on.
     pub(super) const fn allow(&mut self, skew_max: Duration) {
         self.skew_max = skew_max;
     }
 
-    /// What is new in `status`: one thing of each server at most, one of what was lost, two of
-    /// what was repaired, and one of the clock.
+    /// Returns the changes in `status`: at most one for each server, one for losses, two for
+    /// replays, and one for the clock.
     pub(super) fn observe(&mut self, status: &ShardStatus) -> Vec<Change> {
         self.batchers.resize_with(status.batchers.len(), Batcher::default);
         let mut changes = Vec::new();
@@ -127,7 +127,7 @@ impl StatusDiff {
                 self.clock = Agreement::Differs;
                 Some(Change::ClockDiffers { by: skew, allowed: self.skew_max })
             }
-            // Half the way back, so that a clock at the edge is not told of again and again.
+            // The threshold is half, so a clock at the limit is not logged repeatedly.
             Agreement::Differs if status.clock_offset.is_some() && skew <= self.skew_max / 2 => {
                 self.clock = Agreement::Agrees;
                 Some(Change::ClockAgrees)
@@ -142,7 +142,7 @@ impl Batcher {
         let times =
             batcher.opened.saturating_sub(std::mem::replace(&mut self.opened, batcher.opened));
         let Some(address) = reached(batcher).map(str::to_owned) else {
-            // While another connection is sought, nobody knows yet whether the shard is lost.
+            // While a new connection is attempted, it is not yet certain that the shard is lost.
             if self.reach == Reach::Down
                 || self.reach == Reach::Up && batcher.circuit_state == CircuitState::Seeking
             {
@@ -168,7 +168,7 @@ impl Batcher {
                 self.reach = Reach::Up;
                 Some(Change::ReplicaFound { address: address.to_owned() })
             }
-            // It is looked for once its primary is found, so it may be found a little later.
+            // A replica is connected after its primary, so it may be found a little later.
             (Reach::Unreported, None) => {
                 self.reach = Reach::Pending;
                 None
@@ -274,7 +274,7 @@ mod tests {
         Change::Connected { address, runs: StepRuntime::Function, before }
     }
 
-    /// The one thing that is new, if anything is.
+    /// Returns the only change, if there is one.
     fn only(mut changes: Vec<Change>) -> Option<Change> {
         let change = changes.pop();
         assert_eq!(changes, []);

@@ -1,4 +1,4 @@
-//! The whole nesting over servers of memcached, as a policy file names them.
+//! The complete store over memcached servers, as a policy file configures it.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -48,7 +48,7 @@ async fn two_servers_are_a_store() {
         let store = open(&store).unwrap();
         store.started().await;
         match layout {
-            // Two items have no place for reservations.
+            // The layout with two items cannot store reservations.
             "pairs" => check_charges(&store, layout).await,
             _ => check(&store, layout).await,
         }
@@ -79,7 +79,7 @@ async fn without_its_server_a_node_decides_by_its_share() {
 #[tokio::test]
 async fn a_server_far_away_is_asked_within_the_deadline_that_is_set_for_it() {
     let server = Server::start();
-    // Farther than any wait of a link is long that the file says nothing of.
+    // A delay longer than every wait of a link that the file does not configure.
     let port = far_away(server.address(), Duration::from_millis(300)).await;
     let store = open(&format!("{{ servers: '127.0.0.1:{port}', deadline: 10s }}")).unwrap();
     let (limit, subject) = (window("core", 10, Millis::from_secs(60)), subject("a"));
@@ -90,7 +90,7 @@ async fn a_server_far_away_is_asked_within_the_deadline_that_is_set_for_it() {
     assert_eq!(store.apply(NOW, &charges).await.unwrap().source(), DecisionSource::Store);
 }
 
-/// A port by which `server` is reached with that delay each way.
+/// Starts a proxy to `server` with this delay in each direction; returns its port.
 async fn far_away(server: Address, delay: Duration) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -105,7 +105,7 @@ async fn far_away(server: Address, delay: Duration) -> u16 {
     port
 }
 
-/// Carries what is said after that delay. What is said meanwhile waits for its own.
+/// Forwards bytes after the delay. Bytes that arrive in between wait for their own delay.
 async fn carry(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, delay: Duration) {
     let mut bytes = [0; 4_096];
     while let Ok(count @ 1..) = from.read(&mut bytes).await {
@@ -122,7 +122,7 @@ async fn a_text_that_names_no_server_is_reported() {
     assert!(error.contains("store.memcached.servers") && error.contains("redis://h"), "{error}");
 }
 
-/// A node over `servers`, connected, with the secret that all of them have.
+/// Starts a connected node over `servers`, with the secret of all nodes.
 async fn node(servers: &[&Server]) -> (Arc<Limiter<Backend>>, OverrideSync) {
     let mut secret = tempfile::NamedTempFile::new().unwrap();
     secret.write_all(b"the secret of every node of this test").unwrap();
@@ -154,7 +154,7 @@ async fn set(
     kept.change(now, OverrideChange::Set(one)).await.map(drop)
 }
 
-/// Waits until a node goes by so many overrides, which it finds by itself.
+/// Waits until a node has found so many overrides by itself.
 async fn goes_by(kept: &OverrideSync, count: usize) {
     let found = async {
         while kept.table().overrides().len() != count {
@@ -181,7 +181,7 @@ async fn what_one_node_overrides_the_others_go_by_and_nobody_writes_over_another
     assert_eq!(a.table(), b.table());
     a.change(limiter_a.now(), OverrideChange::Remove(target("2"))).await.unwrap();
     goes_by(&b, 2).await;
-    // One that starts later finds them, though those who made them are gone.
+    // A node that starts later finds them, although the nodes that set them have stopped.
     drop((limiter_a, a, limiter_b, b));
     let (_limiter, later) = node(&servers).await;
     goes_by(&later, 2).await;

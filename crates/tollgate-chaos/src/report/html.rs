@@ -1,4 +1,4 @@
-//! The report as one page that needs no network.
+//! The report as one self-contained HTML page.
 
 use std::fmt::Write;
 
@@ -14,7 +14,7 @@ border-bottom:1px solid #d8dee8;text-align:left}td:nth-child(n+2){text-align:rig
 @media(prefers-color-scheme:dark){body{color:#e6e9ef;background:#12161d}td,th{border-color:#2c3442}\
 .held{color:#6fd58b}.broken{color:#ff8a80}.idle{color:#e8b44a}}";
 
-/// All outcomes on a page.
+/// Returns a page with all outcomes.
 pub(crate) fn page(outcomes: &[Outcome]) -> String {
     let mut page = format!(
         "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n\

@@ -1,10 +1,10 @@
-//! One line for a terminal.
+//! The result of a scenario as one line for a terminal.
 
 use std::fmt::Write;
 
 use crate::run::Outcome;
 
-/// What was done, each figure beside its bound, and the verdict; below it, what broke.
+/// Returns the scenario, its figures with their bounds, and the result; failures follow below.
 pub(crate) fn line(outcome: &Outcome) -> String {
     let (name, took) = (outcome.scenario.name(), outcome.took.as_secs_f32());
     let finding = match &outcome.found {

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use super::summary;
 use crate::run::Outcome;
 
-/// All outcomes, a section each.
+/// Returns all outcomes, with a section for each.
 pub(crate) fn markdown(outcomes: &[Outcome]) -> String {
     let mut text = format!("# Tollgate under faults\n\n{}.\n", summary(outcomes));
     for outcome in outcomes {
@@ -27,7 +27,7 @@ pub(crate) fn markdown(outcomes: &[Outcome]) -> String {
     text
 }
 
-/// `words` with a capital letter in front.
+/// Returns `words` with a capital first letter.
 pub(super) fn sentence(words: &str) -> String {
     let mut letters = words.chars();
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())

@@ -1,4 +1,4 @@
-//! What came of a run: a line as each scenario ends, and a file with all of it.
+//! Reports of a run: one line when a scenario ends, and a file with everything.
 
 mod html;
 mod line;
@@ -10,7 +10,7 @@ pub(crate) use markdown::markdown;
 
 use super::run::Outcome;
 
-/// `n of m scenarios held`.
+/// Returns `n of m scenarios held`.
 pub(crate) fn summary(outcomes: &[Outcome]) -> String {
     let held = outcomes.iter().filter(|outcome| outcome.is_held()).count();
     format!("{held} of {} scenarios held", outcomes.len())

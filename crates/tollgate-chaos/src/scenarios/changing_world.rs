@@ -1,6 +1,6 @@
-//! Everything changes under one load: a move from memcached to shards, a primary dies, another one
-//! freezes and comes back, a shard is added. Nodes are processes that serve by policy files, as users
-//! run them; callers ask at their HTTP listeners, and what those tell is judged.
+//! Everything changes under one load: a rollout from memcached to shards, a killed primary, a
+//! frozen primary that returns, and an added shard. Nodes are processes that serve by policy files,
+//! as in production. Callers use their HTTP listeners, and their answers are checked.
 
 use tollgate::core::Cost;
 use tollgate::store::rebalance::max_double_count;
@@ -12,7 +12,7 @@ use crate::world::{Files, MonitoredPair, Sentinels, WorldFleet, WorldNode};
 
 /// The commands that charge.
 const CHARGES: [&str; 2] = ["fcall", "evalsha"];
-/// The steps of the move to the shards, of a hundred subjects.
+/// The steps of the rollout to the shards, in percent of subjects.
 const STEPS: [u64; 4] = [1, 20, 50, 100];
 
 type World<'s> = Trial<'s, WorldFleet>;
@@ -57,9 +57,9 @@ pub(super) async fn run(site: &Site) -> Result<Finding, ChaosError> {
     Ok(world.end(ScenarioReport { did, figures, lost, losses: 0, held_back }).await)
 }
 
-/// Moves all subjects to the shards, step by step, by a word in each node's policy file. Nobody asks
-/// from the first node's file to the last one's word that it goes by it: what nodes admit that
-/// disagree is a bound of its own.
+/// Moves all subjects to the shards step by step, through each node's policy file. No requests are
+/// sent from the first file's change until the last node has applied it, because disagreeing nodes
+/// have a separate bound.
 async fn roll_out(world: &World<'_>, files: &Files) -> Result<(), ChaosError> {
     for percent in STEPS {
         let hushed = world.load.pause_load().await;
@@ -75,7 +75,7 @@ async fn roll_out(world: &World<'_>, files: &Files) -> Result<(), ChaosError> {
     Ok(())
 }
 
-/// Kills the primary, and waits for what the sentinels put in its place. Returns the units that may
+/// Kills the primary and waits for the one that the sentinels promote. Returns the units that may
 /// be lost.
 async fn kill_primary(world: &World<'_>, watched: &mut MonitoredPair) -> Result<u64, ChaosError> {
     let (name, Pair { primary, replica }) = (watched.name, &mut watched.pair);
@@ -88,8 +88,8 @@ async fn kill_primary(world: &World<'_>, watched: &mut MonitoredPair) -> Result<
     Ok(lost)
 }
 
-/// Freezes the primary until another one is promoted, and lets it go on. Returns the units that may
-/// be lost, and the calls that it was charged after all nodes had the time to know better.
+/// Freezes the primary until another one is promoted, and continues it. Returns the units that may
+/// be lost, and the calls that charged it after all nodes had time to detect the promotion.
 async fn freeze_and_thaw(
     world: &World<'_>,
     watched: &MonitoredPair,
@@ -107,8 +107,8 @@ async fn freeze_and_thaw(
     Ok((lost, primary.ran(&CHARGES).await? - ran))
 }
 
-/// Adds a shard: node after node is started anew under the policy of this `text`, and then the nodes
-/// find by themselves that nobody uses the old map, and let the new owners decide.
+/// Adds a shard: restarts one node after the other with the policy `text`. Then the nodes detect
+/// that no node uses the old map, and let the new owners decide.
 async fn add_shard(world: &World<'_>, text: &str) -> Result<(), ChaosError> {
     for node in world.nodes.iter() {
         node.restart(text).await?;

@@ -1,4 +1,4 @@
-//! The server takes calls in, and answers after nobody waits: outcomes that nobody knows.
+//! The server accepts calls and answers after their deadlines, so their outcomes are unknown.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use tokio::time::{Instant, sleep};
 
 use super::*;
 
-/// From one pause to the next; a pause is four deadlines long.
+/// The time from one pause to the next. A pause is four deadlines long.
 const PERIOD: Duration = Duration::from_millis(200);
 
 pub(super) async fn run(site: &Site) -> Result<Finding, ChaosError> {

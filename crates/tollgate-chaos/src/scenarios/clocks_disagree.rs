@@ -10,10 +10,10 @@ use tollgate_conformance::history::History;
 
 use super::*;
 
-/// By how much the second node's clock is ahead, and then behind.
+/// The time by which the second node's clock is ahead, and later behind.
 const SKEW: Millis = Millis::from_secs(2);
 
-/// A clock that is wrong by a number of milliseconds that can change.
+/// A clock with a changeable error in milliseconds.
 #[derive(Clone, Debug, Default)]
 struct SkewedClock(Arc<AtomicI64>);
 
@@ -54,7 +54,8 @@ pub(super) async fn run(site: &Site) -> Result<Finding, ChaosError> {
     Ok(finding)
 }
 
-/// Decisions by a time that an earlier one's was ahead of by half of the skew.
+/// Returns the number of decisions with a time that is behind an earlier decision's by more than
+/// half of the skew.
 fn behind(history: &History) -> u64 {
     let mut calls: Vec<_> = history.calls.iter().map(|call| (call.issued, call.now)).collect();
     calls.sort_unstable();

@@ -1,8 +1,8 @@
-//! The server drops counters in force, to make room for keys of somebody else.
+//! The server evicts current counters to free memory for another program's keys.
 
 use super::*;
 
-/// Keys of somebody else, and what is left for them, in bytes: hardly anything.
+/// A script that writes another program's keys, and the bytes left for them, which are far too few.
 const FLOOD: &str = "for i = 1, 20000 do redis.call('SET', 'flood:' .. i, 'x') end";
 const ROOM: u64 = 64 * 1024;
 
@@ -10,7 +10,7 @@ pub(super) async fn run(site: &Site) -> Result<Finding, ChaosError> {
     let server = site.server(&["--maxmemory-policy", "allkeys-lru"]).await?;
     let trial = Trial::begin(site, &[primary(&server.url())], PATIENT).await?;
     let dropped = {
-        // Each counter is dropped once: nobody asks meanwhile.
+        // Each counter is evicted once, because no requests are sent in between.
         let _hush = trial.load.pause_load().await;
         let _losing = trial.nodes.recorder().begin_loss();
         let before = counters(&server).await?;
@@ -33,7 +33,7 @@ pub(super) async fn run(site: &Site) -> Result<Finding, ChaosError> {
     Ok(trial.end(ScenarioReport { did, figures, lost: 0, losses: 1, held_back: 0 }).await)
 }
 
-/// How many counters of clients there are.
+/// Returns the number of client counters.
 async fn counters(server: &Server) -> Result<u64, ChaosError> {
     let keys: Vec<Vec<u8>> = server.ask(&["KEYS", &format!("tg1:{HOUR}*")]).await?;
     Ok(keys.len() as u64)

@@ -1,4 +1,4 @@
-//! Somebody deletes every key.
+//! An operator deletes every key.
 
 use super::*;
 

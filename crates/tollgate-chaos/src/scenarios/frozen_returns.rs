@@ -1,4 +1,5 @@
-//! A frozen primary comes back after another was promoted, and still calls itself primary.
+//! A frozen primary returns after another one was promoted, and still reports the role of a
+//! primary.
 
 use tollgate_redis::LinkLimits;
 

@@ -1,10 +1,10 @@
-//! The machine of a primary dies: what it had sent to its replica and was on its way is lost.
+//! The machine of a primary dies: data in transit to its replica is lost.
 
 use std::time::Duration;
 
 use super::*;
 
-/// How long the stream to the replica is on its way.
+/// The delay of the stream to the replica.
 const WAY: Duration = Duration::from_millis(20);
 
 pub(super) async fn run(site: &Site) -> Result<Finding, ChaosError> {
@@ -17,12 +17,12 @@ pub(super) async fn run(site: &Site) -> Result<Finding, ChaosError> {
     trial.part().await;
     let before = trial.load.alone();
     let (lost, late) = {
-        // A window that was opened on the way is lost with all that was charged to it.
+        // If the creation of a window was in transit, the window is lost with all of its charges.
         let recorder = trial.nodes.recorder();
         let _cutting = recorder.begin_cut();
         let mark = trial.mark();
         primary.is_followed().await?;
-        // One part may be on its way still, and arrive.
+        // One part may still be in transit, and arrive.
         let late = between.fault_seen() + 1;
         between.replies(LinkMode::Lost);
         until("that something is lost on its way", async || Ok(between.fault_seen() > late))

@@ -1,4 +1,4 @@
-//! A memcached dies, and another one, which knows nothing, takes its place.
+//! A memcached server dies, and an empty one replaces it.
 
 use tollgate_backend::{Backend, BaseStore};
 
@@ -32,7 +32,7 @@ pub(super) async fn run(site: &Site) -> Result<Finding, ChaosError> {
     Ok(trial.end(ScenarioReport { did, figures, lost: 0, losses: 1, held_back: 0 }).await)
 }
 
-/// How often a node found its server started anew.
+/// Returns how often a node detected a restart of its server.
 fn restarts(store: &Backend) -> u64 {
     let servers = store.base_stores().into_iter().flat_map(|(_, leaf)| match leaf {
         BaseStore::Memcached(fleet) => fleet.status(),

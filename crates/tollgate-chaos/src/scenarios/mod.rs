@@ -1,4 +1,4 @@
-//! The scenarios, one a file: each does one thing to the world, and tells what was seen.
+//! The scenarios, one per file. Each causes one fault and reports what was observed.
 
 mod changing_world;
 mod clients_paused;
@@ -35,64 +35,64 @@ use super::site::{Length, Pair, Site};
 use super::trial::{ScenarioReport, Trial};
 use super::wait::until;
 
-/// What happens to the world.
+/// The fault of a scenario.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Scenario {
     /// A primary dies, and its replica is promoted
     PrimaryKilled,
-    /// A primary's machine dies, and what was on its way to the replica is lost
+    /// A primary's machine dies, and data in transit to the replica is lost
     HostDies,
-    /// A primary freezes, and goes on
+    /// A primary freezes and continues
     PrimaryFrozen,
-    /// A frozen primary comes back after its replica was promoted
+    /// A frozen primary returns after its replica was promoted
     FrozenReturns,
     /// Every reply is 30 ms late
     SlowReplies,
-    /// Calls end in the server after nobody waits for them
+    /// Calls complete in the server after their callers timed out
     ClientsPaused,
-    /// The network loses everything, and no socket tells of it
+    /// The network drops everything, and all sockets stay open
     NetworkSilent,
-    /// Connections end in the midst of replies
+    /// Connections close in the middle of replies
     RepliesCut,
-    /// The server forgets scripts and functions every 10 ms
+    /// The server loses scripts and functions every 10 ms
     StepForgotten,
     /// The primary becomes a replica, with connections open
     PrimaryDemoted,
     /// The server has no memory for new keys
     OutOfMemory,
-    /// The server drops counters to make room for other keys
+    /// The server evicts counters to free memory for other keys
     Evicted,
-    /// The primary takes no writes, since its replica does not keep up
+    /// The primary rejects writes, because its replica lags behind
     NoReplicas,
-    /// A script of somebody else's keeps the server busy
+    /// A script of another program keeps the server busy
     ServerBusy,
     /// Every key is deleted
     Flushed,
     /// The server is killed, and loads its data for a while
     Restarted,
-    /// A memcached is killed, and begins anew
+    /// A memcached server is killed and restarts empty
     MemcachedRestarted,
     /// The clocks of two nodes disagree, and one steps back
     ClocksDisagree,
-    /// All under one load: from memcached to shards, a death, a freeze, one shard more
+    /// All under one load: memcached to shards, a death, a freeze, an added shard
     ChangingWorld,
 }
 
 impl Scenario {
-    /// All of them, in the order in which they run.
+    /// Returns all scenarios in the order in which they run.
     pub(crate) fn all() -> &'static [Self] {
         Self::value_variants()
     }
 
-    /// As flags and reports name it.
+    /// Returns the name in flags and reports.
     pub(crate) fn name(self) -> String {
         self.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
     }
 
-    /// Does to the world what it says, under load.
+    /// Causes the fault under load.
     ///
     /// # Errors
-    /// If it could not be carried out; what it found is no error.
+    /// If the scenario could not be run. Broken promises are findings, not errors.
     pub(crate) async fn run(self, site: &Site) -> Result<Finding, ChaosError> {
         match self {
             Self::PrimaryKilled => primary_killed::run(site).await,
@@ -118,7 +118,7 @@ impl Scenario {
     }
 }
 
-/// The words of a shard that is this primary alone.
+/// Returns the settings of a shard that consists of this primary.
 fn primary(url: &str) -> String {
     format!("{{ primary: \"{url}\" }}")
 }

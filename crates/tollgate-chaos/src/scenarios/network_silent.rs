@@ -1,4 +1,4 @@
-//! The network loses everything, and no socket tells of it.
+//! The network drops everything, and all sockets stay open.
 
 use super::*;
 

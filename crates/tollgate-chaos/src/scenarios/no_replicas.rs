@@ -1,8 +1,8 @@
-//! The primary takes no writes, because its replica has not kept up.
+//! The primary rejects writes, because its replica lags behind.
 
 use super::*;
 
-/// What bounds the loss at a failover: see `docs/redis.md`.
+/// The settings that bound the loss in a failover: see `docs/redis.md`.
 const GUARDED: [&str; 4] = ["--min-replicas-to-write", "1", "--min-replicas-max-lag", "1"];
 
 pub(super) async fn run(site: &Site) -> Result<Finding, ChaosError> {

@@ -1,4 +1,4 @@
-//! The primary becomes a replica of the one that takes its place, with connections open.
+//! The primary becomes a replica of its successor, with connections open.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! A primary freezes: its sockets stay, and nothing answers.
+//! A primary freezes: its sockets stay open, and it does not answer.
 
 use super::*;
 

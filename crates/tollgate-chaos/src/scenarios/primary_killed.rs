@@ -1,4 +1,4 @@
-//! A primary dies under load, and its replica takes its place.
+//! A primary dies under load, and its replica is promoted.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Connections end in the midst of replies.
+//! Connections close in the middle of replies.
 
 use std::time::Duration;
 
@@ -6,9 +6,9 @@ use tokio::time::{Instant, sleep};
 
 use super::*;
 
-/// How long connections end after the same byte.
+/// The time for which connections close after the same byte.
 const EACH: Duration = Duration::from_millis(25);
-/// Beyond the first bytes of any reply.
+/// A position after the first bytes of any reply.
 const LAST_BYTE: usize = 64;
 
 pub(super) async fn run(site: &Site) -> Result<Finding, ChaosError> {
@@ -21,7 +21,7 @@ pub(super) async fn run(site: &Site) -> Result<Finding, ChaosError> {
         network.replies(LinkMode::CutAfter(byte % LAST_BYTE));
         byte += 1;
         sleep(EACH).await;
-        // A lost server is sought again before the next cut.
+        // A new connection is attempted before the next cut.
         network.replies(LinkMode::Open);
         sleep(EACH).await;
     }

@@ -1,8 +1,8 @@
-//! The server dies, and loads for a while what it had saved.
+//! The server dies, and then loads its saved data for a while.
 
 use super::*;
 
-/// What makes loading last.
+/// The arguments that make loading slow.
 const SLOWLY: [&str; 4] =
     ["--key-load-delay", "100", "--loading-process-events-interval-bytes", "1024"];
 

@@ -1,8 +1,8 @@
-//! A script that does not end keeps the server from everything else.
+//! An endless script blocks everything else in the server.
 
 use super::*;
 
-/// The server says that it is busy after so many milliseconds.
+/// The number of milliseconds after which the server answers that it is busy.
 const SOON: [&str; 2] = ["--lua-time-limit", "5"];
 const ENDLESS: [&str; 3] = ["EVAL", "while true do end", "0"];
 
@@ -11,7 +11,7 @@ pub(super) async fn run(site: &Site) -> Result<Finding, ChaosError> {
     let trial = Trial::begin(site, &[primary(&server.url())], DEADLINE).await?;
     let before = trial.load.alone();
     let port = server.port();
-    // It has no answer before it is ended.
+    // The script does not return before it is killed.
     let endless =
         tokio::spawn(async move { Server::ask_at::<redis::Value>(port, &ENDLESS).await.is_err() });
     trial.stands_in(before).await?;

@@ -1,4 +1,4 @@
-//! Every reply comes later than any decision waits.
+//! Every reply is later than the deadline of a decision.
 
 use std::time::Duration;
 

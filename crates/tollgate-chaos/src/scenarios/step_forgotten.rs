@@ -1,4 +1,4 @@
-//! The server forgets the step again and again.
+//! The server loses the step repeatedly.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ pub(super) async fn run(site: &Site) -> Result<Finding, ChaosError> {
     let ends = Instant::now() + 2 * site.part();
     while Instant::now() < ends {
         server.tell(&["SCRIPT", "FLUSH"]).await?;
-        // Servers before 7.0 have no functions.
+        // Servers before 7.0 do not support functions.
         let _ = server.tell(&["FUNCTION", "FLUSH"]).await;
         sleep(PERIOD).await;
     }
@@ -27,5 +27,5 @@ pub(super) async fn run(site: &Site) -> Result<Finding, ChaosError> {
     Ok(trial.end(ScenarioReport { did, figures, ..ScenarioReport::default() }).await)
 }
 
-/// The commands that give the step.
+/// The commands that load the step.
 const LOADS: [&str; 2] = ["function|load", "script|load"];

@@ -1,4 +1,4 @@
-//! A client of the listeners of nodes.
+//! An HTTP client for the listeners of nodes.
 
 use std::time::Duration;
 
@@ -13,12 +13,12 @@ use tokio::time::timeout;
 
 use crate::error::ChaosError;
 
-/// How long a node may take for one answer: whoever waits longer has none.
+/// The longest time for one answer of a node.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(30);
-/// More than any answer has.
+/// The most bytes of an answer.
 const MAX_ANSWER: usize = 1 << 20;
 
-/// A client, whose connections are kept and shared.
+/// A client with pooled and shared connections.
 #[derive(Clone, Debug)]
 pub(super) struct NodeClient(Client<HttpConnector, Full<Bytes>>);
 
@@ -29,10 +29,10 @@ impl NodeClient {
         Self(Client::builder(TokioExecutor::new()).build(connector))
     }
 
-    /// What the listener at `address` answers to a question of `body`.
+    /// Sends a POST request with `body` to the listener at `address` and returns its answer.
     ///
     /// # Errors
-    /// That there was no answer, or none that is a success and JSON.
+    /// If there is no answer, or it is not successful JSON.
     pub(super) async fn post(
         &self,
         address: &str,
@@ -42,15 +42,15 @@ impl NodeClient {
         self.json(Method::POST, address, path, body.to_string()).await
     }
 
-    /// What is at a `path` of the listener at `address`.
+    /// Sends a GET request to the listener at `address` and returns its answer.
     ///
     /// # Errors
-    /// As of [`post`](Self::post).
+    /// The same as [`post`](Self::post).
     pub(super) async fn get(&self, address: &str, path: &str) -> Result<Value, ChaosError> {
         self.json(Method::GET, address, path, String::new()).await
     }
 
-    /// Whether the listener at `address` says that its node is ready.
+    /// Returns whether the listener at `address` reports that its node is ready.
     pub(super) async fn is_ready(&self, address: &str) -> bool {
         let asked = self.ask(Method::GET, address, "/readyz", String::new()).await;
         asked.is_ok_and(|(status, _)| status.is_success())

@@ -1,4 +1,4 @@
-//! The policy files of the world that changes.
+//! The policy files of the changing world.
 
 use std::fs;
 use std::hash::{BuildHasher, RandomState};
@@ -11,21 +11,21 @@ use crate::memcached::MemcachedServer;
 use crate::policy::{NODES, text};
 use crate::site::Site;
 
-/// Policies of one secret that differ in their stores: an old one in memcached, and shards under
+/// Policies with one secret and different stores: an old one in memcached, and shards with
 /// sentinels that replace it.
 #[derive(Debug)]
 pub(crate) struct Files {
     secret: PathBuf,
     old: String,
-    /// Each shard's name and words.
+    /// Each shard's name and settings.
     shards: Vec<(&'static str, String)>,
 }
 
 impl Files {
-    /// Long enough to carry a cell on a busy machine; a store that dies is told of at once.
+    /// Long enough to transfer a cell on a busy machine. A store that dies is detected at once.
     pub(crate) const DEADLINE: Duration = Duration::from_millis(500);
 
-    /// Policies over a memcached and these shards.
+    /// Creates policies over a memcached server and these shards.
     pub(crate) fn new(
         site: &Site,
         old: &MemcachedServer,
@@ -45,12 +45,13 @@ impl Files {
         })
     }
 
-    /// So many of a hundred subjects live in the shards, and the others in memcached.
+    /// Returns the policy with this percentage of the subjects in the shards, and the rest in
+    /// memcached.
     pub(crate) fn rolled_out(&self, percent: u64) -> String {
         self.rollout(percent, &map(&self.shards))
     }
 
-    /// All subjects live in the shards, to which another one comes, a primary at `url`.
+    /// Returns the policy with all subjects in the shards and one added shard, a primary at `url`.
     pub(crate) fn with_shard(&self, name: &'static str, url: &str) -> String {
         let added = (name, format!("{{ primary: '{url}' }}"));
         let all: Vec<_> = self.shards.iter().cloned().chain([added]).collect();
@@ -60,7 +61,7 @@ impl Files {
 
     fn rollout(&self, percent: u64, shards: &str) -> String {
         let (old, deadline) = (&self.old, Self::DEADLINE.as_millis());
-        // Every refusal is asked for, so that the store is asked all the time.
+        // Without a deny cache, every request reaches the store.
         let store = format!(
             "{{ rollout: {{ percent: {percent}%, from: {old}, to: {{ redis: {{ {shards}, \
              nodes: {NODES}, deadline: {deadline}ms, deny_cache: false }} }} }} }}"
@@ -69,7 +70,7 @@ impl Files {
     }
 }
 
-/// A secret that nobody knows outside of the run.
+/// Returns a random secret for the run.
 fn by_chance() -> String {
     let word = |_| RandomState::new().hash_one(0_u8);
     (0..4).map(word).map(|word| format!("{word:016x}")).collect()

@@ -1,4 +1,5 @@
-//! The nodes of the world that changes, asked at their HTTP listeners, and the record of their answers.
+//! The nodes of the changing world, called on their HTTP listeners, and the record of their
+//! answers.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,9 +25,9 @@ use crate::policy::{self, CLIENT_HEADER, NODES};
 use crate::question::Question;
 use crate::site::Site;
 
-/// One charge in so many is given back, as that of an answer that had not changed.
+/// One of so many charges is refunded, like that of a response that had not changed.
 const GIVEN_BACK: u64 = 7;
-/// The word for a store that is not opened: the limits alone are of interest.
+/// The setting of a store that is not opened, because only the limits are used.
 const IN_MEMORY: &str = "{ memory: {} }";
 
 /// Processes that share their limits.
@@ -36,26 +37,26 @@ pub(crate) struct WorldFleet {
     client: NodeClient,
     recorder: Arc<Recorder>,
     limits: Vec<Arc<Limit>>,
-    /// Names the subjects of the record, which leave this process as little as it does.
+    /// Hashes the subjects of the record.
     key: HashKey,
     alone: u64,
-    /// Charges so far, which are numbered in the record.
+    /// The number of charges so far, which numbers them in the record.
     charged: AtomicU64,
 }
 
-/// A charge that is given back.
+/// A charge to be refunded.
 #[derive(Debug)]
 pub(crate) struct PendingRefund {
     limit: Arc<Limit>,
     subject: Subject,
     id: ChargeId,
     position: ChargePosition,
-    /// The receipt, as the node wrote it.
+    /// The receipt text of the node.
     text: String,
 }
 
 impl WorldFleet {
-    /// Starts all nodes under the policy of this `text`.
+    /// Starts all nodes with the policy `text`.
     pub(crate) async fn start(site: &Site, text: &str) -> Result<Self, ChaosError> {
         let (client, mut nodes) = (NodeClient::new(), Vec::new());
         for _ in 0..NODES {
@@ -72,12 +73,12 @@ impl WorldFleet {
         Ok(Self { nodes, client, recorder, limits, key, alone, charged })
     }
 
-    /// Each node.
+    /// Returns each node.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &WorldNode> {
         self.nodes.iter()
     }
 
-    /// Whether `condition` holds for all nodes.
+    /// Returns whether `condition` is true for all nodes.
     pub(crate) async fn all(
         &self,
         condition: impl AsyncFn(&WorldNode) -> Result<bool, ChaosError>,
@@ -90,7 +91,7 @@ impl WorldFleet {
         Ok(true)
     }
 
-    /// What all nodes count together.
+    /// Returns the sum of a count of all nodes.
     pub(crate) async fn sum(
         &self,
         count: impl AsyncFn(&WorldNode) -> Result<u64, ChaosError>,
@@ -102,7 +103,7 @@ impl WorldFleet {
         Ok(sum)
     }
 
-    /// Units that each client of each limit gave back so far.
+    /// Returns the refunded units so far for each client of each limit.
     pub(crate) fn given_back(&self) -> Vec<u64> {
         let history = self.recorder.history();
         let mut units = BTreeMap::<_, u64>::new();
@@ -115,7 +116,8 @@ impl WorldFleet {
         units.into_values().collect()
     }
 
-    /// Asks one node, and records what it told. `None` if it told nothing that makes sense.
+    /// Sends a request to one node and records its answer. Returns `None` if the answer is missing
+    /// or invalid.
     async fn asked(
         &self,
         caller: usize,
@@ -144,7 +146,7 @@ impl WorldFleet {
         if source != DecisionSource::Store || !number.is_multiple_of(GIVEN_BACK) {
             return Some((source, None));
         }
-        // A refusal has none.
+        // A refusal has no receipt.
         let text = answer["receipt"].as_str().map(str::to_owned);
         let charged = text.zip(position).map(|(text, position)| {
             let limit = Arc::clone(limit);
@@ -174,7 +176,7 @@ impl Nodes for WorldFleet {
         let issued =
             self.recorder.issue(SystemClock.now(), &[Charge { limit, subject, operation: ask }]);
         let body = json!({ "receipt": text });
-        // Where there is no answer, nobody knows what became of it.
+        // Without an answer, the result of the refund is unknown.
         let Ok(answer) = self.client.post(serving.http(), "/v1/refund", &body).await else {
             return;
         };
@@ -196,10 +198,10 @@ impl Nodes for WorldFleet {
     }
 }
 
-/// What an answer to a charge of one unit on `limit` told, which was asked at `now`.
+/// Parses the answer to a charge of one unit on `limit`, sent at `now`.
 ///
-/// Resets are told in whole seconds, rounded up. All windows here are whole seconds long, so that
-/// what is apart stays apart, and what is one window has one reset.
+/// Resets are reported in whole seconds, rounded up. All windows here are whole seconds long, so
+/// different windows have different resets, and one window has one reset.
 fn readings(answer: &Value, limit: &Limit, now: Timestamp) -> Option<Readings> {
     let source = source(answer)?;
     let [status] = &answer["statuses"].as_array()?[..] else {
@@ -219,20 +221,20 @@ fn readings(answer: &Value, limit: &Limit, now: Timestamp) -> Option<Readings> {
     Some(Readings::one(Reading { admission, fits_again, ..stands }).with_source(source))
 }
 
-/// What an answer to a refund told; nothing of one whose window is over.
+/// Parses the answer to a refund. Without a status, the window has ended.
 fn refunded(answer: &Value, limit: &Limit) -> Option<Readings> {
     let [told] = &answer["limits"].as_array()?[..] else { return None };
     if told["name"] != limit.name() {
         return None;
     }
     let (given_back, stands) = (told["refunded"].as_u64()?, stands(told)?);
-    // What gave something back was there.
+    // A window that returned units existed.
     let found = if given_back > 0 { StoredState::Present } else { stands.found };
     Some(Readings::one(Reading { refunded: given_back, found, ..stands }))
 }
 
-/// How a limit stands, as far as the judge reads it. A fixed window is known by its reset, to which
-/// refunds are held.
+/// Parses the status of a limit, as far as the checker needs it. The reset identifies a fixed
+/// window, and refunds refer to it.
 fn stands(told: &Value) -> Option<Reading> {
     let used = told["used"].as_u64()?;
     let full_reset_at = Timestamp::from_millis(told["reset"].as_u64()?.checked_mul(1_000)?);
@@ -241,7 +243,7 @@ fn stands(told: &Value) -> Option<Reading> {
     Some(Reading { used, full_reset_at, position, found, ..Reading::default() })
 }
 
-/// Who decided, by an answer's word.
+/// Parses the source of the decision in an answer.
 fn source(answer: &Value) -> Option<DecisionSource> {
     let failure = || {
         Some(match answer["failure"].as_str()? {

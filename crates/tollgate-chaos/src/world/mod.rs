@@ -1,6 +1,6 @@
-//! A world that changes: shards under sentinels, an old store in memcached, and nodes (processes of
-//! `tollgate serve`) whose policy files move from one to the other, and from one map of shards to the
-//! next.
+//! A changing world: shards with sentinels, an old store in memcached, and nodes (processes of
+//! `tollgate serve`) with policy files that move from one to the other, and from one shard map to
+//! the next.
 
 mod client;
 mod files;

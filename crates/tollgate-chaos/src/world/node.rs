@@ -1,4 +1,4 @@
-//! A node in the world that changes: processes that serve by one policy file, one after the other.
+//! A node in the changing world: consecutive processes that serve by one policy file.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,25 +13,25 @@ use super::serving::Serving;
 use crate::error::ChaosError;
 use crate::wait::until;
 
-/// A node, whose policy file can be replaced, and which can be started anew under another one.
+/// A node with a replaceable policy file, which can be restarted with another file.
 ///
-/// The process that comes is ready before callers are led to it, and the one that goes ends after
-/// that, as a balancer in front has it: no caller finds nobody.
+/// The new process is ready before callers are directed to it, and the old one ends after that, as
+/// behind a load balancer: every caller reaches a process.
 #[derive(Debug)]
 pub(crate) struct WorldNode {
     client: NodeClient,
-    /// The binary that serves.
+    /// The binary to start.
     program: PathBuf,
     room: PathBuf,
     serving: watch::Sender<Arc<Serving>>,
-    /// The processes that were started.
+    /// The number of started processes.
     started: AtomicU64,
-    /// What those that went had taken along from the old store.
+    /// The number of windows that ended processes had transferred from the old store.
     rolled_out: AtomicU64,
 }
 
 impl WorldNode {
-    /// A node under the policy of this `text`, in a `room` of its own.
+    /// Starts a node with the policy `text` in its own directory `room`.
     pub(super) async fn start(
         client: NodeClient,
         program: PathBuf,
@@ -50,53 +50,54 @@ impl WorldNode {
         })
     }
 
-    /// The process that callers are led to now. Whoever asks it holds this until it answered.
+    /// Returns the process that serves callers now. Callers keep the reference until they have the
+    /// answer.
     pub(super) fn serving(&self) -> Arc<Serving> {
         Arc::clone(&self.serving.borrow())
     }
 
-    /// Replaces its policy file by `text`, starts a process under that, leads callers to it, and ends
-    /// the one before.
+    /// Replaces its policy file by `text`, starts a process with it, directs callers to that
+    /// process, and ends the old one.
     pub(crate) async fn restart(&self, text: &str) -> Result<(), ChaosError> {
         let number = self.started.fetch_add(1, Ordering::Relaxed);
         let opened = open(&self.client, &self.program, &self.room, text, number).await?;
         let before = self.serving.send_replace(Arc::new(opened));
-        // All that it was asked is answered by then, so that it carries nobody any more.
+        // All calls to the old process are answered then, so it transfers no more windows.
         until("that nobody asks the process before", async || Ok(Arc::strong_count(&before) == 1))
             .await?;
         self.rolled_out.fetch_add(carried(&before.status().await?["counts"]), Ordering::Relaxed);
         before.end().await
     }
 
-    /// Replaces its policy file by `text`, and has it read that.
+    /// Replaces its policy file by `text` and makes the process reload it.
     pub(crate) async fn reload(&self, text: &str) -> Result<(), ChaosError> {
         write(&policy_file(&self.room), text)?;
         self.serving().reload().await
     }
 
-    /// How many of a hundred subjects the new store decides.
+    /// Returns the percentage of subjects that the new store decides.
     pub(crate) async fn percent(&self) -> Result<Option<u64>, ChaosError> {
         Ok(self.serving().status().await?["counts"]["percent"].as_u64())
     }
 
-    /// Windows that moved from the old store to the shards.
+    /// Returns the number of windows that moved from the old store to the shards.
     pub(crate) async fn rolled_out(&self) -> Result<u64, ChaosError> {
         let now = carried(&self.serving().status().await?["counts"]);
         Ok(self.rolled_out.load(Ordering::Relaxed) + now)
     }
 
-    /// Windows that moved from shard to shard.
+    /// Returns the number of windows that moved between shards.
     pub(crate) async fn carried(&self) -> Result<u64, ChaosError> {
         Ok(carried(&self.moving().await?))
     }
 
-    /// Whether the owners of the new map of shards decide.
+    /// Returns whether the owners of the new shard map decide.
     pub(crate) async fn leads(&self) -> Result<bool, ChaosError> {
         let phase = self.moving().await?["phase"].clone();
         Ok(phase.is_string() && phase != "dual_write")
     }
 
-    /// Where the primary of the shard `name` is, if one answers.
+    /// Returns the address of the primary of the shard `name`, if one answers.
     pub(crate) async fn primary(&self, name: &str) -> Result<Option<String>, ChaosError> {
         let told = self.serving().status().await?;
         let mut shards = told["shards"].as_array().into_iter().flatten();
@@ -104,7 +105,8 @@ impl WorldNode {
         Ok(shard.and_then(|shard| shard["primary"].as_str()).map(str::to_owned))
     }
 
-    /// Whether every shard is decided by a primary that answers, and memcached by all connections.
+    /// Returns whether every shard has a primary that answers, and all memcached connections are
+    /// open.
     pub(crate) async fn is_served(&self) -> Result<bool, ChaosError> {
         let told = self.serving().status().await?;
         let all = |name: &str| told[name].as_array().cloned().unwrap_or_default();
@@ -115,7 +117,7 @@ impl WorldNode {
         Ok(is_whole && servers.iter().all(connected))
     }
 
-    /// How it stands in the move between maps of shards; nothing where there is none.
+    /// Returns the status of the rebalance, or null if there is none.
     async fn moving(&self) -> Result<Value, ChaosError> {
         Ok(self.serving().status().await?["counts"]["to"]["map"]["rebalance"].clone())
     }
@@ -137,7 +139,7 @@ fn policy_file(room: &Path) -> PathBuf {
     room.join("policy.yaml")
 }
 
-/// Another file takes the place of the one that is there: whoever reads it reads all of it.
+/// Writes a new file and renames it into place, so a reader never sees a part of it.
 fn write(file: &Path, text: &str) -> Result<(), ChaosError> {
     let beside = file.with_extension("new");
     fs::write(&beside, text)

@@ -1,4 +1,4 @@
-//! Sentinels that watch over pairs of servers.
+//! Sentinels that monitor pairs of servers.
 
 use std::fmt::Write;
 use std::fs;
@@ -9,12 +9,12 @@ use crate::server::{Server, free_port};
 use crate::site::{Pair, Site};
 use crate::wait::until;
 
-/// So many of them; two have to agree.
+/// The number of sentinels. Two must agree.
 const SENTINELS: usize = 3;
-/// For how long a server has to be silent before a sentinel calls it down.
+/// The silence in milliseconds after which a sentinel marks a server as down.
 const DOWN_AFTER_MILLIS: u32 = 1_000;
 
-/// A pair with the name that the sentinels know it by.
+/// A pair with its name for the sentinels.
 #[derive(Debug)]
 pub(crate) struct MonitoredPair {
     /// The name.
@@ -23,7 +23,7 @@ pub(crate) struct MonitoredPair {
     pub(crate) pair: Pair,
 }
 
-/// Sentinels, gone with the value.
+/// Sentinels, which end when the value is dropped.
 #[derive(Debug)]
 pub(crate) struct Sentinels {
     ports: Vec<u16>,
@@ -31,7 +31,7 @@ pub(crate) struct Sentinels {
 }
 
 impl Sentinels {
-    /// Starts sentinels over `watched`, and waits until all know of each other and of the replicas.
+    /// Starts sentinels for `watched` and waits until all have found each other and the replicas.
     pub(crate) async fn start(site: &Site, watched: &[MonitoredPair]) -> Result<Self, ChaosError> {
         let (mut ports, mut processes) = (Vec::new(), Vec::new());
         for _ in 0..SENTINELS {
@@ -49,7 +49,7 @@ impl Sentinels {
         Ok(sentinels)
     }
 
-    /// The words of a policy's shard of this name.
+    /// Returns the settings of the shard with this name for a policy.
     pub(crate) fn words(&self, name: &str) -> String {
         let urls: Vec<_> = self.ports.iter().map(|port| format!("'{}'", url(*port))).collect();
         format!("{{ sentinels: [{}], service: {name} }}", urls.join(", "))
@@ -60,7 +60,7 @@ impl Sentinels {
             for MonitoredPair { name, .. } in watched {
                 let asked = [["SENTINEL", "SENTINELS", name], ["SENTINEL", "REPLICAS", name]];
                 for (command, most) in asked.iter().zip([SENTINELS - 1, 1]) {
-                    // It may not listen yet.
+                    // The sentinel may not listen yet.
                     let told = Server::ask_at::<Vec<redis::Value>>(*port, command).await;
                     if told.map_or(0, |told| told.len()) < most {
                         return Ok(false);

@@ -11,10 +11,10 @@ use crate::error::ChaosError;
 use crate::process::Process;
 use crate::wait::until;
 
-/// Where a process opens its listeners: at ports that the system chooses.
+/// The address of a process's listeners, with a port that the system chooses.
 const ANY: &str = "127.0.0.1:0";
 
-/// A process of `tollgate serve`, gone with its value.
+/// A process of `tollgate serve`, which ends when the value is dropped.
 #[derive(Debug)]
 pub(super) struct Serving {
     process: Mutex<Process>,
@@ -25,11 +25,11 @@ pub(super) struct Serving {
 }
 
 impl Serving {
-    /// Starts `program` to serve by the policy in `file`, and waits until it is ready. What
-    /// it says is written to `log`.
+    /// Starts `program` with the policy in `file` and waits until it is ready. Its output is
+    /// written to `log`.
     ///
     /// # Errors
-    /// If it is not ready in time, with what it said.
+    /// If it is not ready in time. The error contains its output.
     pub(super) async fn start(
         client: NodeClient,
         program: &Path,
@@ -50,25 +50,25 @@ impl Serving {
         Ok(Self { process, client, log, http, admin })
     }
 
-    /// Where it decides.
+    /// Returns the address of its HTTP listener.
     pub(super) fn http(&self) -> &str {
         &self.http
     }
 
-    /// How it says that it stands.
+    /// Returns its status.
     pub(super) async fn status(&self) -> Result<Value, ChaosError> {
         self.client.get(&self.admin, "/v1/status").await
     }
 
-    /// Has it read its policy file anew, as SIGHUP does.
+    /// Makes it reload its policy file with SIGHUP.
     pub(super) async fn reload(&self) -> Result<(), ChaosError> {
         self.process.lock().await.hang_up()
     }
 
-    /// Tells it to end, as SIGTERM does, and waits until it has answered everybody.
+    /// Sends SIGTERM and waits until the process has answered all requests and ended.
     ///
     /// # Errors
-    /// If it does not end in time, or cut anybody off, with what it said.
+    /// If it does not end in time, or aborted requests. The error contains its output.
     pub(super) async fn end(&self) -> Result<(), ChaosError> {
         self.process.lock().await.terminate()?;
         let ends = async || Ok(!self.process.lock().await.runs());
@@ -80,10 +80,10 @@ impl Serving {
     }
 }
 
-/// Where a listener is, once the process has told so in its log.
+/// Returns the address of a listener, once the process has logged it.
 fn listener(log: &Path, name: &str) -> Option<String> {
     let told = fs::read_to_string(log).ok()?;
-    // A line may be half written yet.
+    // The last line may be incomplete.
     let lines = told.split_inclusive('\n').filter_map(|line| line.strip_suffix('\n'));
     let mut listeners = lines.filter_map(|line| line.split_once(" at "));
     listeners.find(|(listener, _)| *listener == name).map(|(_, address)| address.to_owned())

@@ -1,4 +1,4 @@
-//! Who ends a run ends everything that it started.
+//! A run that is ended early ends everything that it started.
 
 use std::fs;
 use std::path::Path;
@@ -11,7 +11,7 @@ use crate::{chaos, tollgate};
 const PATIENCE: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// A memcached, two pairs of servers, three sentinels, and a node.
+/// A memcached server, two pairs of servers, three sentinels, and a node.
 const WITH_A_NODE: usize = 9;
 
 #[test]
@@ -24,7 +24,7 @@ fn ctrl_c_leaves_no_node_behind() {
     leaves_nothing("changing-world", WITH_A_NODE);
 }
 
-/// Ends a scenario when so many processes run.
+/// Ends a scenario while so many processes run.
 fn leaves_nothing(scenario: &str, processes: usize) {
     let directory = tempfile::tempdir().unwrap();
     let mut run = chaos(&[scenario])
@@ -45,7 +45,7 @@ fn leaves_nothing(scenario: &str, processes: usize) {
     assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0, "its directory is left");
 }
 
-/// The processes that work in `directory`, whether it is still there or not.
+/// Returns the number of processes with a working directory in `directory`, even if it was removed.
 fn working_in(directory: &Path) -> usize {
     let processes = fs::read_dir("/proc").unwrap().flatten();
     let works = processes.filter_map(|process| fs::read_link(process.path().join("cwd")).ok());

@@ -1,4 +1,4 @@
-//! The demonstration that is shipped.
+//! The shipped demonstration.
 
 use std::process::Command;
 

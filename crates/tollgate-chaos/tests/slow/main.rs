@@ -1,7 +1,7 @@
-//! Every scenario of `tollgate-chaos`, in its short form, by the binary.
+//! Every scenario of `tollgate-chaos` in its short form, run through the binary.
 //!
-//! Plain `cargo test` leaves this binary out; `./test` runs it, and so does `cargo test -p tollgate-chaos --test slow`
-//! after `cargo build -p tollgate-cli`.
+//! Plain `cargo test` leaves this binary out; `./test` runs it, and so does `cargo test -p
+//! tollgate-chaos --test slow` after `cargo build -p tollgate-cli`.
 
 mod ended;
 mod example;
@@ -14,14 +14,14 @@ use std::process::{Command, Output};
 
 const CHAOS: &str = env!("CARGO_BIN_EXE_tollgate-chaos");
 
-/// The binary with `arguments`.
+/// Returns a command for the binary with `arguments`.
 fn chaos(arguments: &[&str]) -> Command {
     let mut command = Command::new(CHAOS);
     command.args(arguments);
     command
 }
 
-/// The `tollgate` that was built beside it.
+/// Returns the path of the `tollgate` binary that was built with it.
 fn tollgate() -> PathBuf {
     let program = PathBuf::from(CHAOS).with_file_name("tollgate");
     assert!(
@@ -32,7 +32,7 @@ fn tollgate() -> PathBuf {
     program
 }
 
-/// What it says on standard output and standard error.
+/// Returns its standard output and standard error.
 fn said(output: &Output) -> String {
     let texts = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes));
     texts.concat()

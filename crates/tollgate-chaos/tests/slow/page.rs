@@ -1,4 +1,4 @@
-//! The page on faults speaks of scenarios and tests that there are.
+//! The documentation page about faults names only scenarios and tests that exist.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ fn shipped(path: &Path) -> String {
     std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// The first cells of the table below a heading, and the rest of each row.
+/// Returns the first cells of the table below a heading, and the rest of each row.
 fn rows<'p>(page: &'p str, heading: &str) -> Vec<(&'p str, &'p str)> {
     let (_, below) = page.split_once(heading).unwrap_or_else(|| panic!("no {heading:?}"));
     let lines = below.lines().skip_while(|line| !line.starts_with('|')).skip(2);
@@ -46,7 +46,8 @@ fn every_command_of_it_is_understood() {
         let command = line.split('#').next().unwrap().trim();
         let words: Vec<_> =
             command.strip_prefix("tollgate-chaos").unwrap().split_whitespace().collect();
-        // Whatever it does not understand, it says before it helps. What it does, the scenarios show.
+        // With `--help` the binary still rejects unknown arguments. The scenarios show what it
+        // does.
         let output = chaos(&[&words, &["--help"][..]].concat()).output().unwrap();
         assert!(output.status.success(), "{command}: {}", said(&output));
         observed += 1;

@@ -1,4 +1,4 @@
-//! What is left of a run, and what failures say.
+//! The reports of a run, and the texts of failures.
 
 use std::fs;
 

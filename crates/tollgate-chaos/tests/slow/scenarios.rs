@@ -1,4 +1,4 @@
-//! Each scenario alone: its fault bites, and what it promises holds.
+//! Each scenario alone: its fault has an effect, and its promises are kept.
 
 use crate::{chaos, said};
 
@@ -43,7 +43,7 @@ fn no_scenario_is_left_out() {
     let listed = help.lines().filter(|line| line.trim_start().starts_with("- "));
     let names: Vec<_> = listed.filter_map(|line| line.trim().split([' ', ':']).nth(1)).collect();
     let source = include_str!("scenarios.rs");
-    // The last one is run by the example.
+    // The example runs the last one.
     let is_run =
         |name: &&&str| source.contains(&format!("\"{name}\"")) || **name == "changing-world";
     let left_out: Vec<_> = names.iter().filter(|name| !is_run(name)).collect();

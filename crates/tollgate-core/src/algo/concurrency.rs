@@ -43,7 +43,7 @@ pub struct State {
 }
 
 impl Concurrency {
-    /// Creates a limit of `quota` units in flight, whose permits expire after `permit`.
+    /// Creates a limit of `quota` units in flight with permits that expire after `permit`.
     ///
     /// # Errors
     /// [`LimitError`] for a zero or a quota above [`MAX_QUOTA`].
@@ -65,7 +65,7 @@ impl Concurrency {
         self.permit_ttl
     }
 
-    /// Extends the permit of `id` by one TTL from now; `None` if it is not held.
+    /// Extends the permit of `id` by one TTL from now; `None` if there is no such permit.
     pub(crate) fn renew(&self, state: &mut State, id: ChargeId, at: StepTime) -> Option<u64> {
         let at = self.moment(&state.permits, at);
         self.index_of(state, id, at)?;
@@ -87,12 +87,12 @@ impl Concurrency {
         StepTime { now: at.now.max(granted_at), ..at }
     }
 
-    /// Returns the index of the permit of `id` if it is still held.
+    /// Returns the index of the permit of `id` if it has not expired.
     fn index_of(&self, state: &State, id: ChargeId, at: StepTime) -> Option<usize> {
         state.permits.iter().position(|permit| permit.id == id && self.is_held(permit, at))
     }
 
-    /// Returns whether a permit is still held.
+    /// Returns whether a permit has not expired.
     fn is_held(&self, permit: &Permit, at: StepTime) -> bool {
         at.now < permit.expires_at && !self.is_from_future(permit, at)
     }
@@ -145,7 +145,7 @@ impl CellStep for Concurrency {
         }
     }
 
-    /// A repeated take with the id of a held permit is the same request and adds no permit.
+    /// A repeated charge with the id of a permit is the same request and adds no permit.
     fn take(&self, state: Option<State>, cost: Cost, id: ChargeId, at: StepTime) -> State {
         let mut state = state.unwrap_or_default();
         let at = self.moment(&state.permits, at);

@@ -110,7 +110,7 @@ impl CellStep for SlidingLog {
     }
 
     /// Counted refusals could grow the log without bound. The oldest entries are removed as soon as
-    /// the newer ones alone fill the quota, because no decision depends on them any more.
+    /// the newer ones alone fill the quota, because no decision depends on them.
     fn take(&self, state: Option<State>, cost: Cost, _id: ChargeId, at: StepTime) -> State {
         let (entries, now, _) = self.current(state.as_ref(), at);
         let counted = entries.len();

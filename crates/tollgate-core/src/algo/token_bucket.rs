@@ -13,7 +13,7 @@ use crate::limit_error::{LimitError, check_range, check_span, check_units};
 use crate::reading::{Admission, Reading, StoredState};
 use crate::time::{MAX_EXACT, Millis, Timestamp};
 
-/// `quota` tokens arrive at a constant rate per `window`; at most `burst` are kept.
+/// `quota` tokens arrive at a constant rate per `window`; the bucket has room for `burst` tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TokenBucket {
     quota: u64,
@@ -57,7 +57,7 @@ impl TokenBucket {
         self.window
     }
 
-    /// Returns the most tokens that are kept.
+    /// Returns the capacity of the bucket in tokens.
     #[must_use]
     pub const fn burst(&self) -> u64 {
         self.burst
@@ -130,7 +130,7 @@ impl CellStep for TokenBucket {
         }
     }
 
-    /// A counted refusal takes the tokens that are left: the bucket is never overdrawn.
+    /// A counted refusal charges the remaining tokens: the bucket is never overdrawn.
     #[inline(always)]
     fn take(&self, state: Option<State>, cost: Cost, _id: ChargeId, at: StepTime) -> State {
         let (state, _) = self.current(state.as_ref(), at);
@@ -143,7 +143,7 @@ impl CellStep for TokenBucket {
     /// `position` is the time at which the bucket would be full again without charges after this
     /// one. From then on the charge is over. Before it, a bucket without the charge would have
     /// discarded the tokens that arrive above its burst. A refund therefore returns at most the
-    /// tokens that arrive until that time, and never creates more than were taken. The time is
+    /// tokens that arrive until that time, and never creates more than were charged. The time is
     /// rounded down to a whole millisecond: the remainder that a refund omits arrives by itself
     /// within one millisecond.
     ///

@@ -15,9 +15,9 @@ use crate::time::{MAX_EXACT, Millis, Timestamp};
 
 /// At most about `quota` units in the last `window`.
 ///
-/// Both buckets are weighted at the caller's own time. A caller whose clock lags behind the current
-/// bucket counts both in full: at most twice the quota is used, and nothing remains until its clock
-/// catches up.
+/// Both buckets are weighted by the caller's own time. A caller with a clock that lags behind the
+/// current bucket counts both in full: at most twice the quota is used, and nothing remains until
+/// its clock catches up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TwoBucket {
     quota: u64,

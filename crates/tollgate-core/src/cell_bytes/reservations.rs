@@ -1,4 +1,4 @@
-//! Reservations as bytes, before the state that they are of.
+//! The encoding of reservations, which precede the state that they belong to.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -10,7 +10,7 @@ use crate::decide::{Cell, ReservedCell};
 use crate::reservation::{MAX_RESERVATIONS, OnExpiry, Reservation};
 use crate::time::Timestamp;
 
-/// An id, three numbers, and what becomes of it when it runs out.
+/// The size of a reservation: an id, three numbers, and the behavior at its expiry.
 const HOLD_BYTES: usize = ID_BYTES + 3 * NUMBER_BYTES + 1;
 
 const RELEASE: u8 = 0;
@@ -29,7 +29,7 @@ pub(super) fn push(bytes: &mut Vec<u8>, reserved: &ReservedCell) {
     bytes.extend_from_slice(&reserved.cell.to_bytes());
 }
 
-/// Reservations in the order of their ends, none of them empty, and a state that can have some.
+/// Decodes reservations sorted by expiry, none of them empty, and a state that supports them.
 pub(super) fn read(bytes: &[u8]) -> Option<Cell> {
     let (count, rest) = bytes.split_at_checked(NUMBER_BYTES)?;
     let [count] = only(count)?;

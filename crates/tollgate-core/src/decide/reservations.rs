@@ -1,9 +1,9 @@
 //! The step of a cell with reservations: expired ones are removed before the algorithm's own step.
 //!
-//! A reservation is a take whose id, position and expiry are stored with the state. A release is
-//! the algorithm's refund to that position: it moves no window and never returns more than was
-//! taken. Reservations that expired by `now` are ignored in every reading, and are removed from the
-//! state by the next step that changes it. A reading does not depend on when that happens.
+//! A reservation is a charge with an id, a position and an expiry stored with the state. A release
+//! is the algorithm's refund to that position: it moves no window and never returns more than was
+//! charged. Reservations that expired by `now` are ignored in every reading, and are removed from
+//! the state by the next step that changes it. A reading does not depend on when that happens.
 
 use alloc::borrow::Cow;
 use alloc::boxed::Box;
@@ -142,7 +142,7 @@ pub(super) fn assess_reservation(
     Reading { admission, fits_again: admission, ..reading }
 }
 
-/// Takes from `limit` if `admits` returns true for the admission of the take; reservations stay.
+/// Charges `limit` if `admits` returns true for the admission of the charge; reservations stay.
 pub(super) fn take(
     reserved: Box<ReservedCell>,
     limit: &Limit,
@@ -169,7 +169,7 @@ pub(super) fn take(
     (Reading { admission, found: before.found, ..after }, Some(cell))
 }
 
-/// Takes as [`take`] does, and reserves the admitted units until `until`.
+/// Charges as [`take`] does, and reserves the admitted units until `until`.
 pub(super) fn reserve(
     cell: Option<Cell>,
     limit: &Limit,
@@ -227,7 +227,7 @@ pub(super) fn refund(
     (Reading { refunded, found: before.found, ..after }, Some(cell))
 }
 
-/// Extends the reservation of `id` if it is still held; never shortens it.
+/// Extends the reservation of `id` if it still exists; never shortens it.
 pub(super) fn extend(
     cell: Option<Cell>,
     limit: &Limit,
@@ -249,7 +249,7 @@ pub(super) fn extend(
     (Reading { fits_again, ..reading }, Some(cell))
 }
 
-/// Replaces the units of the reservation of `id` by `cost`, if it is still held.
+/// Replaces the units of the reservation of `id` by `cost`, if it still exists.
 pub(super) fn settle(
     cell: Option<Cell>,
     limit: &Limit,

@@ -1,16 +1,16 @@
-//! Subjects and hashes as text, for the names that stores give to what they keep.
+//! The text form of subjects and hashes, for the names that stores use.
 
 use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::{HASH, KeyedHash, Stored, Subject, Value};
 
-/// Writes `subject` readably: `user=42,address=2001:db8::/64`, `name~` without a value, `name#` and
-/// hexadecimal of a hash.
+/// Writes `subject` in readable form: `user=42,address=2001:db8::/64`, `name~` without a value,
+/// `name#` and hexadecimal digits for a hash.
 ///
-/// In names and values nothing but letters, digits and what is `kept` stays as it is; every other
-/// byte becomes `%` and two hexadecimal digits. Two different subjects never look alike, as long as
-/// none of `%`, `,`, `=`, `~` and `#` is kept.
+/// In names and values only letters, digits and the bytes in `kept` stay unchanged; every other
+/// byte becomes `%` and two hexadecimal digits. Two different subjects have different texts, as
+/// long as `kept` contains none of `%`, `,`, `=`, `~` and `#`.
 pub fn push_subject(out: &mut String, subject: &Subject, kept: &[u8]) {
     for (index, (name, value)) in subject.pairs().enumerate() {
         if index > 0 {
@@ -31,8 +31,8 @@ pub fn push_subject(out: &mut String, subject: &Subject, kept: &[u8]) {
     }
 }
 
-/// The subject that [`push_subject`] wrote so; `None` if it wrote no such text. What was kept as a
-/// hash is one still, whatever it was a hash of.
+/// Parses a subject that [`push_subject`] wrote; returns `None` for any other text. A hashed value
+/// stays a hash.
 #[must_use]
 pub fn read_subject(text: &str, key: &(impl KeyedHash + ?Sized)) -> Option<Subject> {
     let pairs = text.split(',').filter(|pair| !pair.is_empty() || !text.is_empty());
@@ -40,7 +40,7 @@ pub fn read_subject(text: &str, key: &(impl KeyedHash + ?Sized)) -> Option<Subje
     Some(Subject::new(pairs.iter().map(|pair| (&*pair.name, pair.value())), key))
 }
 
-/// One pair of a subject that was written readably.
+/// One pair of a subject in readable form.
 struct Pair {
     name: String,
     value: Written,
@@ -95,7 +95,7 @@ fn hashed(text: &str) -> Option<[u8; HASH]> {
 
 fn byte_of(high: u8, low: u8) -> Option<u8> {
     let digit = |byte| char::from(byte).to_digit(16);
-    // Two digits are a byte.
+    // Two digits are one byte.
     digit(high).zip(digit(low)).map(|(high, low)| (high << 4 | low) as u8)
 }
 
@@ -105,14 +105,14 @@ pub fn push_base64(out: &mut String, bytes: [u8; 16]) {
     const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
     let mut rest = u128::from_be_bytes(bytes);
     for _ in 0..22 {
-        // From the top, six bits at a time; the last character holds two.
+        // From the top, six bits at a time; the last character contains two.
         out.push(char::from(ALPHABET[(rest >> 122) as usize]));
         rest <<= 6;
     }
 }
 
-/// Writes `bytes` as [`push_subject`] writes names and values: what begins alike is written so that
-/// it begins alike.
+/// Writes `bytes` as [`push_subject`] writes names and values. A common prefix of two values is a
+/// common prefix of their texts.
 pub fn push_readable(out: &mut String, bytes: &[u8], kept: &[u8]) {
     for &byte in bytes {
         if byte.is_ascii_alphanumeric() || kept.contains(&byte) {

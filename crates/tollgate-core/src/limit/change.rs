@@ -61,9 +61,9 @@ impl Limit {
         self
     }
 
-    /// Returns this limit as the replacement of `old`, whose fixed windows may still be open and
-    /// longer. They end at their original time and are not discarded as state from too far in the
-    /// future.
+    /// Returns this limit as the replacement of `old`, which may still have open fixed windows that
+    /// are longer. They end at their original time and are not discarded as state from too far in
+    /// the future.
     #[must_use]
     pub fn replacing(mut self, old: &Self) -> Self {
         let is_fixed = |limit: &Self| matches!(limit.algorithm, Algorithm::FixedWindow(_));

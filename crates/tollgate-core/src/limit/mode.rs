@@ -11,8 +11,9 @@ pub enum LimitMode {
     /// By the store, each charge separately.
     #[default]
     Exact,
-    /// By nodes, from units that they took from the store in advance, if the store is wrapped by a
-    /// component that takes quota leases. Components without lease support decide it exactly.
+    /// By nodes, from units that they charged in advance with a quota lease, if the store is
+    /// wrapped by a component that uses quota leases. Components without lease support decide it
+    /// exactly.
     Leased,
 }
 
@@ -36,8 +37,8 @@ impl LeaseSpan {
 impl Limit {
     /// Sets how charges are decided.
     ///
-    /// Units can be taken in advance if only the window or block of a charge affects the limit. The
-    /// limit's state is then the same whenever the units are used within that window or block.
+    /// Units can be charged in advance if only the window or block of a charge affects the limit.
+    /// The limit's state is then the same whenever the units are used within that window or block.
     ///
     /// # Errors
     /// [`LimitError::NotLeasable`] for a token bucket, which would refill before the units are
@@ -95,7 +96,7 @@ impl Limit {
 }
 
 impl Algorithm {
-    /// Returns why its units cannot be taken in advance; `None` if they can.
+    /// Returns why its units cannot be charged in advance; `None` if they can.
     pub(super) const fn not_leasable(&self) -> Option<&'static str> {
         match self {
             Self::FixedWindow(_) | Self::SlidingWindow(_) => None,
@@ -154,7 +155,7 @@ mod tests {
         }
     }
 
-    /// Wherever a charge may be moved to within its span, the limit stands as if it had been made there.
+    /// Wherever a charge is made within its span, the limit's state is the same.
     #[test]
     fn a_unit_is_put_to_the_same_place_at_every_moment_of_its_span() {
         let start = Timestamp::from_millis(1_700_000_000_123);

@@ -31,7 +31,7 @@ impl Limit {
         self
     }
 
-    /// Returns the limit whose counters this one takes over at `now`, if there is one.
+    /// Returns the limit with the counters that this one takes over at `now`, if there is one.
     #[inline]
     #[must_use]
     pub fn predecessor(&self, now: Timestamp) -> Option<&Self> {

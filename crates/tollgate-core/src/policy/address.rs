@@ -1,8 +1,9 @@
-//! The client's address, behind proxies that are named and no others.
+//! The client's address behind trusted proxies.
 //!
 //! Source: RFC 7239 (`Forwarded`) and the de facto `X-Forwarded-For`. Both are lists to which each
-//! proxy appends the address it saw, so they are read from the right and only as far as the
-//! addresses are those of trusted proxies: what stands left of the first stranger anyone can write.
+//! proxy appends the address of its client. They are therefore read from the right, and only as far
+//! as the addresses are those of trusted proxies: a client can forge everything to the left of the
+//! first address that is not trusted.
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -13,7 +14,7 @@ use crate::attributes::{Headers, RequestAttributes};
 /// The most forwarding steps that are followed.
 pub const MAX_HOPS: usize = 32;
 
-/// Which header the trusted proxies write.
+/// The header that the trusted proxies write.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AddressHeader {
     /// `X-Forwarded-For`.
@@ -23,34 +24,34 @@ pub enum AddressHeader {
     Forwarded,
 }
 
-/// Which proxies are believed about whom they forward for. By default none.
+/// The proxies that are trusted to report the client's address; none by default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Forwarding {
     /// The networks of the proxies.
     pub trusted: Vec<Network>,
-    /// Which header they write.
+    /// The header that they write.
     pub header: AddressHeader,
-    /// The most proxies that can stand between a client and this node, at most [`MAX_HOPS`].
+    /// The most proxies between a client and this node, at most [`MAX_HOPS`].
     pub hops: Option<usize>,
 }
 
-/// A network: an address and how many of its leading bits count.
+/// A network: an address and the number of its significant leading bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Network {
     address: IpAddr,
     prefix: u8,
 }
 
-/// Why a text names no network.
+/// The reason why a text is not a network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NetworkError {
-    /// Not an address, or an address and a prefix.
+    /// The text is neither an address nor an address with a prefix.
     Syntax,
-    /// More leading bits than the address has.
+    /// The prefix is longer than the address.
     Prefix,
-    /// An IPv4 address written in IPv6 with a prefix below 96, which would take in all of IPv4.
+    /// An IPv4-mapped IPv6 address with a prefix below 96, which would include all of IPv4.
     Mapped,
-    /// Bits are set behind the prefix: it is not clear which network is meant.
+    /// Bits after the prefix are set, so the network is ambiguous.
     HostBits,
 }
 
@@ -68,10 +69,10 @@ impl fmt::Display for NetworkError {
 impl core::error::Error for NetworkError {}
 
 impl Network {
-    /// Reads `10.0.0.0/8`, `2001:db8::/32` or a single address.
+    /// Parses `10.0.0.0/8`, `2001:db8::/32` or a single address.
     ///
     /// # Errors
-    /// [`NetworkError`], which says what is wrong.
+    /// [`NetworkError`] if the text is not a network.
     pub fn parse(text: &str) -> Result<Self, NetworkError> {
         let (address, prefix) = match text.split_once('/') {
             Some((address, prefix)) => (address, Some(prefix)),
@@ -103,25 +104,25 @@ impl Network {
         Ok(Self { address, prefix })
     }
 
-    /// How many leading bits count.
+    /// Returns the number of significant leading bits.
     #[must_use]
     pub const fn prefix(&self) -> u8 {
         self.prefix
     }
 
-    /// Whether it is one of IPv4.
+    /// Returns whether it is an IPv4 network.
     #[must_use]
     pub const fn is_ipv4(&self) -> bool {
         self.address.is_ipv4()
     }
 
-    /// The network of `prefix` leading bits that this one is a part of; `None` if it is wider.
+    /// Returns the network of `prefix` bits that contains this one, or `None` if this one is wider.
     #[must_use]
     pub fn within(&self, prefix: u8) -> Option<Self> {
         (prefix <= self.prefix).then(|| Self { address: mask(self.address, prefix), prefix })
     }
 
-    /// Whether `address` lies in the network.
+    /// Returns whether the network contains `address`.
     #[must_use]
     pub fn contains(&self, address: IpAddr) -> bool {
         address.is_ipv4() == self.address.is_ipv4() && mask(address, self.prefix) == self.address
@@ -135,7 +136,8 @@ impl fmt::Display for Network {
 }
 
 impl Forwarding {
-    /// The client's address: the peer's, or the nearest that trusted proxies tell of.
+    /// Returns the client's address: the peer's, or the nearest untrusted address that trusted
+    /// proxies report.
     #[must_use]
     pub fn client(&self, attributes: &RequestAttributes<'_>) -> Option<IpAddr> {
         let mut nearest = plain(attributes.peer?);
@@ -145,7 +147,7 @@ impl Forwarding {
             if !self.trusted.iter().any(|network| network.contains(nearest)) {
                 break;
             }
-            // What is no address ends the trail at the last proxy that is known.
+            // An invalid address ends the search at the last known proxy.
             let Some(address) = told.next_from_the_right() else { break };
             nearest = address;
         }
@@ -153,7 +155,7 @@ impl Forwarding {
     }
 }
 
-/// The addresses that the headers tell of, from the last one on.
+/// The addresses in the headers, from the last one on.
 struct ForwardedHops<'a> {
     headers: &'a dyn Headers,
     header: AddressHeader,
@@ -168,7 +170,7 @@ impl<'a> ForwardedHops<'a> {
             AddressHeader::XForwardedFor => "x-forwarded-for",
             AddressHeader::Forwarded => "forwarded",
         };
-        // Lines beyond what could be followed are written by strangers.
+        // Count all field lines. Lines beyond those that are followed can be forged by clients.
         let fields_left = (0..).take_while(|index| headers.value(name, *index).is_some()).count();
         Self { headers, header, name, fields_left, field: b"" }
     }
@@ -185,7 +187,7 @@ impl<'a> ForwardedHops<'a> {
             };
             let (before, element) = split_off(self.field, comma);
             self.field = before;
-            // A list may have empty elements; they say nothing.
+            // A list may have empty elements, which are ignored.
             if !element.trim_ascii().is_empty() {
                 break element;
             }
@@ -198,7 +200,8 @@ impl<'a> ForwardedHops<'a> {
     }
 }
 
-/// The value of `for` in an element of `Forwarded`; of several the last, which is the nearest.
+/// Returns the value of `for` in an element of `Forwarded`; if there are several, the last one,
+/// which is the nearest.
 fn forwarded_for(element: &[u8]) -> Option<&[u8]> {
     let mut rest = element;
     while !rest.is_empty() {
@@ -213,15 +216,15 @@ fn forwarded_for(element: &[u8]) -> Option<&[u8]> {
     None
 }
 
-/// What stands before and after the byte at `index`; nothing and all of it if there is none.
+/// Returns the bytes before and after `index`; without an index, nothing and the whole field.
 fn split_off(field: &[u8], index: Option<usize>) -> (&[u8], &[u8]) {
     index.map_or((b"", field), |index| (&field[..index], &field[index + 1..]))
 }
 
-/// The last `separator` that is not inside quotes.
+/// Returns the index of the last `separator` that is not inside quotes.
 ///
-/// Read from the right, like the list itself: a quote that a stranger opens and never closes stands
-/// to the left of what the proxies wrote, and cannot take it in.
+/// Reads from the right, like the list itself. A quote that a client opens and never closes is to
+/// the left of the proxies' elements and cannot include them.
 fn last_unquoted(field: &[u8], separator: u8) -> Option<usize> {
     let mut quoted = false;
     for (index, byte) in field.iter().enumerate().rev() {
@@ -234,18 +237,18 @@ fn last_unquoted(field: &[u8], separator: u8) -> Option<usize> {
     None
 }
 
-/// Whether an odd number of backslashes stands before `index`.
+/// Returns whether an odd number of backslashes precedes `index`.
 fn is_escaped(field: &[u8], index: usize) -> bool {
     field[..index].iter().rev().take_while(|byte| **byte == b'\\').count() % 2 == 1
 }
 
-/// The inside of a quoted string; what is not one as it is.
+/// Returns the content of a quoted string; other values are returned unchanged.
 fn unquoted(value: &[u8]) -> &[u8] {
     let inside = value.strip_prefix(b"\"").and_then(|value| value.strip_suffix(b"\""));
     inside.unwrap_or(value)
 }
 
-/// An address as proxies write it: with a port or without, IPv6 in brackets or without.
+/// Parses an address as proxies write it: with or without a port, IPv6 with or without brackets.
 fn node_address(node: &str) -> Option<IpAddr> {
     if let Ok(address) = node.parse() {
         return Some(plain(address));
@@ -259,7 +262,7 @@ fn node_address(node: &str) -> Option<IpAddr> {
     if is_port(port) { Some(IpAddr::V4(address.parse().ok()?)) } else { None }
 }
 
-/// A port number, or a name that stands for one (RFC 7239, section 6.2).
+/// Returns whether the text is a port number, or an obfuscated port (RFC 7239, section 6.2).
 fn is_port(text: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
     match text.strip_prefix('_') {
@@ -268,7 +271,7 @@ fn is_port(text: &str) -> bool {
     }
 }
 
-/// An IPv4 address that came in IPv6's clothes is that IPv4 address.
+/// Converts an IPv4-mapped IPv6 address to the IPv4 address.
 pub(super) fn plain(address: IpAddr) -> IpAddr {
     match address {
         IpAddr::V6(v6) => v6.to_ipv4_mapped().map_or(address, IpAddr::V4),
@@ -276,7 +279,7 @@ pub(super) fn plain(address: IpAddr) -> IpAddr {
     }
 }
 
-/// `address` with all but its `prefix` leading bits zero.
+/// Returns `address` with all but its `prefix` leading bits set to zero.
 pub(super) fn mask(address: IpAddr, prefix: u8) -> IpAddr {
     match address {
         IpAddr::V4(v4) => {

@@ -1,28 +1,28 @@
-//! Requests that services read in different ways.
+//! Requests that services interpret differently.
 
-/// Why a request can be read in different ways, so that its limits might not be those of what the
-/// service does.
+/// The reason why services can interpret a request differently. Its limits might then not be those
+/// of the operation that the service executes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ambiguity {
-    /// A segment of the path holds an encoded slash (`%2f`).
+    /// A segment of the path contains an encoded slash (`%2f`).
     EncodedSlash,
-    /// The path holds a backslash, encoded (`%5c`) or not.
+    /// The path contains a backslash, encoded (`%5c`) or not.
     Backslash,
-    /// The path holds an encoded NUL (`%00`).
+    /// The path contains an encoded NUL (`%00`).
     Nul,
-    /// The path holds a segment `.` or `..`, encoded or with parameters (`..;x`) as well.
+    /// The path contains a segment `.` or `..`, also encoded or with parameters (`..;x`).
     DotSegment,
     /// A `%` in the path is not followed by two hexadecimal digits.
     Escape,
-    /// A header field or a cookie that a subject is read from occurs more than once.
+    /// A header field or a cookie with a subject's value occurs more than once.
     Repeated,
-    /// A credential or a cookie that a subject is read from has more words, or other characters,
-    /// than its syntax allows.
+    /// A credential or a cookie with a subject's value has more words, or other characters, than
+    /// its syntax allows.
     Malformed,
 }
 
 impl Ambiguity {
-    /// All of them.
+    /// All reasons.
     pub const ALL: [Self; 7] = [
         Self::EncodedSlash,
         Self::Backslash,
@@ -33,7 +33,7 @@ impl Ambiguity {
         Self::Malformed,
     ];
 
-    /// Its name in metrics and logs.
+    /// Returns the name in metrics and logs.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -47,7 +47,8 @@ impl Ambiguity {
         }
     }
 
-    /// One sentence for the client: what is wrong. Plain ASCII without quotes or backslashes.
+    /// Returns one sentence for the client that describes the problem, in plain ASCII without
+    /// quotes or backslashes.
     #[must_use]
     pub const fn detail(self) -> &'static str {
         match self {

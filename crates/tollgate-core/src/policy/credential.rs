@@ -1,5 +1,5 @@
-//! Credentials and cookies in one normal form: ways to write one that services treat alike do not
-//! make several counters of it.
+//! The normal form of credentials and cookies. Different spellings that services treat alike share
+//! one counter.
 
 use alloc::borrow::Cow;
 use alloc::vec::Vec;
@@ -8,14 +8,15 @@ use super::Ambiguity;
 use super::path::percent_decoded;
 use crate::attributes::Headers;
 
-/// Fields whose value begins with the name of a scheme (RFC 9110, section 11).
+/// Fields with values that begin with the name of a scheme (RFC 9110, section 11).
 const SCHEME_FIELDS: [&str; 2] = ["authorization", "proxy-authorization"];
 
-/// A credential in its normal form: `Bearer x`, `token x` and `x` are one; of another scheme its name
-/// in lower case counts, too. Any white space after a scheme is one space.
+/// Returns a credential in its normal form: `Bearer x`, `token x` and `x` are equal. For other
+/// schemes the name in lower case is part of the credential. White space after a scheme becomes one
+/// space.
 ///
 /// # Errors
-/// [`Ambiguity::Malformed`]: services differ on where such a credential ends.
+/// [`Ambiguity::Malformed`] if services differ on the end of the credential.
 pub(super) fn credential<'a>(header: &str, value: &'a [u8]) -> Result<Cow<'a, [u8]>, Ambiguity> {
     let value = value.trim_ascii();
     let (scheme, rest) = split_word(value);
@@ -35,28 +36,30 @@ pub(super) fn credential<'a>(header: &str, value: &'a [u8]) -> Result<Cow<'a, [u
     if is_sound { Ok(Cow::Owned(joined(scheme, rest))) } else { Err(Ambiguity::Malformed) }
 }
 
-/// The first word, and what follows the white space after it.
+/// Returns the first word, and the rest after the following white space.
 fn split_word(text: &[u8]) -> (&[u8], &[u8]) {
     let end = text.iter().position(u8::is_ascii_whitespace).unwrap_or(text.len());
     let (word, rest) = text.split_at(end);
     (word, rest.trim_ascii_start())
 }
 
-/// What lenient decoders would skip is refused: each such byte would make another credential.
+/// Returns whether the text is strict base64. Bytes that lenient decoders skip are rejected,
+/// because each of them would create another credential.
 fn is_base64(text: &[u8]) -> bool {
     let padding = text.iter().rev().take(2).take_while(|byte| **byte == b'=').count();
     let digits = &text[..text.len() - padding];
     digits.iter().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/'))
 }
 
-/// Whether a scheme's parameters follow, such as `username="a b", realm="c"`, and not one token.
+/// Returns whether the text consists of parameters such as `username="a b", realm="c"`, and not of
+/// one token.
 fn has_parameters(text: &[u8]) -> bool {
     let (first, _) = split_word(text);
     let value = first.iter().position(|byte| *byte == b'=').map_or(&b""[..], |at| &first[at..]);
     value.iter().any(|byte| *byte != b'=')
 }
 
-/// The words with one space between them, the first in lower case.
+/// Joins the words with one space between them, the first in lower case.
 fn joined(scheme: &[u8], rest: &[u8]) -> Vec<u8> {
     let mut joined = Vec::with_capacity(scheme.len() + 1 + rest.len());
     joined.extend(scheme.iter().map(u8::to_ascii_lowercase));
@@ -67,11 +70,12 @@ fn joined(scheme: &[u8], rest: &[u8]) -> Vec<u8> {
     joined
 }
 
-/// The value of the cookie `name`: without white space and quotes around it, percent-decoded.
+/// Returns the value of the cookie `name`, percent-decoded and without surrounding white space and
+/// quotes.
 ///
 /// # Errors
 /// [`Ambiguity::Repeated`] if there are several, in one `cookie` field or in many;
-/// [`Ambiguity::Malformed`] if its value holds what RFC 6265 does not allow.
+/// [`Ambiguity::Malformed`] if its value contains characters that RFC 6265 does not allow.
 pub(super) fn cookie<'a>(
     headers: &'a dyn Headers,
     name: &str,
@@ -95,13 +99,13 @@ fn cookie_value(written: &[u8]) -> Result<Cow<'_, [u8]>, Ambiguity> {
     let value = written.trim_ascii();
     let inside = value.strip_prefix(b"\"").and_then(|value| value.strip_suffix(b"\""));
     let value = inside.unwrap_or(value);
-    // `cookie-octet` of RFC 6265. A backslash begins an escape to some, white space and commas end a
-    // value to others.
+    // `cookie-octet` of RFC 6265. Some services read a backslash as the start of an escape, and
+    // others end a value at white space or a comma.
     let is_octet = |byte: &u8| byte.is_ascii_graphic() && !b"\",;\\".contains(byte);
     if value.iter().all(is_octet) { Ok(percent_decoded(value)) } else { Err(Ambiguity::Malformed) }
 }
 
-/// All `cookie` fields as one: HTTP/2 may split it.
+/// Joins all `cookie` fields, because HTTP/2 may split the field.
 pub(super) fn joined_cookies(headers: &dyn Headers) -> Vec<u8> {
     let fields: Vec<&[u8]> = (0..).map_while(|index| headers.value("cookie", index)).collect();
     fields.join(&b"; "[..])

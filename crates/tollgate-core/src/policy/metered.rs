@@ -10,7 +10,7 @@ use crate::attributes::RequestAttributes;
 use crate::cost::Cost;
 use crate::time::Millis;
 
-/// A limit of a rule whose cost is read from the response.
+/// A limit of a rule with a cost that is read from the response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MeteredLimit {
     /// Index into [`Policy::limits`](super::Policy::limits). The rule uses this limit; the cost

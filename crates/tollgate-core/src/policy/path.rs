@@ -1,4 +1,4 @@
-//! Path patterns with parameters, over a path in one normal form.
+//! Path patterns with parameters, matched with normalized paths.
 
 mod normal;
 
@@ -14,7 +14,7 @@ pub(super) use normal::decode as percent_decoded;
 /// A pattern such as `/users/{id}/posts` or `/search/**`.
 ///
 /// A segment is literal text, `*` for any one segment, `{name}` for any one segment that is
-/// remembered, or, in the last place, `**` for all that is left, also nothing.
+/// captured, or, as the last segment, `**` for the rest of the path, which may be empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PathPattern {
     segments: Vec<Segment>,
@@ -29,20 +29,20 @@ enum Segment {
     Rest,
 }
 
-/// Why a pattern cannot be used.
+/// The reason why a pattern is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PathPatternError {
     /// It does not begin with `/`.
     NotAbsolute,
     /// `**` is not the last segment.
     RestNotLast,
-    /// A parameter has no name, or a brace stands inside a segment.
+    /// A parameter has no name, or a segment contains other text next to a brace.
     Parameter,
-    /// Two parameters have one name.
+    /// Two parameters have the same name.
     DuplicateParameter,
-    /// A `*` stands beside other text.
+    /// A segment contains other text next to `*`.
     Wildcard,
-    /// No path in normal form has such a segment.
+    /// No normalized path has such a segment.
     NeverMatches,
 }
 
@@ -62,10 +62,10 @@ impl fmt::Display for PathPatternError {
 impl core::error::Error for PathPatternError {}
 
 impl PathPattern {
-    /// Reads a pattern.
+    /// Parses a pattern.
     ///
     /// # Errors
-    /// [`PathPatternError`], which says what a pattern must look like.
+    /// [`PathPatternError`] if the pattern is invalid.
     pub fn parse(text: &str) -> Result<Self, PathPatternError> {
         let Some(relative) = text.strip_prefix('/') else {
             return Err(PathPatternError::NotAbsolute);
@@ -96,19 +96,19 @@ impl PathPattern {
         Ok(Self { segments, text: text.into() })
     }
 
-    /// The pattern as written.
+    /// Returns the text of the pattern.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// Whether the pattern remembers a segment as `name`.
+    /// Returns whether the pattern captures a segment as `name`.
     #[must_use]
     pub fn has_parameter(&self, name: &str) -> bool {
         self.segments.iter().any(|s| matches!(s, Segment::Parameter(own) if **own == *name))
     }
 
-    /// Whether `path` fits the pattern.
+    /// Returns whether `path` matches.
     #[must_use]
     pub fn matches(&self, path: &NormalPath<'_>) -> bool {
         let mut parts = path.segments();
@@ -125,7 +125,7 @@ impl PathPattern {
         parts.next().is_none()
     }
 
-    /// What stands in `path`, which fits the pattern, in the place of parameter `name`.
+    /// Returns the segment of `path`, which must match the pattern, for the parameter `name`.
     #[must_use]
     pub fn parameter<'a>(&self, name: &str, path: &'a NormalPath<'_>) -> Option<&'a [u8]> {
         let place = self
@@ -135,15 +135,15 @@ impl PathPattern {
         path.segments().nth(place)
     }
 
-    /// Whether a literal segment has parameters, such as `a;b`, which no path has where they are
-    /// [dropped](PathParameters::Drop).
+    /// Returns whether a literal segment has parameters, such as `a;b`. Such a pattern never
+    /// matches if parameters are [dropped](PathParameters::Drop).
     #[must_use]
     pub fn has_path_parameters(&self) -> bool {
         let is_literal = |part: &&str| !part.starts_with('{');
         self.text.split('/').filter(is_literal).any(|part| part.contains(';'))
     }
 
-    /// The same pattern for paths of which the case [does not count](PathCase::Ignore).
+    /// Returns the same pattern for paths that are compared without [case](PathCase::Ignore).
     #[must_use]
     pub fn ignoring_case(mut self) -> Self {
         for segment in &mut self.segments {
@@ -155,7 +155,7 @@ impl PathPattern {
     }
 }
 
-/// A literal segment as a path in normal form has it: written with `%xx` or without, it is one.
+/// Converts a literal segment to its normal form, whether or not it contains `%xx`.
 fn literal(part: &str) -> Result<Box<[u8]>, PathPatternError> {
     let decoded = decode(part.as_bytes());
     if part.contains(['?', '#']) || matches!(&*decoded, b"." | b"..") {
@@ -203,7 +203,8 @@ mod tests {
         {
             assert_eq!(NormalPath::new(path).to_string(), "/a/b", "{path}");
         }
-        // Decoded once: what was encoded twice, or holds an encoded slash, stays another path.
+        // Decoded once: a path that was encoded twice, or contains an encoded slash, is another
+        // path.
         assert!(!fits("/a/b", "/a%2fb"));
         assert!(!fits("/a/b", "/%2561/b"));
     }

@@ -1,30 +1,30 @@
-//! Where a value stands in a JSON document.
+//! JSON pointers to values in documents.
 
 use alloc::borrow::Cow;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::fmt;
 
-/// The most bytes that a pointer is long: who follows one keeps no longer name.
+/// The longest pointer in bytes, which bounds the length of a member name.
 pub const MAX_POINTER_BYTES: usize = 256;
 
-/// The most names and indexes that a pointer is made of.
+/// The most steps of a pointer.
 pub const MAX_POINTER_STEPS: usize = 16;
 
-/// A JSON pointer (RFC 6901) to a value inside of a document, such as `/usage/total_tokens`.
+/// A JSON pointer (RFC 6901) to a value inside a document, such as `/usage/total_tokens`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JsonPointer {
     text: Box<str>,
     steps: Box<[Box<str>]>,
 }
 
-/// Why a text is no pointer that can be followed.
+/// The reason why a text is not a valid pointer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PointerError {
     /// It does not begin with `/`.
     NoSlash,
-    /// A `~` stands for nothing: `~0` is `~`, and `~1` is `/`.
+    /// A `~` is not followed by `0` or `1`: `~0` means `~`, and `~1` means `/`.
     Tilde,
     /// It is longer than [`MAX_POINTER_BYTES`].
     TooLong,
@@ -33,10 +33,10 @@ pub enum PointerError {
 }
 
 impl JsonPointer {
-    /// Reads a pointer.
+    /// Parses a pointer.
     ///
     /// # Errors
-    /// [`PointerError`] says what is wrong with it.
+    /// [`PointerError`] if the text is not a valid pointer.
     pub fn parse(text: &str) -> Result<Self, PointerError> {
         if text.len() > MAX_POINTER_BYTES {
             return Err(PointerError::TooLong);
@@ -49,20 +49,20 @@ impl JsonPointer {
         Ok(Self { text: text.into(), steps: steps.into() })
     }
 
-    /// The pointer as it was written.
+    /// Returns the text of the pointer.
     #[must_use]
     pub const fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// The names of members and indexes of elements from the document to the value, at least one.
+    /// Returns the member names and element indexes from the document to the value, at least one.
     #[must_use]
     pub const fn steps(&self) -> &[Box<str>] {
         &self.steps
     }
 }
 
-/// One step, without its escapes.
+/// Decodes the escapes of one step.
 fn step(written: &str) -> Result<Box<str>, PointerError> {
     let mut parts = written.split('~');
     let mut plain = Cow::Borrowed(parts.next().unwrap_or_default());

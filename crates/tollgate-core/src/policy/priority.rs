@@ -13,8 +13,8 @@ pub enum Priority {
     /// Requests that change data.
     #[default]
     Write,
-    /// Requests that the business depends on. They are shed last, and by the fleet only at its
-    /// whole capacity.
+    /// Requests that the business depends on. They are shed last, and by the fleet only at full
+    /// capacity.
     Critical,
 }
 
@@ -22,8 +22,8 @@ impl Priority {
     /// All priorities, in the order in which they are shed.
     pub const ALL: [Self; 4] = [Self::Test, Self::Read, Self::Write, Self::Critical];
 
-    /// Returns the priority of a request whose rule has none: [`Read`](Self::Read) for methods that
-    /// only read, [`Write`](Self::Write) for all others.
+    /// Returns the priority of a request if its rule has none: [`Read`](Self::Read) for methods
+    /// that only read, [`Write`](Self::Write) for all others.
     #[must_use]
     pub fn of_method(method: &str) -> Self {
         match method {

@@ -18,15 +18,15 @@ pub struct Rule {
     pub matches: RequestMatch,
     /// The limits that a matching request is charged on.
     pub limits: Vec<LimitRef>,
-    /// The limits whose cost is read from the response, each at most once. A component that sees
-    /// the response reserves units when the request arrives; others charge the amount of the
+    /// The limits with a cost that is read from the response, each at most once. A component that
+    /// sees the response reserves units when the request arrives; others charge the amount of the
     /// reservation.
     pub metered: Vec<MeteredLimit>,
     /// Whether the rule refuses requests.
     pub mode: RuleMode,
     /// When the rule charges.
     pub charge: ChargeOn,
-    /// What the rule does while the store does not answer.
+    /// The fallback while the store does not answer.
     pub on_failure: OnFailure,
     /// The priority of its requests for load shedding; `None` derives it from the method.
     pub priority: Option<Priority>,

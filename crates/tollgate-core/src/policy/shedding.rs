@@ -1,4 +1,4 @@
-//! What is shed when there is more to do than can be done.
+//! Load shedding when a node or the fleet is overloaded.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -12,103 +12,105 @@ use crate::limit::{Algorithm, Limit, Visibility};
 use crate::limit_error::LimitError;
 use crate::time::Millis;
 
-/// The limit that counts every request in flight across the fleet.
+/// The name of the limit that counts every request in flight across the fleet.
 pub const FLEET_POOL: &str = "shed.fleet";
-/// The limit that counts those of them that are not critical.
+/// The name of the limit that counts the noncritical ones of them.
 pub const FLEET_NONCRITICAL: &str = "shed.fleet.noncritical";
 
 /// How requests are shed, by the fleet and by each node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Shedding {
-    /// The switch over both.
+    /// The switch for both shedders.
     pub mode: ShedMode,
-    /// By what all nodes have in flight together.
+    /// Shedding by the requests in flight on all nodes.
     pub fleet: Option<FleetShedding>,
-    /// By the load of the node that serves the request.
+    /// Shedding by the load of the node that serves the request.
     pub worker: Option<WorkerShedding>,
 }
 
 /// Whether a shedder sheds.
 ///
-/// In the order in which they overrule each other: the switch over all shedders can calm each of
-/// them, and rouse none.
+/// The variants are in order of precedence: the switch for all shedders can change a shedder to a
+/// later variant, and never to an earlier one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ShedMode {
-    /// What is to be shed is shed.
+    /// Requests are shed.
     #[default]
     Enforce,
-    /// What would be shed is counted, and passes.
+    /// Requests that would be shed are counted and admitted.
     Shadow,
-    /// Nothing is looked at.
+    /// The load is not observed.
     Off,
 }
 
-/// A pool of requests in flight across all nodes, a part of it kept for critical ones: two
-/// concurrency limits that everybody shares.
+/// A pool of requests in flight across all nodes, with a part reserved for critical ones: two
+/// concurrency limits that all clients share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FleetShedding {
     /// Whether it sheds.
     pub mode: ShedMode,
-    /// Index of the limit that every request is charged on, in [`Policy::limits`].
+    /// The index, in [`Policy::limits`], of the limit on which every request is charged.
     pub pool: usize,
-    /// Index of the limit that requests which are not critical are charged on as well.
+    /// The index of the limit on which noncritical requests are charged as well.
     pub noncritical: usize,
 }
 
-/// What a node may carry. Whatever there is most of, measured by its bound, decides.
+/// The load that a node accepts. The measure that is highest relative to its bound decides.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WorkerShedding {
     /// Whether it sheds.
     pub mode: ShedMode,
-    /// How many requests it may have in flight.
+    /// The most requests in flight.
     pub in_flight: Option<InFlightBound>,
-    /// How long requests may wait in it before they are served.
+    /// The longest time that requests may wait before they are served.
     pub queue_delay: Option<Millis>,
-    /// How late its tasks may run.
+    /// The longest delay of the node's tasks.
     pub loop_delay: Option<Millis>,
 }
 
-/// How many requests a node may have in flight.
+/// The bound on a node's requests in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InFlightBound {
-    /// As many as somebody said.
+    /// A fixed number.
     Fixed(NonZeroU32),
-    /// As many as answers come back in time for.
+    /// A number that adapts to the response times of the service.
     Adaptive(AdaptiveBound),
 }
 
-/// A bound that follows how the service answers, from `min` to `max`.
+/// A bound that adapts to the responses of the service, from `min` to `max`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AdaptiveBound {
-    /// How it follows.
+    /// The algorithm.
     pub algorithm: AdaptiveAlgorithm,
-    /// Never less than this.
+    /// The smallest bound.
     pub min: NonZeroU32,
-    /// Never more than this, at least `min`.
+    /// The largest bound, at least `min`.
     pub max: NonZeroU32,
 }
 
-/// How a bound follows the service's answers.
+/// How a bound adapts to the responses of the service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AdaptiveAlgorithm {
-    /// By how long answers take now beside how long they took: Gradient2 of Netflix's
+    /// Compares current response times with earlier ones: Gradient2 of Netflix's
     /// concurrency-limits.
     Gradient,
-    /// One more with each answer in time, a tenth less with each that fails or takes longer than
-    /// this: additive increase, multiplicative decrease, as TCP has it (Chiu and Jain, 1989).
+    /// Adds one with each response in time, and removes a tenth with each that fails or takes
+    /// longer than the timeout: additive increase, multiplicative decrease, as in TCP (Chiu and
+    /// Jain, 1989).
     Aimd {
-        /// The longest that an answer may take.
+        /// The longest time for a response.
         timeout: Millis,
     },
 }
 
 impl FleetShedding {
-    /// The two limits of a pool of `capacity` requests in flight, of which `reserved` are kept for
-    /// critical ones: that of all requests, and that of those that are not critical. A node that
-    /// dies gives its places back within a `lease`.
+    /// Returns the two limits of a pool of `capacity` requests in flight, of which `reserved` are
+    /// reserved for critical ones: the limit of all requests, and the limit of the noncritical
+    /// ones. The slots of a node that dies are free again within `lease`.
     ///
     /// # Errors
-    /// [`LimitError`] unless something is left for others, and the numbers fit a concurrency limit.
+    /// [`LimitError`] if nothing is left for noncritical requests, or a number is not valid for a
+    /// concurrency limit.
     pub fn limits(
         capacity: u64,
         reserved: u64,
@@ -118,14 +120,15 @@ impl FleetShedding {
         Ok([pool(FLEET_POOL, capacity, lease)?, pool(FLEET_NONCRITICAL, others, lease)?])
     }
 
-    /// The limits that a request of `priority` has to find room in.
+    /// Returns the limits on which a request of `priority` is charged.
     fn charged(&self, priority: Priority) -> impl Iterator<Item = usize> {
         let noncritical = (priority != Priority::Critical).then_some(self.noncritical);
         [self.pool].into_iter().chain(noncritical)
     }
 }
 
-/// A limit for everybody together, of which clients are not told: no counter is theirs.
+/// Creates a limit that all subjects share and that is hidden from clients, because it is not their
+/// own counter.
 fn pool(name: &str, quota: u64, lease: Millis) -> Result<LimitBinding, LimitError> {
     let algorithm = Algorithm::Concurrency(Concurrency::new(quota, lease)?);
     let limit = Limit::new(name, algorithm)?.with_visibility(Visibility::Hidden);
@@ -133,7 +136,7 @@ fn pool(name: &str, quota: u64, lease: Millis) -> Result<LimitBinding, LimitErro
 }
 
 impl Shedding {
-    /// Whether the fleet sheds, and how, unless that is switched off.
+    /// Returns the fleet shedder with its effective mode, unless it is off.
     #[must_use]
     pub fn fleet(&self) -> Option<FleetShedding> {
         let fleet = self.fleet.as_ref()?;
@@ -141,7 +144,7 @@ impl Shedding {
         (mode != ShedMode::Off).then_some(FleetShedding { mode, ..*fleet })
     }
 
-    /// Whether nodes shed by their own load, and how, unless that is switched off.
+    /// Returns the node shedder with its effective mode, unless it is off.
     #[must_use]
     pub fn worker(&self) -> Option<WorkerShedding> {
         let worker = self.worker.as_ref()?;
@@ -151,8 +154,8 @@ impl Shedding {
 }
 
 impl Policy {
-    /// Sets how requests are shed; `None` if a pool names a limit that is not there, or one that
-    /// not everybody shares.
+    /// Sets how requests are shed. Returns `None` if a pool refers to a missing limit, or to one
+    /// that not all subjects share.
     #[must_use]
     pub fn with_shedding(mut self, shedding: Shedding) -> Option<Self> {
         let is_shared = |index: usize| self.limits.get(index).is_some_and(|one| one.per.is_empty());
@@ -164,7 +167,8 @@ impl Policy {
         Some(self)
     }
 
-    /// What a request of `priority` is charged in the pool of `fleet`, for as long as it runs.
+    /// Returns the charges of a request of `priority` in the pool of `fleet`, for its whole
+    /// duration.
     #[must_use]
     pub fn fleet_plan(&self, fleet: &FleetShedding, priority: Priority) -> Vec<PlannedCharge> {
         let planned = |index: usize| {
@@ -174,7 +178,7 @@ impl Policy {
         fleet.charged(priority).filter_map(planned).collect()
     }
 
-    /// How requests are shed.
+    /// Returns how requests are shed.
     #[must_use]
     pub const fn shedding(&self) -> &Shedding {
         &self.shedding
@@ -182,7 +186,7 @@ impl Policy {
 }
 
 impl InFlightBound {
-    /// The bound before any request was answered: what was said, or the least that may be.
+    /// Returns the bound before the first response: the fixed number, or the smallest one.
     #[must_use]
     pub const fn at_start(&self) -> NonZeroU32 {
         match self {

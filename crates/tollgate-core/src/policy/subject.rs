@@ -1,4 +1,4 @@
-//! How the dimensions of a subject are read from a request.
+//! The dimensions of a subject, and how they are read from a request.
 
 use alloc::borrow::Cow;
 use alloc::boxed::Box;
@@ -16,59 +16,59 @@ use super::pointer::JsonPointer;
 use crate::attributes::{Field, Headers, RequestAttributes};
 use crate::key::{KeyedHash, Subject, Value};
 
-/// One dimension of a subject: its name and where its value comes from.
+/// One dimension of a subject: its name and the source of its value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Dimension {
-    /// Its name in the policy.
+    /// The name in the policy.
     pub name: Box<str>,
-    /// Where its value comes from.
+    /// The source of its value.
     pub source: SubjectSource,
 }
 
-/// Where a value comes from.
+/// The source of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SubjectSource {
-    /// A credential in a header, such as `authorization` or `x-api-key`: hashed before it is used.
-    /// `Bearer x`, `token x` and `x` are one, whatever the case and the white space; of other schemes
-    /// of `authorization` the name counts, in lower case.
+    /// A credential in a header, such as `authorization` or `x-api-key`, hashed before it is used.
+    /// `Bearer x`, `token x` and `x` are equal, whatever their case and white space. For other
+    /// schemes of `authorization` the name in lower case is part of the credential.
     Credential {
         /// The header's name in lower case.
         header: Box<str>,
     },
-    /// A header's value as it is.
+    /// A header's value, unchanged.
     Header {
         /// The header's name in lower case.
         header: Box<str>,
     },
-    /// A cookie: a credential, percent-decoded, and hashed before it is used.
+    /// A cookie: a percent-decoded credential, hashed before it is used.
     Cookie {
         /// The cookie's name.
         cookie: Box<str>,
     },
-    /// The client's address, or the network that it is in.
+    /// The client's address, or its network.
     ClientAddress {
-        /// Leading bits that count of an IPv4 address.
+        /// The number of significant leading bits of an IPv4 address.
         ipv4_prefix: u8,
-        /// Leading bits that count of an IPv6 address.
+        /// The number of significant leading bits of an IPv6 address.
         ipv6_prefix: u8,
     },
     /// A parameter of the rule's path pattern.
     PathParameter {
-        /// Its name in the pattern.
+        /// The parameter's name in the pattern.
         parameter: Box<str>,
     },
-    /// The text or number there in the request's body, which is JSON, if the listener has read it.
+    /// A string or number in the JSON body of the request, if the listener has read the body.
     Json {
-        /// Where it stands.
+        /// The position of the value.
         pointer: JsonPointer,
     },
-    /// The host that was asked for, in lower case and without a port.
+    /// The requested host, in lower case and without a port.
     Host,
     /// The path pattern of the rule that matched, or the rule's name if it has none.
     Route,
     /// The method, in capitals.
     Method,
-    /// The same for everybody.
+    /// The same value for all requests.
     Constant {
         /// The value.
         value: Box<str>,
@@ -76,7 +76,7 @@ pub enum SubjectSource {
 }
 
 impl SubjectSource {
-    /// Whether the request has a value.
+    /// Returns whether the request has a value.
     pub(super) fn is_present(
         &self,
         forwarding: &Forwarding,
@@ -90,7 +90,7 @@ impl SubjectSource {
         matches!(self, Self::Credential { .. } | Self::Cookie { .. })
     }
 
-    /// The value in the request. What services read in different ways is noted, and counts as none.
+    /// Returns the value in the request. An ambiguous value is recorded and treated as absent.
     fn read<'a>(
         &'a self,
         forwarding: &Forwarding,
@@ -138,7 +138,8 @@ impl SubjectSource {
     }
 }
 
-/// The value of a field that occurs once; `cookie` fields are one field, which HTTP/2 may split.
+/// Returns the value of a field that occurs once. `cookie` fields are joined, because HTTP/2 may
+/// split them.
 fn field<'a>(headers: &'a dyn Headers, name: &str, matched: &Matched<'_>) -> Option<Cow<'a, [u8]>> {
     match headers.field(name) {
         Field::Absent => None,
@@ -151,7 +152,7 @@ fn field<'a>(headers: &'a dyn Headers, name: &str, matched: &Matched<'_>) -> Opt
     }
 }
 
-/// A value that is not empty; one that services read in different ways is noted, and is none.
+/// Returns a non-empty value. An ambiguous value is recorded and treated as absent.
 fn present<'a>(
     value: Result<Option<Cow<'a, [u8]>>, Ambiguity>,
     matched: &Matched<'_>,
@@ -163,7 +164,7 @@ fn present<'a>(
     value.filter(|value| !value.is_empty())
 }
 
-/// A method in capitals: some services do not tell `post` from `POST`.
+/// Returns the method in upper case, because some services treat `post` like `POST`.
 fn method(sent: &str) -> Cow<'_, [u8]> {
     match sent.bytes().any(|byte| byte.is_ascii_lowercase()) {
         true => Cow::Owned(sent.to_ascii_uppercase().into_bytes()),
@@ -175,7 +176,7 @@ fn owned<'a>(text: String) -> Cow<'a, [u8]> {
     Cow::Owned(text.into_bytes())
 }
 
-/// The subject of `dimensions` in this request.
+/// Returns the subject of `dimensions` in this request.
 pub(super) fn subject<'d>(
     dimensions: impl Iterator<Item = &'d Dimension> + Clone,
     forwarding: &Forwarding,
@@ -195,7 +196,7 @@ pub(super) fn subject<'d>(
     Subject::new(pairs, key)
 }
 
-/// `192.0.2.1`, or `2001:db8::/64` where not the whole address counts.
+/// Returns `192.0.2.1`, or `2001:db8::/64` if not all bits of the address are significant.
 pub(super) fn network_name(address: IpAddr, ipv4_prefix: u8, ipv6_prefix: u8) -> String {
     let (prefix, bits) = match address {
         IpAddr::V4(_) => (ipv4_prefix, 32),

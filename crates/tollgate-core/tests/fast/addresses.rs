@@ -1,4 +1,4 @@
-//! The client's address: who is believed, and who is not.
+//! The client's address behind trusted and untrusted proxies.
 #![allow(missing_docs)]
 
 use std::net::IpAddr;
@@ -7,7 +7,7 @@ use tollgate_core::policy::address::NetworkError;
 use tollgate_core::policy::{AddressHeader, Forwarding, Network};
 use tollgate_core::{Headers, RequestAttributes};
 
-/// Proxies of 10.0.0.0/8 and fd00::/8 are trusted.
+/// Returns the client's address if proxies in 10.0.0.0/8 and fd00::/8 are trusted.
 fn client(header: AddressHeader, hops: Option<usize>, peer: &str, lines: &[&[u8]]) -> String {
     let trusted = ["10.0.0.0/8", "fd00::/8"].map(|text| Network::parse(text).unwrap()).into();
     let name = match header {
@@ -87,7 +87,8 @@ fn x_forwarded_for() {
         ("localhost", PROXY),
         ("for=192.0.2.1", PROXY),
         ("-", PROXY),
-        // Of several, the one nearest to the proxies; what stands before it anyone can write.
+        // The last address counts, which is nearest to the proxies. Clients can forge those before
+        // it.
         ("6.6.6.6, 192.0.2.1", "192.0.2.1"),
         ("6.6.6.6,192.0.2.1", "192.0.2.1"),
         ("6.6.6.6 192.0.2.1", PROXY),
@@ -95,16 +96,16 @@ fn x_forwarded_for() {
         ("unknown, 192.0.2.1", "192.0.2.1"),
         ("10.0.0.9, 192.0.2.1", "192.0.2.1"),
         ("garbage \u{fe}, 192.0.2.1", "192.0.2.1"),
-        // An open quote once took in what the proxy had written.
+        // A regression: an open quote included the proxy's element.
         ("\", 192.0.2.1", "192.0.2.1"),
         ("\"6.6.6.6, 192.0.2.1", "192.0.2.1"),
         ("\"a\\\", 192.0.2.1", "192.0.2.1"),
         (", 192.0.2.1", "192.0.2.1"),
-        // Empty elements say nothing.
+        // Empty elements are ignored.
         ("192.0.2.1,", "192.0.2.1"),
         ("192.0.2.1, ,", "192.0.2.1"),
         ("192.0.2.1, , 10.0.0.2", "192.0.2.1"),
-        // Trusted proxies are passed over.
+        // Trusted proxies are skipped.
         ("192.0.2.1, 10.0.0.2", "192.0.2.1"),
         ("192.0.2.1, 10.0.0.3, 10.0.0.2", "192.0.2.1"),
         ("192.0.2.1, fd00::2, 10.0.0.2", "192.0.2.1"),
@@ -160,7 +161,7 @@ fn forwarded() {
         ("for=192.0.2.1, by=10.0.0.1", PROXY),
         ("for=192.0.2.1,", "192.0.2.1"),
         ("for=unknown, for=10.0.0.2", "10.0.0.2"),
-        // Separators inside quotes separate nothing.
+        // Separators inside quotes do not separate elements.
         ("for=192.0.2.1;host=\"a,b\"", "192.0.2.1"),
         ("for=192.0.2.1;host=\"a;b\"", "192.0.2.1"),
         ("host=\"a, for=6.6.6.6\";for=192.0.2.1", "192.0.2.1"),
@@ -170,7 +171,7 @@ fn forwarded() {
         ("for=192.0.2.1;host=\"a\\\", for=6.6.6.6\"", "192.0.2.1"),
         ("for=192.0.2.1;host=\"a\\\\\"", "192.0.2.1"),
         ("for=192.0.2.1;host=\"\\\"\"", "192.0.2.1"),
-        // A stranger's open quote does not reach what the proxy wrote.
+        // A client's open quote does not include the proxy's element.
         ("for=\"x, for=192.0.2.1", "192.0.2.1"),
         ("\", for=192.0.2.1", "192.0.2.1"),
         ("for=\"6.6.6.6\\, for=192.0.2.1", "192.0.2.1"),

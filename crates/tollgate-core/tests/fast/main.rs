@@ -1,4 +1,5 @@
-//! The core seen from outside: laws of every algorithm, matching, paths, addresses, and mistakes that were made once.
+//! Tests of the core's public API: laws of every algorithm, matching, paths, addresses, and
+//! regressions.
 
 mod addresses;
 mod descriptors;

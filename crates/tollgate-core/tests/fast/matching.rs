@@ -1,4 +1,4 @@
-//! Which rules a request meets, and what it is charged.
+//! The rules that a request matches, and its charges.
 #![allow(missing_docs)]
 
 use std::sync::Arc;
@@ -22,7 +22,7 @@ impl KeyedHash for Length {
 
 type Fields = [(&'static str, &'static [u8])];
 
-/// Dimensions: 0 the header `x-user`, 1 the route.
+/// Returns a policy with two dimensions: 0 is the header `x-user`, 1 the route.
 fn policy(order: MatchMode, rules: Vec<Rule>) -> Policy {
     let dimension = |name: &str, source| Dimension { name: name.into(), source };
     let dimensions = vec![
@@ -46,7 +46,7 @@ fn rule(name: &str, matches: RequestMatch, limits: &[(usize, u64)]) -> Rule {
     Rule::new(name, matches, limits)
 }
 
-/// `METHOD host/path`, and the names of the rules, then of the charges as `limit:cost@subject`.
+/// Returns the names of the matching rules, then the charges as `limit:cost@subject`.
 fn plan(policy: &Policy, method: &str, host: &str, path: &str, fields: &'static Fields) -> String {
     struct Headers(&'static Fields);
     impl tollgate_core::Headers for Headers {
@@ -224,7 +224,7 @@ fn how_a_caller_stands_is_informed_of_rules_that_refuse() {
     }
 }
 
-/// A policy whose subject is `source`.
+/// Returns a policy with the subject `source`.
 fn policy_per(source: SubjectSource) -> Policy {
     let window = FixedWindow::new(10, Millis::new(1_000), Anchor::default()).unwrap();
     let limit = Limit::new("one", Algorithm::FixedWindow(window)).unwrap();
@@ -236,7 +236,7 @@ fn policy_per(source: SubjectSource) -> Policy {
     Policy::new(dimensions, limits, rules, MatchMode::FirstMatch).unwrap()
 }
 
-/// Of a request with these fields: the rule, the subject, and why it is ambiguous.
+/// Returns the rule, the subject, and the ambiguity of a request with these fields.
 fn read(policy: &Policy, method: &str, fields: &Fields) -> (String, String, Option<Ambiguity>) {
     struct Headers<'a>(&'a Fields);
     impl tollgate_core::Headers for Headers<'_> {
@@ -266,9 +266,9 @@ fn a_field_that_occurs_twice_is_ambiguous_and_counts_as_none() {
         let none = ("stranger".to_owned(), "who=(none)".to_owned(), Some(Ambiguity::Repeated));
         assert_eq!(read(policy, "GET", &fields), none, "{fields:?}");
     }
-    // What no subject is read from may occur twice.
+    // Fields that no subject uses may occur twice.
     assert_eq!(read(&header, "GET", &twice("accept", b"a")).2, None);
-    // HTTP/2 may split the field of cookies.
+    // HTTP/2 may split the cookie field.
     let crumbs: &Fields = &[("cookie", b"a=b"), ("cookie", b"sid=real")];
     assert_eq!(read(&cookie, "GET", crumbs).2, None);
     let whole = policy_per(SubjectSource::Header { header: "cookie".into() });

@@ -1,4 +1,4 @@
-//! What is charged by name is counted where requests with the same values are.
+//! Charges by name use the same counters as requests with the same values.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use tollgate_core::policy::{
 };
 use tollgate_core::{Algorithm, Cost, Headers, KeyedHash, Limit, Millis, RequestAttributes};
 
-/// Not a hash that hides anything: it shows that one was used.
+/// A hash that hides nothing, but shows that values were hashed.
 struct Sum;
 
 impl KeyedHash for Sum {
@@ -23,7 +23,7 @@ fn policy() -> Policy {
     policy_of(OnFailure::Local, OnFailure::Deny)
 }
 
-/// Both limits are used by the rule `easy`, `all` also by the rule `strict`.
+/// The rule `easy` uses both limits, and the rule `strict` also uses `all`.
 fn policy_of(easy: OnFailure, strict: OnFailure) -> Policy {
     let sources = [
         ("token", SubjectSource::Credential { header: "authorization".into() }),
@@ -116,7 +116,7 @@ fn the_strictest_rule_says_what_happens_without_the_store() {
     assert_eq!(on_failure(named("all", &[])), OnFailure::Deny);
 }
 
-/// `on_failure: allow` was ignored for limits that are charged by name.
+/// A regression: `on_failure: allow` was ignored for limits that are charged by name.
 #[test]
 fn on_failure_allow_holds_for_limits_charged_by_name() {
     let open = policy_of(OnFailure::Allow, OnFailure::Allow);

@@ -1,4 +1,4 @@
-//! Ways to write a path: those that a service treats alike are one, the others are not.
+//! Spellings of paths: those that a service treats alike are equal, others are different.
 #![allow(missing_docs)]
 
 use tollgate_core::policy::path::{NormalPath, PathCase, PathOptions, PathParameters};
@@ -268,6 +268,6 @@ fn case_and_parameters_count_as_the_service_says() {
     }
     let resolved = NormalPath::with_options("/x/..;/login/x", sign_in);
     assert!(pattern.matches(&resolved) && resolved.ambiguity() == Some(Ambiguity::DotSegment));
-    // An encoded `;` begins no parameters.
+    // An encoded `;` does not start parameters.
     assert!(!pattern.matches(&NormalPath::with_options("/login%3ba/x", sign_in)));
 }

@@ -1,14 +1,14 @@
-//! A limit as one item: all of its state, changed by one compare-and-swap.
+//! A limit as one item, which contains the whole state and is changed by one compare-and-swap.
 
 use tollgate_core::Cell;
 
 use super::{ExpiryMargin, Held, View};
 use crate::wire::{Command, Item, MAX_VALUE, Stored};
 
-/// Bytes of a state that holds nothing, such as no lease any more: it is not kept.
+/// The size of an encoded state without content, for example without any permit. It is not stored.
 const KIND: usize = 1;
 
-/// What is known of the item: the token of the one that is there.
+/// The compare-and-swap token of the item that was read, if there is one.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CellItem(Option<u64>);
 

@@ -1,4 +1,4 @@
-//! How a limit lies in the server: as one item, or as the two of the old model.
+//! The layout of a limit on the server: one item, or the two items of the older limiter.
 
 mod cell;
 mod pair;
@@ -10,16 +10,17 @@ use crate::wire::{Command, Stored};
 use cell::CellItem;
 use pair::Pair;
 
-/// How limits lie in memcached.
+/// The layout of limits in memcached.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Layout {
-    /// Every limit as one item, whatever its algorithm: one reading and one compare-and-swap.
+    /// Every limit is one item, whatever its algorithm: one read and one compare-and-swap.
     #[default]
     Cell,
-    /// A fixed window as two items that programs of the old model read and write as well: the
-    /// count in decimal under the name, and under the name with `:reset_at` the second at which the
-    /// window is over. Limits of other algorithms as one item. Such a window cannot be reserved:
-    /// there is no place for what is held.
+    /// A fixed window is two items that programs of the older limiter also read and write. The item
+    /// with the plain name contains the count in decimal. The item with the suffix `:reset_at`
+    /// contains the second at which the window ends. Limits of other algorithms are one item. Units
+    /// of such a fixed window cannot be reserved, because the two items have no place for
+    /// reservations.
     Pairs,
 }
 
@@ -28,12 +29,12 @@ pub enum Layout {
 pub(crate) enum Names {
     /// One item.
     Cell(Box<[u8]>),
-    /// A count and its reset.
+    /// A count item and a reset item.
     Pair { count: Box<[u8]>, reset: Box<[u8]> },
 }
 
 impl Names {
-    /// The names of the items of `limit` in which the first is called `name`.
+    /// Returns the names of the items of `limit`; the first of them is `name`.
     pub(crate) fn new(name: Box<[u8]>, limit: &Limit, layout: Layout) -> Self {
         match (layout, limit.algorithm()) {
             (Layout::Pairs, Algorithm::FixedWindow(_)) => {
@@ -43,24 +44,24 @@ impl Names {
         }
     }
 
-    /// The name that stands for all of them.
+    /// Returns the name that identifies the limit and subject.
     pub(crate) fn first(&self) -> &[u8] {
         match self {
             Self::Cell(name) | Self::Pair { count: name, .. } => name,
         }
     }
 
-    /// In the order in which they have to be read.
+    /// Returns the names in the order in which the items must be read.
     pub(crate) fn in_order(&self) -> impl Iterator<Item = &[u8]> {
         let (first, second) = match self {
             Self::Cell(name) => (name, None),
-            // The count first: see the pair.
+            // The count comes first; the documentation of `pair` explains why.
             Self::Pair { count, reset } => (count, Some(reset)),
         };
         std::iter::once(&**first).chain(second.map(|name| &**name))
     }
 
-    /// What was read of them, in that order.
+    /// Decodes the items that were read, which must be in that order.
     pub(crate) fn view(&self, stored: Vec<Option<Stored>>) -> View {
         let mut stored = stored.into_iter();
         let mut next = || stored.next().flatten();
@@ -74,13 +75,13 @@ impl Names {
     }
 }
 
-/// A limit's state as it was read, and what proves that nobody changed it since.
+/// A limit's state as it was read, with the tokens that detect later changes by others.
 #[derive(Clone, Debug)]
 pub(crate) struct View {
     pub(crate) cell: Option<Cell>,
-    /// Whether something lay there that is no state.
+    /// Whether an item contained data that is not a valid state.
     pub(crate) is_junk: bool,
-    /// Whether it shows that the server dropped an item before its end.
+    /// Whether the items show that the server dropped one of them before its expiry.
     pub(crate) is_torn: bool,
     held: Held,
 }
@@ -91,20 +92,22 @@ enum Held {
     Pair(Pair),
 }
 
-/// By how much later than the state's end an item is forgotten, beyond the skew of clocks.
+/// The time by which an item outlives the end of its state, in addition to the clock skew.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ExpiryMargin {
-    /// Not at all.
+    /// No additional time.
     None,
-    /// A little, so that of two items this one goes last.
+    /// A short additional time: of two items, this one expires last.
     Longer,
 }
 
 impl View {
-    /// The commands that turn what was read into `next`, each of which has to be done before the
-    /// one after it; if one is outrun, nothing is counted. `expires` says when an item ends.
+    /// Returns the commands that change the state that was read into `next`. Each must be done
+    /// before the next one is sent. If one of them loses against another node, nothing is counted.
+    /// `expires` computes the expiry of an item.
     ///
-    /// `None` if the state is larger than what the server takes, or two items cannot hold it.
+    /// Returns `None` if the state is larger than the server accepts, or if two items cannot
+    /// contain it.
     pub(crate) fn changes<'n>(
         &self,
         names: &'n Names,
@@ -112,13 +115,13 @@ impl View {
         expires: impl Fn(ExpiryMargin) -> i32,
     ) -> Option<Vec<Command<'n>>> {
         match (&self.held, names) {
-            // Two plain numbers have no place for what is reserved.
+            // The two plain numbers have no place for reservations.
             (Held::Pair(_), _) if matches!(next, Some(Cell::Reserved(_))) => None,
             (Held::Pair(pair), Names::Pair { count, reset }) => {
                 Some(pair.changes(count, reset, next, expires))
             }
             (Held::Cell(item), names) => item.changes(names.first(), next, expires),
-            // A view is asked with the names that made it.
+            // Callers pass the names that the view was made from.
             (Held::Pair(_), Names::Cell(_)) => None,
         }
     }

@@ -1,19 +1,20 @@
-//! A fixed window as two items: its count, and its reset.
+//! A fixed window as two items: its count and its reset.
 //!
-//! The reset says when the window is over, the count how much is used. They cannot be changed in
-//! one step, so each carries a tag: a count belongs to the window of the reset whose tag it bears.
-//! A window is opened by compare-and-swap on the reset, which gives it a tag that the count does not
-//! bear; from that moment the count reads as none, and whoever counts first writes it anew. Every
-//! charge is one compare-and-swap on the count.
+//! The reset item says when the window ends, the count item how much is used. They cannot be
+//! changed in one step, so each carries a tag. A count belongs to the window whose reset item has
+//! the same tag. To open a window, a node changes the reset by compare-and-swap and gives it a tag
+//! that the count does not have. From that moment the count reads as absent, and the node that
+//! counts first writes a new one. Every charge is one compare-and-swap on the count.
 //!
-//! The count is read before the reset. So the reset that was read is never older than the count:
-//! a count of a window that was opened in between is not taken for one of the window before.
+//! The count is read before the reset, so the reset that was read is never older than the count. If
+//! a window was opened in between, the old count is not taken for a count of the new window.
 //!
-//! The tag lies in the flags that memcached keeps beside a value, and so do the milliseconds by
-//! which the reset is before the second that the value tells: programs that know the values alone
-//! read them as they always did. Only the upper half of the flags is used, which clients leave to
-//! their users. What such programs write has no tag: a count without one belongs to whichever
-//! window there is. The races are in `docs/design/0002-memcached-layout.md`.
+//! The tag is part of the flags that memcached stores with a value. The flags also contain the
+//! milliseconds by which the window ends before the second in the reset's value. Programs that use
+//! only the values can read them as before. Only the upper half of the flags is used; client
+//! libraries leave it to applications. Values written by such programs have no tag: a count without
+//! a tag belongs to the current window. The races are described in
+//! `docs/design/0002-memcached-layout.md`.
 
 use tollgate_core::algo::fixed_window::State;
 use tollgate_core::{Cell, MAX_EXACT, Timestamp};
@@ -21,18 +22,18 @@ use tollgate_core::{Cell, MAX_EXACT, Timestamp};
 use super::{ExpiryMargin, Held, View};
 use crate::wire::{Command, Item, Stored};
 
-/// Where the milliseconds lie in the flags, and how many bits they have.
+/// The position of the milliseconds in the flags, and their mask (10 bits).
 const MILLIS_SHIFT: u32 = 16;
 const MILLIS_MASK: u32 = (1 << 10) - 1;
 
-/// Where the tag lies in the flags; it has the six bits above. 0 is no tag.
+/// The position of the tag in the flags: the six bits above the milliseconds. 0 means no tag.
 const TAG_SHIFT: u32 = 26;
 const LAST_TAG: u8 = 63;
 
-/// The most digits of a number that is exact.
+/// The most digits that a number can have and still be exact.
 const MAX_DIGITS: usize = 16;
 
-/// Which window a count belongs to.
+/// A tag that assigns a count to a window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Tag(u8);
 
@@ -41,7 +42,7 @@ struct Tag(u8);
 pub(super) struct Pair {
     count: Option<Half>,
     reset: Option<Half>,
-    /// When the window is over, if the reset says so.
+    /// The end of the window, if the reset item contains a valid one.
     resets_at: Option<Timestamp>,
 }
 
@@ -66,7 +67,7 @@ impl Pair {
         View {
             cell: pair.resets_at.map(|resets_at| Cell::FixedWindow(window(resets_at))),
             is_junk: (reset.is_some() && pair.resets_at.is_none()) || number == Some(None),
-            // The reset is kept longer than the count.
+            // The reset expires after the count, so a count alone means that the reset was dropped.
             is_torn: reset.is_none() && pair.count.is_some_and(is_tagged),
             held: Held::Pair(pair),
         }
@@ -85,7 +86,8 @@ impl Pair {
         expires: impl Fn(ExpiryMargin) -> i32,
     ) -> Vec<Command<'n>> {
         let Some(Cell::FixedWindow(next)) = next else {
-            // Without its reset a count is of no window, even if it stays.
+            // The reset goes first. A count without its reset belongs to no window, even if it
+            // stays.
             let remove =
                 |key, half: Option<Half>| half.map(|it| Command::Remove { key, token: it.token });
             return remove(reset, self.reset)
@@ -112,7 +114,7 @@ impl Pair {
         commands
     }
 
-    /// A tag that neither item bears.
+    /// Returns a tag that neither item has.
     fn fresh_tag(&self) -> Tag {
         let of = |half: Option<Half>| half.map_or_else(Tag::default, |half| half.tag);
         let (count, reset) = (of(self.count), of(self.reset));
@@ -135,8 +137,8 @@ impl Tag {
     }
 }
 
-/// The second at which the window is over, rounded up, in decimal; and the milliseconds by which it
-/// is over before.
+/// Returns the second at which the window ends, rounded up, in decimal, and the milliseconds by
+/// which the window ends before that second.
 fn seconds(resets_at: Timestamp) -> (Vec<u8>, u32) {
     let seconds = resets_at.as_secs_ceil();
     let millis = (seconds * 1_000).saturating_sub(resets_at.as_millis());
@@ -149,7 +151,8 @@ fn resets_at(stored: &Stored) -> Option<Timestamp> {
     (millis < 1_000 && resets_at <= MAX_EXACT).then(|| Timestamp::from_millis(resets_at))
 }
 
-/// A number in decimal; memcached leaves spaces behind one that it made shorter.
+/// Parses a decimal number. memcached pads with trailing spaces when a decrement makes a number
+/// shorter.
 fn number(value: &[u8]) -> Option<u64> {
     let digits = value.trim_ascii_end();
     if digits.is_empty() || digits.len() > MAX_DIGITS || !digits.iter().all(u8::is_ascii_digit) {
@@ -171,7 +174,7 @@ mod tests {
         Cell::FixedWindow(State { used, resets_at: Timestamp::from_millis(resets_at) })
     }
 
-    /// Writes `next` over what `view` saw and returns the count and the reset that are there then.
+    /// Applies the commands for `next` to `view` and returns the new count and reset.
     fn written(view: &View, next: &Cell) -> (Option<Stored>, Option<Stored>) {
         let Held::Pair(pair) = &view.held else { panic!("no pair") };
         let (mut count, mut reset) = (None, None);
@@ -219,7 +222,7 @@ mod tests {
     fn what_old_programs_write_is_understood() {
         let view = Pair::view(Some(&stored("7 ", 0)), Some(&stored("1700000000", 0)));
         assert_eq!(view.cell, Some(window(7, 1_700_000_000_000)));
-        // Their count, in a window that we opened.
+        // A count that another program wrote, in a window that Tollgate opened.
         let (_, reset) = written(&Pair::view(None, None), &window(1, 10_500));
         assert_eq!(Pair::view(Some(&stored("4", 0)), reset.as_ref()).cell, Some(window(4, 10_500)));
     }

@@ -1,4 +1,4 @@
-//! A connection: commands go out in order, replies come back in the same.
+//! A connection. Commands are sent in order, and replies arrive in the same order.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -11,44 +11,44 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::wire::{Command, Expected, MAX_REPLY, Parsed, Reply, parse};
 
-/// Commands that wait to be written; one more is turned away at once.
+/// The most commands that wait to be written. Further commands are rejected at once.
 const WAITING: usize = 1_024;
 
-/// Commands that were written and have no reply yet.
+/// The most commands that were written and have no reply yet.
 const IN_FLIGHT: usize = 1_024;
 
-/// Bytes that are gathered before they have to be written.
+/// The number of buffered bytes after which no more commands are accepted before a write.
 const OUTBOX: usize = 64 << 10;
 
-/// Bytes for which there is room before each reading.
+/// The free buffer space in bytes before each read.
 const INBOX: usize = 8 << 10;
 
-/// Why a command has no reply.
+/// The reason why a command has no reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CallError {
-    /// Too many wait: it was not sent.
+    /// Too many commands are waiting. The command was not sent.
     Overloaded,
-    /// The connection has ended: it was not sent.
+    /// The connection is closed. The command was not sent.
     Closed,
-    /// The connection ended before the reply: it may have been carried out.
+    /// The connection was closed before the reply. The command may have been executed.
     Lost,
-    /// The deadline passed: it may have been carried out, or may still be.
+    /// The deadline passed. The command may have been executed, or may be executed later.
     TimedOut,
 }
 
-/// A proven connection. Dropping it ends it.
+/// A verified connection. Dropping it closes it.
 #[derive(Debug)]
 pub(crate) struct Connection {
     requests: mpsc::Sender<Request>,
     next: AtomicU32,
-    /// Deadlines missed in a row; reset by every reply.
+    /// The number of consecutive missed deadlines; every reply resets it.
     missed: AtomicU32,
     allowed: u32,
     silent: Notify,
     task: AbortHandle,
 }
 
-/// A command that was sent, or waits to be.
+/// A command that was sent or is queued.
 pub(crate) struct Pending<'c> {
     connection: &'c Connection,
     reply: oneshot::Receiver<Reply>,
@@ -61,7 +61,8 @@ struct Request {
 }
 
 impl Connection {
-    /// Takes `stream` over. It counts as silent once `allowed` deadlines in a row were missed.
+    /// Takes over `stream`. The connection counts as silent after `allowed` consecutive missed
+    /// deadlines.
     pub(super) fn start(
         stream: impl AsyncRead + AsyncWrite + Send + 'static,
         allowed: u32,
@@ -78,7 +79,7 @@ impl Connection {
         }
     }
 
-    /// Puts `command` behind those that were put before it.
+    /// Queues `command` after those that were queued before.
     pub(crate) fn put(&self, command: &Command<'_>) -> Result<Pending<'_>, CallError> {
         let opaque = self.next.fetch_add(1, Ordering::Relaxed);
         let mut bytes = Vec::with_capacity(128);
@@ -96,10 +97,10 @@ impl Connection {
         Ok(Pending { connection: self, reply })
     }
 
-    /// Sends `command`, and waits for its reply until `deadline`.
+    /// Sends `command` and waits for its reply until `deadline`.
     ///
-    /// An item that has to be numbered before is numbered instead: whoever reads it anew, as those do
-    /// who were outrun, finds it so.
+    /// If the item must get a usable token first, renumbers it and reports a conflict instead. A
+    /// caller that lost a compare-and-swap reads the item again, and then it has a token.
     pub(crate) async fn ask(
         &self,
         command: &Command<'_>,
@@ -112,22 +113,22 @@ impl Connection {
         Ok(if numbered == Reply::Done { Reply::Conflict } else { numbered })
     }
 
-    /// Whether it has not ended yet.
+    /// Returns whether the connection is open.
     pub(super) fn is_open(&self) -> bool {
         !self.requests.is_closed()
     }
 
-    /// Waits until the connection has ended.
+    /// Waits until the connection is closed.
     pub(super) async fn ended(&self) {
         self.requests.closed().await;
     }
 
-    /// Waits until so many deadlines in a row were missed that nobody should wait any more.
+    /// Waits until the allowed number of consecutive deadlines was missed.
     pub(super) async fn silent(&self) {
         self.silent.notified().await;
     }
 
-    /// Ends the connection, whoever still holds it.
+    /// Closes the connection, even if others still reference it.
     pub(super) fn cut(&self) {
         self.task.abort();
     }
@@ -142,7 +143,7 @@ impl Drop for Connection {
 impl Pending<'_> {
     /// Waits for the reply until `deadline`.
     ///
-    /// A caller that stops waiting takes back a command that was not written yet.
+    /// If the caller stops waiting before the command is written, the command is not sent.
     pub(crate) async fn reply(self, deadline: Instant) -> Result<Reply, CallError> {
         match timeout_at(deadline, self.reply).await {
             Ok(Ok(reply)) => {
@@ -161,8 +162,8 @@ impl Pending<'_> {
     }
 }
 
-/// Writes what is asked and hands out what is answered, until either side ends or the other one
-/// answers what it was not asked. Whoever still waits then hears that the connection is lost.
+/// Writes commands and delivers replies until either side closes the connection or the server sends
+/// an unexpected reply. Callers that still wait then get [`CallError::Lost`].
 async fn run_io(stream: impl AsyncRead + AsyncWrite, mut queue: mpsc::Receiver<Request>) {
     let (mut reader, mut writer) = split(stream);
     let mut inbox = BytesMut::new();
@@ -202,7 +203,7 @@ fn accept(request: Request, outbox: &mut BytesMut, in_flight: &mut InFlight) {
     }
 }
 
-/// Hands out every whole reply; `None` if the connection is of no further use.
+/// Delivers every complete reply. Returns `None` if the connection cannot be used further.
 fn deliver(inbox: &mut BytesMut, in_flight: &mut InFlight) -> Option<()> {
     while !inbox.is_empty() {
         let (expected, _) = in_flight.front()?;
@@ -210,7 +211,8 @@ fn deliver(inbox: &mut BytesMut, in_flight: &mut InFlight) -> Option<()> {
             Ok(Parsed::Whole(reply, length)) => {
                 inbox.advance(length);
                 let (_, answer) = in_flight.pop_front()?;
-                // After a command that made no sense to the server, what follows makes none to us.
+                // After a rejected command, the server may read the following bytes as other
+                // commands.
                 let is_of_use = reply != Reply::Refused;
                 // The caller may have stopped waiting.
                 let _ = answer.send(reply);
@@ -235,7 +237,7 @@ mod tests {
 
     const GET: Command<'_> = Command::Get { key: b"k" };
 
-    /// The server's part: waits until so many bytes of commands have come, then answers.
+    /// The server's side: waits for that many commands, then writes `bytes`.
     async fn answer(theirs: &mut tokio::io::DuplexStream, commands: usize, bytes: &[u8]) {
         let mut asked = vec![0; commands * b"mg k v f c O0\r\n".len()];
         theirs.read_exact(&mut asked).await.unwrap();

@@ -1,36 +1,36 @@
-//! Why there is no connection.
+//! The errors of connections.
 
 use std::time::Duration;
 use std::{fmt, io};
 
 use crate::address::Address;
 
-/// Why a connection could not be made, or was lost.
+/// The reason why a connection could not be made, or was lost.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LinkError {
-    /// It could not be opened.
+    /// The connection could not be opened.
     Connect {
-        /// Where.
+        /// The server's address.
         address: Address,
-        /// What the system says.
+        /// The operating system's error message.
         reason: String,
     },
     /// The server did not answer in time.
     Slow {
-        /// Where.
+        /// The server's address.
         address: Address,
-        /// Within what.
+        /// The time within which an answer was expected.
         within: Duration,
     },
-    /// The server closed it, or the network did.
+    /// The server or the network closed the connection.
     Closed {
-        /// Where.
+        /// The server's address.
         address: Address,
     },
-    /// What listens there does not answer as memcached does.
+    /// The peer does not answer like a memcached server.
     Foreign {
-        /// Where.
+        /// The server's address.
         address: Address,
     },
 }

@@ -1,23 +1,23 @@
-//! What a server lost, as far as it can be noticed, and what time it is there.
+//! Detection of data that a server lost, and of the server's time.
 
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use crate::wire::Stats;
 
-/// What a server lost since the store was opened, as far as its statistics tell.
+/// The data that a server lost since the store was opened, as far as its statistics show it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Losses {
-    /// Items that were dropped before their end, of whoever uses the server: each may have been a
-    /// window in force.
+    /// Items that the server dropped before their expiry, from all programs that use the server.
+    /// Each may have been a current window.
     pub evicted: u64,
-    /// Times that the server was found started anew, and so empty.
+    /// Restarts of the server. Each of them emptied it.
     pub restarts: u64,
-    /// Times that it was told to forget everything.
+    /// Executions of `flush_all`.
     pub flushes: u64,
 }
 
-/// Learns from the statistics of one server, whichever connection they come by.
+/// Derives losses from the statistics of one server, whichever connection they arrive on.
 #[derive(Debug, Default)]
 pub(crate) struct LossDetector(Mutex<State>);
 
@@ -28,7 +28,7 @@ struct State {
 }
 
 impl LossDetector {
-    /// Takes what the server told at `heard`.
+    /// Processes the statistics that arrived at `heard`.
     pub(crate) fn observe(&self, stats: Stats, heard: Instant) {
         let State { last, losses } = &mut *self.0.lock();
         if let Some((known, _)) = last {
@@ -37,7 +37,7 @@ impl LossDetector {
                 losses.evicted += stats.evictions.saturating_sub(known.evictions);
                 losses.flushes += stats.flushes.saturating_sub(known.flushes);
             } else if started(known).abs_diff(started(&stats)) <= 1 && known.pid == stats.pid {
-                // Told earlier, heard later.
+                // These statistics were sent earlier than the last ones, but arrived later.
                 return;
             } else {
                 losses.restarts += 1;
@@ -48,12 +48,13 @@ impl LossDetector {
         *last = Some((stats, heard));
     }
 
-    /// What was lost.
+    /// Returns the losses so far.
     pub(crate) fn losses(&self) -> Losses {
         self.0.lock().losses
     }
 
-    /// Seconds since the epoch by the server's clock at `now`; `None` before it has told.
+    /// Returns the server's clock at `now` in seconds since the Unix epoch, or `None` before the
+    /// server has reported it.
     pub(crate) fn time(&self, now: Instant) -> Option<u64> {
         let state = self.0.lock();
         let (stats, heard) = state.last.as_ref()?;
@@ -61,7 +62,7 @@ impl LossDetector {
     }
 }
 
-/// When the server started, by its own clock.
+/// Returns the server's start time by its own clock.
 fn started(stats: &Stats) -> u64 {
     stats.time.saturating_sub(stats.uptime)
 }
@@ -97,7 +98,7 @@ mod tests {
         observed.observe(stats(1, 10, 5), now);
         observed.observe(stats(2, 11, 1), now);
         assert_eq!(observed.losses(), Losses { evicted: 1, restarts: 1, flushes: 0 });
-        // In a container every process may be the first.
+        // In a container every process may have the id 1.
         observed.observe(Stats { time: 1_100, ..stats(2, 0, 0) }, now);
         assert_eq!(observed.losses().restarts, 2);
     }

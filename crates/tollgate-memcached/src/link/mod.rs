@@ -1,4 +1,4 @@
-//! One server, a few connections to it, and who looks after them.
+//! One server, its connections, and their supervisors.
 
 mod connection;
 mod error;

@@ -1,4 +1,4 @@
-//! A server, by a few connections in turn.
+//! A server, reached by a few connections in rotation.
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use super::loss_detector::Losses;
 use super::supervisor::{LinkLimits, LinkState, Phase, Supervisor};
 use crate::address::Address;
 
-/// The links to one server. Dropping it ends them.
+/// The links to one server. Dropping it closes them.
 #[derive(Debug)]
 pub(crate) struct Server {
     address: Address,
@@ -30,7 +30,7 @@ struct Link {
 }
 
 impl Server {
-    /// Begins to connect to the server at `address`. Needs a tokio runtime.
+    /// Starts to connect to the server at `address`. Needs a tokio runtime.
     pub(crate) fn start(address: Address, connections: NonZeroUsize, limits: LinkLimits) -> Self {
         let link_state = Arc::<LinkState>::default();
         let link = |_| {
@@ -43,8 +43,9 @@ impl Server {
         Self { address, links, turn: AtomicUsize::new(0), link_state }
     }
 
-    /// A connection whose turn it is; waits until `deadline` only where one is being made for the
-    /// first time since it was lost. `None` if there is none.
+    /// Returns the next connection in rotation, or `None` if there is none.
+    ///
+    /// Waits, until `deadline`, only for the first attempt to connect since a connection was lost.
     pub(crate) async fn connection(&self, deadline: Instant) -> Option<Arc<Connection>> {
         let first = self.turn.fetch_add(1, Ordering::Relaxed);
         let in_turn =
@@ -55,7 +56,7 @@ impl Server {
                 Phase::Up(connection) if connection.is_open() => {
                     return Some(Arc::clone(connection));
                 }
-                // Its supervisor is about to hear that it has ended.
+                // Its supervisor has not yet noticed that it is closed.
                 Phase::Up(_) | Phase::Connecting => seeking = seeking.or(Some(link)),
                 Phase::Down => {}
             }
@@ -73,36 +74,39 @@ impl Server {
         }
     }
 
-    /// Waits, without a limit of its own, until every connection is made.
+    /// Waits, without a time limit, until every connection is made.
     pub(crate) async fn ready(&self) {
         for link in &self.links {
-            // An error means that the supervisor is gone, which is when this is dropped.
+            // An error means that the supervisor has ended, which happens when this value is
+            // dropped.
             let _ = link.phase.clone().wait_for(|phase| matches!(phase, Phase::Up(_))).await;
         }
     }
 
-    /// Where it is.
+    /// Returns the server's address.
     pub(crate) fn address(&self) -> &Address {
         &self.address
     }
 
-    /// How many connections there are to be, and how many there are.
+    /// Returns the configured and the current number of connections.
     pub(crate) fn connections(&self) -> (usize, usize) {
         let is_up = |link: &&Link| matches!(&*link.phase.borrow(), Phase::Up(_));
         (self.links.len(), self.links.iter().filter(is_up).count())
     }
 
-    /// What the server lost.
+    /// Returns the server's losses.
     pub(crate) fn losses(&self) -> Losses {
         self.link_state.observed.losses()
     }
 
-    /// Its time in seconds since the epoch, once it has told it.
+    /// Returns the server's time in seconds since the Unix epoch, or `None` before the server has
+    /// reported it.
     pub(crate) fn time(&self) -> Option<u64> {
         self.link_state.observed.time(Instant::now())
     }
 
-    /// Why the last attempt failed or the last connection was lost, if any was.
+    /// Returns why the last attempt to connect failed or the last connection was lost, if that
+    /// happened.
     pub(crate) fn last_error(&self) -> Option<LinkError> {
         self.link_state.last_error.lock().clone()
     }

@@ -1,4 +1,4 @@
-//! Keeps one proven connection to a server, and makes another when it is lost.
+//! Keeps one verified connection to a server and replaces it when it is lost.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
@@ -20,34 +20,35 @@ use crate::wire::{Command, Reply};
 const PROBE_AFTER: Duration = Duration::from_millis(20);
 const PROBE_AT_LEAST_EVERY: Duration = Duration::from_millis(200);
 
-/// A name that no item has, to ask for one.
+/// A key that no item has, for a test read.
 const NOTHING: &[u8] = b"tg1";
 
-/// The bounds of a link's waits.
+/// The timeouts and thresholds of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkLimits {
-    /// Replies in a row that may miss their deadline before nobody waits for the server. Each
-    /// connection counts by itself.
+    /// The number of consecutive replies that may miss their deadline before the connection is
+    /// closed. Each connection counts separately.
     pub misses: u32,
     /// How long callers wait, within their deadlines, for the first attempt at a new connection.
     pub seek: Duration,
-    /// How long opening a connection may take. Nobody waits for it.
+    /// The longest time for opening a connection. No caller waits for it.
     pub connect: Duration,
-    /// How long the round trips that prove a connection may take: a server that is slower than the
-    /// decisions' deadline is of no use.
+    /// The longest time for the round trips that verify a connection. A server slower than the
+    /// deadline of decisions is of no use.
     pub proof: Duration,
-    /// The time between two questions for the server's statistics.
+    /// The time between two requests for the server's statistics.
     pub heartbeat: Duration,
-    /// How long the answer to such a question may take.
+    /// The longest time for the answer to such a request.
     pub heartbeat_answer: Duration,
-    /// A connection that is lost sooner than this counts as a failed probe: a server that accepts
-    /// and drops connections is not asked without a pause.
+    /// A connection that is lost sooner than this counts as a failed probe. This adds a pause
+    /// before the next attempt if a server accepts connections and drops them.
     pub proven_after: Duration,
 }
 
 impl LinkLimits {
-    /// For decisions that may take as long as `deadline`: a server that is as slow as that allows
-    /// would else never be found, or be lost at its next heartbeat.
+    /// Returns the limits for decisions that may take as long as `deadline`. With the default
+    /// limits, a server that is as slow as the deadline allows would never be connected, or would
+    /// be lost at its next heartbeat.
     #[must_use]
     pub fn for_deadline(deadline: Duration) -> Self {
         let usual = Self::default();
@@ -75,25 +76,25 @@ impl Default for LinkLimits {
     }
 }
 
-/// What a link has to offer.
+/// The state of a link.
 #[derive(Clone, Debug)]
 pub(super) enum Phase {
-    /// Nothing yet: wait, within the deadline.
+    /// No connection yet. Callers wait, within their deadlines.
     Connecting,
-    /// A connection.
+    /// A connection is available.
     Up(Arc<Connection>),
-    /// Nothing, and no use in waiting.
+    /// No connection. Callers do not wait.
     Down,
 }
 
-/// What a supervisor tells.
+/// The results that a supervisor publishes.
 #[derive(Debug, Default)]
 pub(super) struct LinkState {
     pub(super) last_error: Mutex<Option<LinkError>>,
     pub(super) observed: LossDetector,
 }
 
-/// Why a connection is of no further use.
+/// The reason why a connection cannot be used further.
 enum Fault {
     Ended,
     Unresponsive,
@@ -125,15 +126,15 @@ impl Supervisor {
                 }
                 Err(error) => *self.link_state.last_error.lock() = Some(error),
             }
-            // A frozen server answers nobody, and one that is gone is not back at once: callers
-            // need not wait.
+            // A frozen server answers no caller, and a stopped one does not return at once, so
+            // callers do not wait.
             self.phase.send_replace(Phase::Down);
             sleep(probe_delay(failed, random.hash_one(attempt))).await;
             failed = failed.saturating_add(1);
         }
     }
 
-    /// Tries once for a connection, while callers wait for a short time at most.
+    /// Tries once to connect. Callers wait for at most `LinkLimits::seek`.
     async fn seek(&self) -> Result<Connection, LinkError> {
         let attempt = self.connect();
         tokio::pin!(attempt);
@@ -154,7 +155,7 @@ impl Supervisor {
         Ok(connection)
     }
 
-    /// Whether the server speaks as memcached does, and quickly enough.
+    /// Checks that the server speaks memcached's protocol and is fast enough.
     async fn prove(&self, connection: &Connection) -> Result<(), LinkError> {
         self.beat(connection, self.limits.proof).await?;
         let deadline = Instant::now() + self.limits.proof;
@@ -165,11 +166,11 @@ impl Supervisor {
         }
     }
 
-    /// Asks for the server's statistics, and learns from them.
+    /// Requests the server's statistics and processes them.
     async fn beat(&self, connection: &Connection, within: Duration) -> Result<(), LinkError> {
         let address = || self.address.clone();
         match connection.ask(&Command::Stats, Instant::now() + within).await {
-            // Every server tells its process and its time.
+            // Every memcached server reports its process id and its time.
             Ok(Reply::Stats(stats)) if stats.pid != 0 && stats.time != 0 => {
                 self.link_state.observed.observe(stats, Instant::now());
                 Ok(())
@@ -187,7 +188,7 @@ impl Supervisor {
         }
     }
 
-    /// Has the connection in service until something is wrong with it.
+    /// Serves calls by the connection until it fails.
     async fn serve(&self, connection: Connection) -> Fault {
         let connection = Arc::new(connection);
         self.phase.send_replace(Phase::Up(Arc::clone(&connection)));
@@ -231,10 +232,11 @@ async fn open(address: &Address) -> std::io::Result<Box<dyn Stream>> {
     }
 }
 
-/// How long to wait after the `failed`th failure in a row, counted from 0, before the next probe.
+/// Returns the delay before the next probe after the `failed`th consecutive failure, counted from
+/// 0.
 ///
-/// Doubles up to a bound and is spread by `draw`, a random number, over a quarter to either side:
-/// many nodes that lost the same server do not come back in step.
+/// The delay doubles up to a bound. `draw`, a random number, spreads it by a quarter to either
+/// side, so nodes that lost the same server do not reconnect at the same moment.
 fn probe_delay(failed: u32, draw: u64) -> Duration {
     let doubled = PROBE_AFTER.saturating_mul(1 << failed.min(8)).min(PROBE_AT_LEAST_EVERY);
     let spread = u64::try_from(doubled.as_micros() / 2).unwrap_or(u64::MAX);

@@ -1,47 +1,49 @@
-//! What a server is asked.
+//! The commands that are sent to a server.
 
 use std::io::Write;
 
 /// The longest key of memcached, in bytes.
 pub(crate) const MAX_KEY: usize = 250;
 
-/// The longest value that is stored or believed: what a server takes unless it is told otherwise.
+/// The longest value that is stored or accepted, in bytes: memcached's default item size limit.
 pub(crate) const MAX_VALUE: usize = 1 << 20;
 
-/// What an item has whose version was the 2⁶⁴th that the server numbered. It takes it for no token:
-/// with it nothing is ever replaced, and everything is removed.
+/// The token of an item whose version was the 2⁶⁴th that the server numbered.
+///
+/// The server treats 0 as no token: with it, a replace never succeeds and a remove always does.
 const NO_TOKEN: u64 = 0;
 
 /// A command on one item, or on the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Command<'a> {
-    /// The item, with its flags and the token of its version.
+    /// Reads the item with its flags and the token of its version.
     Get { key: &'a [u8] },
-    /// Stores the item if there is none.
+    /// Stores the item if there is none under this key.
     Add { key: &'a [u8], item: Item },
-    /// Stores the item if the one that is there still has this token.
+    /// Stores the item if the current one still has this token.
     Replace { key: &'a [u8], item: Item, token: u64 },
     /// Removes the item if it still has this token.
     Remove { key: &'a [u8], token: u64 },
-    /// Gives the item another token, and changes nothing else of it.
+    /// Gives the item a new token and changes nothing else.
     Renumber { key: &'a [u8] },
-    /// What the server knows of itself.
+    /// Reads the server's statistics.
     Stats,
 }
 
-/// What is stored under a key.
+/// The value to store under a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Item {
     /// At most [`MAX_VALUE`] bytes.
     pub(crate) value: Vec<u8>,
-    /// Kept by the server beside the value, for the clients to use.
+    /// The flags that the server stores with the value for clients.
     pub(crate) flags: u32,
-    /// Seconds from now, or a moment of the server's clock, as [`expires`](crate::expiry::expires) makes it.
+    /// Seconds from now, or a Unix time by the server's clock, as computed by
+    /// [`expires`](crate::expiry::expires).
     pub(crate) expires: i32,
 }
 
 impl Command<'_> {
-    /// The key of an item that has to be numbered anew before this can be done to it.
+    /// Returns the key of the item if it has no usable token and must be renumbered first.
     pub(crate) const fn unnumbered(&self) -> Option<&[u8]> {
         match self {
             Self::Replace { key, token: NO_TOKEN, .. } | Self::Remove { key, token: NO_TOKEN } => {
@@ -51,7 +53,7 @@ impl Command<'_> {
         }
     }
 
-    /// Appends the command, which asks for `opaque` to be repeated in its reply.
+    /// Appends the encoded command to `out`. The server repeats `opaque` in its reply.
     pub(crate) fn encode(&self, opaque: u32, out: &mut Vec<u8>) {
         match self {
             Self::Get { key } => {
@@ -79,7 +81,7 @@ impl Command<'_> {
                 push(out, b"md ", key);
                 push_args(out, format_args!(" C{token} O{opaque}\r\n"));
             }
-            // Nothing is appended to it, which is a change like any other to the server.
+            // Appends zero bytes, which the server counts as a change.
             Self::Renumber { key } => {
                 push(out, b"ms ", key);
                 push_args(out, format_args!(" 0 MA O{opaque}\r\n\r\n"));

@@ -1,4 +1,4 @@
-//! The meta commands of memcached's text protocol, as bytes: nothing here knows a socket.
+//! The meta commands of memcached's text protocol: encoding and decoding without I/O.
 
 mod command;
 mod reply;

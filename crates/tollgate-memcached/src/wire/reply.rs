@@ -1,42 +1,42 @@
-//! What a server answers, read from bytes that may be anything.
+//! The replies of a server, parsed from untrusted bytes.
 
 use super::command::MAX_VALUE;
 use super::stats::Stats;
 
-/// The longest line of a reply.
+/// The longest line of a reply, in bytes.
 const MAX_LINE: usize = 2_048;
 
 /// The most bytes of the statistics.
 const MAX_STATS: usize = 64 << 10;
 
-/// The most bytes of one reply; more is no reply.
+/// The most bytes of one reply. More is an error.
 pub(crate) const MAX_REPLY: usize = MAX_LINE + MAX_VALUE + 2;
 
-/// Which kind of reply a command has.
+/// The kind of reply that a command expects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Expected {
-    /// To a meta command: it repeats this number.
+    /// The reply to a meta command, which repeats this number.
     Meta { opaque: u32 },
-    /// To `stats`.
+    /// The reply to `stats`.
     Stats,
 }
 
-/// An answer.
+/// A reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Reply {
-    /// There is an item.
+    /// The item exists.
     Value(Stored),
-    /// There is none.
+    /// The item does not exist.
     Missing,
-    /// It was done.
+    /// The command was executed.
     Done,
-    /// It was not: the item has another token, or there is one already.
+    /// The command was not executed: the item has another token, or already exists.
     Conflict,
-    /// The server has no memory for it, or it is larger than the server takes.
+    /// The server has no memory for the item, or the item is larger than the server accepts.
     Full,
-    /// The server does not know the command, or says that it made no sense.
+    /// The server rejected the command as unknown or malformed.
     Refused,
-    /// What the server knows of itself.
+    /// The server's statistics.
     Stats(Stats),
 }
 
@@ -45,24 +45,24 @@ pub(crate) enum Reply {
 pub(crate) struct Stored {
     pub(crate) value: Vec<u8>,
     pub(crate) flags: u32,
-    /// Of its version: another after each change.
+    /// The token of the item's version. Every change gives the item a new one.
     pub(crate) token: u64,
 }
 
-/// A reply and what follows it.
+/// The result of parsing.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Parsed {
-    /// The reply, and how many bytes it took.
+    /// A complete reply, and its length in bytes.
     Whole(Reply, usize),
     /// More bytes are needed.
     Partial,
 }
 
-/// Bytes that are no reply to what was asked.
+/// The error for bytes that are not a reply to the command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Malformed;
 
-/// Reads the reply that is expected first from the front of `input`.
+/// Parses the first reply at the front of `input`.
 pub(crate) fn parse(input: &[u8], expected: Expected) -> Result<Parsed, Malformed> {
     match expected {
         Expected::Stats => parse_stats(input),
@@ -78,12 +78,12 @@ fn parse_meta(input: &[u8], opaque: u32) -> Result<Parsed, Malformed> {
         b"HD" => Reply::Done,
         b"EN" | b"NF" => Reply::Missing,
         b"EX" | b"NS" => Reply::Conflict,
-        // Errors repeat nothing.
+        // Error replies do not repeat the number.
         b"SERVER_ERROR" => return Ok(Parsed::Whole(Reply::Full, after)),
         b"ERROR" | b"CLIENT_ERROR" => return Ok(Parsed::Whole(Reply::Refused, after)),
         _ => return Err(Malformed),
     };
-    // Servers differ in whether they repeat it where they found nothing.
+    // Server versions differ in whether a miss repeats the number.
     let repeated = Flags::read(words)?.opaque;
     let is_bare_miss = repeated.is_none() && reply == Reply::Missing;
     if repeated != Some(opaque) && !is_bare_miss {
@@ -92,7 +92,7 @@ fn parse_meta(input: &[u8], opaque: u32) -> Result<Parsed, Malformed> {
     Ok(Parsed::Whole(reply, after))
 }
 
-/// The value that follows the first line, which ends at `after`.
+/// Parses the value that follows the first line, which ends at `after`.
 fn parse_value<'a>(
     input: &[u8],
     after: usize,
@@ -135,7 +135,8 @@ fn parse_stats(input: &[u8]) -> Result<Parsed, Malformed> {
     Err(Malformed)
 }
 
-/// The first line without its end, and how long it is with it; `None` before it is whole.
+/// Returns the first line without its end, and its length with it. Returns `None` until it is
+/// complete.
 fn first_line(input: &[u8]) -> Result<Option<(&[u8], usize)>, Malformed> {
     let searched = &input[..input.len().min(MAX_LINE)];
     match searched.iter().position(|byte| *byte == b'\n') {
@@ -148,7 +149,7 @@ fn first_line(input: &[u8]) -> Result<Option<(&[u8], usize)>, Malformed> {
     }
 }
 
-/// The flags that a reply repeats; others are passed over.
+/// The known flags of a reply. Others are ignored.
 #[derive(Default)]
 struct Flags {
     opaque: Option<u32>,
@@ -171,7 +172,7 @@ impl Flags {
     }
 }
 
-/// A whole number of decimal digits, without a sign.
+/// Parses an unsigned decimal integer without a sign.
 fn number(digits: &[u8]) -> Result<u64, Malformed> {
     if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
         return Err(Malformed);

@@ -1,22 +1,22 @@
-//! What a server knows of itself, as far as it matters to limits.
+//! The statistics of a server that limits need.
 
-/// Lines of `stats`; what a server leaves out is zero.
+/// Values of `stats`. Values that the server omits are zero.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Stats {
-    /// Its process.
+    /// The server's process id.
     pub(crate) pid: u64,
-    /// Seconds since it started.
+    /// Seconds since the server started.
     pub(crate) uptime: u64,
-    /// Its time: seconds since the Unix epoch.
+    /// The server's time in seconds since the Unix epoch.
     pub(crate) time: u64,
-    /// Items that it dropped before their end, for want of memory.
+    /// Items that the server dropped before their expiry to free memory.
     pub(crate) evictions: u64,
-    /// How often it was told to forget everything.
+    /// Executions of `flush_all`.
     pub(crate) flushes: u64,
 }
 
 impl Stats {
-    /// Takes one line, without its `STAT`; what it does not know it passes over.
+    /// Parses one line without its `STAT` prefix. Ignores unknown names.
     pub(super) fn observe(&mut self, line: &[u8]) {
         let Some((name, value)) = std::str::from_utf8(line).ok().and_then(|it| it.split_once(' '))
         else {

@@ -1,4 +1,4 @@
-//! The store in memcached against bytes that no memcached sends.
+//! Tests of the memcached store with bytes that memcached never sends.
 
 mod hostile;
 #[path = "../kit/mod.rs"]

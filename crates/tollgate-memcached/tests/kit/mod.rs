@@ -1,4 +1,4 @@
-//! A memcached server of a test's own, gone with it.
+//! A memcached server for one test, which ends with it.
 
 #![allow(dead_code, unreachable_pub, reason = "each test uses a part of it")]
 
@@ -12,12 +12,12 @@ use tollgate_core::algo::{Anchor, FixedWindow};
 use tollgate_core::{Algorithm, Charge, ChargeId, Cost, Limit, Millis, Operation, Subject, Value};
 use tollgate_memcached::{Address, Keys, LinkLimits, Memcached, ServerSettings};
 
-/// How often a port is tried that another process may take first.
+/// The most attempts to find a free port, which another process may take first.
 const PORT_TRIES: usize = 10;
-/// How often a server that starts is asked whether it is ready, and how long between.
+/// The most checks whether a starting server is ready, and the pause between them.
 const READY_TRIES: usize = 500;
 const READY_PAUSE: Duration = Duration::from_millis(20);
-/// Longer than anything takes on a busy machine.
+/// Longer than any step takes on a busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A server on a free loopback port.
@@ -28,12 +28,12 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts one and waits until it answers.
+    /// Starts a server and waits until it answers.
     pub fn start() -> Self {
         Self::start_with(&[])
     }
 
-    /// As [`Self::start`], with more arguments such as `-m 1`.
+    /// Does the same as [`Self::start`] with more arguments such as `-m 1`.
     pub fn start_with(arguments: &[&str]) -> Self {
         let arguments: Vec<_> = arguments.iter().map(ToString::to_string).collect();
         for _ in 0..PORT_TRIES {
@@ -47,58 +47,58 @@ impl Server {
         panic!("memcached {arguments:?} did not start on any of {PORT_TRIES} ports");
     }
 
-    /// Ends the process, and starts another one on the same port, which knows nothing.
+    /// Kills the process and starts another one, which is empty, on the same port.
     pub fn restart(&mut self) {
         self.kill();
         self.revive();
     }
 
-    /// Ends the process.
+    /// Kills the process.
     pub fn kill(&mut self) {
         self.child.kill().expect("a child");
         self.child.wait().expect("a child");
     }
 
-    /// Starts another process in the place of one that was killed.
+    /// Starts another process after [`kill`](Self::kill).
     pub fn revive(&mut self) {
         self.child = run(self.port, &self.arguments);
         assert!(self.is_ready(), "memcached did not start again on port {}", self.port);
     }
 
-    /// Has it end, and keep what it has for the next process of the same arguments, if those name a
-    /// file of memory (`-e`).
+    /// Ends the process. With a memory file (`-e`) in the arguments, its data stays for the next
+    /// process with the same arguments.
     pub fn end(&mut self) {
         self.signal("-USR1");
         let ended = self.child.wait().expect("a child");
         assert!(ended.success(), "memcached: {ended}");
     }
 
-    /// Has it do nothing until it is [thawed](Self::thaw), with all sockets open.
+    /// Stops the process until [`thaw`](Self::thaw); its sockets stay open.
     pub fn freeze(&self) {
         self.signal("-STOP");
     }
 
-    /// Has it go on.
+    /// Continues the process.
     pub fn thaw(&self) {
         self.signal("-CONT");
     }
 
-    /// Where it listens.
+    /// Returns the server's address.
     pub fn address(&self) -> Address {
         Address::Tcp { host: "127.0.0.1".into(), port: self.port }
     }
 
-    /// What it answers to `command`, up to the line that ends an answer.
+    /// Returns the answer to `command`, up to the line that ends an answer.
     pub fn tell(&self, command: &str) -> Vec<String> {
         self.try_tell(command).expect("an answer")
     }
 
-    /// Settings under which nothing but a test's own faults makes an answer late.
+    /// Returns settings with which only a test's own faults delay an answer.
     pub fn settings(&self) -> ServerSettings {
         ServerSettings { link: patient(), ..ServerSettings::new(self.address()) }
     }
 
-    /// A store on it, connected.
+    /// Returns a connected store on this server.
     pub async fn store(&self) -> Memcached {
         connected(&self.settings()).await
     }
@@ -111,7 +111,7 @@ impl Server {
         for line in BufReader::new(stream).lines() {
             let line = line?;
             let goes_on = ["STAT ", "VALUE ", "VA ", "key="].iter().any(|it| line.starts_with(it));
-            // The value itself follows its own line.
+            // The value follows the line that announces it.
             let follows = answer.last().is_some_and(|last: &String| last.starts_with("VA"));
             answer.push(line);
             if !goes_on && (!follows || answer[answer.len() - 2].starts_with("VA ")) {
@@ -150,7 +150,7 @@ impl Drop for Server {
 
 fn run(port: u16, arguments: &[String]) -> Child {
     Command::new("memcached")
-        // It does not run as root unless it is told as whom instead.
+        // memcached does not run as root without the name of another user.
         .args(["-u", "nobody", "-U", "0", "-l", "127.0.0.1", "-p", &port.to_string()])
         .args(arguments)
         .stdin(Stdio::null())
@@ -160,13 +160,13 @@ fn run(port: u16, arguments: &[String]) -> Child {
         .unwrap_or_else(|error| panic!("memcached: {error}; ./test installs what is missing"))
 }
 
-/// A loopback port that nobody listens on, though another process may begin to.
+/// Returns a free loopback port. Another process may take it before the server does.
 fn free_port() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     listener.local_addr().expect("an address").port()
 }
 
-/// Bounds that a busy machine does not reach.
+/// Returns limits that a busy machine does not reach.
 pub fn patient() -> LinkLimits {
     LinkLimits {
         seek: PATIENCE,
@@ -177,25 +177,25 @@ pub fn patient() -> LinkLimits {
     }
 }
 
-/// A store on the server of `settings`, connected, that waits as long as it takes.
+/// Returns a connected store on the server of `settings`, with a deadline that no test reaches.
 pub async fn connected(settings: &ServerSettings) -> Memcached {
     let store = Memcached::open(settings, Keys::new(PlainHash)).with_deadline(PATIENCE);
     store.ready(PATIENCE).await.expect("a connection");
     store
 }
 
-/// A fixed window from the first request on.
+/// Creates a fixed window that starts with the first request.
 pub fn window(name: &str, quota: u64, window: Millis) -> Limit {
     let window = FixedWindow::new(quota, window, Anchor::FirstRequest).expect("a window");
     Limit::new(name, Algorithm::FixedWindow(window)).expect("a name")
 }
 
-/// The subject called `name`.
+/// Returns the subject called `name`.
 pub fn subject(name: &str) -> Subject {
     Subject::new([("user", Value::Clear(name.as_bytes()))], &PlainHash)
 }
 
-/// A take of one unit.
+/// Returns a charge of one unit.
 pub fn take<'c>(limit: &'c Limit, subject: &'c Subject) -> Charge<'c> {
     Charge { limit, subject, operation: Operation::Charge { cost: Cost::ONE, id: ChargeId(1) } }
 }

@@ -1,4 +1,4 @@
-//! Subjects that move between two servers take what they used along.
+//! Subjects that move between two servers keep their usage.
 
 use crate::kit::{PATIENCE, Server, connected, subject, take, window};
 use tollgate_conformance::trace::random_limit;

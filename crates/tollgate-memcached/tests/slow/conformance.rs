@@ -1,4 +1,4 @@
-//! The suite that every store passes, in both layouts, on a real server.
+//! The conformance suite of all stores, in both layouts, on a real server.
 
 use crate::kit::{Server, connected, subject, window};
 use tollgate_conformance::trace::seeds;
@@ -6,7 +6,7 @@ use tollgate_conformance::{Trace, check, check_charges, run_trace};
 use tollgate_core::{Charge, ChargeId, Cost, Millis, Operation, Store, StoreError, Timestamp};
 use tollgate_memcached::{Layout, Memcached, ServerSettings};
 
-/// Traces of 48 operations each, beside those of the suite.
+/// Random traces of 48 operations each, in addition to those of the suite.
 const TRACES: u64 = 300;
 
 #[tokio::test]
@@ -23,7 +23,7 @@ async fn the_suite_passes_in_two_items() {
     spanning_traces_pass(&server, &store).await;
 }
 
-/// The old model has two numbers: what is reserved would be lost there.
+/// The older limiter's layout has only two numbers and cannot store reservations.
 #[tokio::test]
 async fn a_window_in_two_items_is_not_reserved() {
     let (_server, store) = started(Layout::Pairs).await;
@@ -56,7 +56,8 @@ async fn spanning_traces_pass(server: &Server, store: &Memcached) {
     }
     assert_every_item_ends(server);
     let status = store.status();
-    // The second of two refunds to one item is outrun by the first: twice by each of two algorithms.
+    // The second of two refunds to one item loses against the first: twice for each of two
+    // algorithms.
     assert_eq!((status.outrun, status.contended, status.unrefunded), (4, 0, 0), "{status:?}");
 }
 

@@ -11,7 +11,7 @@ use tollgate_core::{
 };
 use tollgate_memcached::{Layout, Memcached, MemcachedError, ServerSettings};
 
-/// Stores of their own, as nodes have them, so that they meet in the server alone.
+/// Nodes with separate stores, which share only the server.
 const NODES: usize = 8;
 const TRIES: usize = 60;
 const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_123);
@@ -31,7 +31,7 @@ async fn a_window_never_passes_its_quota(layout: Layout) {
     let nodes = nodes(&server, layout).await;
     let quota = 200;
     let limit = window("core", quota, Millis::from_secs(60));
-    // Over several windows, so that nodes also open the same one at once.
+    // Several windows, so nodes also open the same window at once.
     for opened in 0..4 {
         let now = NOW.after(Millis::from_secs(60 * opened));
         let (admitted, resets) = storm(&nodes, &limit, "a", now).await;
@@ -58,8 +58,8 @@ async fn other_algorithms_are_as_exact() {
     }
 }
 
-/// Calls over two limits, of which the second has less room: what is taken from the first for
-/// nothing is given back.
+/// Calls over two limits, of which the second has less room. Charges of refused calls on the first
+/// limit are refunded.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn takes_over_several_items_are_all_or_nothing() {
     let server = Server::start();
@@ -96,8 +96,8 @@ async fn takes_over_several_items_are_all_or_nothing() {
     }
 }
 
-/// Each node asks again and again, until all have done; calls that were outrun too often charged
-/// nothing and are asked again. Returns what was admitted, and the resets that were told.
+/// Each node sends calls until all are done. A call that failed as contended charged nothing and is
+/// sent again. Returns the number of admitted calls and the reported resets.
 async fn storm(
     nodes: &[Arc<Memcached>],
     limit: &Limit,

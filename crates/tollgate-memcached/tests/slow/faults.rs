@@ -1,4 +1,4 @@
-//! A real server that freezes, ends, forgets and runs out of memory.
+//! A real server that freezes, stops, loses data and runs out of memory.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -13,7 +13,8 @@ use tollgate_memcached::{Address, LinkLimits, Memcached, MemcachedError, ServerS
 const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_123);
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// A server that does nothing: each call is answered, and soon without waiting for it.
+/// A frozen server: each call is answered, and after a few missed deadlines without waiting for the
+/// server.
 #[tokio::test]
 async fn a_frozen_server_makes_nobody_wait_for_long() {
     let server = Server::start();
@@ -21,7 +22,7 @@ async fn a_frozen_server_makes_nobody_wait_for_long() {
     let limit = limit();
     assert_eq!(take_one(&store, &limit, PATIENCE).await.unwrap()[0].used, 1);
     server.freeze();
-    // Frozen is not at once: a last answer may still come.
+    // A server is not frozen at once: a last answer may still arrive.
     let (mut answered, mut unknown) = (1, 0);
     let given_up = async {
         loop {
@@ -37,7 +38,7 @@ async fn a_frozen_server_makes_nobody_wait_for_long() {
     let misses = u64::from(patient().misses) * server.settings().connections.get() as u64;
     assert!((1..=misses).contains(&unknown), "{unknown} of {misses} waited");
     server.thaw();
-    // What was written before may have been charged late, and nothing else.
+    // Commands that were written before may have been charged late; others were not charged.
     let used = until_answered(&store, &limit).await[0].used;
     assert!(
         (answered + 1..=answered + 1 + unknown).contains(&used),
@@ -45,7 +46,7 @@ async fn a_frozen_server_makes_nobody_wait_for_long() {
     );
 }
 
-/// A server that ends and comes back empty: windows begin anew, which is noticed.
+/// A server that stops and returns empty: windows start again, and the loss is detected.
 #[tokio::test]
 async fn a_restart_begins_windows_again_and_is_noticed() {
     let mut server = Server::start();
@@ -76,7 +77,7 @@ async fn being_reported_to_forget_everything_is_noticed() {
     let store = watched(&server).await;
     let limit = limit();
     take_one(&store, &limit, PATIENCE).await.unwrap();
-    // memcached forgets what is older than its clock, which ticks once a second.
+    // memcached flushes items that are older than its clock, which ticks once a second.
     let forgotten = async {
         let (mut before, mut anew) = (1, 0);
         while anew == 0 {
@@ -97,7 +98,7 @@ async fn being_reported_to_forget_everything_is_noticed() {
     ]);
 }
 
-/// A server without memory for more drops what is in force, and its statistics tell.
+/// A server without free memory drops current windows, and its statistics show the evictions.
 #[tokio::test]
 async fn evictions_begin_windows_again_and_are_noticed() {
     let server = Server::start_with(&["-m", "1", "-I", "512k"]);
@@ -117,7 +118,7 @@ async fn evictions_begin_windows_again_and_are_noticed() {
     ]);
 }
 
-/// A server that drops nothing has no room for more: nothing is charged.
+/// A server that never evicts rejects new items: nothing is charged.
 #[tokio::test]
 async fn a_full_server_admits_nobody_new() {
     let server = Server::start_with(&["-m", "1", "-I", "512k", "-M"]);
@@ -136,8 +137,8 @@ async fn a_full_server_admits_nobody_new() {
     ]);
 }
 
-/// A call that is refused takes nothing but of limits that count refusals: where that fails, there
-/// is nothing to give back.
+/// A refused call charges only limits that count refusals. If that charge fails, there is nothing
+/// to refund.
 #[tokio::test]
 async fn a_refused_call_that_fails_gives_back_nothing_that_it_did_not_take() {
     let server = Server::start();
@@ -160,7 +161,8 @@ async fn a_refused_call_that_fails_gives_back_nothing_that_it_did_not_take() {
     assert_eq!(store.status().unrefunded, 0);
 }
 
-/// A way to `server` whose connections end as soon as an item of this limit is to be written.
+/// Starts a proxy to `server` that closes a connection as soon as it carries a write of this
+/// limit's item.
 fn without_writes_of(server: Address, limit: &str) -> Address {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let port = listener.local_addr().expect("an address").port();
@@ -178,7 +180,7 @@ fn without_writes_of(server: Address, limit: &str) -> Address {
     Address::Tcp { host: "127.0.0.1".into(), port }
 }
 
-/// Carries what may pass, and ends both at what may not.
+/// Forwards what `may_pass` accepts, and closes both sides at the first bytes that it rejects.
 fn carry(mut from: TcpStream, mut to: TcpStream, may_pass: impl Fn(&[u8]) -> bool) {
     let mut bytes = [0; 4_096];
     while let Ok(count @ 1..) = from.read(&mut bytes) {
@@ -193,7 +195,7 @@ fn limit() -> Limit {
     window("core", 5_000, Millis::from_secs(3_600))
 }
 
-/// A store that asks for statistics often.
+/// Returns a store that requests the server's statistics often.
 async fn watched(server: &Server) -> Memcached {
     let link = LinkLimits { heartbeat: Duration::from_millis(5), ..patient() };
     connected(&ServerSettings { link, ..server.settings() }).await
@@ -231,7 +233,7 @@ async fn noticed(is_so: impl Fn() -> bool) {
     timeout(PATIENCE, noticing).await.expect("it is noticed");
 }
 
-/// Stores `count` items as large as a limit's.
+/// Stores `count` items of the size of a limit's item.
 fn flood(address: &Address, count: u32) {
     let mut stream = TcpStream::connect(address.to_string()).expect("a connection");
     let mut commands = Vec::new();
@@ -242,7 +244,7 @@ fn flood(address: &Address, count: u32) {
     }
     stream.write_all(&commands).expect("a server that reads");
     stream.write_all(b"mn\r\n").expect("a server that reads");
-    // Errors for want of memory come before.
+    // Errors for lack of memory arrive first.
     let mut answers = std::io::BufReader::new(stream);
     let mut line = String::new();
     while !line.starts_with("MN") {

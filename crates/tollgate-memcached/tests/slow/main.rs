@@ -1,6 +1,7 @@
-//! The store on a memcached of each test's own.
+//! Tests of the store on a memcached server that each test starts.
 //!
-//! Plain `cargo test` leaves this binary out; `./test` runs it, and so does `cargo test -p tollgate-memcached --test slow`.
+//! Plain `cargo test` leaves this binary out; `./test` runs it, and so does `cargo test -p
+//! tollgate-memcached --test slow`.
 
 mod cells;
 mod conformance;

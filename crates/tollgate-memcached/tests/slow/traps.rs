@@ -1,4 +1,5 @@
-//! What memcached takes for something else: a long time for a date, and a long name for no name.
+//! Inputs that memcached reads differently: a long expiry is read as a date, and a long key is
+//! rejected.
 
 use std::time::Instant;
 
@@ -10,11 +11,11 @@ use tollgate_core::{
 use tollgate_memcached::{Keys, Layout, Memcached, MemcachedError, ServerSettings};
 
 const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_123);
-/// In seconds.
+/// Seconds.
 const DAY: u64 = 86_400;
 
-/// A number of more than thirty days is a date to memcached, and that of 31 days is long past: what
-/// is stored until then is gone at once.
+/// memcached reads an expiry of more than 30 days as a date, and for 31 days that date is long
+/// past: such an item disappears at once.
 #[tokio::test]
 async fn windows_of_more_than_thirty_days_are_kept_to_their_end() {
     let server = Server::start();
@@ -39,8 +40,8 @@ async fn windows_of_more_than_thirty_days_are_kept_to_their_end() {
     ]);
 }
 
-/// Limits that show their subjects, whatever a client calls itself: of each length around that at
-/// which memcached takes no name any more.
+/// Limits that reveal their subjects, with names of each length around the longest key that
+/// memcached accepts.
 #[tokio::test]
 async fn names_of_every_length_are_counted_apart() {
     let server = Server::start();
@@ -54,7 +55,7 @@ async fn names_of_every_length_are_counted_apart() {
         let store = Memcached::open(&settings, keys).with_deadline(PATIENCE);
         store.ready(PATIENCE).await.unwrap();
         for length in (150..=260).chain([10_000]) {
-            // The old model's count and the whole cell have one name.
+            // Both layouts use the same key, so the layout is part of the subject's name.
             let name = format!("{layout:?}{}", "n".repeat(length));
             for last in ["a", "\n", "b"] {
                 let name = format!("{name}{last}");
@@ -81,8 +82,8 @@ async fn charge(store: &Memcached, limit: &Limit, name: &str) -> Result<Reading,
     Ok(store.apply_within(NOW, &[take(limit, &subject)], PATIENCE).await?[0])
 }
 
-/// Gives back what `charged` tells of, with a receipt that may be shown twice: what remembers it has
-/// the longest name of all.
+/// Refunds the charge that `charged` describes, with a receipt that is safe to repeat. The record
+/// of such a refund has the longest name of all items.
 async fn give_back(
     store: &Memcached,
     limit: &Limit,
@@ -96,7 +97,7 @@ async fn give_back(
     Ok(store.apply_within(NOW, &[charge], PATIENCE).await?[0])
 }
 
-/// Charges until the store knows the server's clock, which dates need.
+/// Charges until the store has the server's clock, which absolute expiries need.
 async fn until_it_told_its_time(server: &Server, store: &Memcached) {
     let limit = window("asked", 1_000_000, Millis::from_secs(40 * DAY));
     let begun = Instant::now();
@@ -107,7 +108,7 @@ async fn until_it_told_its_time(server: &Server, store: &Memcached) {
     }
 }
 
-/// How long memcached keeps the item of `limit`.
+/// Returns the time in seconds until memcached drops the item of `limit`.
 fn seconds_left(server: &Server, limit: &Limit) -> u64 {
     let name = Keys::new(PlainHash).name(limit, &subject("a"));
     let told = server.tell(&format!("mg {} t", std::str::from_utf8(&name).unwrap()));

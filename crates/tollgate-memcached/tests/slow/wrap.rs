@@ -1,4 +1,4 @@
-//! The numbers that a server gives to versions of items, at their end.
+//! The version numbers of items when they overflow.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -12,13 +12,13 @@ use tollgate_core::{Limit, Millis, Timestamp};
 use tollgate_memcached::{Layout, Memcached, ServerSettings};
 
 const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_123);
-/// Callers at once, and how often each of them charges.
+/// The concurrent callers, and the charges of each.
 const CALLERS: u64 = 4;
 const CALLS: u64 = 40;
-/// Versions that are numbered before the numbers end.
+/// The versions that are numbered before the overflow.
 const BEFORE: u64 = 60;
 
-/// One of the versions of the count is numbered 0, which the server takes for no number.
+/// One version of the count gets the number 0, which the server treats as no number.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn counts_are_exact_while_the_numbers_of_versions_begin_again() {
     for layout in [Layout::Cell, Layout::Pairs] {
@@ -39,7 +39,7 @@ async fn counts_are_exact_while_the_numbers_of_versions_begin_again() {
     }
 }
 
-/// What callers at once are told is used.
+/// Returns the `used` figures that the concurrent callers receive.
 async fn charge_at_once(store: &Arc<Memcached>) -> Vec<u64> {
     let mut callers = JoinSet::new();
     for _ in 0..CALLERS {
@@ -65,10 +65,11 @@ fn limit() -> Limit {
     window("core", 5_000, Millis::from_secs(3_600))
 }
 
-/// A server that goes on from `number`, as one does that was ended to be started again.
+/// Starts a server that continues its version numbers at `number`, like one that was stopped and
+/// restarted with its memory file.
 fn numbering_from(memory: &Path, number: u64) -> Server {
     let folder = memory.parent().unwrap();
-    // It gives up its rights if it has any.
+    // memcached drops root privileges, so the folder must be writable for others.
     fs::set_permissions(folder, Permissions::from_mode(0o777)).unwrap();
     let mut server = Server::start_with(&["-m", "64", "-e", memory.to_str().unwrap()]);
     server.tell("ms before 1\r\n1");
@@ -81,8 +82,8 @@ fn numbering_from(memory: &Path, number: u64) -> Server {
     server
 }
 
-/// What a server saved, as if it had been a minute ago, and with `number` for the last one that it gave:
-/// it believes nothing that was saved within the second.
+/// Returns the saved metadata with `number` as the last version number and a stop time one minute
+/// earlier. A server rejects metadata that was saved within the last second.
 fn saved_before(text: &str, number: u64) -> String {
     let lines = text.lines().map(|line| match line.split_once(' ') {
         Some((name @ "Kcurrent_cas", _)) => format!("{name} {number}\n"),
@@ -92,7 +93,7 @@ fn saved_before(text: &str, number: u64) -> String {
     lines.collect()
 }
 
-/// The number of a version that is made now.
+/// Returns the version number of an item that is written now.
 fn number(server: &Server) -> u64 {
     let told = server.tell("ms now 1 c\r\n1");
     told[0].strip_prefix("HD c").unwrap().parse().unwrap()

@@ -1,4 +1,4 @@
-//! Jobs that travel together, and who waits for them.
+//! Batches: jobs that are sent together, and their waiting callers.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -13,10 +13,10 @@ use super::route::{Priority, Route};
 /// milliseconds at best, would refuse it as late.
 const TOO_LATE_TO_SEND: Duration = Duration::from_millis(2);
 
-/// How often one job may be sent, the first time included. Its deadline usually comes sooner.
+/// The most times that one job may be sent, including the first. Its deadline usually comes sooner.
 const MAX_SENDS: u8 = 8;
 
-/// Who waits for a job, and until when.
+/// The caller that waits for a job, and its deadline.
 #[derive(Debug)]
 pub(super) struct Waiter<A> {
     answer: oneshot::Sender<Result<A, BatcherError>>,
@@ -26,7 +26,7 @@ pub(super) struct Waiter<A> {
     sends: u8,
 }
 
-/// Jobs and, at the same places, their waiters.
+/// Jobs and, at the same indexes, their waiters.
 #[derive(Debug)]
 pub(super) struct Batch<J, A> {
     jobs: Vec<J>,
@@ -43,17 +43,17 @@ impl<A> Waiter<A> {
         Self { answer, deadline, route, priority, sends: 0 }
     }
 
-    /// Whether its job and that of `other` may share a command.
+    /// Returns whether its job and that of `other` may share a command.
     fn joins(&self, other: &Self) -> bool {
         self.priority == other.priority && self.route.joins(other.route)
     }
 
-    /// Whether somebody still waits, for long enough that sending is of use.
+    /// Returns whether the caller still waits, for long enough that sending is useful.
     fn waits(&self, now: Instant) -> bool {
         !self.answer.is_closed() && self.deadline.saturating_duration_since(now) > TOO_LATE_TO_SEND
     }
 
-    /// Tells the answer; if nobody waits any more, it is lost on purpose.
+    /// Sends the answer. If the caller no longer waits, the answer is dropped intentionally.
     fn complete(self, answer: Result<A, BatcherError>) {
         let _ = self.answer.send(answer);
     }
@@ -64,7 +64,7 @@ impl<J, A> Batch<J, A> {
         Self { jobs: Vec::new(), waiters: Vec::new() }
     }
 
-    /// One job alone.
+    /// Creates a batch with one job.
     pub(super) fn of(job: J, waiter: Waiter<A>) -> Self {
         Self { jobs: vec![job], waiters: vec![waiter] }
     }
@@ -86,18 +86,18 @@ impl<J, A> Batch<J, A> {
         self.jobs.is_empty()
     }
 
-    /// The first of the deadlines: what runs later would run for somebody who has left.
+    /// Returns the earliest deadline. A job that runs later would run for a caller that has left.
     pub(super) fn first_deadline(&self) -> Option<Instant> {
         self.waiters.iter().map(|waiter| waiter.deadline).min()
     }
 
-    /// The last of the deadlines: then nobody waits any more.
+    /// Returns the latest deadline. After it no caller waits.
     pub(super) fn last_deadline(&self) -> Option<Instant> {
         self.waiters.iter().map(|waiter| waiter.deadline).max()
     }
 
-    /// Drops the jobs that nobody waits for, and those that cannot be decided in time any more.
-    /// None of them has been carried out.
+    /// Drops jobs without a waiting caller, and those that cannot be executed in time any more. None
+    /// of them has been executed.
     pub(super) fn drop_expired(&mut self, now: Instant) {
         if self.waiters.iter().all(|waiter| waiter.waits(now)) {
             return;
@@ -112,8 +112,9 @@ impl<J, A> Batch<J, A> {
         }
     }
 
-    /// Notes that the jobs are being sent. Those that have been sent too often are told
-    /// [`BatcherError::Unavailable`] and dropped: each time, the server proved that it did not serve.
+    /// Records that the jobs are being sent. Jobs that were sent too often get
+    /// [`BatcherError::Unavailable`] and are dropped: each time, the server proved that it did not
+    /// run them.
     pub(super) fn note_sending(&mut self) {
         if self.waiters.iter().any(|waiter| waiter.sends >= MAX_SENDS) {
             let (jobs, waiters) =
@@ -131,8 +132,8 @@ impl<J, A> Batch<J, A> {
         }
     }
 
-    /// The parts whose jobs may share a command, each in the order of the whole. There is one of
-    /// jobs for a server that keeps every key.
+    /// Splits the batch into parts with jobs that may share a command, each in the original order.
+    /// For a server that has every key there is one part.
     pub(super) fn into_parts(self) -> Vec<Self> {
         let Some(first) = self.waiters.first() else { return Vec::new() };
         if self.len() == 1 || self.waiters.iter().all(|waiter| waiter.joins(first)) {
@@ -155,30 +156,31 @@ impl<J, A> Batch<J, A> {
         parts
     }
 
-    /// How the jobs go, which are those of one part.
+    /// Returns the route of the jobs, which must be those of one part.
     pub(super) fn route(&self) -> Route {
         self.waiters.first().map_or(Route::Any, |waiter| waiter.route)
     }
 
-    /// Whether the jobs, which are those of one part, wait for a history to be released.
+    /// Returns the priority of the jobs, which must be those of one part.
     pub(super) fn priority(&self) -> Priority {
         self.waiters.first().map_or(Priority::Normal, |waiter| waiter.priority)
     }
 
-    /// Adds the jobs of `other` after those of this one.
+    /// Appends the jobs of `other`.
     pub(super) fn append(&mut self, mut other: Self) {
         self.jobs.append(&mut other.jobs);
         self.waiters.append(&mut other.waiters);
     }
 
-    /// Tells every waiter the same.
+    /// Sends the same error to every waiter.
     pub(super) fn complete_all(self, error: &BatcherError) {
         for waiter in self.waiters {
             waiter.complete(Err(error.clone()));
         }
     }
 
-    /// Tells each waiter its answer, and returns the jobs of those for which `again` holds.
+    /// Sends each waiter its answer, except those with an error for which `again` returns true.
+    /// Returns their jobs.
     pub(super) fn complete_each(
         self,
         answers: impl IntoIterator<Item = Result<A, BatcherError>>,
@@ -199,7 +201,7 @@ impl<J, A> Batch<J, A> {
 mod tests {
     use super::*;
 
-    /// The jobs of each part of a batch of jobs with these routes, numbered from 0.
+    /// Returns the jobs of each part of a batch of jobs with these routes, numbered from 0.
     fn parts(routes: &[Route]) -> Vec<Vec<usize>> {
         let usual: Vec<_> = routes.iter().map(|route| (*route, Priority::Normal)).collect();
         parts_by_priority(&usual)

@@ -1,4 +1,4 @@
-//! What goes to the server in one write, and comes back in one wait.
+//! A call: the commands that are sent to a server in one write, and their replies.
 
 use redis::{Cmd, Pipeline, RedisResult, Value};
 
@@ -10,15 +10,15 @@ pub(super) enum Call {
     One(Cmd),
     Several {
         commands: Pipeline,
-        /// How many replies there are.
+        /// The number of replies.
         replies: usize,
-        /// Which of them are answers to jobs.
+        /// The indexes of the replies that answer jobs.
         answers: Vec<usize>,
     },
 }
 
 impl Call {
-    /// The call of these commands, each with the route of its jobs.
+    /// Creates a call of these commands, each with the route of its jobs.
     pub(super) fn of(commands: impl ExactSizeIterator<Item = (Route, Cmd)>) -> Self {
         let mut commands = commands.peekable();
         if commands.len() == 1
@@ -29,7 +29,7 @@ impl Call {
         let (mut several, mut replies, mut answers) = (redis::pipe(), 0, Vec::new());
         for (route, command) in commands {
             if route == Route::Asking {
-                // It counts for the one command that follows it.
+                // It applies to the one command that follows it.
                 several.cmd("ASKING");
                 replies += 1;
             }
@@ -40,8 +40,8 @@ impl Call {
         Self::Several { commands: several, replies, answers }
     }
 
-    /// Sends the call over `connection` and waits, without a limit of its own, for what the server
-    /// says to each command. An error of the whole means that the connection failed.
+    /// Sends the call over `connection` and waits, without a time limit, for the reply to each
+    /// command. An outer error means that the connection failed.
     pub(super) async fn send(
         &self,
         connection: &Connection,

@@ -1,19 +1,19 @@
-//! What a batcher has done, counted.
+//! Counters of a batcher.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What a batcher has done since it was opened.
+/// The counts of a batcher since it was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BatcherCounts {
-    /// Calls that were sent.
+    /// The calls that were sent.
     pub calls: u64,
-    /// Jobs that were sent in them; one that was sent twice counts twice.
+    /// The jobs that were sent in them. A job that was sent twice counts twice.
     pub jobs: u64,
-    /// Jobs that the server refused as late, and that were sent again.
+    /// The jobs that the server refused as late and that were sent again.
     pub late: u64,
-    /// Jobs that were turned away because the batcher was full.
+    /// The jobs that were rejected because the queue was full.
     pub overloaded: u64,
-    /// Jobs that had no answer by their deadline.
+    /// The jobs without an answer by their deadline.
     pub timed_out: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Carries a lane's calls to the server, and does what the replies ask for.
+//! The dispatcher: sends a batcher's calls to the server and reacts to the replies.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,7 +19,7 @@ use crate::error::StepError;
 use crate::link::{Connection, Fault, Link, Phase};
 use crate::offset::Reading;
 
-/// The way from a batch to its answers, for whoever has the turn to send.
+/// Sends batches and delivers their answers, for the caller that has the turn to send.
 pub(super) struct Dispatcher<C: Codec> {
     codec: Arc<C>,
     link: Arc<Link>,
@@ -29,26 +29,26 @@ pub(super) struct Dispatcher<C: Codec> {
     left: AtomicU64,
 }
 
-/// How a call ended.
+/// The result of a call.
 enum Outcome {
-    /// The server answered each command, some perhaps with an error.
+    /// The server replied to each command, possibly with errors.
     Replies(Vec<RedisResult<Value>>),
     /// The connection failed.
     Failed(RedisError),
-    /// Nobody waits for the answer any more.
+    /// No caller waits for the answer any more.
     Abandoned,
-    /// The link has left the connection.
+    /// The link has dropped the connection.
     Disconnected,
 }
 
 /// What an error reply proves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ErrorClass {
-    /// Nothing ran, for this server cannot serve now: another may, or this one soon.
+    /// Nothing ran. This server cannot serve now; another one may, or this one soon.
     Unfit,
-    /// The connection is gone. What ran is unknown.
+    /// The connection is closed. It is unknown what ran.
     Ended,
-    /// The server refuses the call, and would again. What ran is unknown.
+    /// The server rejects the call, and would reject it again. It is unknown what ran.
     Refused,
 }
 
@@ -63,17 +63,17 @@ impl<C: Codec> Dispatcher<C> {
         Self { codec, link, counters, last_words, left: AtomicU64::new(0) }
     }
 
-    /// Has the server decide `batch`, and tells the answers.
+    /// Has the server execute `batch`, and delivers the answers.
     ///
-    /// Dropping the future gives the answers up. What was not sent is not carried out then.
+    /// Dropping the future drops the answers. Jobs that were not sent are then not executed.
     pub(super) async fn dispatch(&self, mut batch: Jobs<C>) {
-        // What is to be sent again goes alone: it has the least time left.
+        // Jobs to send again are sent alone, because they have the least time left.
         while !batch.is_empty() {
             batch = self.send(batch).await;
         }
     }
 
-    /// Sends `batch` once; returns what is to be sent again.
+    /// Sends `batch` once; returns the jobs to send again.
     async fn send(&self, mut batch: Jobs<C>) -> Jobs<C> {
         let mut phases = self.link.phases();
         let Some(connection) = self.connection(&mut phases, batch.last_deadline()).await else {
@@ -118,8 +118,8 @@ impl<C: Codec> Dispatcher<C> {
         again
     }
 
-    /// What of `parts` may be sent now. The others are told that nothing was carried out: whoever
-    /// holds them back has work to do on the server before.
+    /// Returns the parts that may be sent now. The jobs of the others get an error: they are held
+    /// back until the server's data was repaired.
     fn unpaused(&self, parts: Vec<Jobs<C>>) -> Vec<Jobs<C>> {
         if !self.link.histories().holds() {
             return parts;
@@ -132,15 +132,15 @@ impl<C: Codec> Dispatcher<C> {
         ahead
     }
 
-    /// The connection to use; waits for one, until `last` at most, if there is hope.
+    /// Returns the connection to use. If one is being made, waits for it, until `last` at most.
     async fn connection(
         &self,
         phases: &mut watch::Receiver<Phase>,
         last: Option<Instant>,
     ) -> Option<Arc<Connection>> {
         let left = self.left.load(Ordering::Relaxed);
-        // A connection that was left, or has ended, is still shown until the supervisor has acted:
-        // what is not sent over it is known not to have run.
+        // A connection that was dropped or closed is still published until the supervisor has
+        // reacted. Jobs that are not sent over it did not run.
         let ready = phases.wait_for(|phase| match phase {
             Phase::Up(connection) => {
                 connection.generation > left
@@ -169,7 +169,7 @@ impl<C: Codec> Dispatcher<C> {
     ) -> Outcome {
         let generation = connection.generation;
         let left = async {
-            // An error means that the link is gone, and has left it, too.
+            // An error means that the link was dropped, and the connection with it.
             let _ = phases
                 .wait_for(
                     |phase| !matches!(phase, Phase::Up(current) if current.generation == generation),
@@ -206,8 +206,9 @@ impl<C: Codec> Dispatcher<C> {
         outcome
     }
 
-    /// Tells the answers; returns the jobs that the server refused as late though their callers
-    /// still wait: it was the deadline of another job of the call, or the shard's clock was set.
+    /// Delivers the answers. Returns the jobs that the server refused as late although their
+    /// callers still wait: the deadline was that of another job in the call, or the shard's clock
+    /// was set.
     fn answer(&self, batch: Jobs<C>, reply: Value) -> Jobs<C> {
         let answers = self.codec.decode(batch.jobs(), reply).into_iter();
         let missing = std::iter::repeat_with(|| Err(StepError::Corrupt));
@@ -220,7 +221,7 @@ impl<C: Codec> Dispatcher<C> {
         again
     }
 
-    /// Does what an error reply asks for; returns the jobs that it proves not to have run.
+    /// Reacts to an error reply; returns the jobs that did not run according to it.
     async fn fail(
         &self,
         connection: &Connection,
@@ -232,7 +233,7 @@ impl<C: Codec> Dispatcher<C> {
             Remedy::Reencode => return batch,
             Remedy::Load => {
                 let mut handle = connection.handle();
-                // If it fails, the next call will show why.
+                // If it fails, the next call shows why.
                 let _ = timeout_at(last, self.codec.load(&mut handle)).await;
                 return batch;
             }
@@ -241,7 +242,8 @@ impl<C: Codec> Dispatcher<C> {
         if batch.route().is_of_a_cluster()
             && let Some(redirect) = Redirect::of(error, connection.address())
         {
-            // It is fit, but for this slot: whoever sent the job here knows where else it may go.
+            // The server works, but does not own the slot. The sender of the job follows the
+            // redirect.
             self.link.circuit().answered();
             batch.complete_all(&BatcherError::Redirected(redirect));
             return Jobs::<C>::new();
@@ -273,7 +275,8 @@ impl<C: Codec> Dispatcher<C> {
     }
 }
 
-/// The table of replies that prove that nothing ran. All else is unknown, and not sent again.
+/// Classifies error replies. Only those listed here prove that nothing ran; after any other error
+/// the jobs are not sent again.
 fn classify(error: &RedisError) -> ErrorClass {
     match error.kind() {
         ErrorKind::Server(
@@ -285,7 +288,7 @@ fn classify(error: &RedisError) -> ErrorClass {
             | ServerErrorKind::Ask
             | ServerErrorKind::TryAgain,
         ) => ErrorClass::Unfit,
-        // Codes that the client library has no name for.
+        // Codes without a name in the client library.
         _ if matches!(error.code(), Some("NOREPLICAS" | "BUSY")) => ErrorClass::Unfit,
         _ if is_refused_write(error) => ErrorClass::Unfit,
         ErrorKind::Server(_) | ErrorKind::Extension => ErrorClass::Refused,
@@ -293,8 +296,8 @@ fn classify(error: &RedisError) -> ErrorClass {
     }
 }
 
-/// Whether a script's first write was refused, and so every one. Before 7.0 a server tells that in
-/// the middle of an error of its own, which has no code.
+/// Returns whether a script's first write was rejected, and therefore every write. Before 7.0 the
+/// server reports that inside an error of its own without a code.
 fn is_refused_write(error: &RedisError) -> bool {
     let detail = error.detail().unwrap_or_default();
     ["-READONLY ", "-NOREPLICAS "].iter().any(|code| detail.contains(code))

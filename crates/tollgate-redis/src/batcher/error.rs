@@ -1,4 +1,4 @@
-//! Why a job has no answer.
+//! The errors of jobs.
 
 use std::fmt;
 
@@ -7,24 +7,24 @@ use tollgate_core::StoreError;
 use crate::cluster::Redirect;
 use crate::error::StepError;
 
-/// Why a batcher has no answer to a job.
+/// The reason why a batcher has no answer to a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BatcherError {
-    /// The batcher is full. The job was not sent.
+    /// The queue is full. The job was not sent.
     Overloaded,
-    /// The server cannot be reached, or cannot serve. The job was not carried out.
+    /// The server cannot be reached, or cannot serve. The job was not executed.
     Unavailable,
-    /// There was no answer by the deadline. Whether the job was carried out is unknown; it is not
-    /// once the deadline is over.
+    /// There was no answer by the deadline. It is unknown whether the job was executed; it is not
+    /// executed after the deadline.
     TimedOut,
-    /// The connection broke before the answer. Whether the job was carried out is unknown.
+    /// The connection was closed before the answer. It is unknown whether the job was executed.
     Lost,
     /// The step did not decide.
     Step(StepError),
-    /// The node of a cluster does not serve the job's slot. The job was not carried out.
+    /// The cluster node does not serve the job's slot. The job was not executed.
     Redirected(Redirect),
-    /// The server refused the call, with this code. Whether a job was carried out is unknown.
+    /// The server rejected the call with this code. It is unknown whether a job was executed.
     Refused(String),
 }
 

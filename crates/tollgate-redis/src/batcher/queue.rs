@@ -1,4 +1,4 @@
-//! Where jobs wait to be sent: bounded in number and in bytes.
+//! The queue of jobs to send, bounded in number and in bytes.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,33 +12,33 @@ use super::BatcherLimits;
 use super::batch::{Batch, Waiter};
 use crate::codec::Codec;
 
-/// What waits.
+/// A queued job.
 struct Item<C: Codec> {
     job: C::Job,
     bytes: usize,
     waiter: Waiter<C::Answer>,
 }
 
-/// Where jobs come in.
+/// The sending side of the queue.
 pub(super) struct QueueSender<C: Codec> {
     items: Sender<Item<C>>,
     bytes: Arc<AtomicUsize>,
     limits: BatcherLimits,
 }
 
-/// Where batches go out.
+/// The receiving side of the queue, which returns batches.
 pub(super) struct QueueReceiver<C: Codec> {
     items: Receiver<Item<C>>,
-    /// The next one, where it was waited for or did not fit into the last batch.
+    /// The next job, if it was waited for or did not fit into the last batch.
     held: Option<Item<C>>,
     bytes: Arc<AtomicUsize>,
     limits: BatcherLimits,
 }
 
-/// What is sent together.
+/// The jobs of one batch.
 pub(super) type Jobs<C> = Batch<<C as Codec>::Job, <C as Codec>::Answer>;
 
-/// An empty queue.
+/// Creates an empty queue.
 pub(super) fn queue<C: Codec>(limits: BatcherLimits) -> (QueueSender<C>, QueueReceiver<C>) {
     let (sender, receiver) = channel(limits.waiting.max(1));
     let bytes = Arc::new(AtomicUsize::new(0));
@@ -47,12 +47,12 @@ pub(super) fn queue<C: Codec>(limits: BatcherLimits) -> (QueueSender<C>, QueueRe
 }
 
 impl<C: Codec> QueueSender<C> {
-    /// Whether nothing waits.
+    /// Returns whether the queue is empty.
     pub(super) fn is_empty(&self) -> bool {
         self.bytes.load(Ordering::Relaxed) == 0
     }
 
-    /// Has `job` wait, or turns it away at once.
+    /// Queues `job`, or rejects it at once.
     pub(super) fn put(
         &self,
         job: C::Job,
@@ -75,7 +75,7 @@ impl<C: Codec> QueueSender<C> {
 }
 
 impl<C: Codec> QueueReceiver<C> {
-    /// Waits for a job; it stays. False once nobody can put one in any more.
+    /// Waits until a job is queued, and keeps it. Returns false once no further job can be queued.
     pub(super) async fn wait(&mut self) -> bool {
         if self.held.is_none() {
             self.held = self.items.recv().await;
@@ -83,7 +83,7 @@ impl<C: Codec> QueueReceiver<C> {
         self.held.is_some()
     }
 
-    /// Takes what waits, as far as one call may carry it. `None` if nothing does.
+    /// Returns the queued jobs, as far as one call may carry them, or `None` if there are none.
     pub(super) fn take(&mut self) -> Option<Jobs<C>> {
         let first = match self.held.take() {
             Some(item) => item,
@@ -95,7 +95,8 @@ impl<C: Codec> QueueReceiver<C> {
         Some(batch)
     }
 
-    /// Adds what waits to `batch`, whose jobs have `bytes`, as far as one call may carry it.
+    /// Adds queued jobs to `batch`, which contains `bytes` so far, as far as one call may carry
+    /// them.
     fn fill(&mut self, batch: &mut Jobs<C>, mut bytes: usize) {
         while batch.len() < self.limits.call {
             let Ok(item) = self.items.try_recv() else { return };

@@ -1,27 +1,27 @@
-//! Which jobs of a call may share a command.
+//! The rules for which jobs may share a command.
 
-/// How a job goes to its server.
+/// The route of a job to its server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Route {
-    /// With any other: the server keeps every key.
+    /// With any other job: the server has every key.
     #[default]
     Any,
-    /// With those of the same slot: a node of a cluster refuses commands with keys of several.
+    /// With jobs of the same slot: a cluster node rejects commands with keys of several slots.
     Slot(u16),
-    /// Alone: its slot is on its way to another node, and a command whose keys are partly here
-    /// and partly there is refused by both.
+    /// Alone: the slot is being moved to another node, and both nodes reject a command with some
+    /// moved and some unmoved keys.
     Alone,
-    /// Alone, and announced by `ASKING`: its slot is on its way to this node.
+    /// Alone, after `ASKING`: the slot is being moved to this node.
     Asking,
 }
 
 impl Route {
-    /// Whether the server is a node of a cluster, which may point to another one.
+    /// Returns whether the server is a cluster node, which may redirect to another one.
     pub(crate) fn is_of_a_cluster(self) -> bool {
         self != Self::Any
     }
 
-    /// Whether two jobs may share a command.
+    /// Returns whether two jobs may share a command.
     pub(super) fn joins(self, other: Self) -> bool {
         match (self, other) {
             (Self::Any, Self::Any) => true,
@@ -31,12 +31,12 @@ impl Route {
     }
 }
 
-/// Whether a job waits for the history of the server's data to be [released](super::Batcher::release).
+/// Whether a job waits until the epoch of the server's data is [released](super::Batcher::release).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) enum Priority {
-    /// It does, where the batcher holds jobs back.
+    /// The job waits if the batcher holds jobs back.
     #[default]
     Normal,
-    /// It decides nothing, or makes the data whole.
+    /// The job never waits: it decides nothing, or repairs the data.
     Replay,
 }

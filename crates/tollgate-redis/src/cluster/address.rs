@@ -1,13 +1,13 @@
-//! Where a node of a cluster says that it is.
+//! The addresses of cluster nodes.
 
 use std::fmt;
 
 use crate::link::{Address, Endpoint};
 
-/// The longest name of a host.
+/// The longest host name, in bytes.
 const MAX_HOST_BYTES: usize = 255;
 
-/// A host, by its name or address, and a port.
+/// A host name or IP address, and a port.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeAddress {
     host: Box<str>,
@@ -15,14 +15,15 @@ pub struct NodeAddress {
 }
 
 impl NodeAddress {
-    /// `None` unless `host` is a name or an address, and `port` one that can be listened on.
+    /// Creates an address. Returns `None` unless `host` is a name or an IP address and `port` is
+    /// not 0.
     pub(crate) fn new(host: &str, port: u16) -> Option<Self> {
         let is_of_a_name = |byte: u8| byte.is_ascii_alphanumeric() || b".-_:".contains(&byte);
         let is_host = (1..=MAX_HOST_BYTES).contains(&host.len()) && host.bytes().all(is_of_a_name);
         (is_host && port > 0).then(|| Self { host: host.into(), port })
     }
 
-    /// Where `endpoint` is reached; `None` of a socket in the file system.
+    /// Returns the address of `endpoint`, or `None` for a unix domain socket.
     pub(crate) fn of(endpoint: &Endpoint) -> Option<Self> {
         match &endpoint.address {
             Address::Tcp { host, port, .. } => Self::new(host, *port),
@@ -30,33 +31,34 @@ impl NodeAddress {
         }
     }
 
-    /// Reads `host:port`. Without a host it is that of the node that says it, `told_by`.
+    /// Parses `host:port`. An empty host, or `?`, means the host of the node that sent the text,
+    /// `told_by`.
     pub(crate) fn read(text: &str, told_by: &str) -> Option<Self> {
         let (host, port) = text.rsplit_once(':')?;
         let host = if matches!(host, "" | "?") { told_by } else { host };
         Self::new(host, port.parse().ok()?)
     }
 
-    /// The host's name or address.
+    /// Returns the host name or IP address.
     #[must_use]
     pub fn host(&self) -> &str {
         &self.host
     }
 
-    /// The port.
+    /// Returns the port.
     #[must_use]
     pub const fn port(&self) -> u16 {
         self.port
     }
 
-    /// The server here, reached as `like` is: as the same user, and with the same certificates.
+    /// Returns an endpoint for this address with the user and the certificates of `like`.
     pub(crate) fn endpoint(&self, like: Option<&Endpoint>) -> Endpoint {
         let tls = like.and_then(|like| match &like.address {
             Address::Tcp { tls, .. } => tls.clone(),
             Address::Unix(_) => None,
         });
         let address = Address::Tcp { host: self.host.to_string(), port: self.port, tls };
-        // A cluster has one database.
+        // A cluster has only database 0.
         Endpoint {
             address,
             database: 0,

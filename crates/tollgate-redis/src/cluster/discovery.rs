@@ -1,4 +1,4 @@
-//! Learns again and again who keeps which slots.
+//! Periodic discovery of a cluster's slot layout.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,23 +16,24 @@ use super::{ClusterError, ClusterSettings, NodeAddress};
 use crate::link::Endpoint;
 use crate::script::RuntimeChoice;
 
-/// The shortest time between two looks, however many calls were sent elsewhere meanwhile.
+/// The shortest time between two discoveries, however many calls were redirected in between.
 const REFRESH_AT_MOST_EVERY: Duration = Duration::from_millis(100);
 
-/// So many nodes are asked at a time.
+/// The number of nodes that are queried at a time.
 const MAX_PROBES: usize = 3;
 
-/// So many looks in a row may find nothing but an older cluster than the one that is known before
-/// it counts: it was made anew. Until then, nodes that were cut off have their old say in vain.
+/// The number of consecutive discoveries with an older epoch than the known one after which the
+/// older layout is accepted, because the cluster was created again. Until then, outdated answers of
+/// nodes that were cut off are ignored.
 const MAX_STALE_PROBES: u32 = 5;
 
-/// What is known of a cluster, shared by those who ask it and the one task that learns it.
+/// The known layout of a cluster, shared by its users and the discovery task.
 #[derive(Debug)]
 pub(super) struct SharedMap {
     map: watch::Sender<MapState>,
-    /// What hurries the task.
+    /// Wakes the discovery task early.
     news: Notify,
-    /// The node that knows best, because another one pointed there.
+    /// A node to query first, because a redirect pointed to it.
     named: Mutex<Option<NodeAddress>>,
     last_error: Mutex<Option<ClusterError>>,
     importing_groups: ImportingGroups,
@@ -40,14 +41,14 @@ pub(super) struct SharedMap {
     choice: RuntimeChoice,
 }
 
-/// What the task has found.
+/// The result of discovery.
 #[derive(Clone, Debug)]
 enum MapState {
-    /// Nothing yet: wait, within the deadline.
+    /// No result yet. Callers wait, within their deadlines.
     Pending,
-    /// Nobody to ask.
+    /// No node answered.
     Unavailable,
-    /// A cluster, which is remembered whoever answers later.
+    /// A cluster layout. It is kept even if later discoveries fail.
     Map(Arc<SlotMap>),
 }
 
@@ -64,7 +65,7 @@ impl SharedMap {
         }
     }
 
-    /// The map, for which a call that comes first waits until `deadline` at most.
+    /// Returns the map. Before the first discovery has finished, waits for it until `deadline`.
     pub(super) async fn map(&self, deadline: Instant) -> Option<Arc<SlotMap>> {
         let mut findings = self.map.subscribe();
         let found = findings.wait_for(|finding| !matches!(finding, MapState::Pending));
@@ -74,7 +75,7 @@ impl SharedMap {
         }
     }
 
-    /// The map, if there is one.
+    /// Returns the map, if there is one.
     pub(super) fn current(&self) -> Option<Arc<SlotMap>> {
         match &*self.map.borrow() {
             MapState::Map(map) => Some(Arc::clone(map)),
@@ -82,31 +83,31 @@ impl SharedMap {
         }
     }
 
-    /// Waits, without a limit of its own, for the first map.
+    /// Waits, without a time limit, for the first map.
     pub(super) async fn first(&self) {
         let mut findings = self.map.subscribe();
-        // An error means that nobody learns any more, which is when the cluster is dropped.
+        // An error means that the discovery task has ended, because the cluster was dropped.
         let _ = findings.wait_for(|finding| matches!(finding, MapState::Map(_))).await;
     }
 
-    /// Why the last look found nothing, if it did.
+    /// Returns why the last discovery failed, if it did.
     pub(super) fn last_error(&self) -> Option<ClusterError> {
         self.last_error.lock().clone()
     }
 
-    /// Has the task look soon: what is known was found wrong, or does not answer.
+    /// Requests a discovery soon, because the map was wrong or a node does not answer.
     pub(super) fn request_refresh(&self) {
         self.news.notify_one();
     }
 
-    /// As [`Self::request_refresh`], and `node` is said to know better.
+    /// Does the same as [`Self::request_refresh`], and queries `node` first.
     pub(super) fn request_refresh_from(&self, node: &NodeAddress) {
         *self.named.lock() = Some(node.clone());
         self.request_refresh();
     }
 
-    /// The group of `node`, which is in none of the `map`: one of its own then; `None` if there are
-    /// too many of those.
+    /// Returns a separate group for `node`, which is in no group of the `map`. Returns `None` if
+    /// there are too many such groups.
     pub(super) fn importing_group(&self, node: &NodeAddress) -> Option<Arc<Group>> {
         let alone = GroupLayout { primary: node.clone(), replicas: Vec::new(), slots: Vec::new() };
         self.importing_groups.ask(node, || self.open(&alone))
@@ -116,7 +117,7 @@ impl SharedMap {
         Group::open(layout, &self.settings, self.choice)
     }
 
-    /// Makes `layout` the map. Groups that serve as they are stay, with their connections.
+    /// Replaces the map by `layout`. Unchanged groups keep their connections.
     fn learn(&self, layout: &Layout) {
         let before = self.current();
         let map = SlotMap::new(layout, |wanted| {
@@ -135,14 +136,14 @@ impl SharedMap {
     }
 }
 
-/// The task that learns.
+/// The discovery task.
 pub(super) struct Discovery {
     known: Arc<SharedMap>,
-    /// The epoch of the map.
+    /// The cluster epoch of the map.
     epoch: u64,
-    /// How many looks in a row have found an older one.
+    /// The number of consecutive discoveries with an older epoch.
     older: u32,
-    /// Whose turn it is to be asked.
+    /// The position in the rotation of nodes to query.
     turn: usize,
 }
 
@@ -151,8 +152,8 @@ impl Discovery {
         Self { known, epoch: 0, older: 0, turn: 0 }
     }
 
-    /// Looks again and again: when something was found wrong, but not more often than
-    /// [`REFRESH_AT_MOST_EVERY`], and at the latest when the settings say.
+    /// Runs discoveries forever: on request, but not more often than every
+    /// [`REFRESH_AT_MOST_EVERY`], and at the latest after the refresh time of the settings.
     pub(super) async fn run(mut self) {
         let refresh = self.known.settings.refresh;
         loop {
@@ -171,7 +172,7 @@ impl Discovery {
             *self.known.last_error.lock() = lost;
             sleep(REFRESH_AT_MOST_EVERY).await;
             let rest = patience.saturating_sub(REFRESH_AT_MOST_EVERY);
-            // Whichever comes first is reason enough.
+            // Continue at whichever comes first, the notification or the timeout.
             let _ = timeout(rest, self.known.news.notified()).await;
         }
     }
@@ -184,7 +185,7 @@ impl Discovery {
         Ok(())
     }
 
-    /// The node that another one named, then some of all that are known, in turn.
+    /// Returns the node named by a redirect, then some of the known nodes in rotation.
     fn next_to_ask(&mut self) -> Vec<Endpoint> {
         let seeds = &self.known.settings.seeds;
         let like = seeds.first();
@@ -201,7 +202,8 @@ impl Discovery {
         named.clone().into_iter().chain(others).take(MAX_PROBES).collect()
     }
 
-    /// Refuses what a node says that has not heard of what is known, unless nobody else says more.
+    /// Rejects an answer with an older epoch than the known one, unless all nodes have sent such
+    /// answers for some time.
     fn check(&mut self, answer: &Answer) -> Result<(), ClusterError> {
         let epoch = answer.view.epoch;
         if epoch < self.epoch && self.older < MAX_STALE_PROBES {

@@ -1,38 +1,38 @@
-//! Why a cluster is not known.
+//! The errors of cluster discovery.
 
 use std::fmt;
 
 use super::layout::LayoutError;
 use crate::link::LinkError;
 
-/// Why nobody told who keeps which slots of a cluster. It shows no secret.
+/// The reason why the slot layout of a cluster could not be read. Contains no secret.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum ClusterError {
-    /// No server was named to ask.
+    /// The settings name no node.
     NoSeeds,
-    /// A node could not be asked.
+    /// A node could not be queried.
     Link(LinkError),
-    /// A server is no node of a cluster.
+    /// The server is not in cluster mode.
     Disabled {
-        /// The server.
+        /// The server's address.
         address: String,
     },
-    /// A node's answer is of no use.
+    /// The layout in a node's answer is not usable.
     Layout {
-        /// The node.
+        /// The node's address.
         address: String,
-        /// What is wrong with it.
+        /// The problem with the layout.
         problem: LayoutError,
     },
-    /// A node tells of a cluster as it was before another told of it.
+    /// A node's answer is older than one that was already received.
     Stale {
-        /// The node.
+        /// The node's address.
         address: String,
     },
-    /// No primary of some slots answers.
+    /// No primary answers for some slots.
     Unserved {
-        /// How many slots nobody keeps, or nobody answers for.
+        /// The number of slots that have no primary, or have one that does not answer.
         slots: u16,
     },
 }

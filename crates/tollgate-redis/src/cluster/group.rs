@@ -1,4 +1,4 @@
-//! A primary of a cluster with what follows it.
+//! A primary of a cluster and its replicas.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -14,15 +14,15 @@ use crate::script::{RuntimeChoice, StepRuntime};
 use crate::shard::{Shard, ShardSettings};
 use crate::topology::{Topology, generation_at};
 
-/// Nodes that keep the same slots, of which one takes writes, and the batchers to them.
+/// The nodes that own the same slots, one of which accepts writes, with a batcher to each.
 ///
-/// Which one it is they say themselves, as those of any shard do: a promotion is found before the
-/// rest of the cluster has heard of it.
+/// The primary is found by the role that the nodes report, as in every shard. A promotion is
+/// therefore detected before the other nodes of the cluster have received it.
 #[derive(Debug)]
 pub(super) struct Group {
     nodes: Vec<NodeAddress>,
     shard: Shard<NodeCodec>,
-    /// The slot of the key that is lost only with the others.
+    /// The slot of the generation key, which is lost only together with the other keys.
     witness: Mutex<Option<Slot>>,
 }
 
@@ -56,7 +56,8 @@ impl Group {
         group
     }
 
-    /// It keeps `slots` now, in one of which it is noticed whether keys were lost.
+    /// Sets the slots of the group. The generation key, which shows a loss of keys, is kept in one
+    /// of them.
     pub(super) fn keeps(&self, slots: &[RangeInclusive<u16>]) {
         let mut witness = self.witness.lock();
         let is_kept = |slot: Slot| slots.iter().any(|range| range.contains(&slot.number()));
@@ -69,13 +70,13 @@ impl Group {
         }
     }
 
-    /// Whether `node` is one of them.
+    /// Returns whether `node` is in the group.
     pub(super) fn has(&self, node: &NodeAddress) -> bool {
         self.nodes.contains(node)
     }
 
-    /// Whether it serves as the group of `layout` as it is. It may know of more nodes, such as a
-    /// primary that has died, as long as `others` does not have them in another group.
+    /// Returns whether the group can serve `layout` unchanged. It may contain more nodes, such as a
+    /// primary that has died, as long as `others` does not list them in another group.
     pub(super) fn serves(&self, layout: &GroupLayout, others: &[GroupLayout]) -> bool {
         let is_elsewhere = |node: &NodeAddress| {
             let others = others.iter().filter(|other| other.primary != layout.primary);
@@ -84,17 +85,17 @@ impl Group {
         layout.nodes().all(|node| self.has(node)) && !self.nodes.iter().any(is_elsewhere)
     }
 
-    /// The nodes, the primary of the layout first.
+    /// Returns the nodes, with the layout's primary first.
     pub(super) fn nodes(&self) -> &[NodeAddress] {
         &self.nodes
     }
 
-    /// The batcher to the primary.
+    /// Returns the batcher to the primary.
     pub(super) fn primary(&self) -> &Batcher<NodeCodec> {
         self.shard.primary()
     }
 
-    /// The batcher to a replica that answers, if one is read from and does.
+    /// Returns the batcher to an answering replica, if replicas are read from and one answers.
     pub(super) fn replica(&self) -> Option<Arc<Batcher<NodeCodec>>> {
         self.shard.replica()
     }
@@ -103,12 +104,12 @@ impl Group {
         &self.shard
     }
 
-    /// How the step runs in the primary.
+    /// Returns the runtime of the step in the primary.
     pub(super) fn runtime(&self) -> StepRuntime {
         self.primary().codec().runtime()
     }
 
-    /// How the batchers stand, the primary's first.
+    /// Returns the status of the batchers, with the primary's first.
     pub(super) fn status(&self) -> Vec<BatcherStatus> {
         self.shard.status()
     }

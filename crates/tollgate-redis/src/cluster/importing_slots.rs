@@ -1,4 +1,4 @@
-//! Nodes that keep no slot yet, and are asked because another node pointed there.
+//! Nodes without slots that are called because a redirect pointed to them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,13 +9,13 @@ use tokio::time::Instant;
 use super::NodeAddress;
 use super::group::Group;
 
-/// The most such nodes at one time: each is a connection that a server's word has opened.
+/// The most such nodes at a time. Each of them is a connection that a server's reply has caused.
 const MAX_IMPORTING_GROUPS: usize = 64;
 
-/// How long one is kept that is not asked any more.
+/// The time after which a node that is no longer called is dropped.
 const IDLE_MAX: Duration = Duration::from_secs(60);
 
-/// The groups of nodes that are in no layout: a node that is about to get its first slot is not.
+/// The groups of nodes that are in no layout, such as a node that is about to get its first slot.
 #[derive(Debug, Default)]
 pub(super) struct ImportingGroups(Mutex<Vec<ImportingGroup>>);
 
@@ -26,7 +26,8 @@ struct ImportingGroup {
 }
 
 impl ImportingGroups {
-    /// The group of `node`, which `open` makes if it is not here yet; `None` if there are too many.
+    /// Returns the group of `node`, opened with `open` if it is missing. Returns `None` if there
+    /// are too many.
     pub(super) fn ask(
         &self,
         node: &NodeAddress,
@@ -46,14 +47,15 @@ impl ImportingGroups {
         Some(group)
     }
 
-    /// The group for which `fits` holds, which is an importing group no more.
+    /// Removes and returns the group for which `fits` returns true.
     pub(super) fn admit(&self, fits: impl Fn(&Group) -> bool) -> Option<Arc<Group>> {
         let mut importing_groups = self.0.lock();
         let place = importing_groups.iter().position(|guest| fits(&guest.group))?;
         Some(importing_groups.swap_remove(place).group)
     }
 
-    /// Lets those go that nobody asked for long, and those for which `is_known` holds.
+    /// Drops groups that have not been called for [`IDLE_MAX`], and those for which `is_known`
+    /// returns true.
     pub(super) fn clear(&self, is_known: impl Fn(&Group) -> bool) {
         let now = Instant::now();
         self.0.lock().retain(|guest| {

@@ -1,4 +1,4 @@
-//! Which node keeps which slots, as `CLUSTER SLOTS` tells it.
+//! The assignment of slots to nodes, as `CLUSTER SLOTS` reports it.
 
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -8,17 +8,18 @@ use redis::Value;
 use super::NodeAddress;
 use super::slot::{SLOTS, Slot};
 
-/// The most nodes of a cluster: each is a connection. The cluster specification goes as far.
+/// The most nodes of a cluster, each of which is a connection. The cluster specification has the
+/// same limit.
 pub const MAX_NODES: usize = 1_000;
 
-/// Who keeps the slots of a cluster.
+/// The slot owners of a cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Layout {
-    /// In the order of their first slots.
+    /// The groups, in the order of their first slots.
     pub(crate) groups: Vec<GroupLayout>,
 }
 
-/// A primary, what follows it, and the slots that they keep.
+/// A primary, its replicas, and their slots.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct GroupLayout {
     pub(crate) primary: NodeAddress,
@@ -27,17 +28,17 @@ pub(crate) struct GroupLayout {
 }
 
 impl GroupLayout {
-    /// The primary, then what follows it.
+    /// Returns the primary, then its replicas.
     pub(crate) fn nodes(&self) -> impl Iterator<Item = &NodeAddress> {
         std::iter::once(&self.primary).chain(&self.replicas)
     }
 }
 
 impl Layout {
-    /// Reads the reply to `CLUSTER SLOTS` of a node that is reached at `host`.
+    /// Parses the reply to `CLUSTER SLOTS` of the node at `host`.
     ///
     /// # Errors
-    /// What of it is not a layout.
+    /// The problem with the layout.
     pub(crate) fn read(reply: &Value, host: &str) -> Result<Self, LayoutError> {
         let Value::Array(entries) = reply else { return Err(LayoutError::Form) };
         if entries.len() > usize::from(SLOTS) {
@@ -73,7 +74,7 @@ impl Layout {
 
 type Entry = (RangeInclusive<u16>, NodeAddress, Vec<NodeAddress>);
 
-/// The first slot, the last one, the primary, its replicas.
+/// Parses an entry: its slots, the primary, and the replicas.
 fn read_entry(entry: &Value, host: &str) -> Result<Entry, LayoutError> {
     let Value::Array(parts) = entry else { return Err(LayoutError::Form) };
     let [first, last, primary, replicas @ ..] = parts.as_slice() else {
@@ -90,7 +91,7 @@ fn read_entry(entry: &Value, host: &str) -> Result<Entry, LayoutError> {
         return Err(LayoutError::Slot);
     }
     let primary = read_node(primary, host).ok_or(LayoutError::Node)?;
-    // One that does not know its own address yet, or has none to tell, is left out.
+    // Replicas without a usable address are left out.
     let mut replicas: Vec<_> =
         replicas.iter().take(MAX_NODES).filter_map(|node| read_node(node, host)).collect();
     replicas.sort_unstable();
@@ -99,7 +100,8 @@ fn read_entry(entry: &Value, host: &str) -> Result<Entry, LayoutError> {
     Ok((first.number()..=last.number(), primary, replicas))
 }
 
-/// The endpoint, the port; more may follow. A node without a host is where it was asked.
+/// Parses a node: endpoint, port, and further fields, which are ignored. A node without an endpoint
+/// has the address of the node that answered.
 fn read_node(node: &Value, host: &str) -> Option<NodeAddress> {
     let Value::Array(parts) = node else { return None };
     let [endpoint, Value::Int(port), ..] = parts.as_slice() else { return None };
@@ -113,21 +115,21 @@ fn read_node(node: &Value, host: &str) -> Option<NodeAddress> {
     NodeAddress::new(told, u16::try_from(*port).ok()?)
 }
 
-/// Why a reply is no layout of a cluster.
+/// The reason why a reply is not a cluster layout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LayoutError {
-    /// It is not made as one.
+    /// The reply has another form.
     Form,
-    /// No node keeps any slot.
+    /// No node owns any slot.
     Empty,
-    /// A number is not one of a slot, or a range ends before it begins.
+    /// A number is not a slot, or a range ends before it begins.
     Slot,
-    /// A primary is nowhere.
+    /// A primary has no usable address.
     Node,
-    /// There are more than [`MAX_NODES`].
+    /// The layout has more than [`MAX_NODES`] nodes.
     Nodes,
-    /// Two nodes keep this slot.
+    /// Two nodes own this slot.
     Overlap(u16),
 }
 

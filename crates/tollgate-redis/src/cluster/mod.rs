@@ -1,4 +1,4 @@
-//! Redis Cluster: nodes that share the slots of all keys among them.
+//! Redis Cluster: nodes that share the slots of all keys.
 
 mod address;
 mod discovery;

@@ -1,4 +1,4 @@
-//! The step on a node of a cluster.
+//! The step on a cluster node.
 
 use redis::aio::MultiplexedConnection;
 use redis::{Cmd, RedisError, RedisResult, Value};
@@ -12,8 +12,8 @@ use crate::job::Job;
 use crate::script::{RuntimeChoice, StepRuntime, ask};
 use crate::step_codec::StepCodec;
 
-/// The codec of one node's step: that of a server by itself, but for a replica, which reads for
-/// nobody who does not ask it to.
+/// The codec of one node's step. It equals that of a single server, except that replicas get
+/// `READONLY` first, without which they do not answer reads.
 #[derive(Debug)]
 pub(super) struct NodeCodec {
     step: StepCodec,
@@ -31,7 +31,7 @@ impl NodeCodec {
         Self { step: StepCodec::new(choice, client_role), kind: CommandKind::Decide }
     }
 
-    /// A codec for a replica of this one's node.
+    /// Returns a codec for a replica of this node.
     pub(super) fn for_replica(&self) -> Self {
         Self { step: self.step.for_replica(), kind: CommandKind::Read }
     }

@@ -1,4 +1,4 @@
-//! What a node says of a slot that it does not serve.
+//! The redirects of cluster nodes.
 
 use std::fmt;
 
@@ -7,31 +7,31 @@ use redis::{ErrorKind, RedisError, ServerErrorKind};
 use super::NodeAddress;
 use crate::link::Endpoint;
 
-/// Why a node of a cluster did not carry a job out. Nothing of it ran.
+/// The reason why a cluster node did not execute a job. No part of the job ran.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Redirect {
-    /// The slot is another node's.
+    /// Another node owns the slot.
     Moved {
-        /// That node.
+        /// The owner.
         to: NodeAddress,
-        /// The node that said so, as its URL.
+        /// The node that redirected, as its URL.
         from: String,
     },
-    /// The slot is on its way to another node, and the job's keys are no more, or were never, here.
+    /// The slot is being moved to another node, and the job's keys are not on this one.
     Operation {
-        /// That node.
+        /// The node that receives the slot.
         to: NodeAddress,
     },
-    /// The slot is on its way, and the job's keys are partly here and partly there.
+    /// The slot is being moved, and only a part of the job's keys is on this node.
     TryAgain,
     /// The cluster does not serve the slot.
     Down,
 }
 
 impl Redirect {
-    /// What `error` says, which the server at the URL `from` answered; `None` if it says nothing of
-    /// slots, or nothing that makes sense.
+    /// Parses `error`, which the server at the URL `from` returned. Returns `None` if it is not a
+    /// redirect, or not a valid one.
     pub(crate) fn of(error: &RedisError, from: &str) -> Option<Self> {
         let ErrorKind::Server(kind) = error.kind() else { return None };
         match kind {

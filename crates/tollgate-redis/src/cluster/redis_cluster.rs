@@ -1,4 +1,4 @@
-//! The store: limits in the slots of a cluster, each reached by the batcher to the node that keeps it.
+//! The store for a Redis Cluster. A batcher to each node carries the jobs of its slots.
 
 mod cells;
 mod listing;
@@ -29,27 +29,27 @@ use crate::offset::ClockOffset;
 use crate::redis_shard::DecisionClock;
 use crate::script::RuntimeChoice;
 
-/// The shortest deadline that is shared by a replica and the primary, each of which has half of it.
+/// The shortest deadline that is divided between a replica and the primary, half for each.
 const SHARED_FROM: Duration = Duration::from_millis(10);
 
 /// Limits in a Redis Cluster.
 ///
-/// What shares a [`Tag`](crate::Tag) shares a slot: a call on it is one command at the node that
-/// keeps the slot, exact, in one round trip. Calls that wait for the same node travel in one write,
-/// as a command for each slot. While slots move and primaries change, calls follow within their
-/// deadlines: a job is sent again only where a node proved that it did not run.
+/// Subjects with the same [`Tag`](crate::Tag) share a slot. A call on them is one command at the
+/// node that owns the slot, exact, in one round trip. Calls that wait for the same node are sent in
+/// one write, with a command for each slot. While slots move and primaries change, calls follow
+/// redirects within their deadlines: a job is sent again only if a node proved that it did not run.
 ///
-/// A call over several slots is several steps. By itself this is no
-/// [`Store`](tollgate_core::Store): it has partitions, the slots, and what makes calls over several
-/// partitions all or nothing makes a store of it.
+/// A call over several slots is several steps. By itself this is therefore no
+/// [`Store`](tollgate_core::Store): its slots are partitions, and a wrapper that makes calls over
+/// several partitions all or nothing makes it a store.
 ///
-/// # What it weakens
-/// - While a slot is on its way, a call on several keys of it, of which some are there already,
-///   waits until they have followed, within its deadline; a look at a replica can miss what has
-///   gone ahead.
-/// - Replication in a cluster is not synchronous: what a failed primary had not passed on can be
-///   admitted once more, unless charges are [held](AfterFailover::Pause) until whoever heard of it
-///   has told the new one.
+/// # Weaknesses
+/// - While a slot is being moved, a call on several of its keys, some of which have already moved,
+///   waits within its deadline until all have moved. A read from a replica can miss keys that have
+///   moved.
+/// - Replication in a cluster is asynchronous: units that a failed primary had not replicated can
+///   be admitted again, unless charges are [held back](AfterFailover::Pause) until the nodes that
+///   received the answers have replayed them.
 #[derive(Debug)]
 pub struct RedisCluster {
     known: Arc<SharedMap>,
@@ -61,7 +61,7 @@ pub struct RedisCluster {
 }
 
 impl RedisCluster {
-    /// A store on the cluster of `settings`, which begins to look for it. Needs a tokio runtime.
+    /// Opens a store on the cluster of `settings` and starts its discovery. Needs a tokio runtime.
     #[must_use]
     pub fn open(settings: ClusterSettings, keys: Keys, choice: RuntimeChoice) -> Self {
         let keys = keys.with_tag(settings.tag.clone());
@@ -77,25 +77,25 @@ impl RedisCluster {
         }
     }
 
-    /// The same store, in which a decision may take as long as `deadline`.
+    /// Returns the same store with `deadline` as the longest time for a decision.
     #[must_use]
     pub fn with_deadline(mut self, deadline: Duration) -> Self {
         self.deadline = deadline;
         self
     }
 
-    /// The same store, deciding by `clock`: with [`DecisionClock::Shard`], that of the node which
-    /// keeps the slot.
+    /// Returns the same store with decisions by `clock`. [`DecisionClock::Shard`] is the clock of
+    /// the node that owns the slot.
     #[must_use]
     pub fn with_clock(mut self, clock: DecisionClock) -> Self {
         self.clock = clock;
         self
     }
 
-    /// Waits until every slot has a primary that is connected.
+    /// Waits until every slot has a connected primary.
     ///
     /// # Errors
-    /// Why it was not so `within` that time. The store goes on trying.
+    /// The reason, if that was not so `within` that time. The store continues to connect.
     pub async fn ready(&self, within: Duration) -> Result<(), ClusterError> {
         let until = Instant::now() + within;
         let left = || until.saturating_duration_since(Instant::now());
@@ -111,17 +111,17 @@ impl RedisCluster {
         }
     }
 
-    /// The number of the partition of what `subject` uses: its slot, below 16,384.
+    /// Returns the number of the partition of `subject`: its slot, below 16,384.
     #[must_use]
     pub fn partition(&self, subject: &Subject) -> usize {
         self.keys.slot(subject).index()
     }
 
-    /// Carries `charges` out, whose subjects all have this `partition`, as
+    /// Executes `charges`, all of them with subjects of this `partition`, as
     /// [`Store::apply`](tollgate_core::Store::apply) does.
     ///
     /// # Errors
-    /// [`StoreError`] if the node that keeps the slot could not say. [`StoreError::Corrupt`] if the
+    /// [`StoreError`] if the node that owns the slot did not answer. [`StoreError::Corrupt`] if the
     /// subjects have other partitions.
     pub async fn apply_at(
         &self,
@@ -133,12 +133,12 @@ impl RedisCluster {
         Ok(self.carry(slot, now, charges, self.deadline).await?)
     }
 
-    /// As [`Self::apply_at`] the partition of the first of `charges`, within a time of the call's own,
-    /// and with the whole reason of a failure.
+    /// Does the same as [`Self::apply_at`] for the partition of the first charge, with a time limit
+    /// for this call, and returns the detailed error.
     ///
     /// # Errors
-    /// [`BatcherError`] says whether the call may have been charged all the same; it is
-    /// [`BatcherError::Refused`] with `CROSSSLOT`, and was not, if the partitions differ.
+    /// [`BatcherError`], which says whether the call may have been charged. If the partitions
+    /// differ, it is [`BatcherError::Refused`] with `CROSSSLOT`, and nothing was charged.
     pub async fn apply_within(
         &self,
         now: Timestamp,
@@ -168,7 +168,7 @@ impl RedisCluster {
         let now = self.time(owner, now, begun);
         let job = || Job::new(&self.keys, now, charges);
         let first = job();
-        // What a node would refuse, and so would all others.
+        // A node would reject it, and with it all other jobs of the command.
         if first.asks.iter().any(|operation| Slot::of(&operation.key) != slot) {
             return Err(BatcherError::Refused("CROSSSLOT".into()));
         }
@@ -198,14 +198,14 @@ impl RedisCluster {
         }
     }
 
-    /// How far the clock of the first node that told its time is ahead of the application's, which
-    /// shows `now`. `None` before the first reply.
+    /// Returns the offset from the application's clock, which shows `now`, of the first node with a
+    /// known clock, or `None` before the first reply.
     #[must_use]
     pub fn clock_offset(&self, now: Timestamp) -> Option<ClockOffset> {
         self.known.current()?.groups().iter().find_map(|group| offset(group, now))
     }
 
-    /// How the cluster stands, when the application's clock shows `now`.
+    /// Returns the status of the cluster, when the application's clock shows `now`.
     #[must_use]
     pub fn status(&self, now: Timestamp) -> ClusterStatus {
         let map = self.known.current();

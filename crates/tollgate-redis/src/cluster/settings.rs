@@ -1,4 +1,4 @@
-//! Where a cluster is found, and the bounds of what is asked of it.
+//! The settings of a cluster.
 
 use std::time::Duration;
 
@@ -8,45 +8,45 @@ use crate::key::Tag;
 use crate::link::{Endpoint, LinkLimits};
 use crate::shard::ReadFrom;
 
-/// How often the nodes are asked who keeps which slots, where nothing tells that it changed.
+/// The default time between two discoveries if no redirect requests one.
 pub const DEFAULT_REFRESH: Duration = Duration::from_secs(5);
 
-/// Where a cluster is found, and the bounds of what is asked of it.
+/// The settings of a cluster: its nodes and the limits of its connections.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClusterSettings {
-    /// Some of its nodes; the others are learnt from them. All are reached as the first one: as
-    /// the same user, and with the same certificates.
+    /// Some of the cluster's nodes; the others are discovered. All nodes are connected with the
+    /// user and the certificates of the first one.
     pub seeds: Vec<Endpoint>,
-    /// Who answers calls that only read.
+    /// The servers that answer read-only calls.
     pub reads: ReadFrom,
-    /// What of a subject says in which slot its keys are: the same on every node of a fleet.
+    /// The part of a subject that selects the slot of its keys. It must be the same on every node
+    /// of a fleet.
     pub tag: Tag,
-    /// The bounds of each batcher.
+    /// The limits of each batcher.
     pub batcher: BatcherLimits,
-    /// The bounds of each link's waits.
+    /// The timeouts of each link.
     pub link: LinkLimits,
-    /// The longest time between two looks at who keeps which slots.
+    /// The longest time between two discoveries of the slot layout.
     pub refresh: Duration,
-    /// What becomes of charges when a primary's data has become of another history.
+    /// The treatment of charges after a primary's replication epoch changed.
     pub after_failover: AfterFailover,
-    /// As what it is opened.
+    /// The role in which the cluster is opened.
     pub client_role: ClientRole,
 }
 
-/// What becomes of charges after a primary's data has become of another history, as a failover
-/// makes it.
+/// The treatment of charges after a primary's replication epoch changed, for example in a failover.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AfterFailover {
-    /// They go on.
+    /// Charges continue.
     #[default]
     Continue,
-    /// They are held back until the history is [released](crate::RedisCluster::release), the first
-    /// one too: for whoever joins what is missing before. What only reads never is held back.
+    /// Charges wait until the epoch is [released](crate::RedisCluster::release), which includes the
+    /// first one. This allows missing charges to be joined first. Read-only calls never wait.
     Pause,
 }
 
 impl ClusterSettings {
-    /// The cluster of `seeds`, under the default bounds.
+    /// Returns settings for the cluster of `seeds` with default limits.
     #[must_use]
     pub fn new(seeds: impl IntoIterator<Item = Endpoint>) -> Self {
         Self {

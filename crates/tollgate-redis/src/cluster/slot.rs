@@ -1,27 +1,27 @@
-//! Which of a cluster's slots a key is in.
+//! Hash slots of cluster keys.
 
-/// The slots of a cluster.
+/// The number of slots in a cluster.
 pub(crate) const SLOTS: u16 = 16_384;
 
-/// One of a cluster's slots.
+/// A slot of a cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Slot(u16);
 
 impl Slot {
-    /// The slot of this number, if it is below [`SLOTS`].
+    /// Returns the slot with this number, or `None` if it is not below [`SLOTS`].
     pub(crate) const fn new(number: u16) -> Option<Self> {
         if number < SLOTS { Some(Self(number)) } else { None }
     }
 
-    /// The slot of `key`: by its hash tag, which is what stands between the first `{` and the next
-    /// `}`, unless that is nothing; else by all of it.
+    /// Returns the slot of `key`. The hash tag selects it: the bytes between the first `{` and the
+    /// next `}`. If there is no tag or it is empty, the whole key selects it.
     pub(crate) fn of(key: &[u8]) -> Self {
         Self(crc16(tag(key).unwrap_or(key)) % SLOTS)
     }
 
-    /// A hash tag of this slot: the first number that is one.
+    /// Returns a hash tag for this slot: the smallest number whose text hashes to it.
     pub(crate) fn tag(self) -> String {
-        // Each number is as good as another, so that one is found among some 200,000 of them.
+        // The hashes are evenly spread, so one of the first 200,000 or so numbers matches.
         let mut numbers = (0_u64..).map(|number| number.to_string());
         numbers.find(|tag| Self(crc16(tag.as_bytes()) % SLOTS) == self).unwrap_or_default()
     }
@@ -42,15 +42,15 @@ fn tag(key: &[u8]) -> Option<&[u8]> {
     (length > 0).then(|| &rest[..length])
 }
 
-/// CRC-16/XMODEM: the polynomial 0x1021 from zero, neither reflected nor inverted, as the cluster
-/// specification has it.
+/// Returns the CRC-16/XMODEM of `bytes`: polynomial 0x1021, initial value zero, neither reflected
+/// nor inverted, as the cluster specification requires.
 fn crc16(bytes: &[u8]) -> u16 {
     bytes
         .iter()
         .fold(0, |crc: u16, byte| crc << 8 ^ REMAINDERS[usize::from((crc >> 8) as u8 ^ byte)])
 }
 
-/// What each first byte leaves.
+/// The remainder of each first byte.
 const REMAINDERS: [u16; 256] = remainders();
 
 const fn remainders() -> [u16; 256] {
@@ -75,14 +75,14 @@ mod tests {
 
     #[test]
     fn the_check_value_is_the_published_one() {
-        // The catalogue's value for XMODEM, which the cluster specification repeats.
+        // The check value of the CRC catalogue for XMODEM, which the cluster specification repeats.
         assert_eq!(crc16(b"123456789"), 0x31c3);
         assert_eq!(crc16(b""), 0);
     }
 
     #[test]
     fn keys_are_in_the_slots_that_servers_say() {
-        // As `CLUSTER KEYSLOT` answers.
+        // The slots are those that `CLUSTER KEYSLOT` returns.
         for (key, slot) in [
             ("foo", 12_182),
             ("bar", 5_061),

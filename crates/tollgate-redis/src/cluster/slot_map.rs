@@ -1,4 +1,4 @@
-//! Which group keeps which slot, as far as this process knows.
+//! The known owners of slots.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering};
@@ -8,19 +8,20 @@ use super::group::Group;
 use super::layout::{GroupLayout, Layout};
 use super::slot::{SLOTS, Slot};
 
-/// Nobody's place in the list of groups: there are fewer than [`MAX_NODES`](super::MAX_NODES).
+/// The index of a slot without an owner. There are fewer groups than
+/// [`MAX_NODES`](super::MAX_NODES).
 const NOBODY: u16 = u16::MAX;
 
-/// The groups of a cluster, and which of them keeps which slot.
+/// The groups of a cluster, and the owner of each slot.
 #[derive(Debug)]
 pub(super) struct SlotMap {
     groups: Vec<Arc<Group>>,
-    /// For each slot the place of its group.
+    /// The index of the owning group for each slot.
     owners: Box<[AtomicU16]>,
 }
 
 impl SlotMap {
-    /// The map of `layout`, whose groups `group` finds or opens.
+    /// Creates the map of `layout`. `group` finds or opens each group.
     pub(super) fn new(layout: &Layout, mut group: impl FnMut(&GroupLayout) -> Arc<Group>) -> Self {
         let owners: Box<[AtomicU16]> = (0..SLOTS).map(|_| AtomicU16::new(NOBODY)).collect();
         for (place, owner) in (0..).zip(&layout.groups) {
@@ -31,36 +32,37 @@ impl SlotMap {
         Self { groups: layout.groups.iter().map(&mut group).collect(), owners }
     }
 
-    /// Who keeps `slot`.
+    /// Returns the owner of `slot`.
     pub(super) fn owner(&self, slot: Slot) -> Option<&Arc<Group>> {
         self.groups.get(usize::from(self.owners[slot.index()].load(Ordering::Relaxed)))
     }
 
-    /// Notes that `slot` is kept at `node` now; `None` if that is in no group.
+    /// Records that `node` owns `slot` now. Returns `None` if the node is in no group.
     pub(super) fn moved(&self, slot: Slot, node: &NodeAddress) -> Option<&Arc<Group>> {
         let place = self.groups.iter().position(|group| group.has(node))?;
         self.owners[slot.index()].store(u16::try_from(place).ok()?, Ordering::Relaxed);
         self.groups.get(place)
     }
 
-    /// The group of `node`.
+    /// Returns the group of `node`.
     pub(super) fn group_of(&self, node: &NodeAddress) -> Option<&Arc<Group>> {
         self.groups.iter().find(|group| group.has(node))
     }
 
-    /// The first slot of each group for which `is_such` holds.
+    /// Returns the first slot of each group for which `is_such` returns true.
     pub(super) fn first_slots(&self, is_such: impl Fn(&Group) -> bool) -> Vec<usize> {
         let such = (0_u16..).zip(&self.groups).filter(|(_, group)| is_such(group));
         let first = |place| self.owners.iter().position(|it| it.load(Ordering::Relaxed) == place);
         such.filter_map(|(place, _)| first(place)).collect()
     }
 
-    /// The groups, in the order of their first slots when the map was made.
+    /// Returns the groups, in the order of their first slots when the map was created.
     pub(super) fn groups(&self) -> &[Arc<Group>] {
         &self.groups
     }
 
-    /// How many slots each group keeps, in the order of the groups, and how many nobody does.
+    /// Returns how many slots each group owns, in the order of the groups, and how many have no
+    /// owner.
     pub(super) fn spread(&self) -> (Vec<u16>, u16) {
         let (mut kept, mut lost) = (vec![0; self.groups.len()], 0);
         for owner in &self.owners {

@@ -1,4 +1,4 @@
-//! How a cluster stands.
+//! The status of a cluster.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -8,45 +8,45 @@ use crate::offset::ClockOffset;
 use crate::script::StepRuntime;
 use crate::topology::DataLoss;
 
-/// How a cluster stands, as far as this process knows.
+/// The status of a cluster, as far as this process has discovered it.
 #[derive(Clone, Debug)]
 pub struct ClusterStatus {
-    /// Its primaries, in the order of their first slots. None before somebody told of them.
+    /// The primaries, in the order of their first slots. Empty before the first discovery.
     pub groups: Vec<GroupStatus>,
-    /// How many slots nobody keeps, of 16,384.
+    /// The number of slots without an owner, of 16,384.
     pub unowned: u16,
-    /// Where jobs were sent on, since the store was opened.
+    /// The redirects since the store was opened.
     pub redirects: Redirects,
-    /// Why the last look at who keeps which slots came to nothing, if it did.
+    /// Why the last discovery of the slot layout failed, if it did.
     pub last_error: Option<ClusterError>,
 }
 
-/// How a primary stands, and what follows it.
+/// The status of a primary and its replicas.
 #[derive(Clone, Debug)]
 pub struct GroupStatus {
-    /// How many slots it keeps.
+    /// The number of its slots.
     pub slots: u16,
-    /// How the step runs in it.
+    /// The runtime of the step in the primary.
     pub runs: StepRuntime,
-    /// The batcher to it, then those to the replicas that are read from.
+    /// The batcher to the primary, then those to the replicas that are read from.
     pub batchers: Vec<BatcherStatus>,
-    /// How far its clock is ahead of the application's. `None` before the first reply.
+    /// The offset of its clock from the application's. `None` before the first reply.
     pub clock_offset: Option<ClockOffset>,
-    /// How often, since it was first met, counters of it were found lost, so that windows began
-    /// anew.
+    /// How often lost counters were detected since it was first connected. Each time, windows
+    /// started again.
     pub windows_lost: u64,
-    /// Why they were lost the last time.
+    /// The reason of the last loss.
     pub last_loss: Option<DataLoss>,
 }
 
-/// How often nodes did not serve a job's slot. Nothing of it ran there.
+/// Counts of jobs for slots that a node did not serve. No part of them ran there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Redirects {
     /// The slot had moved.
     pub moved: u64,
-    /// The slot was on its way, and the keys were at its new node or nowhere.
+    /// The slot was being moved, and the keys were on its new node or did not exist.
     pub asked: u64,
-    /// The slot was on its way, with a part of the keys.
+    /// The slot was being moved, and a part of the keys was on each node.
     pub tried_again: u64,
     /// The cluster did not serve the slot.
     pub down: u64,

@@ -1,4 +1,4 @@
-//! One question to some nodes: who keeps which slots?
+//! A query for the slot layout, sent to several nodes.
 
 use std::time::Duration;
 
@@ -10,44 +10,46 @@ use super::ClusterError;
 use super::layout::Layout;
 use crate::link::{Address, Endpoint, LinkError, Pushes, open};
 
-/// How long the others are waited for once one node has answered: one of them may know better.
+/// The time to wait for further answers after the first one, because another node may have a newer
+/// layout.
 const GRACE: Duration = Duration::from_millis(20);
 
-/// What a node is asked, as errors name it.
+/// The name of the query in errors.
 const QUESTION: &str = "CLUSTER SLOTS";
 
-/// What one node knows of its cluster.
+/// The cluster layout that one node reports.
 #[derive(Debug)]
 pub(super) struct Answer {
     pub(super) layout: Layout,
     pub(super) view: ViewRank,
-    /// The node.
+    /// The node's address.
     pub(super) address: String,
 }
 
-/// How well a node knows: the greater the better.
+/// The rank of a node's layout. A greater one is newer or more usable.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct ViewRank {
-    /// Which of the cluster's changes it has heard of.
+    /// The newest configuration epoch that the node has received.
     pub(super) epoch: u64,
-    /// Whether it holds that the cluster serves.
+    /// The cluster state that the node reports.
     pub(super) state: State,
 }
 
-/// What a node says of its cluster's state.
+/// The cluster state in a node's report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum State {
-    /// It does not serve, or will not say.
+    /// The cluster does not serve, or the node does not report its state.
     #[default]
     Fail,
-    /// It serves.
+    /// The cluster serves.
     Ok,
 }
 
-/// Asks the servers at `endpoints` side by side, each `within` that time; the best of the answers.
+/// Queries the servers at `endpoints` concurrently, each within `within`, and returns the best
+/// answer.
 ///
 /// # Errors
-/// Why the first that failed did, if none answered.
+/// The first error, if no server answered.
 pub(super) async fn probe(
     endpoints: Vec<Endpoint>,
     within: Duration,
@@ -71,7 +73,7 @@ pub(super) async fn probe(
                 }
             }
             Some(Ok(Err(error))) => first_error = first_error.or(Some(error)),
-            // A task that was cancelled has nothing to say.
+            // A cancelled task has no result.
             Some(Err(_)) => {}
             None => break,
         }
@@ -106,7 +108,7 @@ async fn question(endpoint: &Endpoint) -> Result<Answer, ClusterError> {
     Ok(Answer { layout, view, address })
 }
 
-/// Where nodes are that do not say: at the host of the one that was asked.
+/// Returns the host for nodes that report none: the host of the queried node.
 fn host(endpoint: &Endpoint) -> &str {
     match &endpoint.address {
         Address::Tcp { host, .. } => host,
@@ -115,7 +117,7 @@ fn host(endpoint: &Endpoint) -> &str {
 }
 
 impl ViewRank {
-    /// Reads the reply to `CLUSTER INFO`. What it does not tell counts as the worst.
+    /// Parses the reply to `CLUSTER INFO`. Missing fields count as the worst values.
     fn read(reply: &Value) -> Self {
         let text = match reply {
             Value::BulkString(bytes) => std::str::from_utf8(bytes).unwrap_or_default(),

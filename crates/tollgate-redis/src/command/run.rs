@@ -1,10 +1,10 @@
-//! Jobs in a row of one take each, as one header: what most commands are made of.
+//! Consecutive jobs of one charge each, encoded as one header. Most commands consist of them.
 
 use tollgate_core::Timestamp;
 
 use super::{push_index, push_number};
 
-/// Jobs in a row that are each one take, by one limit, of one cost and at one moment.
+/// Consecutive jobs that each have one charge, with the same limit, cost and time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Run {
     pub(super) now: Timestamp,
@@ -17,12 +17,12 @@ pub(super) struct Run {
     pub(super) keys: Keys,
 }
 
-/// Which keys a run takes from.
+/// The keys that a run charges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Keys {
-    /// Those that follow the first, one a job.
+    /// The keys that follow the first, one for each job.
     Consecutive,
-    /// The first, by every job.
+    /// The first key, for every job.
     Same,
 }
 
@@ -30,7 +30,7 @@ impl Run {
     const TAKE_EACH: u8 = 9;
     const TAKE_REPEATEDLY: u8 = 10;
 
-    /// Appends the run of one job `next`, if it goes on with this one.
+    /// Appends the run of one job, `next`, if it continues this one.
     pub(super) fn join(&mut self, next: &Self) -> bool {
         if (self.now, self.rule, self.cost) != (next.now, next.rule, next.cost) {
             return false;
@@ -67,7 +67,7 @@ mod tests {
         Run { now, rule: 1, cost: 2, key, jobs: 1, keys: Keys::Consecutive }
     }
 
-    /// The first key and the number of jobs of each run that jobs on `keys` make.
+    /// Returns the first key and the number of jobs of each run that jobs on `keys` produce.
     fn runs(keys: &[usize]) -> Vec<(usize, usize, Keys)> {
         let mut runs: Vec<Run> = Vec::new();
         for key in keys {
@@ -85,7 +85,7 @@ mod tests {
         let mixed = [(4, 2, Keys::Consecutive), (5, 1, Keys::Consecutive), (4, 2, Keys::Same)];
         assert_eq!(runs(&[4, 5, 5, 4, 4]), mixed);
         assert_eq!(runs(&[4, 4, 5]), [(4, 2, Keys::Same), (5, 1, Keys::Consecutive)]);
-        // A repeated key is not followed by the one that its jobs count up to.
+        // A run with a repeated key does not continue with the key at its next index.
         assert_eq!(runs(&[4, 4, 6]), [(4, 2, Keys::Same), (6, 1, Keys::Consecutive)]);
     }
 

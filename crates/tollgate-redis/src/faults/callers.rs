@@ -1,4 +1,4 @@
-//! Callers: many at once, and some that leave.
+//! Callers: many at once, and some that are cancelled.
 
 use std::collections::BTreeMap;
 use std::pin::pin;
@@ -8,7 +8,7 @@ use super::kit::Server;
 use super::tally::{count, ran};
 use super::*;
 
-/// Polls once: the future takes its first step, and nobody waits for it.
+/// Polls a future once, so it takes its first step.
 fn begin<F: Future>(future: std::pin::Pin<&mut F>) -> Poll<F::Output> {
     future.poll(&mut Context::from_waker(Waker::noop()))
 }
@@ -44,7 +44,7 @@ async fn what_gathers_while_a_call_is_under_way_is_one_call() {
     for id in 1..=200 {
         callers.spawn(run(id));
     }
-    // All of them have put their jobs in before the server goes on.
+    // All jobs are queued before the server continues.
     tokio::task::yield_now().await;
     server.thaw();
     let mut answers = BTreeMap::new();
@@ -53,7 +53,8 @@ async fn what_gathers_while_a_call_is_under_way_is_one_call() {
     }
     assert_eq!(answers, (1..=201).map(|count| (count, 1)).collect());
     let counts = batcher.status().counts;
-    // The first alone, then as many as one call may carry, then the rest.
+    // One call with the first job, one with the most jobs that a call may carry, and one with the
+    // rest.
     assert_eq!((counts.calls, counts.jobs), (3, 201));
 }
 
@@ -92,7 +93,7 @@ async fn a_caller_that_leaves_a_sent_job_behind_disturbs_nobody() {
         let expected = i64::try_from(round).unwrap() + 1;
         assert_eq!(batcher.run("stays", stays).await, Ok(expected));
     }
-    // Each one that was sent ran once, though nobody heard of it.
+    // Each job that was sent ran once, although its caller did not receive the answer.
     assert_eq!(ran(&server).await, (0..400).map(|id| (id, 1)).collect());
 }
 
@@ -102,7 +103,7 @@ async fn a_caller_that_is_not_polled_holds_nobody_up() {
     let batcher = ready_batcher(&server.url(), patient()).await;
     let mut idle = pin!(batcher.run("key", 0));
     assert!(begin(idle.as_mut()).is_pending());
-    // It has sent its job itself, and does not look for the answer.
+    // The caller sent its job itself, and does not poll for the answer.
     assert_eq!(batcher.status().counts.calls, 1);
     for id in 1..=20 {
         let expected = i64::try_from(id).unwrap() + 1;
@@ -115,13 +116,13 @@ async fn a_caller_that_is_not_polled_holds_nobody_up() {
 async fn jobs_beyond_the_bounds_are_turned_away_at_once() {
     let server = Server::start().await;
     let limits = BatcherLimits { waiting: 10, waiting_bytes: 100, ..BatcherLimits::default() };
-    // One is under way, and the others wait.
+    // One call is in flight, and the other jobs wait.
     for (key, admission) in [("k", 1 + 4), ("a key of twenty bytes", 1 + 2)] {
         let endpoint = server.url().parse().unwrap();
         let batcher =
             Batcher::start(vec![endpoint], RequiredRole::Primary, Tally::arc(), limits, patient());
         in_time(batcher.link().up()).await;
-        // This thread does not let the lane's task run between the first job and the last one.
+        // This thread does not let the batcher's task run between the first job and the last one.
         let mut calls: Vec<_> = (0..20).map(|id| Box::pin(batcher.run(key, id))).collect();
         let turned_away = calls
             .iter_mut()

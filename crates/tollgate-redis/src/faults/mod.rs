@@ -1,7 +1,7 @@
-//! Lanes on real servers that die, freeze, refuse and lose their networks.
+//! Batchers on real servers that die, freeze, refuse and lose their networks.
 //!
-//! The jobs are of a codec that counts, in the server, how often each one ran: whatever happens,
-//! none may run twice, and none that was refused or given up may run later.
+//! The jobs use a codec that counts, in the server, how often each job ran. Whatever happens, no
+//! job may run twice, and no job that was refused or timed out before it was sent may run later.
 
 #[path = "../../tests/kit/mod.rs"]
 mod kit;
@@ -27,13 +27,13 @@ use crate::link::{Endpoint, LinkLimits, RequiredRole};
 /// Longer than anything takes on a busy machine, and shorter than a test run.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The deadline of jobs that a server is expected to decide.
+/// The deadline of jobs that the server is expected to execute.
 const AMPLE: Duration = Duration::from_secs(30);
 
-/// The deadline of jobs that a server is expected to leave unanswered.
+/// The deadline of jobs that the server is expected to leave unanswered.
 const SHORT: Duration = Duration::from_millis(15);
 
-/// Limits under which a machine that is busy with other tests does not look like a fault.
+/// Returns limits with which a machine busy with other tests does not look like a fault.
 fn patient() -> LinkLimits {
     LinkLimits {
         connect: PATIENCE,
@@ -56,7 +56,7 @@ fn batcher_to(urls: &[String], limits: LinkLimits) -> Batcher<Tally> {
     )
 }
 
-/// A batcher that is connected.
+/// Returns a connected batcher.
 async fn ready_batcher(url: &str, limits: LinkLimits) -> Batcher<Tally> {
     let batcher = batcher_to(&[url.to_owned()], limits);
     in_time(batcher.link().up()).await;
@@ -76,7 +76,7 @@ impl Batcher<Tally> {
         self.link().circuit().circuit_state()
     }
 
-    /// Runs jobs with ids from `first` until one is decided; returns its id.
+    /// Runs jobs with ids from `first` until one is executed; returns its id.
     async fn recovers(&self, first: u64) -> u64 {
         let mut id = first;
         let recovery = async {
@@ -90,12 +90,12 @@ impl Batcher<Tally> {
     }
 }
 
-/// Waits for something that has to happen, however busy the machine is.
+/// Waits for an event that must happen, however busy the machine is.
 async fn in_time<T>(what: impl Future<Output = T>) -> T {
     timeout(PATIENCE, what).await.expect("it did not happen")
 }
 
-/// Waits until `condition` holds.
+/// Waits until `condition` is true.
 async fn until(condition: impl Fn() -> bool) {
     in_time(async {
         while !condition() {

@@ -1,4 +1,4 @@
-//! Ways to a server: sockets, users, protocols, and clocks.
+//! Ways to reach a server: sockets, users, protocols, and clocks.
 
 use redis::FromRedisValue;
 
@@ -68,7 +68,7 @@ async fn the_clock_of_the_server_is_known_within_its_bounds() {
 
     let clock = batcher.link().clock();
     let ahead = clock.ahead_of(told, before).unwrap();
-    // The server read its clock after `before`: by then it showed no more than it told.
+    // The server read its clock after `before`, so at `before` it showed at most that time.
     assert!(ahead.millis <= ahead.uncertainty.cast_signed(), "{ahead:?}");
     let ahead = clock.ahead_of(told, after).unwrap();
     assert!(ahead.millis >= -ahead.uncertainty.cast_signed() - 1, "{ahead:?}");

@@ -22,7 +22,8 @@ async fn when_the_primary_changes_every_job_is_still_decided_once() {
     for id in 0..50 {
         assert!(batcher.run("key", id).await.is_ok());
     }
-    // The followers' order is one of the two; the new primary is there before the old one goes.
+    // Operators promote a server first and demote the old primary second, or the reverse. Here the
+    // new primary exists before the old one is demoted.
     let mut connection = new.connect().await;
     in_time(async {
         while count(&new, "key").await < 50 {
@@ -93,7 +94,8 @@ async fn a_refusal_of_the_server_is_reported_and_not_repeated() {
     let batcher = ready_batcher(&server.url(), patient()).await;
     let mut connection = server.connect().await;
     tell(&mut connection, &["SET", "ran", "no hash"]).await;
-    // The step adds to the key before it finds out: nobody knows, so nobody may send it again.
+    // The step increments the key before it fails. The batcher cannot see that, so it must not send
+    // the job again.
     let answer = batcher.run("key", 1).await;
     assert!(matches!(answer, Err(BatcherError::Refused(_))), "{answer:?}");
     assert_eq!(count(&server, "key").await, 1);

@@ -1,4 +1,4 @@
-//! A codec whose step counts: how often each key was charged, and how often each job ran.
+//! A codec with a step that counts how often each key was charged and how often each job ran.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
@@ -11,7 +11,7 @@ use super::kit::Server;
 use crate::codec::{Codec, Remedy};
 use crate::error::StepError;
 
-/// How often each job ran, by its id.
+/// The hash with the number of runs of each job, by its id.
 const RAN: &str = "ran";
 
 const STEP: &str = r"
@@ -34,7 +34,7 @@ static SCRIPT: LazyLock<Script> = LazyLock::new(|| Script::new(STEP));
 /// The codec.
 pub(super) struct Tally;
 
-/// Adds one to a key.
+/// A job that adds one to a key.
 pub(super) struct Job {
     key: String,
     id: u64,
@@ -95,13 +95,13 @@ impl Codec for Tally {
     }
 }
 
-/// How often each job ran, as the server knows it.
+/// Returns how often each job ran, as recorded in the server.
 pub(super) async fn ran(server: &Server) -> BTreeMap<u64, u64> {
     let mut connection = server.connect().await;
     redis::cmd("HGETALL").arg(RAN).query_async(&mut connection).await.unwrap()
 }
 
-/// The count of `key`, as the server knows it.
+/// Returns the count of `key` in the server.
 pub(super) async fn count(server: &Server, key: &str) -> i64 {
     let mut connection = server.connect().await;
     redis::cmd("GET")

@@ -1,29 +1,30 @@
-//! What a user may do that Tollgate never does: asked without doing any of it.
+//! Excess permissions of a user, found without executing any harmful command.
 
 use redis::aio::MultiplexedConnection;
 use redis::{RedisResult, Script, Value};
 
 use crate::script::{ask, is_unloaded};
 
-/// What a user may do that Tollgate never does, as far as it was asked.
+/// Permissions of a user that Tollgate does not need, as far as they were checked.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ExcessPermissions {
-    /// Commands, those that harm most before others.
+    /// The commands, with the most harmful ones first.
     pub commands: Vec<&'static str>,
-    /// Whether it may read or write keys that are not Tollgate's.
+    /// Whether the user may read or write keys that are not Tollgate's.
     pub foreign_keys: bool,
-    /// Whether nothing that was asked is refused.
+    /// Whether the user may execute everything that was checked.
     pub everything: bool,
-    /// What the answer rests on.
+    /// The method of the check.
     pub judged: PermissionCheck,
 }
 
-/// What is known of a user's rights.
+/// The method of a permission check.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PermissionCheck {
-    /// The server said of each command whether its rules permit it: Redis 7.0 and later, Valkey.
+    /// The server reported for each command whether its rules permit it: Redis 7.0 and later,
+    /// Valkey.
     AclRules,
-    /// Commands were sent that change nothing: those that do, nobody asked for.
+    /// Harmless commands were sent. Commands that change data were not checked.
     #[default]
     Probing,
 }
@@ -31,16 +32,16 @@ pub enum PermissionCheck {
 /// A command that Tollgate never sends.
 struct Question {
     name: &'static str,
-    /// The command, with arguments under which sending it is harmless if it is `Harmless`.
+    /// The command, with arguments that make it harmless to send if its kind is `Harmless`.
     words: &'static str,
     sent: ProbeKind,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ProbeKind {
-    /// It reads a little, or would if there were something.
+    /// The command reads a little, or finds nothing to read.
     Harmless,
-    /// It is only asked about.
+    /// The command is only checked by the server's rules and never sent.
     Harmful,
 }
 
@@ -52,8 +53,8 @@ const fn harmful(name: &'static str, words: &'static str) -> Question {
     Question { name, words, sent: ProbeKind::Harmful }
 }
 
-/// Commands of every kind that rules tell apart. `SCAN` is not among them: it is
-/// [granted](crate::ListError::NotPermitted) where subjects are to be listed.
+/// Commands of every kind that rules distinguish. `SCAN` is not included, because it is
+/// [granted](crate::ListError::NotPermitted) to list subjects.
 const COMMANDS: [Question; 25] = [
     harmful("FLUSHALL", "FLUSHALL"),
     harmful("FLUSHDB", "FLUSHDB"),
@@ -82,24 +83,25 @@ const COMMANDS: [Question; 25] = [
     harmless("GET", "GET tg1:{nobody}"),
 ];
 
-/// Commands that Tollgate sends, here with a key that is not its own and that nobody has.
+/// Commands that Tollgate sends, here with a key that is not Tollgate's and that does not exist.
 const FOREIGN: [Question; 3] = [
     harmless("EXISTS", "EXISTS nobody:tg1"),
     harmless("MGET", "MGET nobody:tg1"),
     harmful("SET", "SET nobody:tg1 nothing"),
 ];
 
-/// What whoever runs the script may send: a server that denies it does not know what it is asked.
+/// A command that every user of the script may send. A server that denies it does not support the
+/// check.
 const CONTROL: &str = "EVALSHA nothing 0";
 
 const SCRIPT: &str = include_str!("probe_permissions.lua");
 
 impl ExcessPermissions {
-    /// Asks what the user of `connection` may do. What the server keeps of it is one script in its
-    /// cache of scripts.
+    /// Checks the permissions of the user of `connection`. The server keeps one script in its
+    /// script cache.
     ///
     /// # Errors
-    /// That no answer came.
+    /// The error, if no answer was received.
     pub(super) async fn ask(connection: &mut MultiplexedConnection) -> RedisResult<Self> {
         if let Some(answers) = by_rules(connection).await? {
             return Ok(Self::of(PermissionCheck::AclRules, questions().zip(answers)));
@@ -130,7 +132,7 @@ fn questions() -> impl Iterator<Item = &'static Question> {
     COMMANDS.iter().chain(&FOREIGN)
 }
 
-/// The server's word on each question; nothing if it cannot be asked so.
+/// Returns the server's answer for each command, or `None` if it does not support the check.
 async fn by_rules(connection: &mut MultiplexedConnection) -> RedisResult<Option<Vec<bool>>> {
     let mut call = redis::cmd("EVALSHA");
     call.arg(Script::new(SCRIPT).get_hash()).arg(0).arg(CONTROL);
@@ -149,7 +151,7 @@ async fn by_rules(connection: &mut MultiplexedConnection) -> RedisResult<Option<
     Ok(is_of_use.then(|| answers.collect()))
 }
 
-/// What becomes of each question that is sent.
+/// Sends each command and returns whether it is permitted.
 async fn by_trying(
     connection: &mut MultiplexedConnection,
     questions: &[&Question],
@@ -166,8 +168,8 @@ async fn by_trying(
     Ok(replies.iter().map(is_permitted).collect())
 }
 
-/// Whether the server would carry out what it answered so. It looks at the rules before it says
-/// that another one keeps the key, or that it has lost its primary.
+/// Returns whether the reply means that the command is permitted. The server checks permissions
+/// before it reports that another node owns the key, or that it has lost its primary.
 fn is_permitted(reply: &Value) -> bool {
     match reply {
         Value::ServerError(error) => {
@@ -177,7 +179,7 @@ fn is_permitted(reply: &Value) -> bool {
     }
 }
 
-/// An error that is no word of the server's.
+/// Returns an error only if it is not the server's answer.
 fn lost(reply: RedisResult<Value>) -> RedisResult<()> {
     match reply {
         Err(error) if error.code().is_none() => Err(error),

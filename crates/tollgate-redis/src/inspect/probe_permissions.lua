@@ -1,6 +1,7 @@
 #!lua flags=no-writes,allow-stale
--- Of each command in ARGV, whether the caller may send it: '1' or '0'. One that the server does not
--- know nobody may send. Asking this way sends nothing, and leaves nothing in the server's ACL LOG.
+-- Returns for each command in ARGV whether the caller may send it: '1' or '0'. A command that the
+-- server does not support counts as '0'. The check sends no command, and adds no entry to the
+-- server's ACL LOG.
 local may = {}
 for index, line in ipairs(ARGV) do
   local words = {}

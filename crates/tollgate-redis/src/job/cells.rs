@@ -1,18 +1,19 @@
-//! Jobs that read cells out, or join some with what is kept.
+//! Jobs that read cells, or join cells into the stored ones.
 
 use tollgate_core::{Cell, CellKey, Cost, StoreError, StoredState, Timestamp, assess};
 
 use super::{Job, JobCharge, Op, Rule};
 use crate::key::Keys;
 
-/// The most places of one job: each has a cell in the reply.
+/// The most places in one job. Each of them has a cell in the reply.
 const MAX_PLACES: usize = 64;
 
-/// From so many bytes of cells on, a job takes no other: what travels with it would wait for it.
+/// The size in bytes of cells after which a job is full. Other jobs in the same batch wait for a
+/// large job.
 const CELL_BYTES: usize = 64 * 1024;
 
 impl Job {
-    /// Jobs that read the cells of `places`, in their order.
+    /// Returns jobs that read the cells of `places`, in their order.
     pub(crate) fn of_places(keys: &Keys, now: Timestamp, places: &[CellKey<'_>]) -> Vec<Self> {
         let operation = |place: &CellKey<'_>| JobCharge::at(keys, place, Op::Cell);
         let job =
@@ -20,11 +21,11 @@ impl Job {
         places.chunks(MAX_PLACES).map(job).collect()
     }
 
-    /// Jobs that join `cells`, but for those that count as none.
+    /// Returns jobs that join `cells`, without those that do not count.
     ///
     /// # Errors
-    /// [`StoreError::Corrupt`] if no store of this version keeps such a cell. A step would refuse
-    /// it, and with it all that others ask in the same command.
+    /// [`StoreError::Corrupt`] if no store of this version writes such a cell. The step would
+    /// reject it together with all other jobs in the same command.
     pub(crate) fn joining(
         keys: &Keys,
         now: Timestamp,
@@ -58,7 +59,7 @@ impl JobCharge {
     }
 }
 
-/// The bytes of a cell that is read from them as it is.
+/// Returns the encoded cell, if decoding it gives the same cell.
 fn exact_bytes(cell: &Cell) -> Option<Box<[u8]>> {
     let bytes = cell.to_bytes();
     (Cell::from_bytes(&bytes).as_ref() == Some(cell)).then(|| bytes.into())
@@ -106,7 +107,7 @@ mod tests {
             sizes(&Job::joining(&keys(), NOW, &vec![(place, cell); count]).unwrap())
         };
         assert_eq!(joining(entries(0..1), 65), [64, 1]);
-        // Some 28 kB each.
+        // About 28 kB each.
         assert_eq!(joining(entries(0..2_000), 7), [3, 3, 1]);
     }
 

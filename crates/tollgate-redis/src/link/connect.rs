@@ -1,4 +1,4 @@
-//! From an endpoint to a connection that has proven itself.
+//! Opens connections to endpoints and verifies the servers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,52 +20,52 @@ use crate::codec::Codec;
 use crate::offset::Reading;
 use crate::topology::Members;
 
-/// Calls that the connection holds before they are written. A batcher has one under way at a time.
+/// The most calls in a connection's write queue. A batcher has one in flight at a time.
 const WRITE_QUEUE: usize = 16;
 
-/// What a connection is proven by, as errors name it.
+/// The commands that verify a connection, as errors name them.
 const PROBE: &str = "ROLE, TIME, PING and INFO";
 
-/// What a server must be to be of use.
+/// The role that a server must have.
 #[derive(Clone, Debug)]
 pub(crate) enum RequiredRole {
-    /// Take writes.
+    /// The server accepts writes.
     Primary,
-    /// Take writes, and tell how far it has written, for those who read from its replicas.
+    /// The server accepts writes and reports its replication offset, for users of its replicas.
     ReportingPrimary(Arc<ReplicationProgress>),
-    /// Answer reads, from state that is current but for the delay of replication.
+    /// The server answers reads from a state that is current except for the replication delay.
     Replica(Arc<ReplicationProgress>),
 }
 
-/// What a server tells of itself when it is asked.
+/// The report of a server about itself.
 #[derive(Clone, Debug)]
 pub(crate) struct ServerReport {
     /// Its role.
     pub(crate) role: Role,
-    /// Its clock, if it may be asked for it.
+    /// Its clock, if the user may read it.
     pub(crate) clock: Option<Reading>,
-    /// Its place in replication, if it may be asked for it.
+    /// Its replication state, if the user may read it.
     pub(crate) replication: Option<Replication>,
-    /// When it had told.
+    /// The time at which the report arrived.
     pub(crate) at: Instant,
 }
 
-/// How long opening a connection may take.
+/// The time limits for opening a connection.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ConnectLimits {
-    /// From the first packet to a server made ready.
+    /// The longest time from the first packet until the server is ready.
     pub connect: Duration,
-    /// The round trip of the question that proves the connection.
+    /// The longest time for the round trip that verifies the connection.
     pub proof: Duration,
 }
 
-/// A connection that has proven itself, and the task that moves its bytes, which ends with it.
+/// A verified connection, and the task that moves its bytes. Dropping it ends the task.
 #[derive(Debug)]
 pub(crate) struct Connection {
     redis: MultiplexedConnection,
-    /// Which of this process's connections over a link it is.
+    /// The number of the connection among this process's connections of a link.
     pub generation: u64,
-    /// True once the server or the network has ended it.
+    /// True once the server or the network has closed it.
     ended: watch::Receiver<bool>,
     address: String,
     driver: AbortHandle,
@@ -74,11 +74,12 @@ pub(crate) struct Connection {
 impl RequiredRole {
     fn accepts(&self, role: Role) -> bool {
         match self {
-            // A server whose access rules hide its role shows it by refusing writes.
+            // If access rules hide the role, a replica is detected because it rejects writes.
             Self::Primary | Self::ReportingPrimary(_) => {
                 matches!(role, Role::Primary | Role::Unknown)
             }
-            // One that was promoted is the shard's primary itself, or is found out by its progress.
+            // A promoted one is the shard's primary, or its replication progress shows that it is
+            // not.
             Self::Replica(_) => matches!(role, Role::Primary | Role::Replica | Role::Unknown),
         }
     }
@@ -90,7 +91,7 @@ impl RequiredRole {
         }
     }
 
-    /// Hears what the server at `address` says of its replication.
+    /// Processes the replication report of the server at `address`.
     fn read_replication(
         &self,
         address: &str,
@@ -120,14 +121,15 @@ impl RequiredRole {
         )
     }
 
-    /// Whether a server that does it is charged.
+    /// Returns whether a server in this role is charged.
     pub(crate) fn charges(&self) -> bool {
         !matches!(self, Self::Replica(_))
     }
 }
 
-/// Connects to `endpoint`, has the server prove itself to be of use and to be charged by what
-/// `members` knows, and makes it ready for `codec`. Returns what the server told of itself, too.
+/// Connects to `endpoint`, verifies that the server has the required role and, by the data in
+/// `members`, may be charged, and loads what `codec` needs. Returns the connection and the server's
+/// report.
 pub(crate) async fn connect<C: Codec>(
     endpoint: &Endpoint,
     required_role: &RequiredRole,
@@ -139,7 +141,7 @@ pub(crate) async fn connect<C: Codec>(
     let address = endpoint.to_string();
     let prepare = async {
         let mut connection = open(endpoint, generation, Pushes::Ignored).await?;
-        // Asked before anything is loaded: a server of the wrong role is left as it is.
+        // Verify before anything is loaded: a server with the wrong role is not changed.
         let server_report = connection.probe(required_role, members, limits.proof).await?;
         codec
             .load(&mut connection.redis)
@@ -152,19 +154,19 @@ pub(crate) async fn connect<C: Codec>(
 }
 
 impl Connection {
-    /// Sends `command` and waits, without a limit of its own, for the reply.
+    /// Sends `command` and waits, without a time limit, for the reply.
     pub(crate) async fn call(&self, command: &Cmd) -> RedisResult<Value> {
-        // A clone is a handle to the same connection, and sending needs one of its own.
+        // A clone is a handle to the same connection; sending needs its own.
         self.redis.clone().send_packed_command(command).await?.extract_error()
     }
 
-    /// A handle for what has to talk to the server beside the calls.
+    /// Returns a handle for commands outside of the calls.
     pub(crate) fn handle(&self) -> MultiplexedConnection {
         self.redis.clone()
     }
 
-    /// Asks the server about itself, as [`Self::ask`] does, and whether it does what `required_role` says and
-    /// may be charged for it by what `members` knows.
+    /// Queries the server as [`Self::ask`] does, and checks that it has the role `required_role`
+    /// and may be charged by the data in `members`.
     pub(crate) async fn probe(
         &self,
         required_role: &RequiredRole,
@@ -174,7 +176,7 @@ impl Connection {
         let server_report = self.ask(within).await?;
         if !required_role.accepts(server_report.role) {
             if required_role.charges() {
-                // That it is none is news to those who take it for the primary.
+                // Report the wrong role to those that use this server as the primary.
                 let _ = members.record_report(
                     &self.address,
                     server_report.role,
@@ -192,9 +194,9 @@ impl Connection {
         Ok(server_report)
     }
 
-    /// Asks for role, time, a sign of life and the place in replication: one round trip, which has
-    /// to end `within` a time. `PING` is refused by a server that loads its data or has lost its
-    /// primary, the others are not.
+    /// Queries role, time, liveness and replication state in one round trip, within `within`. A
+    /// server that loads its data or has lost its primary rejects `PING` but not the other
+    /// commands.
     pub(crate) async fn ask(&self, within: Duration) -> Result<ServerReport, LinkError> {
         let mut questions = redis::pipe();
         questions.cmd("ROLE").cmd("TIME").cmd("PING").cmd("INFO").arg("replication");
@@ -224,13 +226,13 @@ impl Connection {
         Ok(ServerReport { role, clock, replication, at: received })
     }
 
-    /// Waits until the server or the network has ended the connection.
+    /// Waits until the server or the network has closed the connection.
     pub(crate) async fn ended(&self) {
-        // An error means that the task is gone, and the connection with it.
+        // An error means that the task has ended, and the connection with it.
         let _ = self.ended.clone().wait_for(|ended| *ended).await;
     }
 
-    /// Whether the server or the network has ended the connection.
+    /// Returns whether the server or the network has closed the connection.
     pub(crate) fn has_ended(&self) -> bool {
         *self.ended.borrow()
     }
@@ -250,16 +252,16 @@ impl Drop for Connection {
     }
 }
 
-/// What becomes of messages that the server sends of its own accord.
+/// The treatment of push messages from the server.
 #[derive(Debug)]
 pub(crate) enum Pushes {
-    /// There are none.
+    /// No push messages are expected.
     Ignored,
-    /// Each of them wakes whoever waits.
+    /// Each message wakes the waiting task.
     Wake(Arc<Notify>),
 }
 
-/// Opens a connection to `endpoint`, without a limit of its own for the time.
+/// Opens a connection to `endpoint` without a time limit.
 pub(crate) async fn open(
     endpoint: &Endpoint,
     generation: u64,
@@ -270,7 +272,7 @@ pub(crate) async fn open(
     let stream = stream::open(&endpoint.address, &endpoint.names, tls.as_ref())
         .await
         .map_err(|error| LinkError::open(&address, &error))?;
-    // Every wait has the lane's deadline or the link's limits around it.
+    // Every wait is limited by the batcher's deadline or the link's limits.
     let mut config = AsyncConnectionConfig::new()
         .set_connection_timeout(None)
         .set_response_timeout(None)
@@ -293,7 +295,7 @@ pub(crate) async fn open(
     Ok(Connection { redis, generation, ended, address, driver: driver.abort_handle() })
 }
 
-/// Reads what the connection needs from files and the environment, off the async threads.
+/// Reads credentials and certificates from files and the environment, outside of the async threads.
 async fn prepare(
     endpoint: &Endpoint,
 ) -> Result<(RedisConnectionInfo, Option<TlsConnector>), LinkError> {
@@ -329,7 +331,8 @@ async fn prepare(
     Ok((identity, tls))
 }
 
-/// The reply to `TIME`, in microseconds since the epoch; nothing if it is not one.
+/// Parses the reply to `TIME` into microseconds since the Unix epoch; returns `None` if it is
+/// invalid.
 pub(crate) fn micros(reply: &Value) -> Option<u64> {
     let (secs, micros): (u64, u64) = redis::from_redis_value_ref(reply).ok()?;
     secs.checked_mul(1_000_000)?.checked_add(micros)

@@ -1,39 +1,40 @@
-//! Who a client says it is, and where its password comes from.
+//! The user of a connection, and the source of its password.
 
 use std::path::PathBuf;
 use std::{env, fmt, fs};
 
 use super::LinkError;
 
-/// The longest password that is read, in bytes: a path that names something else is told so.
+/// The longest password that is read, in bytes. A longer file is reported as an error.
 const MAX_SECRET_BYTES: u64 = 4096;
 
-/// A user of the server's access control list and where its password is.
+/// A user of the server's access control list, and the source of its password.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Credentials {
-    /// The user's name; the server's default user if there is none.
+    /// The user's name. Without one, the server's default user.
     pub user: Option<String>,
-    /// The password; none if the user needs none.
+    /// The source of the password, if the user has one.
     pub password: Option<SecretSource>,
 }
 
-/// Where a password is had from, anew for each connection: a rotated one is picked up by the next.
+/// The source of a password. It is read again for each connection, so the next connection uses a
+/// rotated password.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SecretSource {
-    /// The configuration holds it.
+    /// The password is in the configuration.
     Inline(Secret),
-    /// A file holds it; one line break at its end is not part of it.
+    /// The password is in a file. One line break at its end is removed.
     File(PathBuf),
-    /// An environment variable holds it.
+    /// The password is in an environment variable.
     Env(String),
 }
 
-/// A password. No output shows it.
+/// A password. It is never printed.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
 
 impl Secret {
-    /// Keeps `text` secret.
+    /// Creates a secret from `text`.
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
@@ -50,7 +51,7 @@ impl fmt::Debug for Secret {
 }
 
 impl SecretSource {
-    /// The password as it is now. Reads a file or the environment: not for an async thread.
+    /// Reads the current password. May block on a file: do not call it on an async thread.
     pub(crate) fn read(&self) -> Result<Secret, LinkError> {
         match self {
             Self::Inline(secret) => Ok(secret.clone()),

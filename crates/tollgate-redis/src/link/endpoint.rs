@@ -1,4 +1,4 @@
-//! Where a server is, and as whom it is reached.
+//! The address of a server and the settings of connections to it.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -13,35 +13,35 @@ use super::tls::Tls;
 
 const DEFAULT_PORT: u16 = 6379;
 
-/// One server, with all that it takes to connect to it.
+/// One server, with everything that is needed to connect to it.
 ///
-/// Read from a URL: `redis://[user[:password]@]host[:port][/database][?protocol=3]`, the same with
-/// `rediss` for TLS, or `unix:///path[?db=…&user=…&protocol=3]`. Its text form is the URL without
-/// the user and the password.
+/// Parsed from a URL: `redis://[user[:password]@]host[:port][/database][?protocol=3]`, the same
+/// with `rediss` for TLS, or `unix:///path[?db=…&user=…&protocol=3]`. Its text form is the URL
+/// without the user and the password.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Endpoint {
-    /// Where it listens.
+    /// The server's address.
     pub address: Address,
     /// The number of the database.
     pub database: u32,
     /// The version of the wire protocol.
     pub protocol: Protocol,
-    /// As whom to connect.
+    /// The user and the password.
     pub credentials: Credentials,
-    /// How its name becomes an address.
+    /// The resolver of its host name.
     pub names: NameResolver,
 }
 
-/// Where a server listens.
+/// The address of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Address {
-    /// A TCP port; the host is looked up anew for each connection, as [`NameResolver`] says.
+    /// A TCP address. [`NameResolver`] resolves the host name for each new connection.
     Tcp {
-        /// A name or an address, without brackets.
+        /// The host name or IP address, without brackets.
         host: String,
-        /// The port.
+        /// The TCP port.
         port: u16,
-        /// TLS, if it is used.
+        /// The TLS settings, if TLS is used.
         tls: Option<Tls>,
     },
     /// A unix domain socket.
@@ -51,31 +51,31 @@ pub enum Address {
 /// The version of the Redis wire protocol.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Protocol {
-    /// What every server speaks.
+    /// RESP2, which every server supports.
     #[default]
     Resp2,
-    /// What servers since 6.0 speak as well.
+    /// RESP3, which servers support since 6.0.
     Resp3,
 }
 
 impl Endpoint {
-    /// The same server, reached as `credentials` say instead of as its URL did.
+    /// Returns the same server with `credentials` instead of those in its URL.
     #[must_use]
     pub fn with_credentials(self, credentials: Credentials) -> Self {
         Self { credentials, ..self }
     }
 
-    /// The same server, whose name is looked up as `names` says.
+    /// Returns the same server with `names` as the resolver of its host name.
     #[must_use]
     pub fn with_resolver(self, names: NameResolver) -> Self {
         Self { names, ..self }
     }
 
-    /// The same server with these certificates.
+    /// Returns the same server with these certificates.
     ///
     /// # Errors
-    /// [`EndpointError`] if its URL did not ask for TLS: nothing is encrypted by surprise, and
-    /// nothing is left unencrypted by mistake.
+    /// [`EndpointError`] if its URL does not use TLS. The URL alone decides whether the connection
+    /// is encrypted, so neither choice can be an accident.
     pub fn with_tls(mut self, tls: Tls) -> Result<Self, EndpointError> {
         match &mut self.address {
             Address::Tcp { tls: wanted @ Some(_), .. } => *wanted = Some(tls),
@@ -92,7 +92,7 @@ impl FromStr for Endpoint {
     type Err = EndpointError;
 
     fn from_str(text: &str) -> Result<Self, EndpointError> {
-        // The text is repeated in the error only once what may be secret in it is known.
+        // The error contains the text only after its secret parts are removed.
         let url = Url::parse(text)
             .map_err(|_| EndpointError { given: scheme_of(text), problem: Problem::NotAUrl })?;
         parse(&url).map_err(|problem| EndpointError { given: without_secrets(&url), problem })
@@ -200,14 +200,14 @@ fn without_secrets(url: &Url) -> String {
     format!("{}://{host}{port}{}", url.scheme(), url.path())
 }
 
-/// A text that names no server.
+/// The error for a text that is not a server's URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EndpointError {
     given: String,
     problem: Problem,
 }
 
-/// What is wrong with the text.
+/// The problem with the text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Problem {
     NotAUrl,

@@ -1,4 +1,4 @@
-//! Which history a primary's data is of, as a number that only rises.
+//! Numbers for the replication epochs of a primary; they only rise.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -9,19 +9,19 @@ use tollgate_core::Millis;
 
 use super::replication::Replication;
 
-/// The last number that was given to a history: no two links of a process share one, so that a
-/// history is known by its number wherever it is met.
+/// The last number that was assigned. All links of a process share the counter, so a number
+/// identifies an epoch everywhere in the process.
 static LAST: AtomicU64 = AtomicU64::new(0);
 
-/// Numbers the histories that a link's servers were found to be in, each higher than those before.
+/// Assigns numbers to the replication epochs of a link's servers, each higher than those before.
 ///
-/// A server that is promoted or starts anew names its history anew, and one that is merely
-/// connected to again does not. One that tells nothing of it may be in another one each time.
+/// A server that is promoted or restarted reports a new replication id; a server that is only
+/// reconnected does not. If a server does not report its id, each connection counts as a new epoch.
 #[derive(Debug, Default)]
 pub(crate) struct EpochTracker {
     last: Mutex<Last>,
     number: AtomicU64,
-    /// For how long nobody was connected before the history in force, in milliseconds.
+    /// The time without any connection before the current epoch, in milliseconds.
     outage: AtomicU64,
     released: AtomicU64,
     is_held: AtomicBool,
@@ -30,15 +30,15 @@ pub(crate) struct EpochTracker {
 /// The last connection.
 #[derive(Debug, Default)]
 struct Last {
-    /// The name of its server's history, if that was told.
+    /// The replication id of its server, if reported.
     name: Option<Box<str>>,
-    /// When it was left, if it was.
+    /// The time at which it ended, if it has.
     left: Option<Instant>,
 }
 
 impl EpochTracker {
-    /// A server is connected at `now` that told `replication` of itself: to be called before it can be
-    /// used.
+    /// Records that a server with the report `replication` was connected at `now`. Call it before
+    /// the connection is used.
     pub(super) fn begin(&self, replication: Option<&Replication>, now: Instant) {
         let mut last = self.last.lock();
         let name = replication.map(|replication| replication.history.clone());
@@ -52,22 +52,22 @@ impl EpochTracker {
         }
     }
 
-    /// The server's connection is of no further use from `now` on.
+    /// Records that the connection cannot be used further from `now` on.
     pub(super) fn leave(&self, now: Instant) {
         self.last.lock().left = Some(now);
     }
 
-    /// For how long nobody was connected when the history in force began.
+    /// Returns the time without any connection before the current epoch.
     pub(crate) fn outage(&self) -> Millis {
         Millis::new(self.outage.load(Ordering::SeqCst))
     }
 
-    /// The history in force; zero before the first.
+    /// Returns the number of the current epoch; zero before the first.
     pub(crate) fn number(&self) -> u64 {
         self.number.load(Ordering::SeqCst)
     }
 
-    /// Whether jobs have to wait for the history in force to be released.
+    /// Returns whether jobs must wait until the current epoch is released.
     pub(crate) fn holds(&self) -> bool {
         self.is_held.load(Ordering::Relaxed)
             && self.number() != self.released.load(Ordering::SeqCst)

@@ -1,4 +1,4 @@
-//! Why there is no connection.
+//! The errors of connections.
 
 use std::fmt;
 use std::io;
@@ -8,87 +8,88 @@ use redis::RedisError;
 
 use super::{Lag, TlsError};
 
-/// Why a server could not be brought into service. It shows no secret.
+/// The reason why a server could not be used. Contains no secret.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum LinkError {
     /// The password could not be read.
     Secret {
-        /// Where it was looked for.
+        /// The source of the password.
         source: String,
-        /// What went wrong.
+        /// The problem.
         problem: String,
     },
     /// The certificates could not be used.
     Tls(TlsError),
-    /// No stream could be opened.
+    /// The connection could not be opened.
     Open {
-        /// The server.
+        /// The server's address.
         address: String,
-        /// What the system said.
+        /// The operating system's error message.
         problem: String,
-        /// Its class.
+        /// The kind of the error.
         kind: io::ErrorKind,
     },
-    /// The server did not get as far as an answer in time.
+    /// The server did not answer in time.
     Slow {
-        /// The server.
+        /// The server's address.
         address: String,
-        /// How long it was given.
+        /// The time limit.
         within: Duration,
     },
-    /// The server answered, but not what opens a connection.
+    /// The server answered with an error while the connection was opened.
     Refused {
-        /// The server.
+        /// The server's address.
         address: String,
-        /// What it was asked.
+        /// The command that it rejected.
         asked: &'static str,
         /// The code of its answer, such as `LOADING` or `NOPERM`.
         code: String,
     },
-    /// The server is there, but does not have the role that is looked for.
+    /// The server does not have the required role.
     Role {
-        /// The server.
+        /// The server's address.
         address: String,
-        /// What it says of itself.
+        /// The role that it reports.
         found: &'static str,
-        /// What is looked for.
+        /// The required role.
         wanted: &'static str,
     },
-    /// The server may call itself primary, and is not the shard's any more.
+    /// The server is no longer the shard's primary, although it may report that role.
     Deposed {
-        /// The server.
+        /// The server's address.
         address: String,
-        /// The server that took over from it; nothing if it is none of the shard's.
+        /// The server that replaced it. `None` if the server does not belong to the shard.
         by: Option<String>,
     },
-    /// The sentinel knows nothing of the service.
+    /// The sentinel does not monitor the service.
     UnknownService {
-        /// The sentinel.
+        /// The sentinel's address.
         address: String,
-        /// What it was asked for.
+        /// The name of the service.
         service: String,
     },
-    /// No server is known: no sentinel has told of one yet.
+    /// No primary is known: no sentinel has named one yet.
     NoPrimaryKnown,
-    /// The server does not keep up with its primary.
+    /// The replica does not keep up with its primary.
     Lags {
-        /// The server.
+        /// The server's address.
         address: String,
-        /// In what way.
+        /// The kind of lag.
         lag: Lag,
     },
-    /// The server closed the connection, or it broke.
+    /// The server or the network closed the connection.
     Closed {
-        /// The server.
+        /// The server's address.
         address: String,
     },
 }
 
 impl LinkError {
-    /// What `error` means when `address` was asked for `asked`.
+    /// Converts `error`, which `address` returned to the command `asked`.
     ///
-    /// Only the code of a server's answer is kept: its text may repeat what it was sent.
+    /// Keeps only the code of a server's answer, because its text may repeat the command's
+    /// arguments.
     pub(crate) fn answered(address: &str, asked: &'static str, error: &RedisError) -> Self {
         if error.is_io_error() || error.is_connection_dropped() {
             return Self::Closed { address: address.to_owned() };

@@ -1,4 +1,4 @@
-//! One proven connection to one server: where it is, how it is reached, and who looks after it.
+//! Links: one verified connection to one server, with its address, its settings and its supervisor.
 
 mod connect;
 mod credentials;

@@ -1,4 +1,4 @@
-//! What a server says of its replication.
+//! The replication state that a server reports.
 
 use std::time::Duration;
 
@@ -7,36 +7,36 @@ use redis::Value;
 use super::role::Role;
 use crate::info::Info;
 
-/// What a server says of its replication, as `INFO replication` tells it.
+/// The replication state of a server, parsed from `INFO replication`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Replication {
-    /// Its place in replication.
+    /// Its role in replication.
     pub(crate) role: Role,
-    /// The name of the history that its data is of: a replica's is its primary's.
+    /// The replication id of its data. A replica's is that of its primary.
     pub(crate) history: Box<str>,
-    /// How much of that history it has, in bytes.
+    /// The replication offset: how much of that history it has, in bytes.
     pub(crate) offset: u64,
-    /// How long ago a replica heard from its primary.
+    /// The time since a replica last received data from its primary.
     pub(crate) silence: Duration,
-    /// The history that this one goes on from, if it is known.
+    /// The history that this one continues, if it is known.
     pub(crate) origin: Option<Origin>,
 }
 
-/// Where one history began to go on from another: a promotion.
+/// The point at which one replication history continues another: a promotion.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Origin {
-    /// The name of the earlier history.
+    /// The replication id of the earlier history.
     pub(crate) history: Box<str>,
-    /// How much of it was taken over, in bytes.
+    /// The number of bytes of it that were taken over.
     pub(crate) until: u64,
 }
 
 impl Replication {
-    /// Reads the reply to `INFO replication`; nothing if it is not one.
+    /// Parses the reply to `INFO replication`; returns `None` if it is invalid.
     pub(crate) fn from_reply(reply: &Value) -> Option<Self> {
         let info = Info::from_reply(reply)?;
         let field = |name: &str| info.field(name);
-        // A replica's own count of what it has applied; a primary has only the other one.
+        // A replica reports its own applied offset in addition; a primary has only the other field.
         let offset = field("slave_repl_offset").or_else(|| field("master_repl_offset"))?;
         let silence = field("master_last_io_seconds_ago").map_or(Some(0), |secs| secs.parse().ok());
         Some(Self {
@@ -53,23 +53,23 @@ impl Replication {
         })
     }
 
-    /// Whether its data went on from where the history called `history` was left.
+    /// Returns whether its data continues the history with the id `history`.
     pub(crate) fn descends_from(&self, history: &str) -> bool {
         self.history.as_ref() != history
             && self.origin.as_ref().is_some_and(|origin| &*origin.history == history)
     }
 }
 
-/// Where there was no earlier history, the offset is -1 and the name is of zeros.
+/// Without an earlier history, the offset is -1 and the id consists of zeros.
 fn origin(history: Option<&str>, first: Option<&str>) -> Option<Origin> {
     let first: u64 = first?.parse().ok()?;
-    // The offset told is that of the first byte that is not of the earlier history.
+    // The reported offset is that of the first byte that does not belong to the earlier history.
     Some(Origin { history: history?.into(), until: first.saturating_sub(1) })
 }
 
 #[cfg(test)]
 impl Replication {
-    /// A replica that has so much of this history.
+    /// Returns a replica with this offset in this history.
     pub(crate) fn following(history: &str, offset: u64) -> Self {
         Self {
             role: Role::Replica,
@@ -80,7 +80,7 @@ impl Replication {
         }
     }
 
-    /// A primary that has so much of this history, and began it where another one was left.
+    /// Returns a primary with this offset in this history, which continues `origin`.
     pub(crate) fn leading(history: &str, offset: u64, origin: Option<(&str, u64)>) -> Self {
         let origin = origin.map(|(history, until)| Origin { history: history.into(), until });
         Self { role: Role::Primary, origin, ..Self::following(history, offset) }

@@ -1,4 +1,4 @@
-//! Whether a replica keeps up with its primary.
+//! The check whether a replica keeps up with its primary.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -8,33 +8,34 @@ use tokio::time::Instant;
 
 use super::replication::Replication;
 
-/// How old the writes may be that a replica which is read from does not have yet, as far as the
-/// primary has told of them.
+/// The greatest age of writes that a replica used for reads may lack, as far as the primary has
+/// reported them.
 pub const LAG_MAX: Duration = Duration::from_secs(3);
 
-/// How long ago a replica may have heard from its primary, which says something every ten seconds
-/// unless it is configured otherwise.
+/// The longest time since a replica last received data from its primary. A primary sends data at
+/// least every ten seconds by default.
 const MAX_SILENCE: Duration = Duration::from_secs(15);
 
-/// The least time between two reports of a primary that are kept: the history has an end.
+/// The shortest time between two recorded reports of a primary, which bounds their number.
 const REPORT_EVERY: Duration = Duration::from_millis(100);
 
-/// How far a shard's primary has written, by its reports of the last [`LAG_MAX`] and the one before.
+/// The write progress of a shard's primary: its reports of the last [`LAG_MAX`], and the one
+/// before.
 ///
-/// A replica keeps up if it has what the primary had so long ago. Offsets are compared and no
-/// clocks, so it holds whatever the servers think of the time.
+/// A replica keeps up if it has everything that the primary had [`LAG_MAX`] ago. The check compares
+/// offsets and not the servers' clocks, so it is valid even if these are wrong.
 #[derive(Debug, Default)]
 pub(crate) struct ReplicationProgress(Mutex<Reports>);
 
 #[derive(Debug, Default)]
 struct Reports {
     history: Box<str>,
-    /// When the primary had how much, oldest first.
+    /// The primary's offsets with their times, oldest first.
     offsets: VecDeque<(Instant, u64)>,
 }
 
 impl ReplicationProgress {
-    /// Notes what the primary told at `at`.
+    /// Records what the primary reported at `at`.
     pub(crate) fn observe(&self, replication: &Replication, at: Instant) {
         let mut reports = self.0.lock();
         if reports.history != replication.history {
@@ -50,10 +51,10 @@ impl ReplicationProgress {
         }
     }
 
-    /// Whether a server that told `replication` at `at` can be read from in place of the primary.
+    /// Checks whether a server that reported `replication` at `at` can be read from.
     ///
     /// # Errors
-    /// Why not.
+    /// The reason why it cannot.
     pub(crate) fn check(&self, replication: &Replication, at: Instant) -> Result<(), Lag> {
         let reports = self.0.lock();
         let Some((_, oldest)) = reports.offsets.front() else { return Err(Lag::Unknown) };
@@ -72,18 +73,18 @@ impl ReplicationProgress {
     }
 }
 
-/// Why a replica is not read from.
+/// The reason why a replica is not read from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lag {
-    /// The primary has not told yet how far it is.
+    /// The primary has not reported its offset yet.
     Unknown,
-    /// The server does not tell how far it is.
+    /// The server does not report its offset.
     Unreported,
-    /// It follows another primary, or none: its data is of another history.
+    /// The server follows another primary, or none. Its data belongs to another history.
     OtherHistory,
-    /// It has not heard from its primary for so long.
+    /// The server has not received data from its primary for this time.
     Silence(Duration),
-    /// So many bytes are missing of what the primary had written seconds ago.
+    /// The server lacks this many bytes that the primary had written [`LAG_MAX`] ago.
     Behind(u64),
 }
 
@@ -130,7 +131,7 @@ mod tests {
         );
         assert_eq!(progress.check(&replication("a", 690), now), Err(Lag::Behind(10)));
         assert_eq!(progress.check(&replication("b", 700), now), Err(Lag::OtherHistory));
-        // Nothing is heard of the primary any more: what it last told is enough at any time.
+        // The primary sends no more reports, so its last report stays valid.
         let later = now + Duration::from_secs(1_000);
         assert_eq!(progress.check(&replication("a", 999), later), Err(Lag::Behind(1)));
         assert_eq!(progress.check(&replication("a", 1_000), later), Ok(()));

@@ -1,4 +1,4 @@
-//! Where the names of servers lead.
+//! The resolver for host names of servers.
 
 use std::fmt;
 use std::io;
@@ -11,48 +11,47 @@ use parking_lot::Mutex;
 use tokio::net::{TcpStream, lookup_host};
 use tokio::time::timeout;
 
-/// How long a name is looked up of which it is known where it led before. It leaves as much time
-/// for connecting there.
+/// The longest time for a lookup if an earlier result is known. The rest of the connect time
+/// remains for connecting to that result.
 pub const LOOKUP_MAX: Duration = Duration::from_millis(250);
 
 /// The most addresses of one name that are tried.
 pub const MAX_ADDRESSES: usize = 16;
 
-/// The addresses that a name led to, or why it leads nowhere.
+/// The addresses of a name, or the error of the lookup.
 pub type LookupResult<'a> = Pin<Box<dyn Future<Output = io::Result<Vec<SocketAddr>>> + Send + 'a>>;
 
-/// Looks names of servers up.
+/// A resolver for host names.
 pub trait Lookup: fmt::Debug + Send + Sync {
-    /// Where `host` leads now, each address with `port`. It may take as long as it likes: who asks
-    /// waits within a limit.
+    /// Returns the current addresses of `host`, each with `port`. It needs no time limit of its
+    /// own, because the caller has one.
     fn look_up<'a>(&'a self, host: &'a str, port: u16) -> LookupResult<'a>;
 }
 
-/// How a server's name becomes an address: anew for each connection, so that a name which leads
-/// elsewhere after a failover is followed as soon as the old server is lost.
+/// Resolves a server's host name for each new connection. If a failover changes the name's address,
+/// the next connection after the loss of the old server uses the new address.
 ///
-/// While nobody says where the name leads, because whoever knows is slow, fails or knows nothing of
-/// it, it is taken to lead where it led last.
+/// If the lookup is slow, fails, or finds no address, the last known addresses are used.
 #[derive(Clone, Debug, Default)]
 pub struct NameResolver {
-    /// None for the system's.
+    /// `None` selects the system's resolver.
     lookup: Option<Arc<dyn Lookup>>,
     last: Arc<Mutex<Vec<SocketAddr>>>,
 }
 
 impl NameResolver {
-    /// Names that `lookup` looks up, instead of the system.
+    /// Creates a resolver that uses `lookup` instead of the system.
     #[must_use]
     pub fn by(lookup: Arc<dyn Lookup>) -> Self {
         Self { lookup: Some(lookup), ..Self::default() }
     }
 
-    /// The same for another server's name.
+    /// Returns a resolver with the same lookup for another server's name.
     pub(crate) fn of_another(&self) -> Self {
         Self { lookup: self.lookup.clone(), last: Arc::default() }
     }
 
-    /// Connects to where `host` leads. Waits without a limit of its own.
+    /// Connects to an address of `host`, without a time limit.
     pub(super) async fn connect(&self, host: &str, port: u16) -> io::Result<TcpStream> {
         match host.parse::<IpAddr>() {
             Ok(address) => TcpStream::connect((address, port)).await,
@@ -89,7 +88,7 @@ impl NameResolver {
     }
 }
 
-/// Two are the same if they look up in the same way, wherever the name led last.
+/// Resolvers are equal if they use the same lookup, whatever their last results.
 impl PartialEq for NameResolver {
     fn eq(&self, other: &Self) -> bool {
         match (&self.lookup, &other.lookup) {
@@ -106,7 +105,7 @@ impl Eq for NameResolver {}
 mod tests {
     use super::*;
 
-    /// What the one who knows says.
+    /// The scripted result of the lookup.
     #[derive(Clone, Debug)]
     enum Script {
         Leads(Vec<SocketAddr>),

@@ -1,24 +1,25 @@
-//! What a server says of its place in replication.
+//! The replication role that a server reports.
 
 use redis::Value;
 
-/// A server's role, as `ROLE` tells it.
+/// A server's role, parsed from `ROLE`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
-    /// It takes writes.
+    /// It accepts writes.
     Primary,
-    /// It follows a primary, and its state is current but for the delay of replication.
+    /// It follows a primary. Its state is current except for the replication delay.
     Replica,
-    /// It should follow a primary, but is not connected to it: what it holds may be of any age.
+    /// It is configured to follow a primary, but is not connected to it. Its data may be of any
+    /// age.
     DisconnectedReplica,
-    /// It watches over others, and holds no state.
+    /// It monitors other servers and has no data.
     Sentinel,
-    /// It would not say.
+    /// It does not report its role.
     Unknown,
 }
 
 impl Role {
-    /// Reads the reply to `ROLE`; anything that is not one is [`Role::Unknown`].
+    /// Parses the reply to `ROLE`; any other reply gives [`Role::Unknown`].
     pub(crate) fn from_reply(reply: &Value) -> Self {
         let Value::Array(parts) = reply else { return Self::Unknown };
         match (parts.first().and_then(text), parts.get(3).and_then(text)) {
@@ -30,7 +31,7 @@ impl Role {
         }
     }
 
-    /// How an error names it.
+    /// Returns the role's name for errors.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Primary => "a primary",

@@ -1,4 +1,4 @@
-//! Bytes to and from a server.
+//! The byte stream to a server.
 
 use std::io;
 use std::time::Duration;
@@ -12,19 +12,21 @@ use tokio_rustls::rustls::pki_types::ServerName;
 use super::endpoint::Address;
 use super::resolver::NameResolver;
 
-/// How long sent bytes may stay unacknowledged by the other machine before the socket gives up.
-/// It is the kernel's word on a dead machine; deadlines and heartbeats notice sooner.
+/// The time that sent bytes may stay unacknowledged before the socket reports an error.
+///
+/// The kernel detects a dead machine with it; deadlines and heartbeats usually detect it earlier.
 const UNACKNOWLEDGED: Duration = Duration::from_secs(2);
 
-/// How long a connection is idle before the kernel asks whether the other machine is still there.
+/// The idle time of a connection after which the kernel tests whether the other machine still
+/// answers.
 const KEEPALIVE: Duration = Duration::from_secs(5);
 
-/// A connection's two directions.
+/// Both directions of a connection.
 pub(crate) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 
-/// Opens a stream to `address`; `tls` is used if it is there. Waits without a limit of its own.
+/// Opens a stream to `address`, with TLS if `tls` is set. Has no time limit.
 pub(crate) async fn open(
     address: &Address,
     names: &NameResolver,
@@ -44,7 +46,7 @@ pub(crate) async fn open(
 
 async fn tcp(host: &str, port: u16, names: &NameResolver) -> io::Result<TcpStream> {
     let stream = names.connect(host, port).await?;
-    // A call is one small write: waiting for more of it would cost a delayed acknowledgement.
+    // A call is one small write. To wait for more bytes would add the delay of an acknowledgement.
     stream.set_nodelay(true)?;
     let socket = SockRef::from(&stream);
     socket.set_tcp_keepalive(&TcpKeepalive::new().with_time(KEEPALIVE))?;

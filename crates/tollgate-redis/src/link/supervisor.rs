@@ -1,4 +1,4 @@
-//! Keeps one proven connection to a server, and finds another when it is lost.
+//! Keeps one verified connection to a server and replaces it when it is lost.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
@@ -19,34 +19,35 @@ use crate::codec::Codec;
 use crate::offset::ShardClock;
 use crate::topology::Members;
 
-/// The bounds of a link's waits.
+/// The timeouts and thresholds of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkLimits {
-    /// Decisions in a row that may miss their deadline before nobody waits for the server.
+    /// The number of consecutive decisions that may miss their deadline before the circuit opens.
     pub misses: u32,
     /// How long callers wait, within their deadlines, for the first attempt at a new connection.
     pub seek: Duration,
-    /// How long opening a connection may take. Nobody waits for it.
+    /// The longest time for opening a connection. No caller waits for it.
     pub connect: Duration,
-    /// How long the round trip that proves a connection may take: a server that is slower than the
-    /// decisions' deadline is of no use.
+    /// The longest time for the round trip that verifies a connection. A server slower than the
+    /// deadline of decisions is of no use.
     pub proof: Duration,
-    /// The time between two questions for role and time on a connection that is in use.
+    /// The time between two queries for role and time on a connection in use.
     pub heartbeat: Duration,
-    /// How long the answer to such a question may take.
+    /// The longest time for the answer to such a query.
     pub heartbeat_answer: Duration,
-    /// A connection that is lost sooner than this counts as a failed probe: a server that accepts
-    /// and drops connections is not asked without a pause.
+    /// A connection that is lost sooner than this counts as a failed probe. This adds a pause
+    /// before the next attempt if a server accepts connections and drops them.
     pub proven_after: Duration,
-    /// How long the answer to a call is waited for, within its deadline, on a connection that was
-    /// left: a server that gave way still says what it did not carry out. Nothing else is sent to
-    /// the shard meanwhile.
+    /// The time for which a call waits, within its deadline, for the answer of a connection that is
+    /// being replaced. A demoted server still reports which calls it did not execute. Nothing else
+    /// is sent to the shard during this time.
     pub last_words: Duration,
 }
 
 impl LinkLimits {
-    /// For decisions that may take as long as `deadline`: a server that is as slow as that allows
-    /// would else never be found, or be lost at its next heartbeat.
+    /// Returns the limits for decisions that may take as long as `deadline`. With the default
+    /// limits, a server that is as slow as the deadline allows would never be connected, or would
+    /// be lost at its next heartbeat.
     #[must_use]
     pub fn for_deadline(deadline: Duration) -> Self {
         let usual = Self::default();
@@ -59,24 +60,25 @@ impl LinkLimits {
         }
     }
 
-    /// For how long at the most a server that was replaced is still charged after another one has
-    /// become primary, where the servers may be asked for `INFO` and answer: a primary that was
-    /// frozen and comes back takes charges until then that will be thrown away.
+    /// Returns the longest time for which a replaced server is still charged after another one
+    /// became primary, if the servers permit `INFO` and answer. A primary that was frozen and
+    /// returns accepts charges during this time that are later discarded.
     ///
-    /// Every server of a shard is asked who it is in the time of half a heartbeat, over a connection
-    /// that may have to be opened, and no connection charges a server that is known to be replaced.
+    /// Every server of a shard is queried for its role every half heartbeat, over a connection that
+    /// may have to be opened first. No connection charges a server that is known to be replaced.
     #[must_use]
     pub fn gray_failure_max(&self) -> Duration {
         self.discovery_period().saturating_add(self.connect.max(self.heartbeat_answer))
     }
 
-    /// How long what a server or a sentinel said of a primary counts: it may be missed twice.
+    /// Returns how long a report of a server or a sentinel about the primary is valid. Two queries
+    /// in a row may fail before it expires.
     pub(crate) fn report_ttl(&self) -> Duration {
         let waits = self.connect.max(self.heartbeat_answer);
         self.heartbeat.saturating_mul(2).saturating_add(waits)
     }
 
-    /// The time between two questions to each server of a shard.
+    /// Returns the time between two queries to each server of a shard.
     pub(crate) fn discovery_period(&self) -> Duration {
         self.heartbeat / 2
     }
@@ -97,7 +99,8 @@ impl Default for LinkLimits {
     }
 }
 
-/// A link to whichever of a member list's servers has the required role. Dropping it ends the connection.
+/// A link to the server of a member list that has the required role. Dropping it closes the
+/// connection.
 #[derive(Debug)]
 pub(crate) struct Link {
     phase: watch::Receiver<Phase>,
@@ -110,23 +113,23 @@ pub(crate) struct Link {
     supervisor: AbortHandle,
 }
 
-/// What the link has to offer.
+/// The state of a link.
 #[derive(Clone, Debug)]
 pub(crate) enum Phase {
-    /// Nothing yet: wait, within the deadline.
+    /// No connection yet. Callers wait, within their deadlines.
     Connecting,
-    /// A connection.
+    /// A connection is available.
     Up(Arc<Connection>),
-    /// Nothing, and no use in waiting.
+    /// No connection. Callers do not wait.
     Down,
 }
 
-/// Why a connection is of no further use.
+/// The reason why a connection cannot be used further.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// It ended.
+    /// It was closed.
     Ended,
-    /// The server says that it cannot serve: it is read-only, loads its data, has no primary.
+    /// The server reports that it cannot serve: it is read-only, loads its data, or has no primary.
     Unfit,
     /// The server does not answer.
     Unresponsive,
@@ -139,8 +142,8 @@ struct Report {
 }
 
 impl Link {
-    /// Starts to look for the first of the servers of `members` that does `required_role`, and to make it
-    /// ready for `codec`. Needs a tokio runtime.
+    /// Starts to connect to the first server of `members` that has the role `required_role`, and to
+    /// load what `codec` needs. Needs a tokio runtime.
     pub(crate) fn start<C: Codec>(
         members: Arc<Members>,
         required_role: RequiredRole,
@@ -170,37 +173,38 @@ impl Link {
         Self { phase: phases, faults, members, circuit, clock, histories, last_error, supervisor }
     }
 
-    /// The link's phases, to read and to wait on.
+    /// Returns the link's phases, to read and to wait for.
     pub(crate) fn phases(&self) -> watch::Receiver<Phase> {
         self.phase.clone()
     }
 
-    /// The circuit that guards the server.
+    /// Returns the circuit breaker of the server.
     pub(crate) fn circuit(&self) -> &CircuitBreaker {
         &self.circuit
     }
 
-    /// The server's clock.
+    /// Returns the server's clock.
     pub(crate) fn clock(&self) -> &ShardClock {
         &self.clock
     }
 
-    /// The histories that the servers' data was of.
+    /// Returns the replication epochs of the servers' data.
     pub(crate) fn histories(&self) -> &EpochTracker {
         &self.histories
     }
 
-    /// Whether `connection` leads to a server that may be charged, by what is known now.
+    /// Returns whether the server of `connection` may be charged, by the current reports.
     pub(crate) fn permits(&self, connection: &Connection) -> bool {
         self.members.permits(connection.address())
     }
 
-    /// Why the last attempt failed or the last connection was lost, if any was.
+    /// Returns why the last attempt to connect failed or the last connection was lost, if that
+    /// happened.
     pub(crate) fn last_error(&self) -> Option<LinkError> {
         self.last_error.lock().clone()
     }
 
-    /// Where the connection leads, if there is one.
+    /// Returns the address of the connection, if there is one.
     pub(crate) fn address(&self) -> Option<String> {
         match &*self.phase.borrow() {
             Phase::Up(connection) => Some(connection.address().to_owned()),
@@ -208,17 +212,17 @@ impl Link {
         }
     }
 
-    /// Waits, without a limit of its own, until there is a connection that answers.
+    /// Waits, without a time limit, until there is a connection that answers.
     pub(crate) async fn up(&self) {
-        // Callers open the circuit before the supervisor has left the connection.
+        // Callers open the circuit before the supervisor has dropped the connection.
         let serves = |phase: &Phase| {
             matches!(phase, Phase::Up(_)) && self.circuit.circuit_state() == CircuitState::Closed
         };
-        // An error means that the supervisor is gone, which is when the link is dropped.
+        // An error means that the supervisor has ended, which happens when the link is dropped.
         let _ = self.phases().wait_for(serves).await;
     }
 
-    /// Tells that the connection of `generation` is of no further use.
+    /// Reports that the connection of `generation` cannot be used further.
     pub(crate) fn report(&self, generation: u64, fault: Fault) {
         self.faults.send_if_modified(|report| {
             let news = report.is_none_or(|known| known.generation < generation);
@@ -229,8 +233,7 @@ impl Link {
         });
     }
 
-    /// Tells that a decision, which was asked for under the connection `generation`, missed its
-    /// deadline.
+    /// Reports that a decision sent on connection `generation` missed its deadline.
     pub(crate) fn missed(&self, generation: u64) {
         if self.circuit.missed(generation) {
             self.report(generation, Fault::Unresponsive);
@@ -274,7 +277,7 @@ impl<C: Codec> Supervisor<C> {
                     } else {
                         failed = 0;
                         match fault {
-                            // A frozen server answers nobody: callers need not wait for it.
+                            // A frozen server answers no caller, so callers do not wait for it.
                             Fault::Unresponsive => self.stop(),
                             Fault::Ended | Fault::Unfit => {
                                 self.wait();
@@ -290,14 +293,15 @@ impl<C: Codec> Supervisor<C> {
             }
             tokio::select! {
                 () = sleep(probe_delay(failed, random.hash_one(self.generation))) => {}
-                // Other servers, or another one of them to charge.
+                // The list of servers changed, or the one to charge.
                 Ok(()) = view.changed() => {}
             }
             failed = failed.saturating_add(1);
         }
     }
 
-    /// Looks once for a server that has the required role, while callers wait for a short time at most.
+    /// Tries once to connect to a server with the required role. Callers wait for at most
+    /// `LinkLimits::seek`.
     async fn seek(&mut self) -> Result<(Connection, ServerReport), LinkError> {
         self.generation += 1;
         let (phase, circuit) = (self.phase.clone(), Arc::clone(&self.circuit));
@@ -311,9 +315,11 @@ impl<C: Codec> Supervisor<C> {
         attempt.await
     }
 
-    /// The first server that proves to have the required role, or why the first of the list does not.
+    /// Returns the first server that has the required role, or the error of the first server in the
+    /// list.
     ///
-    /// They are asked side by side: a frozen primary does not hide the replica that took over.
+    /// All servers are tried concurrently, so a frozen primary does not hide the replica that took
+    /// over.
     async fn first_fit(&self) -> Result<(Connection, ServerReport), LinkError> {
         let limits = ConnectLimits { connect: self.limits.connect, proof: self.limits.proof };
         let servers = Arc::clone(&self.members.view().borrow().servers);
@@ -330,7 +336,7 @@ impl<C: Codec> Supervisor<C> {
         let mut first: Option<(usize, LinkError)> = None;
         while let Some(Ok(attempt)) = attempts.join_next().await {
             match attempt {
-                // While it was made ready, another may have been found to have taken over.
+                // Another server may have taken over while this one was prepared.
                 Ok((connection, server_report)) if self.members.permits(connection.address()) => {
                     return Ok((connection, server_report));
                 }
@@ -344,7 +350,7 @@ impl<C: Codec> Supervisor<C> {
         Err(first.map_or_else(unannounced, |(_, error)| error))
     }
 
-    /// Has the connection in service until something is wrong with it.
+    /// Serves calls by the connection until it fails.
     async fn serve(&mut self, connection: Connection, server_report: ServerReport) -> Fault {
         let connection = Arc::new(connection);
         let since = Instant::now();
@@ -352,8 +358,8 @@ impl<C: Codec> Supervisor<C> {
         if let Some(reading) = server_report.clock {
             self.clock.observe(reading);
         }
-        // Before anyone can use the connection: a charge of a new history must not pass for one of
-        // the old.
+        // Before the connection can be used: a charge of a new epoch must not count as one of the
+        // old epoch.
         self.histories.begin(server_report.replication.as_ref(), since);
         self.circuit.close(connection.generation);
         self.phase.send_replace(Phase::Up(Arc::clone(&connection)));
@@ -398,7 +404,7 @@ fn shut(phase: &watch::Sender<Phase>, circuit: &CircuitBreaker) {
     phase.send_replace(Phase::Down);
 }
 
-/// What a connection in service is asked again and again.
+/// The periodic queries on a connection in use.
 struct Heartbeat<'a> {
     connection: &'a Connection,
     required_role: &'a RequiredRole,
@@ -408,8 +414,8 @@ struct Heartbeat<'a> {
 }
 
 impl Heartbeat<'_> {
-    /// Asks whether the server, which told `server_report` of itself, still has the required role and has its data,
-    /// and learns the time; returns what is wrong.
+    /// Checks periodically that the server, which last reported `server_report`, still has the
+    /// required role and its data, and reads its clock. Returns the first error.
     async fn beat(&self, mut server_report: ServerReport) -> LinkError {
         let LinkLimits { heartbeat, heartbeat_answer, .. } = self.limits;
         let mut beats = interval_at(Instant::now() + heartbeat, heartbeat);

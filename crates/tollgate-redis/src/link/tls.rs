@@ -1,4 +1,4 @@
-//! TLS to a server: whom to trust, and how to prove who asks.
+//! TLS to a server: trusted authorities and client certificates.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,25 +10,25 @@ use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
-/// Which certificates a connection uses. The server's certificate is always verified.
+/// The certificates of a connection. The server's certificate is always verified.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tls {
-    /// PEM file of the authorities to trust; the system's if there is none.
+    /// The PEM file of the trusted authorities; by default the system's authorities.
     pub authorities: Option<PathBuf>,
-    /// PEM files of the certificate chain and the private key with which the client proves itself.
+    /// The PEM files of the client's certificate chain and private key.
     pub client: Option<(PathBuf, PathBuf)>,
-    /// The name that the server's certificate bears, where it is not the host's.
+    /// The name in the server's certificate, if it is not the host name.
     pub server_name: Option<String>,
 }
 
 impl Tls {
-    /// Reads the certificates. Reads files: not for an async thread.
+    /// Reads the certificate files. Blocks: do not call it on an async thread.
     pub(crate) fn connector(&self) -> Result<TlsConnector, TlsError> {
         let roots = match &self.authorities {
             Some(path) => own_roots(path)?,
             None => system_roots()?,
         };
-        // Named, not the process's default: another library's choice must not change this one's.
+        // Set explicitly, because another library may change the process's default provider.
         let versions = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_safe_default_protocol_versions()
             .map_err(|error| TlsError::Unusable { problem: error.to_string() })?
@@ -53,7 +53,7 @@ fn own_roots(path: &Path) -> Result<RootCertStore, TlsError> {
 
 fn system_roots() -> Result<RootCertStore, TlsError> {
     let mut roots = RootCertStore::empty();
-    // One unreadable certificate among the system's many is not a reason to trust none of them.
+    // If some of the system's certificates are unreadable, the others are still trusted.
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     if roots.is_empty() {
         return Err(TlsError::Unusable {
@@ -82,20 +82,20 @@ fn read(path: &Path) -> Result<Vec<u8>, TlsError> {
     fs::read(path).map_err(|error| TlsError::file(path, error))
 }
 
-/// Why certificates could not be used. It shows nothing of a private key.
+/// The reason why certificates could not be used. Contains no part of a private key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TlsError {
-    /// A file cannot be read, or does not hold what it should.
+    /// A file cannot be read or does not have the expected content.
     File {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The problem.
         problem: String,
     },
-    /// The parts do not make a usable whole.
+    /// The certificates, the key and the settings do not work together.
     Unusable {
-        /// What is wrong with them.
+        /// The problem.
         problem: String,
     },
 }

@@ -4,8 +4,9 @@ use super::*;
 
 const EPOCH: u64 = 1_700_000_000_000_000;
 
-/// A shard whose clock shows [`EPOCH`] at `start`, asked at `sent` and heard at `received`
-/// microseconds after it, having read its clock at `read`.
+/// Returns the reading of a shard with the clock [`EPOCH`] at `start`. The query was sent at
+/// `sent`, the server read its clock at `read`, and the reply arrived at `received`, all in
+/// microseconds after `start`.
 fn told(start: Instant, sent: u64, read: u64, received: u64) -> Reading {
     let at = |micros| start + Duration::from_micros(micros);
     Reading::of_micros(at(sent), at(received), EPOCH + read)
@@ -22,7 +23,7 @@ fn nothing_is_known_before_the_first_reply() {
 #[test]
 fn a_deadline_is_never_later_than_the_true_one() {
     let start = Instant::now();
-    // Whenever within the round trip the server read its clock.
+    // The server may read its clock at any moment of the round trip.
     for read in [0, 1, 3_999, 7_000] {
         let clock = ShardClock::default();
         clock.observe(told(start, 0, read, 7_000));
@@ -64,7 +65,7 @@ fn a_clock_that_was_set_is_believed_at_once() {
 fn drift_is_no_step_and_widens_the_bounds() {
     let (clock, start) = (ShardClock::default(), Instant::now());
     clock.observe(told(start, 0, 10, 20));
-    // A minute later the shard's clock has gained 500 microseconds a second.
+    // A minute later the shard's clock has gained 500 microseconds per second.
     clock.observe(told(start, 60_000_000, 60_030_010, 60_000_020));
     assert_eq!(clock.steps(), 0);
 }

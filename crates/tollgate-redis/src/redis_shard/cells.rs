@@ -1,4 +1,4 @@
-//! Cells that are read out of a shard, and taken in by it.
+//! Export and import of cells by a shard.
 
 use tokio::time::Instant;
 use tollgate_core::{Cell, CellKey, CellTransfer, StoreError, Timestamp};
@@ -8,12 +8,14 @@ use crate::answer::Answer;
 use crate::batcher::{BatcherError, Priority, Route};
 use crate::job::Job;
 
-/// Through the batcher to the primary, whoever reads are answered by: what moves is what is in force.
+/// Transfers cells through the batcher to the primary, even if replicas answer read-only calls,
+/// because a transfer needs the current state.
 ///
-/// Nothing is decided by them, so they go ahead of what is held back.
+/// These jobs decide nothing, so they are not held back with the charges of a new epoch.
 ///
-/// Each 64 places are a job of their own, and so are fewer that have more than 64 KiB of cells to
-/// join; one job after the other, each with the store's whole deadline. The first failure ends it.
+/// A job has at most 64 places, and it is full once it has more than 64 KiB of cells to join. The
+/// jobs run one after the other, each with the store's whole deadline. The first error ends the
+/// transfer.
 impl CellTransfer for RedisShard {
     async fn cells(
         &self,

@@ -1,4 +1,4 @@
-//! Subjects that keys of the primary reveal.
+//! The listing of subjects that keys of the primary reveal.
 
 use tokio::time::Instant;
 
@@ -6,12 +6,12 @@ use super::RedisShard;
 use crate::listing::{self, ListError, ListFilter, ListPage};
 
 impl RedisShard {
-    /// Looks at some keys of the primary from `cursor` on, 0 being the beginning, for subjects that
-    /// are `filter`. A key that is there from the first step to the last is found; one that comes or
-    /// goes meanwhile may be.
+    /// Scans some keys of the primary from `cursor` on, 0 being the beginning, for subjects that
+    /// match `filter`. A key that exists from the first step to the last is found. One that is
+    /// created or deleted in between may be found.
     ///
     /// # Errors
-    /// [`ListError`] if the primary did not say by `until`, or may not.
+    /// [`ListError`] if the primary did not answer by `until`, or does not permit the scan.
     pub async fn list(
         &self,
         filter: ListFilter<'_>,

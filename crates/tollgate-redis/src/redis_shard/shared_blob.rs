@@ -1,4 +1,4 @@
-//! Documents that nodes share, at the primary.
+//! Documents that nodes share, on the primary.
 
 use std::time::Duration;
 
@@ -8,28 +8,29 @@ use super::RedisShard;
 use crate::shared_blob::BlobKeys;
 
 impl RedisShard {
-    /// The version of the document of this name; empty where there is none.
+    /// Returns the version of the document called `name`; empty if there is none.
     ///
     /// # Errors
-    /// [`StoreError`] if the primary did not say within
+    /// [`StoreError`] if the primary did not answer within
     /// [`BLOB_DEADLINE`](tollgate_core::BLOB_DEADLINE).
     pub async fn shared_blob_version(&self, name: &str) -> Result<Vec<u8>, StoreError> {
         BlobKeys::of(name).version(self.shard.primary().link()).await
     }
 
-    /// The document of this name, an empty one where there is none.
+    /// Returns the document called `name`, or an empty one if there is none.
     ///
     /// # Errors
-    /// As [`shared_blob_version`](Self::shared_blob_version).
+    /// The same as [`shared_blob_version`](Self::shared_blob_version).
     pub async fn shared_blob(&self, name: &str) -> Result<SharedBlob, StoreError> {
         BlobKeys::of(name).read(self.shard.primary().link()).await
     }
 
-    /// Puts `document` in the place of the one of version `before`, in one atomic step. The server
-    /// forgets it after `lasting`.
+    /// Replaces the document of version `before` by `document` in one atomic step. The document
+    /// expires after `lasting`.
     ///
     /// # Errors
-    /// As [`shared_blob_version`](Self::shared_blob_version); whether it was replaced is not known then.
+    /// The same as [`shared_blob_version`](Self::shared_blob_version). After an error it is unknown
+    /// whether the document was replaced.
     pub async fn replace_shared_blob(
         &self,
         name: &str,

@@ -1,10 +1,11 @@
-//! A cell as the step tells it: its bytes, behind their number.
+//! A cell in the step's reply: its length, then its bytes.
 
 use tollgate_core::Cell;
 
 use crate::job::{JobCharge, Op};
 
-/// The cell at the front of `rest` that answers `ask`. None if no step could have answered so.
+/// Decodes the cell at the front of `rest` that answers `ask`. Returns `None` if no step could have
+/// sent it.
 pub(super) fn take_cell(ask: &JobCharge, rest: &mut &[u8]) -> Option<Option<Cell>> {
     let Op::Cell = ask.op else { return None };
     let (size, after) = rest.split_first_chunk()?;
@@ -17,7 +18,7 @@ pub(super) fn take_cell(ask: &JobCharge, rest: &mut &[u8]) -> Option<Option<Cell
     Cell::from_bytes(bytes).filter(|cell| kind(cell) == ask.rule.kind).map(Some)
 }
 
-/// The kind of rule that keeps such a cell.
+/// Returns the code of the rule that uses such a cell.
 fn kind(cell: &Cell) -> u8 {
     match cell {
         Cell::FixedWindow(_) => 1,

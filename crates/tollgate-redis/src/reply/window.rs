@@ -1,16 +1,16 @@
-//! What the step answers of an open fixed window: how the command found it. What a take makes of it
-//! is told here.
+//! The step's answer for an open fixed window: its state before the job. The readings after each
+//! charge are computed here.
 
 use tollgate_core::{Admission, ChargePosition, Reading, StoredState, Timestamp};
 
 use super::{take_byte, take_number};
 use crate::job::{JobCharge, Op};
 
-/// Nineteen digits: the moment of the reset, and six of what is used.
+/// The nineteen digits of a window: the time of the reset, and six digits of the units in use.
 const DIGITS: usize = 19;
 const DIGITS_OF_USED: u64 = 1_000_000;
 
-/// How a job's takes went.
+/// The result of a job's charges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
     Admitted,
@@ -25,13 +25,13 @@ pub(super) struct Window {
 }
 
 impl Window {
-    /// Whether the text of a window begins with `byte`.
+    /// Returns whether the text of a window can begin with `byte`.
     pub(super) const fn begins_with(byte: u8) -> bool {
         matches!(byte, b'+' | b'1'..=b'9')
     }
 
-    /// The window at the front of `rest`: digits, behind the units that the command had counted
-    /// since it read them.
+    /// Decodes the window at the front of `rest`: digits, after the units that the same command had
+    /// counted since it read them.
     pub(super) fn take(rest: &mut &[u8]) -> Option<Self> {
         let mut counted = 0;
         if rest.first() == Some(&b'+') {
@@ -42,14 +42,15 @@ impl Window {
         *rest = after;
         let mut number = 0;
         for digit in digits {
-            // Nineteen digits fit 64 bits.
+            // Nineteen digits fit into 64 bits.
             number = number * 10 + u64::from(digit.checked_sub(b'0').filter(|digit| *digit < 10)?);
         }
         let resets_at = Timestamp::from_millis(number / DIGITS_OF_USED);
         Some(Self { resets_at, used: number % DIGITS_OF_USED + counted })
     }
 
-    /// The reading of a take, and the window after it. None if no step could have answered so.
+    /// Returns the reading of a charge, and the window after it. Returns `None` if no step could
+    /// have answered so.
     pub(super) fn reading(self, ask: &JobCharge, outcome: Outcome) -> Option<(Reading, Self)> {
         let Op::Take { cost } = ask.op else { return None };
         let before = self.admission(ask, cost);

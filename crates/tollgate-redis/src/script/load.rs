@@ -1,4 +1,4 @@
-//! How a server comes by the step, and how it runs there.
+//! Loading of the step into a server.
 
 use redis::aio::MultiplexedConnection;
 use redis::{RedisError, RedisResult};
@@ -8,23 +8,23 @@ use super::{
 };
 use crate::command::{Command, KeyCreation};
 
-/// What no server takes for a library, nor for a script.
+/// A text that is neither a valid library nor a valid script.
 const NO_STEP: &str = "no step";
 
-/// How the step runs in a server.
+/// The form and the commands of the step in a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RuntimeInfo {
-    /// Where it is kept.
+    /// The form in which it is stored.
     pub(crate) runs: StepRuntime,
-    /// How it is called where it only reads.
+    /// The commands for reads.
     pub(crate) reads: ReadVerb,
 }
 
 impl Step {
-    /// Finds out how the step runs in the server, and gives it to the server where it is missing.
+    /// Determines how the step runs in the server, and loads it if it is missing.
     ///
     /// # Errors
-    /// The last reply, where no way is open.
+    /// The last reply, if no form is possible.
     pub(crate) async fn load(
         &self,
         connection: &mut MultiplexedConnection,
@@ -53,11 +53,12 @@ impl Step {
         Ok(RuntimeInfo { runs, reads })
     }
 
-    /// Finds out how the step runs in a replica. Functions reach it from its primary alone, which
-    /// runs the step as `primary` says, if that is known; scripts it is given like any server.
+    /// Determines how the step runs in a replica. Functions arrive only from its primary, which
+    /// runs the step in the form `primary`, if that is known. Scripts are loaded into it as into
+    /// any server.
     ///
     /// # Errors
-    /// The last reply: also while the primary's function has not arrived.
+    /// The last reply. This includes the time in which the primary's function has not yet arrived.
     pub(crate) async fn find(
         &self,
         connection: &mut MultiplexedConnection,
@@ -84,11 +85,11 @@ impl Step {
         found.map(|()| RuntimeInfo { runs: StepRuntime::Script, reads })
     }
 
-    /// Finds out how the step runs in the server, or would once a node gave it to the server, and
-    /// gives it nothing.
+    /// Determines how the step runs in the server, or how it would run once a node has loaded it.
+    /// Loads nothing.
     ///
     /// # Errors
-    /// The last reply, where no way is open.
+    /// The last reply, if no form is possible.
     pub(crate) async fn predict(
         &self,
         connection: &mut MultiplexedConnection,
@@ -107,8 +108,8 @@ impl Step {
         self.could_run(connection, StepRuntime::Script).await.map(|()| ways(StepRuntime::Script))
     }
 
-    /// Whether it runs so, or the user may give it to the server. That is asked with a text that is
-    /// neither a library nor a script: the server refuses the user, or the text.
+    /// Checks whether the step runs in this form, or the user may load it. To check this, sends a
+    /// text that is neither a library nor a script: the server rejects either the user or the text.
     async fn could_run(
         &self,
         connection: &mut MultiplexedConnection,
@@ -131,14 +132,14 @@ impl Step {
         }
     }
 
-    /// Calls the function, and loads it where it is missing: a user that may not load libraries
-    /// can still call one that an administrator loaded.
+    /// Calls the function and loads it if it is missing. A user that may not load libraries can
+    /// still call one that an administrator has loaded.
     async fn load_function(&self, connection: &mut MultiplexedConnection) -> RedisResult<()> {
         let access = Access::Write(KeyCreation::Allowed);
         let missing = match self.try_out(connection, StepRuntime::Function, access).await {
             Ok(()) => return Ok(()),
             Err(error) if is_unloaded(&error) => error,
-            // It is there, and will be called by its other name.
+            // It exists, and will be called by its other name.
             Err(error) if is_out_of_memory(&error) => return Ok(()),
             Err(error) => return Err(error),
         };
@@ -173,7 +174,7 @@ impl Step {
         ask(connection, redis::cmd("SCRIPT").arg("LOAD").arg(&self.script)).await.map(drop)
     }
 
-    /// Carries an empty command out.
+    /// Executes an empty command.
     async fn try_out(
         &self,
         connection: &mut MultiplexedConnection,
@@ -188,7 +189,7 @@ impl Step {
 async fn load_library(connection: &mut MultiplexedConnection, library: &str) -> RedisResult<()> {
     match ask(connection, redis::cmd("FUNCTION").arg("LOAD").arg(library)).await {
         Ok(_) => Ok(()),
-        // Another node was faster, with the same source under the same name.
+        // Another node has loaded it first, with the same source under the same name.
         Err(error) if detail(&error).contains("already exists") => Ok(()),
         Err(error) => Err(error),
     }
@@ -198,7 +199,8 @@ fn is_denied(error: &RedisError) -> bool {
     error.code() == Some("NOPERM")
 }
 
-/// Whether an error says nothing of the step: no answer came, or none comes from this server now.
+/// Returns whether an error says nothing about the step: no answer arrived, or this server cannot
+/// answer now.
 fn is_connection_error(error: &RedisError) -> bool {
     !matches!(error.code(), Some("ERR" | "NOPERM" | "NOSCRIPT" | "OOM"))
 }

@@ -1,19 +1,19 @@
--- What is stored: one string for each limit and subject.
+-- The stored values: one string for each limit and subject.
 --
--- A fixed window is one integer, `resets_at` followed by six digits of `used`: Redis keeps it
--- without a string, and INCRBY counts in it. Windows that this cannot hold, and the other
--- algorithms, are a letter and records of little-endian numbers of seven bytes each. A refund that
--- must not be repeated has a key of its own: `r` and until when it is remembered. Reservations stand
--- before what they are of: `h`, their number and their records.
+-- A fixed window is one integer, `resets_at` followed by six digits of `used`. Redis stores it
+-- without a string, and INCRBY counts in it. Windows that do not fit into it, and the other
+-- algorithms, are a letter followed by records of little-endian numbers of seven bytes each. A
+-- refund that must not be repeated has its own key: `r` and the time until which it is remembered.
+-- Reservations precede the state that they belong to: `h`, their number and their records.
 
 local LARGEST_PACKED_USED = 999999
--- So that the integer fits Redis' signed 64 bits.
+-- The largest reset with which the integer fits into Redis' signed 64 bits.
 local LATEST_PACKED_RESET = 9223372036853
--- From here on the integer has nineteen digits.
+-- The first reset with which the integer has nineteen digits.
 local FIRST_LONG_RESET = 1000000000000
--- More than any limit holds: what is longer is not ours.
+-- More records than any limit needs. Longer values are foreign.
 local MAX_RECORDS = 10000
--- How many records pass Lua's stack at once.
+-- The number of records that are unpacked to Lua's stack at once.
 local CHUNK = 500
 
 local TAGS = { "f", "w", "e", "l", "t", "c" }
@@ -21,7 +21,8 @@ local KINDS = { f = 1, w = 2, e = 3, l = 4, t = 5, c = 6 }
 local RECORDS = { "I7I7", "I7I7", "I7I7I7", "I7I7", "I7I7", "c16I7I7" }
 local RECORD_BYTES = { 14, 14, 21, 14, 14, 30 }
 
--- The reset and the count in nineteen digits. Where one is no digit, they outweigh every window.
+-- Reads the reset and the count from nineteen digits. If one byte is not a digit, the result is
+-- larger than every window.
 local function read_digits(bytes)
   local a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s = byte(bytes, 1, 19)
   local digit = DIGITS
@@ -43,14 +44,14 @@ local function unpack_window(bytes)
   else
     return nil
   end
-  -- What begins with a zero is no integer to Redis.
+  -- A value with a leading zero is not an integer for Redis.
   if resets_at > LATEST_PACKED_RESET or used > LARGEST_PACKED_USED or byte(bytes) == 48 then
     return nil
   end
   return { kind = FIXED_WINDOW, resets_at = resets_at, used = used, packed_used = used }
 end
 
--- The numbers of a series or of leases, or nil where they are out of order or out of range.
+-- Returns the numbers of a series or of permits, or nil if they are out of order or out of range.
 local function unpack_list(bytes, kind, records)
   local width = kind == CONCURRENCY and 3 or 2
   local place = kind == CONCURRENCY and 3 or 1
@@ -63,7 +64,8 @@ local function unpack_list(bytes, kind, records)
       list[done * width + index] = part[index]
     end
   end
-  -- Places rise, but that ends of leases may be equal; only the newest of a series may be empty.
+  -- Positions rise strictly, but permits may expire at the same time. Only the newest of a series
+  -- may be empty.
   local lowest, last = 0, #list - width
   for index = 0, last, width do
     local at, units = list[index + place], list[index + 2]
@@ -88,7 +90,7 @@ local function unpack_numbers(bytes, kind)
   return { kind = kind, level = a, at = b }
 end
 
--- The cell behind its reservations.
+-- Returns the cell after its reservations.
 local function unpack_held(bytes, unpack_tagged)
   local holds, position = unpack_holds(bytes)
   local cell = holds and unpack_tagged(sub(bytes, position))
@@ -134,7 +136,7 @@ local function pack_list(cell)
   return table.concat(parts)
 end
 
--- A cell as a letter and records, whatever its kind.
+-- Returns a cell as a letter and records, whatever its kind.
 local function pack_tagged(cell)
   local kind, holds = cell.kind, cell.holds
   if holds then
@@ -162,7 +164,7 @@ local function pack_cell(cell)
   return pack_tagged(cell)
 end
 
--- Whether a cell is gone or says nothing at all, and its key can go.
+-- Returns whether a cell is missing or without any content, so its key can be deleted.
 local function is_blank(cell)
   return not cell or cell.list ~= nil and #cell.list == 0
 end

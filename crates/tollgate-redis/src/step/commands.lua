@@ -1,10 +1,10 @@
--- A command's jobs, decided one after the other.
+-- Executes the jobs of a command, one after the other.
 
--- The forms of the asks of a job after the first, by their number.
+-- The unpack formats of the charges of a job after the first one, by their number.
 local ASK_FORMS = {}
 local MAX_ASKS_KNOWN = 16
 
--- The asks of a job of takes as limit, key and cost in turn, and the position after them.
+-- Returns the charges of a job as limit, key and cost in turn, and the position after them.
 local function parse_takes(bytes, position, limits, key_count, count, limit, key, cost)
   check(count >= 1 and count <= MAX_ASKS_KNOWN, "asks")
   local form = ASK_FORMS[count]
@@ -34,7 +34,7 @@ local function decide_takes(takes, now)
   return decide_job(asks, now)
 end
 
--- Decides the jobs from `position` on and appends their answers.
+-- Executes the jobs from `position` on and appends their answers.
 local function decide_jobs(bytes, position, limits, key_count, answers)
   local size, answered = #bytes, #answers
   while position <= size do

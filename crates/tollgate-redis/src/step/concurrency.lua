@@ -1,15 +1,15 @@
--- Concurrency. A cell has `list`: a flat array of leases (id, units, end), first to end first.
+-- Concurrency. A cell has `list`: a flat array of permits (id, units, expiry), sorted by expiry.
 
 local function concurrency_algorithm()
   local concurrency = {}
 
-  -- The latest end that a lease granted by anyone with a right clock can have.
+  -- Returns the latest expiry of a permit that a node with a correct clock can have granted.
   local function latest_end(limit, now)
     return after(after(now, limit.window), limit.skew_max)
   end
 
-  -- The moment of the decision: never before a lease was granted or renewed. By a clock that lags a
-  -- lease would end early, and be cut short by its own renewal.
+  -- Returns the time of the decision, which is never before a permit was granted or renewed. With a
+  -- clock that lags, a permit would expire early and a renewal would shorten it.
   local function moment(limit, list, now)
     local latest = latest_end(limit, now)
     for index = #list, 3, -3 do
@@ -21,7 +21,7 @@ local function concurrency_algorithm()
     return now
   end
 
-  -- The units that the lease of `id` holds, or nil if it is not held.
+  -- Returns the units of the permit of `id`, or nil if there is none.
   local function units_of(limit, list, id, now)
     local latest = latest_end(limit, now)
     for index = 1, #list, 3 do
@@ -32,7 +32,7 @@ local function concurrency_algorithm()
     return nil
   end
 
-  -- Drops the lease of `id`, and those that nobody holds.
+  -- Removes the permit of `id`, and expired permits.
   local function prune(limit, list, now, id)
     local latest, kept, size = latest_end(limit, now), 0, #list
     for index = 1, size, 3 do
@@ -47,7 +47,8 @@ local function concurrency_algorithm()
     end
   end
 
-  -- Puts a lease where its end belongs: at the back, unless the limit's lease was shortened.
+  -- Inserts a permit in the order of expiry: at the back, unless the limit's permit time was
+  -- shortened.
   local function insert_lease(list, id, units, ends)
     local index = #list
     while index > 0 and list[index] > ends do
@@ -57,7 +58,7 @@ local function concurrency_algorithm()
     list[index + 1], list[index + 2], list[index + 3] = id, units, ends
   end
 
-  -- The list of those leases that were not joined, first to end first; of equal ends as they stood.
+  -- Returns the permits that were not joined, sorted by expiry; equal ones keep their order.
   local function by_end(leases)
     table.sort(leases, function(one, other)
       return one.ends < other.ends or one.ends == other.ends and one.place < other.place
@@ -100,7 +101,7 @@ local function concurrency_algorithm()
     return fit, again_at or 0, used, whole_at, 0, found
   end
 
-  -- A charge that holds a lease already holds that one: a repeated take is one request.
+  -- A charge with the id of a permit is a repetition of the same request and adds no permit.
   function concurrency.take(limit, cell, cost, id, now)
     cell = cell or { kind = CONCURRENCY, list = {} }
     now = moment(limit, cell.list, now)
@@ -119,7 +120,7 @@ local function concurrency_algorithm()
     return units
   end
 
-  -- Puts the lease of `id` off to one lease from now; answers whether it was held.
+  -- Extends the permit of `id` by one permit time from now. Returns whether it existed.
   function concurrency.renew(limit, cell, id, now)
     now = moment(limit, cell.list, now)
     local units = units_of(limit, cell.list, id, now)
@@ -131,7 +132,7 @@ local function concurrency_algorithm()
     return true
   end
 
-  -- Every lease of either, until the later of its ends.
+  -- Keeps every permit of either cell, until the later of its two expiries.
   function concurrency.join(_, one, other)
     local leases, by_id = {}, {}
     for _, list in ipairs({ one.list, other.list }) do

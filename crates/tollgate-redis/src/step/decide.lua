@@ -1,10 +1,10 @@
--- One ask on one limit for one subject. Nothing is written here.
+-- The operations of one charge, on one limit and one subject. These functions write nothing.
 
--- Of the command in hand: the keys that changed in their order, and by which limit and when each
--- did; the refunds to remember; the room for keys.
+-- The state of the current command: the changed keys in their order, with the limit and the time of
+-- each change; the refunds to record; whether keys may be created.
 local changed, changed_by, changed_at, guards, room = {}, {}, {}, {}, 0
 
--- Marks the cell of `key` as changed, for the end of the command.
+-- Marks the cell of `key` as changed, to be written at the end of the command.
 local function change(key, limit, now)
   if not changed_by[key] then
     changed[#changed + 1] = key
@@ -12,8 +12,8 @@ local function change(key, limit, now)
   changed_by[key], changed_at[key] = limit, now
 end
 
--- How the limit stands, and what reservations hold of it. A cell of another kind counts as none, and
--- is told as discarded.
+-- Returns the reading of the limit, and the units that are reserved. A cell of another kind counts
+-- as missing and is reported as discarded.
 local function assess(limit, cell, needed, now)
   if cell and cell.kind ~= limit.kind then
     local fit, again_at, used, whole_at, mark = limit.read(limit, nil, needed, now)
@@ -25,8 +25,8 @@ local function assess(limit, cell, needed, now)
   return limit.read(limit, cell, needed, now)
 end
 
--- One reading: flags (the fit, whether the same fits again, what was found) and five numbers. One more
--- flag says that two more follow, where they are not nothing.
+-- Returns one encoded reading: flags (whether it fits, whether the same fits again, what was found)
+-- and five numbers. Another flag means that two more numbers follow, unless both are zero.
 local function reading(fit, again, again_at, used, whole_at, mark, given_back, found, held, added)
   local flags = fit + again * 4 + found * 16
   if held or added then
@@ -36,15 +36,15 @@ local function reading(fit, again, again_at, used, whole_at, mark, given_back, f
   return pack("<BI7I7I7I7I7", flags, again_at, used, whole_at, mark, given_back)
 end
 
--- How the limit stands, and whether `cost` would fit.
+-- Returns the reading of the limit, and whether `cost` fits.
 local function look(limit, key, cost, now)
   local needed = cost > 0 and cost or 1
   local fit, again_at, used, whole_at, mark, found, held = assess(limit, cells[key], needed, now)
   return reading(fit, fit, again_at, used, whole_at, mark, 0, found, held)
 end
 
--- Carries a take out that all limits of the job admit, or answers one that not all of them do. Where
--- `is_admitted` is nil the take is the whole job, and admitted if it fits.
+-- Executes a charge if all limits of the job admit theirs; otherwise answers with its reading. If
+-- `is_admitted` is nil, the charge is the whole job and is admitted if it fits.
 local function take(limit, key, cost, id, now, is_admitted)
   local cell = cells[key]
   local needed = cost > 0 and cost or 1
@@ -63,8 +63,8 @@ local function take(limit, key, cost, id, now, is_admitted)
   change(key, limit, now)
   local again, _
   again, again_at, used, whole_at, mark, _, held = assess(limit, cell, needed, now)
-  -- Nothing refused what was admitted, though it take from the same twice; and what fitted before
-  -- its own counting was not what refused.
+  -- If the job was admitted, no charge refused, even if two of them are on the same key. If a
+  -- charge fitted before it was counted itself, it was not the one that refused.
   if is_admitted then
     fit = FITS_NOW
   elseif fit ~= FITS_NOW then
@@ -73,14 +73,14 @@ local function take(limit, key, cost, id, now, is_admitted)
   return reading(fit, again, again_at, used, whole_at, mark, 0, found, held)
 end
 
--- Whether a refund came before.
+-- Returns whether the refund was already made.
 local function is_repeated(ask, now)
   local guard = ask.guard and cells[ask.guard]
   return guard and guard.remembered_until and now < guard.remembered_until
 end
 
--- Remembers a refund that must not be repeated. Where there is no room for keys, one that gave
--- nothing back is not remembered.
+-- Records a refund that must not be repeated. If no keys may be created, a refund that returned
+-- nothing is not recorded.
 local function remember(limit, ask, now, given_back)
   local is_over = not ask.guard or now >= ask.guarded_until
   if is_over or given_back == 0 and room == TIGHT then
@@ -90,7 +90,7 @@ local function remember(limit, ask, now, given_back)
   guards[#guards + 1] = { ask.guard, ask.guarded_until, now, limit.skew_max }
 end
 
--- Gives back. What counts as none has nothing to give back, and is replaced by a take alone.
+-- Refunds a charge. A cell that counts as missing has nothing to refund; only a charge replaces it.
 local function refund(limit, ask, now)
   local key = ask.key
   local cell = cells[key]
@@ -112,7 +112,7 @@ local function refund(limit, ask, now)
   return reading(fit, fit, again_at, used, whole_at, mark, given_back, found, held)
 end
 
--- Leaves nothing under the key: what was counted in it goes too.
+-- Resets the limit: deletes the key with everything that was counted in it.
 local function forget(limit, key, now)
   local _, _, _, _, _, found = assess(limit, cells[key], 1, now)
   if cells[key] then
@@ -123,7 +123,7 @@ local function forget(limit, key, now)
   return reading(fit, fit, again_at, used, whole_at, mark, 0, found)
 end
 
--- Puts a lease off. Nothing but a concurrency limit has leases.
+-- Renews a permit. Only concurrency limits have permits.
 local function renew(limit, ask, now)
   local key = ask.key
   local cell = cells[key]

@@ -3,7 +3,7 @@
 local function fixed_window_algorithm()
   local fixed_window = {}
 
-  -- The window in force, or the one that a charge would open.
+  -- Returns the current window, or the one that a charge would open.
   local function open_window(limit, cell, now)
     local found = NOTHING
     if cell then
@@ -54,7 +54,7 @@ local function fixed_window_algorithm()
     return cost
   end
 
-  -- Where two overlap, the window that opened first is the one that its client was told of.
+  -- If two windows overlap, the one that opened first is the one that its client received.
   function fixed_window.join(limit, one, other)
     local first, last = one, other
     if other.resets_at < one.resets_at then

@@ -1,7 +1,7 @@
--- Reservations: a cell with any has them in `holds`, first to end first. Each is never changed, for
--- it may be shared by two cells.
+-- Reservations. A cell with any has them in `holds`, sorted by expiry. They are immutable, because
+-- two cells may share them.
 
--- More than any subject has.
+-- More reservations than any subject has.
 local MAX_HOLDS = 1000
 local HOLD_RECORD, HOLD_BYTES = "<c16I7I7I7B", 38
 
@@ -15,8 +15,8 @@ local function pack_holds(holds)
   return table.concat(parts)
 end
 
--- The reservations in bytes that begin with `h`, and the position after them; nil where they are
--- out of order or out of range.
+-- Returns the reservations in bytes that begin with `h`, and the position after them; nil if they
+-- are out of order or out of range.
 local function unpack_holds(bytes)
   local size = #bytes
   if size < 8 then
@@ -47,7 +47,7 @@ local function units_of_holds(holds)
   return units
 end
 
--- Puts a reservation where its end belongs.
+-- Inserts a reservation in the order of expiry.
 local function insert_hold(holds, hold)
   local index = #holds
   while index > 0 and holds[index].ends > hold.ends do
@@ -72,7 +72,7 @@ local function copy_cell(cell)
   return copy
 end
 
--- Lets go of a reservation that ran out, as of its end; answers the units that were released.
+-- Ends an expired reservation as of its expiry; returns the released units.
 local function expire_reservations(limit, cell, hold)
   if hold.is_charged then
     return 0
@@ -80,8 +80,8 @@ local function expire_reservations(limit, cell, hold)
   return limit.refund(limit, cell, hold.units, hold.mark, hold.id, hold.ends)
 end
 
--- The cell with every reservation that ran out by `now` released, or charged, as of its own end: a
--- copy, unless none did.
+-- Returns the cell with every reservation that expired by `now` released, or charged, as of its own
+-- expiry. The result is a copy, unless none expired.
 local function cell_as_of(limit, cell, now)
   local holds = cell and cell.holds
   if not holds or now < holds[1].ends or cell.kind ~= limit.kind then
@@ -100,8 +100,8 @@ local function cell_as_of(limit, cell, now)
   return copy
 end
 
--- When what needs so many units fits that does not fit now: as units leave by themselves until
--- `again_at`, or as reservations run out before.
+-- Returns the time at which units that do not fit now fit: at `again_at` as units expire, or
+-- earlier if reservations expire before.
 local function held_fits_at(limit, cell, needed, again_at)
   local copy, holds = copy_cell(cell), cell.holds
   for index = 1, #holds do
@@ -120,7 +120,8 @@ local function held_fits_at(limit, cell, needed, again_at)
   return again_at
 end
 
--- As a limit's `read`, of a cell with reservations; and the units that they hold.
+-- Does the same as a limit's `read` for a cell with reservations, and also returns the reserved
+-- units.
 local function read_held(limit, cell, needed, now)
   cell = cell_as_of(limit, cell, now)
   local fit, again_at, used, whole_at, mark, found = limit.read(limit, cell, needed, now)
@@ -133,7 +134,8 @@ local function read_held(limit, cell, needed, now)
   return fit, again_at, used, whole_at, mark, STATE, units_of_holds(cell.holds)
 end
 
--- When units that are to be held find room beside those that are, of which `free` may be.
+-- Returns when units can be reserved in addition to the existing reservations, if at most `free`
+-- may be.
 local function holds_have_room(holds, free, now)
   local first, size = 1, #holds
   while first <= size and holds[first].ends <= now do
@@ -152,7 +154,7 @@ local function holds_have_room(holds, free, now)
   return fit, room_at
 end
 
--- Counts what was admitted, or was refused and counts all the same; what is held stays held.
+-- Counts an admitted charge, or a refused one that counts; reservations stay.
 local function count(limit, cell, cost, id, now)
   cell = cell_as_of(limit, cell, now)
   local holds = cell and cell.holds
@@ -161,7 +163,7 @@ local function count(limit, cell, cost, id, now)
   return cell
 end
 
--- The index of the reservation of `id`, unless it ran out.
+-- Returns the index of the reservation of `id`, unless it expired.
 local function find_hold(cell, id, now)
   local holds = cell and cell.holds
   for index = 1, holds and #holds or 0 do
@@ -172,7 +174,7 @@ local function find_hold(cell, id, now)
   return nil
 end
 
--- Parts the reservation of `id` from the cell as of `now`.
+-- Removes the reservation of `id` from the cell as of `now`.
 local function take_hold(limit, cell, id, now)
   cell = cell_as_of(limit, cell, now)
   local hold = table.remove(cell.holds, find_hold(cell, id, now))
@@ -182,8 +184,8 @@ local function take_hold(limit, cell, id, now)
   return cell, hold
 end
 
--- The reservations of two accounts of one subject. What only one of them holds the other may have
--- seen settled: it can be settled still, and where it is not it stays used.
+-- Joins the reservations of two records of one subject. A reservation in only one of them may be
+-- settled in the other: it can still be settled, and otherwise its units stay used.
 local function join_holds(ones, others)
   local by_id, joined = {}, {}
   for _, hold in ipairs(others) do

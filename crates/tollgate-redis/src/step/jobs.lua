@@ -1,19 +1,20 @@
--- The jobs of a command, decided one after the other, each all or nothing.
+-- Executes the jobs of a command one after the other, each all or nothing.
 
 local TAKE, TAKE_LEASE, REFUND, REFUND_GUARDED, REFUND_LEASE, RENEW, LOOK = 1, 2, 3, 4, 5, 6, 7
 local FORGET, CELL, JOIN = 11, 12, 13
 local RESERVE, EXTEND, SETTLE = 14, 15, 16
--- A job of takes from different keys, each by a fixed window.
+-- A job of charges on different keys, each on a fixed window.
 local TAKE_ALL = 8
--- Many jobs of one take each: from keys that follow each other, or from one.
+-- Many jobs of one charge each: on consecutive keys, or on one key.
 local TAKE_EACH, TAKE_REPEATEDLY = 9, 10
 
--- How an answer begins: readings follow; there is no room for a key; the job was refused, and the
--- windows follow that it asked; so many jobs, so many of them admitted, and the window of all.
--- The answer to a job that was admitted by open windows is those windows.
+-- The first byte of an answer. DECIDED: readings follow. FULL: no key may be created. REFUSED: the
+-- job was refused, and its windows follow. REPEATED: a number of jobs, the number of admitted ones,
+-- and their window follow. If open windows admit a job, its answer is these windows.
 local DECIDED, FULL, REFUSED, REPEATED = "\0", "\1", "\2", "\3"
 
--- The rest of an ask after its operation, limit, key and cost; and the position after it.
+-- Parses the rest of a charge after its operation, limit, key and cost; returns it and the position
+-- after it.
 local function parse_ask(bytes, position, op, limit, key, cost, key_count)
   local ask = { op = op, limit = limit, key = key, cost = cost }
   if op == TAKE_LEASE or op == REFUND_LEASE or op == RENEW then
@@ -71,7 +72,7 @@ local function is_admitted_by_all(asks, now)
   return true
 end
 
--- Whether a take or a cell of the job would make a key.
+-- Returns whether a charge or a joined cell of the job would create a key.
 local function needs_key(asks, is_admitted)
   for index = 1, #asks do
     local ask = asks[index]
@@ -85,7 +86,7 @@ local function needs_key(asks, is_admitted)
   return false
 end
 
--- The answer to one job.
+-- Returns the answer to one job.
 local function decide_job(asks, now)
   local is_admitted = is_admitted_by_all(asks, now)
   if room == TIGHT and needs_key(asks, is_admitted) then

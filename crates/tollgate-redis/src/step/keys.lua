@@ -1,6 +1,6 @@
--- What goes to the server's keys.
+-- Writes to the server's keys.
 
--- How long a key must live: until its cell is over, and late by the limit's skew.
+-- Returns the time to live of a key: until its cell expires, plus the limit's skew.
 local function time_to_live(cell, limit, now)
   local over_at, holds = limit.over_at(limit, cell), cell.holds
   if holds and holds[#holds].ends > over_at then
@@ -17,7 +17,7 @@ local function write_cell(key, cell, limit, now)
     -- The window was open: its reset and the key's expiry stay.
     local counted = cell.used - packed_used
     if counted ~= 0 then
-      -- Most counts are of one, and a number is dear to print.
+      -- Most increments are 1, and converting a number to text is expensive.
       call("INCRBY", key, counted == 1 and "1" or counted)
     end
   elseif is_blank(cell) then
@@ -27,8 +27,8 @@ local function write_cell(key, cell, limit, now)
   end
 end
 
--- Writes what changed. The server refuses to grow when it is out of memory, until a script has
--- written something that cannot: where there is no room for keys, that comes first.
+-- Writes the changes. A server that is out of memory rejects writes until a script has written with
+-- a command that cannot grow. If no keys may be created, such a command comes first.
 local function write_cells(keys)
   local first = changed[1]
   if room == TIGHT and first and not is_blank(cells[first]) then
@@ -38,7 +38,7 @@ local function write_cells(keys)
   for key = 1, last_opened do
     local units = counted[key]
     if units then
-      -- Most counts are of one, and a number is dear to print.
+      -- Most increments are 1, and converting a number to text is expensive.
       call("INCRBY", keys[key], units == 1 and "1" or units)
     end
   end

@@ -1,7 +1,7 @@
 -- The limits of a command, each in thirty bytes.
 
 local LIMIT_BYTES = 30
--- Parsed limits that a library keeps between calls; a script keeps none.
+-- Parsed limits, which a library keeps between calls. A script cannot keep them.
 local MAX_KNOWN_LIMITS = 1000
 
 local BUILD = {
@@ -17,7 +17,7 @@ local function check(is_right, what)
   end
 end
 
--- A limit from its bytes, each number checked.
+-- Parses and validates a limit.
 local function parse_limit(bytes)
   local kind, refusals, quota, window, extra, skew_max = unpack_bytes("<BBI7I7I7I7", bytes, 1)
   check(BUILD[kind], "no such algorithm")
@@ -44,7 +44,7 @@ local function parse_limit(bytes)
   return limit
 end
 
--- `count` limits from `position` on, and the position after them.
+-- Returns `count` limits from `position` on, and the position after them.
 local function parse_limits(bytes, position, count)
   local limits = {}
   for index = 1, count do

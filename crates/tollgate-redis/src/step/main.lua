@@ -1,11 +1,11 @@
--- The step: reads every key of a command at once, decides its jobs, and writes what changed at the
--- end. Until then an error leaves everything as it was.
+-- The step: reads all keys of a command at once, executes its jobs, and writes the changes at the
+-- end. An error before the end changes nothing.
 --
--- KEYS: the keys, each once. ARGV[1]: the command, in little-endian bytes:
---   room (0: new keys are fine, 1: none), deadline in ms on this server's clock (0: none),
---   the number of limits, the limits, the jobs, each with at least one ask, or runs of jobs.
--- The answer, in the same form: 1 if the deadline had passed, else 0; this server's clock in ms
--- (0: was not asked); the answers to the jobs.
+-- KEYS: the keys, each once. ARGV[1]: the command, in little-endian bytes: whether keys may be
+-- created (0: yes, 1: no), the deadline in ms by this server's clock (0: none), the number of
+-- limits, the limits, and the jobs, each with at least one charge, or runs of jobs. The answer, in
+-- the same form: 1 if the deadline had passed, otherwise 0; this server's clock in ms (0: not
+-- requested); the answers to the jobs.
 local NO_CLOCK = "\0\0\0\0\0\0\0\0"
 
 local function run(keys, arguments)
@@ -23,7 +23,7 @@ local function run(keys, arguments)
       return "\1" .. pack("<I7", clock)
     end
   end
-  -- Tables are dear, and an error may have left them full.
+  -- Creating tables is expensive. They are only full here if an earlier call failed.
   if changed[1] or guards[1] then
     changed, changed_by, changed_at, guards = {}, {}, {}, {}
   end

@@ -1,5 +1,5 @@
--- Every number below is an integer that a double holds exactly, and is checked when it comes in:
--- all come from fixed-width unsigned bytes, so none is negative, a fraction or not a number.
+-- All numbers below are integers that a double represents exactly. They are validated on input: all
+-- come from fixed-width unsigned bytes, so none is negative, a fraction or not a number.
 
 local MAX = 9007199254740991 -- 2^53 - 1
 
@@ -8,12 +8,13 @@ local NOTHING, STATE, DISCARDED = 0, 1, 2
 
 local FIXED_WINDOW, SLIDING_WINDOW, TWO_BUCKET = 1, 2, 3
 local SLIDING_LOG, TOKEN_BUCKET, CONCURRENCY = 4, 5, 6
--- What a command says of the room for keys.
+-- The command's flag for creating keys.
 local TIGHT = 1
--- The kind of what lies under our key and is not ours.
+-- The kind of a foreign value under one of our keys.
 local FOREIGN = 0
 
--- Digits by their bytes. What is no digit outweighs every number that is read from digits.
+-- The digits by their bytes. A byte that is not a digit makes the result larger than every valid
+-- number.
 local DIGITS = {}
 for code = 1, 57 do
   DIGITS[code] = code >= 48 and code - 48 or 1e300
@@ -23,7 +24,7 @@ local function no_digit()
   return 1e300
 end
 
--- While a library is loaded it sees no other library: these are bound by the first call.
+-- A library cannot see other libraries while it is loaded, so these are set by the first call.
 local floor, pack, unpack_bytes, sub, rep, byte, find, call
 
 local function bind()
@@ -32,7 +33,7 @@ local function bind()
   setmetatable(DIGITS, { __index = no_digit })
 end
 
--- A moment `by` later.
+-- Returns the time `by` later.
 local function after(moment, by)
   local later = moment + by
   if later > MAX then
@@ -41,7 +42,8 @@ local function after(moment, by)
   return later
 end
 
--- a / b rounded up. The quotient of two integers below 2^53 never rounds up to the next integer.
+-- Returns a / b rounded up. The quotient of two integers below 2^53 never rounds up to the next
+-- integer.
 local function div_ceil(a, b)
   local quotient = floor(a / b)
   if quotient * b < a then

@@ -1,6 +1,6 @@
--- One ask about a reservation. As the asks on a limit, these write nothing.
+-- The operations on reservations. Like the operations on a limit, these functions write nothing.
 
--- How the limit stands, and whether `cost` fits and may be held.
+-- Returns the reading of the limit, and whether `cost` fits and may be reserved.
 local function assess_reservation(limit, cell, ask, now)
   local cost, free = ask.cost, ask.most - ask.cost
   local fit, again_at, used, whole_at, mark, found, held =
@@ -20,7 +20,7 @@ local function assess_reservation(limit, cell, ask, now)
   return fit, again_at, used, whole_at, mark, found, held
 end
 
--- Takes as a take does, and holds what was admitted.
+-- Charges like a plain charge, and reserves the admitted units.
 local function reserve(limit, ask, now, is_admitted)
   local key, cost, cell = ask.key, ask.cost, cells[ask.key]
   local fit, again_at, used, whole_at, mark, found, held = assess_reservation(limit, cell, ask, now)
@@ -50,7 +50,7 @@ local function reserve(limit, ask, now, is_admitted)
   return reading(fit, again, again_at, used, whole_at, mark, 0, found, held)
 end
 
--- Puts the end of a reservation off, if it is still held; never nearer.
+-- Extends a reservation that still exists; never shortens it.
 local function extend(limit, ask, now)
   local key, cell = ask.key, cells[ask.key]
   local again, again_at, used, whole_at, mark, found, held = assess(limit, cell, 1, now)
@@ -73,7 +73,7 @@ local function extend(limit, ask, now)
   return reading(FITS_NOW, again, again_at, used, whole_at, mark, 0, found, held)
 end
 
--- Gives a lease back, whatever the request cost.
+-- Releases a permit, whatever the request cost.
 local function end_lease(limit, ask, now)
   local key, cell, given_back = ask.key, cells[ask.key], 0
   local again, again_at, used, whole_at, mark, found = assess(limit, cell, 1, now)
@@ -89,7 +89,7 @@ local function end_lease(limit, ask, now)
   return reading(fit, again, again_at, used, whole_at, mark, given_back, found)
 end
 
--- Puts the real cost in the place of what a reservation holds, if it is still held.
+-- Replaces the units of a reservation that still exists by the actual cost.
 local function settle(limit, ask, now)
   if limit.kind == CONCURRENCY then
     return end_lease(limit, ask, now)

@@ -1,6 +1,6 @@
--- StepRuntime: jobs in a row that are each one take, by one limit, of one cost and at one moment.
+-- Runs: consecutive jobs of one charge each, with the same limit, cost and time.
 
--- The answer to a take that is alone in its job, whatever it takes from.
+-- Returns the answer to a charge that is the only one in its job, on any kind of limit.
 local function take_alone(limit, key, cost, now)
   open_cell(key)
   if room == TIGHT then
@@ -9,7 +9,7 @@ local function take_alone(limit, key, cost, now)
   return DECIDED .. take(limit, key, cost, nil, now, nil)
 end
 
--- Appends the answers to `jobs` takes on one key. Answers how many answers there are then.
+-- Appends the answers to `jobs` charges on one key. Returns the new number of answers.
 local function take_repeatedly(limit, key, cost, now, jobs, answers, answered)
   local answer = take_repeatedly_from_window(limit, key, cost, now, jobs)
   if answer then
@@ -22,8 +22,8 @@ local function take_repeatedly(limit, key, cost, now, jobs, answers, answered)
   return answered + jobs
 end
 
--- Appends the answers to a take on each of the keys from `key` to `last_key`. A window that is met
--- for the first time takes no more than a few lines.
+-- Appends the answers to a charge on each of the keys from `key` to `last_key`. For speed, a
+-- window's first charge in the command is handled inline.
 local function take_each(limit, key, last_key, cost, now, answers, answered)
   local first, last = 1, 0
   if limit.kind == FIXED_WINDOW and cost > 0 and room ~= TIGHT then

@@ -1,11 +1,11 @@
--- A series: moments or blocks with the units that fell into each, oldest first, in one flat array
--- `cell.list` of (place, units) pairs. What lies before `cell.first` has been dropped. Only the
--- newest may hold no units: it keeps time from running backwards.
+-- A series: times or blocks with their units, oldest first, in one flat array `cell.list` of
+-- (position, units) pairs. Pairs before `cell.first` have been dropped. Only the newest may have no
+-- units: it keeps time from moving backwards.
 
--- Whether `needed` fits beside the pairs from `first` on, or the place of the pair that must leave
--- before it does; and the sum of their units.
+-- Returns whether `needed` fits in addition to the pairs from `first` on; if not, the position of
+-- the pair that must expire first; and the sum of the units.
 --
--- Sums from the newest: what stays is then never above the quota, and so exact.
+-- Sums from the newest pair: the remaining sum is then never above the quota, and therefore exact.
 local function weigh(list, first, quota, needed)
   local free = quota - needed
   local used, staying, blocking = 0, 0, nil
@@ -28,7 +28,7 @@ local function weigh(list, first, quota, needed)
   return FITS_NOW, nil, used
 end
 
--- Adds `cost` at `place`, which is not before the newest pair's.
+-- Adds `cost` at `place`, which is not before the newest pair.
 local function add_to_series(cell, place, cost)
   local list = cell.list
   local last = #list - 1
@@ -43,8 +43,8 @@ local function add_to_series(cell, place, cost)
   list[last + 2], list[last + 3] = place, cost
 end
 
--- Gives up to `cost` back to the pair at `place`, if that lies at `first` or later. The newest
--- stays, empty: older ones may be gone that would count before it.
+-- Refunds up to `cost` to the pair at `place`, if it is at `first` or later. The newest pair stays,
+-- with no units, because older pairs that were dropped would count before it.
 local function refund_to_series(cell, first, place, cost)
   local list = cell.list
   for index = first, #list, 2 do
@@ -65,7 +65,7 @@ local function refund_to_series(cell, first, place, cost)
   return 0
 end
 
--- The place of the newest pair from `first` on that holds units.
+-- Returns the position of the newest pair from `first` on that has units.
 local function newest_used(list, first)
   for index = #list - 1, first, -2 do
     if list[index + 1] > 0 then
@@ -75,7 +75,7 @@ local function newest_used(list, first)
   return nil
 end
 
--- Two series as one: of what stands at one place in both, the larger. As a limit's `join`.
+-- Joins two series, as a limit's `join`: at a common position the larger number of units counts.
 local function join_series(_, one, other)
   local list, others = one.list, other.list
   local index, last, at, others_last = one.first, #list, other.first, #others

@@ -1,9 +1,9 @@
--- Sliding log. A cell is a series of moments.
+-- Sliding log. A cell is a series of times.
 
 local function sliding_log_algorithm()
   local sliding_log = {}
 
-  -- The index of the first entry that counts, the moment of the decision, and what was found.
+  -- Returns the index of the first entry that counts, the time of the decision, and what was found.
   local function counted_entries(limit, cell, now)
     if not cell then
       return 1, now, NOTHING
@@ -33,7 +33,8 @@ local function sliding_log_algorithm()
     return fit, again_at, used, whole_at, at, found
   end
 
-  -- The oldest entries leave as soon as the newer ones fill the quota: nothing depends on them.
+  -- The oldest entries are dropped once newer ones fill the quota, because no decision depends on
+  -- them.
   function sliding_log.take(limit, cell, cost, _, now)
     local first, at = counted_entries(limit, cell, now)
     cell = cell or { kind = SLIDING_LOG, list = {} }

@@ -7,7 +7,8 @@ local function sliding_window_algorithm()
     return after((block + limit.blocks) * limit.extra, 0)
   end
 
-  -- The index of the first block that counts, the number of the current one, and what was found.
+  -- Returns the index of the first block that counts, the number of the current block, and what was
+  -- found.
   local function counted_blocks(limit, cell, now)
     local precision = limit.extra
     local head = floor(now / precision)

@@ -3,7 +3,7 @@
 local function token_bucket_algorithm()
   local token_bucket = {}
 
-  -- The level as of now, when that is, and what was found.
+  -- Returns the current level, its time, and what was found.
   local function level_now(limit, cell, now)
     local full = limit.full
     if not cell then
@@ -38,7 +38,7 @@ local function token_bucket_algorithm()
     return fit, again_at, burst - tokens, whole_at, after(at, floor(missing / quota)), found
   end
 
-  -- A refused charge that counts takes what is left: the bucket has no debts.
+  -- A refused charge that counts takes the rest, because a bucket has no debts.
   function token_bucket.take(limit, cell, cost, _, now)
     local level, at = level_now(limit, cell, now)
     cell = cell or { kind = TOKEN_BUCKET }
@@ -48,7 +48,7 @@ local function token_bucket_algorithm()
     return cell
   end
 
-  -- Gives back what of the tokens had not arrived again by itself.
+  -- Refunds the tokens that were not refilled in the meantime.
   function token_bucket.refund(limit, cell, cost, mark, _, now)
     local level, at = level_now(limit, cell, now)
     local full_at = mark < MAX and mark or MAX
@@ -70,7 +70,7 @@ local function token_bucket_algorithm()
     return div_ceil(given, limit.window)
   end
 
-  -- The emptier one, as of when the later one was computed.
+  -- Keeps the lower level, as of the later time.
   function token_bucket.join(limit, one, other)
     local at = one.at > other.at and one.at or other.at
     local level, others = level_now(limit, one, at), level_now(limit, other, at)

@@ -1,5 +1,6 @@
--- What is kept for one limit and subject as a whole: told to whoever carries it to another store,
--- and made one with what another store kept. As bytes it is a letter and records, whatever its kind.
+-- Export and import of the whole state of one limit and subject: returned for a transfer to another
+-- store, and joined with the state from another store. Its encoding is a letter and records,
+-- whatever its kind.
 
 local function counts(limit, cell, now)
   if not cell or cell.kind ~= limit.kind then
@@ -9,7 +10,7 @@ local function counts(limit, cell, now)
   return found == STATE
 end
 
--- The bytes of the cell behind their number, which is zero where none counts.
+-- Returns the length of the cell, which is zero if no cell counts, and its bytes.
 local function append_cell(limit, key, now)
   local cell, bytes = cells[key], ""
   if counts(limit, cell, now) then
@@ -18,8 +19,8 @@ local function append_cell(limit, key, now)
   return pack("<I4", #bytes) .. bytes
 end
 
--- Leaves the last records of a list that no key may hold whole. No limit whose list grows so long
--- has a quota that these do not fill.
+-- Keeps the last records of a list that is too long for one key. Every limit with such a long list
+-- has a quota that these records fill.
 local function keep_last(cell)
   local list = cell.list
   local most = MAX_RECORDS * (cell.kind == CONCURRENCY and 3 or 2)
@@ -33,7 +34,7 @@ local function keep_last(cell)
   cell.list = kept
 end
 
--- Two cells that count as one.
+-- Joins two cells.
 local function join_counted(limit, one, other, now)
   if not one.holds and not other.holds then
     return limit.join(limit, one, other)
@@ -49,8 +50,8 @@ local function join_counted(limit, one, other, now)
   return joined
 end
 
--- Joins `other` with the cell of `key`. What counts as none is left out; where both do, nothing
--- changes.
+-- Joins `other` with the cell of `key`. A cell that does not count is left out; if neither counts,
+-- nothing changes.
 local function join_cell(limit, key, other, now)
   if not counts(limit, other, now) then
     return

@@ -3,7 +3,7 @@
 local function two_bucket_algorithm()
   local two_bucket = {}
 
-  -- The buckets as of now, the milliseconds since the current one began, and what was found.
+  -- Returns the current buckets, the milliseconds since the current one began, and what was found.
   local function rolled(limit, cell, now)
     local window = limit.window
     local bucket = floor(now / window)
@@ -14,7 +14,7 @@ local function two_bucket_algorithm()
     if starts > MAX or starts > after(now, limit.skew_max) then
       return bucket, 0, 0, now % window, DISCARDED
     end
-    -- A limit that was lowered counts as full: its products stay exact.
+    -- If the quota was lowered, a bucket counts as full, which keeps the products exact.
     local quota, previous, current = limit.quota, cell.previous, cell.current
     previous = previous < quota and previous or quota
     current = current < quota and current or quota
@@ -28,7 +28,7 @@ local function two_bucket_algorithm()
     return bucket, 0, 0, now % window, NOTHING
   end
 
-  -- When `needed` fits, if it does not fit now: in the course of this bucket or of the next.
+  -- Returns when `needed` fits, if it does not fit now: during this bucket or the next.
   local function estimate_falls_at(limit, bucket, previous, current, needed)
     local window = limit.window
     local free = limit.quota - needed

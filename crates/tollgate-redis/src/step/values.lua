@@ -1,15 +1,16 @@
--- What lies under the keys of the command in hand.
+-- The values of the current command's keys.
 
--- Keys read by one MGET: what passes Lua's stack at once.
+-- The number of keys that are read by one MGET, which is limited by Lua's stack.
 local READ_CHUNK = 1000
 
--- By the indexes of their keys: what was read (false: nothing); as far as somebody asked, what it
--- means; the units counted in open windows beside that. Above the last opened key there are neither,
--- but for what is foreign.
+-- By the indexes of the keys: `values` contains the read values (false: missing), `cells` the
+-- decoded cells of opened keys, and `counted` the units counted in open windows. Above
+-- `last_opened` there are neither cells nor counted units, except for foreign values.
 local names, values, cells, counted, last_opened = nil, nil, {}, {}, 0
--- Stands in `values` for what a job of the command forgot; as long as an empty string.
+-- The entry in `values` for a key that a job of the command reset; its length is that of an empty
+-- string.
 local FORGOTTEN = {}
--- Whether what MGET did not find was asked for once more.
+-- Whether the keys without a value were checked for other types.
 local is_foreign_known
 
 local function read_values(keys)
@@ -32,7 +33,7 @@ local function read_values(keys)
   end
 end
 
--- Marks what exists among the keys `from` to `to` without a value as foreign.
+-- Marks the existing keys from `from` to `to` without a value as foreign.
 local function mark_foreign(from, to)
   local missing = {}
   for index = from, to do
@@ -50,9 +51,9 @@ local function mark_foreign(from, to)
   end
 end
 
--- Makes the cell of `key` stand in `cells` if there is one. MGET answers nothing for a key of
--- another type, so what it did not find is asked for once more, together: it is foreign if it
--- exists. What no step of this form wrote is, too.
+-- Opens the cell of `key` in `cells`, if there is one. MGET returns nothing for a key of another
+-- type. All keys without a value are therefore checked once more together: those that exist are
+-- foreign. Values that no step of this version writes are foreign too.
 local function open_cell(key)
   if cells[key] then
     return
@@ -65,7 +66,7 @@ local function open_cell(key)
     local cell = unpack_window(bytes) or unpack_tagged(bytes) or { kind = FOREIGN }
     local units = counted[key]
     if units then
-      -- These are written by themselves.
+      -- The units counted in open windows are written separately.
       cell.used, cell.packed_used = cell.used + units, cell.packed_used + units
     end
     cells[key] = cell

@@ -1,14 +1,15 @@
--- Takes from fixed windows that are open and lie as nineteen digits, which is what most takes are.
--- Nothing but the units counted in each is kept of them.
+-- Charges on open fixed windows that are stored as nineteen digits, the most common case. Only the
+-- units counted in each of them are kept.
 
--- The first and the last reset of a window in force that has nineteen digits.
+-- Returns the first and the last valid reset of a current window with nineteen digits.
 local function resets_in_force(limit, now)
   local first, last = now + 1, after(now, limit.skew_max) + limit.window
   first = first > FIRST_LONG_RESET and first or FIRST_LONG_RESET
   return first, last < LATEST_PACKED_RESET and last or LATEST_PACKED_RESET
 end
 
--- What is used of such a window, of which the command counted `units`; nil if `key` holds none.
+-- Returns the used units of such a window, including the units that the command has counted; nil if
+-- `key` has no such window.
 local function used_of_window(limit, key, now)
   local bytes = values[key]
   if limit.kind ~= FIXED_WINDOW or room == TIGHT or not bytes or #bytes ~= 19 or cells[key] then
@@ -27,13 +28,15 @@ local function count_in_window(key, cost)
   last_opened = key > last_opened and key or last_opened
 end
 
--- The window as the command found it, behind a plus and the units that it counted there since.
+-- Returns the window as the command read it, after a plus sign and the units that the command has
+-- counted since.
 local function window_text(key)
   local units = counted[key]
   return units and "+" .. pack("<I7", units) .. values[key] or values[key]
 end
 
--- The answer to `jobs` takes that are each alone in their job; nil if they need more than that.
+-- Returns the answer to `jobs` charges that are each the only one in their job; nil if this case
+-- does not apply.
 local function take_repeatedly_from_window(limit, key, cost, now, jobs)
   local used = used_of_window(limit, key, now)
   if not used or cost == 0 then
@@ -54,8 +57,8 @@ local function take_repeatedly_from_window(limit, key, cost, now, jobs)
   return answer
 end
 
--- Appends the answer to a job that takes from a window by each of `asks`, all of different keys.
--- Answers how many answers there are then; nil if it needs more than that.
+-- Appends the answer to a job with one charge on each window of `asks`, all with different keys.
+-- Returns the new number of answers; nil if this case does not apply.
 local function take_from_windows(asks, now, answers, answered)
   local is_admitted = true
   for index = 1, #asks, 3 do

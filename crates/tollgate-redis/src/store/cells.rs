@@ -1,12 +1,12 @@
-//! Cells that are read out of a server, and taken in by it.
+//! Export and import of cells by a server.
 
 use tollgate_core::{Cell, CellKey, CellTransfer, StoreError, Timestamp};
 
 use super::Redis;
 use crate::job::Job;
 
-/// Each 64 places are a command of their own, and so are fewer that have more than 64 KiB of cells
-/// to join; one command after the other. The first failure ends it.
+/// A command has at most 64 places, and it is full once it has more than 64 KiB of cells to join.
+/// The commands are sent one after the other. The first error ends the transfer.
 impl CellTransfer for Redis {
     async fn cells(
         &self,

@@ -1,4 +1,4 @@
-//! Whether a shard still has what was counted in it.
+//! Detection of lost counters in a shard.
 
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
@@ -12,65 +12,65 @@ use tokio::time::{Instant, timeout};
 use crate::info::Info;
 use crate::link::{Connection, Replication};
 
-/// The key that is lost only with the others. No limit's key has this form.
+/// The generation key: its loss means that all keys were lost. No limit's key has this form.
 const GENERATION: &str = "tg1:{generation}";
 
-/// The key that is lost only with the others of a node that keeps the slot of `tag`.
+/// Returns the generation key for a cluster node that owns the slot of `tag`.
 pub(crate) fn generation_at(tag: &str) -> String {
     format!("tg1:generation{{{tag}}}")
 }
 
-/// How long the key lives that no node renews, and how often a node renews it that looks at it.
+/// The time to live of the key, and the interval at which each node renews it.
 const GENERATION_LIVES: Duration = Duration::from_secs(30 * 24 * 3600);
 const RENEW_AFTER: Duration = Duration::from_secs(600);
 
-/// Why counters of a shard are gone: their windows began anew, in part or all.
+/// The reason why counters of a shard were lost. Some or all windows started again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DataLoss {
-    /// All keys were deleted, as `FLUSHALL` does.
+    /// All keys were deleted, for example by `FLUSHALL`.
     Flushed,
-    /// The primary began without the data that there was: it was restarted, or is another server.
+    /// The primary started without the existing data: it was restarted, or is another server.
     Restarted,
-    /// The primary began with older data, as a restart from a snapshot does.
+    /// The primary started with older data, for example from a snapshot.
     Older,
-    /// The server that took over lacks the end of what the old primary had written.
+    /// The promoted server lacks the last writes of the old primary.
     FailedOver {
-        /// How much of it, in bytes of the stream to replicas, at the least.
+        /// The missing bytes of the replication stream, at least.
         bytes: u64,
     },
-    /// The primary dropped keys for want of memory: each may have been a counter in force.
+    /// The primary evicted keys for lack of memory. Each may have been a current counter.
     Evicted {
-        /// How many, of whoever uses the server.
+        /// The number of keys, from all programs that use the server.
         keys: u64,
     },
 }
 
-/// Watches over the primary's data.
+/// Monitors the primary's data.
 ///
-/// A random value is kept in the shard, and renewed. It is gone or another one if the others are
-/// gone as well; and how far the data goes, the primary tells by the name of its history and its
-/// place in it. Which keys it dropped for want of memory it does not tell, but how many. Each node
-/// sees for itself what happens from its own start on.
+/// The shard contains a key with a random value, which nodes renew. If it is missing or different,
+/// the other keys are lost as well. The replication id and the offset of the primary show how far
+/// its data goes. The primary reports how many keys it evicted, but not which. Each node detects
+/// losses from its own start on.
 #[derive(Debug, Default)]
 pub(crate) struct DataLossMonitor(Mutex<KnownState>);
 
 #[derive(Debug, Default)]
 struct KnownState {
-    /// Where the generation is kept, if not at [`GENERATION`].
+    /// The key of the generation, if it is not [`GENERATION`].
     key: Option<Arc<str>>,
-    /// Whether a generation is neither made nor renewed.
+    /// Whether the generation is never written or renewed.
     only_looks: bool,
     generation: Option<Box<[u8]>>,
     history: Option<(Box<str>, u64)>,
     renewed: Option<Instant>,
-    /// How many keys the primary has dropped for want of memory.
+    /// The number of keys that the primary has evicted.
     evicted: Option<u64>,
     count: u64,
     last: Option<DataLoss>,
 }
 
-/// What was found at the generation's key.
+/// The value that was read at the generation key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Found {
     Unreadable,
@@ -79,7 +79,7 @@ enum Found {
 }
 
 impl DataLossMonitor {
-    /// Keeps the generation at `key` from now on: one that the server keeps.
+    /// Uses the generation key `key` from now on, which the server must own.
     pub(crate) fn keep_at(&self, key: String) {
         let known = &mut *self.0.lock();
         if known.key.as_deref() != Some(&*key) {
@@ -89,13 +89,13 @@ impl DataLossMonitor {
         }
     }
 
-    /// Writes nothing from now on: a generation that others make is seen, and none made.
+    /// Writes nothing from now on: reads the generation of other nodes and creates none.
     pub(crate) fn set_read_only(&self) {
         self.0.lock().only_looks = true;
     }
 
-    /// Looks whether the primary at the end of `connection`, which told `server_report` of itself, still has
-    /// what it had. Waits for it `within` that time; what it does not answer tells nothing.
+    /// Checks whether the primary at the other end of `connection`, which reported `server_report`,
+    /// still has its data. Waits for at most `within`. A missing answer proves nothing.
     pub(crate) async fn look(
         &self,
         connection: &Connection,
@@ -109,7 +109,7 @@ impl DataLossMonitor {
         let (found, evicted) = timeout(within, looked).await.unwrap_or((Found::Unreadable, None));
         let known = &mut *self.0.lock();
         if known.key != key {
-            // What was found is not what is kept at the new place.
+            // The key was changed during the read, so the value belongs to the old key.
             return;
         }
         let dropped = known.dropped(server_report, evicted);
@@ -119,13 +119,13 @@ impl DataLossMonitor {
         }
     }
 
-    /// How often something was lost, and what was lost last.
+    /// Returns the number of losses and the last one.
     pub(crate) fn totals(&self) -> (u64, Option<DataLoss>) {
         let known = self.0.lock();
         (known.count, known.last.clone())
     }
 
-    /// Reads the generation, renews it in time, and makes one where there is none.
+    /// Reads the generation, renews it when it is due, and creates one if it is missing.
     async fn generation(&self, connection: &Connection, key: &str) -> Found {
         let found = read(connection, key).await;
         if self.0.lock().only_looks {
@@ -136,7 +136,8 @@ impl DataLossMonitor {
             Found::Missing => {
                 let mut begin = redis::cmd("SET");
                 begin.arg(key).arg(random()).arg("NX").arg("PX").arg(lives.to_string());
-                // If it is refused, the shard has no generation; the histories tell all the same.
+                // If it is rejected, the shard has no generation. Replication ids still show
+                // losses.
                 let _ = connection.call(&begin).await;
                 let begun = read(connection, key).await;
                 self.0.lock().replaces(begun)
@@ -152,7 +153,7 @@ impl DataLossMonitor {
     }
 }
 
-/// By `MGET`, which the step needs as well: no other right is asked for.
+/// Reads with `MGET`, which the step also uses, so no further permission is needed.
 async fn read(connection: &Connection, key: &str) -> Found {
     let mut get = redis::cmd("MGET");
     get.arg(key);
@@ -165,7 +166,7 @@ async fn read(connection: &Connection, key: &str) -> Found {
     }
 }
 
-/// How many keys the server has dropped for want of memory since it began.
+/// Returns how many keys the server has evicted since its start.
 async fn evicted(connection: &Connection) -> Option<u64> {
     let mut info = redis::cmd("INFO");
     info.arg("stats");
@@ -189,8 +190,8 @@ impl KnownState {
         is_due
     }
 
-    /// What there is now where nothing was: a generation that was lost is not the known one, even
-    /// where the new one cannot be read.
+    /// Returns the new value after a missing one. A known generation that was lost stays lost even
+    /// if the new one cannot be read.
     fn replaces(&self, found: Found) -> Found {
         match found {
             Found::Unreadable if self.generation.is_some() => Found::Missing,
@@ -198,8 +199,8 @@ impl KnownState {
         }
     }
 
-    /// What the primary dropped since the last look, if it is the same one: another has its own
-    /// count. To be asked before [`observe`](Self::observe), which takes its history for known.
+    /// Returns the evictions since the last check, if it is the same primary; another one has its
+    /// own count. Call it before [`observe`](Self::observe), which records the primary's history.
     fn dropped(
         &mut self,
         server_report: Option<&Replication>,
@@ -211,7 +212,7 @@ impl KnownState {
         is_loss.then_some(DataLoss::Evicted { keys })
     }
 
-    /// What was lost since the last look.
+    /// Returns the loss since the last check.
     fn observe(&mut self, server_report: Option<&Replication>, found: &Found) -> Option<DataLoss> {
         let is_kept = match (&self.generation, found) {
             (None, _) | (_, Found::Unreadable) => None,
@@ -236,7 +237,7 @@ impl KnownState {
         }
     }
 
-    /// How the primary's history goes on from the one that is known.
+    /// Returns how the primary's history relates to the known one.
     fn lineage(&self, server_report: Option<&Replication>) -> Lineage {
         let (Some((history, offset)), Some(server_report)) = (&self.history, server_report) else {
             return Lineage::Unknown;
@@ -253,25 +254,25 @@ impl KnownState {
                 None | Some(0) => Lineage::Other,
                 Some(bytes) => Lineage::Truncated(bytes),
             },
-            // A primary that has no replicas for an hour begins another history in the same place.
+            // A primary without replicas for an hour gets a new replication id at the same offset.
             _ if server_report.offset > 0 && server_report.offset >= *offset => Lineage::Other,
             _ => Lineage::RolledBack,
         }
     }
 }
 
-/// How one history goes on from another.
+/// The relation of one history to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Lineage {
-    /// It is the same one.
+    /// It is the same history.
     Same,
-    /// Nobody knows.
+    /// The relation is unknown.
     Unknown,
-    /// It goes on from the other, as far as it is known.
+    /// It continues the other history, as far as that is known.
     Other,
-    /// It goes on from the other, but for so many bytes at its end.
+    /// It continues the other history without so many bytes at its end.
     Truncated(u64),
-    /// It begins before the end of the other.
+    /// It starts before the end of the other history.
     RolledBack,
 }
 
@@ -302,7 +303,7 @@ mod tests {
         Found::Value(text.as_bytes().into())
     }
 
-    /// A primary in the middle of history x, of generation g.
+    /// Returns a primary in the middle of history x with generation g.
     fn known() -> KnownState {
         let mut known = KnownState::default();
         let server_report = Replication::leading("x", 100, None);

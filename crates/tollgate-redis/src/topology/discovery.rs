@@ -1,4 +1,4 @@
-//! Asks every server of a shard who it is.
+//! Periodic queries of the roles of a shard's servers.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,18 +10,18 @@ use tokio::time::{MissedTickBehavior, interval, timeout};
 use super::members::Members;
 use crate::link::{Connection, Endpoint, LinkError, LinkLimits, Pushes, ServerReport, open};
 
-/// The least time between two questions to one server.
+/// The shortest time between two queries to one server.
 const LEAST_PERIOD: Duration = Duration::from_millis(1);
 
-/// Asks every server of a member list who it is, again and again until it is dropped.
+/// Queries the role of every server of a member list periodically until it is dropped.
 ///
-/// A replica that was promoted is seen so while the old primary still answers, over a connection
-/// of its own: one that nobody charges, and that stays open while others come and go.
+/// It detects a promoted replica even if the old primary still answers. Its connections are
+/// separate: they carry no charges, and stay open while other connections change.
 #[derive(Debug)]
 pub(crate) struct ServerDiscovery(AbortHandle);
 
 impl ServerDiscovery {
-    /// Begins to ask the servers of `members`. Needs a tokio runtime.
+    /// Starts to query the servers of `members`. Needs a tokio runtime.
     pub(crate) fn start(members: Arc<Members>, limits: LinkLimits) -> Self {
         Self(tokio::spawn(take(members, limits)).abort_handle())
     }
@@ -33,7 +33,7 @@ impl Drop for ServerDiscovery {
     }
 }
 
-/// Has one visitor for each server that there is.
+/// Runs one task for each server.
 async fn take(members: Arc<Members>, limits: LinkLimits) {
     let mut view = members.view();
     let (mut visitors, mut visited) = (JoinSet::new(), BTreeMap::<Box<str>, AbortHandle>::new());
@@ -59,7 +59,7 @@ async fn take(members: Arc<Members>, limits: LinkLimits) {
     }
 }
 
-/// Asks one server, in each period and whenever there is reason to.
+/// Queries one server in each period and on request.
 async fn visit(server: Endpoint, members: Arc<Members>, limits: LinkLimits) {
     let address = server.to_string();
     let mut inquiries = members.probe_requests();
@@ -73,7 +73,7 @@ async fn visit(server: Endpoint, members: Arc<Members>, limits: LinkLimits) {
         }
         connection = match ask(connection, &server, limits).await {
             Ok((connection, server_report)) => {
-                // Whether it may be charged is for those who charge it.
+                // The result matters only to connections that charge the server.
                 let _ = members.record_report(
                     &address,
                     server_report.role,
@@ -87,7 +87,7 @@ async fn visit(server: Endpoint, members: Arc<Members>, limits: LinkLimits) {
     }
 }
 
-/// Asks over `connection`, or over another one if it is of no use.
+/// Queries on `connection`, or on a new one if it cannot be used.
 async fn ask(
     connection: Option<Connection>,
     server: &Endpoint,

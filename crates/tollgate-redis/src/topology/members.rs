@@ -11,30 +11,30 @@ use super::data_loss::DataLossMonitor;
 use super::primary_election::{PrimaryElection, SentinelVote};
 use crate::link::{Endpoint, LinkError, LinkLimits, Replication, Role};
 
-/// What all connections to a shard know of its servers together.
+/// The information about a shard's servers that all of its connections share.
 ///
-/// Whatever one of them hears of a promotion, at once none of them charges the old primary.
+/// When one connection detects a promotion, none of them charges the old primary any more.
 #[derive(Debug)]
 pub(crate) struct Members {
     election: Mutex<PrimaryElection>,
     view: watch::Sender<MembersView>,
-    /// Changes when every server is to be asked at once who it is.
+    /// Changes when the roles of all servers must be queried at once.
     inquiries: watch::Sender<u64>,
     losses: DataLossMonitor,
-    /// Why no server is known, where none is.
+    /// The reason why no server is known, if none is.
     trouble: Mutex<Option<LinkError>>,
 }
 
-/// What is known of a shard's servers.
+/// The known servers of a shard.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct MembersView {
-    /// All of them.
+    /// All servers.
     pub(crate) servers: Arc<[Endpoint]>,
     /// Their addresses.
     addresses: Arc<[Box<str>]>,
-    /// The primary that sentinels name, if they are to be believed.
+    /// The primary that a trusted vote of sentinels names.
     primary: Option<Box<str>>,
-    /// Who is not to be charged, and who took over from it.
+    /// The servers that must not be charged, each with its successor.
     deposed: Arc<BTreeMap<Box<str>, Box<str>>>,
 }
 
@@ -44,12 +44,12 @@ impl MembersView {
         Self { servers: servers.into(), addresses, ..Self::default() }
     }
 
-    /// Whether the server at `address` may be charged, if it is the primary.
+    /// Returns whether the server at `address` may be charged if it is the primary.
     pub(crate) fn permits(&self, address: &str) -> bool {
         !self.deposed.contains_key(address) && self.has(address)
     }
 
-    /// The servers but for the primary that is announced.
+    /// Returns the servers without the announced primary.
     pub(crate) fn replicas(&self) -> Vec<Endpoint> {
         let named = self.servers.iter().zip(&*self.addresses);
         let replicas = named.filter(|(_, address)| self.primary.as_ref() != Some(address));
@@ -62,12 +62,12 @@ impl MembersView {
 }
 
 impl Members {
-    /// Servers that are known beforehand.
+    /// Creates a list of configured servers.
     pub(crate) fn of(servers: Vec<Endpoint>, limits: &LinkLimits) -> Arc<Self> {
         Self::new(servers, 0, limits)
     }
 
-    /// Servers that so many configured sentinels will name.
+    /// Creates a list for servers that so many configured sentinels will name.
     pub(crate) fn with_sentinels(sentinels: usize, limits: &LinkLimits) -> Arc<Self> {
         Self::new(Vec::new(), sentinels, limits)
     }
@@ -82,27 +82,27 @@ impl Members {
         })
     }
 
-    /// What is known, to read and to wait on.
+    /// Returns the current view, to read and to wait for.
     pub(crate) fn view(&self) -> watch::Receiver<MembersView> {
         self.view.subscribe()
     }
 
-    /// Whether the server at `address` may be charged, if it is the primary.
+    /// Returns whether the server at `address` may be charged if it is the primary.
     pub(crate) fn permits(&self, address: &str) -> bool {
         self.view.borrow().permits(address)
     }
 
-    /// Waits until the server at `address` may not be charged any more; why.
+    /// Waits until the server at `address` may not be charged any more, and returns the reason.
     pub(crate) async fn forbids(&self, address: &str) -> LinkError {
-        // An error means that the member list is gone, and with it who holds it to call this.
+        // An error means that the list was dropped, which is impossible during this call.
         let _ = self.view().wait_for(|view| !view.permits(address)).await;
         self.reason(address)
     }
 
-    /// The server at `address` said this of itself.
+    /// Records the report of the server at `address` about itself.
     ///
     /// # Errors
-    /// Why it is not to be charged, though it may be a primary.
+    /// The reason why it must not be charged, although it may have the role of a primary.
     pub(crate) fn record_report(
         &self,
         address: &str,
@@ -118,7 +118,7 @@ impl Members {
         if self.permits(address) { Ok(()) } else { Err(self.reason(address)) }
     }
 
-    /// A sentinel said this of the primary.
+    /// Records the vote of a sentinel.
     pub(crate) fn record_vote(&self, sentinel: &str, word: SentinelVote) {
         let mut election = self.election.lock();
         let is_news = election.record_vote(sentinel, word);
@@ -129,11 +129,11 @@ impl Members {
         }
     }
 
-    /// These are the servers, as far as the sentinels know.
+    /// Sets the servers that the sentinels name.
     pub(crate) fn has_servers(&self, servers: Vec<Endpoint>) {
         let mut named: Vec<(String, Endpoint)> =
             servers.into_iter().map(|server| (server.to_string(), server)).collect();
-        // The same servers in another order are no news.
+        // The same servers in another order are not a change.
         named.sort_by(|(one, _), (other, _)| one.cmp(other));
         let mut election = self.election.lock();
         election.retain(|address| named.iter().any(|(known, _)| known == address));
@@ -149,22 +149,22 @@ impl Members {
         self.publish(&election);
     }
 
-    /// What else keeps the servers from being known.
+    /// Sets another reason why the servers are unknown.
     pub(crate) fn set_error(&self, trouble: LinkError) {
         *self.trouble.lock() = Some(trouble);
     }
 
-    /// Why there is no server to connect to.
+    /// Returns why there is no server to connect to.
     pub(crate) fn error(&self) -> Option<LinkError> {
         self.trouble.lock().clone()
     }
 
-    /// Changes when every server is to be asked at once who it is.
+    /// Returns a value that changes when the roles of all servers must be queried at once.
     pub(crate) fn probe_requests(&self) -> watch::Receiver<u64> {
         self.inquiries.subscribe()
     }
 
-    /// What the shard has lost.
+    /// Returns the monitor of the shard's losses.
     pub(crate) const fn losses(&self) -> &DataLossMonitor {
         &self.losses
     }
@@ -172,7 +172,7 @@ impl Members {
     fn publish(&self, election: &PrimaryElection) {
         let primary = election.named(Instant::now());
         self.view.send_if_modified(|view| {
-            // Nobody is named for a while, now and then, and the primary is the same all the time.
+            // If no primary is named for a while, the last one stays.
             let is_other = primary.is_some() && view.primary.as_deref() != primary;
             if is_other {
                 view.primary = primary.map(Box::from);

@@ -1,4 +1,4 @@
-//! Which servers make up a shard, and which of them is its primary now.
+//! The servers of a shard, and the election of its primary.
 
 mod data_loss;
 mod discovery;
@@ -18,14 +18,14 @@ pub use sentinels::{Sentinels, ServerAccess};
 
 use crate::link::Endpoint;
 
-/// How it is known which servers a shard has.
+/// The source of a shard's servers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Topology {
-    /// The configuration names them. Which one is the primary, they say themselves.
+    /// The configuration names them. Their roles show which one is the primary.
     Static {
-        /// The server that takes writes, as far as the configuration knows.
+        /// The primary in the configuration.
         primary: Endpoint,
-        /// Those that follow it. One of them that was promoted is found, and takes the writes.
+        /// Its replicas. If one of them is promoted, it is detected and receives the writes.
         replicas: Vec<Endpoint>,
     },
     /// Sentinels name them.

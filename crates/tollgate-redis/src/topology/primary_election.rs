@@ -1,4 +1,4 @@
-//! Which of a shard's servers is right to call itself primary.
+//! The election of a shard's primary among servers that report that role.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -7,41 +7,42 @@ use tokio::time::Instant;
 
 use crate::link::{Replication, Role};
 
-/// What servers say of themselves and sentinels of them, and what follows.
+/// The reports of servers and sentinels, and the resulting decision.
 ///
-/// A server that was frozen while another was promoted goes on to call itself primary, for ten
-/// seconds under Sentinel and for ever without it; what it is charged then is thrown away. Of two
-/// that call themselves primary,
+/// A server that was frozen while another one was promoted still reports the role of a primary: for
+/// ten seconds with Sentinel, and forever without it. Charges that it receives then are lost. If
+/// two servers report that role,
 ///
-/// - the one is right that the sentinels name: the word of the latest epoch counts, if most of the
-///   configured sentinels say it, or the server it names bears it out itself;
-/// - else the one whose history goes on from where the other's was left;
-/// - else nobody knows, and both are as good as before.
+/// - the one that sentinels name wins: the vote of the latest epoch counts, if most of the
+///   configured sentinels agree, or if the named server confirms it by its own report;
+/// - otherwise the one with a history that continues the other's wins;
+/// - otherwise the decision is open, and both keep their earlier status.
 ///
-/// No word outweighs a promotion that is seen: sentinels that lie, or have not heard of it yet, keep
-/// nobody at the wrong server. A promotion by mistake ends when they have the server follow again.
+/// An observed promotion takes precedence over every vote: sentinels that are wrong or late keep no
+/// node at the wrong server. An accidental promotion ends when the sentinels make the server a
+/// replica again.
 ///
-/// The one that is wrong stays deposed until it follows another, until it is announced, or until the
-/// server that took over from it follows it.
+/// The losing server stays deposed until it follows another server, until it is announced, or until
+/// its successor follows it.
 #[derive(Debug)]
 pub(super) struct PrimaryElection {
-    /// The last that each server said of itself.
+    /// The last report of each server.
     servers: BTreeMap<Box<str>, ServerClaim>,
-    /// The last that each sentinel said.
+    /// The last vote of each sentinel.
     words: BTreeMap<Box<str>, SentinelVote>,
-    /// Who is not to be charged, and who took over from it.
+    /// The servers that must not be charged, each with its successor.
     deposed: BTreeMap<Box<str>, Box<str>>,
-    /// How many sentinels the configuration names.
+    /// The number of configured sentinels.
     sentinels: usize,
-    /// How long what was said counts.
+    /// The time for which reports and votes are valid.
     fresh_for: Duration,
 }
 
-/// What a server says of itself.
+/// A server's report about itself.
 #[derive(Clone, Debug)]
 struct ServerClaim {
     role: Role,
-    /// Nothing if it does not tell.
+    /// `None` if the server does not report it.
     replication: Option<Replication>,
     at: Instant,
 }
@@ -53,24 +54,24 @@ pub(crate) struct SentinelVote {
     pub(crate) primary: Box<str>,
     /// The configuration's epoch, which grows with every failover.
     pub(crate) epoch: u64,
-    /// How sure it is.
+    /// The sentinel's confidence in the primary.
     pub(crate) certainty: Confidence,
-    /// Who it is that speaks.
+    /// Why the sentinel is trusted.
     pub(crate) origin: SentinelOrigin,
-    /// When it spoke.
+    /// The time of the vote.
     pub(crate) at: Instant,
 }
 
-/// How sure a sentinel is of the primary that it names.
+/// A sentinel's confidence in the primary that it names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Confidence {
-    /// It reaches it.
+    /// The sentinel reaches the primary.
     Confirmed,
-    /// It does not reach it, or has begun to replace it.
+    /// The sentinel does not reach the primary, or has started to replace it.
     Suspect,
 }
 
-/// Why a sentinel is listened to.
+/// The reason why a sentinel is trusted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SentinelOrigin {
     /// The configuration names it.
@@ -80,7 +81,8 @@ pub(crate) enum SentinelOrigin {
 }
 
 impl PrimaryElection {
-    /// Nothing is known yet, among so many configured sentinels. What is said counts `fresh_for`.
+    /// Creates an election without any report, for so many configured sentinels. Reports and votes
+    /// are valid for `fresh_for`.
     pub(super) const fn new(sentinels: usize, fresh_for: Duration) -> Self {
         Self {
             servers: BTreeMap::new(),
@@ -91,7 +93,7 @@ impl PrimaryElection {
         }
     }
 
-    /// The server at `address` said this of itself.
+    /// Records the report of the server at `address`.
     pub(super) fn record_report(
         &mut self,
         address: &str,
@@ -102,7 +104,7 @@ impl PrimaryElection {
         if matches!(role, Role::Replica | Role::DisconnectedReplica) {
             self.deposed.remove(address);
         }
-        // Who took over has given way again: the one that it follows is the primary after all.
+        // The successor was demoted again: the server that it follows is the primary after all.
         if let (Role::Replica, Some(server_report)) = (role, server_report) {
             let servers = &self.servers;
             self.deposed.retain(|server, by| {
@@ -115,7 +117,7 @@ impl PrimaryElection {
         self.judge(at);
     }
 
-    /// A sentinel said this. True if it names another primary than it did before.
+    /// Records the vote of a sentinel. Returns true if it names another primary than before.
     pub(super) fn record_vote(&mut self, sentinel: &str, word: SentinelVote) -> bool {
         let at = word.at;
         let primary = word.primary.clone();
@@ -124,18 +126,18 @@ impl PrimaryElection {
         before.is_none_or(|before| before.primary != primary)
     }
 
-    /// Forgets the servers for which `is_known` does not hold.
+    /// Removes the servers for which `is_known` returns false.
     pub(super) fn retain(&mut self, is_known: impl Fn(&str) -> bool) {
         self.servers.retain(|address, _| is_known(address));
         self.deposed.retain(|address, _| is_known(address));
     }
 
-    /// Who is not to be charged, and who took over from it.
+    /// Returns the servers that must not be charged, each with its successor.
     pub(super) const fn deposed(&self) -> &BTreeMap<Box<str>, Box<str>> {
         &self.deposed
     }
 
-    /// The primary that the sentinels name, if they are to be believed.
+    /// Returns the primary that a trusted vote names.
     pub(super) fn named(&self, now: Instant) -> Option<&str> {
         self.winning_vote(now).map(|word| &*word.primary)
     }
@@ -159,7 +161,7 @@ impl PrimaryElection {
         self.deposed.extend(losers);
     }
 
-    /// The word that counts: of the latest epoch among those that can be believed.
+    /// Returns the vote that counts: the trusted one with the latest epoch.
     fn winning_vote(&self, now: Instant) -> Option<&SentinelVote> {
         let words = self.words.values().filter(|word| self.is_fresh(word.at, now));
         words.filter(|word| self.is_believed(word, now)).max_by_key(|word| word.epoch)
@@ -173,7 +175,7 @@ impl PrimaryElection {
         };
         let is_common = self.words.values().filter(says_so).count() > self.sentinels / 2;
         let claim = self.servers.get(&word.primary);
-        // Somebody took over from the server that it names.
+        // Another server has replaced the one that it names.
         let is_late = claim.is_some_and(|claim| self.successor(claim, now).is_some());
         if is_late {
             return false;
@@ -182,8 +184,8 @@ impl PrimaryElection {
         is_sure || claim.is_some_and(|claim| self.is_confirmed(&word.primary, claim, now))
     }
 
-    /// Whether the server of `claim` says of itself that it is the primary, of data that others of
-    /// the shard have, too.
+    /// Returns whether the server of `claim` reports itself as the primary, with data that other
+    /// servers of the shard have too.
     fn is_confirmed(&self, address: &str, claim: &ServerClaim, now: Instant) -> bool {
         if claim.role != Role::Primary || !self.is_fresh(claim.at, now) {
             return false;
@@ -200,7 +202,7 @@ impl PrimaryElection {
             || others().all(|(_, claim)| claim.role != Role::Primary)
     }
 
-    /// The primary whose history goes on from that of `claim`.
+    /// Returns the primary with a history that continues that of `claim`.
     fn successor(&self, claim: &ServerClaim, now: Instant) -> Option<&str> {
         let left = &claim.replication.as_ref()?.history;
         let goes_on = |heir: &ServerClaim| {
@@ -211,7 +213,7 @@ impl PrimaryElection {
         self.leaders().find(|(_, heir)| goes_on(heir)).map(|(address, _)| &**address)
     }
 
-    /// Those that called themselves primary last.
+    /// Returns the servers that last reported the role of a primary.
     fn leaders(&self) -> impl Iterator<Item = (&Box<str>, &ServerClaim)> {
         self.servers.iter().filter(|(_, claim)| claim.role == Role::Primary)
     }

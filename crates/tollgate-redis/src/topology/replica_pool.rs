@@ -1,4 +1,4 @@
-//! The batchers to the servers that are read from.
+//! The batchers to the replicas that are read from.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,10 +14,10 @@ use crate::circuit_breaker::CircuitState;
 use crate::codec::Codec;
 use crate::link::Endpoint;
 
-/// The batchers to a shard's replicas, which take turns.
+/// The batchers to a shard's replicas, used in rotation.
 pub(crate) struct ReplicaPool<C: Codec> {
     batchers: Arc<RwLock<Batchers<C>>>,
-    /// Whose turn it is to be read from.
+    /// The position in the rotation.
     turn: AtomicUsize,
     following: Option<AbortHandle>,
 }
@@ -25,7 +25,7 @@ pub(crate) struct ReplicaPool<C: Codec> {
 type Batchers<C> = Arc<[Arc<Batcher<C>>]>;
 
 impl<C: Codec> ReplicaPool<C> {
-    /// These batchers, and no others.
+    /// Creates a pool of fixed batchers.
     pub(crate) fn fixed(batchers: impl IntoIterator<Item = Batcher<C>>) -> Self {
         let batchers: Batchers<C> = batchers.into_iter().map(Arc::new).collect();
         Self {
@@ -35,8 +35,8 @@ impl<C: Codec> ReplicaPool<C> {
         }
     }
 
-    /// A batcher, as `open` makes it, to each server of `members` but the primary that is announced,
-    /// as they come and go. Needs a tokio runtime.
+    /// Creates a pool with a batcher, created by `open`, to each server of `members` except the
+    /// announced primary, and updates it when the servers change. Needs a tokio runtime.
     pub(crate) fn follow(
         members: &Members,
         open: impl Fn(&Endpoint) -> Batcher<C> + Send + 'static,
@@ -61,7 +61,7 @@ impl<C: Codec> ReplicaPool<C> {
         readers
     }
 
-    /// The next batcher in turn whose server answers, if one does.
+    /// Returns the next batcher in rotation with an answering server, if there is one.
     pub(crate) fn next(&self) -> Option<Arc<Batcher<C>>> {
         let batchers = Arc::clone(&self.batchers.read());
         let first = self.turn.fetch_add(1, Ordering::Relaxed);
@@ -71,7 +71,7 @@ impl<C: Codec> ReplicaPool<C> {
             .cloned()
     }
 
-    /// How the batchers stand.
+    /// Returns the status of the batchers.
     pub(crate) fn status(&self) -> Vec<BatcherStatus> {
         self.batchers.read().iter().map(|batcher| batcher.status()).collect()
     }

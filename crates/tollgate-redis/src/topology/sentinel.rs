@@ -1,4 +1,4 @@
-//! What one sentinel says.
+//! The queries to one sentinel.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,10 +11,10 @@ use tokio::time::timeout;
 use super::primary_election::Confidence;
 use crate::link::{Connection, Endpoint, LinkError, LinkLimits, Protocol, Pushes, open};
 
-/// The most servers, and the most sentinels, that one sentinel is listened to about.
+/// The most servers, and the most sentinels, that are read from one sentinel's report.
 const MAX_NAMED: usize = 16;
 
-/// What is news: a failover in each of its steps, and who comes and goes.
+/// The channels of events that trigger a query: the steps of a failover, and added or lost servers.
 const CHANNELS: [&str; 7] = [
     "+switch-master",
     "+promoted-slave",
@@ -25,17 +25,17 @@ const CHANNELS: [&str; 7] = [
     "-odown",
 ];
 
-/// How an error names what is asked.
+/// The name of the query in errors.
 const QUESTION: &str = "SENTINEL";
 
-/// Where a server or a sentinel is, as a sentinel says it: by address or by name.
+/// The location of a server or a sentinel in a sentinel's report: an address or a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ServerLocation {
     pub(super) host: String,
     pub(super) port: u16,
 }
 
-/// What a sentinel says of a service.
+/// A sentinel's report about a service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Report {
     pub(super) primary: ServerLocation,
@@ -46,19 +46,19 @@ pub(super) struct Report {
     pub(super) sentinels: Vec<ServerLocation>,
 }
 
-/// A connection to a sentinel that tells when there is news.
+/// A connection to a sentinel that reports events.
 pub(super) struct Sentinel {
     connection: Connection,
     news: Arc<Notify>,
 }
 
 impl Sentinel {
-    /// Connects to the sentinel at `endpoint`, and subscribes to its news.
+    /// Connects to the sentinel at `endpoint`, and subscribes to its events.
     pub(super) async fn connect(
         endpoint: &Endpoint,
         limits: LinkLimits,
     ) -> Result<Self, LinkError> {
-        // News and answers come over one connection, which the older protocol has no form for.
+        // Events and replies share one connection, which needs RESP3.
         let endpoint = Endpoint { protocol: Protocol::Resp3, ..endpoint.clone() };
         let news = Arc::<Notify>::default();
         let opened = async {
@@ -73,7 +73,7 @@ impl Sentinel {
         Ok(Self { connection, news })
     }
 
-    /// Asks what it knows of `service`, and waits `within` a time for it.
+    /// Queries the state of `service`, within `within`.
     pub(super) async fn ask(&self, service: &str, within: Duration) -> Result<Report, LinkError> {
         let address = self.connection.address();
         let mut questions = redis::pipe();
@@ -104,7 +104,7 @@ impl Sentinel {
         }
     }
 
-    /// Waits until there is news, or the connection has ended.
+    /// Waits until there is an event, or the connection is closed.
     pub(super) async fn news(&self) -> Result<(), LinkError> {
         tokio::select! {
             () = self.news.notified() => Ok(()),
@@ -118,7 +118,7 @@ impl Sentinel {
 impl ServerLocation {
     fn new(host: &str, port: &str) -> Option<Self> {
         let port = port.parse().ok().filter(|port| *port != 0)?;
-        // Whatever is no name of a host is nobody's address.
+        // Rejects texts that cannot be a host name or an address.
         let is_host = |byte: u8| byte.is_ascii_alphanumeric() || b".-_:".contains(&byte);
         let is_named = (1..=255).contains(&host.len()) && host.bytes().all(is_host);
         is_named.then(|| Self { host: host.to_owned(), port })
@@ -126,7 +126,7 @@ impl ServerLocation {
 }
 
 impl Report {
-    /// Reads the replies to the questions; nothing if they are none.
+    /// Parses the replies; returns `None` if they are invalid.
     fn from_replies(replies: &[Value]) -> Option<Self> {
         let [primary, service, replicas, sentinels] = replies else { return None };
         let [host, port] = <[String; 2]>::from_redis_value_ref(primary).ok()?;
@@ -146,7 +146,7 @@ impl Report {
     }
 }
 
-/// Where those are that a list names; what cannot be read is passed over.
+/// Returns the locations in a list; entries that cannot be read are skipped.
 fn places(list: &Value) -> Vec<ServerLocation> {
     let Value::Array(entries) = list else { return Vec::new() };
     let place = |entry| {
@@ -156,7 +156,7 @@ fn places(list: &Value) -> Vec<ServerLocation> {
     entries.iter().filter_map(place).take(MAX_NAMED).collect()
 }
 
-/// Names and values, which the two protocols have different forms for.
+/// Parses names and values, which have a different form in each protocol version.
 fn fields(reply: &Value) -> Option<HashMap<String, String>> {
     HashMap::from_redis_value_ref(reply).ok()
 }

@@ -1,4 +1,4 @@
-//! The sentinels that watch over a shard, and what they say together.
+//! The sentinels of a shard, and the combination of their reports.
 
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, RandomState};
@@ -17,36 +17,36 @@ use crate::link::{
     Address, Credentials, Endpoint, LinkError, LinkLimits, NameResolver, Protocol, Tls,
 };
 
-/// The most sentinels that are listened to, those that the configuration names first.
+/// The most sentinels that are queried, configured ones first.
 const MAX_SENTINELS: usize = 16;
 
-/// The most servers that a shard is believed to have.
+/// The most servers of a shard.
 const MAX_SERVERS: usize = 64;
 
-/// Reports that wait to be heard.
+/// The capacity of the queue of reports.
 const MAX_REPORTS: usize = 16;
 
-/// The least time between two questions to one sentinel, however much news it has.
+/// The shortest time between two queries to one sentinel, however many events it sends.
 const LEAST_PERIOD: Duration = Duration::from_millis(10);
 
-/// Sentinels, and what they watch over.
+/// Sentinels, and the service that they monitor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sentinels {
-    /// Where they are, and as whom they are reached; at least one. Others that they name are
-    /// listened to as well, reached in the way of the first.
+    /// The endpoints of the sentinels, at least one. Other sentinels that they name are queried as
+    /// well, with the access settings of the first.
     pub sentinels: Vec<Endpoint>,
-    /// What they call the shard: the name in their `sentinel monitor`.
+    /// The sentinels' name of the shard, from their `sentinel monitor` setting.
     pub service: String,
-    /// How the servers are reached that they name.
+    /// The access to the servers that they name.
     pub servers: ServerAccess,
 }
 
-/// How servers are reached whose addresses are learned.
+/// The access to servers with discovered addresses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServerAccess {
-    /// As whom to connect.
+    /// The user and the password.
     pub credentials: Credentials,
-    /// TLS, if it is used. Certificates are for the hosts as they are announced.
+    /// The TLS settings, if TLS is used. Certificates must be valid for the announced hosts.
     pub tls: Option<Tls>,
     /// The number of the database.
     pub database: u32,
@@ -55,7 +55,7 @@ pub struct ServerAccess {
 }
 
 impl ServerAccess {
-    /// The way to `endpoint`, for servers elsewhere.
+    /// Returns the access settings of `endpoint`, for other servers.
     fn of(endpoint: &Endpoint) -> Self {
         let tls = match &endpoint.address {
             Address::Tcp { tls, .. } => tls.clone(),
@@ -81,12 +81,12 @@ impl ServerAccess {
     }
 }
 
-/// Listens to sentinels until it is dropped, and tells a member list what they say.
+/// Queries sentinels until it is dropped, and passes their reports to a member list.
 #[derive(Debug)]
 pub(crate) struct SentinelWatch(AbortHandle);
 
 impl SentinelWatch {
-    /// Begins to listen. Needs a tokio runtime.
+    /// Starts to query the sentinels. Needs a tokio runtime.
     pub(crate) fn start(settings: Sentinels, members: Arc<Members>, limits: LinkLimits) -> Self {
         let (tell, reports) = mpsc::channel(MAX_REPORTS);
         let audience = SentinelReports {
@@ -107,21 +107,21 @@ impl Drop for SentinelWatch {
     }
 }
 
-/// A sentinel's address, and what it said.
+/// A sentinel's address, and its report.
 type Message = (Arc<str>, Report);
 
-/// What is heard of all sentinels.
+/// The reports of all sentinels.
 struct SentinelReports {
     settings: Sentinels,
     members: Arc<Members>,
     limits: LinkLimits,
     tell: mpsc::Sender<Message>,
     listeners: JoinSet<()>,
-    /// The sentinels that are listened to, and the last that each of them said, if it did.
+    /// The queried sentinels, each with its last report, if any.
     heard: BTreeMap<Arc<str>, LastReport>,
 }
 
-/// How a sentinel came to be listened to, and the last that it said.
+/// The origin of a sentinel, and its last report.
 type LastReport = (SentinelOrigin, Option<(Report, Instant)>);
 
 impl SentinelReports {
@@ -134,7 +134,7 @@ impl SentinelReports {
         }
     }
 
-    /// Listens to one more sentinel, if there is room.
+    /// Starts to query one more sentinel, if the limit permits.
     fn begin(&mut self, sentinel: Endpoint, origin: SentinelOrigin) {
         let address: Arc<str> = sentinel.to_string().into();
         if self.heard.len() < MAX_SENTINELS && !self.heard.contains_key(&address) {
@@ -168,7 +168,8 @@ impl SentinelReports {
         self.members.record_vote(sentinel, SentinelVote { primary, epoch, certainty, origin, at });
     }
 
-    /// All servers that were named of late; primaries first, so that nobody crowds them out.
+    /// Returns all servers that were named recently. Primaries come first, so the limit never
+    /// excludes them.
     fn servers(&self, now: Instant) -> Vec<Endpoint> {
         let reports = || {
             let said = self.heard.values().filter_map(|(_, said)| said.as_ref());
@@ -188,7 +189,7 @@ impl SentinelReports {
     }
 }
 
-/// Listens to one sentinel.
+/// Queries one sentinel.
 struct Listener {
     sentinel: Endpoint,
     address: Arc<str>,
@@ -199,7 +200,7 @@ struct Listener {
 }
 
 impl Listener {
-    /// Listens for ever; connects again where it has to.
+    /// Runs forever, and reconnects when necessary.
     async fn run(self) {
         let random = RandomState::new();
         let mut failed: u32 = 0;
@@ -214,7 +215,8 @@ impl Listener {
         }
     }
 
-    /// Asks on one connection, in each heartbeat and whenever there is news; why it cannot go on.
+    /// Queries on one connection, in each heartbeat and after each event. Returns the error that
+    /// ends it.
     async fn listen(&self) -> LinkError {
         let sentinel = match Sentinel::connect(&self.sentinel, self.limits).await {
             Ok(sentinel) => sentinel,
@@ -223,7 +225,7 @@ impl Listener {
         loop {
             match sentinel.ask(&self.service, self.limits.heartbeat_answer).await {
                 Ok(report) => {
-                    // An error means that nobody listens any more, and this task is to end.
+                    // An error means that the receiver was dropped, and this task is about to end.
                     let _ = self.tell.send((Arc::clone(&self.address), report)).await;
                 }
                 Err(error) => return error,

@@ -1,4 +1,4 @@
-//! Certificates of an authority of a test's own.
+//! Certificates of a test's own certificate authority.
 
 use std::fs;
 use std::path::PathBuf;
@@ -6,16 +6,17 @@ use std::path::PathBuf;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
 use tempfile::TempDir;
 
-/// `ca.pem` of an authority, `server.pem` for 127.0.0.1 and `client.pem`, the last two with `.key`.
+/// An authority's `ca.pem`, a `server.pem` for 127.0.0.1 and a `client.pem`, the last two with a
+/// `.key` file.
 pub struct Certificates(TempDir);
 
 impl Certificates {
-    /// New ones.
+    /// Creates new certificates.
     pub fn new() -> Self {
         let files = Self(TempDir::new().unwrap());
         let mut params = CertificateParams::new([]).unwrap();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        // With one name for all, OpenSSL takes each certificate for its own issuer's.
+        // If all certificates had one name, OpenSSL would take each of them for its own issuer.
         params.distinguished_name.push(DnType::CommonName, "authority");
         let authority = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
         fs::write(files.path("ca.pem"), authority.pem()).unwrap();
@@ -30,12 +31,13 @@ impl Certificates {
         files
     }
 
-    /// Where the file `name` is.
+    /// Returns the path of the file `name`.
     pub fn path(&self, name: &str) -> PathBuf {
         self.0.path().join(name)
     }
 
-    /// What makes a server listen on `port`, too, for clients with certificates.
+    /// Returns the arguments with which a server also listens on `port` for clients with
+    /// certificates.
     pub fn arguments(&self, port: u16) -> Vec<String> {
         let path = |name| self.path(name).display().to_string();
         [

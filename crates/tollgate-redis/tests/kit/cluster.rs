@@ -1,4 +1,4 @@
-//! A Redis Cluster of a test's own.
+//! A Redis Cluster for one test.
 
 #![allow(dead_code, reason = "each test file uses what it is about")]
 
@@ -9,24 +9,24 @@ use redis::aio::MultiplexedConnection;
 
 use super::{PATIENCE, Server, Version};
 
-/// Between two looks at what the nodes have agreed on.
+/// The pause between two checks of the state that the nodes agree on.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// The slots of a cluster.
+/// The number of slots in a cluster.
 const SLOTS: u16 = 16_384;
 
-/// How many primaries there are.
+/// The number of primaries.
 pub const PRIMARIES: usize = 3;
 
-/// Nodes hold another one for dead after so long, in milliseconds, while they find each other and
-/// when one is killed.
+/// The time in milliseconds after which nodes mark another node as failed, while the cluster forms
+/// and when a node is killed.
 const NODE_TIMEOUT: &str = "1000";
 
-/// And otherwise: a machine that is busy for a second with something else kills no node.
+/// The same time otherwise: a machine that is busy for a second causes no failover.
 const PATIENT_NODE_TIMEOUT: &str = "15000";
 
-/// What a node of a cluster is started with. One without a replica that is up to date takes over
-/// all the same: tests do not wait for what they do not ask for.
+/// The arguments of a cluster node. With them a replica takes over even if it is not up to date,
+/// and tests wait only for the events that they check.
 const NODE: [&str; 10] = [
     "--cluster-enabled",
     "yes",
@@ -40,9 +40,9 @@ const NODE: [&str; 10] = [
     "0",
 ];
 
-/// Three primaries that share the slots evenly, and what follows them.
+/// Three primaries that share the slots evenly, and their replicas.
 pub struct Cluster {
-    /// The primaries, in the order of their slots; then as many replicas in the same order, if any.
+    /// The primaries, in the order of their slots, then as many replicas in the same order, if any.
     pub nodes: Vec<Server>,
 }
 
@@ -54,7 +54,8 @@ pub enum Replicas {
 }
 
 impl Cluster {
-    /// A cluster whose nodes agree that it serves, with its replicas in step.
+    /// Starts a cluster and waits until all nodes report it as serving and its replicas are in
+    /// sync.
     pub async fn start(version: Version, replicas: Replicas) -> Self {
         let count = match replicas {
             Replicas::None => PRIMARIES,
@@ -91,7 +92,7 @@ impl Cluster {
         cluster
     }
 
-    /// Kills the node at `place`, which the others soon notice.
+    /// Kills the node at `place`. The others soon mark it as failed.
     pub async fn kill(&mut self, place: usize) {
         self.hold_for_dead_after(NODE_TIMEOUT).await;
         self.nodes[place].kill();
@@ -103,30 +104,30 @@ impl Cluster {
         }
     }
 
-    /// The slots that the primary at `place` has at first.
+    /// Returns the slots that the primary at `place` owns at first.
     pub fn share(&self, place: usize) -> std::ops::Range<u16> {
         let edge = |place: usize| (usize::from(SLOTS) * place / PRIMARIES) as u16;
         edge(place)..edge(place + 1)
     }
 
-    /// The place of the primary that has `slot` at first.
+    /// Returns the place of the primary that owns `slot` at first.
     pub fn place_of(&self, slot: u16) -> usize {
         (0..PRIMARIES).find(|place| self.share(*place).contains(&slot)).expect("a slot")
     }
 
-    /// Where the nodes are reached.
+    /// Returns the URLs of the nodes.
     pub fn urls(&self) -> Vec<String> {
         self.nodes.iter().map(Server::url).collect()
     }
 
-    /// Waits until every node says this of its cluster.
+    /// Waits until every node reports this field of `CLUSTER INFO`.
     pub async fn agree(&self, field: &str, value: &str) {
         for node in &self.nodes {
             node.says(field, value).await;
         }
     }
 
-    /// Begins to move `slot` from the primary at one place to the one at another.
+    /// Starts to move `slot` from the primary at `from` to the one at `to`.
     pub async fn begin_to_move(&self, slot: u16, from: usize, to: usize) {
         let (source, target) = (&self.nodes[from], &self.nodes[to]);
         let slot = slot.to_string();
@@ -136,7 +137,7 @@ impl Cluster {
         source.tell(&[&words[..], &["MIGRATING", &target_id]].concat()).await;
     }
 
-    /// Moves one key of `slot` along; false if there is none left.
+    /// Moves one key of `slot`; returns false if none is left.
     pub async fn move_key(&self, slot: u16, from: usize, to: usize) -> bool {
         let mut source = self.nodes[from].connect().await;
         let keys: Vec<String> = redis::cmd("CLUSTER")
@@ -159,7 +160,8 @@ impl Cluster {
         true
     }
 
-    /// Ends the move: the new owner first, so that no node of the two points to the other in vain.
+    /// Ends the move. The new owner is set first, so neither node redirects to one that does not
+    /// yet own the slot.
     pub async fn end_move(&self, slot: u16, from: usize, to: usize) {
         let id = self.nodes[to].id().await;
         for place in [to, from] {
@@ -168,7 +170,7 @@ impl Cluster {
         }
     }
 
-    /// Waits until the node at `place` tells of as many nodes as there are.
+    /// Waits until the node at `place` lists all `count` nodes.
     async fn shows_all(&self, place: usize, count: usize) {
         let mut connection = self.nodes[place].connect().await;
         let shown = async {
@@ -193,7 +195,7 @@ impl Cluster {
 }
 
 impl Server {
-    /// Its name in the cluster.
+    /// Returns its node id in the cluster.
     pub async fn id(&self) -> String {
         let mut connection = self.connect().await;
         redis::cmd("CLUSTER").arg("MYID").query_async(&mut connection).await.expect("an id")
@@ -204,7 +206,7 @@ impl Server {
         self.tell(&["CLUSTER", "MEET", "127.0.0.1", &other.port().to_string()]).await;
     }
 
-    /// Waits until it says this of its cluster.
+    /// Waits until the node reports this field of `CLUSTER INFO`.
     pub async fn says(&self, field: &str, value: &str) {
         let mut connection = self.connect().await;
         let wanted = format!("{field}:{value}");
@@ -216,12 +218,12 @@ impl Server {
         tokio::time::timeout(PATIENCE, said).await.unwrap_or_else(|_| panic!("never {wanted}"));
     }
 
-    /// Waits until it is a replica in step with its primary.
+    /// Waits until it is a replica in sync with its primary.
     pub async fn is_in_step(&self) {
         self.has_role("connected").await;
     }
 
-    /// Waits until it says that it is a primary.
+    /// Waits until it reports the role of a primary.
     pub async fn is_primary(&self) {
         self.has_role("master").await;
     }

@@ -1,12 +1,12 @@
-//! What lies in a server.
+//! The keys of a server.
 
 use super::Server;
 
-/// Keys that one step of a scan looks at, about.
+/// The approximate number of keys for one step of a scan.
 const SCAN_COUNT: usize = 1_000;
 
 impl Server {
-    /// The names of all keys of the default database.
+    /// Returns the names of all keys in the default database.
     pub async fn keys(&self) -> Vec<Vec<u8>> {
         let mut connection = self.connect().await;
         let (mut cursor, mut all) = (0, Vec::new());
@@ -17,7 +17,7 @@ impl Server {
                 scan.query_async(&mut connection).await.expect("a scan");
             all.extend(names);
             if next == 0 {
-                // A scan may tell of a key twice.
+                // A scan may return a key twice.
                 all.sort_unstable();
                 all.dedup();
                 return all;
@@ -26,7 +26,7 @@ impl Server {
         }
     }
 
-    /// Asserts that it holds keys, and that each of them ends by itself.
+    /// Asserts that the server has keys, and that each of them has an expiry.
     pub async fn assert_every_key_ends(&self) {
         let keys = self.keys().await;
         assert!(!keys.is_empty(), "there are no keys: was this the server that decided?");
@@ -34,7 +34,7 @@ impl Server {
         for key in keys {
             let live: i64 =
                 redis::cmd("PTTL").arg(&key).query_async(&mut connection).await.expect("a PTTL");
-            // A key that ended since the scan has -2.
+            // PTTL returns -2 for a key that expired since the scan.
             assert_ne!(live, -1, "{} has no end", key.escape_ascii());
         }
     }

@@ -1,4 +1,4 @@
-//! A Redis server of a test's own, gone with it.
+//! A Redis server for one test, which ends with it.
 
 #![allow(
     dead_code,
@@ -34,15 +34,15 @@ use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, Client};
 use tempfile::TempDir;
 
-/// How often a port is tried that another process may take first.
+/// The most attempts to find a free port, which another process may take first.
 const PORT_TRIES: usize = 10;
-/// How often a server that starts is asked whether it is ready, and how long between.
+/// The most checks whether a starting server is ready, and the pause between them.
 const READY_TRIES: usize = 500;
 const READY_PAUSE: Duration = Duration::from_millis(20);
 /// Longer than any answer takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A server on a free loopback port that keeps nothing on disk.
+/// A server on a free loopback port that stores nothing on disk.
 pub struct Server {
     version: Version,
     child: Child,
@@ -51,22 +51,22 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts the server that the system packages and waits until it answers.
+    /// Starts the server of the system's package and waits until it answers.
     pub async fn start() -> Self {
         Self::start_with(&[]).await
     }
 
-    /// As [`Self::start`], with more arguments such as `--maxmemory 10mb`.
+    /// Does the same as [`Self::start`] with more arguments such as `--maxmemory 10mb`.
     pub async fn start_with(arguments: &[&str]) -> Self {
         Self::start_version(Version::default(), arguments).await
     }
 
-    /// As [`Self::start_with`], of this version.
+    /// Does the same as [`Self::start_with`] for this version.
     pub async fn start_version(version: Version, arguments: &[&str]) -> Self {
         Self::start_as(version, arguments, |_| {}).await
     }
 
-    /// As [`Self::start_version`], living by this wall clock.
+    /// Does the same as [`Self::start_version`] with this wall clock.
     pub async fn start_by(version: Version, clock: &WallClock, arguments: &[&str]) -> Self {
         Self::start_as(version, arguments, |command| clock.rule(command)).await
     }
@@ -89,7 +89,7 @@ impl Server {
         panic!("{version:?} {arguments:?} did not start on any of {PORT_TRIES} ports");
     }
 
-    /// Which server it is.
+    /// Returns the server's version.
     pub const fn version(&self) -> Version {
         self.version
     }
@@ -109,12 +109,12 @@ impl Server {
         false
     }
 
-    /// A connection as the default user.
+    /// Opens a connection as the default user.
     pub async fn connect(&self) -> MultiplexedConnection {
         self.try_connect("").await.expect("a connection")
     }
 
-    /// A connection as the user `name` with `password`.
+    /// Opens a connection as the user `name` with `password`.
     pub async fn connect_as(&self, name: &str, password: &str) -> MultiplexedConnection {
         self.try_connect(&format!("{name}:{password}@")).await.expect("a connection")
     }
@@ -128,7 +128,7 @@ impl Server {
     }
 }
 
-/// A loopback port that nobody listens on, though another process may begin to.
+/// Returns a free loopback port. Another process may take it before the server does.
 pub fn free_port() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     listener.local_addr().expect("an address").port()
@@ -155,7 +155,7 @@ fn run(command: &mut Command) -> Child {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // It keeps nothing, so there is nothing to say goodbye to.
+        // The server stores nothing, so no orderly shutdown is needed.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

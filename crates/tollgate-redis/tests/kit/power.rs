@@ -1,4 +1,4 @@
-//! What happens to servers: they die, freeze, and come back.
+//! Faults of servers: they die, freeze, and return.
 
 #![allow(dead_code, reason = "each test file uses the faults that it is about")]
 
@@ -7,38 +7,39 @@ use std::process::Command;
 use super::{Server, command, run};
 
 impl Server {
-    /// Its port on 127.0.0.1.
+    /// Returns its port on 127.0.0.1.
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// Where it is reached by the default user.
+    /// Returns the URL for the default user.
     pub fn url(&self) -> String {
         format!("redis://127.0.0.1:{}", self.port)
     }
 
-    /// The directory that is gone with the server.
+    /// Returns its directory, which is removed with the server.
     pub fn directory(&self) -> &std::path::Path {
         self.directory.path()
     }
 
-    /// Stops it as SIGSTOP does: its sockets stay, and nothing answers.
+    /// Stops it with SIGSTOP: its sockets stay open, and it does not answer.
     pub fn freeze(&self) {
         self.signal("-STOP");
     }
 
-    /// Lets it go on.
+    /// Continues it.
     pub fn thaw(&self) {
         self.signal("-CONT");
     }
 
-    /// Ends it at once, as SIGKILL does.
+    /// Kills it with SIGKILL.
     pub fn kill(&mut self) {
         self.child.kill().expect("a server to kill");
         self.child.wait().expect("a server that died");
     }
 
-    /// Starts it again on its port, with what it saved in its directory. Does not wait for it.
+    /// Starts it again on its port with the data saved in its directory. Does not wait until it is
+    /// ready.
     pub fn start_again(&mut self, arguments: &[&str]) {
         self.child = run(&mut command(self.version, self.port, self.directory.path(), arguments));
     }

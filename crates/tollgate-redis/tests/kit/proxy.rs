@@ -10,23 +10,23 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
-/// What the network does with the bytes of one direction.
+/// The treatment of the bytes in one direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Passage {
     /// Delivers them.
     Open,
-    /// Delivers them after this time.
+    /// Delivers them after this delay.
     Slow(Duration),
-    /// Keeps them, with all sockets open, and delivers them once it is open again: as TCP does
-    /// across a partition that heals.
+    /// Buffers them, with all sockets open, and delivers them once the passage is open again, as
+    /// TCP does after a partition heals.
     Held,
-    /// Loses them, with all sockets open: as a machine does that died.
+    /// Drops them, with all sockets open, like a machine that died.
     Lost,
-    /// Ends the connection when it has some to deliver, and loses them.
+    /// Closes the connection when there are bytes to deliver, and drops them.
     Cut,
 }
 
-/// Listens on a loopback port and passes on what it is sent.
+/// Listens on a loopback port and forwards the bytes that it receives.
 pub struct Proxy {
     port: u16,
     requests: watch::Sender<Passage>,
@@ -35,7 +35,7 @@ pub struct Proxy {
 }
 
 impl Proxy {
-    /// A network in good order between its own port and `server` on 127.0.0.1.
+    /// Starts a working network between its own port and `server` on 127.0.0.1.
     pub async fn start(server: u16) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let port = listener.local_addr().expect("an address").port();
@@ -54,17 +54,17 @@ impl Proxy {
         Self { port, requests, replies, listening: listening.abort_handle() }
     }
 
-    /// Where clients reach the server through it.
+    /// Returns the URL under which clients reach the server through the proxy.
     pub fn url(&self) -> String {
         format!("redis://127.0.0.1:{}", self.port)
     }
 
-    /// What happens from now on to the bytes of requests.
+    /// Sets the treatment of request bytes from now on.
     pub fn requests(&self, passage: Passage) {
         self.requests.send_replace(passage);
     }
 
-    /// What happens from now on to the bytes of replies.
+    /// Sets the treatment of reply bytes from now on.
     pub fn replies(&self, passage: Passage) {
         self.replies.send_replace(passage);
     }
@@ -88,7 +88,7 @@ async fn pass(
             Passage::Open => {}
             Passage::Slow(time) => {
                 tokio::time::sleep(time).await;
-                // What is on its way when the network fails is lost with it.
+                // Bytes that are in transit when the network fails are lost.
                 match *passage.borrow() {
                     Passage::Lost => continue,
                     Passage::Cut => return,

@@ -1,4 +1,4 @@
-//! Servers that follow each other.
+//! Servers that replicate each other.
 
 use std::time::Duration;
 
@@ -6,14 +6,15 @@ use redis::aio::MultiplexedConnection;
 
 use super::{PATIENCE, Server};
 
-/// Between two looks at what replication has done.
+/// The pause between two checks of replication.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// Has a primary send its state at once, not only after more replicas have had time to come.
+/// The argument with which a primary starts a full synchronization at once, and does not wait for
+/// more replicas.
 pub const QUICK: [&str; 2] = ["--repl-diskless-sync-delay", "0"];
 
 impl Server {
-    /// Follows `leader`, and waits until it is in step.
+    /// Follows `leader` and waits until it is in sync.
     pub async fn follow(&self, leader: &Self) {
         self.begin_to_follow(leader).await;
         let mut connection = self.connect().await;
@@ -30,7 +31,7 @@ impl Server {
         tokio::time::timeout(PATIENCE, in_step).await.expect("the replica is in step");
     }
 
-    /// Becomes a replica of `leader`, which refuses writes from now on.
+    /// Becomes a replica of `leader`; it rejects writes from now on.
     pub async fn begin_to_follow(&self, leader: &Self) {
         self.tell(&["REPLICAOF", "127.0.0.1", &leader.port().to_string()]).await;
     }
@@ -40,12 +41,12 @@ impl Server {
         self.tell(&["REPLICAOF", "NO", "ONE"]).await;
     }
 
-    /// Waits until a replica has all that was written to this server.
+    /// Waits until a replica has all writes of this server.
     pub async fn is_followed(&self) {
         wait_for_replica(&mut self.connect().await).await;
     }
 
-    /// Has the server carry out a command of an administrator's.
+    /// Executes an administrator's command.
     pub async fn tell(&self, words: &[&str]) {
         let mut connection = self.connect().await;
         let told = redis::cmd(words[0]).arg(&words[1..]).exec_async(&mut connection).await;
@@ -53,11 +54,11 @@ impl Server {
     }
 }
 
-/// Waits until a replica has all that was written to the server at the other end.
+/// Waits until a replica has all writes of the connected server.
 pub async fn wait_for_replica(connection: &mut MultiplexedConnection) {
     let mut wait = redis::pipe();
-    // WAIT is for what was written until this connection's last write; some servers take any
-    // command for one, and some do not.
+    // WAIT covers the writes before this connection's last write. Some servers count every command
+    // as a write, others do not.
     wait.cmd("SET").arg("waited").arg("").arg("PX").arg(PATIENCE.as_millis() as u64).ignore();
     wait.cmd("WAIT").arg(1).arg(PATIENCE.as_millis() as u64);
     let (replicas,): (u64,) = wait.query_async(connection).await.expect("an answer to WAIT");

@@ -1,13 +1,13 @@
-//! The servers that the store is made for.
+//! The server versions that the store supports.
 
 use std::path::{Path, PathBuf};
 
 /// A server of one kind and version.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Version {
-    /// Redis 6.2, which has no functions.
+    /// Redis 6.2, which does not support functions.
     Redis62,
-    /// The Redis that the system packages: 7.0 on Debian 12.
+    /// The Redis of the system's package: 7.0 on Debian 12.
     #[default]
     System,
     /// Redis 8.2.
@@ -17,7 +17,7 @@ pub enum Version {
 }
 
 impl Version {
-    /// The program to start. Where it is not installed that fails: no test is passed over.
+    /// Returns the program to start. The test fails if it is not installed; no test is skipped.
     pub fn program(self) -> PathBuf {
         let name = match self {
             Self::System => return "redis-server".into(),
@@ -28,12 +28,13 @@ impl Version {
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/servers").join(name)
     }
 
-    /// Whether the step can be a function of it.
+    /// Returns whether the server supports functions.
     pub fn has_functions(self) -> bool {
         self != Self::Redis62
     }
 
-    /// The user that is shipped for it, as the words of `ACL SETUSER`. Its password is `password`.
+    /// Returns the shipped user for this version as the words of `ACL SETUSER`. Its password is
+    /// `password`.
     pub fn shipped_user(self) -> Vec<String> {
         let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/redis-acl.txt");
         let text = std::fs::read_to_string(file).expect("the shipped users");
@@ -47,7 +48,7 @@ impl Version {
     }
 }
 
-/// Makes a test of each named async function for every version.
+/// Defines a test of each named async function for every version.
 macro_rules! on_every_version {
     ($($test:ident)*) => { $(
         mod $test {

@@ -1,5 +1,5 @@
-/* The wall clock of a process that loads this before its own libraries, off by as many milliseconds as the file says that
-   WALL_CLOCK_OFF names. Clocks that measure durations stay as they are. */
+/* Shifts the wall clock of a process that preloads this library by the number of milliseconds in the file named by
+   WALL_CLOCK_OFF. Monotonic clocks are unchanged. */
 
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -11,7 +11,7 @@
 
 enum { READ_EVERY_MS = 10 };
 
-/* As the kernel tells it: this is no place to look for the library's own function, which may allocate. */
+/* Reads the kernel's clock directly, because a lookup of the C library's function may allocate memory. */
 static int told(clockid_t clock, struct timespec *at) {
     return (int)syscall(SYS_clock_gettime, clock, at);
 }

@@ -1,4 +1,4 @@
-//! A server whose wall clock is wrong.
+//! A server with a wrong wall clock.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,17 +9,17 @@ use tempfile::TempDir;
 
 use super::{PATIENCE, Server};
 
-/// Compiled for each test: it is small, and no program of the system's does it for Redis, whose allocator starts before
-/// the usual ones can.
+/// The source of a small library, compiled for each test. The usual tools for this do not work with
+/// Redis, because its allocator starts before them.
 const SOURCE: &str = include_str!("wall_clock.c");
 
-/// A wall clock that is off by as much as its test says, for one server or more.
+/// A wall clock that is wrong by a time that the test sets, for one or more servers.
 pub struct WallClock {
     directory: TempDir,
 }
 
 impl WallClock {
-    /// One that is right.
+    /// Creates a correct clock.
     pub fn new() -> Self {
         let clock = Self { directory: TempDir::new().expect("a temporary directory") };
         let source = clock.directory.path().join("wall_clock.c");
@@ -34,7 +34,7 @@ impl WallClock {
         clock
     }
 
-    /// Sets it off by so many milliseconds, and waits until `server` has noticed.
+    /// Sets the clock's error in milliseconds and waits until `server` uses it.
     pub async fn set(&self, off: i64, server: &Server) {
         self.write(off);
         let noticed = async {
@@ -45,13 +45,13 @@ impl WallClock {
         tokio::time::timeout(PATIENCE, noticed).await.expect("the server's clock moved");
     }
 
-    /// Has `command` start a process that lives by this clock.
+    /// Makes `command` start a process with this clock.
     pub(super) fn rule(&self, command: &mut Command) {
         command.env("LD_PRELOAD", self.library()).env("WALL_CLOCK_OFF", self.off());
     }
 
     fn write(&self, off: i64) {
-        // Renamed, so that nobody reads half of it.
+        // Renamed into place, so a reader never sees a part of it.
         let next = self.directory.path().join("next");
         fs::write(&next, off.to_string()).expect("the clock's file");
         fs::rename(next, self.off()).expect("the clock's file");
@@ -67,12 +67,12 @@ impl WallClock {
 }
 
 impl Server {
-    /// By how many milliseconds its wall clock is ahead of this machine's.
+    /// Returns by how many milliseconds its wall clock is ahead of this machine's.
     pub async fn is_off_by(&self) -> i64 {
         let mut connection = self.connect().await;
         let told = redis::cmd("TIME").query_async(&mut connection).await;
         let (secs, micros): (i64, i64) = told.expect("the server's time");
-        // This machine's clock, as a file knows it that is made now.
+        // Use this machine's clock as it appears in the time stamp of a new file.
         let made = tempfile::tempfile().and_then(|file| file.metadata()?.modified());
         let made = made.expect("a file's time").duration_since(UNIX_EPOCH);
         let now = made.expect("a time after 1970").as_millis();

@@ -1,5 +1,5 @@
-//! The suite that every store passes, on each server that the store is made for: as a function
-//! where there are functions, and as a script.
+//! The conformance suite of all stores on each supported server version: as a function where
+//! functions are supported, and as a script.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use tollgate_redis::{
 
 /// Longer than anything takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Between two looks at whether a store has found its server.
+/// The pause between two checks whether a store has found its server.
 const PAUSE: Duration = Duration::from_millis(1);
 
 on_every_version! {
@@ -23,7 +23,7 @@ on_every_version! {
     the_suite_passes_on_a_shard_before_and_after_a_failover
 }
 
-/// Every choice of how the step runs, and how it then does.
+/// Returns every choice of the step's runtime, with the runtime that results.
 fn choices(version: Version) -> [(RuntimeChoice, StepRuntime); 2] {
     let best = if version.has_functions() { StepRuntime::Function } else { StepRuntime::Script };
     [(RuntimeChoice::Best, best), (RuntimeChoice::Script, StepRuntime::Script)]
@@ -60,8 +60,8 @@ async fn the_suite_passes_as_the_shipped_user(version: Version) {
     }
 }
 
-/// Over batchers, as the shipped user, with looks answered by the replica. What follows the primary
-/// keeps all that the suite left, and goes on with it.
+/// Through batchers, as the shipped user, with read-only calls answered by the replica. The
+/// successor of the primary has all data that the suite wrote, and continues with it.
 async fn the_suite_passes_on_a_shard_before_and_after_a_failover(version: Version) {
     for (choice, runs) in choices(version) {
         let mut primary = Server::start_version(version, &QUICK).await;
@@ -89,8 +89,8 @@ async fn the_suite_passes_on_a_shard_before_and_after_a_failover(version: Versio
     }
 }
 
-/// A shard's store in which every call waits until the replica has what the calls before it left:
-/// the suite asks for what it has just changed.
+/// A shard's store in which every call first waits until the replica has all earlier writes,
+/// because the suite reads the data that it has just changed.
 struct InStep<'s> {
     store: &'s RedisShard,
     /// A connection to the primary.
@@ -123,7 +123,7 @@ fn shard(primary: &Server, replica: &Server, choice: RuntimeChoice) -> RedisShar
     RedisShard::open(&settings, keys(), choice).with_deadline(PATIENCE)
 }
 
-/// Waits until the store's batchers, as many as there are `servers`, lead to them in their order.
+/// Waits until the store's first batchers are connected to `servers`, in their order.
 async fn is_on<const N: usize>(store: &RedisShard, servers: [&Server; N]) {
     let urls = servers.map(|server| Some(server.url()));
     let found = async {

@@ -1,4 +1,5 @@
-//! Random traces on a real server beside the reference model: every integer of every answer.
+//! Random traces on a real server, compared with the reference model: every integer of every
+//! reading.
 
 use std::cell::RefCell;
 use std::ops::Range;
@@ -13,15 +14,15 @@ use tollgate_core::{
 };
 use tollgate_redis::{Keys, Redis, RuntimeChoice};
 
-/// Traces of 48 operations each: a million operations over both ways of running the step.
+/// Traces of 48 operations each: a million operations in both runtimes of the step.
 const TRACES: u64 = 10_500;
-/// Traces with reservations, in each way of running the step.
+/// Traces with reservations, in each runtime of the step.
 const RESERVING: u64 = 600;
-/// Traces whose calls travel together.
+/// Traces with all calls sent in one batch.
 const TOGETHER: u64 = 2_000;
-/// As many traces of each kind run on every version and in every way of running the step.
+/// The traces of each kind that run on every version and in every runtime of the step.
 const FEW: u64 = 200;
-/// Traces that run at the same time over one connection.
+/// Traces that run concurrently on one connection.
 const TASKS: usize = 64;
 
 #[tokio::test]
@@ -49,7 +50,7 @@ async fn reservations_have_the_models_integers() {
     server.assert_every_key_ends().await;
 }
 
-/// Many calls in one command, on the same keys: each sees what those before it left.
+/// Many calls in one command on the same keys: each sees the results of those before it.
 #[tokio::test]
 async fn calls_that_travel_together_are_decided_one_after_the_other() {
     let server = Server::start().await;
@@ -85,7 +86,8 @@ async fn few_traces_give_the_models_integers(version: Version) {
     server.assert_every_key_ends().await;
 }
 
-/// The takes and looks of a trace in one command, then one in which all that was admitted is given back.
+/// Sends the charges and peeks of a trace in one command, and then the refunds of all admitted
+/// charges in another one.
 async fn run_together(store: &Redis, seed: u64) {
     let trace = Trace::random(seed);
     let cells = Cells::default();
@@ -99,7 +101,7 @@ async fn run_together(store: &Redis, seed: u64) {
         let (Call::Take(parts) | Call::Look(parts)) = &op.call else { continue };
         let charge = |(place, part): (usize, &Take)| {
             let (cost, id) = (part.cost, ChargeId(id));
-            // Some calls look at one of their limits and take from the others.
+            // Some calls read one of their limits and charge the others.
             let looks = matches!(op.call, Call::Look(_)) || place == 2;
             let operation =
                 if looks { Operation::Peek { cost } } else { Operation::Charge { cost, id } };
@@ -123,7 +125,8 @@ async fn run_together(store: &Redis, seed: u64) {
         }
         refunds.push((*now, charges));
     }
-    // Sorted, for a store may forget a refund once its window is over, and a clock step back.
+    // Sorted, because a store may forget a refund once its window is over, and clocks step back
+    // here.
     refunds.sort_by_key(|(now, _)| *now);
     compare(store, &cells, &refunds, seed).await;
 }

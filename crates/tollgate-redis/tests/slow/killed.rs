@@ -14,18 +14,19 @@ use tollgate_core::{
 use tollgate_redis::{Keys, Redis, RuntimeChoice};
 
 const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_000);
-/// How long each node asks to hold: shorter than every window.
+/// The time for which each node reserves: shorter than every window.
 const HOLD: Millis = Millis::from_secs(30);
-/// Nodes that are killed.
+/// The number of nodes that are killed.
 const NODES: u128 = 100;
 
-/// Where a node that this test starts finds its server, and which one it is.
+/// The variables with the server's URL and the node's number, for a node that this test starts.
 const SERVER: &str = "TOLLGATE_TEST_SERVER";
 const NODE: &str = "TOLLGATE_TEST_NODE";
-/// What a node says once it has reserved.
+/// The line that a node prints once it has reserved.
 const RESERVED: &str = "reserved";
 
-/// Two limits that release, one that charges, and leases; all wide enough for everybody.
+/// Two limits that release expired reservations, one that charges them, and one with permits. All
+/// of them are large enough for all nodes.
 fn limits() -> Vec<Limit> {
     let window = Millis::from_secs(3_600);
     let fixed = FixedWindow::new(1_000, window, Anchor::FirstRequest).unwrap();
@@ -33,7 +34,7 @@ fn limits() -> Vec<Limit> {
     let leases = Concurrency::new(1_000, HOLD).unwrap();
     let charges = ReservationTerms { on_expiry: OnExpiry::Charge, ..ReservationTerms::default() };
     let limit = |name, algorithm| {
-        // A slow machine's own time is not to end what is kept.
+        // The time that a slow machine needs must not expire the state.
         Limit::new(name, algorithm).unwrap().with_skew_max(Millis::from_secs(600))
     };
     vec![
@@ -52,7 +53,7 @@ async fn ask(store: &Redis, now: Timestamp, operation: Operation) -> Vec<Reading
     store.apply(now, &charges).await.unwrap().to_vec()
 }
 
-/// A node, when a test starts this program as one; else nothing.
+/// A node, if a test starts this program as one; otherwise the test does nothing.
 #[tokio::test]
 async fn a_node_that_is_killed() {
     let (Ok(server), Ok(node)) = (std::env::var(SERVER), std::env::var(NODE)) else { return };
@@ -64,7 +65,7 @@ async fn a_node_that_is_killed() {
     let reserved = ask(&store, NOW, reserve).await;
     assert!(reserved.iter().all(|reading| reading.used > 0));
     println!("{RESERVED}");
-    // Until it is killed.
+    // Wait to be killed.
     std::future::pending::<()>().await;
 }
 
@@ -100,7 +101,7 @@ async fn nodes_killed_between_reservation_and_settlement_leak_nothing() {
     let last = Timestamp::from_millis(NOW.after(HOLD).as_millis() - 1);
     let all = [(300, 300), (300, 300), (300, 300), (300, 0)];
     assert_eq!(told(ask(&store, last, look).await), all);
-    // Another node may still settle what a dead one reserved, by its receipt.
+    // With the receipt, another node may settle the reservation of a dead one.
     let settle = |id| Operation::Settle {
         id: ChargeId(id),
         position: ChargePosition::default(),

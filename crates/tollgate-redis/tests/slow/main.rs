@@ -1,6 +1,8 @@
-//! The store on real servers: four versions of Redis and Valkey, replicas, sentinels and clusters.
+//! Tests of the store on real servers: four versions of Redis and Valkey, replicas, sentinels and
+//! clusters.
 //!
-//! Plain `cargo test` leaves this binary out; `./test` runs it, and so does `cargo test -p tollgate-redis --test slow`.
+//! Plain `cargo test` leaves this binary out; `./test` runs it, and so does `cargo test -p
+//! tollgate-redis --test slow`.
 
 mod cluster;
 mod conformance;

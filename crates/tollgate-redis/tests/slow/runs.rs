@@ -1,5 +1,5 @@
-//! Commands of many takes from windows that are open, beside the reference model: takes alike in a
-//! row, takes from many windows at once, and whatever else comes between them.
+//! Commands with many charges of open windows, compared with the reference model: identical charges
+//! in a row, charges of many windows at once, and other operations between them.
 
 use crate::kit::{Server, Version, on_every_version};
 use tollgate_conformance::trace::{random_limit, seeds};
@@ -11,7 +11,7 @@ use tollgate_core::{
 };
 use tollgate_redis::{Keys, Redis, RuntimeChoice};
 
-/// Scenes of some 200 jobs each.
+/// Scenes of about 200 jobs each.
 const SCENES: u64 = 300;
 const COMMANDS: u64 = 10;
 
@@ -30,10 +30,10 @@ async fn takes_that_travel_together_give_the_models_integers(version: Version) {
     server.assert_every_key_ends().await;
 }
 
-/// A call of a command: when, and its charges by the numbers of limit and subject.
+/// A call of a command: its time, and its charges by the numbers of limit and subject.
 type Call = (Timestamp, Vec<(usize, usize, Operation)>);
 
-/// What was counted, and can be given back: limit, subject, cost, mark and name.
+/// A counted charge that can be refunded: limit, subject, cost, position and id.
 type Counted = (usize, usize, Cost, ChargePosition, ChargeId);
 
 async fn play(store: &Redis, seed: u64) {
@@ -73,7 +73,8 @@ struct Scene {
 impl Scene {
     fn new(seed: u64) -> Self {
         let mut random = Random::new(seed);
-        // Today, where the reset gets its thirteenth digit, and where it no longer fits an integer.
+        // Times of today, times at which the reset gets its thirteenth digit, and times at which it
+        // no longer fits an integer.
         let epochs = [1_700_000_000_000, 999_999_999_990, 9_223_372_036_000];
         let now = Timestamp::from_millis(random.one_of(&epochs) + random.within(0..=900));
         let mut limits: Vec<_> =
@@ -114,7 +115,7 @@ impl Scene {
         calls
     }
 
-    /// Takes alike: from one key, from keys in turn, or from any.
+    /// Similar charges: on one key, on keys in rotation, or on any.
     fn push_alike(&mut self, calls: &mut Vec<Call>) {
         let (limit, cost) = (self.random.one_of(&[0, 0, 1, 1, 2, 3]), self.cost());
         let (first, pattern) = (self.random.within(0..=3), self.random.within(0..=2));
@@ -126,7 +127,7 @@ impl Scene {
         }
     }
 
-    /// Takes of many limits in one call, at times twice of the same.
+    /// Charges of many limits in one call, sometimes twice of the same.
     fn push_together(&mut self, calls: &mut Vec<Call>) {
         for _ in 0..self.random.within(1..=4) {
             let id = self.id();
@@ -166,7 +167,7 @@ impl Scene {
     }
 }
 
-/// A fixed window; its quota is small, or about what six digits hold.
+/// A fixed window with a small quota, or with one of about six digits.
 fn window_limit(random: &mut Random, name: &str) -> Limit {
     let quotas = [1, 3, 10, 10, 60, 999_998, 999_999, 1_000_000, 1_200_000, MAX_EXACT];
     let window = Millis::new(random.one_of(&[10, 1_000, 3_600_000, 3_600_000]));

@@ -1,4 +1,4 @@
-//! What servers do to the step: forget it, and run out of memory.
+//! Server events that affect the step: it is flushed, and memory runs out.
 
 use crate::kit::Server;
 use redis::aio::MultiplexedConnection;

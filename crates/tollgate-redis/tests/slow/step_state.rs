@@ -1,4 +1,4 @@
-//! What lies under a key is checked before it is believed, and everything written has an end.
+//! Stored values are validated before use, and everything that is written has an expiry.
 
 use crate::kit::Server;
 use redis::aio::MultiplexedConnection;
@@ -21,7 +21,7 @@ fn subject(number: u64) -> Subject {
     Subject::new([("number", Value::Clear(&number.to_be_bytes()))], &PlainHash)
 }
 
-/// One limit of each kind, as the kinds of random limits are numbered.
+/// Returns one limit of each kind, in the numbering of random limits.
 fn limits() -> Vec<Limit> {
     let mut random = Random::new(7);
     (0..7).map(|kind| random_limit(&mut random, kind, &format!("kind{kind}"))).collect()
@@ -50,7 +50,7 @@ async fn put(connection: &mut MultiplexedConnection, key: &[u8], bytes: &[u8]) {
     redis::cmd("SET").arg(key).arg(bytes).exec_async(connection).await.unwrap();
 }
 
-/// Bytes that no step of this version wrote.
+/// Returns values that no step of this version writes.
 fn junk() -> Vec<Vec<u8>> {
     let mut all: Vec<Vec<u8>> = [
         "",
@@ -213,13 +213,13 @@ async fn an_argument_that_is_cut_short_changes_nothing() {
     for _ in 0..2_000 {
         let length = random.within(0..=120) as usize;
         let mut bytes: Vec<u8> = (0..length).map(|_| random.bits() as u8).collect();
-        // So that some come as far as the jobs: no deadline, one limit, small indexes.
+        // Makes some inputs reach the jobs: no deadline, one limit, small indexes.
         for (place, byte) in bytes.iter_mut().enumerate() {
             if place < 12 || random.chance(50) {
                 *byte = u8::from(place == 8);
             }
         }
-        // Most are errors; what counts is what they leave.
+        // Most calls are errors; the test checks the keys after them.
         let _ = redis::cmd("FCALL")
             .arg(&name)
             .arg(1)

@@ -1,4 +1,4 @@
-//! Connections that are encrypted, and on which both sides prove who they are.
+//! Encrypted connections with authentication of both sides.
 
 use std::fs;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use tollgate_redis::{Endpoint, Keys, LinkLimits, RedisShard, RuntimeChoice, Shar
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What a client needs that is known to the server.
+/// Returns the TLS settings of a client that the server accepts.
 fn tls(files: &Certificates) -> Tls {
     Tls {
         authorities: Some(files.path("ca.pem")),
@@ -18,7 +18,7 @@ fn tls(files: &Certificates) -> Tls {
     }
 }
 
-/// A server that also listens, on a second port, for clients with certificates.
+/// Starts a server that also listens, on a second port, for clients with certificates.
 async fn serve(files: &Certificates) -> (Server, u16) {
     let port = free_port();
     let arguments = files.arguments(port);
@@ -32,7 +32,7 @@ fn shard(port: u16, tls: Tls) -> RedisShard {
     RedisShard::open(&settings, Keys::new(PlainHash), RuntimeChoice::Best).with_deadline(PATIENCE)
 }
 
-/// Why no connection comes about.
+/// Returns the error with which connecting fails.
 async fn refusal(store: &RedisShard) -> String {
     loop {
         if let Some(error) = &store.status()[0].last_error {

@@ -1,4 +1,4 @@
-//! Decisions are counted by limit, evaluation and who decided; the table is bounded.
+//! Decisions are counted by limit, evaluation and source. The size of the table is bounded.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use tollgate::observe::{Decisions, LimitCounts, MAX_COUNTED_LIMITS, OTHER};
 use tollgate::store::Memory;
 use tollgate::{Limiter, ManualClock, Revision};
 
-/// One rule of everybody with all of `limits`, by their names and quotas.
+/// Returns a policy with one rule for all requests, with `limits` given as names and quotas.
 fn policy(limits: &[(String, u64)], mode: RuleMode) -> Policy {
     let window = Millis::from_secs(3_600);
     let limit = |(name, quota): &(String, u64)| {
@@ -43,7 +43,7 @@ async fn check(limiter: &Limiter<Memory>, times: usize) {
     }
 }
 
-/// Admitted, refused, and refused by this limit, each by the store.
+/// Returns the counts of the store's decisions: admitted, refused, and refused by this limit.
 fn of(decisions: &Decisions, limit: &str) -> [u64; 3] {
     let all = decisions.limits();
     let LimitCounts { admitted, refused, refusals, .. } =
@@ -86,7 +86,8 @@ async fn another_policy_keeps_every_counter() {
 
 #[tokio::test]
 async fn limits_beyond_the_cap_are_counted_together() {
-    // A limit that is called as what is counted together is part of it: no name is told twice.
+    // A limit with the name of the collective entry is part of that entry, so no name is reported
+    // twice.
     let mut limits = named(&[(OTHER, 1_000)]);
     limits.extend((0..MAX_COUNTED_LIMITS).map(|index| (format!("first-{index}"), 1_000)));
     let (limiter, decisions) = counted(policy(&limits[..2], RuleMode::Enforce));

@@ -1,4 +1,5 @@
-//! Decisions that the store did not make: counted by rule and cause, and told now and then.
+//! Decisions that the store did not make are counted by rule and cause, and logged at a bounded
+//! rate.
 #![allow(missing_docs)]
 
 use std::fmt::Debug;
@@ -16,8 +17,8 @@ use tracing::{Event, Metadata, Subscriber};
 
 const START: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 
-/// One test after the other: of a line that two threads are about to log for the first time at once,
-/// one of them can be told that nobody listens.
+/// Tests run one after the other. If two threads log a line for the first time at once, one of them
+/// can find it disabled.
 static TURNS: Mutex<()> = Mutex::new(());
 
 fn policy() -> Policy {
@@ -26,7 +27,7 @@ fn policy() -> Policy {
     Policy::new(Vec::new(), Vec::new(), rules, Default::default()).unwrap()
 }
 
-/// The rules `names` decided so, `later` milliseconds after the start.
+/// Returns a decision with the rules `names` and this source, `later` milliseconds after the start.
 fn decision(names: &[&str], source: DecisionSource, later: u64) -> Decision {
     Decision {
         policy: Arc::default(),
@@ -132,7 +133,7 @@ fn the_log_receives_of_a_cause_once_a_second_and_of_how_many_it_did_not() {
     ]);
 }
 
-/// Keeps what is told.
+/// A subscriber that records the log lines.
 #[derive(Clone, Default)]
 struct Log {
     lines: Arc<Mutex<Vec<String>>>,
@@ -162,7 +163,7 @@ impl Subscriber for Log {
     fn exit(&self, _span: &span::Id) {}
 }
 
-/// The fields of an event, the message first.
+/// The fields of an event, with the message first.
 #[derive(Default)]
 struct Line(Vec<String>);
 

@@ -1,4 +1,5 @@
-//! What clients are told, profile by profile. The IETF fields are read by a structured-fields parser.
+//! The response header fields of each profile. The IETF fields are parsed by a structured-fields
+//! parser.
 
 use std::sync::Arc;
 
@@ -47,7 +48,8 @@ fn number(fields: &HeaderMap, name: &str) -> u64 {
     text.parse().unwrap_or_else(|_| panic!("{name}: {text} is no whole number"))
 }
 
-/// The members of a structured list, of all its field lines: names and their parameters.
+/// Returns the members of a structured list, over all of its field lines: names and their
+/// parameters.
 fn members(fields: &HeaderMap, name: &str) -> Vec<(String, Vec<(String, BareItem)>)> {
     let lines: Vec<_> = fields.get_all(name).iter().map(|line| line.as_bytes()).collect();
     assert!(!lines.is_empty(), "no {name}");
@@ -180,7 +182,8 @@ fn ietf_fields_are_structured_lists_of_every_visible_limit() {
         policies,
         [
             ("core".into(), expected(&[("q", integer(5_000)), ("w", integer(3_600))])),
-            // A window of 2.5 s is no whole number of seconds: it is not told rather than bent.
+            // A window of 2.5 s is not a whole number of seconds: it is left out rather than
+            // rounded.
             ("burst".into(), expected(&[("q", integer(10))])),
             ("concurrent".into(), expected(&[("q", integer(100)), ("qu", unit)])),
         ]

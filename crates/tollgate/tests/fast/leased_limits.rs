@@ -1,5 +1,5 @@
-//! Limits of which a node takes parts in advance, beside everything else that a limiter does: one
-//! node decides as if there were no leases.
+//! Limits with quota leases, together with all other features of a limiter: one node decides as it
+//! does without leases.
 
 use std::num::NonZeroU64;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ const START: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 const WINDOW: Millis = Millis::from_secs(3_600);
 const QUOTA: u64 = 120;
 
-/// A lease after the first charge, as large as can be.
+/// A lease after the first charge, of the largest size.
 const EAGER: LeaseConfig =
     LeaseConfig { at_most: MAX_LEASE_UNITS, share: NonZeroU64::MIN, hot_after: 1 };
 
@@ -32,7 +32,7 @@ fn fixed(quota: u64) -> Algorithm {
     Algorithm::FixedWindow(FixedWindow::new(quota, WINDOW, Anchor::FirstRequest).unwrap())
 }
 
-/// A limit of each kind, and one that is exact beside them, for each user.
+/// A limit of each kind, and an exact one, for each user.
 fn policy(mode: LimitMode, charge: ChargeOn) -> Policy {
     let limit = |name: &str| Limit::new(name, fixed(QUOTA)).unwrap().with_mode(mode).unwrap();
     let limits = vec![
@@ -52,7 +52,7 @@ fn policy(mode: LimitMode, charge: ChargeOn) -> Policy {
     Policy::new(vec![user], limits, vec![rule], MatchMode::FirstMatch).unwrap()
 }
 
-/// What a client could tell two decisions apart by, and an operator.
+/// Returns everything by which a client or an operator could distinguish two decisions.
 fn told(decision: &Decision) -> String {
     let statuses = |evaluation: &tollgate::core::Evaluation| {
         let each = evaluation.statuses.iter().map(|it| {
@@ -68,8 +68,8 @@ fn told(decision: &Decision) -> String {
     format!("{} [{}] {shadow:?} {trials:?}", decision.is_admitted(), statuses(&decision.evaluation))
 }
 
-/// What 400 requests of a hot user and two others are told, of which some turn out free; in the
-/// middle the hot one is given another quota, and what leases had of the one before is given back.
+/// Returns the answers to 400 requests of a busy user and two others, some of which are refunded.
+/// Halfway, the busy user gets another quota, and the leases for the earlier one are refunded.
 async fn run<S: Store>(limiter: Limiter<S>, sweep: impl AsyncFn(&S, Timestamp)) -> Vec<String> {
     let mut all = Vec::new();
     for step in 0..400_u64 {

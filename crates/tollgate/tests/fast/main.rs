@@ -1,4 +1,4 @@
-//! The library seen from outside: limiter, memory store, wrappers, headers and the tower layer.
+//! Tests of the library's public API: limiter, memory store, wrappers, headers and the tower layer.
 
 mod axum_example;
 mod concurrency_wait;

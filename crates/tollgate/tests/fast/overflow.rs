@@ -1,4 +1,5 @@
-//! A store that invented users fill, through a limiter: nobody passes a limit by it.
+//! An attacker fills the store with invented users, through a limiter: no user exceeds a limit by
+//! it.
 
 use std::sync::Arc;
 
@@ -30,7 +31,7 @@ fn limit(name: &str, quota: u64) -> Arc<Limit> {
     Arc::new(Limit::new(name, Algorithm::FixedWindow(window)).unwrap())
 }
 
-/// Once an hour for each token, five logins for each account.
+/// One request per hour for each token, five logins for each account.
 fn policy() -> Policy {
     let header = |name: &str| Dimension {
         name: name.into(),

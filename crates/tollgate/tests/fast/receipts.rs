@@ -1,4 +1,4 @@
-//! Receipts as text: given back once, and by nobody who changed a letter of it.
+//! Receipts as text: each can be redeemed once, and only if it is unchanged.
 
 use std::sync::Arc;
 
@@ -43,7 +43,7 @@ fn limiter(key: &HashKey, names: [&str; 3]) -> Limiter<Memory> {
 const NAMES: [&str; 3] = ["window", "bucket", "flight"];
 const SUBJECT: &[(&str, Option<&str>)] = &[("token", Some("abc"))];
 
-/// Charges 3 units of each of `limits`, and gives the receipt's text.
+/// Charges 3 units of each of `limits`, and returns the receipt's text.
 async fn charge(limiter: &Limiter<Memory>, now: Timestamp, limits: &[&str]) -> String {
     let cost = Cost::new(3).unwrap();
     let named = limits.iter().map(|limit| Named { limit, cost, subject: SUBJECT });
@@ -176,8 +176,8 @@ async fn a_lease_of_a_rule_in_shadow_mode_ends_with_the_receipt_of_both() {
     }
 }
 
-/// A store to which no call may come with two charges on one limit and subject, refunds apart that have
-/// ids of their own.
+/// A store that checks its contract: a call has at most one charge per limit and subject, except
+/// refunds with different ids.
 struct Contract(Memory);
 
 impl Store for Contract {
@@ -200,7 +200,7 @@ impl Store for Contract {
     }
 }
 
-/// Two rules on three limits, of which one enforces what the other tries.
+/// Two rules on three limits; one rule enforces the limits that the other has in shadow mode.
 fn enforced_and_tried() -> Limiter<Contract> {
     let limits = policy(NAMES).limits().to_vec();
     let limits =
@@ -242,8 +242,8 @@ async fn a_limit_that_is_enforced_and_tried_is_refunded_once() {
     assert_eq!(limiter.redeem_at(START, &text).await.unwrap().outcome, Outcome::Unchanged);
 }
 
-/// Another node, whose clock is ahead, takes a unit of whatever was charged before each call but the
-/// first: so time passes for the limit while a request is decided.
+/// Another node with a fast clock charges one unit of the same limits before each call except the
+/// first, so time passes for the limits during a decision.
 struct TimePasses(Contract);
 
 impl Store for TimePasses {

@@ -1,4 +1,5 @@
-//! A policy is replaced while the limiter decides: whole, and with the windows that run.
+//! Policies are replaced while the limiter decides: each as a whole, and with the current windows
+//! kept.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,7 +26,7 @@ fn bucket(quota: u64, seconds: u64) -> Algorithm {
     Algorithm::TokenBucket(TokenBucket::new(quota, Millis::from_secs(seconds), quota).unwrap())
 }
 
-/// A policy that is called `version`: everybody under the limit "all".
+/// Returns a policy with the given version: all requests share the limit "all".
 fn revision(version: &str, algorithm: Algorithm, on_change: OnChange) -> Revision {
     let limit = Limit::new("all", algorithm).unwrap().with_on_change(on_change);
     let limits = vec![LimitBinding { limit: Arc::new(limit), per: Vec::new() }];
@@ -114,7 +115,8 @@ async fn what_scales_goes_on_with_the_same_part_used_at_every_node() {
     assert_eq!(first.evaluation.statuses[0].resets_at, START.after(Millis::from_secs(30)));
     assert_eq!(stands(&check(&other).await), (100, 52, 48), "both took over the same");
     assert_eq!((one.store().transferred(), other.store().transferred()), (1, 1));
-    // Another algorithm, by way of a refusal: who has nothing left has nothing left.
+    // A change to another algorithm, first seen in a refusal: a subject without remaining units has
+    // none afterwards.
     replace("three", bucket(10, 60));
     assert_eq!(stands(&check(&one).await), (10, 7, 3));
     for _ in 0..3 {

@@ -1,4 +1,4 @@
-//! Reservations through the limiter: held, put off, settled once, and given back where nobody does.
+//! Reservations through the limiter: made, extended, settled once, and released at their expiry.
 
 use std::sync::Arc;
 
@@ -25,7 +25,8 @@ fn window(name: &str, quota: u64, overdraft: u64) -> Limit {
     Limit::new(name, Algorithm::FixedWindow(window)).unwrap().with_reservation_terms(terms).unwrap()
 }
 
-/// 3 requests and 100 tokens a minute, 2 requests at once; a request reserves 40 tokens.
+/// Returns a policy with 3 requests and 100 tokens per minute and 2 concurrent requests. A request
+/// reserves 40 tokens.
 fn policy() -> Policy {
     let flight = Concurrency::new(2, Millis::from_secs(5)).unwrap();
     let flight = Limit::new("flight", Algorithm::Concurrency(flight)).unwrap();
@@ -58,7 +59,7 @@ async fn reserve_at(limiter: &Limiter<Memory>, now: Timestamp, hold_for: Millis)
     limiter.decide(DecisionRequest { reservation, ..request }).await
 }
 
-/// What is used and held of each limit.
+/// Returns the used and the reserved units of each limit.
 async fn status_at(limiter: &Limiter<Memory>, now: Timestamp) -> [(u64, u64); 3] {
     let policy = limiter.policy();
     let plan = policy.plan(&FACTS, limiter.key());
@@ -67,7 +68,7 @@ async fn status_at(limiter: &Limiter<Memory>, now: Timestamp) -> [(u64, u64); 3]
     told.try_into().unwrap()
 }
 
-/// Of the tokens what was really used; of all else what is held.
+/// Returns the actual cost for the tokens, and the reserved units for all other limits.
 fn tokens(units: u64) -> impl Fn(&Limit, Cost) -> Cost + Send {
     move |limit, held| if limit.name() == "tokens" { Cost::new(units).unwrap() } else { held }
 }
@@ -99,7 +100,7 @@ async fn one_limit_that_refuses_leaves_nothing_held() {
     let refused: Vec<_> = third.evaluation.refusals().map(|it| it.limit.name()).collect();
     assert_eq!(refused, ["tokens", "flight"]);
     assert_eq!(status_at(&limiter, START).await, [(2, 2), (80, 80), (2, 2)]);
-    // A hand that holds the receipt itself needs no text.
+    // The holder of a receipt value needs no text.
     assert_eq!(limiter.settle(first, tokens(5)).await.unwrap().outcome, HoldOutcome::Done);
     limiter.refund(second).await.unwrap();
     assert_eq!(status_at(&limiter, START).await, [(1, 0), (5, 0), (0, 0)]);
@@ -212,7 +213,7 @@ async fn what_is_held_is_counted_where_it_is_taken_and_ended() {
     };
     assert_eq!(holds.limits(), ["requests", "tokens", "flight"].map(|limit| counts(limit, 1)));
 
-    // A lease of a charge is held too; what is counted in a window is not.
+    // A permit of a charge counts as held; units counted in a window do not.
     let charged = limiter.check(&FACTS).await.receipt.unwrap();
     let [.., flight] = &holds.limits()[..] else { panic!("nothing is held") };
     assert_eq!((&*flight.limit, flight.opened, flight.released), ("flight", 3, 1));

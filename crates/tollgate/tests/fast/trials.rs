@@ -1,4 +1,5 @@
-//! Limits that are tried: candidates beside those in force, and shares of their subjects.
+//! Limits on trial: candidates next to the limits in force, and limits enforced for a share of
+//! subjects.
 
 use std::sync::Arc;
 
@@ -34,7 +35,7 @@ fn limit(name: &str, algorithm: Algorithm) -> Limit {
     Limit::new(name, algorithm).unwrap()
 }
 
-/// Everything counts on all of `limits`, for each user.
+/// Returns a policy with all of `limits` for each user.
 fn policy(limits: Vec<Limit>) -> Policy {
     let user = Dimension {
         name: "user".into(),
@@ -138,7 +139,7 @@ async fn a_candidate_is_refunded_what_its_limit_is() {
         assert!(!decision.candidates[0].candidate.is_refusal());
         site.limiter.refund_at(START, decision.receipt.unwrap()).await.unwrap();
     }
-    // As text that went out and came back, too.
+    // Also after sealing the receipt as text.
     for _ in 0..3 {
         let decision = site.check("ann").await;
         assert!(!decision.candidates[0].candidate.is_refusal());
@@ -172,7 +173,7 @@ async fn whom_an_override_is_about_is_not_compared() {
     assert_eq!(site.check("bob").await.candidates.len(), 1);
 }
 
-/// The role of each charge of the plan, and the limit and capacity of its status.
+/// Returns the role of each charge in the plan, and the limit and capacity of its status.
 fn roles(decision: &Decision, charges: usize) -> Vec<(ChargeRole, Option<(String, u64)>)> {
     let role = |index| {
         let charge = decision.charge_at(PlanPosition::Enforced(index));
@@ -236,7 +237,7 @@ async fn for_whom_a_limit_is_not_enforced_it_only_counts() {
         let (second, third) = (site.check(&user).await, site.check(&user).await);
         assert!(first.is_admitted());
         assert_eq!(second.is_admitted(), third.is_admitted(), "{user} does not flap");
-        // Whoever is not refused is told of what would have been.
+        // An admitted request shows the refusal that would have happened.
         let in_shadow = second.shadow.as_ref().is_some_and(|shadow| !shadow.is_admitted());
         assert_eq!(in_shadow, second.is_admitted());
         assert!(

@@ -1,4 +1,4 @@
-//! Who asks, as a header field says.
+//! A request with a user in a header field.
 
 use tollgate::core::Headers;
 

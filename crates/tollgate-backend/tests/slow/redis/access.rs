@@ -1,4 +1,4 @@
-//! The user that is shipped has all the rights that the whole needs.
+//! The shipped user has all permissions that the complete store needs.
 
 use tempfile::TempDir;
 use tollgate::core::algo::Concurrency;

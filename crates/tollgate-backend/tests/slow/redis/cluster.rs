@@ -1,4 +1,4 @@
-//! The suite that every store passes, over a Redis Cluster.
+//! The conformance suite of all stores over a Redis Cluster.
 
 use std::time::Duration;
 
@@ -19,7 +19,8 @@ async fn charges_that_span_slots_are_a_store() {
     let cluster = Cluster::start(Version::default(), Replicas::None).await;
     let seed: Endpoint = cluster.nodes[0].url().parse().unwrap();
     let mut settings = ClusterSettings::new([seed]);
-    // What the suite's subjects differ in: so the charges of one call live in several slots.
+    // The suite's subjects differ in this dimension, so the charges of one call are in several
+    // slots.
     settings.tag = Tag::Dimension("subject".into());
     settings.link = LinkLimits {
         connect: PATIENCE,
@@ -44,7 +45,7 @@ async fn charges_that_span_slots_are_a_store() {
     }
 }
 
-/// A call may live in a slot of the cluster and at a primary by itself.
+/// The subjects of one call may be in a slot of the cluster and at a single primary.
 #[tokio::test]
 async fn a_cluster_is_one_shard_of_two() {
     let cluster = Cluster::start(Version::default(), Replicas::None).await;

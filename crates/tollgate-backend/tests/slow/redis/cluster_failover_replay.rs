@@ -1,4 +1,5 @@
-//! What a failover of one of a cluster's primaries lets through, without the repair and with it.
+//! The excess units that a failover of one cluster primary admits, with and without failover
+//! replay.
 
 use std::time::Duration;
 
@@ -20,16 +21,17 @@ use crate::redis::pairs::until;
 const PATIENCE: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(1);
 const QUOTA: u64 = 20;
-/// Who is charged, of whom each of three primaries keeps some.
+/// The clients that are charged. Each of the three primaries owns some of them.
 const CLIENTS: u64 = 24;
-/// Units of each that the replicas hear of.
+/// The units of each client that are replicated.
 const HEARD: u64 = 4;
-/// Units of each through the first node that they do not hear of.
+/// The units of each client, through the first node, that are not replicated.
 const LAST: u64 = 5;
-/// Units of each through the last node at the successor, before the first one asks for anything.
+/// The units of each client, through the last node at the promoted replica, before the first node
+/// sends a call.
 const MEANWHILE: u64 = 3;
 
-/// A policy over `cluster`.
+/// Returns a policy over `cluster`.
 fn loaded(cluster: &Cluster) -> LoadedPolicy {
     let text = format!(
         "subjects: {{ token: {{ header: authorization }} }}\n\
@@ -42,7 +44,7 @@ fn loaded(cluster: &Cluster) -> LoadedPolicy {
     parse("test.yaml", &text).unwrap()
 }
 
-/// The nodes of a fleet over `cluster`.
+/// Starts the nodes of a fleet over `cluster`.
 async fn fleet<const N: usize>(cluster: &Cluster) -> [Backend; N] {
     let loaded = loaded(cluster);
     let nodes = [(); N].map(|()| open(&loaded));
@@ -52,8 +54,8 @@ async fn fleet<const N: usize>(cluster: &Cluster) -> [Backend; N] {
     nodes
 }
 
-/// The units that each client is admitted through `nodes`, while the first primary dies and its
-/// replica, which has not heard of the last of them, takes over.
+/// Returns the units that each client is admitted through `nodes`, while the first primary dies and
+/// its replica, which lacks the last of them, is promoted.
 async fn fail_over<S: Store>(cluster: &mut Cluster, nodes: &[S]) -> Vec<u64> {
     let loaded = loaded(cluster);
     let limit = &loaded.policy.limits()[0].limit;
@@ -85,7 +87,7 @@ async fn fail_over<S: Store>(cluster: &mut Cluster, nodes: &[S]) -> Vec<u64> {
     clients.iter().map(|client| client.admitted).collect()
 }
 
-/// Somebody who is limited.
+/// A limited client.
 struct Client<'l> {
     limit: &'l Limit,
     subject: Subject,
@@ -99,7 +101,7 @@ impl<'l> Client<'l> {
         Self { limit, subject, asked: 0, admitted: 0 }
     }
 
-    /// Whether one unit more is admitted: asked for until it is the store that answers.
+    /// Charges one unit; returns whether it is admitted. Repeats the call until the store answers.
     async fn charge(&mut self, node: &impl Store) -> bool {
         self.asked += 1;
         let operation = Operation::Charge { cost: Cost::ONE, id: ChargeId(self.asked) };
@@ -125,7 +127,7 @@ impl<'l> Client<'l> {
 }
 
 impl Server {
-    /// Waits until a replica has all that was written here.
+    /// Waits until a replica has all writes of this server.
     async fn has_replicated(&self) {
         let mut connection = self.connect().await;
         let info = async |connection: &mut _| -> String {
@@ -145,7 +147,7 @@ impl Server {
         }
     }
 
-    /// From now on, no replica hears of anything.
+    /// Stops replication to all replicas.
     async fn replicates_no_more(&self) {
         self.tell(&["ACL", "SETUSER", "default", "-psync", "-sync"]).await;
         self.tell(&["CLIENT", "KILL", "TYPE", "replica"]).await;

@@ -1,4 +1,4 @@
-//! The suite that every store passes, over the whole nesting.
+//! The conformance suite of all stores over the complete store.
 
 use tollgate_backend::{Backend, Counts};
 use tollgate_conformance::check;
@@ -38,7 +38,7 @@ async fn passes(count: usize, step: &str, runs: StepRuntime) {
         servers.push(Server::start().await);
     }
     let shards = shards(&servers.iter().collect::<Vec<_>>());
-    // What is remembered of refusals is for a while, and told so; the suite asks for the exact.
+    // Remembered refusals are valid for a while and marked as such; the suite checks exact answers.
     let store = format!("{shards}, {PATIENT}, deny_cache: false, scripting: {step}");
     let store = open(&routed_by_subject(&store));
     let status = store.started().await;

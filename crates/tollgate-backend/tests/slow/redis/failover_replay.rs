@@ -1,4 +1,5 @@
-//! What a failover lets through while replication is slow, without the repair and with it.
+//! The excess units that a failover admits while replication is slow, with and without failover
+//! replay.
 
 use std::time::Duration;
 
@@ -20,19 +21,19 @@ use crate::redis::fleet::{PATIENT, key, open};
 
 /// Longer than anything takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// From the primary to its replica.
+/// The delay from the primary to its replica.
 const DELAY: Duration = Duration::from_millis(100);
-/// Between two charges.
+/// The pause between two charges.
 const PACE: Duration = Duration::from_millis(1);
 const QUOTA: u64 = 400;
-/// Charges of all nodes in turn, while replication is slow.
+/// The charges of all nodes in turn while replication is slow.
 const IN_TURN: u64 = 300;
-/// Charges of the first node after them, which the network loses.
+/// The charges of the first node after them, which the network loses.
 const LAST: u64 = 5;
-/// Charges of the last node on the new primary, before the first one asks for anything.
+/// The charges of the last node on the new primary before the first node sends a call.
 const MEANWHILE: u64 = 3;
 
-/// A primary, and a replica that hears of it through a network.
+/// A primary, and a replica that is connected to it through a proxy.
 struct Pair {
     primary: Server,
     replica: Server,
@@ -51,7 +52,7 @@ impl Pair {
         Self { primary, replica, network }
     }
 
-    /// A policy over both.
+    /// Returns a policy over both.
     fn loaded(&self) -> LoadedPolicy {
         let [primary, replica] = [&self.primary, &self.replica].map(Server::url);
         let text = format!(
@@ -64,7 +65,7 @@ impl Pair {
         parse("test.yaml", &text).unwrap()
     }
 
-    /// A store on both that repairs nothing.
+    /// Opens a store on both without failover replay.
     async fn bare(&self) -> RedisShard {
         let [primary, replica] =
             [&self.primary, &self.replica].map(|server| server.url().parse().unwrap());
@@ -74,7 +75,7 @@ impl Pair {
         store.with_deadline(PATIENCE)
     }
 
-    /// The nodes of a fleet.
+    /// Starts the nodes of a fleet.
     async fn fleet<const N: usize>(&self) -> [Backend; N] {
         let loaded = self.loaded();
         let nodes = [(); N].map(|()| open(&loaded));
@@ -85,8 +86,8 @@ impl Pair {
         nodes
     }
 
-    /// Has the primary's machine die under charges of `nodes` in turn, and the replica take over;
-    /// the units that they are admitted beyond the limit.
+    /// Kills the primary's machine during charges of `nodes` in turn, and promotes the replica.
+    /// Returns the units that were admitted beyond the limit.
     async fn fail_over<S: Store>(&mut self, nodes: &[S]) -> u64 {
         let loaded = self.loaded();
         let limit = &loaded.policy.limits()[0].limit;
@@ -115,7 +116,7 @@ impl Pair {
     }
 }
 
-/// Somebody who is limited.
+/// A limited client.
 struct Client<'l> {
     limit: &'l Limit,
     subject: Subject,
@@ -129,7 +130,7 @@ impl<'l> Client<'l> {
         Self { limit, subject, asked: 0, admitted: 0 }
     }
 
-    /// Whether one unit more is admitted: asked for until it is the store that answers.
+    /// Charges one unit; returns whether it is admitted. Repeats the call until the store answers.
     async fn charge(&mut self, node: &impl Store) -> bool {
         self.asked += 1;
         let ask = Operation::Charge { cost: Cost::ONE, id: ChargeId(self.asked) };
@@ -207,7 +208,7 @@ async fn a_history_holds_charges_back_until_it_is_released_and_reads_never() {
     assert_eq!(ask(take(Cost::ONE)).await, Ok(1));
 }
 
-/// What a node remembers that is asked for nothing more is of use to another one.
+/// A node that receives no calls still replays its remembered charges, which helps another node.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_that_nobody_asks_reports_what_it_remembers() {
     let mut pair = Pair::start().await;

@@ -1,4 +1,4 @@
-//! Policies over servers of a test's own.
+//! Policies over a test's own servers.
 
 use tollgate::HashKey;
 use tollgate_backend::{Backend, Refunds};
@@ -9,7 +9,7 @@ use crate::kit::Server;
 /// Longer than any decision takes on a busy machine.
 pub(crate) const PATIENT: &str = "deadline: 10s";
 
-/// Limits per token and per address, under `store`, which is what follows `store.redis`.
+/// Returns limits per token and per address. `store` is the value of `store.redis`.
 pub(crate) fn loaded(store: &str) -> LoadedPolicy {
     let text = format!(
         "subjects: {{ token: {{ header: authorization }}, address: {{ client_address: {{}} }} }}\n\
@@ -22,8 +22,8 @@ pub(crate) fn loaded(store: &str) -> LoadedPolicy {
     parse("test.yaml", &text).unwrap()
 }
 
-/// The same, where shards are chosen by what the suite's subjects differ in: so the charges of one
-/// call live on several.
+/// Returns the same, with shards selected by the dimension in which the suite's subjects differ, so
+/// the charges of one call are on several shards.
 pub(crate) fn routed_by_subject(store: &str) -> LoadedPolicy {
     let mut loaded = loaded(store);
     if let StoreSettings::Redis(redis) = &mut loaded.settings.store {
@@ -32,7 +32,7 @@ pub(crate) fn routed_by_subject(store: &str) -> LoadedPolicy {
     loaded
 }
 
-/// The words for shards, each a primary alone.
+/// Returns the settings of shards that each consist of one primary.
 pub(crate) fn shards(primaries: &[&Server]) -> String {
     let shard = |(number, server): (usize, &&Server)| {
         format!("s{number}: {{ primary: \"{}\" }}", server.url())
@@ -41,7 +41,7 @@ pub(crate) fn shards(primaries: &[&Server]) -> String {
     format!("shards: {{ {} }}", shards.join(", "))
 }
 
-/// The store of `loaded`, under the key of all these tests.
+/// Opens the store of `loaded` with the key of all these tests.
 pub(crate) fn open(loaded: &LoadedPolicy) -> Backend {
     Backend::open(&loaded.settings, key(), &loaded.policy, Refunds::ByResponses).unwrap()
 }

@@ -1,4 +1,4 @@
-//! What the callers of two nodes are told over two shards, judged as one history.
+//! The answers to the callers of two nodes over two shards, checked as one history.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -25,18 +25,18 @@ use crate::redis::pairs::{Pair, pairs, until, words};
 
 const NODES: u64 = 2;
 const CALLERS: u64 = 8;
-/// Of fixed windows that last longer than any test.
+/// The quota of fixed windows that last longer than any test.
 const QUOTA: u64 = 1_000;
 const HOUR: Millis = Millis::from_secs(3_600);
 
-/// Two nodes over the same shards, and one recorder of both.
+/// Two nodes over the same shards, and one recorder for both.
 struct Nodes {
     stores: Vec<Arc<Recorded<Backend>>>,
     recorder: Arc<Recorder>,
 }
 
 impl Nodes {
-    /// Nodes over the shards of these words, which are connected.
+    /// Starts connected nodes over the shards of these settings.
     async fn over(shards: &str) -> Self {
         let loaded = loaded(&format!("{shards}, {PATIENT}, nodes: {NODES}"));
         let recorder = Arc::<Recorder>::default();
@@ -50,7 +50,7 @@ impl Nodes {
         Self { stores, recorder }
     }
 
-    /// All callers of the workload, who are others in each round.
+    /// Starts all callers of the workload, with new identities in each round.
     fn begin(&self, workload: &Arc<Workload>, round: u64) -> JoinSet<()> {
         let mut callers = JoinSet::new();
         for caller in 0..CALLERS {
@@ -68,8 +68,8 @@ impl Nodes {
         })
     }
 
-    /// Judges what all callers were told, with what calls over two shards may hold for a while, and
-    /// with `more`.
+    /// Checks the history of all calls. Tolerates the units that calls over two shards may reserve
+    /// for a while, and `more`.
     fn judge(&self, more: Allowance) -> Report {
         let report = self.recorder.history().check(self.allowing(more));
         println!("{report}");
@@ -78,8 +78,7 @@ impl Nodes {
         report
     }
 
-    /// The fewest units of a client that the store must have lost for a history that is sound with
-    /// `most`.
+    /// Returns the smallest loss of a client's units that makes the history sound with `most`.
     fn lost_at_least(&self, most: Allowance) -> u64 {
         let history = self.recorder.history();
         let is_sound = |lost| history.check(self.allowing(Allowance { lost, ..most })).is_sound();
@@ -91,7 +90,8 @@ impl Nodes {
         enough
     }
 
-    /// With what calls over two shards may hold for a while, and with `more`.
+    /// Returns an allowance for the units that calls over two shards may reserve for a while, plus
+    /// `more`.
     fn allowing(&self, more: Allowance) -> Allowance {
         let largest = Cost::new(LARGEST_COST).unwrap();
         let unrefunded = self.counts().map(|counts| counts.unrefunded).sum::<u64>() * largest.get();
@@ -99,8 +99,8 @@ impl Nodes {
     }
 }
 
-/// Calls mostly on several of a few subjects. Keys live as long as the test, however busy the
-/// machine: the callers' clock is their own.
+/// Creates a workload of calls that mostly charge several of a few subjects. Keys outlive the test
+/// on a busy machine, because the callers use a clock of their own.
 fn workload(limits: Vec<Limit>, refunds: Refunds) -> Arc<Workload> {
     let limits = limits.into_iter().map(|limit| limit.with_skew_max(HOUR)).collect();
     let mut workload = Workload::new(7, limits, refunds);
@@ -109,7 +109,7 @@ fn workload(limits: Vec<Limit>, refunds: Refunds) -> Arc<Workload> {
     Arc::new(workload)
 }
 
-/// Limits that no test uses up twice, of windows that outlive it.
+/// Limits that no test uses up twice, with windows that outlive it.
 fn long_limits() -> Vec<Limit> {
     let window = |anchor| FixedWindow::new(QUOTA, HOUR, anchor).map(Algorithm::FixedWindow);
     let bucket = TokenBucket::new(QUOTA, HOUR, QUOTA).map(Algorithm::TokenBucket);
@@ -138,7 +138,7 @@ async fn calls_over_two_shards_are_sound() {
     }
 }
 
-/// What a call took on the shard that stays, it gives back there if the other one cannot say.
+/// If the other shard does not answer, a call's charge on the remaining shard is refunded.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_shard_that_dies_under_calls_over_two_leaves_all_or_nothing() {
     let (stays, mut dies) = (Server::start().await, Server::start().await);
@@ -149,7 +149,7 @@ async fn a_shard_that_dies_under_calls_over_two_leaves_all_or_nothing() {
     until(|| nodes.recorder.calls() >= half).await;
     dies.kill();
     callers.join_all().await;
-    // Whoever was done by then: now the shard is gone for all.
+    // From now on the shard is down for all callers.
     nodes.begin(&workload, 1).join_all().await;
     let report = nodes.judge(Allowance { fallback: QUOTA, ..Allowance::default() });
     assert!(report.fallback > 0, "{report}");
@@ -171,7 +171,7 @@ async fn a_shard_that_dies_under_calls_over_two_leaves_all_or_nothing() {
     assert!(on_what_stays > 0, "every subject lived on the shard that died");
 }
 
-/// Units that the store admitted, of fixed windows.
+/// Returns the units of fixed windows that the store admitted.
 fn admitted(history: &History) -> BTreeMap<(String, Subject), u64> {
     let mut units = BTreeMap::new();
     for call in &history.calls {
@@ -192,8 +192,8 @@ fn admitted(history: &History) -> BTreeMap<(String, Subject), u64> {
     units
 }
 
-/// Has the primary die under the workload's callers and its replica take over, with callers before,
-/// meanwhile and after; the units that the replica may not have heard of.
+/// Kills the primary during the workload and promotes its replica, with callers before, during and
+/// after that. Returns the units that the replica may lack.
 async fn fail_over(nodes: &Nodes, workload: &Arc<Workload>, pair: &mut Pair) -> u64 {
     let [primary, replica] = pair;
     let decided = || nodes.counts().map(|counts| counts.leases.decided).sum::<u64>();
@@ -203,7 +203,7 @@ async fn fail_over(nodes: &Nodes, workload: &Arc<Workload>, pair: &mut Pair) -> 
     let before = (nodes.recorder.calls() as u64 - decided(), leased());
     primary.is_followed().await;
     primary.kill();
-    // Of the callers, each may be about to count its call.
+    // Each caller may be about to count its call.
     let calls = nodes.recorder.calls() as u64 - decided() + 2 * CALLERS - before.0;
     callers.join_all().await;
     let unheard = calls * LARGEST_COST + leased() - before.1;
@@ -229,7 +229,7 @@ async fn a_primary_that_dies_and_its_replica_in_its_place_keep_the_stated_bound(
     let workload = workload(long_limits(), Refunds::Never);
     let lost = fail_over(&nodes, &workload, &mut pairs[0]).await;
 
-    // What the replica had not heard of, and what the nodes may admit by themselves.
+    // The units that the replica lacked, and those that the nodes may admit by themselves.
     let allowance = Allowance { lost, fallback: QUOTA, ..Allowance::default() };
     let report = nodes.judge(allowance);
     assert!(report.refused > 0, "{report}");
@@ -241,7 +241,7 @@ async fn a_primary_that_dies_and_its_replica_in_its_place_keep_the_stated_bound(
     pairs[1][0].assert_every_key_ends().await;
 }
 
-/// Nodes go on with what they took in advance, which the replica may not have heard of.
+/// Nodes continue with their quota leases, which the replica may lack.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn leases_keep_the_stated_bound_where_a_replica_takes_over() {
     let mut pairs = pairs(Version::default(), 1).await;
@@ -253,7 +253,8 @@ async fn leases_keep_the_stated_bound_where_a_replica_takes_over() {
     Arc::get_mut(&mut workload).unwrap().of_a_call = Subjects::One;
     let lost = fail_over(&nodes, &workload, &mut pairs[0]).await;
 
-    // Of each node what it has, and what it was not told that it has when the primary died.
+    // For each node its unused units, and the units of a lease without an answer when the primary
+    // died.
     let nodes_of_leases = 2 * NODES;
     let terms = LeaseConfig::for_nodes(NonZeroU32::new(NODES as u32).unwrap());
     let each = workload.limits.iter().map(|limit| terms.max_unused_units(limit)).max().unwrap();

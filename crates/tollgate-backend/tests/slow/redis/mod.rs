@@ -1,4 +1,4 @@
-//! The store that a policy file names, over real servers.
+//! Tests of the store that a policy file selects, over real servers.
 
 mod access;
 mod cluster;

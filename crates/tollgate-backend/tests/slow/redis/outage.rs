@@ -1,4 +1,4 @@
-//! What is decided while shards do not answer.
+//! Decisions while shards do not answer.
 
 use tollgate::core::key::Subject;
 use tollgate::core::{Charge, ChargeId, Cost, DecisionSource, Operation, Store, StoreError, Value};
@@ -9,7 +9,7 @@ use tollgate_redis::CircuitState;
 use crate::kit::Server;
 use crate::redis::fleet::{key, loaded, open, shards};
 
-/// So many decisions in a row miss their deadline at most before nobody waits for the shard.
+/// The most consecutive decisions that miss their deadline before the circuit opens.
 const MISSES: usize = 5;
 
 #[tokio::test]
@@ -51,7 +51,7 @@ async fn a_charge_over_a_shard_that_is_gone_is_charged_nowhere() {
     store.started().await;
     gone.kill();
     let limits: Vec<_> = loaded.policy.limits().iter().map(|limit| &limit.limit).collect();
-    // Among so many pairs of subjects some live on two shards.
+    // Some of these pairs of subjects are on two shards.
     for number in 0..32_u8 {
         let subjects = ["token", "address"]
             .map(|name| Subject::new([(name, Value::Clear(&[number]))], &key()));

@@ -15,7 +15,7 @@ use tollgate_policy::KeySource;
 use crate::kit::Server;
 use crate::redis::fleet::{PATIENT, loaded, shards};
 
-/// A node over `servers`, connected, with the secret that all of them have.
+/// Starts a connected node over `servers`, with the secret of all nodes.
 async fn node(servers: &[&Server]) -> (Arc<Limiter<Backend>>, OverrideSync) {
     let mut secret = tempfile::NamedTempFile::new().unwrap();
     secret.write_all(b"the secret of every node of this test").unwrap();
@@ -59,7 +59,7 @@ async fn what_one_node_changes_the_others_find_and_nobody_writes_over_another() 
     let (limiter_a, a) = node(&servers).await;
     let (limiter_b, b) = node(&servers).await;
     set(&limiter_a, &a, "1").await.unwrap();
-    // It knows nothing of the first one yet, and keeps it.
+    // The node has not read the first override yet, and keeps it.
     set(&limiter_b, &b, "2").await.unwrap();
     assert_eq!(held(&b), 2);
     a.refresh().await.unwrap();
@@ -69,7 +69,7 @@ async fn what_one_node_changes_the_others_find_and_nobody_writes_over_another() 
     assert_eq!(again.unwrap_err(), OverrideStoreError::Missing);
     b.refresh().await.unwrap();
     assert_eq!((held(&b), b.storage()), (1, OverrideStorage::InStore { failure: None }));
-    // One that starts later finds them, though those who made them are gone.
+    // A node that starts later finds them, although the nodes that set them have stopped.
     drop((limiter_a, a, limiter_b, b));
     let (_limiter, later) = node(&servers).await;
     later.refresh().await.unwrap();
@@ -98,7 +98,7 @@ async fn what_the_server_lost_is_put_back_and_has_an_end() {
     }
 }
 
-/// A replica that had not heard of the removal took over.
+/// A replica that had not received the removal was promoted.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_override_that_was_removed_does_not_come_back_by_a_failover() {
     let server = Server::start().await;
@@ -124,7 +124,7 @@ async fn an_override_that_was_removed_does_not_come_back_by_a_failover() {
     assert_eq!(later.table().version(), kept.table().version());
 }
 
-/// A node of another version, or somebody else, wrote what this one cannot read.
+/// A node of another version, or another program, wrote a document that this node cannot read.
 #[tokio::test(flavor = "multi_thread")]
 async fn overrides_that_cannot_be_read_are_reported_and_the_last_ones_stay() {
     let server = Server::start().await;

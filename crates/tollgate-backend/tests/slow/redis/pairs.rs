@@ -11,13 +11,13 @@ use crate::kit::{QUICK, Server, Version, wait_for_replica};
 
 /// Longer than anything takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Between two looks at whether something has happened.
+/// The pause between two checks of a condition.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// A primary and a replica in step with it.
+/// A primary and a replica in sync with it.
 pub(crate) type Pair = [Server; 2];
 
-/// So many shards.
+/// Starts `count` shards.
 pub(crate) async fn pairs(version: Version, count: usize) -> Vec<Pair> {
     let mut pairs = Vec::new();
     for _ in 0..count {
@@ -29,7 +29,7 @@ pub(crate) async fn pairs(version: Version, count: usize) -> Vec<Pair> {
     pairs
 }
 
-/// The words for these shards.
+/// Returns the settings of these shards.
 pub(crate) fn words(pairs: &[Pair]) -> String {
     let shard = |(number, pair): (usize, &Pair)| {
         let [primary, replica] = pair.each_ref().map(Server::url);
@@ -51,7 +51,7 @@ pub(crate) async fn is_read_from(store: &Backend, pairs: &[Pair]) {
     .await;
 }
 
-/// Waits for something that has to happen, however busy the machine is.
+/// Waits until `condition` is true.
 pub(crate) async fn until(condition: impl Fn() -> bool) {
     let happens = async {
         while !condition() {
@@ -61,8 +61,8 @@ pub(crate) async fn until(condition: impl Fn() -> bool) {
     tokio::time::timeout(PATIENCE, happens).await.expect("it did not happen");
 }
 
-/// A store in which each call waits until the replicas have what the calls before it left: who asks
-/// for what was just changed is answered by a replica all the same.
+/// A store in which each call first waits until the replicas have all earlier writes, so a
+/// replica's answer contains the last change.
 pub(crate) struct InStep<'s> {
     store: &'s Backend,
     primaries: Vec<MultiplexedConnection>,

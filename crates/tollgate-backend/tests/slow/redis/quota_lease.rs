@@ -1,4 +1,4 @@
-//! Leases over a real server: nodes that come and go count to the last unit.
+//! Quota leases over a real server: nodes that start and stop count to the last unit.
 
 use std::time::{Duration, Instant};
 
@@ -16,7 +16,7 @@ use crate::redis::fleet::{PATIENT, key, open, shards};
 
 const QUOTA: u64 = 2_000;
 
-/// How long is waited for what happens by itself.
+/// The longest wait for an expected event.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn loaded(server: &Server, window: &str) -> LoadedPolicy {
@@ -30,7 +30,7 @@ fn loaded(server: &Server, window: &str) -> LoadedPolicy {
     parse("test.yaml", &text).unwrap()
 }
 
-/// A node, and what it was admitted.
+/// A node and its admitted units.
 struct Node {
     store: Backend,
     limit: Limit,
@@ -55,7 +55,7 @@ impl Node {
         readings[0]
     }
 
-    /// Takes one unit; whether it was admitted.
+    /// Charges one unit; returns whether it was admitted.
     async fn take(&mut self, now: Timestamp) -> bool {
         self.charges += 1;
         let ask = Operation::Charge { cost: Cost::ONE, id: ChargeId(self.charges.into()) };
@@ -70,7 +70,7 @@ impl Node {
     }
 }
 
-/// Two nodes and one server: together they admit the quota, to the last unit, with few calls.
+/// Two nodes and one server admit exactly the quota together, with few calls.
 #[tokio::test]
 async fn two_nodes_admit_the_quota_to_the_last_unit() {
     for window in ["window: 1h", "window: 1h, algorithm: sliding_window, precision: 30m"] {
@@ -79,7 +79,7 @@ async fn two_nodes_admit_the_quota_to_the_last_unit() {
         let (mut one, mut other) = (Node::start(&loaded, 1).await, Node::start(&loaded, 2).await);
         let now = SystemClock.now();
         let until = Instant::now() + PATIENCE;
-        // What one has and does not use it gives back within two sweeps, and then the other gets it.
+        // A node refunds unused units within two sweeps, and then the other node gets them.
         while one.admitted + other.admitted < QUOTA {
             one.take(now).await;
             if one.charges % 3 == 0 {
@@ -97,7 +97,7 @@ async fn two_nodes_admit_the_quota_to_the_last_unit() {
     }
 }
 
-/// A node that is gone leaves what it had unused until the window is over, and no longer.
+/// The unused units of a stopped node stay used until the window ends, and no longer.
 #[tokio::test]
 async fn a_node_that_dies_takes_no_more_than_its_lease_and_not_beyond_the_window() {
     let server = Server::start().await;
@@ -120,7 +120,7 @@ async fn a_node_that_dies_takes_no_more_than_its_lease_and_not_beyond_the_window
     assert_eq!(fresh.used, 0);
 }
 
-/// All that a node has goes back before it ends.
+/// A node refunds all unused units before it ends.
 #[tokio::test]
 async fn a_node_that_ends_gives_all_back() {
     let server = Server::start().await;

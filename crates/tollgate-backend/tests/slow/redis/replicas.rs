@@ -1,4 +1,4 @@
-//! Who is asked how clients stand, through the whole.
+//! The servers that answer status queries, through the complete store.
 
 use tollgate::core::key::Subject;
 use tollgate::core::{Charge, ChargeId, Cost, DecisionSource, Operation, Store, Value};
@@ -10,10 +10,10 @@ use crate::kit::Version;
 use crate::redis::fleet::{PATIENT, key, loaded, open};
 use crate::redis::pairs::{is_read_from, pairs, words};
 
-/// Clients, and as many pairs of a token and an address.
+/// The number of clients, and of pairs of a token and an address.
 const CLIENTS: u8 = 32;
 
-/// Charges of both limits of `loaded`: of one client, or of two that may live on two shards.
+/// Returns charges of both limits of `loaded`: of one client, or of two that may be on two shards.
 fn charges<'a>(
     loaded: &'a LoadedPolicy,
     subjects: &'a [Subject; 2],
@@ -29,7 +29,7 @@ fn subjects(number: u8) -> [Subject; 2] {
     ["token", "address"].map(|name| Subject::new([(name, Value::Clear(&[number]))], &key()))
 }
 
-/// Jobs that the batchers to primaries and to replicas have carried.
+/// Returns the numbers of jobs sent to primaries and to replicas.
 fn jobs(store: &Backend) -> [u64; 2] {
     let status = store.status();
     let carried =
@@ -71,7 +71,7 @@ async fn looks_over_several_shards_are_answered_by_their_replicas() {
     assert_eq!(after[0], before[0], "a primary was asked");
     let both = 4 * u64::from(CLIENTS);
     let asked = after[1] - before[1];
-    // One for a pair of subjects on one shard, two for a pair on two.
+    // One job for a pair of subjects on one shard, two for a pair on two.
     assert!(asked > both / 2 && asked <= both, "{asked}");
     let Backend::Redis(fleet) = &store else { panic!("{store:?}") };
     assert_eq!(fleet.counts(), Counts::default());

@@ -1,4 +1,4 @@
-//! What cannot be opened, and what is opened and not used.
+//! Settings that cannot be opened, and stores that are opened and not used.
 
 use tollgate_backend::{Backend, OpenError, Refunds, limiter};
 use tollgate_policy::{KeySource, StoreSettings, Topology};

@@ -1,4 +1,4 @@
-//! How shards stand, and by whose clock they decide.
+//! The status of shards, and the clock by which they decide.
 
 use tollgate::core::key::Subject;
 use tollgate::core::{Charge, ChargeId, Cost, Millis, Operation, Store, Timestamp, Value};
@@ -47,7 +47,7 @@ async fn state_that_counts_as_none_is_counted() {
         for _ in 0..3 {
             assert!(store.apply(SystemClock.now(), &[charge]).await.unwrap().all_admitted());
         }
-        // The first charge began anew, and the others found what it left.
+        // The first charge started a new window, and the others found its state.
         assert_eq!(fleet.counts(), Counts { discarded, ..Counts::default() });
     }
 }

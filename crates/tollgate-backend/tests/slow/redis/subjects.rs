@@ -10,14 +10,15 @@ use tollgate_policy::{LoadedPolicy, StoreSettings};
 use crate::kit::{Cluster, Replicas, Server, Version};
 use crate::redis::fleet::{PATIENT, key, loaded, open, shards};
 
-/// Subjects that are counted.
+/// The number of charged subjects.
 const SUBJECTS: u64 = 300;
 
 fn subject(name: &str) -> Subject {
     Subject::new([("token", Value::Clear(name.as_bytes()))], &key())
 }
 
-/// A store in which `core` reveals its subjects, of whom some are counted by it and by `address`.
+/// Creates a store in which `core` reveals its subjects; some subjects are charged on it and some
+/// on `address`.
 async fn charged(redis: &str) -> (LoadedPolicy, Backend) {
     let mut loaded = loaded(redis);
     let StoreSettings::Redis(redis) = &mut loaded.settings.store else { panic!("no Redis") };
@@ -35,7 +36,7 @@ async fn charged(redis: &str) -> (LoadedPolicy, Backend) {
     (loaded, store)
 }
 
-/// All pages, and how many there were.
+/// Returns the subjects of all pages, and the number of pages.
 async fn listed(store: &Backend, limit: &Limit, prefix: &str) -> (BTreeSet<Subject>, usize) {
     let (mut all, mut pages, mut at) = (BTreeSet::new(), 0, ListCursor::default());
     loop {

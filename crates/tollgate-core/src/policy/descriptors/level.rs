@@ -1,4 +1,4 @@
-//! The nodes that one entry can find_match.
+//! One level of a descriptor tree.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -7,26 +7,26 @@ use core::fmt;
 use super::MAX_DEPTH;
 use super::node::{Allowance, Node, NodeValue};
 
-/// Nodes side by side, no two of which have the same key and value.
+/// The nodes of one level, no two of which have the same key and value.
 #[derive(Clone, Debug, Default)]
 pub struct DescriptorLevel {
     nodes: Vec<Node>,
-    /// Indices, in the order of key and value as written.
+    /// Node indices, sorted by key and value.
     sorted: Vec<usize>,
-    /// Indices of those with a pattern, in the order written.
+    /// Indices of the nodes with a pattern, in the order of the policy.
     wildcards: Vec<usize>,
 }
 
-/// Why nodes do not stand side by side.
+/// The reason why nodes cannot form a level.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LevelError {
     /// A key is empty.
     EmptyKey,
     /// Two nodes have the same key and value.
     Duplicate {
-        /// Index of the first.
+        /// The index of the first node.
         first: usize,
-        /// Index of the second.
+        /// The index of the second node.
         second: usize,
         /// Their key.
         key: Box<str>,
@@ -47,7 +47,7 @@ impl fmt::Display for LevelError {
 impl core::error::Error for LevelError {}
 
 impl DescriptorLevel {
-    /// Puts nodes side by side.
+    /// Creates a level.
     ///
     /// # Errors
     /// [`LevelError`] for an empty key, and for two nodes with the same key and value.
@@ -67,22 +67,22 @@ impl DescriptorLevel {
         Ok(Self { nodes, sorted, wildcards })
     }
 
-    /// The nodes, in the order written.
+    /// Returns the nodes, in the order of the policy.
     #[must_use]
     pub fn nodes(&self) -> &[Node] {
         &self.nodes
     }
 
-    /// Whether there are none.
+    /// Returns whether the level has no nodes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.nodes.is_empty()
     }
 
-    /// The node that an entry meets: the one with its value, else the first pattern that fits, else
-    /// the one for any value.
+    /// Returns the node that matches an entry: the one with its value, otherwise the first pattern
+    /// that matches, otherwise the one for any value.
     ///
-    /// A value that is written like a pattern is that pattern's, as in the reference server.
+    /// A value with the text of a pattern matches that pattern's node, as in the reference server.
     #[must_use]
     pub fn find_match(&self, key: &str, value: &[u8]) -> Option<&Node> {
         let has_value = !value.is_empty();
@@ -90,7 +90,8 @@ impl DescriptorLevel {
         exact.or_else(|| self.fitting(key, value)).or_else(|| self.named(key, b""))
     }
 
-    /// Whether limits are indices below `limits`, and the nodes at `depth` not too deep.
+    /// Returns whether all limits are indices below `limits` and no node is too deep, for a level
+    /// at `depth`.
     pub(in crate::policy) fn is_whole(&self, limits: usize, depth: usize) -> bool {
         let node_is_whole = |node: &Node| {
             let limit = node.rule.as_ref().map(|rule| rule.allowance);

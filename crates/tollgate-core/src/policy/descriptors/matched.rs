@@ -1,4 +1,4 @@
-//! What a descriptor meets in a tree, and whom that limits.
+//! The matching of descriptors with a tree, and their subjects.
 
 use alloc::vec::Vec;
 
@@ -6,21 +6,21 @@ use super::node::{DescriptorRule, Node, NodeValue, Sharing};
 use super::{Domain, MAX_DEPTH};
 use crate::key::{KeyedHash, Subject, Value};
 
-/// A descriptor that ended on a node with a rule.
+/// A descriptor that matched a node with a rule.
 #[derive(Clone, Debug)]
 pub struct DescriptorMatch<'p> {
-    /// What the node says.
+    /// The node's rule.
     pub rule: &'p DescriptorRule,
-    /// The nodes that the entries met, one each; the rule is that of the last.
+    /// The nodes that the entries matched, one each. The rule belongs to the last one.
     pub path: Vec<&'p Node>,
 }
 
 impl Domain {
-    /// The node that a descriptor ends on, if that has a rule.
+    /// Returns the match of a descriptor if its last entry reaches a node with a rule.
     ///
-    /// Each entry in its turn meets the nodes below the one that the entry before it met. There is
-    /// no going back: an entry that meets nothing there ends the search, also where another node
-    /// would have led further. Nor does a node speak for descriptors that go on below it.
+    /// Each entry is matched with the nodes below the previous entry's node, without backtracking:
+    /// an entry without a match ends the search, even if another node on an earlier level would
+    /// have led further. A node's rule does not apply to longer descriptors.
     #[must_use]
     pub fn find_match(&self, entries: &[(&str, impl AsRef<[u8]>)]) -> Option<DescriptorMatch<'_>> {
         if entries.len() > MAX_DEPTH {
@@ -39,8 +39,8 @@ impl Domain {
 }
 
 impl DescriptorMatch<'_> {
-    /// Who is limited: all that the descriptor says, with the pattern in place of a value where all
-    /// values that fit it share a counter, and the domain.
+    /// Returns the subject of a descriptor: the domain and all entries. If the values of a pattern
+    /// share a counter, the pattern replaces the value.
     pub(super) fn subject(
         &self,
         domain: &str,
@@ -58,9 +58,11 @@ impl DescriptorMatch<'_> {
     }
 }
 
-/// A subject of descriptors. The last pair is never a caller's: it tells domains apart, and what a
-/// tree limits from what a request limits itself. It is not the first, by which stores of several
-/// shards route: a domain would be on one of them.
+/// Creates a subject for descriptors.
+///
+/// The last pair is never from a caller. It separates domains, and limits of a tree from limits
+/// that requests specify. It is not the first pair, because stores with several shards route by
+/// that one, and a whole domain would be on one shard.
 pub(super) fn subject<'a>(
     kind: &'a str,
     domain: &'a str,

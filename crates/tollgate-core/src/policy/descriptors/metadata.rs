@@ -1,22 +1,22 @@
-//! What a node hands on to the caller, as it is written.
+//! Metadata of a node, passed to the caller unchanged.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-/// A value as JSON knows them: Envoy gets it as dynamic metadata. No decision depends on it.
+/// A JSON value. Envoy receives it as dynamic metadata; no decision depends on it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Metadata {
-    /// Nothing.
+    /// The null value.
     #[default]
     Null,
-    /// True or false.
+    /// A boolean.
     Bool(bool),
     /// A number.
     Number(f64),
-    /// A text.
+    /// A string.
     Text(Box<str>),
-    /// Values in their order.
+    /// An array.
     List(Vec<Self>),
-    /// Names and their values, each name once.
+    /// An object: names and their values, each name once.
     Map(Vec<(Box<str>, Self)>),
 }

@@ -1,10 +1,10 @@
-//! Descriptor trees: limits for callers that say themselves what a request is, as Envoy does.
+//! Descriptor trees: limits for callers that describe their requests, such as Envoy.
 //!
 //! A caller names a domain and sends descriptors, each an ordered list of entries (key and value).
-//! A domain is a tree of such keys and values; the node that a descriptor ends on says what limits
-//! it. The matching is that of `envoyproxy/ratelimit`, the reference server of the protocol, with
-//! one difference: there a counter's name joins keys and values by `_`, so that (`a`, `b_c`) and
-//! (`a_b`, `c`) find_match in one; here they are two.
+//! A domain is a tree of such keys and values. The node that a descriptor's last entry reaches
+//! contains its rule. The matching is that of `envoyproxy/ratelimit`, the reference server of the
+//! protocol, with one difference: there a counter's name joins keys and values by `_`, so (`a`,
+//! `b_c`) and (`a_b`, `c`) share a counter. Here they have two counters.
 
 pub mod level;
 pub mod matched;
@@ -29,29 +29,29 @@ pub use rate::{Rate, TimeUnit};
 
 use super::OnFailure;
 
-/// The most entries of a descriptor, and so the deepest that a tree can be.
+/// The most entries of a descriptor, and the largest depth of a tree.
 pub const MAX_DEPTH: usize = 32;
 
 /// A tree of limits for the descriptors of one domain.
 #[derive(Clone, Debug, Default)]
 pub struct Domain {
-    /// Its name, unique in the policy: callers send it with every request.
+    /// The name, unique in the policy. Callers send it with every request.
     pub name: Box<str>,
     /// How the descriptors of one request are counted.
     pub counting: Counting,
-    /// What becomes of a request while the store has no answer.
+    /// The fallback while the store does not answer.
     pub on_failure: OnFailure,
-    /// The nodes that a first entry can find_match.
+    /// The first level, for the first entries of descriptors.
     pub tree: DescriptorLevel,
 }
 
 /// How the descriptors of one request are counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Counting {
-    /// As one charge: a request that is refused is counted nowhere.
+    /// As one charge: a refused request is counted on no limit.
     #[default]
     Atomic,
-    /// Each by itself, as the reference server does: what a descriptor refuses, the others still
-    /// count.
+    /// Separately, as in the reference server: if one descriptor is refused, the others are still
+    /// counted.
     Each,
 }

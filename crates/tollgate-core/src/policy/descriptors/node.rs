@@ -1,98 +1,97 @@
-//! One node of a tree: which entry it meets, and what it says of descriptors that end on it.
+//! One node of a descriptor tree.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use super::{DescriptorLevel, Metadata, Pattern};
 
-/// One node: an entry's key and value, what it says, and the nodes that a next entry can find_match.
+/// A node: the key and value of an entry, its rule, and the nodes for the next entry.
 #[derive(Clone, Debug)]
 pub struct Node {
-    /// The entry's key.
+    /// The key of the entry.
     pub key: Box<str>,
-    /// Which values it meets.
+    /// The values of the entry that match.
     pub value: NodeValue,
-    /// What it says of descriptors that end here: nothing where there is none.
+    /// The rule for descriptors that end at this node, if there is one.
     pub rule: Option<DescriptorRule>,
-    /// The nodes below.
+    /// The next level.
     pub children: DescriptorLevel,
 }
 
-/// Which values of its key a node meets.
+/// The values of a key that match a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NodeValue {
-    /// This one.
+    /// Exactly this value.
     Exact(Box<str>),
-    /// All that fit a pattern.
+    /// All values that match a pattern.
     Wildcard(Pattern, Sharing),
-    /// Any.
+    /// All values.
     Any,
 }
 
-/// Whether the values that fit a pattern have counters of their own.
+/// Whether the values that match a pattern have separate counters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Sharing {
-    /// One for each value.
+    /// One counter for each value.
     #[default]
     PerValue,
-    /// One for all of them.
+    /// One counter for all of them.
     Shared,
 }
 
-/// What a node says of descriptors that end on it.
+/// The rule of a node, for descriptors that end at it.
 #[derive(Clone, Debug)]
 pub struct DescriptorRule {
-    /// How much they may.
+    /// The limit.
     pub allowance: Allowance,
-    /// The name under which callers see it and other rules replace it. A limit's own name where
-    /// none is given.
+    /// The name that callers see and that other rules replace; by default the limit's name.
     pub name: Option<Box<str>>,
-    /// What its refusal means.
+    /// The effect of a refusal.
     pub mode: NodeMode,
-    /// Names of rules that are dropped from a request which meets this one.
+    /// The names of rules that are dropped from a request that matches this rule.
     pub replaces: Vec<Box<str>>,
-    /// Whether what is measured of it tells its descriptors' values apart.
+    /// The labels of this rule's metrics.
     pub metric: MetricDetail,
-    /// What the caller is handed while it is not over its limit.
+    /// The metadata that the caller receives while the limit is not exceeded.
     pub metadata: Metadata,
 }
 
-/// How much the descriptors of a node may.
+/// The limit of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Allowance {
-    /// What the limit says, each descriptor for itself: an index into
+    /// A limit, counted separately for each descriptor: an index into
     /// [`Policy::limits`](crate::Policy::limits).
     Limit(usize),
-    /// Everything; nothing is counted.
+    /// No limit. Requests are not counted.
     Unlimited,
-    /// Nothing; nothing is counted.
+    /// No request is admitted. Requests are not counted.
     Blocked,
 }
 
-/// What a node's refusal means.
+/// The effect of a node's refusal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum NodeMode {
     /// The request is refused.
     #[default]
     Enforce,
-    /// Nothing: it is counted and judged, and stops nobody.
+    /// The request is counted and evaluated, and never refused.
     Shadow,
-    /// The request is refused only where every [`QuotaGroup`](super::QuotaGroup) of it is over.
+    /// The request is refused only if every [`QuotaGroup`](super::QuotaGroup) of it is exceeded.
     Quota,
 }
 
-/// What measurements tell apart.
+/// The labels of a node's metrics.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MetricDetail {
-    /// Nodes.
+    /// One label per node.
     #[default]
     Node,
-    /// Nodes and the values that met them.
+    /// One label per node and combination of matched values.
     Values,
 }
 
 impl DescriptorRule {
-    /// A rule that enforces `allowance`.
+    /// Creates a rule that enforces `allowance`.
     #[must_use]
     pub fn new(allowance: Allowance) -> Self {
         Self {
@@ -107,7 +106,7 @@ impl DescriptorRule {
 }
 
 impl NodeValue {
-    /// The value as written; empty for any.
+    /// Returns the text of the value; empty for any value.
     #[must_use]
     pub fn as_str(&self) -> &str {
         match self {

@@ -1,4 +1,4 @@
-//! Values with a `*` in them, which stands for any characters or none.
+//! Patterns: values in which `*` matches any characters or none.
 
 use alloc::boxed::Box;
 use core::fmt;
@@ -6,22 +6,22 @@ use core::fmt;
 /// The most `*` in a pattern.
 pub const MAX_STARS: usize = 8;
 
-/// A value such as `/search*` or `/v1/*/orders`: each `*` stands for any characters or none.
+/// A pattern such as `/search*` or `/v1/*/orders`. Each `*` matches any characters or none.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pattern {
     text: Box<str>,
-    /// What stands before the first `*`.
+    /// The length of the text before the first `*`.
     prefix: usize,
-    /// What stands behind the last.
+    /// The length of the text after the last `*`.
     suffix: usize,
 }
 
-/// Why a text is no pattern.
+/// The reason why a text is not a pattern.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PatternError {
-    /// It has no `*`: it is a value.
+    /// The text contains no `*`, so it is a plain value.
     NoStar,
-    /// It has more than [`MAX_STARS`].
+    /// The text contains more than [`MAX_STARS`] `*`.
     TooManyStars,
 }
 
@@ -37,10 +37,10 @@ impl fmt::Display for PatternError {
 impl core::error::Error for PatternError {}
 
 impl Pattern {
-    /// Reads a value with a `*` in it.
+    /// Parses a pattern.
     ///
     /// # Errors
-    /// [`PatternError`] for a value without one, and for one with more than [`MAX_STARS`].
+    /// [`PatternError`] for a value without `*`, and for one with more than [`MAX_STARS`] of them.
     pub fn parse(text: &str) -> Result<Self, PatternError> {
         let (Some(prefix), Some(last)) = (text.find('*'), text.rfind('*')) else {
             return Err(PatternError::NoStar);
@@ -51,13 +51,13 @@ impl Pattern {
         Ok(Self { text: text.into(), prefix, suffix: text.len() - last - 1 })
     }
 
-    /// The pattern as written.
+    /// Returns the text of the pattern.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// Whether `value` fits.
+    /// Returns whether `value` matches.
     #[must_use]
     pub fn matches(&self, value: &[u8]) -> bool {
         let text = self.text.as_bytes();
@@ -68,8 +68,8 @@ impl Pattern {
         {
             return false;
         }
-        // What stands between two stars is found as early as it can be, so that most is left for
-        // what follows: no going back is ever needed.
+        // Each piece between two stars is matched at its first occurrence, which leaves the longest
+        // rest for the following pieces. Backtracking is therefore never needed.
         let middle = &text[self.prefix..text.len() - self.suffix];
         let mut rest = &value[prefix.len()..value.len() - suffix.len()];
         let mut pieces = middle.split(|byte| *byte == b'*').filter(|piece| !piece.is_empty());

@@ -1,4 +1,4 @@
-//! What the descriptors of one request will be charged.
+//! The plan for the descriptors of one request.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -14,94 +14,95 @@ use crate::policy::{PlannedCharge, Policy};
 /// One descriptor of a request.
 #[derive(Clone, Copy, Debug)]
 pub struct Descriptor<'a, V> {
-    /// Keys and values, in the caller's order. Values are a client's, and not always text.
+    /// The keys and values, in the caller's order. Values come from clients and are not always
+    /// text.
     pub entries: &'a [(&'a str, V)],
-    /// What it counts.
+    /// The units to charge or refund.
     pub hits: Hits,
-    /// A limit that it brings along, which goes before what the tree says.
+    /// A limit in the request, which takes precedence over the tree's.
     pub rate: Option<Rate>,
 }
 
-/// What a descriptor counts.
+/// The units of a descriptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hits {
-    /// So much is taken. Cost 0 peeks.
+    /// Charges these units. Cost 0 peeks.
     Charge(Cost),
-    /// So much is given back.
+    /// Refunds these units.
     Refund(Cost),
 }
 
-/// What each descriptor of a request met, in their order.
+/// The plan of a request's descriptors, in their order.
 #[derive(Clone, Debug)]
 pub struct DescriptorPlan<'p> {
-    /// The domain, or `None` where the policy has none of that name: then nothing is limited, also
-    /// where the request brings limits along.
+    /// The domain, or `None` if the policy has no domain with that name. Then nothing is limited,
+    /// even if the request contains limits.
     pub domain: Option<&'p Domain>,
-    /// One for each descriptor.
+    /// One plan for each descriptor.
     pub descriptors: Vec<PlannedDescriptor<'p>>,
 }
 
-/// What one descriptor met.
+/// The plan of one descriptor.
 #[derive(Clone, Debug)]
 pub struct PlannedDescriptor<'p> {
-    /// What is done with it.
+    /// The outcome of the matching.
     pub outcome: DescriptorOutcome,
-    /// What its refusal means.
+    /// The effect of a refusal.
     pub mode: NodeMode,
-    /// The group that it is in, in [`NodeMode::Quota`].
+    /// Its group, with [`NodeMode::Quota`].
     pub group: Option<QuotaGroup>,
-    /// The rule of its node: none where it met none, or brought its limit along.
+    /// The rule of its node. `None` if no node matched or the request contained the limit.
     pub rule: Option<&'p DescriptorRule>,
 }
 
-/// What is done with one descriptor.
+/// The outcome of the matching of one descriptor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DescriptorOutcome {
-    /// Nothing limits it.
+    /// No node with a rule matches.
     Unmatched,
-    /// The tree says that nothing limits it.
+    /// The rule sets no limit.
     Unlimited,
-    /// Another descriptor of the request met a rule that replaces its own.
+    /// Another descriptor of the request has a rule that replaces this one.
     CasOutcome,
-    /// It may nothing: over its limit whatever it counts.
+    /// The descriptor is blocked: over its limit, whatever its units.
     Blocked,
-    /// It is counted.
+    /// The descriptor is counted.
     Limited(Limited),
 }
 
-/// What one descriptor is counted on.
+/// The charge of one descriptor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limited {
     /// The limit.
     pub limit: Arc<Limit>,
-    /// Who is limited.
+    /// The subject.
     pub subject: Subject,
-    /// What it counts.
+    /// The units.
     pub hits: Hits,
 }
 
-/// Descriptors whose quotas stand and fall together: the group is over once any of them is. A
-/// request is refused once all its groups are.
+/// A group of descriptors with common quotas. The group is exceeded once one of them is; a request
+/// is refused once all of its groups are.
 ///
-/// Those of one model are a group: descriptors with the same values of `backend_name` and
-/// `model_name_override`. Any other descriptor is one by itself.
+/// The descriptors of one model form a group: those with the same values of `backend_name` and
+/// `model_name_override`. Every other descriptor is a group of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct QuotaGroup(
     /// The index of its first descriptor.
     pub usize,
 );
 
-/// Takes that can be one charge: at most one a limit and subject.
+/// Charges for one store call: at most one per limit and subject.
 #[derive(Clone, Debug, Default)]
 pub struct DescriptorCharges {
-    /// The takes.
+    /// The charges.
     pub planned: Vec<PlannedCharge>,
-    /// For each descriptor of the request which of them is its own, if one is.
+    /// The index of the charge for each descriptor of the request, if it has one.
     pub of: Vec<Option<usize>>,
 }
 
 impl Policy {
-    /// What the descriptors of a request to `domain` met, and what they are charged.
+    /// Returns the plan for the descriptors of a request to `domain`.
     #[must_use]
     pub fn plan_descriptors<V: AsRef<[u8]>>(
         &self,
@@ -155,8 +156,8 @@ impl PlannedDescriptor<'_> {
         }
     }
 
-    /// What limits a descriptor that brings its own limit: always enforced, never replaced, and
-    /// counted apart from what the tree would have counted it on.
+    /// Returns the plan of a descriptor with a limit in the request: always enforced, never
+    /// replaced, and counted separately from the tree's limits.
     fn brought<V: AsRef<[u8]>>(
         rate: Rate,
         domain: &str,
@@ -171,8 +172,8 @@ impl PlannedDescriptor<'_> {
         Self { outcome, ..Self::unmatched() }
     }
 
-    /// The name under which callers see what limits it: the rule's, else the limit's; of a limit
-    /// that the request brought along none.
+    /// Returns the name that callers see: the rule's, otherwise the limit's. A limit in the request
+    /// has none.
     #[must_use]
     pub fn name(&self) -> Option<&str> {
         let rule = self.rule?;
@@ -185,11 +186,10 @@ impl PlannedDescriptor<'_> {
 }
 
 impl DescriptorPlan<'_> {
-    /// What the descriptors that `chosen` picks take, put together as one charge. What they give
-    /// back is not in it.
+    /// Returns the charges of the descriptors that `chosen` selects. Refunds are not included.
     ///
-    /// Descriptors that say the same cost what both cost; where they brought different rates of one
-    /// unit along, under the smaller.
+    /// Equal descriptors are charged their total cost. If their requests contain different rates
+    /// for the same unit, the smaller rate applies.
     #[must_use]
     pub fn charges(&self, chosen: impl Fn(&PlannedDescriptor<'_>) -> bool) -> DescriptorCharges {
         let mut charges = DescriptorCharges::default();
@@ -226,7 +226,8 @@ impl DescriptorCharges {
     }
 }
 
-/// Drops what another descriptor's rule replaces. One that is replaced still replaces.
+/// Drops descriptors that another descriptor's rule replaces. A replaced rule still replaces
+/// others.
 fn drop_replaced(planned: &mut [PlannedDescriptor<'_>]) {
     let rules = planned.iter().filter_map(|descriptor| descriptor.rule);
     let replaced: Vec<&str> = rules.flat_map(|rule| &rule.replaces).map(|name| &**name).collect();
@@ -260,7 +261,7 @@ fn group_quotas<V: AsRef<[u8]>>(
     }
 }
 
-/// What descriptors of one quota group have in common.
+/// The key by which descriptors are grouped.
 #[derive(PartialEq, Eq)]
 enum QuotaKey<'a> {
     Model { backend: &'a [u8], model: &'a [u8] },

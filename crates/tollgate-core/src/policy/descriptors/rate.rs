@@ -1,4 +1,4 @@
-//! A limit that a request brings along: so many requests in a unit of time.
+//! A limit in a request: a number of requests per unit of time.
 
 use alloc::sync::Arc;
 
@@ -7,7 +7,7 @@ use crate::algo::fixed_window::Anchor;
 use crate::limit::{Algorithm, Limit};
 use crate::time::Millis;
 
-/// A unit of time, as the protocol has them.
+/// A unit of time of the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TimeUnit {
     /// 1 s.
@@ -20,23 +20,23 @@ pub enum TimeUnit {
     Day,
     /// 7 days.
     Week,
-    /// 30 days, whatever the calendar says: as the reference server counts by default.
+    /// 30 days, independent of the calendar: the reference server's default.
     Month,
     /// 365 days.
     Year,
 }
 
-/// So many requests in a unit of time.
+/// A number of requests per unit of time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rate {
-    /// Requests in each unit. None at all blocks.
+    /// The requests per unit. 0 blocks all requests.
     pub requests: u32,
-    /// The unit. Windows begin on its multiples since the Unix epoch.
+    /// The unit. Windows begin at its multiples since the Unix epoch.
     pub unit: TimeUnit,
 }
 
 impl TimeUnit {
-    /// How long it is.
+    /// Returns the length of the unit.
     #[must_use]
     pub const fn window(self) -> Millis {
         const SECOND: u64 = 1000;
@@ -52,15 +52,15 @@ impl TimeUnit {
         })
     }
 
-    /// The unit that is `window` long, if one is.
+    /// Returns the unit with the length `window`, if there is one.
     #[must_use]
     pub fn of(window: Millis) -> Option<Self> {
         use TimeUnit::{Day, Hour, Minute, Month, Second, Week, Year};
         [Second, Minute, Hour, Day, Week, Month, Year].into_iter().find(|u| u.window() == window)
     }
 
-    /// The name of limits that requests bring along: one a unit, so that whoever labels by the
-    /// limit's name has few labels whatever callers send.
+    /// Returns the name of limits in requests. There is one for each unit, so metrics with the
+    /// limit's name as label have few labels whatever callers send.
     const fn override_name(self) -> &'static str {
         match self {
             Self::Second => "override-per-second",
@@ -75,10 +75,10 @@ impl TimeUnit {
 }
 
 impl Rate {
-    /// The limit of this rate, or `None` where it blocks.
+    /// Returns the limit of this rate, or `None` if it blocks.
     ///
-    /// What was counted does not depend on how many requests are allowed: a caller that raises its
-    /// rate goes on counting where it was.
+    /// The counter does not depend on the number of permitted requests: if a caller raises its
+    /// rate, the count continues.
     pub(super) fn limit(self) -> Option<Arc<Limit>> {
         let window =
             FixedWindow::new(self.requests.into(), self.unit.window(), Anchor::Calendar).ok()?;

@@ -1,4 +1,4 @@
-//! Paths of requests in one normal form, and those that services read in different ways.
+//! Normalization of request paths, and detection of paths that services interpret differently.
 
 use alloc::borrow::Cow;
 use alloc::string::String;
@@ -7,49 +7,49 @@ use core::{fmt, slice, str};
 
 use crate::policy::Ambiguity;
 
-/// How paths are compared with patterns.
+/// The options for comparing paths with patterns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PathOptions {
-    /// Whether upper and lower case differ.
+    /// Whether paths are case-sensitive.
     pub case: PathCase,
-    /// What becomes of the parameters of a segment.
+    /// The treatment of parameters in segments.
     pub parameters: PathParameters,
-    /// What becomes of requests with a path that services read in different ways.
+    /// The treatment of requests with an ambiguous path.
     pub ambiguous: AmbiguousPaths,
 }
 
-/// Whether upper and lower case differ.
+/// Whether paths are case-sensitive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PathCase {
-    /// `/Login` is not `/login`.
+    /// `/Login` and `/login` are different.
     #[default]
     Exact,
-    /// `/Login` is `/login`: for services that compare so.
+    /// `/Login` and `/login` are equal, for services with case-insensitive paths.
     Ignore,
 }
 
-/// What becomes of the parameters of a segment, such as `;v=1` in `/login;v=1`.
+/// The treatment of parameters in a segment, such as `;v=1` in `/login;v=1`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PathParameters {
-    /// They are part of the segment.
+    /// Parameters are part of the segment.
     #[default]
     Keep,
-    /// They do not count: for services that remove them.
+    /// Parameters are removed, for services that remove them.
     Drop,
 }
 
-/// What becomes of requests with a path that services read in different ways.
+/// The treatment of requests with a path that services interpret differently.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AmbiguousPaths {
-    /// They are refused.
+    /// Such requests are refused.
     #[default]
     Refuse,
-    /// They are matched by their decoded segments.
+    /// Such requests are matched by their decoded segments.
     Pass,
 }
 
-/// A path in its one normal form: segments percent-decoded once, empty ones and `.` dropped, `..`
-/// resolved. Ways to write one path that a service treats alike do not make two of it.
+/// A normalized path: segments percent-decoded once, empty segments and `.` removed, `..` resolved.
+/// Different spellings of one path that a service treats alike have the same normal form.
 #[derive(Clone, Debug)]
 pub struct NormalPath<'p> {
     form: Form<'p>,
@@ -58,19 +58,20 @@ pub struct NormalPath<'p> {
 
 #[derive(Clone, Debug)]
 enum Form<'p> {
-    /// A path that is in normal form but for empty segments: most are, and take no memory.
+    /// A path that is already normalized except for empty segments. Most are, and need no
+    /// allocation.
     Plain(&'p str),
     Segments(Vec<Cow<'p, [u8]>>),
 }
 
 impl<'p> NormalPath<'p> {
-    /// Brings `path`, without its query, into normal form by the default options.
+    /// Normalizes `path`, without its query, with the default options.
     #[must_use]
     pub fn new(path: &'p str) -> Self {
         Self::with_options(path, PathOptions::default())
     }
 
-    /// Brings `path`, without its query, into normal form by `options`.
+    /// Normalizes `path`, without its query, with `options`.
     #[must_use]
     pub fn with_options(path: &'p str, options: PathOptions) -> Self {
         if is_plain(path, options) {
@@ -96,13 +97,13 @@ impl<'p> NormalPath<'p> {
         Self { form: Form::Segments(segments), ambiguity }
     }
 
-    /// Why services read the path in different ways, if they do. The first reason of several.
+    /// Returns the first reason why services interpret the path differently, if there is one.
     #[must_use]
     pub const fn ambiguity(&self) -> Option<Ambiguity> {
         self.ambiguity
     }
 
-    /// Its segments, from the first one on.
+    /// Returns its segments, from the first one on.
     pub(super) fn segments(&self) -> Segments<'_> {
         match &self.form {
             Form::Plain(path) => Segments::Plain(path.split('/')),
@@ -129,7 +130,7 @@ impl fmt::Display for NormalPath<'_> {
     }
 }
 
-/// The segments of a path in normal form.
+/// The segments of a normalized path.
 #[derive(Debug)]
 pub(super) enum Segments<'a> {
     Plain(str::Split<'a, char>),
@@ -147,7 +148,7 @@ impl<'a> Iterator for Segments<'a> {
     }
 }
 
-/// Whether the segments of `path` that are not empty stand as they are in normal form.
+/// Returns whether the non-empty segments of `path` already have their normal form.
 fn is_plain(path: &str, options: PathOptions) -> bool {
     let ignores_case = options.case == PathCase::Ignore;
     let mut begins = true;
@@ -162,7 +163,8 @@ fn is_plain(path: &str, options: PathOptions) -> bool {
     true
 }
 
-/// Why services read this segment in different ways, if they do: `part` is how it was sent.
+/// Returns why services interpret this segment differently, if they do. `part` is the segment as
+/// sent.
 fn ambiguity_of(part: &[u8], segment: &[u8]) -> Option<Ambiguity> {
     let has = |byte: u8| segment.contains(&byte);
     if has(b'/') {
@@ -187,10 +189,11 @@ fn before_parameters(segment: &[u8]) -> &[u8] {
     segment.iter().position(|byte| *byte == b';').map_or(segment, |at| &segment[..at])
 }
 
-/// `segment` as all segments are written that differ from it by the case of letters alone.
+/// Returns a form of `segment` that is equal for all segments that differ only by the case of
+/// letters.
 pub(super) fn fold(segment: &[u8]) -> Vec<u8> {
     match str::from_utf8(segment) {
-        // By way of capitals, so that letters with several small forms become one.
+        // Through upper case, because some letters have several lower-case forms.
         Ok(text) if !text.is_ascii() => {
             let capitals = text.chars().flat_map(char::to_uppercase);
             capitals.flat_map(char::to_lowercase).collect::<String>().into_bytes()
@@ -199,7 +202,8 @@ pub(super) fn fold(segment: &[u8]) -> Vec<u8> {
     }
 }
 
-/// Decodes `%xx`; a `%` that begins no such triple stays. Most parts have none, and are borrowed.
+/// Decodes `%xx`; a `%` without two hexadecimal digits stays. Most segments contain none and are
+/// borrowed.
 pub(in crate::policy) fn decode(part: &[u8]) -> Cow<'_, [u8]> {
     if !part.contains(&b'%') {
         return Cow::Borrowed(part);

@@ -2,7 +2,7 @@ use tollgate_core::policy::descriptors::{DescriptorLevel, LevelError, MAX_DEPTH}
 
 use crate::descriptors::world::{Entries, edge, limited, node, policy};
 
-/// The tree that the table is about; limits say which node was met.
+/// The tree for the table. The limits identify the matched node.
 fn tree() -> Vec<tollgate_core::policy::descriptors::Node> {
     vec![
         node("address", limited(0), Vec::new()),
@@ -33,15 +33,15 @@ fn the_most_specific_node_is_met() {
         (&[("Address", "10.0.0.1")], None),
         (&[("address_10.0.0.1", "")], None),
         (&[("address", "10.0.0.1"), ("path", "/x")], Some(2)),
-        // No node below it: the one for any value does not speak of longer descriptors.
+        // There is no node below it, and the node for any value does not match longer descriptors.
         (&[("address", "10.0.0.2"), ("path", "/x")], None),
         (&[("address", "10.0.0.1"), ("path", "/x"), ("more", "y")], None),
-        // Patterns in the order written, after values and before any value.
+        // Patterns match in the order of the policy, after exact values and before any value.
         (&[("path", "/search")], Some(1)),
         (&[("path", "/search/orders")], Some(1)),
         (&[("path", "/shop/orders")], Some(2)),
         (&[("path", "/shop")], Some(3)),
-        // An exact node without a rule is met all the same.
+        // An exact node without a rule still takes precedence.
         (&[("path", "/search/free")], None),
         (&[("path", "/")], None),
         (&[("route", "any")], None),
@@ -56,7 +56,7 @@ fn the_most_specific_node_is_met() {
 
 #[test]
 fn there_is_no_going_back() {
-    // The exact node leads nowhere; the pattern beside it would.
+    // The exact node has no children; the pattern's node has some, but is not tried.
     let below = |index| vec![node("user", limited(index), Vec::new())];
     let domain =
         edge(vec![node("path=/a", limited(0), Vec::new()), node("path=/*", None, below(1))]);
@@ -73,7 +73,7 @@ fn nodes_side_by_side_differ() {
     assert_eq!(twice("a", "a"), Some(error.clone()));
     assert_eq!(twice("a=b*", "a=b*"), Some(error));
     assert_eq!(twice("a", "a=b"), None);
-    // What the reference server takes for one.
+    // The reference server treats these two as one.
     assert_eq!(twice("a=b_c", "a_b=c"), None);
     assert_eq!(
         DescriptorLevel::new(vec![node("", None, Vec::new())]).err(),

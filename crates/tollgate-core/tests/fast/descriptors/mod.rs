@@ -1,4 +1,4 @@
-//! Descriptor trees: what a descriptor meets, and what a request is charged for it.
+//! Descriptor trees: the nodes that a descriptor matches, and the charges of a request.
 #![allow(missing_docs)]
 
 mod matching;

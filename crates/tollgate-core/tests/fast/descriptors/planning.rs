@@ -88,7 +88,7 @@ fn a_limit_of_the_request_goes_before_the_tree_and_counts_apart() {
     };
     assert_ne!(hour.limit.name(), minute.limit.name());
     assert_eq!(brought("edge", 0, TimeUnit::Day).outcome, DescriptorOutcome::Blocked);
-    // As the reference server: a domain that nobody configured limits nothing.
+    // As in the reference server, a domain that is not configured limits nothing.
     assert_eq!(brought("other", 7, TimeUnit::Minute).outcome, DescriptorOutcome::Unmatched);
 
     let tree = crate::descriptors::world::policy(vec![node("a", limited(0), Vec::new())]);

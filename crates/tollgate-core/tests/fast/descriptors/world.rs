@@ -18,7 +18,7 @@ impl KeyedHash for Unhashed {
 
 pub(crate) type Entries<'a> = &'a [(&'a str, &'a str)];
 
-/// A node for `key` alone, or for `key=value`; a `*` in the value makes it a pattern.
+/// Returns a node for `key` alone, or for `key=value`. A `*` in the value makes it a pattern.
 pub(crate) fn node(entry: &str, rule: Option<DescriptorRule>, children: Vec<Node>) -> Node {
     let (key, value) = entry.split_once('=').unwrap_or((entry, ""));
     let value = match value {
@@ -35,7 +35,7 @@ pub(crate) fn limited(index: usize) -> Option<DescriptorRule> {
     Some(DescriptorRule::new(Allowance::Limit(index)))
 }
 
-/// A policy with one domain, `edge`, and limits named by their numbers.
+/// Returns a policy with one domain, `edge`, and limits named by their numbers.
 pub(crate) fn policy(tree: Vec<Node>) -> Policy {
     let window = FixedWindow::new(10, Millis::new(60_000), Anchor::Calendar).unwrap();
     let limit = |index: usize| LimitBinding {
@@ -51,7 +51,7 @@ pub(crate) fn edge(tree: Vec<Node>) -> Domain {
     Domain { name: "edge".into(), tree: DescriptorLevel::new(tree).unwrap(), ..Domain::default() }
 }
 
-/// The plan for descriptors that count one each.
+/// Returns the plan for descriptors that each charge one unit.
 pub(crate) fn plan<'p>(policy: &'p Policy, descriptors: &[Entries<'_>]) -> DescriptorPlan<'p> {
     let descriptors: Vec<_> = descriptors.iter().map(|entries| one(entries)).collect();
     policy.plan_descriptors("edge", &descriptors, &Unhashed)

@@ -1,4 +1,4 @@
-//! Never more than the quota, in whatever stretch the algorithm promises it for.
+//! No time span admits more than the quota that the algorithm promises for it.
 
 use proptest::prelude::*;
 use tollgate_core::Algorithm;
@@ -8,7 +8,7 @@ use crate::laws::world::{
     token_bucket, two_bucket,
 };
 
-/// What was admitted, and not given back, once everything happened.
+/// Returns the charges that were admitted and not refunded, after all operations.
 fn admitted(algorithm: Algorithm, acts: &[Act]) -> Vec<Admitted> {
     let mut world = World::new(algorithm);
     acts.iter().for_each(|act| {
@@ -60,14 +60,14 @@ proptest! {
         }
     }
 
-    /// In any stretch at most the burst, what arrives in it, and what refunds gave back beside the
-    /// first: a mark does not know of refunds that come later.
+    /// Any time span admits at most the burst, the refill during it, and the units that refunds
+    /// after the first one returned, because a position does not reflect later refunds.
     #[test]
     fn no_stretch_passes_burst_and_rate(algorithm in token_bucket(), acts in acts()) {
         let Algorithm::TokenBucket(limit) = algorithm else { unreachable!() };
         let window = limit.window().get();
         let mut world = World::new(algorithm);
-        // In shares of a token, as a refund may give a part of one.
+        // In fractions of a token, because a refund may return a part of one.
         let mut given = vec![];
         for act in &acts {
             if let Act::Refund { after, of } = act {
@@ -97,7 +97,8 @@ proptest! {
         }
     }
 
-    /// By its own estimate never above the quota; in truth below twice of it in any stretch.
+    /// By its own estimate it is never above the quota, and actually below twice the quota in any
+    /// time span.
     #[test]
     fn a_two_bucket_estimate_stays_below_its_bound(algorithm in two_bucket(), acts in acts()) {
         let Algorithm::TwoBucket(limit) = algorithm else { unreachable!() };

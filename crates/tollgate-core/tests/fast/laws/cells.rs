@@ -1,4 +1,4 @@
-//! What changes a cell and what does not.
+//! Which operations change a cell.
 
 use proptest::prelude::*;
 use tollgate_core::decide::{Plain, charge_plain, expires_at};
@@ -24,7 +24,7 @@ proptest! {
         }
     }
 
-    /// A look says of a cost what a take of it says, and leaves the cell as it is.
+    /// A peek reports the same as a charge of that cost, and does not change the cell.
     #[test]
     fn looks_tell_and_change_nothing(
         algorithm in any_algorithm(), acts in acts(), counts: bool, cost in 0..12_u64,
@@ -59,7 +59,7 @@ proptest! {
         }
     }
 
-    /// Within a window `used` only grows, except by a refund; and the reset is one.
+    /// Within a window `used` only grows, except by a refund, and the reset does not change.
     #[test]
     fn a_window_grows_towards_one_reset(algorithm in fixed_window(), acts in acts()) {
         let mut world = World::new(algorithm);
@@ -79,7 +79,7 @@ proptest! {
         }
     }
 
-    /// A plain state is decided on as the cell that holds it.
+    /// A plain state gives the same decisions as the cell that contains it.
     #[test]
     fn plain_states_are_no_other_step(
         algorithm in prop_oneof![fixed_window(), token_bucket()], acts in acts(), counts: bool,
@@ -98,7 +98,7 @@ proptest! {
         let operation = Operation::Charge { cost, id: ChargeId(1) };
         prop_assert_eq!((reading, Some(next.into())), decide(Some(cell), &world.limit, operation, now));
         if reading.admission == Admission::Now && cost != Cost::PEEK {
-            // The memory store counts on it.
+            // The memory store depends on this.
             prop_assert_eq!(reading.full_reset_at, expires_at(&next.into(), &world.limit));
         }
     }
@@ -117,7 +117,7 @@ proptest! {
         }
     }
 
-    /// From `expires_at` on a cell says no more than none, and a moment before it may be asked.
+    /// From `expires_at` on a cell has the same effect as no cell. It may be read a moment earlier.
     #[test]
     fn cells_that_are_over_say_nothing(
         algorithm in any_algorithm(), acts in acts(), late in 0..3_u64, cost in 0..12_u64
@@ -137,7 +137,7 @@ proptest! {
         }
     }
 
-    /// Counting refusals never admits more, and never makes a state without end.
+    /// Counted refusals never admit more, and the state always expires.
     #[test]
     fn counted_refusals_stay_bounded(algorithm in sliding_log(), acts in acts()) {
         let Algorithm::SlidingLog(limit) = algorithm else { unreachable!() };

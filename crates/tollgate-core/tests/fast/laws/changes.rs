@@ -1,4 +1,4 @@
-//! What a limit makes of the counters of the one that it takes the place of.
+//! How a limit reads the counters of the limit that it replaces.
 
 use proptest::prelude::*;
 use tollgate_core::algo::{
@@ -25,7 +25,7 @@ pub(crate) fn any_algorithm() -> impl Strategy<Value = Algorithm> {
     ]
 }
 
-/// Two definitions that count in the same units.
+/// Generates two definitions that count in the same units.
 fn related() -> impl Strategy<Value = (Algorithm, Algorithm)> {
     let numbers = (any_algorithm(), 1..12_u64, 1..120_u64, 1..12_u64);
     numbers.prop_map(|(old, quota, window, burst)| {
@@ -57,7 +57,7 @@ fn limit(algorithm: Algorithm, on_change: OnChange) -> Limit {
     Limit::new("core", algorithm).unwrap().with_on_change(on_change)
 }
 
-/// The counters of `limit` after charges of `costs`, and the time by then.
+/// Returns the counters of `limit` after charges of `costs`, and the time after them.
 fn charged(limit: &Limit, costs: &[(u64, u64)]) -> (Option<Cell>, Timestamp) {
     let (mut cell, mut now) = (None, Timestamp::from_millis(START));
     for (id, (after, cost)) in (1..).zip(costs) {
@@ -72,7 +72,7 @@ fn costs() -> impl Strategy<Value = Vec<(u64, u64)>> {
     prop::collection::vec((0..30_u64, 1..4_u64), 1..12)
 }
 
-/// What is told of a limit that shares the old one's counters.
+/// Returns the reading of a limit that shares the old one's counters.
 fn used(cell: Option<&Cell>, limit: &Limit, now: Timestamp) -> (u64, Timestamp) {
     let reading = assess(cell, limit, Cost::PEEK, now);
     (reading.used, reading.full_reset_at)
@@ -97,7 +97,7 @@ proptest! {
         let before = assess(cell.as_ref(), &old, Cost::PEEK, now);
         prop_assume!(before.found == StoredState::Present);
         prop_assert_eq!(used(cell.as_ref(), &new, now), used(cell.as_ref(), &old, now));
-        // The last moment of the window that runs, and the first one after it.
+        // The last millisecond of the current window, and the first one after it.
         let last = Timestamp::from_millis(before.full_reset_at.as_millis() - 1);
         prop_assert_eq!(used(cell.as_ref(), &new, last).0, before.used);
         prop_assert_eq!(used(cell.as_ref(), &new, before.full_reset_at).0, 0);
@@ -112,7 +112,7 @@ proptest! {
         let new = new.replacing(&old);
         let (cell, now) = charged(&old, &costs);
         let before = assess(cell.as_ref(), &new, Cost::PEEK, now);
-        // A bucket that holds more than the new burst is full.
+        // A bucket with more tokens than the new burst is full.
         let is_bucket = matches!(new.algorithm(), Algorithm::TokenBucket(_));
         prop_assert!(before.found != StoredState::Discarded || is_bucket && before.used == 0);
         let operation = Operation::Charge { cost: Cost::new(cost).unwrap(), id: ChargeId(99) };
@@ -131,8 +131,8 @@ proptest! {
         let (cell, now) = charged(&old, &costs);
         let (before, after) = (used(cell.as_ref(), &old, now).0, used(cell.as_ref(), &new, now).0);
         match new.algorithm() {
-            // The tokens that are left stay, at most the new burst; what arrived since the last
-            // charge arrived by the new quota.
+            // The remaining tokens stay, at most the new burst. The refill since the last charge
+            // follows the new quota.
             Algorithm::TokenBucket(bucket) if before > 0 => {
                 let Algorithm::TokenBucket(former) = old.algorithm() else { unreachable!() };
                 let left = old.capacity() - before;
@@ -141,12 +141,12 @@ proptest! {
                 prop_assert!(bucket.quota() > former.quota() || after >= expected);
             }
             Algorithm::TokenBucket(_) => {}
-            // As much of the past counts as the new window reaches back to.
+            // The charges within the new window count.
             Algorithm::SlidingWindow(_) | Algorithm::SlidingLog(_) => {
                 prop_assert!(new.window() > old.window() || after <= before);
                 prop_assert!(new.window() < old.window() || after >= before);
             }
-            // Each of the two buckets holds at most the quota.
+            // Each of the two buckets contains at most the quota.
             Algorithm::TwoBucket(_) if new.capacity() < old.capacity() => {
                 prop_assert!(after <= before, "{after} of {before}");
             }
@@ -172,13 +172,13 @@ proptest! {
         let after = assess(scaled.as_ref(), &new, Cost::PEEK, now);
         let expected = (before.used * new.capacity()).div_ceil(old.capacity());
         prop_assert_eq!(after.used, expected.min(new.capacity()));
-        // Neither does the change shut out who had something left, nor let in who had not.
+        // The change neither locks out clients with remaining units nor admits clients without any.
         prop_assert_eq!(before.used == 0, after.used == 0);
         prop_assert!(before.used < old.capacity() || after.admission != Admission::Now);
         if let (Algorithm::FixedWindow(_), Some(_)) = (new.algorithm(), &scaled) {
             prop_assert!(after.full_reset_at <= before.full_reset_at, "no window ends later");
         }
-        // What is taken over twice is taken over once.
+        // A second takeover changes nothing.
         if let Some(cell) = scaled {
             let twice = join(Some(cell.clone()), cell.clone(), &new, now);
             prop_assert_eq!(twice, Some(cell));
@@ -223,11 +223,11 @@ fn a_shorter_window_ends_the_longer_one_when_it_was_to_end() {
     let ends_at = now.after(Millis::new(3_600_000));
     let known = shorter.clone().replacing(&old);
     assert_eq!(used(cell.as_ref(), &known, now), (60, ends_at));
-    // Over several changes as well, and never further ahead than the longest of them.
+    // Also over several changes, and never further ahead than the longest of them.
     let shortest = fixed(100, 10).replacing(&known);
     assert_eq!(used(cell.as_ref(), &shortest, now), (60, ends_at));
     assert_eq!(shortest.skew_tolerance().get(), 5_000 + 3_600_000 - 10);
-    // Who never knew of the longer one takes it for a wrong clock's.
+    // A limit that never knew the longer window discards the state as one from the future.
     assert_eq!(assess(cell.as_ref(), &shorter, Cost::PEEK, now).found, StoredState::Discarded);
 }
 
@@ -256,7 +256,8 @@ fn a_limit_takes_over_until_the_windows_of_the_one_before_are_over() {
     let last = Timestamp::from_millis(over.as_millis() - 1);
     assert_eq!(second.predecessor(last), Some(&scaling(10)));
     assert_eq!(second.predecessor(over), None);
-    // The same again, read anew for something else, goes on; another change takes over from this one.
+    // A reload without a change of this limit keeps the predecessor. Another change takes over from
+    // this definition.
     let again = scaling(20).with_predecessor(&second, now.after(Millis::new(500)));
     assert_eq!(again.predecessor(last), Some(&scaling(10)));
     let third = scaling(40).with_predecessor(&again, now);

@@ -1,4 +1,4 @@
-//! What holds of two accounts of one subject that are made one.
+//! The join of two records of one subject.
 
 use proptest::prelude::*;
 use tollgate_core::decide::join;
@@ -9,7 +9,7 @@ use crate::laws::world::{World, acts, any_algorithm, config};
 proptest! {
     #![proptest_config(config(1_500))]
 
-    /// An account and a later one of the same history: the later one, whichever is joined to which.
+    /// If one record is a later state of the other, the join is the later one, in either order.
     #[test]
     fn what_one_counted_and_the_other_did_too_counts_once(
         algorithm in any_algorithm(), before in acts(), after in takes(),
@@ -27,7 +27,7 @@ proptest! {
         }
     }
 
-    /// Two accounts that part: at least as much is used as either says, in whatever order.
+    /// The join of two diverged records uses at least as much as either, in either order.
     #[test]
     fn accounts_that_part_are_no_less_than_either(
         algorithm in any_algorithm(), before in acts(), one in acts(), other in acts(),
@@ -47,7 +47,7 @@ proptest! {
     }
 }
 
-/// Costs of takes at one moment.
+/// Generates costs of charges at one time.
 fn takes() -> impl Strategy<Value = Vec<u64>> {
     prop::collection::vec(1..4_u64, 0..6)
 }

@@ -1,4 +1,4 @@
-//! What is told of a look that was charged later.
+//! The reading of a peek that is charged later.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::laws::world::{World, acts, any_algorithm, config};
 proptest! {
     #![proptest_config(config(1_500))]
 
-    /// Told from the look alone: the numbers of the charge, and a reset that is never early.
+    /// Computed from the peek alone: the numbers of the charge, and a reset that is never early.
     #[test]
     fn a_look_tells_what_its_charge_will(
         algorithm in any_algorithm(), acts in acts(), cost in 1..6_u64,
@@ -35,7 +35,7 @@ proptest! {
         if !matches!(algorithm, Algorithm::TokenBucket(_) | Algorithm::TwoBucket(_)) {
             prop_assert_eq!((told.used, told.remaining), (real.used, real.remaining));
         }
-        // What is kept in parts of units is told to the unit that it was rounded up to.
+        // Fractions of units are reported rounded up to whole units.
         prop_assert!(told.used.abs_diff(real.used) <= 1);
         let was_given_back = seen.used == 0 && seen.found == StoredState::Present;
         if matches!(algorithm, Algorithm::FixedWindow(_)) && !was_given_back {

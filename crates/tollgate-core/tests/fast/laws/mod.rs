@@ -1,4 +1,4 @@
-//! What holds of every algorithm, whatever is asked in whatever order.
+//! Laws of every algorithm, for all operations in any order.
 #![allow(missing_docs)]
 
 mod bounds;

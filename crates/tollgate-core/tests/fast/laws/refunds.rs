@@ -1,4 +1,4 @@
-//! Refunds give back what was charged at most, and only to where it was.
+//! A refund returns at most the charged units, and only to their position.
 
 use proptest::prelude::*;
 use tollgate_core::Algorithm;
@@ -35,8 +35,8 @@ proptest! {
         }
     }
 
-    /// At once and alone, a refund undoes its charge; a bucket within a millisecond of its being
-    /// full may need that millisecond.
+    /// Without other operations in between, a refund cancels its charge. A bucket that is full
+    /// within a millisecond may need that millisecond.
     #[test]
     fn a_refund_at_once_undoes_the_charge(
         algorithm in any_algorithm(), acts in acts(), cost in 1..6_u64

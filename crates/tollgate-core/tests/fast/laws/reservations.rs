@@ -1,4 +1,5 @@
-//! What is held counts until it is settled or over, and then as if it had never been held.
+//! Reserved units count until they are settled or expire. After that, the state is as if they had
+//! never been reserved.
 
 use proptest::prelude::*;
 use tollgate_core::decide::{assess_operation, expires_at, join};
@@ -11,7 +12,7 @@ use crate::laws::world::{
     START, config, fixed_window, sliding_log, sliding_window, token_bucket, two_bucket,
 };
 
-/// One thing that happens; clocks do not step back.
+/// An operation. Clocks do not step back.
 #[derive(Clone, Debug)]
 enum Act {
     Take { after: u64, units: u64 },
@@ -63,7 +64,7 @@ struct Held {
     limit: Limit,
     cell: Option<Cell>,
     now: u64,
-    /// Ids, marks and units of what was reserved.
+    /// The ids, positions and units of the reservations.
     reserved: Vec<(ChargeId, ChargePosition, u64)>,
     asked: u128,
 }
@@ -128,8 +129,8 @@ impl Held {
 proptest! {
     #![proptest_config(config(800))]
 
-    /// A settlement gives back no more than was held, takes no more than it is above that, stays
-    /// within capacity and overdraft, and asked again changes nothing.
+    /// A settlement returns at most the reserved units, charges at most the excess, stays within
+    /// capacity and overdraft, and has no effect when it is repeated.
     #[test]
     fn a_settlement_is_bounded_and_happens_once(
         algorithm in algorithms(), terms in terms(), acts in acts(),
@@ -150,7 +151,8 @@ proptest! {
         }
     }
 
-    /// What runs out is what an explicit release at that very moment is, whenever it is looked at.
+    /// The expiry of a reservation equals an explicit release at that time, whenever the state is
+    /// read.
     #[test]
     fn running_out_is_a_release_at_the_end(
         algorithm in algorithms(), before in takes(), units in 1..7_u64, millis in 1..90_u64,
@@ -183,7 +185,8 @@ proptest! {
         }
     }
 
-    /// A refusal names the first moment at which the same would fit, though reservations run out.
+    /// A refusal reports the first time at which the same request fits, including the effect of
+    /// expiring reservations.
     #[test]
     fn a_refused_ask_fits_when_it_was_told_and_not_before(
         algorithm in algorithms(), terms in terms(), acts in acts(), units in 1..7_u64,
@@ -203,7 +206,7 @@ proptest! {
         }
     }
 
-    /// Holding never moves a window: its end is the one that plain charges have.
+    /// A reservation never moves a window: it ends when it would end with plain charges.
     #[test]
     fn a_window_ends_when_it_would_have_without_reservations(
         algorithm in fixed_window(), terms in terms(), acts in acts(),
@@ -220,7 +223,7 @@ proptest! {
         }
     }
 
-    /// Held are at most so many units, and a store may forget nothing that is held.
+    /// The reserved units are bounded, and a store may not drop a cell with reservations.
     #[test]
     fn what_is_held_is_bounded_and_kept(
         algorithm in algorithms(), terms in terms(), acts in acts(),
@@ -240,8 +243,8 @@ proptest! {
         }
     }
 
-    /// Two accounts made one have used what either has, and what only one of them holds can be
-    /// settled still.
+    /// The join of two records has at least the usage of either, and reservations in only one of
+    /// them can still be settled.
     #[test]
     fn accounts_that_part_are_no_less_than_either(
         algorithm in algorithms(), terms in terms(), before in acts(), one in acts(), other in acts(),

@@ -1,4 +1,4 @@
-//! Two different subjects never look alike, whatever bytes they hold.
+//! Two different subjects never have the same encoding, whatever bytes they contain.
 
 use proptest::prelude::*;
 use tollgate_core::key::{MAX_INLINE_VALUE, Stored};
@@ -6,7 +6,7 @@ use tollgate_core::{KeyedHash, Subject, Value};
 
 use crate::laws::world::config;
 
-/// As good as no collisions: the bytes are few in these laws.
+/// A hash without practical collisions for the few bytes of these laws.
 struct Sum;
 
 impl KeyedHash for Sum {
@@ -41,7 +41,7 @@ fn subject(pairs: &Pairs) -> Subject {
     Subject::new(pairs.iter().map(|(name, value)| (&**name, value.value())), &Sum)
 }
 
-/// Few different bytes, those that separate among them, so that look-alikes are common.
+/// Generates few different bytes, including separators, so similar encodings are common.
 fn bytes() -> impl Strategy<Value = Vec<u8>> {
     let byte = prop::sample::select(vec![0, 1, 2, 3, b'=', b',', b'{', b'}', b'\n', b'a', 0xff]);
     prop_oneof![4 => prop::collection::vec(byte, 0..4), 1 => prop::collection::vec(any::<u8>(), 0..300)]
@@ -85,7 +85,7 @@ proptest! {
         }
     }
 
-    /// Where one value ends and the next begins is part of the subject.
+    /// The boundaries between values are part of the subject.
     #[test]
     fn moving_a_byte_makes_another_subject(bytes in bytes(), at in any::<prop::sample::Index>()) {
         let all = |cut: usize| vec![

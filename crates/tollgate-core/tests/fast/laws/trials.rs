@@ -1,4 +1,4 @@
-//! A share of subjects is the same everywhere and only grows; candidates have counters of their own.
+//! A share of subjects is the same on every node and only grows. Candidates have separate counters.
 
 use proptest::prelude::*;
 use tollgate_core::algo::{Anchor, FixedWindow};
@@ -7,7 +7,7 @@ use tollgate_core::{Algorithm, KeyedHash, Limit, Millis, OnChange, Percent, Subj
 use crate::laws::changes::any_algorithm;
 use crate::laws::world::config;
 
-/// Spreads well enough for a test: no key is kept secret by it.
+/// A hash with a sufficient spread for a test, without a secret key.
 struct Spread(u64);
 
 impl KeyedHash for Spread {
@@ -62,7 +62,7 @@ proptest! {
             };
             prop_assert_ne!(candidate(one), live.state_digest());
             prop_assert_eq!(candidate(one) == candidate(other), one == other);
-            // Not even with the limit that takes its numbers over.
+            // Not even with the limit that adopts its definition.
             let adopted = Limit::new("core", one).unwrap().with_on_change(on_change);
             prop_assert_ne!(candidate(one), adopted.state_digest());
         }

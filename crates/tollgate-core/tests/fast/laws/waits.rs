@@ -1,4 +1,4 @@
-//! Whoever waits as long as told gets in, and nobody sooner.
+//! A client that waits as long as reported is admitted, and not earlier.
 
 use std::sync::Arc;
 
@@ -39,7 +39,8 @@ proptest! {
         }
     }
 
-    /// Once an admitted charge no longer fits again, the reset told is when it does.
+    /// If an admitted charge does not fit again, the reported reset is the first time at which it
+    /// does.
     #[test]
     fn the_reset_is_exact(algorithm in any_algorithm(), acts in acts(), cost in 1..6_u64) {
         let mut world = World::new(algorithm);

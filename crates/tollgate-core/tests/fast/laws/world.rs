@@ -1,4 +1,4 @@
-//! A limit, its cell and what was admitted, for the laws to look at.
+//! A limit, its cell and the admitted charges, for the laws to check.
 
 use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
@@ -11,7 +11,7 @@ use tollgate_core::{
     Operation, Reading, Refusals, Timestamp, assess, decide,
 };
 
-/// Cases of each law; what fails is kept beside the laws.
+/// Returns the number of cases of each law. Failed cases are stored in a file next to the laws.
 pub(crate) fn config(cases: u32) -> ProptestConfig {
     let regressions =
         concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fast/laws/proptest-regressions.txt");
@@ -22,17 +22,17 @@ pub(crate) fn config(cases: u32) -> ProptestConfig {
     }
 }
 
-/// When the worlds begin: no multiple of most windows.
+/// The start time, which is not a multiple of most windows.
 pub(crate) const START: u64 = 1_700_000_000_123;
 
-/// One thing that happens; clocks do not step back.
+/// An operation. Clocks do not step back.
 #[derive(Clone, Debug)]
 pub(crate) enum Act {
     Take {
         after: u64,
         cost: u64,
     },
-    /// Gives back the admitted charge of this number, if it was not before.
+    /// Refunds the admitted charge of this number, if it was not refunded before.
     Refund {
         after: u64,
         of: usize,
@@ -97,7 +97,7 @@ pub(crate) fn any_algorithm() -> impl Strategy<Value = Algorithm> {
     ]
 }
 
-/// A charge that was admitted.
+/// An admitted charge.
 #[derive(Clone, Debug)]
 pub(crate) struct Admitted {
     pub(crate) at: u64,
@@ -108,7 +108,7 @@ pub(crate) struct Admitted {
 }
 
 impl Admitted {
-    /// What still stands of it.
+    /// Returns the units that were not refunded.
     pub(crate) fn net(&self) -> u64 {
         self.cost - self.refunded.unwrap_or(0)
     }

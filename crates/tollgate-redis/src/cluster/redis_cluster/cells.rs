@@ -1,4 +1,4 @@
-//! Cells that are read out of the slots of a cluster, and taken in by them.
+//! Export and import of cells by the slots of a cluster.
 
 use std::sync::Arc;
 
@@ -12,15 +12,16 @@ use crate::batcher::{BatcherError, Priority};
 use crate::cluster::slot::Slot;
 use crate::job::Job;
 
-/// At the primaries, whoever reads are answered by, and ahead of what is held back: nothing is
-/// decided by them. Many places are several jobs, one after the
-/// other, each with the store's whole deadline; the first failure ends it.
+/// Transfers use the primaries, even if replicas answer read-only calls. They decide nothing, so
+/// they are not held back with the charges of a new epoch. Many places are split into several jobs,
+/// which run one after the other, each with the store's whole deadline. The first error ends the
+/// transfer.
 impl RedisCluster {
-    /// The cells that are kept for `places`, whose subjects all have this `partition`, as
-    /// [`CellTransfer::cells`](tollgate_core::CellTransfer::cells) tells them.
+    /// Returns the cells that are stored for `places`, all of them with subjects of this
+    /// `partition`, as [`CellTransfer::cells`](tollgate_core::CellTransfer::cells) does.
     ///
     /// # Errors
-    /// [`StoreError`] if the node that keeps the slot could not say. [`StoreError::Corrupt`] if the
+    /// [`StoreError`] if the node that owns the slot did not answer. [`StoreError::Corrupt`] if the
     /// subjects have other partitions.
     pub async fn cells_at(
         &self,
@@ -36,11 +37,11 @@ impl RedisCluster {
         Ok(cells)
     }
 
-    /// Joins `cells`, whose subjects all have this `partition`, with what is kept, as
+    /// Joins `cells`, all of them with subjects of this `partition`, with the stored ones, as
     /// [`CellTransfer::join`](tollgate_core::CellTransfer::join) does.
     ///
     /// # Errors
-    /// As of [`cells_at`](Self::cells_at).
+    /// The same as [`cells_at`](Self::cells_at).
     pub async fn join_at(
         &self,
         partition: usize,

@@ -1,4 +1,4 @@
-//! Subjects that keys of the cluster's primaries reveal.
+//! The listing of subjects that keys of the cluster's primaries reveal.
 
 use tokio::time::Instant;
 use tollgate_core::StoreError;
@@ -7,12 +7,12 @@ use super::RedisCluster;
 use crate::listing::{self, ListError, ListFilter, ListPage};
 
 impl RedisCluster {
-    /// As [`RedisShard::list`](crate::RedisShard::list), at the primary of this number in the order
-    /// of the first slots; `None` where there are fewer. What moves from one to another meanwhile
-    /// may be found twice, or not at all.
+    /// Does the same as [`RedisShard::list`](crate::RedisShard::list) at one primary, numbered in
+    /// the order of the first slots. Returns `None` if there are fewer primaries. A key that moves
+    /// between primaries during the listing may be found twice, or not at all.
     ///
     /// # Errors
-    /// As of a shard; also before the cluster was found.
+    /// The same as for a shard; also before the cluster was discovered.
     pub async fn list(
         &self,
         primary: usize,

@@ -1,4 +1,4 @@
-//! The way of one job to the node that decides it.
+//! The redirects that one job follows to the node that decides it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,19 +14,19 @@ use crate::cluster::status::RedirectCounters;
 use crate::cluster::{NodeAddress, Redirect};
 use crate::job::Job;
 
-/// How often one job is sent on to another node. Each time, a node proved that it did not run.
+/// The most redirects of one job. Before each, a node proved that the job did not run.
 const MAX_HOPS: u32 = 16;
 
-/// How long a job waits at first and at most for the rest of its keys to follow.
+/// The first and the longest pause while a job waits for the rest of its keys to move.
 const PAUSE: Duration = Duration::from_millis(1);
 const PAUSE_MAX: Duration = Duration::from_millis(16);
 
-/// Follows one job's slot from node to node.
+/// Follows a job's slot from node to node.
 pub(super) struct RedirectFollower<'a> {
     known: &'a SharedMap,
     counters: &'a RedirectCounters,
     slot: Slot,
-    /// Where the job goes next, and how.
+    /// The next node for the job, and the route.
     group: Arc<Group>,
     route: Route,
     priority: Priority,
@@ -35,7 +35,7 @@ pub(super) struct RedirectFollower<'a> {
 }
 
 impl<'a> RedirectFollower<'a> {
-    /// The way of a job of this `priority` on `slot`, which begins at `owner`.
+    /// Creates a follower for a job of this `priority` on `slot`, which starts at `owner`.
     pub(super) fn new(
         known: &'a SharedMap,
         counters: &'a RedirectCounters,
@@ -47,8 +47,8 @@ impl<'a> RedirectFollower<'a> {
         Self { known, counters, slot, group: owner, route, priority, hops: 0, pause: PAUSE }
     }
 
-    /// Sends `first`, and where a node proves that it did not run, what `job` makes anew to where
-    /// it points, until `deadline` at most.
+    /// Sends `first`. If a node proves that it did not run, sends a new job from `job` to the node
+    /// of the redirect, until `deadline` at most.
     pub(super) async fn follow(
         mut self,
         first: Job,
@@ -64,7 +64,7 @@ impl<'a> RedirectFollower<'a> {
                     self.turn(redirect, deadline).await?;
                 }
                 Err(error) => {
-                    // Another node may have taken over, which the nodes that answer know.
+                    // Another node may have taken over; discovery finds it.
                     if matches!(error, BatcherError::Unavailable | BatcherError::TimedOut) {
                         self.known.request_refresh();
                     }
@@ -76,7 +76,7 @@ impl<'a> RedirectFollower<'a> {
         }
     }
 
-    /// Goes where `redirect` points.
+    /// Selects the node that `redirect` points to.
     async fn turn(&mut self, redirect: Redirect, deadline: Instant) -> Result<(), BatcherError> {
         if Instant::now() >= deadline {
             return Err(BatcherError::Redirected(redirect));
@@ -86,7 +86,7 @@ impl<'a> RedirectFollower<'a> {
                 self.hop()?;
                 self.move_to(&to, &from)
             }
-            // Before 7.0, that of a command with several keys proves nothing of each of them.
+            // Before 7.0, `ASK` for a command with several keys proves nothing about each of them.
             Redirect::Operation { .. } if matches!(self.route, Route::Slot(_)) => {
                 self.hop()?;
                 self.route = Route::Alone;
@@ -99,7 +99,7 @@ impl<'a> RedirectFollower<'a> {
                 Ok(())
             }
             Redirect::TryAgain => {
-                // Others of the same command may be what has not followed.
+                // The missing keys may belong to other jobs of the same command.
                 if self.route == Route::Alone || self.route == Route::Asking {
                     sleep_until(deadline.min(Instant::now() + self.pause)).await;
                     self.pause = (self.pause * 2).min(PAUSE_MAX);
@@ -116,8 +116,8 @@ impl<'a> RedirectFollower<'a> {
         }
     }
 
-    /// A slot that is on its way is of the history of the node that it leaves, which did not hold
-    /// the job back.
+    /// Returns the priority of the job. While a slot is being moved, it belongs to the epoch of the
+    /// node that it leaves, which did not hold the job back.
     fn priority(&self) -> Priority {
         if self.route == Route::Asking { Priority::Replay } else { self.priority }
     }
@@ -126,7 +126,7 @@ impl<'a> RedirectFollower<'a> {
         self.known.request_refresh_from(to);
         self.route = Route::Slot(self.slot.number());
         if self.group.has(to) {
-            // The slot stayed, and the primary changed.
+            // The slot stayed with the group, and its primary changed.
             self.group.primary().leave(from);
             return Ok(());
         }

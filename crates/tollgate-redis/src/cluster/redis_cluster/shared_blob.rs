@@ -1,4 +1,4 @@
-//! Documents that nodes share, at the primary that keeps their slot.
+//! Documents that nodes share, on the primary that owns their slot.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,28 +10,30 @@ use super::{Group, RedisCluster, Slot};
 use crate::shared_blob::BlobKeys;
 
 impl RedisCluster {
-    /// As [`RedisShard::shared_blob_version`](crate::RedisShard::shared_blob_version).
+    /// Does the same as
+    /// [`RedisShard::shared_blob_version`](crate::RedisShard::shared_blob_version).
     ///
     /// # Errors
-    /// As of a shard; also while the slot is on its way to another node.
+    /// The same as for a shard; also while the slot is being moved to another node.
     pub async fn shared_blob_version(&self, name: &str) -> Result<Vec<u8>, StoreError> {
         let keys = BlobKeys::of(name);
         keys.version(self.keeper(&keys).await?.primary().link()).await
     }
 
-    /// As [`RedisShard::shared_blob`](crate::RedisShard::shared_blob).
+    /// Does the same as [`RedisShard::shared_blob`](crate::RedisShard::shared_blob).
     ///
     /// # Errors
-    /// As [`shared_blob_version`](Self::shared_blob_version).
+    /// The same as [`shared_blob_version`](Self::shared_blob_version).
     pub async fn shared_blob(&self, name: &str) -> Result<SharedBlob, StoreError> {
         let keys = BlobKeys::of(name);
         keys.read(self.keeper(&keys).await?.primary().link()).await
     }
 
-    /// As [`RedisShard::replace_shared_blob`](crate::RedisShard::replace_shared_blob).
+    /// Does the same as
+    /// [`RedisShard::replace_shared_blob`](crate::RedisShard::replace_shared_blob).
     ///
     /// # Errors
-    /// As [`shared_blob_version`](Self::shared_blob_version).
+    /// The same as [`shared_blob_version`](Self::shared_blob_version).
     pub async fn replace_shared_blob(
         &self,
         name: &str,

@@ -2,7 +2,7 @@ use super::*;
 
 const FRESH: Duration = Duration::from_secs(3);
 
-/// Claims in time that stands still until it is moved.
+/// Reports with a manual clock.
 struct Scene {
     election: PrimaryElection,
     now: Instant,
@@ -58,7 +58,7 @@ fn who_goes_on_from_anothers_history_took_over() {
             }
         }
         assert_eq!(scene.deposed(), [("a", "b")], "{first} first");
-        // It is not forgotten when the new one is not heard any more.
+        // The old primary stays deposed when the new one stops reporting.
         scene.passes(FRESH * 2);
         scene.leads("a", "x", None);
         assert_eq!(scene.deposed(), [("a", "b")]);

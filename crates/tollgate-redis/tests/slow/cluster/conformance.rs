@@ -1,4 +1,4 @@
-//! The suite that every store passes, where what one call charges shares a slot.
+//! The conformance suite of all stores on a cluster. All charges of one call share a slot.
 
 use tollgate_conformance::{PlainHash, check};
 use tollgate_core::{Charge, Readings, Store, StoreError};
@@ -12,7 +12,7 @@ on_every_version! {
     the_suite_passes
 }
 
-/// A cluster of which each call asks one partition.
+/// A cluster store that sends each call to one partition.
 struct OneHome(RedisCluster);
 
 impl Store for OneHome {

@@ -1,4 +1,4 @@
-//! A cluster that does not serve.
+//! A cluster that does not serve requests.
 
 use tollgate_conformance::{Figure, assert_held};
 use tollgate_redis::{BatcherError, CircuitState, Redirect};
@@ -22,7 +22,7 @@ async fn a_cluster_that_lost_slots_says_so_at_once_and_comes_back() {
     assert_eq!(client.take(dead).await.unwrap()[0].used, 1);
     cluster.kill(0).await;
     cluster.nodes[1].says("cluster_state", "fail").await;
-    // Slots that are left are not served either, unless the cluster is configured to.
+    // By default, the remaining slots are not served either.
     assert_eq!(client.take(alive).await, Err(BatcherError::Redirected(Redirect::Down)));
     let down = client.store.status(NOW).redirects.down;
     until(|| client.store.status(NOW).groups[0].batchers[0].circuit_state == CircuitState::Open)

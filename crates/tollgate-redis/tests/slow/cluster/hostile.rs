@@ -1,4 +1,4 @@
-//! Servers that answer nonsense.
+//! Servers that send invalid replies.
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
@@ -7,7 +7,8 @@ use tollgate_redis::{BatcherError, ClusterError};
 use super::*;
 use crate::cluster::site::{Client, Target, patient};
 
-/// A server that answers everything with `reply` but what opens a connection; its URL.
+/// Starts a server that answers `CLUSTER` commands with `reply` and the commands that open a
+/// connection with `OK`; returns its URL.
 async fn answers(reply: &'static [u8]) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("redis://{}", listener.local_addr().unwrap());
@@ -19,7 +20,7 @@ async fn answers(reply: &'static [u8]) -> String {
                     && read > 0
                 {
                     let asked = String::from_utf8_lossy(&bytes[..read]).to_uppercase();
-                    // One reply for each command of the write: an array each.
+                    // One reply for each command in the write; each command is an array.
                     let commands = asked.matches('*').count();
                     let told = if asked.contains("CLUSTER") { reply } else { b"+OK\r\n" };
                     for _ in 0..commands {
@@ -63,7 +64,7 @@ async fn nonsense_in_place_of_a_layout_is_reported_and_asked_for_again() {
 
 #[tokio::test]
 async fn a_layout_that_leads_nowhere_is_no_answer() {
-    // One node keeps all, at a port where nothing listens.
+    // One node owns all slots, at a port without a listener.
     let reply = b"*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n$9\r\n127.0.0.1\r\n:1\r\n";
     let client = Client::open(patient(&[answers(reply).await]));
     until(|| client.store.status(NOW).unowned == 0).await;

@@ -1,4 +1,4 @@
-//! Counters that a node of a cluster has lost.
+//! Counters that a cluster node lost.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use super::*;
 use crate::cluster::site::{Client, patient};
 use crate::kit::{Cluster, Replicas, Version};
 
-/// Also where the slot by which it is noticed has moved to another node.
+/// Also if the slot by which the loss is detected has moved to another node.
 #[tokio::test]
 async fn an_emptied_node_is_reported_and_no_other() {
     let cluster = Cluster::start(Version::default(), Replicas::None).await;
@@ -25,7 +25,7 @@ async fn an_emptied_node_is_reported_and_no_other() {
     until(|| client.store.status(NOW).groups.iter().map(|group| group.slots).max() == Some(5_463))
         .await;
     let lost = || client.store.status(NOW).groups.into_iter().map(|group| group.windows_lost);
-    // What is not known yet cannot be missed.
+    // A loss can be detected only after the node's replication epoch was read.
     let emptied = async {
         while lost().sum::<u64>() == 0 {
             cluster.nodes[1].tell(&["FLUSHALL"]).await;

@@ -16,7 +16,7 @@ use tollgate_core::Timestamp;
 
 /// Longer than anything takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Between two looks at whether something has happened.
+/// The pause between two checks of a condition.
 const PAUSE: Duration = Duration::from_millis(1);
 const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 

@@ -1,4 +1,4 @@
-//! Looks at replicas.
+//! Read-only calls to replicas.
 
 use tollgate_redis::{CircuitState, ReadFrom};
 

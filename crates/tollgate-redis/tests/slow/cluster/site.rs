@@ -21,17 +21,17 @@ use tollgate_redis::{
 use crate::cluster::{NOW, PATIENCE, until};
 use crate::kit::Cluster;
 
-/// More than any test takes from one subject.
+/// More units than any test charges to one subject.
 const QUOTA: u64 = 1_000_000;
 
-/// A store, and two limits of each user of each tenant. A tenant's users share a slot.
+/// A store, and two limits for each user of each tenant. The users of a tenant share a slot.
 pub(crate) struct Client {
     pub(crate) store: RedisCluster,
     limits: [Limit; 2],
     answered: AtomicU64,
 }
 
-/// What is charged: one user, by so many of the limits.
+/// One user to charge, and on how many of the limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Target {
     pub(crate) tenant: u64,
@@ -39,7 +39,7 @@ pub(crate) struct Target {
     pub(crate) limits: usize,
 }
 
-/// Bounds under which a machine that is busy with other tests does not look like a fault.
+/// Returns settings with which a machine busy with other tests does not look like a fault.
 pub(crate) fn patient(urls: &[String]) -> ClusterSettings {
     let mut settings =
         ClusterSettings::new(urls.iter().map(|url| url.parse::<Endpoint>().unwrap()));
@@ -50,7 +50,7 @@ pub(crate) fn patient(urls: &[String]) -> ClusterSettings {
         proof: PATIENCE,
         heartbeat_answer: PATIENCE,
         seek: PATIENCE,
-        // Primaries that change places twice within a moment are no reason to stop asking.
+        // Two failovers in quick succession must not stop calls.
         proven_after: Duration::ZERO,
         last_words: PATIENCE,
         ..LinkLimits::default()
@@ -59,7 +59,7 @@ pub(crate) fn patient(urls: &[String]) -> ClusterSettings {
 }
 
 impl Client {
-    /// A store that has found all of `cluster` by one of its nodes.
+    /// Opens a store that discovered all of `cluster` from one of its nodes.
     pub(crate) async fn connect(cluster: &Cluster) -> Arc<Self> {
         let client = Self::open(patient(&cluster.urls()[..1]));
         client.store.ready(PATIENCE).await.unwrap();
@@ -76,18 +76,18 @@ impl Client {
         Arc::new(Self { store, limits, answered: AtomicU64::new(0) })
     }
 
-    /// The slot of a tenant.
+    /// Returns the slot of a tenant.
     pub(crate) fn slot(&self, tenant: u64) -> u16 {
         self.store.partition(&subject(tenant, 0)).try_into().unwrap()
     }
 
-    /// Takes one unit.
+    /// Charges one unit.
     pub(crate) async fn take(&self, target: Target) -> Result<Vec<Reading>, BatcherError> {
         let ask = Operation::Charge { cost: Cost::ONE, id: ChargeId(1) };
         self.ask(target, ask).await
     }
 
-    /// How much is used of the first limit.
+    /// Returns how much of the first limit is used.
     pub(crate) async fn used(&self, target: Target) -> u64 {
         let looked = self.ask(target, Operation::Peek { cost: Cost::ONE }).await.unwrap();
         looked.first().unwrap().used
@@ -117,8 +117,9 @@ impl Client {
     }
 }
 
-/// Many callers, each of which takes one unit of one target after the other until `disturb` has
-/// ended; asserts that each was told a count that nobody else was told, and every count was told.
+/// Runs many callers that charge one unit of one target after the other until `disturb` has ended.
+/// Asserts that each caller received a count that no other caller received, and that no count is
+/// missing.
 pub(crate) async fn counts_are_exact_during<T>(
     client: &Arc<Client>,
     targets: &[Target],

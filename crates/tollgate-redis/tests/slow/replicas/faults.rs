@@ -10,7 +10,7 @@ use crate::kit::{Version, on_every_version};
 use crate::replicas::pair::{Client, Pair};
 use crate::replicas::{NOW, until};
 
-/// The deadline of calls of which the primary has the second half.
+/// The deadline of calls; the second half of it is reserved for the primary.
 const DEADLINE: Duration = Duration::from_secs(4);
 
 on_every_version! {
@@ -27,7 +27,7 @@ async fn a_frozen_replica_is_waited_for_once(version: Version) {
 
     pair.replica.freeze();
     for _ in 0..50 {
-        // By the store's own deadline, as callers of the trait ask.
+        // Through the trait, with the store's own deadline.
         let subject = Subject::default();
         let charge = Charge {
             limit: client.limit(),
@@ -57,7 +57,7 @@ async fn a_replica_that_dies_is_missed_by_nobody(version: Version) {
     }
     until(|| client.circuit_state(1) == CircuitState::Open).await;
     pair.replica.start_again(&[]);
-    // It has no data and follows nobody: it is not asked.
+    // It has no data and follows no primary, so it receives no calls.
     client.leaves_the_replica("does not follow").await;
     assert_eq!(client.used().await, 3);
     pair.replica.follow(&pair.primary).await;
@@ -69,7 +69,7 @@ async fn a_replica_that_dies_is_missed_by_nobody(version: Version) {
 async fn a_primary_that_is_down_does_not_end_reading() {
     let mut pair = Pair::start(Version::default()).await;
     let mut settings = pair.settings();
-    // Until the replica is asked how it stands, it is in service.
+    // Without a heartbeat, the replica stays in service.
     settings.link.heartbeat = crate::replicas::PATIENCE;
     let client = Client::connect(&settings, RuntimeChoice::Best).await;
     client.take(NOW, 3).await.unwrap();

@@ -1,4 +1,4 @@
-//! Replicas that are there, and are not what they were.
+//! Replicas that are reachable but outdated.
 
 use tollgate_conformance::{Figure, assert_held};
 use tollgate_core::{Admission, StoredState, Timestamp};
@@ -13,7 +13,7 @@ on_every_version! {
     a_window_that_is_over_is_over_on_a_replica_too
 }
 
-/// A pair whose replication can be held up.
+/// A pair with replication that can be delayed.
 async fn behind_a_proxy(version: Version) -> (Pair, Proxy) {
     let primary = Server::start_version(version, &QUICK).await;
     let replica = Server::start_version(version, &QUICK).await;
@@ -24,7 +24,7 @@ async fn behind_a_proxy(version: Version) -> (Pair, Proxy) {
     (Pair { primary, replica }, network)
 }
 
-/// How many bytes of its history a server has.
+/// Returns the replication offset of a server in bytes.
 async fn offset(server: &Server) -> u64 {
     let told = server.info("replication").await;
     let offset = told.lines().find_map(|line| line.strip_prefix("master_repl_offset:"));
@@ -38,7 +38,7 @@ async fn a_replica_that_falls_behind_is_not_read_from(version: Version) {
     pair.primary.is_followed().await;
     network.replies(Passage::Held);
     client.take(NOW, 2).await.unwrap();
-    // Its connection to the primary is open, and so it says.
+    // Its connection to the primary is open, and it reports that.
     client.leaves_the_replica("it lacks").await;
     let told = client.used().await;
     let lacks = offset(&pair.primary).await.saturating_sub(offset(&pair.replica).await);
@@ -54,7 +54,7 @@ async fn a_replica_that_falls_behind_is_not_read_from(version: Version) {
 async fn a_window_that_is_over_is_over_on_a_replica_too(version: Version) {
     let (pair, network) = behind_a_proxy(version).await;
     let mut settings = pair.settings();
-    // It is not found out that the replica is behind.
+    // Without a heartbeat, the replica's lag is not detected.
     settings.link.heartbeat = PATIENCE;
     let client = Client::connect(&settings, RuntimeChoice::Best).await;
     let opened = client.take(NOW, 1_000).await.unwrap();
@@ -83,7 +83,7 @@ async fn a_replica_that_follows_another_is_not_read_from() {
     let client = Client::connect(&pair.settings(), RuntimeChoice::Best).await;
     client.take(NOW, 3).await.unwrap();
     pair.primary.is_followed().await;
-    // More than the shard's primary has written: its offset alone would not tell.
+    // More than the shard's primary has written, so the offset alone does not show the difference.
     for _ in 0..200 {
         other.tell(&["SET", "key", "value"]).await;
     }

@@ -1,4 +1,4 @@
-//! Who answers calls that only read, and with what.
+//! The servers that answer read-only calls, and their readings.
 
 mod faults;
 mod lag;
@@ -13,13 +13,13 @@ use tollgate_core::Timestamp;
 
 /// Longer than anything takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Between two looks at whether something has happened.
+/// The pause between two checks of a condition.
 const PAUSE: Duration = Duration::from_millis(1);
 const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_000);
-/// The length of the window that is looked at, in milliseconds.
+/// The length of the limit's window, in milliseconds.
 const WINDOW: u64 = 3_600_000;
 
-/// Waits for something that has to happen, however busy the machine is.
+/// Waits until `condition` is true.
 async fn until(condition: impl Fn() -> bool) {
     let happens = async {
         while !condition() {

@@ -1,4 +1,4 @@
-//! A primary, what follows it, and a store on both.
+//! A primary, its replicas, and a store on them.
 
 use std::collections::BTreeMap;
 
@@ -18,13 +18,13 @@ use crate::replicas::{NOW, PATIENCE, WINDOW, until};
 /// The commands that run the step.
 const STEPS: [&str; 4] = ["fcall", "fcall_ro", "evalsha", "evalsha_ro"];
 
-/// A primary and a replica in step with it.
+/// A primary and a replica in sync with it.
 pub(crate) struct Pair {
     pub(crate) primary: Server,
     pub(crate) replica: Server,
 }
 
-/// A store, and a limit to ask.
+/// A store, and a limit to charge.
 pub(crate) struct Client {
     pub(crate) store: RedisShard,
     limit: Limit,
@@ -38,13 +38,13 @@ impl Pair {
         Self { primary, replica }
     }
 
-    /// Where they are, under bounds that keep a machine busy with other tests from looking like a
-    /// fault.
+    /// Returns settings for the pair, with limits that a machine busy with other tests does not
+    /// reach.
     pub(crate) fn settings(&self) -> ShardSettings {
         self.settings_with(&[], &Credentials::default())
     }
 
-    /// The same with more replicas, and as whom to reach all of them.
+    /// Returns the same settings with more replicas and the user for all servers.
     pub(crate) fn settings_with(&self, more: &[&Server], user: &Credentials) -> ShardSettings {
         let endpoint = |server: &Server| {
             let endpoint: Endpoint = server.url().parse().unwrap();
@@ -65,7 +65,7 @@ impl Pair {
 }
 
 impl Client {
-    /// A store that is connected to the primary, and to the replicas that it reads from.
+    /// Opens a store that is connected to the primary and to the replicas that it reads from.
     pub(crate) async fn connect(settings: &ShardSettings, choice: RuntimeChoice) -> Self {
         let store = RedisShard::open(settings, Keys::new(PlainHash), choice);
         store.ready(PATIENCE).await.unwrap();
@@ -99,7 +99,7 @@ impl Client {
         Ok(self.store.apply_within(at, &[charge], PATIENCE).await?[0])
     }
 
-    /// What is used now, by a look.
+    /// Returns the units in use now, by a peek.
     pub(crate) async fn used(&self) -> u64 {
         self.look(NOW).await.unwrap().used
     }
@@ -113,7 +113,7 @@ impl Client {
         until(|| self.circuit_state(replica) == CircuitState::Closed).await;
     }
 
-    /// Waits until the only replica is out of service, for a reason that says this.
+    /// Waits until the only replica is out of service with an error that contains `reason`.
     pub(crate) async fn leaves_the_replica(&self, reason: &str) {
         let is_told = |error: &LinkError| error.to_string().contains(reason);
         until(|| {
@@ -126,14 +126,14 @@ impl Client {
 }
 
 impl Server {
-    /// What it tells of itself in this section.
+    /// Returns this section of the server's `INFO`.
     pub(crate) async fn info(&self, section: &str) -> String {
         let mut connection = self.connect().await;
         let told = redis::cmd("INFO").arg(section).query_async(&mut connection).await;
         told.expect("statistics")
     }
 
-    /// How often it carried out each command since [`Self::forget_commands`].
+    /// Returns how often it executed each command since [`Self::forget_commands`].
     pub(crate) async fn commands(&self) -> BTreeMap<String, u64> {
         let info = self.info("commandstats").await;
         // cmdstat_ping:calls=1,usec=2,usec_per_call=2.00,rejected_calls=0,failed_calls=0
@@ -145,7 +145,7 @@ impl Server {
         info.lines().filter_map(count).collect()
     }
 
-    /// How often it ran the step by each command.
+    /// Returns how often it ran the step by each command.
     pub(crate) async fn steps(&self) -> BTreeMap<String, u64> {
         let mut commands = self.commands().await;
         commands.retain(|name, _| STEPS.contains(&&**name));

@@ -1,4 +1,4 @@
-//! What a replica answers: what the primary would, and nothing is written for it.
+//! The answers of a replica: equal to the primary's, and without any write.
 
 use std::collections::BTreeSet;
 
@@ -13,17 +13,18 @@ use crate::kit::{Version, on_every_version};
 use crate::replicas::pair::{Client, Pair};
 use crate::replicas::{NOW, PATIENCE};
 
-/// Subjects of each limit, and calls that only read of each.
+/// The subjects of each limit, and the read-only calls for each.
 const SUBJECTS: u64 = 30;
-/// The kinds of limits, as [`random_limit`] counts them.
+/// The kinds of limits, as [`random_limit`] numbers them.
 const KINDS: u64 = 7;
 const CALLS: u64 = 2_000;
 
-/// What changes keys.
+/// The commands that change keys.
 const WRITES: [&str; 6] = ["set", "incrby", "del", "pexpire", "fcall", "function|load"];
 
-/// Keys outlive the test by as much, however busy the machine is: one that ends between two answers
-/// makes a difference. Moments are further apart, so that some keys are of impossible futures.
+/// The time by which keys outlive the test on a busy machine: a key that expires between two
+/// answers would make a difference. The moments of calls are further apart, so some keys have
+/// impossible times in the future.
 const OUTLIVES: Millis = Millis::from_secs(100);
 
 on_every_version! {
@@ -82,7 +83,7 @@ fn random_cost(limit: &Limit, random: &mut Random) -> Cost {
     Cost::new(random.one_of(&units)).unwrap_or(Cost::ONE)
 }
 
-/// Gives each limit subjects in every state: fresh, used, used up, and not ours.
+/// Gives each limit subjects in every state: fresh, partly used, used up, and with foreign data.
 async fn fill(store: &RedisShard, limits: &[Limit], random: &mut Random, pair: &Pair) {
     let keys = Keys::new(PlainHash);
     let mut connection = pair.primary.connect().await;
@@ -107,7 +108,7 @@ async fn fill(store: &RedisShard, limits: &[Limit], random: &mut Random, pair: &
 
 type Asks<'l> = Vec<(&'l Limit, Subject, Operation)>;
 
-/// Looks and peeks of one subject at a few limits.
+/// Returns random read-only operations of one subject on a few limits.
 fn random_asks<'l>(limits: &'l [Limit], random: &mut Random) -> Asks<'l> {
     let number = random.within(0..=SUBJECTS - 1);
     let first = random.within(0..=KINDS - 1) as usize;

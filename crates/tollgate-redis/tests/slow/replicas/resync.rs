@@ -1,4 +1,4 @@
-//! A replica that is given everything anew, which takes it a while.
+//! A replica with a slow full resynchronization.
 
 use tollgate_conformance::{Figure, assert_held};
 use tollgate_redis::{CircuitState, RuntimeChoice};
@@ -7,13 +7,13 @@ use crate::kit::{QUICK, Server};
 use crate::replicas::pair::{Client, Pair};
 use crate::replicas::{NOW, until};
 
-/// What makes loading last, in a server that says so while it loads.
+/// The arguments that slow down loading, and make the server report that it loads.
 const SLOWLY: [&str; 4] =
     ["--key-load-delay", "200", "--loading-process-events-interval-bytes", "1024"];
 const KEYS: &str = "2000";
 
-/// Meanwhile each charge counts, and no look is told of a replica that has nothing yet: what it told
-/// before it was noticed is as old as a replica may be, and no older.
+/// While the replica loads, each charge counts, and no peek is answered from its missing data.
+/// Answers from before its state was detected are at most as old as a replica's may be.
 #[tokio::test]
 async fn a_replica_that_loads_is_not_read_from() {
     let arguments = [&QUICK[..], &["--enable-debug-command", "yes"]].concat();
@@ -26,7 +26,7 @@ async fn a_replica_that_loads_is_not_read_from() {
     let known = client.take(NOW, 3).await.unwrap().used;
     pair.primary.is_followed().await;
 
-    // A history of its own, so that it can go on in no other.
+    // A replication history of its own, so no partial resynchronization is possible.
     pair.replica.promote().await;
     pair.replica.begin_to_follow(&pair.primary).await;
     let (mut used, mut loading, mut wrong) = (known, 0, 0);

@@ -1,4 +1,4 @@
-//! Which server is asked.
+//! The choice of the server for a call.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::kit::{QUICK, Server, Version, on_every_version};
 use crate::replicas::NOW;
 use crate::replicas::pair::{Client, Pair};
 
-/// How often each kind of call is made.
+/// The number of calls of each kind.
 const CALLS: u64 = 20;
 
 on_every_version! {
@@ -17,7 +17,7 @@ on_every_version! {
     the_shipped_users_may_read
 }
 
-/// The ways of running the step that `version` has, with the command by which it reads.
+/// Returns the runtimes of the step that `version` supports, with the command that reads in each.
 fn ways(version: Version) -> Vec<(RuntimeChoice, &'static str)> {
     match version {
         Version::Redis62 => vec![(RuntimeChoice::Best, "evalsha")],

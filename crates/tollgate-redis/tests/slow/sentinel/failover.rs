@@ -1,4 +1,4 @@
-//! Primaries that die, and such that come back too late.
+//! Primaries that die, and old primaries that return too late.
 
 use std::time::Duration;
 
@@ -33,8 +33,8 @@ on_two_versions! {
     a_frozen_primary_that_comes_back_is_charged_no_more
 }
 
-/// Takes units until one is taken from another server than the first: which it is, and how many calls
-/// were in vain until then.
+/// Charges until another server than the first answers. Returns that server and the number of calls
+/// that failed before.
 async fn takes_over(watched: &Watched, client: &Client) -> (usize, u64) {
     let mut in_vain = 0;
     loop {
@@ -53,7 +53,7 @@ async fn takes_over(watched: &Watched, client: &Client) -> (usize, u64) {
     }
 }
 
-/// What a server says that it is.
+/// Returns the role that a server reports.
 async fn role(server: &Server) -> String {
     let told = redis::cmd("ROLE").query_async(&mut server.connect().await).await;
     let (role, _, _): (String, redis::Value, redis::Value) = told.unwrap();
@@ -73,7 +73,8 @@ async fn a_killed_primary_is_replaced_by_the_one_that_is_announced(version: Vers
     let used = client.take().await.unwrap();
     assert_held(&[
         Figure::fault_seen("calls without a primary", in_vain),
-        // Those before, the one that was answered by the successor, and the one after it.
+        // The charges before the failover, the one that the successor answered, and the one after
+        // it.
         Figure::at_most("units lost", 52_u64.saturating_sub(used), 0),
     ]);
     watched.servers[primary].assert_every_key_ends().await;
@@ -102,7 +103,7 @@ async fn a_frozen_primary_that_comes_back_is_charged_no_more(version: Version) {
                 assert!(now > used, "it is counted by the new primary: {now} after {used}");
                 used = now;
             }
-            // A busy machine may keep an answer; the old primary is asked for none all the same.
+            // A busy machine may delay an answer, but the old primary receives no calls.
             Err(BatcherError::Lost | BatcherError::Unavailable | BatcherError::TimedOut) => {
                 sleep(Duration::from_millis(5)).await;
             }
@@ -111,7 +112,7 @@ async fn a_frozen_primary_that_comes_back_is_charged_no_more(version: Version) {
     }
     assert_eq!(client.held_by(&watched.servers[0]).await, held, "the old one was charged");
     assert_eq!(client.store.windows_lost(), (0, None));
-    // A node that begins now meets both, and is told by the sentinels.
+    // A node that starts now reaches both servers, and the sentinels name the primary.
     let other = Client::connect(&settings).await;
     until(|| watched.primary_of(&other).is_some_and(|server| server > 0)).await;
     assert!(used > 51, "the new primary was asked");

@@ -1,4 +1,4 @@
-//! Shards that lose what was counted in them.
+//! Shards that lose counters.
 
 use tollgate_conformance::{Figure, assert_held};
 use tollgate_redis::{DataLoss, ShardSettings};
@@ -33,13 +33,13 @@ async fn emptied_and_restarted_shards_are_counted() {
     ]);
 }
 
-/// What a server drops for want of memory it does not name, but how much.
+/// A server reports how many keys it evicted, but not which.
 #[tokio::test]
 async fn keys_that_are_dropped_for_want_of_memory_are_reported() {
     let server = Server::start_with(&["--maxmemory-policy", "volatile-ttl"]).await;
     let client = Client::connect(&ShardSettings::new(server.url().parse().unwrap())).await;
     assert_eq!(client.take().await, Ok(1));
-    // Keys of somebody else, which end before any of ours.
+    // Keys of another program, which expire before any of Tollgate's.
     let flood = "for i = 1, 5000 do redis.call('SET', 'flood:' .. i, 'x', 'PX', 60000) end";
     server.tell(&["EVAL", flood, "0"]).await;
     let room = (memory(&server).await - 100_000).to_string();
@@ -49,7 +49,7 @@ async fn keys_that_are_dropped_for_want_of_memory_are_reported() {
     let (_, Some(loss)) = told() else { panic!("{:?}", told()) };
     assert!(loss.to_string().contains("noeviction"), "{loss}");
     let DataLoss::Evicted { keys } = loss else { panic!("{loss}") };
-    // Somebody else's were to go first.
+    // The other program's keys should be evicted first.
     let used = client.take().await.unwrap();
     assert_held(&[
         Figure::fault_seen("keys dropped, and told", keys),

@@ -1,4 +1,4 @@
-//! Shards whose servers sentinels name, and what replaced primaries are charged.
+//! Shards with sentinels, and charges to replaced primaries.
 
 mod failover;
 mod losses;
@@ -11,11 +11,11 @@ use tollgate_core::Timestamp;
 
 /// Longer than anything takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Between two looks at whether something has happened.
+/// The pause between two checks of a condition.
 const PAUSE: Duration = Duration::from_millis(1);
 const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 
-/// Waits for something that has to happen, however busy the machine is.
+/// Waits until `condition` is true.
 async fn until(condition: impl Fn() -> bool) {
     let happens = async {
         while !condition() {

@@ -1,4 +1,4 @@
-//! Sentinels that are guarded, and such that fail themselves.
+//! Sentinels with authentication, and sentinels that fail.
 
 use crate::kit::Version;
 use crate::sentinel::until;

@@ -17,25 +17,25 @@ use tollgate_redis::{
 use crate::kit::{Certificates, QUICK, Server, Version, free_port};
 use crate::sentinel::{NOW, PATIENCE, until};
 
-/// What the sentinels call the shard.
+/// The sentinels' name of the shard.
 const SERVICE: &str = "limits";
 
-/// How a sentinel is reached.
+/// The access to a sentinel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Way {
     Open,
-    /// As the shipped user, over TLS with certificates of both sides.
+    /// As the shipped user, over mutual TLS.
     Guarded,
 }
 
-/// A sentinel, gone with its value.
+/// A sentinel process, which ends when the value is dropped.
 pub(crate) struct Sentinel {
     child: Child,
     port: u16,
     _directory: TempDir,
 }
 
-/// Servers and the sentinels that watch over them. The first server is the primary at first.
+/// Servers and the sentinels that monitor them. The first server is the primary at first.
 pub(crate) struct Watched {
     pub(crate) servers: Vec<Server>,
     pub(crate) sentinels: Vec<Sentinel>,
@@ -59,7 +59,7 @@ impl Sentinel {
             primary.port()
         );
         if way == Way::Guarded {
-            // The sentinels find each other, and the servers, in clear.
+            // The sentinels connect to each other and to the servers in clear text.
             config = config.replace(&format!("port {port}\n"), &format!("port {}\n", free_port()));
             for pair in certificates.arguments(port).chunks(2) {
                 let name = pair[0].trim_start_matches("--");
@@ -108,7 +108,7 @@ fn run(version: Version, config: &Path) -> Child {
         .expect("a sentinel")
 }
 
-/// The line of the shipped users that is for sentinels.
+/// Returns the shipped user for sentinels.
 fn shipped_user() -> String {
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/redis-acl.txt");
     let text = fs::read_to_string(file).expect("the shipped users");
@@ -138,7 +138,7 @@ impl Watched {
         Self { servers, sentinels, certificates, way }
     }
 
-    /// What a node is told of them: the sentinels alone.
+    /// Returns a node's settings, which contain only the sentinels.
     pub(crate) fn settings(&self) -> ShardSettings {
         let endpoint = |sentinel: &Sentinel| sentinel.endpoint(&self.certificates, self.way);
         let mut settings = ShardSettings::of(Topology::Sentinel(Sentinels {
@@ -146,18 +146,18 @@ impl Watched {
             service: SERVICE.into(),
             servers: ServerAccess::default(),
         }));
-        // A machine that is busy with other tests is not to look like a fault.
+        // A machine that is busy with other tests must not look like a fault.
         settings.link = LinkLimits { proof: Duration::from_millis(500), ..settings.link };
         settings
     }
 
-    /// The number of the server that the store is connected to, if it is.
+    /// Returns the number of the server that the store is connected to, if any.
     pub(crate) fn primary_of(&self, client: &Client) -> Option<usize> {
         let address = client.store.status()[0].address.clone()?;
         self.servers.iter().position(|server| server.url() == address)
     }
 
-    /// Waits until the sentinels know of all replicas, so that one of them can take over.
+    /// Waits until the sentinels report all replicas, so one of them can take over.
     pub(crate) async fn is_known_to(&self, client: &Client) {
         until(|| client.store.status().len() == self.servers.len()).await;
     }
@@ -172,7 +172,7 @@ impl Client {
         Self { store, limit }
     }
 
-    /// Takes one unit; how many are used then.
+    /// Charges one unit; returns the units in use after it.
     pub(crate) async fn take(&self) -> Result<u64, BatcherError> {
         let operation = Operation::Charge { cost: Cost::ONE, id: ChargeId(1) };
         let charge = Charge { limit: &self.limit, subject: &Subject::default(), operation };
@@ -180,7 +180,7 @@ impl Client {
         Ok(self.store.apply_within(NOW, &[charge], within).await?[0].used)
     }
 
-    /// What a server holds for the limit.
+    /// Returns the value that a server stores for the limit.
     pub(crate) async fn held_by(&self, server: &Server) -> Option<Vec<u8>> {
         let name = Keys::new(PlainHash).name(&self.limit, &Subject::default());
         let mut connection = server.connect().await;

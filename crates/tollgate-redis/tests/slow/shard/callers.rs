@@ -1,10 +1,10 @@
-//! Many callers at once.
+//! Many concurrent callers.
 
 use std::collections::BTreeSet;
 
 use super::*;
 
-/// Of the 200 callers half are admitted.
+/// Half of the 200 callers are admitted.
 const QUOTA: u64 = 100;
 
 in_every_way! {

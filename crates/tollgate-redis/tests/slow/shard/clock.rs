@@ -1,4 +1,4 @@
-//! Whose clock decides.
+//! The clock that decisions use.
 
 use tollgate_redis::DecisionClock;
 
@@ -16,7 +16,8 @@ async fn the_clock_of_the_shard_decides_where_it_is_asked_to() {
     let reading = client.take(0, 1).await.unwrap();
     let mut connection = server.connect().await;
     let (secs, _): (u64, u64) = redis::cmd("TIME").query_async(&mut connection).await.unwrap();
-    // Years lie between the call's time and the shard's: an hour tells them apart.
+    // The call's time and the shard's time are years apart, so a tolerance of an hour distinguishes
+    // them.
     let resets = reading.full_reset_at.as_secs_ceil();
     assert!((secs..=secs + 3_601).contains(&resets), "{resets} is not within an hour of {secs}");
     let offset = client.store.clock_offset(NOW).unwrap();

@@ -5,24 +5,25 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use super::*;
 
 const CALLERS: usize = 20;
-/// How many calls are answered before the server is killed, and after it is there again.
+/// The number of answered calls before the server is killed, and after it has restarted.
 const ANSWERED: u64 = 500;
 
 in_every_way! {
     a_server_that_is_killed_under_load_doubles_nothing
 }
 
-/// What callers that never stop have been told so far.
+/// The results so far of callers that run in a loop.
 #[derive(Default)]
 struct Load {
     over: AtomicBool,
     answered: AtomicU64,
-    /// Callers that were told of an error.
+    /// The callers that received an error.
     failed: AtomicU64,
 }
 
 impl Load {
-    /// One caller: the counts that it was told before it met an error, and those after.
+    /// Runs one caller. Returns the counts that it received before its first error, and those after
+    /// it.
     async fn call(self: Arc<Self>, client: Arc<Client>) -> [Vec<u64>; 2] {
         let (mut lives, mut life) = ([Vec::new(), Vec::new()], 0);
         while !self.over.load(Ordering::SeqCst) {
@@ -75,9 +76,10 @@ async fn a_server_that_is_killed_under_load_doubles_nothing(way: Way) {
     }
     first.sort_unstable();
     second.sort_unstable();
-    // What was under way when it died is lost, and it was the last.
+    // Only the call in flight at the server's death was lost, and it was the last.
     assert_eq!(first, (1..=first.len() as u64).collect::<Vec<_>>());
-    // It kept nothing, so the count began anew, and was lost by nobody.
+    // The server stored nothing, so the count started again from zero, without any lost count after
+    // that.
     assert_eq!(second, (1..=second.len() as u64).collect::<Vec<_>>());
     assert_eq!(client.take(0, 0).await.unwrap().used, second.len() as u64);
     client.assert_sound();

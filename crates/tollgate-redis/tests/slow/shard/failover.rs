@@ -1,4 +1,4 @@
-//! Primaries that give way, and replicas that do not follow.
+//! Primaries that are demoted, and replicas that do not follow.
 
 use tollgate_redis::{LinkLimits, Topology};
 
@@ -13,8 +13,7 @@ on_every_version! {
     a_frozen_replica_costs_no_call
 }
 
-/// A primary, a replica in step with it, and a client of the two that waits so long for another
-/// connection.
+/// Starts a primary, a replica in sync with it, and a client of the two with this `seek` time.
 async fn two(version: Version, way: Way, seek: Duration) -> (Server, Server, Arc<Client>) {
     let primary = Server::start_version(version, &QUICK).await;
     let replica = Server::start_version(version, &QUICK).await;
@@ -66,7 +65,7 @@ async fn a_frozen_replica_costs_no_call(version: Version) {
         replica.promote().await;
         client.store.ready(PATIENCE).await.unwrap();
         client.is_on(&replica).await;
-        // What it had not been sent when the primary died is lost, and nothing else.
+        // Only writes that the primary had not yet replicated when it died are lost.
         let used = client.take(0, 1).await.unwrap().used;
         assert!((51..=101).contains(&used), "{way:?}: {used}");
         client.assert_sound_but_for(50);

@@ -1,4 +1,4 @@
-//! Keys that somebody else writes.
+//! Keys that another program overwrites.
 
 use tollgate_conformance::{Figure, assert_held};
 
@@ -8,7 +8,7 @@ in_every_way! {
     keys_of_another_type_are_no_state_and_no_error
 }
 
-/// Each foreign key begins one window anew, and does no more than that.
+/// Each foreign key starts one window again and has no other effect.
 async fn keys_of_another_type_are_no_state_and_no_error(way: Way) {
     const QUOTA: u64 = 5;
     let Site { server, client, .. } = &Site::start(way, QUOTA).await;

@@ -1,4 +1,4 @@
-//! Servers that are there and do not answer.
+//! Servers that are reachable but do not answer.
 
 use super::*;
 
@@ -7,7 +7,7 @@ in_every_way! {
     a_pause_of_writes_charges_nothing_late
 }
 
-/// Calls in vain until nobody waits for the server any more.
+/// Sends calls that fail until the circuit breaker is open.
 async fn wait_in_vain(client: &Client) {
     while client.circuit_state() != CircuitState::Open {
         let told = client.take_within(0, 1, SHORT).await;

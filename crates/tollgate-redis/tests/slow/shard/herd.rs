@@ -1,4 +1,4 @@
-//! Many nodes find a server again that was started anew.
+//! Many nodes that reconnect to a restarted server.
 
 use tokio::time::Instant;
 use tollgate_conformance::{Figure, assert_held};
@@ -6,13 +6,14 @@ use tollgate_conformance::{Figure, assert_held};
 use super::*;
 
 const NODES: u64 = 8;
-/// Callers of each node, all of which wait for the server.
+/// The callers of each node, all of which wait for the server.
 const CALLERS: u64 = 64;
-/// Connections that a node may open to find one server: the first attempts may come before it serves.
+/// The most connections that a node may open to find one server. The first attempts may come before
+/// it serves.
 const CONNECTIONS_A_NODE: u64 = 4;
 
-/// However many callers wait, each node comes back by a connection or two, so that others who use
-/// the server hardly notice.
+/// However many callers wait, each node reconnects with one or two connections, so other clients of
+/// the server are hardly affected.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nodes_come_back_by_few_connections() {
     let mut server = Server::start().await;
@@ -40,7 +41,7 @@ async fn nodes_come_back_by_few_connections() {
     server.start_again(&[]);
     let back = async {
         nodes[0].store.ready(PATIENCE).await.unwrap();
-        // Somebody else, who uses the server too.
+        // Another client of the server.
         let mut other = server.connect().await;
         let (mut slowest, mut in_vain) = (Duration::ZERO, 0);
         while !callers.is_empty() {
@@ -56,7 +57,7 @@ async fn nodes_come_back_by_few_connections() {
     };
     let (slowest, in_vain) =
         tokio::time::timeout(PATIENCE, back).await.expect("all nodes come back");
-    // Two are the test's own.
+    // Two of the connections are the test's own.
     let opened = connections_received(&server).await - 2;
     let used = nodes[0].take(0, 0).await.unwrap().used;
     assert_held(&[

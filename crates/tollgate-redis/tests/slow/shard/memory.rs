@@ -1,4 +1,4 @@
-//! Servers that are out of memory.
+//! Servers without free memory.
 
 use tollgate_conformance::{Figure, assert_held};
 use tollgate_core::{ChargeId, ChargePosition, Cost, Deduplication, Operation, StoreError};
@@ -8,9 +8,9 @@ use super::*;
 use crate::kit::on_every_version;
 use crate::shard::site::patient;
 
-/// Callers of the window that exists, and as many of windows that do not.
+/// The callers of the existing window, and the same number of callers of windows that do not exist.
 const EACH: u64 = 50;
-/// How many calls in vain there may be after memory is there again.
+/// The most failed calls after memory is free again.
 const IN_VAIN: u64 = 1_000;
 
 on_every_version! {
@@ -59,7 +59,7 @@ async fn without_memory_windows_go_on_and_new_keys_are_reported(version: Version
 
 type Told = Vec<Result<Reading, BatcherError>>;
 
-/// What callers are told at once: of the window that exists, and each of one that does not.
+/// Returns the results of concurrent callers: of the existing window, and each of a new window.
 async fn callers_of_both(client: &Arc<Client>) -> (Told, Told) {
     let (mut old, mut new) = (JoinSet::new(), JoinSet::new());
     for number in 1..=EACH {

@@ -1,4 +1,4 @@
-//! The store on a shard: exact under many callers, and honest under faults.
+//! The store on a shard: exact with many callers, and correct under faults.
 
 mod callers;
 mod clock;
@@ -29,13 +29,13 @@ use site::{Client, Site, Way, in_every_way, patient};
 
 /// Longer than anything takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// The deadline of calls that a server is expected to leave unanswered.
+/// The deadline of calls that the server is expected to leave unanswered.
 const SHORT: Duration = Duration::from_millis(15);
-/// Between two looks at whether something has happened.
+/// The pause between two checks of a condition.
 const PAUSE: Duration = Duration::from_millis(1);
 const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 
-/// Waits for something that has to happen, however busy the machine is.
+/// Waits until `condition` is true.
 async fn until(condition: impl Fn() -> bool) {
     let happens = async {
         while !condition() {
@@ -45,12 +45,12 @@ async fn until(condition: impl Fn() -> bool) {
     tokio::time::timeout(PATIENCE, happens).await.expect("it did not happen");
 }
 
-/// How many callers [`calls_during`] has, and how often each of them calls.
+/// The callers of [`calls_during`], and the calls of each of them.
 const CALLERS: u64 = 50;
 const CALLS: u64 = 20;
 
-/// One unit at a time from many callers at once, while `disturb` happens again and again, each time
-/// after an answer at least; returns what each call was told, and how often it happened.
+/// Charges one unit at a time from many concurrent callers while `disturb` runs repeatedly, each
+/// time after at least one answer. Returns the result of each call, and how often `disturb` ran.
 async fn calls_during<D: Future<Output = ()>>(
     client: &Arc<Client>,
     disturb: impl Fn(u64) -> D,
@@ -76,7 +76,7 @@ async fn calls_during<D: Future<Output = ()>>(
     (callers.join_all().await.concat(), times)
 }
 
-/// How often each count was told to a caller that was admitted.
+/// Returns how often admitted callers received each count.
 fn counts(told: &[Result<Reading, BatcherError>]) -> BTreeMap<u64, u64> {
     let mut counts = BTreeMap::new();
     for reading in told.iter().map(|told| told.as_ref().expect("the store answers")) {
@@ -87,7 +87,7 @@ fn counts(told: &[Result<Reading, BatcherError>]) -> BTreeMap<u64, u64> {
     counts
 }
 
-/// `counts`, each told once.
+/// Returns `counts`, each with the frequency one.
 fn once(counts: impl IntoIterator<Item = u64>) -> BTreeMap<u64, u64> {
     counts.into_iter().map(|count| (count, 1)).collect()
 }

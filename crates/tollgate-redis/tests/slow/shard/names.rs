@@ -1,4 +1,5 @@
-//! A name that leads elsewhere after a failover, and a resolver that is slow, fails or knows nothing.
+//! A host name with a new address after a failover, and a resolver that is slow, fails or finds
+//! nothing.
 
 use std::io;
 use std::net::SocketAddr;
@@ -15,10 +16,10 @@ use tollgate_redis::{
 
 use super::*;
 
-/// The name that the shard is known by, which no resolver but the test's own has heard of.
+/// The shard's host name, which only the test's resolver can resolve.
 const NAME: &str = "redis://limits.invalid";
 
-/// What the resolver says.
+/// The resolver's answer.
 #[derive(Clone, Debug)]
 enum Word {
     Leads(u16),
@@ -27,7 +28,7 @@ enum Word {
     Never,
 }
 
-/// A resolver, and how often it was asked since it was given another word.
+/// A resolver that counts the lookups since its answer was last changed.
 #[derive(Debug)]
 struct Resolver {
     word: Mutex<Word>,
@@ -68,7 +69,7 @@ impl Lookup for Resolver {
     }
 }
 
-/// A store on what the name leads to.
+/// Opens a store at the address that the name resolves to.
 fn open(resolver: &Arc<Resolver>) -> RedisShard {
     let names = NameResolver::by(Arc::clone(resolver) as Arc<dyn Lookup>);
     let endpoint: Endpoint = NAME.parse().unwrap();
@@ -82,7 +83,7 @@ fn limit() -> Limit {
     Limit::new("core", Algorithm::FixedWindow(window)).unwrap()
 }
 
-/// How much is used once another unit is, asked for until it is answered.
+/// Charges one unit, with retries until it is answered; returns the units in use.
 async fn takes(store: &RedisShard) -> u64 {
     let (limit, subject) = (limit(), Subject::new([("user", Value::Clear(b"one"))], &PlainHash));
     let operation = Operation::Charge { cost: Cost::ONE, id: ChargeId(1) };
@@ -123,7 +124,7 @@ async fn a_server_that_comes_back_is_found_whatever_becomes_of_the_resolver() {
         assert_eq!(takes(&store).await, 1);
         resolver.turn(word.clone());
         server.kill();
-        // What the first attempts are told is of the process that is gone.
+        // The first attempts get addresses of the process that was killed.
         until(|| resolver.asked() > 0).await;
         server.start_again(&[]);
         let used = takes(&store).await;

@@ -1,5 +1,5 @@
-//! Callers die between reserving and settling, and replies are cut: what nobody settles runs out, and
-//! nothing leaks.
+//! Callers die between reservation and settlement, and replies are cut off. Unsettled reservations
+//! expire, and nothing leaks.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -24,14 +24,15 @@ use crate::shard::{PATIENCE, patient, until};
 const CALLERS: u64 = 8;
 /// How often replies are cut off.
 const CUTS: usize = 10;
-/// A call that waits for a new connection longer has no answer, which is one more that nobody heard.
+/// A call that waits longer for a new connection has no answer, like a call whose reply was cut
+/// off.
 const WITHIN: Duration = Duration::from_secs(1);
 const AFTER_ERRORS: Duration = Duration::from_millis(20);
-/// Longer than any test: keys live as long, and a window that is not over tells of every unit.
+/// Longer than any test. Keys last as long, and every unit of an open window is visible in it.
 const HOUR: Millis = Millis::from_secs(3_600);
 
-/// A store whose callers wait a little where it has no answer: else they would ask all that they have
-/// to ask while it is away.
+/// A store whose callers pause after an error. Without the pause they would send all their calls
+/// while the server is away.
 struct Unhurried<'s>(&'s Recorded<RedisShard>);
 
 impl Store for Unhurried<'_> {
@@ -66,11 +67,11 @@ async fn what_nobody_settles_runs_out_and_nothing_leaks() {
         until(|| store.recorder().calls() >= all * cut / (CUTS * 2)).await;
         network.replies(Passage::Cut);
         let unheard = store.recorder().calls();
-        // Whoever asks again was told something, or that its answer was cut off.
+        // A caller that calls again received an answer, or an error for a reply that was cut off.
         until(|| store.recorder().calls() > unheard).await;
         network.replies(Passage::Open);
         store.store().ready(PATIENCE).await.unwrap();
-        // Another caller takes the place of one that died.
+        // Another caller replaces one that died.
         if let Some(caller) = dying.pop() {
             caller.abort();
             begin(CALLERS + cut as u64);
@@ -92,8 +93,8 @@ async fn what_nobody_settles_runs_out_and_nothing_leaks() {
     server.assert_every_key_ends().await;
 }
 
-/// The limits of each kind, and one whose window outlives the test: of it every unit that a hold did
-/// not give back would show.
+/// The limits of each kind, and one whose window outlives the test. In that window, every unit that
+/// a reservation did not return stays visible.
 fn limits() -> Vec<Limit> {
     let window = FixedWindow::new(100_000, HOUR, Anchor::FirstRequest).unwrap();
     let terms = ReservationTerms { max: Millis::new(120), ..ReservationTerms::default() };
@@ -103,7 +104,7 @@ fn limits() -> Vec<Limit> {
     limits.map(|limit| limit.with_skew_max(HOUR)).collect()
 }
 
-/// Asks how everything stands when every hold has run out, for the record.
+/// Records the readings of all limits after every reservation has expired.
 async fn look_after_the_last_end(store: &Recorded<RedisShard>, workload: &ReservingWorkload) {
     let history = store.history();
     let last = history.calls.iter().map(|call| call.now).max().unwrap_or(Timestamp::EPOCH);
@@ -122,7 +123,7 @@ async fn look_after_the_last_end(store: &Recorded<RedisShard>, workload: &Reserv
     }
 }
 
-/// Reservations that were told to their callers and that nobody asked to settle.
+/// Returns the number of reservations that were answered and never settled.
 fn forgotten(history: &History) -> usize {
     let asks = || {
         history
@@ -145,7 +146,7 @@ fn forgotten(history: &History) -> usize {
     told.count()
 }
 
-/// Reservations of which nobody heard.
+/// Returns the number of reservations without an answer.
 fn unheard(history: &History) -> usize {
     let is_unheard = |call: &&Call| {
         matches!(call.outcome, Outcome::Unknown)

@@ -19,16 +19,16 @@ use tollgate_redis::{
 use crate::kit::{Certificates, Server, Version, free_port};
 use crate::shard::{NOW, PATIENCE, until};
 
-/// How the step runs, and how it is reached.
+/// The step's runtime and the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Way {
     Function,
     Script,
-    /// A function, over TLS with certificates of both sides.
+    /// A function, over mutual TLS.
     Tls,
 }
 
-/// A server, and a client of it.
+/// A server and its client.
 pub(crate) struct Site {
     pub(crate) server: Server,
     pub(crate) client: Arc<Client>,
@@ -45,7 +45,7 @@ pub(crate) struct Client {
 }
 
 impl Way {
-    /// The ways that `version` allows, without TLS.
+    /// Returns the ways that `version` supports, without TLS.
     pub(crate) fn of(version: Version) -> &'static [Self] {
         if version.has_functions() { &[Self::Function, Self::Script] } else { &[Self::Script] }
     }
@@ -59,7 +59,7 @@ impl Way {
 }
 
 impl Site {
-    /// A server of the system's and a store whose limit has this quota in an hour.
+    /// Starts the system's server and a store with a limit of this quota per hour.
     pub(crate) async fn start(way: Way, quota: u64) -> Self {
         let certificates = Certificates::new();
         let tls_port = free_port();
@@ -82,7 +82,7 @@ impl Site {
         Self { server, client, arguments, _certificates: certificates }
     }
 
-    /// Starts the server that was killed, and waits until the store has found it.
+    /// Starts the killed server again and waits until the store is connected to it.
     pub(crate) async fn start_again(&mut self) {
         self.server.start_again(&words(&self.arguments));
         self.client.store.ready(PATIENCE).await.unwrap();
@@ -90,26 +90,26 @@ impl Site {
 }
 
 impl Client {
-    /// A store that is connected, whose limit has this quota in an hour.
+    /// Opens a connected store with a limit of this quota per hour.
     pub(crate) async fn new(settings: &ShardSettings, way: Way, quota: u64) -> Arc<Self> {
         let store = RedisShard::open(settings, Keys::new(PlainHash), way.choice());
         store.ready(PATIENCE).await.unwrap();
         Self::on(store, quota)
     }
 
-    /// The same, on a store that there is.
+    /// Does the same with an existing store.
     pub(crate) fn on(store: RedisShard, quota: u64) -> Arc<Self> {
         let window = FixedWindow::new(quota, Millis::new(3_600_000), Anchor::FirstRequest);
         let limit = Limit::new("core", Algorithm::FixedWindow(window.unwrap())).unwrap();
         Arc::new(Self { store, limit, answered: AtomicU64::new(0), recorder: Recorder::default() })
     }
 
-    /// Takes `units` from the limit of the subject of this number; 0 only looks.
+    /// Charges `units` on the limit for the subject of this number; 0 only reads.
     pub(crate) async fn take(&self, subject: u64, units: u64) -> Result<Reading, BatcherError> {
         self.take_within(subject, units, PATIENCE).await
     }
 
-    /// The same, within a time of the call's own.
+    /// Does the same with a time limit for this call.
     pub(crate) async fn take_within(
         &self,
         subject: u64,
@@ -140,23 +140,23 @@ impl Client {
         Ok(told?[0])
     }
 
-    /// How many calls have been told something.
+    /// Returns the number of answered calls.
     pub(crate) fn answered(&self) -> u64 {
         self.answered.load(Ordering::SeqCst)
     }
 
-    /// Judges everything that the client was told.
+    /// Checks the history of all calls of the client.
     pub(crate) fn assert_sound(&self) {
         self.assert_sound_but_for(0);
     }
 
-    /// The same, where so many units may have been counted and lost.
+    /// Does the same, and tolerates so many units that were counted and then lost.
     pub(crate) fn assert_sound_but_for(&self, lost: u64) {
         let allowance = Allowance { lost, ..Allowance::default() };
         self.recorder.history().check(allowance).assert_sound();
     }
 
-    /// The name of the key of the subject of this number.
+    /// Returns the name of the key of the subject with this number.
     pub(crate) fn key(&self, subject: u64) -> Vec<u8> {
         Keys::new(PlainHash).name(&self.limit, &numbered(subject)).to_vec()
     }
@@ -171,7 +171,7 @@ impl Client {
     }
 }
 
-/// The bounds under which a machine that is busy with other tests does not look like a fault.
+/// Returns settings with which a machine busy with other tests does not look like a fault.
 pub(crate) fn patient(primary: Endpoint) -> ShardSettings {
     let mut settings = ShardSettings::new(primary);
     settings.link = LinkLimits {
@@ -192,7 +192,7 @@ fn words(arguments: &[String]) -> Vec<&str> {
     arguments.iter().map(String::as_str).collect()
 }
 
-/// Makes a test of each named async function for every way.
+/// Defines a test of each named async function for every way.
 macro_rules! in_every_way {
     ($($test:ident)*) => { $(
         mod $test {

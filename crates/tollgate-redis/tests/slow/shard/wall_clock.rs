@@ -1,4 +1,5 @@
-//! Servers whose wall clocks are wrong. Nodes decide by their own: a server's clock says only when it drops a key.
+//! Servers with wrong wall clocks. Nodes decide by their own clocks; a server's clock only
+//! determines when it expires a key.
 
 use tollgate_conformance::{Figure, assert_held};
 use tollgate_redis::Topology;
@@ -38,7 +39,7 @@ async fn a_clock_that_is_wrong_changes_no_answer(version: Version) {
     }
 }
 
-/// Each client's window is an hour, of which nothing has passed by the nodes' clocks.
+/// Each client's window is an hour long and has just begun by the nodes' clocks.
 async fn a_clock_that_steps_costs_no_window_that_runs_on(version: Version) {
     let clock = WallClock::new();
     let server = Server::start_by(version, &clock, &[]).await;
@@ -53,7 +54,7 @@ async fn a_clock_that_steps_costs_no_window_that_runs_on(version: Version) {
         }
     }
     client.assert_sound();
-    // By this one all of them are long over.
+    // By this clock all of them ended long ago.
     clock.set(DAY, &server).await;
     let mut anew = 0;
     for subject in 0..CLIENTS {
@@ -69,7 +70,7 @@ async fn a_clock_that_steps_costs_no_window_that_runs_on(version: Version) {
     ]);
 }
 
-/// A primary tells its replicas at which moment of its own clock a key ends.
+/// A primary sends its replicas the expiry of a key as a time of its own clock.
 async fn a_replica_in_another_time_loses_no_window_unless_it_is_ahead(version: Version) {
     for (off, max_lost_units) in [(-DAY, 0), (DAY, CLIENTS)] {
         let (clock, old) = (WallClock::new(), Server::start_version(version, &QUICK).await);

@@ -1,4 +1,4 @@
-//! Cells of any limit: such as decisions leave, and such as no decision would but all may read.
+//! Cells of any limit: results of decisions, and valid cells that no decision produces.
 
 use tollgate_conformance::Random;
 use tollgate_core::algo::{
@@ -8,7 +8,7 @@ use tollgate_core::{
     Algorithm, Cell, ChargeId, Cost, Limit, MAX_EXACT, Operation, Timestamp, decide,
 };
 
-/// Two accounts of one subject that may count about `now`.
+/// Returns two cells of one subject that may both count at about `now`.
 pub(crate) fn two_accounts(random: &mut Random, limit: &Limit, now: u64) -> (Cell, Cell) {
     let one = loop {
         let cell = if random.chance(50) {
@@ -37,7 +37,7 @@ fn is_readable(cell: &Cell) -> bool {
     Cell::from_bytes(&cell.to_bytes()).as_ref() == Some(cell)
 }
 
-/// What some charges make of `cell`.
+/// Returns the cell after some charges on `cell`.
 fn charged(random: &mut Random, limit: &Limit, now: u64, cell: Option<Cell>) -> Option<Cell> {
     let window = limit.window().get();
     let mut cell = cell;
@@ -50,7 +50,7 @@ fn charged(random: &mut Random, limit: &Limit, now: u64, cell: Option<Cell>) -> 
     cell
 }
 
-/// Numbers of the right kind, as they come.
+/// Returns a cell with random numbers of the right kind.
 fn any_cell(random: &mut Random, limit: &Limit, now: u64) -> Option<Cell> {
     let ahead = limit.window().get() + limit.skew_max().get() + 1;
     let at = |random: &mut Random| Timestamp::from_millis(near(random, now, ahead));
@@ -99,12 +99,12 @@ fn any_leases(random: &mut Random, at: impl Fn(&mut Random) -> Timestamp) -> con
     concurrency::State { permits: leases }
 }
 
-/// Few, so that both accounts hold some of them.
+/// Returns one of a few ids, so both cells contain some of them.
 fn any_id(random: &mut Random) -> u128 {
     u128::MAX - u128::from(random.within(0..=9))
 }
 
-/// Places that rise, about as far as `reach` from `place`.
+/// Returns ascending positions at most about `reach` away from `place`.
 fn rising(random: &mut Random, place: u64, reach: u64) -> Vec<u64> {
     let mut places: Vec<u64> =
         (0..random.within(1..=12)).map(|_| near(random, place, reach)).collect();
@@ -113,7 +113,7 @@ fn rising(random: &mut Random, place: u64, reach: u64) -> Vec<u64> {
     places
 }
 
-/// A number within `reach` of `place`, most often not above it.
+/// Returns a number within `reach` of `place`, usually not above it.
 fn near(random: &mut Random, place: u64, reach: u64) -> u64 {
     let distance = random.within(0..=reach);
     if random.chance(60) {
@@ -123,7 +123,7 @@ fn near(random: &mut Random, place: u64, reach: u64) -> u64 {
     }
 }
 
-/// A number at a bound, about `middle`, or anywhere.
+/// Returns a number at a bound, near `middle`, or anywhere.
 fn number(random: &mut Random, middle: u64) -> u64 {
     let any = random.within(0..=MAX_EXACT);
     let below = random.within(0..=middle);

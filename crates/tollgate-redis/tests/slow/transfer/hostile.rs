@@ -1,4 +1,4 @@
-//! Cells that are no cells, that find no room, and that no key may hold whole.
+//! Invalid cells, cells without free memory, and cells too long for one key.
 
 use redis::aio::MultiplexedConnection;
 use tollgate_conformance::PlainHash;
@@ -16,7 +16,7 @@ use crate::transfer::store;
 
 const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 const WINDOW: Millis = Millis::from_secs(3_600);
-/// More than a key holds of one subject.
+/// More records than a key stores for one subject.
 const MANY: u64 = 10_000;
 
 fn subject(number: u64) -> Subject {
@@ -35,7 +35,8 @@ fn window_of(used: u64) -> Cell {
     Cell::FixedWindow(fixed_window::State { used, resets_at: NOW.after(WINDOW) })
 }
 
-/// A command that joins `bytes` with the first key, by an hour's fixed window of a thousand.
+/// Returns a command that joins `bytes` into the first key, for a fixed window of 1,000 units per
+/// hour.
 fn joining(bytes: &[u8]) -> Vec<u8> {
     let number = |number: u64| number.to_le_bytes()[..7].to_vec();
     let index = |index: usize| (index as u32).to_le_bytes().to_vec();
@@ -84,7 +85,7 @@ async fn bytes_that_are_no_cell_are_an_error_and_change_nothing() {
     }
     let whole = joining(&right);
     for size in 0..whole.len() {
-        // The limits alone are a command that asks nothing.
+        // The limits alone are a command without jobs.
         let _ = call(&mut connection, &key, &whole[..size]).await;
     }
     assert_eq!(store.cells(NOW, &[place]).await, kept);
@@ -109,7 +110,7 @@ async fn without_memory_what_is_kept_is_joined_and_new_keys_are_reported() {
     }
 }
 
-/// Two accounts that are each as long as a key may hold, and share nothing.
+/// Two cells that each have the maximum length for a key, and no common record.
 #[tokio::test]
 async fn of_lists_that_are_too_long_the_last_records_stay_and_the_limit_is_full() {
     let server = Server::start().await;
@@ -153,7 +154,7 @@ async fn of_lists_that_are_too_long_the_last_records_stay_and_the_limit_is_full(
     }
 }
 
-/// The moment of the entry or lease of that number: all are in the past, and in force.
+/// Returns the time of the entry or permit with that number. All are in the past and still count.
 fn at(number: u64) -> Timestamp {
     Timestamp::from_millis(NOW.as_millis() - 2 * MANY + number)
 }

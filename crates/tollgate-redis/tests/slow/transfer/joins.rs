@@ -1,4 +1,5 @@
-//! Random cells joined in the server, beside the same joined in Rust: every number of every cell.
+//! Random cells joined in the server, compared with the same join in Rust: every number of every
+//! cell.
 
 use tollgate_conformance::trace::{random_limit, seeds};
 use tollgate_conformance::{PlainHash, Random};
@@ -13,11 +14,11 @@ use crate::kit::{Server, Version, on_every_version};
 use crate::transfer::cells::two_accounts;
 use crate::transfer::store;
 
-/// Two joins a pair and two ways of running the step: a hundred thousand on all four versions.
+/// Two joins for each pair and two runtimes of the step: 100,000 on all four versions.
 const ROUNDS: u64 = 63;
 const PAIRS: u64 = 100;
 
-/// A moment as they are now.
+/// A present-day time.
 const NOW: u64 = 1_700_000_000_123;
 
 on_every_version! {
@@ -37,11 +38,11 @@ async fn cells_are_joined_as_in_rust(version: Version) {
     }
 }
 
-/// Pairs of cells that are joined at the same moments.
+/// Pairs of cells that are joined at the same times.
 struct Round {
     seed: u64,
     pairs: Vec<Pair>,
-    /// When the first of each pair is joined, and when the second is.
+    /// The times at which the first and the second cell of each pair are joined.
     moments: [Timestamp; 2],
 }
 
@@ -67,7 +68,7 @@ impl Pair {
         CellKey { limit: &self.limit, subject: &self.subject }
     }
 
-    /// The cell after both were joined, if it counts.
+    /// Returns the cell after both joins, if it counts.
     fn joined(&self, [before, now]: [Timestamp; 2]) -> Option<Cell> {
         let [one, other] = self.cells.clone();
         let cell = join(None, one, &self.limit, before);
@@ -77,7 +78,7 @@ impl Pair {
     }
 }
 
-/// `cell`, of which something may be held: by reservations that both accounts know, and others.
+/// Returns `cell` with random reservations, some of which both cells have.
 fn reserved(random: &mut Random, limit: &Limit, cell: Cell, now: u64) -> Cell {
     let is_kept = Cell::from_bytes(&cell.to_bytes()).is_some();
     let has_leases = matches!(limit.algorithm(), Algorithm::Concurrency(_));
@@ -113,7 +114,7 @@ impl Round {
         Self { seed, pairs, moments: [before, now].map(Timestamp::from_millis) }
     }
 
-    /// How many pairs are in force when both were joined.
+    /// Returns how many pairs count after both joins.
     async fn run(&self, store: &Redis) -> u64 {
         let [before, now] = self.moments;
         self.join(store, before, 0).await;
@@ -146,7 +147,7 @@ impl Round {
         kept
     }
 
-    /// What the step says of the cells is what they say in Rust.
+    /// Asserts that the step returns the same readings for the cells as the Rust code.
     async fn compare_readings(&self, store: &Redis) {
         let [_, now] = self.moments;
         let operation = Operation::Peek { cost: Cost::ONE };

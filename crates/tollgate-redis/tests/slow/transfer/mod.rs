@@ -1,4 +1,4 @@
-//! Cells that are read out of a server, and joined with what it keeps.
+//! Cells that are exported from a server and joined into its keys.
 
 mod cells;
 mod hostile;

@@ -1,5 +1,5 @@
-//! What every store whose cells can be carried must pass: with and without batchers, within a server
-//! and from one to another.
+//! The tests for every store with cell transfer: with and without batchers, within a server and
+//! between two servers.
 
 use std::time::Duration;
 

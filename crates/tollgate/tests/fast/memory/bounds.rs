@@ -28,16 +28,16 @@ fn a_store_full_of_limits_in_force_counts_newcomers_by_overflow_and_goes_on_for_
     }
     assert_eq!(store.stats().overflow, before.overflow + 2);
     assert_eq!((store.stats().entries, store.stats().full), (3, 0));
-    // Who is there goes on, also where the answer is yes.
+    // Existing subjects continue to be admitted and refused.
     assert!(!is_admitted(&store, START, &limit, "a"));
     assert!(is_admitted(&store, at(5_000), &two, "c"));
-    // Looking shows what the counter holds.
+    // A peek shows the counter's state.
     assert_eq!(used(&store, START, &limit, "d"), 1);
 }
 
 #[test]
 fn a_call_without_room_for_all_of_it_changes_nothing() {
-    // In so few bytes there is one entry, and no overflow counter.
+    // So few bytes are enough for one entry, and for no overflow counter.
     let store = Memory::new(Bounds { max_entries: 2, max_bytes: 900 });
     let (limit, other) = (fixed_window(5, 1_000), concurrency(1_000, 1_000));
     assert!(is_admitted(&store, START, &limit, "a"));
@@ -47,7 +47,7 @@ fn a_call_without_room_for_all_of_it_changes_nothing() {
     ];
     let refused = store.apply_now(START, &charges).unwrap();
     assert_eq!((refused[0].admission, refused[0].used), (Admission::Now, 1));
-    // It is worth another try in a second, and shows no room for its cost.
+    // A retry is useful in a second, and the reading shows no room for its cost.
     assert_eq!((refused[1].admission, refused[1].used), (Admission::At(at(1_000)), 101));
     assert_eq!(store.stats().full, 1);
     assert_eq!(used(&store, START, &limit, "a"), 1);
@@ -105,7 +105,7 @@ fn leases_without_end_meet_the_bound_on_bytes() {
     assert!(admitted * 32 >= bounds.largest_state(), "{admitted} leases");
     assert!(store.stats().bytes <= bounds.max_bytes);
     assert_eq!(used(&store, START, &flights, "who"), admitted as u64);
-    // What is given back can be taken again.
+    // A refunded unit can be charged again.
     let back = ask(&store, START, &flights, &who, refund(1, ChargePosition(0), 3)).unwrap();
     assert_eq!(back.refunded, 1);
     assert_eq!(
@@ -152,7 +152,7 @@ fn a_store_for_nothing_holds_nothing() {
             Admission::Now
         );
         let admitted = (0..5).filter(|_| is_admitted(&store, START, &limit, "a")).count();
-        // By an overflow counter where there are bytes for one.
+        // Admitted by an overflow counter, if there is memory for one.
         assert_eq!(admitted, usize::from(bounds.max_bytes > 0));
         assert!(store.stats().bytes <= bounds.max_bytes && store.stats().entries == 0);
     }

@@ -12,7 +12,8 @@ fn an_attacker_with_random_keys_does_not_free_a_client_at_its_limit() {
     assert!(!is_admitted(&store, START, &limit, "victim"));
     for number in 0..100_000 {
         let admitted = is_admitted(&store, at(number / 100), &limit, &format!("attacker-{number}"));
-        // Until those that were dropped have used all three units, one after the other.
+        // Until the evicted subjects have used all three units of the overflow counter, one after
+        // the other.
         assert!(admitted || number > 15_000, "{number}");
     }
     assert!(!is_admitted(&store, at(1_000), &limit, "victim"));

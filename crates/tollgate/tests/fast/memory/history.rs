@@ -1,4 +1,4 @@
-//! What many threads are told at once, judged as one history.
+//! The answers to many concurrent threads, checked as one history.
 
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
@@ -31,7 +31,7 @@ fn what_eight_threads_are_reported_is_sound() {
     }
 }
 
-/// The answer of a store that waits for nothing but a short lock.
+/// Returns the answer of a store that waits only for short locks.
 fn at_once<F: Future>(future: F) -> F::Output {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(answer) => answer,

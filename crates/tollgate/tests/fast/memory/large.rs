@@ -25,7 +25,7 @@ fn a_concurrency_limit_of_5_000_refuses_beyond_it_in_the_default_store() {
 fn a_concurrency_limit_of_10_000_refuses_beyond_it_in_the_default_store() {
     let store = Memory::default();
     assert_eq!(admitted(&store, 10_000, 12_000), 10_000);
-    // Another subject of it has as much.
+    // Another subject of the limit can have as much.
     let flights = concurrency(10_000, 3_600_000);
     let other = subject("other");
     for id in 0..10_000 {
@@ -52,7 +52,7 @@ fn a_sliding_log_of_10_000_moments_is_exact_in_the_default_store() {
         ask(&store, at(millis), &log, &who, take(1, 0)).unwrap().admission == Admission::Now
     };
     assert_eq!((0..12_000).filter(|millis| fits(*millis)).count(), 10_000);
-    // The first leaves the window, and so on.
+    // The first entry leaves the window, and so on.
     assert!(fits(3_600_000) && !fits(3_600_000) && fits(3_600_001));
 }
 

@@ -1,4 +1,4 @@
-//! The memory store seen from outside: how much it holds, and what leaves it.
+//! Tests of the memory store's public API: its bounds, and evictions.
 
 mod atomicity;
 mod bounds;

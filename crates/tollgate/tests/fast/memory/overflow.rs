@@ -1,4 +1,4 @@
-//! What clients can bring about by filling the store, and what they cannot.
+//! The effects of clients that fill the store, and their bounds.
 
 use tollgate::core::{
     Admission, Charge, ChargeId, ChargePosition, Cost, DecisionSource, Deduplication, Limit,
@@ -33,7 +33,7 @@ fn a_full_store_admits_no_newcomer_beyond_its_quota() {
     }
     let filled = store.stats();
     assert!(filled.overflow >= 10_000, "{filled:?}");
-    // Newcomers of another limit are counted exactly.
+    // New subjects of another limit are counted exactly.
     for number in 0..20 {
         let who = format!("honest-{number}");
         for attempt in 0..20 {
@@ -43,7 +43,7 @@ fn a_full_store_admits_no_newcomer_beyond_its_quota() {
         }
     }
     assert_eq!(store.stats().overflow, filled.overflow);
-    // And newcomers of the limit that is attacked are not let through in crowds.
+    // New subjects of the attacked limit are not admitted in large numbers.
     let admitted = (0..5_000)
         .filter(|number| is_admitted(&store, at(3_200), &invented, &format!("late-{number}")));
     assert_eq!(admitted.count(), 0);
@@ -60,7 +60,7 @@ fn what_a_limit_is_guaranteed_is_exact_whatever_others_hold() {
     }
     let guaranteed = bounds.guaranteed_entries(2);
     assert_eq!(guaranteed, 5_000);
-    // Chance spreads them over the shards.
+    // The hash spreads the subjects randomly over the shards.
     let honest = guaranteed as u64 * 9 / 10;
     let overflow = store.stats().overflow;
     for number in 0..honest {
@@ -101,7 +101,7 @@ fn permits_and_reservations_of_one_limit_leave_room_for_others() {
     assert!((500..=1_000).contains(&pinned), "{pinned}");
 }
 
-/// A store in which everybody is counted by overflow.
+/// Creates a store that counts every subject by overflow counters.
 fn no_entries() -> Memory {
     store_of(0)
 }
@@ -155,7 +155,7 @@ fn a_refund_by_overflow_returns_what_was_charged_there() {
         call(&store, START, &limit, "who", take(3, 2));
         let (cost, deduplication) = (Cost::new(2).unwrap(), Deduplication::Unneeded);
         let back = |position| Operation::Refund { cost, position, id: ChargeId(1), deduplication };
-        // What was charged to an entry is none of the counter's.
+        // Units that were charged to an entry do not belong to the overflow counter.
         if !matches!(limit.algorithm(), tollgate::core::Algorithm::Concurrency(_)) {
             let entry = ChargePosition(first.position.0 & ((1 << 53) - 1));
             assert_eq!(call(&store, START, &limit, "who", back(entry))[0].refunded, 0);
@@ -207,13 +207,13 @@ fn a_permit_by_overflow_is_renewed_and_stays_one_when_an_entry_has_room() {
     let store = store_of(2);
     let flights = concurrency(2, 10_000);
     let other = named("other", &concurrency(1, 5_000));
-    // What may be pinned is.
+    // All entries that may be pinned are pinned.
     call(&store, START, &other, "a", take(1, 1));
     let taken = call(&store, START, &flights, "who", take(1, 2));
     assert_eq!((taken[0].admission, taken.source()), (Admission::Now, DecisionSource::Overflow));
     let renew = Operation::Renew { id: ChargeId(2) };
     assert_eq!(call(&store, at(4_000), &flights, "who", renew)[0].admission, Admission::Now);
-    // The other one ends: the next permit has an entry, which begins with the first.
+    // The other permit ends. The next one gets an entry, which takes over the first permit.
     let second = call(&store, at(6_000), &flights, "who", take(1, 3));
     assert_eq!(
         (second[0].admission, second[0].used, second.source()),
@@ -238,7 +238,7 @@ fn counters_go_when_they_are_over_and_limits_take_the_places_of_limits_that_are_
         let now = at(generation * 10_000);
         assert!(is_admitted(&store, now, &limit, "who"), "{generation}");
         assert!(!is_admitted(&store, now, &limit, "who"), "{generation}");
-        // The sweep comes by as the store is used.
+        // The store sweeps while it is used.
         for _ in 0..256 {
             used(&store, now, &limit, "somebody");
         }

@@ -1,8 +1,9 @@
-//! Whatever the fill level: no subject is admitted beyond its quota.
+//! At every fill level, no subject is admitted beyond its quota.
 //!
-//! Everything that a store with hardly any room admits is put to the reference model, which must
-//! admit it as well. A fixed window that opens with the first request may be the counter's, which
-//! others opened: those are held against the windows that the subject was told of.
+//! Everything that a store with very little memory admits is also applied to the reference model,
+//! which must admit it too. A fixed window that opens with the first request may be an overflow
+//! counter's, opened by other subjects. Such charges are checked against the windows that the
+//! subject was shown.
 
 use std::collections::HashMap;
 
@@ -26,7 +27,7 @@ fn calendar(quota: u64, window_ms: u64) -> Limit {
     Limit::new("calendar", Algorithm::FixedWindow(window)).unwrap()
 }
 
-/// A charge that was admitted.
+/// An admitted charge.
 #[derive(Clone, Copy)]
 struct Taken {
     limit: usize,
@@ -42,7 +43,7 @@ struct Run {
     bounds: Bounds,
     limits: Vec<Limit>,
     model: Model,
-    /// Units that each subject was admitted, by the reset that the answers reported.
+    /// The admitted units of each subject, by the reset in the answers.
     admitted: HashMap<(u64, Timestamp), u64>,
     taken: Vec<Taken>,
     random: Random,
@@ -76,7 +77,8 @@ impl Run {
         let cost = self.random.within(0..=3);
         match self.random.within(0..=9) {
             0 if !self.taken.is_empty() => self.redeem(now),
-            // What a fixed window's reservations release no window tells.
+            // The release of a reservation does not show the fixed window that it belonged to.
+            // Limit 0 therefore gets no reservations.
             1 if limit > 0 => {
                 let until = now.after(Millis::new(self.random.within(0..=599)));
                 let ask = Operation::Reserve { cost: Cost::up_to(cost), id: ChargeId(id), until };
@@ -147,7 +149,7 @@ impl Run {
                 Operation::Refund { cost: Cost::up_to(cost), position, id, deduplication }
             }
         };
-        // What may not arrive twice does not.
+        // Operations that must not arrive twice are not repeated.
         if !matches!(ask, Operation::Renew { .. } | Operation::Extend { .. }) {
             self.taken.swap_remove(index);
         }
@@ -161,7 +163,7 @@ impl Run {
             }
             return;
         }
-        // What the store did not do, the model does not either.
+        // The model executes only the operations that the store executed.
         let is_done = match ask {
             Operation::Refund { .. } => answer.refunded > 0,
             _ => answer.admission == Admission::Now,

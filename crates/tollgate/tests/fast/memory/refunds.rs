@@ -48,13 +48,13 @@ fn a_refund_that_cannot_be_remembered_is_not_done() {
     let who = subject("who");
     let first = ask(&store, START, &limit, &who, take(2, 1)).unwrap();
     ask(&store, START, &limit, &subject("other"), take(2, 2)).unwrap();
-    // Of two entries one may be pinned.
+    // Only one of two entries may be pinned.
     let flights = concurrency(5, 60_000);
     ask(&store, START, &flights, &who, take(1, 7)).unwrap();
     let back = ask(&store, START, &limit, &who, refund(2, first.position, 1)).unwrap();
     assert_eq!((back.refunded, store.stats().full), (0, 1));
     assert_eq!(used(&store, START, &limit, "who"), 2);
-    // The other one leaves, and there is room.
+    // The other entry is removed, and there is room.
     let back = ask(&store, at(9_999), &limit, &who, refund(2, first.position, 1)).unwrap();
     assert_eq!(back.refunded, 0);
     assert_eq!(
@@ -80,7 +80,7 @@ fn refunds_of_one_call_stand_each_for_itself() {
     ];
     let readings = store.apply_now(at(1), &back).unwrap();
     assert_eq!([readings[0].refunded, readings[1].refunded], [0, 1]);
-    // No leases are left, and a refund that gave nothing back is not remembered.
+    // No permits are left, and a refund that returned nothing is not recorded.
     assert_eq!((store.stats().entries, store.stats().refunds), (1, 0));
 }
 
@@ -90,7 +90,7 @@ fn a_receipt_with_an_impossible_mark_is_not_remembered_for_ever() {
     let limit = token_bucket(5, 10_000, 5);
     let who = subject("who");
     ask(&store, START, &limit, &who, take(5, 1)).unwrap();
-    // The bits above the step's own name no charge of this entry.
+    // A position with bits above the step's own belongs to no charge of this entry.
     let none = ask(&store, START, &limit, &who, refund(1, ChargePosition(u64::MAX), ChargeId(1).0))
         .unwrap();
     assert_eq!((none.refunded, store.stats().refunds), (0, 0));

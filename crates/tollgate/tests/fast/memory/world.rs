@@ -1,4 +1,4 @@
-//! A store, a few limits and the asks that the tests make of them.
+//! A store, a few limits, and the operations that the tests apply to them.
 
 use tollgate::core::algo::{
     Anchor, Concurrency, FixedWindow, SlidingLog, SlidingWindow, TokenBucket, TwoBucket,
@@ -10,15 +10,15 @@ use tollgate::core::{
 use tollgate::store::Memory;
 use tollgate::store::memory::Bounds;
 
-/// The moment at which every test begins.
+/// The time at which every test starts.
 pub(super) const START: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 
-/// A store of at most `max_entries`, in as many bytes as they take.
+/// Creates a store of at most `max_entries`, without a bound on bytes.
 pub(super) fn store_of(max_entries: usize) -> Memory {
     Memory::new(Bounds { max_entries, max_bytes: usize::MAX })
 }
 
-/// The moment `millis` after [`START`].
+/// Returns the time `millis` after [`START`].
 pub(super) fn at(millis: u64) -> Timestamp {
     START.after(Millis::new(millis))
 }
@@ -78,7 +78,7 @@ pub(super) fn refund(cost: u64, position: ChargePosition, id: u128) -> Operation
     Operation::Refund { cost: Cost::new(cost).unwrap(), position, id: ChargeId(id), deduplication }
 }
 
-/// What one ask of one subject is answered.
+/// Returns the reading of one operation for one subject.
 pub(super) fn ask(
     store: &Memory,
     now: Timestamp,
@@ -89,12 +89,12 @@ pub(super) fn ask(
     store.apply_now(now, &[Charge { limit, subject, operation }]).map(|readings| readings[0])
 }
 
-/// Whether a take of one unit is admitted; the store must have room.
+/// Charges one unit and returns whether it is admitted. The store must have room.
 pub(super) fn is_admitted(store: &Memory, now: Timestamp, limit: &Limit, who: &str) -> bool {
     ask(store, now, limit, &subject(who), take(1, 0)).unwrap().admission == Admission::Now
 }
 
-/// What `who` has used, by a peek.
+/// Returns the units that `who` has used, by a peek.
 pub(super) fn used(store: &Memory, now: Timestamp, limit: &Limit, who: &str) -> u64 {
     ask(store, now, limit, &subject(who), take(0, 0)).unwrap().used
 }

@@ -1,4 +1,5 @@
-//! Adaptive bounds: always between their ends, up where there is room, down where there is none.
+//! Adaptive bounds always stay between their ends. They rise while there is capacity and fall
+//! otherwise.
 
 use std::num::NonZeroU32;
 
@@ -19,7 +20,8 @@ fn served(micros: u64, in_flight: u32) -> Sample {
     Sample { micros, in_flight, outcome: SampleOutcome::Served }
 }
 
-/// So many seconds of answers, a hundred each, which take `micros` with the bound in full use.
+/// Observes so many seconds of responses, 100 per second, that take `micros` with the bound fully
+/// used.
 fn seconds(bound: &mut Adaptive, from: Timestamp, seconds: u64, micros: u64) -> Timestamp {
     for step in 0..seconds * 100 {
         let now = from.after(Millis::new(step * 10));
@@ -53,7 +55,7 @@ proptest! {
         let mut bound = adaptive(algorithm, min, max);
         let mut now = START;
         for (apart, sample) in samples {
-            // Some clocks are set back.
+            // Some clocks step back.
             now = if apart == 0 { START } else { now.after(Millis::new(apart)) };
             bound.observe(now, sample);
             prop_assert!((min..=max).contains(&bound.get().get()), "{bound:?}");

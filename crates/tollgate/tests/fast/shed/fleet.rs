@@ -1,4 +1,4 @@
-//! The fleet's pool, over a store that has an answer and over one that has none.
+//! The fleet's pool, over a store that answers and over one that does not.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use tollgate::{Limiter, ManualClock, Revision};
 const START: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 const LEASE: Millis = Millis::from_secs(60);
 
-/// Ten places, two of them kept for critical requests.
+/// Returns a policy with ten slots, two of them reserved for critical requests.
 fn policy(mode: ShedMode) -> Policy {
     let pools = FleetShedding::limits(10, 2, LEASE).unwrap();
     let policy = Policy::new(Vec::new(), pools.into(), Vec::new(), MatchMode::default()).unwrap();
@@ -54,7 +54,7 @@ impl<S: Store> World<S> {
     }
 }
 
-/// The value of a future that waits for nothing.
+/// Returns the value of a future that does not wait.
 fn now<T>(future: impl Future<Output = T>) -> T {
     let future = std::pin::pin!(future);
     match future.poll(&mut Context::from_waker(Waker::noop())) {
@@ -73,7 +73,7 @@ fn a_share_is_kept_for_critical_requests() {
     }
     let critical = world.take(Priority::Critical, 2);
     assert_eq!(world.enter(Priority::Critical).unwrap_err().cause, ShedCause::Fleet);
-    // A place that others leave is anybody's who may have it.
+    // A slot that others release is free for every request that is permitted to use it.
     world.give_back(others);
     let critical = critical.into_iter().chain(world.take(Priority::Critical, 8)).collect();
     assert!(world.enter(Priority::Read).is_err(), "critical requests may have them all");
@@ -161,7 +161,7 @@ fn a_switch_calms_it_until_the_switch_ends() {
     assert!(world.enter(Priority::Read).unwrap().fleet.is_none(), "no store is asked");
     assert_eq!(counted(), (1, 0));
     world.clock.advance(Millis::from_secs(60));
-    // The leases of those who came first have ended as well.
+    // The permits of the first requests have expired too.
     let _held = world.take(Priority::Read, 8);
     assert!(world.enter(Priority::Read).is_err());
 }
@@ -172,7 +172,7 @@ fn a_store_without_an_answer_sheds_nobody() {
     assert_eq!(world.take(Priority::Test, 50).len(), 50);
 }
 
-/// Has no answer.
+/// A store without an answer.
 struct Silent;
 
 impl Store for Silent {

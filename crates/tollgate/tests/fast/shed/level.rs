@@ -1,4 +1,4 @@
-//! The law of the level: slowly in, slowly out, the lowest priority first.
+//! The rules of the shedding level: it rises and falls slowly, and sheds the lowest priority first.
 
 use proptest::prelude::*;
 use tollgate::core::{Millis, Timestamp};
@@ -9,7 +9,7 @@ use tollgate::shed::{
 
 const START: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 
-/// A level that followed one `load` for so long, looked at once in a tick.
+/// Follows one `load` for so many ticks, with one observation per tick.
 fn followed(level: &mut ShedLevel, from: Timestamp, ticks: u64, load: u32) -> Timestamp {
     let at = |tick: u64| from.after(Millis::new(tick * TICK.get()));
     (1..=ticks).for_each(|tick| level.follow(at(tick), load));
@@ -22,11 +22,11 @@ fn rising() -> (ShedLevel, Timestamp) {
     (level, START)
 }
 
-/// Moments of looks, milliseconds apart, and the load at each.
+/// Generates times of observations, some milliseconds apart, with the load at each.
 fn looks() -> impl Strategy<Value = Vec<(u64, u32)>> {
     let load =
         prop_oneof![0..RECOVERED, RECOVERED..=OVERLOAD, OVERLOAD + 1..5_000_u32, Just(u32::MAX)];
-    // Also bursts of one load, which is how a level gets anywhere.
+    // Includes series with one load, without which the level hardly moves.
     let stretch = (1..400_u64, load, 1..40_usize);
     prop::collection::vec(stretch, 1..30).prop_map(|stretches| {
         let looks = stretches.into_iter();
@@ -58,7 +58,7 @@ proptest! {
     #[test]
     fn it_rises_only_under_load_and_falls_only_after_calm(looks in looks()) {
         let (mut level, mut now) = rising();
-        // It cannot be known to have been calm before it was looked at.
+        // The time before the first observation does not count as calm.
         let mut last_uneasy = now;
         for (apart, load) in looks {
             let before = level.get();
@@ -133,7 +133,7 @@ proptest! {
         };
         level.follow(set, u32::MAX);
         prop_assert!(level.get() <= was + MAX_RISE);
-        // It goes on by the clock as it is now.
+        // It continues by the current clock.
         followed(&mut level, set, 1, u32::MAX);
         prop_assert!(level.get() > was.min(MAX_LEVEL - 1));
     }

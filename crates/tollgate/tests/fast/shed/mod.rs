@@ -1,4 +1,4 @@
-//! Load shedding: the laws of its parts, and a node that is asked for three times what it can do.
+//! Load shedding: the rules of its parts, and a node at three times its capacity.
 
 mod adaptive;
 mod fleet;

@@ -1,5 +1,5 @@
-//! A node in front of a service that can do so much at a time and no more, in virtual time: what
-//! becomes of each priority when three times as much is asked for.
+//! A node in front of a service with a fixed capacity, in virtual time: the results of each
+//! priority at three times the capacity.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -12,34 +12,34 @@ use crate::shed::worker::at_most;
 
 const START: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 
-/// What the service does at a time, and for how long: 100 requests a second.
+/// The service's concurrency and the duration of a request: 100 requests per second.
 const PLACES: usize = 10;
 const SERVICE_MILLIS: u64 = 100;
 
-/// An answer that takes longer is worth nothing.
+/// Answers that take longer are useless.
 const PATIENCE_MILLIS: u64 = 400;
 
-/// What comes in 10 ms: three requests, which is three times the capacity. Of ten such beats: five
-/// critical requests, five writes, ten reads, ten tests.
+/// The requests in 10 ms: three, which is three times the capacity. Ten such beats contain five
+/// critical requests, five writes, ten reads and ten tests.
 const BEATS: [[Priority; 3]; 2] = [
     [Priority::Critical, Priority::Read, Priority::Test],
     [Priority::Write, Priority::Read, Priority::Test],
 ];
 
-/// What came of a run, by priority: asked for, and answered in time.
+/// The results of a run by priority: requests sent, and requests answered in time.
 #[derive(Debug, Default)]
 struct Outcome {
     asked: [u64; 4],
     in_time: [u64; 4],
-    /// How often the level turned from rising to falling or back.
+    /// How often the level changed from rising to falling or back.
     turns: u64,
     most_in_flight: usize,
 }
 
-/// First come, first served.
+/// A service with a first-come, first-served queue.
 struct Service {
     queue: VecDeque<(u64, Priority, Option<InFlightSlot>)>,
-    /// When each place is free again.
+    /// The times at which each slot becomes free.
     free_at: [u64; PLACES],
 }
 
@@ -104,10 +104,10 @@ fn at_three_times_the_capacity_critical_requests_are_served_in_time_and_only_wit
     let on = run(&worker, minute);
     assert!(share_in_time(&off, Priority::Critical) <= 2, "{off:?}");
     assert!(share_in_time(&on, Priority::Critical) >= 99, "{on:?}");
-    // The lower the priority, the less of it is served.
+    // The lower the priority, the smaller the served share.
     let shares = Priority::ALL.map(|priority| share_in_time(&on, priority));
     assert!(shares.is_sorted(), "{shares:?}");
-    // The capacity is used all the same: 100 a second.
+    // The whole capacity is still used: 100 per second.
     assert!(on.in_time.iter().sum::<u64>() >= 5_000, "{on:?}");
     assert!(on.turns <= 2 * 60_000 / RECOVERY_TIME.get(), "{on:?}");
     assert!(on.most_in_flight <= 3 * PLACES, "{on:?}");

@@ -1,4 +1,4 @@
-//! A worker: permits, its ceiling, its signals and its switches.
+//! A worker: slots, its limit, its signals and its switches.
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ fn hold(worker: &Arc<Worker>, now: Timestamp, count: usize) -> Vec<InFlightSlot>
     (0..count).map(enter).collect()
 }
 
-/// What was counted, of what there was any of.
+/// Returns the non-zero counts.
 fn counted(worker: &Worker) -> Vec<ShedCount> {
     worker.counts().read().filter(|count| count.shed + count.shadowed > 0).collect()
 }
@@ -81,7 +81,7 @@ fn what_lasts_too_long_is_shed_by_its_cause() {
         let shed = worker.enter(at(50), Priority::Test).unwrap_err();
         assert_eq!(shed.cause, cause);
         assert!(worker.enter(at(50), Priority::Write).is_ok());
-        // When nothing is seen any more it goes away, slowly.
+        // Without further observations the level falls slowly to zero.
         worker.look(at(60));
         assert!(worker.status().level > 0);
         worker.look(at(60 + 10 + 200));
@@ -128,12 +128,12 @@ fn the_switch_over_all_overrules_the_worker_and_holds_while_requests_run() {
     worker.follow(&Shedding { mode: ShedMode::Off, ..enforcing.clone() });
     assert!(worker.enter(START, Priority::Write).unwrap().is_none());
     assert_eq!(counted(&worker).iter().map(|count| count.shadowed).sum::<u64>(), 1);
-    // What entered before counts until it ends, and no longer.
+    // Requests that entered before count until they end, and no longer.
     worker.follow(&enforcing);
     assert_eq!(worker.status().in_flight, 3);
     drop(held);
     assert_eq!(worker.status().in_flight, 0);
-    // It cannot rouse a shedder that is off by itself.
+    // An override cannot activate a shedder that the policy has switched off.
     let off = WorkerShedding { mode: ShedMode::Off, ..at_most(1) };
     worker.follow(&shedding(off));
     assert!(hold_none(&worker));

@@ -62,7 +62,7 @@ async fn an_upstream_that_failed_is_refunded_where_the_policy_says_so() {
         let rules = vec![rule("all", "/**", &[0], RuleMode::Enforce)];
         let world = World::new(policy(vec![window("core", 2)], rules, answers));
         assert_eq!(field(&world.get("/gone").await, "x-ratelimit-remaining"), remaining);
-        // A 500 that the upstream itself sent is an answer like any other.
+        // A 500 that the upstream sent itself is an ordinary response.
         world.clock.advance(Millis::from_secs(60));
         assert_eq!(field(&world.get("/500").await, "x-ratelimit-remaining"), "1");
     }

@@ -1,4 +1,4 @@
-//! What a request in flight holds, and for how long.
+//! The permits of a request in flight, and their expiry.
 
 use std::time::Duration;
 
@@ -10,12 +10,12 @@ use tollgate::core::{Millis, Store, StoreError};
 use crate::tower::world::{World, concurrent, github, policy, rule, text, window};
 use crate::wrappers::faulty::{Faulty, Trouble};
 
-/// One request in flight at a time, under a lease of 30 s.
+/// Returns a policy with one concurrent request and a permit time of 30 s.
 fn one_at_a_time() -> Policy {
     policy(vec![concurrent(1)], vec![rule("all", "/**", &[0], RuleMode::Enforce)], github())
 }
 
-/// Lets `seconds` pass, by the limiter's clock and by the runtime's.
+/// Advances the limiter's clock and the runtime's clock by `seconds`.
 async fn pass<S: Store>(world: &World<S>, seconds: u64) {
     for _ in 0..seconds {
         world.clock.advance(Millis::from_secs(1));
@@ -88,7 +88,7 @@ async fn a_lease_outlives_a_renewal_that_fails() {
     world.limiter.store().next([Trouble::Lost(StoreError::TimedOut)]);
     pass(&world, 45).await;
     assert_eq!(world.get("/").await.status(), StatusCode::TOO_MANY_REQUESTS);
-    // One that nobody renews ends by itself, and later renewals do not bring it back.
+    // A permit that is not renewed expires, and later renewals do not restore it.
     world.limiter.store().usually(Trouble::Lost(StoreError::TimedOut));
     pass(&world, 31).await;
     world.limiter.store().usually(Trouble::None);

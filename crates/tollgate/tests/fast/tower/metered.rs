@@ -1,4 +1,5 @@
-//! Costs that the answer tells: reserved when a request arrives, settled when its answer ends.
+//! Costs that the response contains: reserved when a request arrives, settled when its response
+//! ends.
 
 use std::convert::Infallible;
 use std::io;
@@ -27,7 +28,7 @@ use tower::{Layer as _, ServiceExt};
 
 use super::world::{START, policy, rule, window};
 
-/// A body that the test sends piece by piece.
+/// A body that the test sends in pieces.
 struct Pieces(UnboundedReceiver<io::Result<Bytes>>);
 
 impl http_body::Body for Pieces {
@@ -42,7 +43,7 @@ impl http_body::Body for Pieces {
     }
 }
 
-/// A limit of 100 units a minute behind which a service answers what the test sends.
+/// A limit of 100 units per minute in front of a service that sends the test's responses.
 struct World {
     limiter: Arc<Limiter<Memory>>,
     clock: Arc<ManualClock>,
@@ -63,7 +64,8 @@ fn tokens() -> Meter {
     Meter::Json { pointer: pointer("/usage/total") }
 }
 
-/// A rule by which a request reserves 40 units, or what it says, and costs what `meter` tells.
+/// Returns a rule by which a request reserves 40 units, or `reserve`, and costs the units that
+/// `meter` reads.
 fn metered(meter: Meter, reserve: Option<ReservationAmount>, mode: RuleMode) -> Rule {
     let mut rule = rule("metered", "/**", &[], mode);
     rule.limits.push(LimitRef { limit: 0, cost: units(40) });
@@ -88,7 +90,7 @@ impl World {
         Self { limiter: Arc::new(limiter), clock, asked: Arc::default() }
     }
 
-    /// Sends a request; it is answered with `answer` and the pieces that are sent.
+    /// Sends a request. Its response is `answer` with the body pieces that the test sends.
     async fn ask(
         &self,
         request: Request<()>,
@@ -113,7 +115,7 @@ impl World {
         self.ask(Request::new(()), answer).await
     }
 
-    /// What is used of the limit, and how much of that is only held.
+    /// Returns the used units of the limit, and how many of them are only reserved.
     async fn used(&self) -> (u64, u64) {
         let attributes =
             RequestAttributes { method: "GET", path: "/", host: None, peer: None, headers: &() };
@@ -172,7 +174,7 @@ async fn a_header_reports_what_an_answer_costs() {
     let world = World::new(header());
     drop(world.get(answer(200, &[])).await);
     assert_eq!(world.used().await, (40, 0));
-    // More than there is takes what there is.
+    // A cost above the limit charges the whole limit.
     let world = World::new(header());
     drop(world.get(answer(200, &[("x-cost", "99999999999999999999999")])).await);
     assert_eq!(world.used().await, (100, 0));
@@ -274,7 +276,7 @@ async fn a_request_says_how_much_to_reserve() {
     let asking = |max: &str| Request::builder().header("x-max", max).body(()).unwrap();
     let running = world.ask(asking("55"), events()).await;
     assert_eq!(world.used().await, (55, 55));
-    // What can never fit is refused, and not shrunk to what fits.
+    // A cost that can never fit is refused, and not reduced to one that fits.
     let refused = world.ask(asking("101"), events()).await;
     assert_eq!(refused.0.status(), StatusCode::TOO_MANY_REQUESTS);
     drop(running);
@@ -285,7 +287,7 @@ async fn a_stream_holds_what_it_reserved_for_as_long_as_it_runs() {
     let world = World::new(tokens());
     let (response, body) = world.get(events()).await;
     for _ in 0..20 {
-        // Twenty seconds, with a hold of three.
+        // Twenty seconds, with a reservation time of three.
         tokio::time::sleep(Duration::from_secs(1)).await;
         world.clock.advance(Millis::from_secs(1));
         assert_eq!(world.used().await, (40, 40));

@@ -1,4 +1,4 @@
-//! The layer in front of a service, on the memory store and on stores with troubles.
+//! The layer in front of a service, on the memory store and on stores with faults.
 
 mod layer;
 mod leases;

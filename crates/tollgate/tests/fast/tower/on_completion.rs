@@ -23,31 +23,31 @@ fn on_completion(limits: Vec<Limit>) -> Policy {
     policy(limits, vec![Rule { charge: ChargeOn::Completion, ..all }], answers)
 }
 
-/// A world whose completions and calls are counted.
+/// Returns a world with counters of completions and calls.
 fn counted(limits: Vec<Limit>) -> (World<Faulty>, Arc<Completions>) {
     let completions = Arc::new(Completions::default());
     let limiter = Limiter::new(on_completion(limits), Faulty::new());
     (World::around(limiter.with_observer(Arc::clone(&completions))), completions)
 }
 
-/// Starts a request that is not answered yet; what happens on arrival has happened.
+/// Starts a request that is not answered yet. Its processing on arrival is complete.
 async fn start<S: Store + 'static>(world: &World<S>) -> JoinHandle<(StatusCode, String)> {
     let request = world.get("/slow");
     let request = tokio::spawn(async move {
         let response = request.await;
         (response.status(), field(&response, "x-ratelimit-remaining").to_owned())
     });
-    // One turn of this runtime's only thread takes it as far as the gate.
+    // One turn of this runtime's only thread processes it up to the gate.
     tokio::task::yield_now().await;
     request
 }
 
-/// What a request that is free is told: how the limits stand, and no more.
+/// Returns the usage in the response to a free request, which contains the status of the limits.
 async fn used<S: Store + 'static>(world: &World<S>) -> String {
     field(&world.get("/304").await, "x-ratelimit-used").to_owned()
 }
 
-/// What is used of every limit, in the policy's order.
+/// Returns the used units of every limit, in the policy's order.
 async fn used_of_each<S: Store>(world: &World<S>) -> Vec<u64> {
     let peer = Some([192, 0, 2, 1].into());
     let attributes = RequestAttributes { method: "GET", path: "/", host: None, peer, headers: &() };
@@ -142,7 +142,7 @@ async fn requests_that_saw_the_last_unit_together_all_pass_and_fill_the_limit_on
         [start(&world).await, start(&world).await, start(&world).await, start(&world).await];
     world.gate.add_permits(4);
     for request in running {
-        // Each is told what it saw, less its own cost.
+        // Each response shows the state that the request saw, minus its own cost.
         assert_eq!(request.await.unwrap(), (StatusCode::OK, "1".into()));
     }
     assert_eq!(completions.counts(), CompletionCounts { charged: 2, overrun: 2, lost: 0 });
@@ -164,7 +164,7 @@ async fn leases_are_held_from_the_arrival_and_end_where_a_look_refuses() {
         assert_eq!(request.await.unwrap(), (StatusCode::OK, "0".into()));
     }
     for _ in 0..5 {
-        // The window is full, which a look tells beside a lease that was granted.
+        // The window is full, which the peek reports although a permit was granted.
         let refused = world.get("/").await;
         assert_eq!(field(&refused, "x-ratelimit-resource"), "core");
     }
@@ -183,7 +183,7 @@ async fn a_limit_that_counts_refusals_is_charged_on_arrival() {
     let hammered = window("hammered", 2).with_refusals(Refusals::Counted).unwrap();
     let (world, _) = counted(vec![window("core", 1), hammered]);
     assert_eq!(world.get("/").await.status(), StatusCode::OK);
-    // Refused by a look at the other, and counted.
+    // Refused by the peek at the other limit, and counted.
     let refused = world.get("/").await;
     assert_eq!(field(&refused, "x-ratelimit-resource"), "core");
     assert_eq!(used_of_each(&world).await, [1, 2]);

@@ -1,4 +1,4 @@
-//! What a rule does while the store has no answer.
+//! The behavior of rules while the store does not answer.
 
 use std::num::NonZeroU32;
 
@@ -10,7 +10,8 @@ use tollgate::store::{Fallback, LocalShare, Memory};
 use crate::tower::world::{World, field, github, policy, rule, text, window};
 use crate::wrappers::faulty::{Faulty, Trouble};
 
-/// One limit of 4, of which one of four nodes has a share of 1; a rule for every word.
+/// Returns a policy with one limit of 4, of which one of four nodes has a share of 1, and a rule
+/// for every value of `on_failure`.
 fn strict_and_lenient() -> Policy {
     let named = |path: &str, on_failure| Rule {
         on_failure,
@@ -49,7 +50,7 @@ async fn a_rule_that_allows_lets_everyone_pass_and_reports_nothing() {
         assert_eq!(response.status(), StatusCode::OK);
         assert!(is_told_nothing(&response));
     }
-    // What stood in for the store was given back what it counted.
+    // The fallback refunded its own charges.
     assert_eq!(field(&world.get("/local").await, "x-ratelimit-remaining"), "0");
 }
 
@@ -82,7 +83,7 @@ async fn a_rule_that_decides_locally_holds_to_this_node_s_share() {
 async fn of_several_rules_the_strictest_has_the_word() {
     let world = in_trouble();
     assert_eq!(world.get("/allow/deny").await.status(), StatusCode::SERVICE_UNAVAILABLE);
-    // Two rules on one limit cost two units, more than a share of one holds.
+    // Two rules on one limit cost two units, more than a share of one has.
     assert_eq!(world.get("/allow/local").await.status(), StatusCode::TOO_MANY_REQUESTS);
     assert_eq!(world.get("/allow").await.status(), StatusCode::OK);
 }

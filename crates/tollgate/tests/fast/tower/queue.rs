@@ -1,4 +1,4 @@
-//! Requests that wait for a place, in the order in which they came.
+//! Requests that wait for a permit, in the order in which they arrived.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,7 +17,8 @@ use crate::tower::world::{World, concurrent, github, policy, rule, window};
 
 const WAIT: Duration = Duration::from_secs(2);
 
-/// So many in flight, and so many that wait for two seconds; `/4` also meets a window of four.
+/// Returns a policy with so many concurrent requests and a queue of `length` for two seconds. `/4`
+/// also has a window of four.
 fn in_flight(places: u64, length: usize) -> Policy {
     let queue = Some(Queue { wait: Millis::from_secs(WAIT.as_secs()), length });
     let mut all = rule("all", "/**", &[0], RuleMode::Enforce);
@@ -32,7 +33,7 @@ async fn let_others_run() {
     }
 }
 
-/// Starts a request, and notes `name` when it is answered.
+/// Starts a request, and records `name` when it is answered.
 async fn start<S: Store + 'static>(
     world: &World<S>,
     name: usize,
@@ -57,7 +58,7 @@ async fn places_go_to_those_who_came_first() {
         running.push(start(&world, name, &served).await);
     }
     assert_eq!(world.limiter.queued(), 5);
-    // One of the line goes away, and nobody behind it waits longer for that.
+    // A waiting request is cancelled, and the requests behind it do not wait longer.
     running.remove(3).abort();
     let_others_run().await;
     assert_eq!(world.limiter.queued(), 4);

@@ -1,4 +1,4 @@
-//! What is shed before its limits are asked, and what a request holds meanwhile.
+//! Requests that are shed before their limits are charged, and the slots of requests in flight.
 
 use std::num::NonZeroU32;
 
@@ -11,7 +11,8 @@ use tollgate::core::{Limit, Millis};
 
 use crate::tower::world::{World, field, github, policy, rule, text, window};
 
-/// One place in all for what is not critical, in a fleet of two; `/charge` is critical.
+/// Returns a policy with one slot for noncritical requests in a fleet with two slots. `/charge` is
+/// critical.
 fn fleet(mode: ShedMode) -> Policy {
     let rules = vec![critical(rule("charge", "/charge", &[0], RuleMode::Enforce)), all()];
     let mut limits: Vec<Limit> = vec![window("core", 3)];
@@ -39,7 +40,7 @@ fn critical(rule: Rule) -> Rule {
     Rule { priority: Some(Priority::Critical), ..rule }
 }
 
-/// The same policy, with limits of the pool that everybody shares.
+/// Returns the same policy with pool limits that all subjects share.
 fn shared(policy: &Policy, shedding: Shedding) -> Policy {
     let mut limits = policy.limits().to_vec();
     limits[1..].iter_mut().for_each(|pool| pool.per.clear());
@@ -64,17 +65,17 @@ async fn what_the_fleet_has_no_place_for_is_a_503_that_costs_nothing() {
         let body = text(shed).await;
         assert!(body.contains(r#""shed-by":"fleet","priority":"read""#), "{body}");
     }
-    // The place that is kept, and the second unit of three.
+    // The reserved slot, and the second unit of three.
     let charge = world.get("/charge").await;
     assert_eq!(charge.status(), StatusCode::OK);
     assert_eq!(field(&charge, "x-ratelimit-used"), "2");
     assert_eq!(world.get("/charge").await.status(), StatusCode::SERVICE_UNAVAILABLE);
-    // A place is free when the answer has ended.
+    // A slot is free when the response has ended.
     assert_eq!(text(running).await, "served");
     let third = world.get("/").await;
     assert_eq!((third.status(), field(&third, "x-ratelimit-used")), (StatusCode::OK, "3"));
     drop((charge, third));
-    // Who is refused by a limit leaves the fleet at once.
+    // A request that a limit refuses releases its fleet slot at once.
     for _ in 0..5 {
         assert_eq!(world.get("/").await.status(), StatusCode::TOO_MANY_REQUESTS);
     }
@@ -129,7 +130,7 @@ async fn lateness_of_tasks_is_measured_where_the_policy_asks_for_it() {
     let policy = policy(vec![window("core", 3)], vec![all()], ResponseSettings::default());
     let world = World::new(policy.with_shedding(shedding).unwrap());
     let watch = tokio::spawn(std::sync::Arc::clone(&world.limiter).watch_load());
-    // Virtual time goes by at once, so that real time never runs late.
+    // Virtual time advances without waiting, so real time is never late.
     for _ in 0..100 {
         world.clock.advance(Millis::new(20));
         tokio::time::advance(std::time::Duration::from_millis(20)).await;

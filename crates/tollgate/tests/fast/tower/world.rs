@@ -1,4 +1,4 @@
-//! A service behind the layer, on a clock that stands.
+//! A service behind the layer, with a manual clock.
 
 use std::convert::Infallible;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -38,7 +38,7 @@ pub(crate) fn rule(name: &str, path: &str, limits: &[usize], mode: RuleMode) -> 
     Rule { mode, ..Rule::new(name, RequestMatch { paths, ..RequestMatch::default() }, limits) }
 }
 
-/// Everything per address.
+/// Returns a policy with all limits per address.
 pub(crate) fn policy(limits: Vec<Limit>, rules: Vec<Rule>, answers: ResponseSettings) -> Policy {
     let source = SubjectSource::ClientAddress { ipv4_prefix: 32, ipv6_prefix: 64 };
     let address = Dimension { name: "address".into(), source };
@@ -57,9 +57,9 @@ pub(crate) fn github() -> ResponseSettings {
 pub(crate) struct World<S = Memory> {
     pub(crate) limiter: Arc<Limiter<S>>,
     pub(crate) clock: Arc<ManualClock>,
-    /// One permit lets one request for `/slow` be answered.
+    /// Each permit lets one request for `/slow` be answered.
     pub(crate) gate: Arc<Semaphore>,
-    /// The connections that `/upgrade` made.
+    /// The connections of `/upgrade`.
     pub(crate) tunnels: Arc<Mutex<Vec<WhileUpgraded>>>,
 }
 
@@ -81,8 +81,8 @@ impl<S: Store + 'static> World<S> {
         Self { limiter, clock, gate, tunnels: Arc::default() }
     }
 
-    /// Sends a request to a service that answers by its path: `/304`, `/500`, `/gone`, `/slow`
-    /// when it may, `/upgrade` with another protocol, else 200.
+    /// Sends a request to a service that responds by path: `/304`, `/500`, `/gone`, `/slow` after
+    /// the gate's permit, `/upgrade` with another protocol, and 200 for all others.
     pub(crate) fn get(
         &self,
         path: &str,

@@ -1,4 +1,4 @@
-//! All or nothing over several shards.
+//! All-or-nothing calls over several shards.
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ pub(crate) fn over<S: Store>(stores: impl IntoIterator<Item = S>) -> Atomic<Shar
     Atomic::new(sharded(stores))
 }
 
-/// Two shards, and a user at the partition on each.
+/// Returns two shards, and for each a user that it owns.
 pub(crate) fn two_faulty() -> (Atomic<Sharded<Faulty>>, [u64; 2]) {
     let store = over([Faulty::new(), Faulty::new()]);
     let at_home = |name: &str| {
@@ -59,7 +59,7 @@ proptest! {
         trace in calls(6, 3),
         fail in prop::collection::vec(any::<bool>(), 200),
     ) {
-        // Without the one that counts refusals: it counts one that nobody heard of.
+        // The limit that counts refusals is left out: a failed call has already counted one.
         let limits = &of_every_kind(4)[..6];
         let (sharded, single) = (over([Faulty::new(), Faulty::new()]), Memory::default());
         let mut fail = fail.into_iter().cycle();
@@ -73,7 +73,7 @@ proptest! {
                     prop_assert_eq!(answer.unwrap_err(), StoreError::Unavailable);
                     return Ok(());
                 }
-                // It had no part in the call, and waits for one.
+                // The failing shard received no call of it; consume the fault with a peek.
                 let whole = single.apply_now(now, charges).unwrap();
                 prop_assert_eq!(told(&answer.unwrap()), told(&whole));
                 let peek = [charge(&limits[0], charges[0].subject, take(0, 0))];

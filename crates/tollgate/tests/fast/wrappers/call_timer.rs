@@ -1,4 +1,4 @@
-//! How long calls took.
+//! Durations of calls.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Callers who leave in the middle of a call over several shards.
+//! Callers that are cancelled in the middle of a call over several shards.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,8 +12,8 @@ use crate::wrappers::atomic::two_faulty;
 use crate::wrappers::faulty::Trouble;
 use crate::wrappers::setup::{NOW, ask, at_once, charge, fixed, take, until, user};
 
-/// A caller leaves while the second shard, which has `quota` units, is slow; in the end both
-/// shards hold `units` of the call.
+/// Cancels a caller while the second shard, which has `quota` units, is slow. Finally both shards
+/// have charged `units` of the call.
 async fn leaves(quota: u64, units: u64) {
     let (store, users) = two_faulty();
     let [one, two] = users.map(user);
@@ -27,7 +27,7 @@ async fn leaves(quota: u64, units: u64) {
     assert_eq!(used(&wide, &one), 2, "held while the other shard is awaited");
     assert_eq!(used(&narrow, &two), 0);
     gate.add_permits(1);
-    // The call goes on by itself.
+    // The call continues by itself.
     until(|| used(&wide, &one) == units && used(&narrow, &two) == units).await;
 }
 

@@ -1,4 +1,4 @@
-//! Random calls under random troubles, and the invariants that hold whatever happens.
+//! Random calls with random faults, and the invariants that are always true.
 
 use std::collections::HashMap;
 use std::num::NonZeroU32;
@@ -27,7 +27,7 @@ fn troubles() -> impl Strategy<Value = Vec<Trouble>> {
     prop::collection::vec(trouble, 300)
 }
 
-/// What was admitted and not given back, for each limit, user and calendar window.
+/// The units that were admitted and not refunded, for each limit, user and calendar window.
 #[derive(Default)]
 struct History {
     admitted: HashMap<(String, Vec<u8>, u64), u64>,
@@ -48,7 +48,7 @@ fn window(now: Timestamp) -> u64 {
 }
 
 impl History {
-    /// Notes a call, and checks every number in it.
+    /// Records a call, and checks every number in it.
     fn note(
         &mut self,
         store: &impl Store,
@@ -75,7 +75,7 @@ impl History {
         Ok(())
     }
 
-    /// Gives one receipt back.
+    /// Redeems one receipt.
     fn give_back(
         &mut self,
         store: &impl Store,
@@ -91,7 +91,8 @@ impl History {
         let charges = [charge(&receipt.limit, &subject, asked)];
         let refunded = match at_once(store.apply(now, &charges)) {
             Ok(readings) => readings[0].refunded,
-            // Nobody knows; if it was, others may have had it since.
+            // The result is unknown. If the refund was executed, other requests may have used the
+            // units since.
             Err(_) if window(now) == receipt.window => receipt.cost,
             Err(_) => 0,
         };
@@ -171,7 +172,7 @@ proptest! {
             shards.partitions().shards().iter().map(|shard| &shard.store).collect();
         let faulty: Vec<_> = fallbacks.iter().map(|fallback| fallback.store()).collect();
         let most = run(&store, &faulty, &trace, &troubles, &give_back)?;
-        // This node alone admits one part; all of them together what the bound says.
+        // A single node admits one share without the store. The bound gives the sum over all nodes.
         let part = fallbacks[0].fallback_store().part_of(QUOTA);
         prop_assert!(most <= QUOTA + part, "{most} with parts of {part}");
         let together = fallbacks[0].fallback_store().max_admitted_units(&calendar("wide", QUOTA));

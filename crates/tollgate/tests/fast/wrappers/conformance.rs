@@ -1,4 +1,4 @@
-//! Every wrapper is a store, and so is every nesting of them.
+//! The conformance suite of all stores, with every wrapper and with nested wrappers.
 
 use std::num::NonZeroU32;
 

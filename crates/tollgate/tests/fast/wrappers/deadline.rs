@@ -1,4 +1,4 @@
-//! Answers in time.
+//! Answers by the deadline.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,5 @@
-//! Refusals without asking: exact where they say so, late by no more than they say.
+//! Refusals without a store call: exact if they claim it, otherwise late by at most the stated
+//! time.
 
 use std::num::NonZeroU32;
 use std::sync::Arc;

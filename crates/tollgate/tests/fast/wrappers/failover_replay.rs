@@ -1,4 +1,4 @@
-//! What a failover loses is told again by those who heard it.
+//! Charges that a failover loses are replayed by the nodes that had received their answers.
 
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
@@ -26,7 +26,7 @@ use crate::wrappers::setup::{
 
 const QUOTA: u64 = 100;
 
-/// The output of a future that never waits, though it may set a timer.
+/// Returns the output of a future that never waits, although it may set a timer.
 fn at_once<T>(future: impl Future<Output = T>) -> T {
     static TIMERS: LazyLock<Runtime> =
         LazyLock::new(|| Builder::new_current_thread().enable_time().build().expect("a runtime"));
@@ -34,7 +34,7 @@ fn at_once<T>(future: impl Future<Output = T>) -> T {
     crate::wrappers::setup::at_once(future)
 }
 
-/// The servers, and nodes that use them.
+/// Returns the servers, and nodes that use them.
 fn nodes<const N: usize>() -> (Arc<Servers>, [FailoverReplay<Promoted>; N]) {
     let servers = Arc::<Servers>::default();
     let nodes = std::array::from_fn(|_| FailoverReplay::new(Promoted::on(&servers)));
@@ -247,7 +247,7 @@ async fn a_caller_that_gives_up_leaves_the_repair_to_the_next() {
     assert_eq!(used, 11);
 }
 
-/// Polls `future` once, which has to wait.
+/// Polls `future` once, and asserts that it waits.
 async fn waits(mut future: Pin<&mut impl Future>) {
     poll_fn(|context| {
         assert!(future.as_mut().poll(context).is_pending(), "it does not wait");
@@ -320,7 +320,7 @@ fn looks_are_never_held_back() {
 }
 
 proptest! {
-    /// One node sees no failover, whatever the replica had when the link was cut.
+    /// Through one node, no failover is visible, whatever the replica had when replication stopped.
     #[test]
     fn through_one_node_nothing_is_lost(trace in calls(7, 3), cut in 0..100_usize, lag in 1..20_usize) {
         let limits = of_every_kind(6);
@@ -338,7 +338,7 @@ proptest! {
             call += 1;
             let expected = at_once(healthy.apply(now, charges)).unwrap();
             let found = at_once(node.apply(now, charges)).unwrap();
-            // A look is not held back until the repair.
+            // A peek is not held back until the replay.
             if !charges.iter().all(|charge| charge.operation.is_read_only()) {
                 prop_assert_eq!(told(&found), told(&expected), "call {}", call);
             }

@@ -1,4 +1,4 @@
-//! Homes that are kept by several servers, of which one fails over.
+//! Partitions on several servers, one of which fails over.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -16,7 +16,7 @@ use crate::wrappers::setup::{NOW, ask, charge, fixed, of_every_kind, take, user}
 
 const QUOTA: u64 = 100;
 
-/// Eight partitions, of which each of two primaries keeps every other one.
+/// Eight partitions; each of two primaries owns every other one.
 struct Slots([Promoted; 2]);
 
 impl Slots {
@@ -28,7 +28,7 @@ impl Slots {
         &self.0[partition % 2]
     }
 
-    /// No two primaries share a number.
+    /// Returns an epoch number that is different for each primary.
     fn number(place: usize, history: u64) -> u64 {
         2 * (history + 1) + place as u64
     }
@@ -109,7 +109,7 @@ async fn used(node: &Node, subject: &Subject, limit: &tollgate::core::Limit, id:
     ask(node, NOW, limit, subject, take(1, id)).await.unwrap().used
 }
 
-/// How many of `users` the primary at `place` keeps.
+/// Returns how many of `users` the primary at `place` owns.
 fn kept(node: &Node, users: u64, place: usize) -> u64 {
     (0..users).filter(|number| node.partitions().partition(&user(*number)) % 2 == place).count()
         as u64
@@ -182,7 +182,8 @@ async fn a_node_that_nobody_asks_repairs_every_primary() {
     }
 }
 
-/// However long it takes until a successor is agreed on, what was heard before is not too old.
+/// However long the promotion of a replica takes, charges from before the outage are not too old to
+/// be replayed.
 #[tokio::test]
 async fn the_time_without_a_primary_does_not_count() {
     let agreed_after = Millis::from_secs(20);

@@ -1,4 +1,4 @@
-//! A store with troubles that a test chooses.
+//! A store with faults that a test chooses.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -9,28 +9,29 @@ use tokio::sync::Semaphore;
 use tollgate::core::{Cell, CellKey, CellTransfer, Charge, Readings, Store, StoreError, Timestamp};
 use tollgate::store::Memory;
 
-/// What befalls one call.
+/// The fault of one call.
 #[derive(Clone, Debug)]
 pub(crate) enum Trouble {
-    /// None.
+    /// No fault.
     None,
-    /// It is not carried out.
+    /// The call is not executed.
     Lost(StoreError),
-    /// It is carried out, and nobody hears of it.
+    /// The call is executed, but its caller gets this error.
     Unheard(StoreError),
-    /// It is carried out once the gate has a permit for it.
+    /// The call is executed once the gate has a permit for it.
     Held(Arc<Semaphore>),
-    /// It is carried out at once, and told when the gate has a permit for it.
+    /// The call is executed at once, and answered once the gate has a permit for it.
     Late(Arc<Semaphore>),
 }
 
-/// A memory store; each call meets the next trouble, and the usual one when there is none left.
+/// A memory store with faults. Each call uses the next queued fault, or the usual one if the queue
+/// is empty.
 #[derive(Debug)]
 pub(crate) struct Faulty {
     memory: Memory,
     usual: Mutex<Trouble>,
     next: Mutex<VecDeque<Trouble>>,
-    /// How many calls arrived.
+    /// The number of calls that arrived.
     calls: AtomicUsize,
 }
 
@@ -44,29 +45,29 @@ impl Faulty {
         }
     }
 
-    /// From now on, whenever nothing else was chosen.
+    /// Sets the fault of calls without a queued fault.
     pub(crate) fn usually(&self, trouble: Trouble) {
         *self.usual.lock() = trouble;
     }
 
-    /// For the next calls, one after the other.
+    /// Queues faults for the next calls.
     pub(crate) fn next(&self, troubles: impl IntoIterator<Item = Trouble>) {
         self.next.lock().extend(troubles);
     }
 
-    /// No trouble any more but the usual one.
+    /// Removes all queued faults.
     pub(crate) fn clear(&self) {
         self.next.lock().clear();
     }
 
-    /// How many calls arrived.
+    /// Returns the number of calls that arrived.
     pub(crate) fn calls(&self) -> usize {
         self.calls.load(Ordering::Relaxed)
     }
 }
 
 impl Faulty {
-    /// Meets the next trouble; answers what `carry_out` does unless that is the trouble.
+    /// Applies the next fault to a call; without one, returns the result of `carry_out`.
     async fn meet<T>(
         &self,
         carry_out: impl Future<Output = Result<T, StoreError>>,
@@ -99,7 +100,7 @@ async fn passed(gate: &Semaphore) {
 
 impl Store for Faulty {
     async fn apply(&self, now: Timestamp, charges: &[Charge<'_>]) -> Result<Readings, StoreError> {
-        // Not before the trouble is met: what the memory store is asked, it does at once.
+        // Lazily, because the memory store executes a call at once.
         self.meet(async { self.memory.apply_now(now, charges) }).await
     }
 }

@@ -1,4 +1,4 @@
-//! Traces in which units are given back, settled, put off and forgotten.
+//! Traces in which units are refunded, settled, extended and reset.
 
 use proptest::prelude::*;
 use tollgate::core::{
@@ -9,13 +9,13 @@ use tollgate::store::Memory;
 
 use crate::wrappers::setup::{NOW, charge, fixed, in_flight, of_every_kind, told};
 
-/// What is done with a limit and a subject, or with one of the charges before.
+/// An operation on a limit and a subject, or on an earlier charge.
 #[derive(Clone, Debug)]
 pub(crate) enum Deed {
     Take(u64),
     Look(u64),
     Reserve(u64),
-    /// Of the charge that is so many before the last.
+    /// The charge is so many before the last one.
     Refund(usize, Deduplication),
     Settle(usize, u64),
     Extend(usize),
@@ -23,7 +23,7 @@ pub(crate) enum Deed {
     Forget,
 }
 
-/// One call: after so many milliseconds, asked through a node, on a limit and for a user.
+/// One call: the milliseconds since the previous one, a node, a limit, a user and an operation.
 #[derive(Clone, Debug)]
 pub(crate) struct Step {
     pub(crate) later: u64,
@@ -46,14 +46,14 @@ pub(crate) fn steps(users: usize) -> impl Strategy<Value = Vec<Step>> {
         1 => Just(Deed::Forget),
     ];
     let later = prop_oneof![4 => Just(0), 4 => 1..50_u64, 1 => 1_000..30_000_u64];
-    // Few limits, so that many calls meet.
+    // Few limits, so many calls affect the same one.
     let step = (later, 0..4_usize, 0..LIMITS, 0..users, deed);
     let step =
         step.prop_map(|(later, node, limit, user, deed)| Step { later, node, limit, user, deed });
     prop::collection::vec(step, 1..80)
 }
 
-/// The same, each receipt redeemed once.
+/// Returns the same trace with each receipt redeemed once.
 pub(crate) fn once(trace: &[Step]) -> Vec<Step> {
     let once = |step: &Step| match step.deed {
         Deed::Refund(back, _) => {
@@ -66,21 +66,22 @@ pub(crate) fn once(trace: &[Step]) -> Vec<Step> {
 
 const LIMITS: usize = 8;
 
-/// The limit whose windows begin with the first request.
+/// The limit with windows that begin with the first request.
 const FIRST: usize = 0;
 
-/// Every kind of limit but those that count refusals, with reservations that nobody lets run out.
+/// Returns every kind of limit except those that count refusals, with reservations that do not
+/// expire during a trace.
 pub(crate) fn limits() -> Vec<Limit> {
     let kinds = [fixed("first", 4), in_flight("second", 2)];
     let kinds = kinds.into_iter().chain(of_every_kind(4).into_iter().take(6));
     let terms = ReservationTerms { max: Millis::from_secs(86_400), ..ReservationTerms::default() };
     let limits: Vec<_> = kinds
         .map(|limit| match limit.algorithm() {
-            // Leases have a time of their own.
+            // Permits have an expiry of their own.
             Algorithm::Concurrency(_) => limit,
-            // A log in debt forgets its oldest entries by itself, and a store that is left does not.
+            // A log in debt drops its oldest entries by itself, and a store without calls does not.
             Algorithm::SlidingLog(_) => limit.with_reservation_terms(terms).unwrap(),
-            // As far as its kind knows of debts.
+            // With an overdraft, if the kind of limit supports it.
             _ => {
                 let in_debt = limit
                     .clone()
@@ -93,7 +94,7 @@ pub(crate) fn limits() -> Vec<Limit> {
     limits
 }
 
-/// A charge that was admitted, with where the store under test and the one memory put it.
+/// An admitted charge, with its positions in the tested store and in the reference memory.
 #[derive(Clone, Copy)]
 struct Receipt {
     limit: usize,
@@ -104,7 +105,7 @@ struct Receipt {
     is_reserved: bool,
 }
 
-/// Runs `trace` through `ask` and through one memory: both are told the same.
+/// Runs `trace` through `ask` and through one memory store, and asserts that the answers are equal.
 pub(crate) fn as_one_memory(
     trace: &[Step],
     limits: &[Limit],
@@ -132,7 +133,8 @@ pub(crate) fn as_one_memory(
             receipt.marks.map(|position| make(receipt, position))
         };
         let asked = match step.deed {
-            // Two windows that become one leave a reservation of the later where it was.
+            // If two windows are merged into one, a reservation of the later window keeps its
+            // position.
             Deed::Reserve(units) if step.limit == FIRST => {
                 Some([Operation::Charge { cost: cost(units), id }; 2])
             }

@@ -1,4 +1,4 @@
-//! Which maps of shards the nodes say that they use.
+//! Heartbeats: which shard maps the nodes report.
 
 use std::task::{Context, Waker};
 
@@ -14,7 +14,7 @@ fn node(id: u128) -> Heartbeat {
     Heartbeat::new(key(), ChargeId(id)).unwrap()
 }
 
-/// A shard at the end of a wire: others are asked between any two calls.
+/// A remote shard: calls of other nodes may run between any two calls.
 struct Remote<'a>(&'a Memory);
 
 impl Store for Remote<'_> {
@@ -25,8 +25,8 @@ impl Store for Remote<'_> {
 }
 
 proptest! {
-    /// Nodes that say the same or one of two at the same moment, again and again, their calls in any
-    /// order: nobody is taken for a node of a third map, whoever begins and whoever is gone.
+    /// Nodes that report the same map, or one of two, at the same time and in any order of calls.
+    /// No node is counted as one with a third map, whichever node starts or stops.
     #[test]
     fn nodes_that_attend_at_once_are_of_the_maps_that_they_say(
         turns in prop::collection::vec((0..3_usize, prop_oneof![Just(0), Just(3_300), 1..9_999_u64]), 60),
@@ -43,7 +43,8 @@ proptest! {
         let mut under_way = [const { None }; 3];
         let mut now = NOW;
         for (index, later) in turns {
-            // What is under way began at one moment; a new round begins when all have ended.
+            // Concurrent heartbeats have the same start time. A new round starts when all have
+            // ended.
             if under_way.iter().all(Option::is_none) {
                 now = now.after(Millis::new(later));
             }
@@ -70,7 +71,7 @@ async fn heartbeats_count_nodes_and_forgets_those_that_are_gone() {
     let now = NOW.after(Millis::from_secs(5));
     let told = node(3).beat(shard, now, new, old).await.unwrap();
     assert_eq!(told, HeartbeatCounts { alike: 1, asked: 2, all: 3 });
-    // The second changes its map; the first is gone, and its word ends.
+    // The second node changes its map; the first one stopped, and its heartbeat expires.
     node(2).beat(shard, now, new, old).await.unwrap();
     let later = NOW.after(HEARTBEAT_TTL);
     let told = node(3).beat(shard, later, new, old).await.unwrap();

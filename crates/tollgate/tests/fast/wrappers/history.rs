@@ -1,4 +1,4 @@
-//! What many threads are told at once over several shards, judged as one history.
+//! The answers to many concurrent threads over several shards, checked as one history.
 
 use std::thread;
 
@@ -16,8 +16,8 @@ use crate::wrappers::setup::at_once;
 const CALLERS: u64 = 8;
 const SEEDS: u64 = 8;
 
-/// Runs all callers, whose calls are mostly on several shards, and judges what they were told: what
-/// those calls may hold for a while is all that is not exact.
+/// Runs all callers, mostly with calls over several shards, and checks the history. The only
+/// inexact figure is the units that such calls may reserve for a while.
 fn judge<S: Store + 'static>(
     seed: u64,
     refunds: Refunds,

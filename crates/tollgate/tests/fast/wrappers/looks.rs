@@ -1,4 +1,4 @@
-//! Looks through the wrappers: asked, never learned from, and never all or nothing.
+//! Peeks through the wrappers: sent to the store, never remembered, and never all or nothing.
 
 use std::num::NonZeroU32;
 
@@ -30,7 +30,7 @@ fn a_look_at_what_was_refused_is_asked_all_the_same() {
         assert_eq!((seen.admission, seen.used), (Admission::At(seen.full_reset_at), 1));
     }
     assert_eq!(store.store().calls(), before + 5);
-    // Nor is it remembered: a take that the store would refuse is asked for once, too.
+    // A peek's refusal is not remembered: a charge that the store would refuse is sent once, too.
     let seen = at_once(ask(&store, NOW, &limit, &user(2), look(2))).unwrap();
     assert_eq!(seen.admission, Admission::Never);
     assert_eq!(
@@ -50,7 +50,7 @@ fn a_share_goes_on_from_what_a_primary_reported() {
             std::iter::once(Reading { used, full_reset_at, ..Reading::default() }).collect()
         };
         share.observe(NOW, &[charge(&limit, &subject, take(60, 1))], &told(60));
-        // A copy that lags answers what only reads.
+        // A replica that lags may answer read-only calls.
         share.observe(NOW, &[charge(&limit, &subject, stale)], &told(0));
         let seen = at_once(ask(&share, NOW, &limit, &subject, look(1))).unwrap();
         assert_eq!(seen.used, 100 - share.part_of(40), "{stale:?}");

@@ -1,4 +1,4 @@
-//! The wrappers around stores: what each keeps, and how much it weakens.
+//! The wrappers around stores: the guarantees of each, and how much it weakens them.
 
 mod atomic;
 mod call_timer;

@@ -1,4 +1,4 @@
-//! A primary and a replica in memory, of which the test says how far behind it is.
+//! A primary and a replica in memory, with a replication lag that the test controls.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,22 +12,22 @@ use tollgate::core::{
 };
 use tollgate::store::Memory;
 
-/// What happens while a history is released.
+/// An action during the release of an epoch.
 type Meanwhile = Box<dyn FnOnce() + Send>;
 
-/// A primary that holds charges back until its history is released, as each node sees it.
+/// A primary that holds charges back until its epoch is released, as one node sees it.
 pub(crate) struct Promoted {
     servers: Arc<Servers>,
     released: AtomicU64,
-    /// How long each promotion takes, in milliseconds.
+    /// The duration of each promotion, in milliseconds.
     pub(crate) outage: AtomicU64,
-    /// Joins do not return.
+    /// Whether joins never return.
     pub(crate) hangs: AtomicBool,
-    /// How many cells were joined.
+    /// The number of joined cells.
     pub(crate) joined: AtomicU64,
-    /// Charges are answered once it has a permit for them.
+    /// A gate: charges are answered once it has a permit for them.
     pub(crate) answers: Mutex<Option<Arc<Semaphore>>>,
-    /// Happens just before the next release.
+    /// The action to run just before the next release.
     pub(crate) before_release: Mutex<Option<Meanwhile>>,
 }
 
@@ -40,12 +40,12 @@ pub(crate) struct Servers {
 }
 
 impl Servers {
-    /// From now on, the replica hears nothing.
+    /// Stops replication to the replica.
     pub(crate) fn cut(&self) {
         self.lags.store(true, Ordering::SeqCst);
     }
 
-    /// The replica takes over, and another one that has what it has will follow it.
+    /// Promotes the replica. `follower`, with the same data, becomes its new replica.
     pub(crate) fn promote(&self, follower: Memory) {
         let promoted = std::mem::replace(&mut *self.replica.lock(), Arc::new(follower));
         *self.primary.lock() = promoted;

@@ -1,4 +1,4 @@
-//! Leases: what is decided out of them is what the store would have said.
+//! Quota leases: decisions from a lease equal the store's decisions.
 
 use std::num::NonZeroU64;
 use std::sync::Arc;
@@ -14,11 +14,11 @@ use tollgate_conformance::check;
 use crate::wrappers::faulty::{Faulty, Trouble};
 use crate::wrappers::setup::{NOW, WINDOW, ask, at_once, charge, fixed, refund, take, user};
 
-/// A lease after the first charge, as large as can be.
+/// A lease after the first charge, of the largest size.
 pub(crate) const EAGER: LeaseConfig =
     LeaseConfig { at_most: MAX_LEASE_UNITS, share: NonZeroU64::MIN, hot_after: 1 };
 
-/// A store that is asked about leased limits wherever that is possible.
+/// A store that uses leases for every limit that supports them.
 struct AsLeased<S>(S);
 
 impl<S: Store> Store for AsLeased<S> {
@@ -33,7 +33,7 @@ impl<S: Store> Store for AsLeased<S> {
     }
 }
 
-/// The same limit, leased if it can be.
+/// Returns the same limit, leased if possible.
 pub(crate) fn leased(limit: &Limit) -> Limit {
     limit.clone().with_mode(LimitMode::Leased).unwrap_or_else(|_| limit.clone())
 }
@@ -61,7 +61,7 @@ fn limits_that_are_not_leased_are_passed_on() {
     assert_eq!((store.counts().decided, store.held(), store.max_unused_units(&limit)), (0, 0, 0));
 }
 
-/// Over half a window a hot limit costs the store a call for each of its leases, which grow.
+/// In half a window, a busy limit costs one store call for each of its growing leases.
 #[test]
 fn a_hot_limit_costs_the_store_few_calls() {
     let store = QuotaLease::new(Faulty::new(), LeaseConfig::default());
@@ -104,7 +104,7 @@ fn a_refusal_is_the_store_s_and_comes_at_the_last_unit() {
     assert_eq!((taken.admission, taken.used), (Admission::Now, 1));
 }
 
-/// A store, and a limit of which a node has a lease with units left.
+/// Returns a store, and a limit for which the node has a lease with unused units.
 fn with_lease(quota: u64) -> (QuotaLease<Arc<Faulty>>, Arc<Faulty>, Limit, ChargePosition) {
     let store = Arc::new(Faulty::new());
     let leased_store = QuotaLease::new(Arc::clone(&store), EAGER);

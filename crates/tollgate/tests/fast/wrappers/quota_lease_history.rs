@@ -1,4 +1,4 @@
-//! What the callers of several nodes with leases are told, judged as one history.
+//! The answers to the callers of several nodes with leases, checked as one history.
 
 use std::num::NonZeroU64;
 use std::sync::Arc;
@@ -22,11 +22,11 @@ const SEEDS: u64 = 8;
 const QUOTA: u64 = 400;
 const WINDOW: Millis = Millis::from_secs(2);
 
-/// Two of the four die and have successors: for one window what they had counts beside.
+/// Two of the four nodes die and are replaced. For one window, their lease units count in addition.
 const TERMS: LeaseConfig = LeaseConfig { share: NonZeroU64::new(40).unwrap(), ..EAGER };
 const DIE: usize = 2;
 
-/// The store beneath all nodes, which carries out something else than it is asked.
+/// The store of all nodes, which can execute a different operation than it received.
 struct Altering {
     memory: Memory,
     alter: Alter,
@@ -45,7 +45,7 @@ fn nothing(charge: Charge<'_>) -> Charge<'_> {
     charge
 }
 
-/// Counts twice what a lease takes.
+/// Counts the units of a lease twice.
 fn leases_twice(charge: Charge<'_>) -> Charge<'_> {
     match charge.operation {
         Operation::Charge { cost, id } if cost.get() > LARGEST_COST => Charge {
@@ -56,7 +56,7 @@ fn leases_twice(charge: Charge<'_>) -> Charge<'_> {
     }
 }
 
-/// Does not count what a lease takes.
+/// Does not count the units of a lease.
 fn no_leases(charge: Charge<'_>) -> Charge<'_> {
     match charge.operation {
         Operation::Charge { cost, id } if cost.get() > LARGEST_COST => {
@@ -66,7 +66,7 @@ fn no_leases(charge: Charge<'_>) -> Charge<'_> {
     }
 }
 
-/// What callers of nodes over one such store were told; some nodes die in the midst of it.
+/// Returns the report on callers of nodes over one such store, some of which die during the run.
 fn told(seed: u64, refunds: Refunds, alter: Alter) -> (Report, u64) {
     let workload = Arc::new(Workload::new(seed, limits(), refunds));
     let recorder = Arc::<Recorder>::default();

@@ -1,4 +1,4 @@
-//! Nodes with leases over one store: what they admit together, and what they refuse early.
+//! Nodes with leases over one store: the units that they admit together, and their early refusals.
 
 use std::collections::HashMap;
 use std::num::{NonZeroU32, NonZeroU64};
@@ -59,19 +59,19 @@ fn nodes_never_admit_more_than_the_limit_and_refuse_early_by_no_more_than_they_s
     assert!(is_met || std::env::var("TOLLGATE_SEED").is_ok(), "the bound is never near: {most:?}");
 }
 
-/// Some nodes over one store, and what each window was really used.
+/// Some nodes over one store, and the actual usage of each window.
 struct Fleet<'l> {
     limit: &'l Limit,
     terms: LeaseConfig,
     store: Arc<Memory>,
     nodes: Vec<QuotaLease<Arc<Memory>>>,
     now: Timestamp,
-    /// What was admitted and not given back, by its place.
+    /// The units that were admitted and not refunded, by position.
     used: HashMap<u64, u64>,
     admitted: Vec<(usize, u64, ChargePosition)>,
-    /// When nodes were killed.
+    /// The times at which nodes were killed.
     killed: Vec<Timestamp>,
-    /// The most units that were left beside a refusal, and what was the most then.
+    /// The most units that were left at a refusal, and the bound at that time.
     earliest: (u64, u64),
 }
 
@@ -121,7 +121,7 @@ impl<'l> Fleet<'l> {
             return Ok(());
         }
         let left = self.limit.capacity().saturating_sub(self.used_now());
-        // What is left, and does not count as such.
+        // The units left that this refusal could have admitted.
         let early = (left + 1).saturating_sub(cost);
         let recently = |killed: &&Timestamp| killed.after(WINDOW).after(BLOCK) > self.now;
         let dead = self.killed.iter().filter(recently).count();
@@ -155,7 +155,7 @@ impl<'l> Fleet<'l> {
         Ok(())
     }
 
-    /// The places that count now.
+    /// Returns the positions that count now.
     fn places(&self) -> Vec<ChargePosition> {
         let counts = |position: &ChargePosition| refundable_until(self.limit, *position) > self.now;
         self.used.keys().map(|position| ChargePosition(*position)).filter(counts).collect()
@@ -165,7 +165,7 @@ impl<'l> Fleet<'l> {
         self.places().iter().map(|position| self.used[&position.0]).sum()
     }
 
-    /// What is idle goes back; what a killed node had comes back with the end of its window.
+    /// Idle leases are refunded, and those of a killed node end with their window.
     fn all_is_usable_when_nobody_asks(&mut self) {
         for _ in 0..2 {
             self.nodes.iter().for_each(|node| at_once(node.sweep(self.now)));
@@ -190,7 +190,7 @@ pub(crate) fn rt() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_multi_thread().worker_threads(4).enable_all().build().unwrap()
 }
 
-/// Threads on several nodes: as many are admitted as the quota has, whoever is faster.
+/// Threads on several nodes admit exactly the quota in any order.
 #[test]
 fn nodes_that_race_admit_the_quota_and_not_one_more() {
     const QUOTA: u64 = 20_000;
@@ -220,11 +220,11 @@ fn nodes_that_race_admit_the_quota_and_not_one_more() {
     let used = at_once(ask(&store, NOW, &limit, &user(1), take(0, 0))).unwrap().used;
     assert_eq!(used, admitted, "all that is unused went back");
     assert!(admitted <= QUOTA);
-    // Who was refused beside another's lease may have left some.
+    // A request that was refused because of another node's lease may have left some units.
     assert!(QUOTA - admitted <= max_early_refusal(NODES as u64, terms.max_unused_units(&limit)));
 }
 
-/// Callers that find a lease used up wait for the one that takes the next.
+/// Callers that find a lease used up wait for the caller that takes the next one.
 #[test]
 fn one_caller_takes_and_the_others_wait_for_it() {
     rt().block_on(async {
@@ -255,7 +255,8 @@ fn one_caller_takes_and_the_others_wait_for_it() {
     });
 }
 
-/// It fitted when it was asked; that all was used before another limit refused says nothing else.
+/// The charge fitted when it was sent. All units were used before another limit refused it, which
+/// does not change that.
 #[test]
 fn what_costs_nothing_does_not_fit_where_all_is_used_because_another_limit_refused() {
     rt().block_on(async {
@@ -284,7 +285,8 @@ fn what_costs_nothing_does_not_fit_where_all_is_used_because_another_limit_refus
     });
 }
 
-/// Answers arrive in any order: one that is older than a lease does not say how much of it is used.
+/// Answers arrive in any order. An answer older than a lease does not show how much of the lease is
+/// used.
 #[test]
 fn an_answer_that_comes_after_a_later_one_stops_reading_from_what_is_used() {
     rt().block_on(async {
@@ -313,7 +315,7 @@ fn an_answer_that_comes_after_a_later_one_stops_reading_from_what_is_used() {
     });
 }
 
-/// A store without an answer is asked once, and everybody who waits hears of it.
+/// A store without an answer is called once, and all waiting callers get the error.
 #[test]
 fn a_failure_is_heard_by_all_who_wait() {
     rt().block_on(async {
@@ -332,7 +334,7 @@ fn a_failure_is_heard_by_all_who_wait() {
     });
 }
 
-/// Whoever leaves before its answer takes nothing along: the lease is there for the next.
+/// If a caller is cancelled before the answer, its lease stays available for the next caller.
 #[test]
 fn a_lease_that_comes_late_is_there_for_the_next() {
     rt().block_on(async {
@@ -357,7 +359,7 @@ fn a_lease_that_comes_late_is_there_for_the_next() {
     });
 }
 
-/// Forgetting through one node: another goes on with what it had, and no further.
+/// After a reset through one node, another node uses at most the rest of its lease.
 #[test]
 fn what_another_node_had_of_a_forgotten_window_is_bounded() {
     let store = Arc::new(Memory::default());

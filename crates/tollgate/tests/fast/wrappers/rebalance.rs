@@ -1,4 +1,4 @@
-//! Moves between maps of shards: neither a window more nor a unit less.
+//! Rebalances between shard maps: no additional window, and no lost unit.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use crate::wrappers::setup::{
     until, user,
 };
 
-/// Stores by the names of their shards.
+/// Returns stores with the names of their shards.
 pub(crate) fn map<S>(shards: &[(&str, u32, &Arc<S>)]) -> Sharded<Arc<S>> {
     let shard = |(name, weight, store): &(&str, u32, &Arc<S>)| Shard {
         name: (*name).into(),
@@ -27,7 +27,7 @@ pub(crate) fn map<S>(shards: &[(&str, u32, &Arc<S>)]) -> Sharded<Arc<S>> {
     Sharded::new(key(), shards.iter().map(shard)).unwrap()
 }
 
-/// A fleet to which the third shard is added.
+/// A fleet to which a third shard is added.
 pub(crate) struct Fleet(pub(crate) [Arc<Memory>; 3]);
 
 impl Fleet {
@@ -49,7 +49,7 @@ impl Fleet {
 }
 
 proptest! {
-    /// One node through all phases, over stores that answer: one store.
+    /// One node in all phases, over stores that answer, behaves like one store.
     #[test]
     fn whoever_moves_goes_on_where_it_was(
         trace in calls(7, 3), lead_at in 0..100_usize,
@@ -67,7 +67,7 @@ proptest! {
             let subject = charges[0].subject;
             let own: Vec<_> =
                 charges.iter().filter(|charge| charge.subject == subject).copied().collect();
-            // Some nodes know the old map only, until one leads.
+            // Some nodes use only the old map, until one enters the cutover.
             let knows_old = step % 3 == 0 && step <= lead_at;
             let answer = runtime.block_on(async {
                 if knows_old { old.apply(now, &own).await } else { node.apply(now, &own).await }
@@ -80,7 +80,8 @@ proptest! {
 }
 
 proptest! {
-    /// Nodes in neighbouring phases, each asked in turn while windows end and open: one store.
+    /// Nodes in neighbouring phases, called in turn while windows end and open, behave like one
+    /// store.
     #[test]
     fn nodes_in_neighbouring_phases_open_one_window(
         trace in calls(7, 3), asked in prop::collection::vec(0..3_u8, 100), lead_at in 0..100_usize,
@@ -103,7 +104,7 @@ proptest! {
             let node = asked.get(step).copied().unwrap_or(0);
             let answer = runtime.block_on(async {
                 match node {
-                    // The old map alone is known until a node leads.
+                    // The old map alone is used until a node enters the cutover.
                     0 if step <= lead_at => old.apply(now, &own).await,
                     0 | 1 => behind.apply(now, &own).await,
                     _ => ahead.apply(now, &own).await,
@@ -126,7 +127,7 @@ async fn shards_that_move_are_a_store_in_every_phase() {
     }
 }
 
-/// Three nodes that change phases one after the other, each limit asked through all of them.
+/// Three nodes that change phases one after the other. Each limit is charged through all of them.
 #[tokio::test]
 async fn of_a_limit_exactly_the_quota_is_admitted_through_a_move() {
     let fleet = Fleet::new();
@@ -139,7 +140,7 @@ async fn of_a_limit_exactly_the_quota_is_admitted_through_a_move() {
     let mut admitted = vec![0_u64; users.len()];
     let mut resets = vec![None; users.len()];
     for step in 0..80_usize {
-        // Nodes lead one after the other, from the fortieth step on.
+        // Nodes enter the cutover one after the other, from the fortieth step on.
         let leading = step.saturating_sub(40) / 5;
         nodes.iter().take(leading).for_each(|node| node.enter(Phase::Cutover));
         for (number, subject) in users.iter().enumerate() {
@@ -160,7 +161,7 @@ async fn of_a_limit_exactly_the_quota_is_admitted_through_a_move() {
     assert!(nodes.iter().all(|node| node.transferred() > 0 && node.diverged() == 0));
 }
 
-/// A subject that is on its way from an old owner to the added shard.
+/// Returns a subject that moves from an old owner to the added shard.
 pub(crate) fn mover<S: Store>(node: &Rebalance<S>) -> Subject {
     (0..).map(user).find(|user| node.moves(user)).unwrap()
 }
@@ -182,7 +183,8 @@ async fn a_receipt_is_redeemed_at_both_owners_and_by_the_new_one_alone() {
     assert_eq!((back.refunded, back.used), (2, 0));
 }
 
-/// Of two owners that tell the same use in whole units, the one that has heard more is told.
+/// If two owners report the same usage in whole units, the reading of the owner with more charges
+/// is returned.
 #[tokio::test]
 async fn a_fading_unit_that_one_owner_has_not_heard_of_delays_who_comes_again() {
     let fleet = Fleet::new();
@@ -234,12 +236,13 @@ impl Two {
     }
 }
 
-/// The caller leaves while one of both owners is slow, or the old one counts and is not heard.
+/// The caller is cancelled while one of the owners is slow, or the old owner counts and its answer
+/// is lost.
 #[tokio::test(start_paused = true)]
 async fn what_a_caller_did_not_wait_for_is_made_good() {
     let slow = || Trouble::Held(Arc::new(Semaphore::new(0)));
     let unheard = || Trouble::Unheard(StoreError::TimedOut);
-    // What befalls each owner, and the units that the old one counted.
+    // The faults of each owner, and the units that the old one counted.
     let cases = [
         ([Trouble::None, slow()], 2),
         ([slow(), Trouble::None], 0),
@@ -257,7 +260,7 @@ async fn what_a_caller_did_not_wait_for_is_made_good() {
         let left = ask(&impatient, NOW, &limit, &subject, take(2, 2)).await;
         assert_eq!(left.unwrap_err(), StoreError::TimedOut, "{met}");
         assert_eq!(node.diverged(), 1, "{met}");
-        // Troubles that were not met.
+        // Remove faults that were not used.
         two.new.clear();
         let next = ask(&node, NOW, &limit, &subject, take(1, 3)).await.unwrap();
         let led = ask(node.after(), NOW, &limit, &subject, take(0, 0)).await.unwrap();
@@ -265,7 +268,7 @@ async fn what_a_caller_did_not_wait_for_is_made_good() {
     }
 }
 
-/// A node that leads finds no old owner.
+/// A node after the cutover cannot reach the old owner.
 #[tokio::test]
 async fn who_cannot_be_asked_for_is_left_behind() {
     let two = Two::new();
@@ -280,7 +283,8 @@ async fn who_cannot_be_asked_for_is_left_behind() {
     assert_eq!((found.used, node.failed_transfers(), node.transferred()), (5, 1, 1));
 }
 
-/// A node that leads uses the last units up; one that follows hears of it.
+/// A node after the cutover uses the last units, and a node in the dual-write phase gets that
+/// answer.
 #[tokio::test]
 async fn what_the_new_owner_refuses_is_refunded_at_the_old_one() {
     let fleet = Fleet::new();
@@ -307,7 +311,7 @@ async fn what_the_new_owner_refuses_is_refunded_at_the_old_one() {
     );
 }
 
-/// What stays at its owner is given back too, and everybody is told so.
+/// Charges of subjects that do not move are refunded too, and the readings show it.
 #[tokio::test]
 async fn what_stays_reads_as_if_it_had_not_been_charged() {
     let two = Two::new();
@@ -328,7 +332,7 @@ async fn what_stays_reads_as_if_it_had_not_been_charged() {
         charge(&hammered, &staying, take(1, 3)),
     ];
     let meanwhile = async {
-        // Another one charges what stays before the new owner has refused.
+        // Another request charges the subject that does not move before the new owner has refused.
         until(|| two.new.calls() == 2).await;
         ask(&ahead, NOW, &fresh, &staying, take(1, 4)).await.unwrap();
         gate.add_permits(1);

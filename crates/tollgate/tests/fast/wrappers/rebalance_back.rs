@@ -1,4 +1,4 @@
-//! What is given back and forgotten while subjects move between shards.
+//! Refunds and resets while subjects move between shards.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +20,8 @@ use crate::wrappers::rebalance::{Fleet, Two, mover};
 use crate::wrappers::setup::{NOW, WINDOW, ask, fixed, in_flight, refund, take, user};
 
 proptest! {
-    /// Nodes in neighbouring phases, some of which forget whom they brought along: one memory.
+    /// Nodes in neighbouring phases, some of which forget which subjects they transferred, behave
+    /// like one memory store.
     #[test]
     fn what_is_given_back_and_forgotten_is_so_at_every_node(
         trace in steps(3), lead_at in 0..60_usize, some_know_old in any::<bool>(),
@@ -33,14 +34,15 @@ proptest! {
         let mut movers = (0..).map(user).filter(|user| nodes[0].moves(user));
         let stays = (0..).map(user).find(|user| !nodes[0].moves(user)).unwrap();
         let users: Vec<Subject> = movers.by_ref().take(2).chain([stays]).collect();
-        // What came before to an owner that knew nothing of it comes again.
+        // An owner without data of a charge does not record its refund, so each receipt is used
+        // once.
         let trace = if some_know_old { once(&trace) } else { trace };
         as_one_memory(&trace, &limits(), &users, |number, step, now, charge| {
             if number >= lead_at {
-                // The first one goes on following.
+                // The first node stays in the dual-write phase.
                 nodes[1..].iter().for_each(|node| node.enter(Phase::Cutover));
             }
-            // What a node gives back that knows the old map only, the new owner never hears of.
+            // Refunds through a node with only the old map never reach the new owner.
             let takes = matches!(step.deed, Deed::Take(_));
             let knows_old = some_know_old && takes && step.node == 3 && number < lead_at;
             let asked = [*charge];
@@ -54,7 +56,7 @@ proptest! {
     }
 }
 
-/// Three nodes of which the last has not met the subject, in phases that may be in force together.
+/// Three nodes in phases that can be in force together. The last one has not seen the subject.
 const PHASES: [[Phase; 3]; 5] = [
     [Phase::DualWrite, Phase::DualWrite, Phase::DualWrite],
     [Phase::DualWrite, Phase::DualWrite, Phase::Cutover],
@@ -122,7 +124,8 @@ async fn who_cannot_forget_at_both_owners_says_so() {
     }
 }
 
-/// What the other owner does not hear of may count until its window is over, and no longer.
+/// A refund that the other owner does not receive may still count there until its window ends, and
+/// no longer.
 #[tokio::test(start_paused = true)]
 async fn what_one_owner_alone_gave_back_may_count_until_it_is_over() {
     let unanswered =
@@ -150,7 +153,7 @@ async fn what_one_owner_alone_gave_back_may_count_until_it_is_over() {
     }
 }
 
-/// An old owner that could not be asked what it holds keeps all of it.
+/// If an old owner could not be read, it keeps all of its usage.
 #[tokio::test]
 async fn nothing_is_refunded_at_an_owner_whose_subjects_have_not_arrived() {
     let two = Two::new();
@@ -167,7 +170,8 @@ async fn nothing_is_refunded_at_an_owner_whose_subjects_have_not_arrived() {
     assert_eq!(ask(&node, NOW, &limit, &subject, take(0, 3)).await.unwrap().used, 4);
 }
 
-/// A refund that is not heard of at the old owner while nodes follow reaches the new one too.
+/// A refund without an answer from the old owner in the dual-write phase is also sent to the new
+/// one.
 #[tokio::test]
 async fn both_owners_are_asked_whatever_one_of_them_answers() {
     let two = Two::new();

@@ -1,4 +1,4 @@
-//! Moving subjects between two stores by percentage: neither a window more nor a unit less.
+//! Rollout between two stores by percentage: no additional window, and no lost unit.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,7 +33,8 @@ fn percent(hundredths: u8) -> Percent {
 }
 
 proptest! {
-    /// A percentage that is turned at any time, forth and back, over stores that answer: one store.
+    /// A percentage that changes at any time in both directions, over stores that answer, behaves
+    /// like one store.
     #[test]
     fn whoever_moves_goes_on_where_it_was(
         trace in calls(7, 3), turns in prop::collection::vec(0..=100_u8, 100),
@@ -44,7 +45,8 @@ proptest! {
         let mut turns = turns.into_iter();
         replay(&trace, &limits, |now, charges| {
             percentage.set(percent(turns.next().unwrap_or(50)));
-            // All on one subject: what spans two stores may be held for a moment.
+            // All charges have one subject, because charges over two stores may be reserved for a
+            // moment.
             let subject = charges[0].subject;
             let own: Vec<_> =
                 charges.iter().filter(|charge| charge.subject == subject).copied().collect();
@@ -77,13 +79,13 @@ async fn the_share_that_moved_is_the_percentage_and_nobody_flaps() {
         let back = before.iter().zip(&after).filter(|(before, after)| **before && !**after).count();
         let share = after.iter().filter(|moved| **moved).count();
         assert_eq!(back, 0, "at {hundredths}%");
-        // Of 2,000 fair draws, five standard deviations are at most 112.
+        // For 2,000 fair draws, five standard deviations are at most 112.
         assert!(share.abs_diff(usize::from(hundredths) * 20) <= 112, "{share} at {hundredths}%");
         before = after;
     }
 }
 
-/// Nodes that agree on the percentage, while it is turned from nobody to all and back.
+/// Nodes with the same percentage, while it changes from none to all and back.
 #[tokio::test]
 async fn of_a_limit_no_more_is_admitted_through_a_ramp() {
     let (old, new) = (Arc::new(Memory::default()), Arc::new(Memory::default()));
@@ -174,7 +176,7 @@ async fn what_nodes_that_disagree_admit_is_within_the_bound() {
     assert!(admitted <= 10 + bound, "{admitted}");
 }
 
-/// One request on a subject of each side.
+/// One request with a subject on each side.
 #[tokio::test]
 async fn a_call_on_both_sides_is_all_or_nothing() {
     let percentage = RolloutPercentage::new(percent(50));

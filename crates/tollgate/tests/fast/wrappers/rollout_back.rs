@@ -1,4 +1,4 @@
-//! What is given back and forgotten while subjects move between two stores.
+//! Refunds and resets while subjects move between two stores.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::wrappers::faulty::{Faulty, Trouble};
 use crate::wrappers::give_back::{as_one_memory, limits, once, steps};
 use crate::wrappers::setup::{NOW, WINDOW, ask, fixed, in_flight, key, refund, take, user};
 
-/// Nodes with one percentage, which remember few whom they brought along.
+/// Returns nodes with one percentage, which remember few of the subjects that they transferred.
 fn nodes<A: Store, B: Store>(
     percentage: &RolloutPercentage,
     (old, new): (&Arc<A>, &Arc<B>),
@@ -27,7 +27,7 @@ where
 }
 
 proptest! {
-    /// A percentage that is turned at any time, forth and back: one memory.
+    /// A percentage that changes at any time in both directions behaves like one memory store.
     #[test]
     fn what_is_given_back_and_forgotten_is_so_at_every_node(
         trace in steps(3), turns in prop::collection::vec((0..6_u8, 0..=100_u8), 80),
@@ -36,7 +36,7 @@ proptest! {
         let percentage = RolloutPercentage::new(Percent::NONE);
         let nodes = nodes(&percentage, (&Arc::<Memory>::default(), &Arc::<Memory>::default()));
         let users: Vec<Subject> = (0..3).map(user).collect();
-        // Which receipts came before is not carried.
+        // The record of redeemed receipts is not transferred, so each receipt is used once.
         let trace = once(&trace);
         as_one_memory(&trace, &limits(), &users, |number, step, now, charge| {
             if let (0, percent) = turns[number] {
@@ -47,7 +47,7 @@ proptest! {
     }
 }
 
-/// Both ways: the percentage is turned to all, or back to nobody.
+/// In both directions: the percentage changes to all, or back to none.
 #[tokio::test]
 async fn what_one_node_gave_back_or_forgot_no_other_brings_along() {
     for to in [Percent::ALL, Percent::NONE] {
@@ -97,7 +97,7 @@ async fn what_the_other_store_does_not_hear_of_is_held_back_and_forgetting_fails
     );
 }
 
-/// Who starts afresh brings nothing along: the other store is not asked.
+/// With `OnMove::Reset`, nothing is transferred and the other store is not called.
 #[tokio::test]
 async fn where_nothing_is_brought_along_one_store_is_asked() {
     let percentage = RolloutPercentage::new(Percent::ALL);

@@ -1,4 +1,4 @@
-//! Limits, subjects, charges and traces for all tests here.
+//! Limits, subjects, charges and traces for all tests in this module.
 
 use std::task::{Context, Poll, Waker};
 
@@ -14,7 +14,7 @@ use tollgate::core::{
 
 pub(crate) const WINDOW: Millis = Millis::from_secs(60);
 
-/// At the start of a calendar window.
+/// The start of a calendar window.
 pub(crate) const NOW: Timestamp = Timestamp::from_millis(1_700_000_040_000);
 
 pub(crate) fn fixed(name: &str, quota: u64) -> Limit {
@@ -31,7 +31,7 @@ pub(crate) fn in_flight(name: &str, quota: u64) -> Limit {
     Limit::new(name, Algorithm::Concurrency(Concurrency::new(quota, WINDOW).unwrap())).unwrap()
 }
 
-/// One limit of every kind, the windows on the calendar.
+/// Returns one limit of every kind, with windows on the calendar.
 pub(crate) fn of_every_kind(quota: u64) -> Vec<Limit> {
     let precision = Millis::from_secs(7);
     let limit = |name, algorithm| Limit::new(name, algorithm).unwrap();
@@ -78,7 +78,7 @@ pub(crate) const fn charge<'a>(
     Charge { limit, subject, operation }
 }
 
-/// The one reading of a call on one limit.
+/// Returns the reading of a call on one limit.
 pub(crate) async fn ask(
     store: &impl Store,
     now: Timestamp,
@@ -89,7 +89,7 @@ pub(crate) async fn ask(
     store.apply(now, &[charge(limit, subject, operation)]).await.map(|readings| readings[0])
 }
 
-/// The output of a future that never waits.
+/// Returns the output of a future that never waits.
 pub(crate) fn at_once<T>(future: impl Future<Output = T>) -> T {
     let mut future = std::pin::pin!(future);
     match future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
@@ -98,7 +98,7 @@ pub(crate) fn at_once<T>(future: impl Future<Output = T>) -> T {
     }
 }
 
-/// Lets other tasks run until `is_so`.
+/// Runs other tasks until `is_so` returns true.
 pub(crate) async fn until(is_so: impl Fn() -> bool) {
     for _ in 0..1_000_000 {
         if is_so() {
@@ -109,7 +109,7 @@ pub(crate) async fn until(is_so: impl Fn() -> bool) {
     panic!("it never comes to that");
 }
 
-/// What a client sees of a call.
+/// Returns the part of a reading that a client sees.
 pub(crate) fn told(readings: &Readings) -> Vec<impl PartialEq + std::fmt::Debug + use<>> {
     let of = |reading: &Reading| {
         (reading.admission, reading.fits_again, reading.used, reading.full_reset_at)
@@ -120,7 +120,7 @@ pub(crate) fn told(readings: &Readings) -> Vec<impl PartialEq + std::fmt::Debug 
 /// One call of a trace.
 #[derive(Clone, Debug)]
 pub(crate) struct Call {
-    /// Milliseconds since the call before.
+    /// The milliseconds since the previous call.
     pub(crate) later: u64,
     /// The index of a limit, the number of a user, and the cost; at most one of each pair.
     pub(crate) takes: Vec<(usize, u64, u64)>,
@@ -136,7 +136,7 @@ pub(crate) fn calls(limits: usize, users: u64) -> impl Strategy<Value = Vec<Call
     prop::collection::vec(call, 1..100)
 }
 
-/// Runs `trace` over `limits`, and hands every call's moment and charges to `each`.
+/// Runs `trace` over `limits`, and passes the time and the charges of every call to `each`.
 pub(crate) fn replay(
     trace: &[Call],
     limits: &[Limit],

@@ -1,4 +1,4 @@
-//! A store that is compared with another one: what differs is told, and nobody waits for it.
+//! A shadow store: differences are counted, and no caller waits for it.
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -41,8 +41,9 @@ async fn stores_that_are_alike_differ_in_nothing() {
     assert_eq!((told.unanswered, told.skipped), (0, 0));
 }
 
-/// What the trace of `seed` asks of its first subject. The shadow is asked in the store's order of
-/// each subject and no other: a clock that one of them shows may end what another one asks for next.
+/// Returns the operations of the `seed`'s trace on its first subject. The shadow receives the
+/// operations of each subject in the store's order, but not those of different subjects. With
+/// several subjects, the time of one operation could end the state of another.
 fn of_one_subject(seed: u64) -> Trace {
     let mut trace = Trace::random(seed);
     trace.ops.retain_mut(|op| match &mut op.call {
@@ -61,7 +62,8 @@ async fn every_kind_of_difference_is_counted_by_its_gravest() {
     let (store, shadow) = (Memory::default(), Arc::new(Memory::default()));
     let limit = fixed("core", 2);
     let users = [user(1), user(2), user(3)];
-    // The shadow knows: one unit of the first, both of the second, one a moment ago of the third.
+    // The shadow has one unit of the first, both of the second, and one from a moment ago of the
+    // third.
     ask(&shadow, NOW, &limit, &users[0], take(1, 1)).await.unwrap();
     ask(&shadow, NOW, &limit, &users[1], take(2, 2)).await.unwrap();
     let store = beside(store, Arc::clone(&shadow));
@@ -80,7 +82,7 @@ async fn every_kind_of_difference_is_counted_by_its_gravest() {
 async fn a_reset_of_another_moment_is_a_difference() {
     let (limit, subject) = (fixed("core", 5), user(1));
     let shadow = Arc::new(Memory::default());
-    // Its window is open, with nothing used in it.
+    // The shadow's window is open, with nothing used in it.
     let taken = ask(&shadow, NOW, &limit, &subject, take(1, 1)).await.unwrap();
     ask(&shadow, NOW, &limit, &subject, refund(1, 1, taken.position)).await.unwrap();
     let store = beside(Memory::default(), Arc::clone(&shadow));
@@ -98,7 +100,7 @@ async fn a_reset_of_another_moment_is_a_difference() {
 async fn what_is_refunded_is_refunded_by_the_shadow_of_its_own() {
     let (limit, subject) = (fixed("core", 5), user(1));
     let shadow = Arc::new(Memory::default());
-    // The shadow's window ends elsewhere: the store's mark would name nothing there.
+    // The shadow's window ends at another time, so the store's position does not exist there.
     let earlier = Timestamp::from_millis(NOW.as_millis() - 9);
     ask(&shadow, earlier, &limit, &subject, take(1, 1)).await.unwrap();
     let store = beside(Memory::default(), Arc::clone(&shadow));
@@ -145,7 +147,7 @@ async fn a_shadow_without_an_answer_and_a_dial_at_nobody_cost_nothing() {
     assert_eq!(store.shadow().calls(), 2);
 }
 
-/// What stands in for a second store that is down says nothing of it.
+/// The fallback of a shadow store that is down says nothing about the shadow store.
 #[tokio::test]
 async fn a_stand_in_of_the_shadow_is_no_answer_of_the_shadow() {
     let shadow = Faulty::new();

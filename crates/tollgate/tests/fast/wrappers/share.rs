@@ -1,4 +1,4 @@
-//! How far nodes that cannot ask each other stay within a limit.
+//! How far nodes that cannot communicate stay within a limit.
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ fn share(nodes: u32) -> LocalShare<Memory> {
 
 type Node = Fallback<Arc<Faulty>, LocalShare<Memory>>;
 
-/// A fleet of nodes on one store.
+/// Returns a fleet of nodes on one store.
 fn fleet(nodes: u32) -> (Arc<Faulty>, Vec<Node>) {
     let store = Arc::new(Faulty::new());
     let node = |_| Fallback::new(Arc::clone(&store), share(nodes));
@@ -27,7 +27,8 @@ fn fleet(nodes: u32) -> (Arc<Faulty>, Vec<Node>) {
     (store, nodes)
 }
 
-/// How many of 200 single units are admitted, and that no refusal shows enough for one more.
+/// Returns how many of 200 single units are admitted, and asserts that no refusal shows room for
+/// one more.
 fn admitted(store: &impl Store, now: Timestamp, limit: &Limit) -> u64 {
     let mut admitted = 0;
     for id in 0..200 {
@@ -56,7 +57,8 @@ fn a_share_goes_on_from_what_was_last_seen_until_the_same_reset() {
     assert_eq!(admitted(&nodes[0], later, &limit), 9);
     let refused = at_once(ask(&nodes[0], later, &limit, &user(1), take(1, 3))).unwrap();
     assert_eq!(refused.admission, Admission::At(seen.full_reset_at));
-    // A node that has seen nothing has a whole share, and so have all once the window is over.
+    // A node without earlier readings has a whole share, and so do all nodes once the window has
+    // ended.
     assert_eq!(admitted(&nodes[1], later, &limit), share.part_of(100));
     assert_eq!(admitted(&nodes[0], seen.full_reset_at, &limit), share.part_of(100));
 }
@@ -137,7 +139,7 @@ proptest! {
             let bound = nodes[0].fallback_store().max_admitted_units(limit);
             prop_assert!(together <= bound, "{}: {together} of {bound}", limit.name());
             prop_assert!(bound <= quota.max(u64::from(size)));
-            // Nothing more in what is left of the window.
+            // No more units in the rest of the window.
             if limit.name() == "fixed" {
                 prop_assert_eq!(admitted(&nodes[0], now, limit), 0);
             }
@@ -146,7 +148,7 @@ proptest! {
 
     #[test]
     fn one_node_goes_on_exactly_where_its_store_stopped(trace in calls(2, 3), stop: prop::sample::Index) {
-        // A single node has the whole limit: what it admits is what its store would have.
+        // A single node has the whole limit, so it admits as much as its store would have.
         let limits = [calendar("fixed", 4), fixed("anchored", 4)];
         let (store, nodes) = fleet(1);
         let twin = Memory::default();
