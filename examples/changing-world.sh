@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# Two nodes of `tollgate serve` limit traffic over two shards with replicas and sentinels, while the world beneath them
-# changes: subjects move from memcached to the shards, a primary is killed, another one freezes and comes back, a shard is
-# added. At the end it tells, from the history of all that callers heard at the nodes' HTTP doors: errors to callers,
-# windows opened early, refusals below the limit, and what was admitted above a limit beside the bound. It fails unless
+# Two nodes of `tollgate serve` limit traffic over two shards with replicas and sentinels, while the servers
+# change: subjects move from memcached to the shards, a primary is killed, another one freezes and comes back, a shard is
+# added. At the end it reports, from the history of all responses of the nodes' HTTP listeners: errors to callers,
+# windows opened early, refusals below the limit, and the units admitted above a limit with their bound. It fails unless
 # everything is within its bound.
 #
 #   examples/changing-world.sh [--quick] [--report FILE.html]
 #
-# TOLLGATE names the binary that serves, TOLLGATE_CHAOS the one that breaks what it stands on, REDIS_SERVER and MEMCACHED
-# the servers to start; all of it runs on loopback, in a directory of its own, and is gone afterwards.
+# TOLLGATE is the path of the tollgate binary, TOLLGATE_CHAOS that of the fault injector, REDIS_SERVER and MEMCACHED
+# those of the servers. Everything runs on loopback in a temporary directory, which is removed at the end.
 set -euo pipefail
 
 root=$(cd "$(dirname "$0")/.." && pwd)

@@ -1,10 +1,11 @@
-//! Tells the binary what it is built from: the commit, where one is known, and the target.
+//! Sets the build information of the binary: the commit, if it is known, and the target.
 
 use std::env;
 use std::path::Path;
 use std::process::Command;
 
-/// Names the commit where there is no repository: in packages, containers, archives.
+/// The variable that sets the commit if there is no repository: in packages, containers and
+/// archives.
 const VARIABLE: &str = "TOLLGATE_COMMIT";
 
 fn main() {
@@ -18,21 +19,22 @@ fn main() {
     println!("cargo:rustc-env=TOLLGATE_BUILT_FROM={built_from}");
 }
 
-/// The variable's word goes first. A repository is asked in release builds alone: others would be built anew after
-/// every commit, and are rarely built from one.
+/// The variable has precedence. Git is only run in release builds: other builds would be rebuilt
+/// after every commit, and are rarely distributed.
 fn commit() -> Option<String> {
     let given = env::var(VARIABLE).ok().filter(|commit| is_a_word(commit));
     let is_release = env::var("PROFILE").is_ok_and(|profile| profile == "release");
     given.or_else(|| if is_release { checked_out(Path::new(".")) } else { None })
 }
 
-/// It stands in one line of the program's output.
+/// The text is shown on one line of the program's output.
 fn is_a_word(text: &str) -> bool {
     (1..=64).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
-/// The commit of the checkout that this file belongs to, marked where the checkout holds changes beyond it. A
-/// repository that merely lies around the source, as where it was unpacked into another project, has no word.
+/// Returns the commit of the checkout that contains this file, marked if the checkout has
+/// uncommitted changes. A repository that only surrounds the source, for example because it was
+/// unpacked into another project, is ignored.
 fn checked_out(folder: &Path) -> Option<String> {
     git(folder, &["ls-files", "--error-unmatch", "build.rs"])?;
     let log = git(folder, &["rev-parse", "--git-path", "logs/HEAD"])?;
@@ -42,7 +44,7 @@ fn checked_out(folder: &Path) -> Option<String> {
     git(folder, &["describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"])
 }
 
-/// What git says; none where it is not there, or refuses.
+/// Returns the output of git, or `None` if git is missing or fails.
 fn git(folder: &Path, arguments: &[&str]) -> Option<String> {
     let output = Command::new("git").current_dir(folder).args(arguments).output().ok()?;
     let said = String::from_utf8(output.stdout).ok()?;

@@ -1,4 +1,4 @@
 //! The error type of every command.
 
-/// What a command reports when it fails.
+/// The error of a command.
 pub(crate) type Failure = Box<dyn std::error::Error>;

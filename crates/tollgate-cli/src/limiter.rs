@@ -1,4 +1,4 @@
-//! From a policy file to a limiter over the store that it names.
+//! Creates a limiter from a policy file.
 
 use std::fmt;
 use std::path::Path;
@@ -13,7 +13,7 @@ use tollgate_policy::{
 use crate::failure::Failure;
 use crate::log;
 
-/// Loads the policy at `path`; what works, but hardly as it was meant, is told.
+/// Loads the policy at `path` and prints its warnings.
 pub(crate) fn load(path: &Path) -> Result<LoadedPolicy, Failure> {
     let loaded = tollgate_policy::load(path)?;
     for warning in &loaded.warnings {
@@ -22,8 +22,8 @@ pub(crate) fn load(path: &Path) -> Result<LoadedPolicy, Failure> {
     Ok(loaded)
 }
 
-/// A limiter over the store of `loaded`, which was given a short time to connect. Whether it did
-/// is told by what the store logs; it decides in any case.
+/// Creates a limiter with the store of `loaded`, and waits a short time for its connections. The
+/// store logs whether they succeed; the limiter decides in any case.
 pub(crate) async fn open(
     loaded: LoadedPolicy,
     refunds: Refunds,
@@ -33,7 +33,7 @@ pub(crate) async fn open(
     Ok(limiter)
 }
 
-/// The store in a few words.
+/// Describes the store in a few words.
 pub(crate) fn store(settings: &StoreSettings) -> impl fmt::Display {
     fmt::from_fn(move |f| match settings {
         StoreSettings::Memory(_) => f.write_str(IN_PROCESS),
@@ -51,7 +51,7 @@ pub(crate) fn store(settings: &StoreSettings) -> impl fmt::Display {
     })
 }
 
-const IN_PROCESS: &str = "counters in this process";
+const IN_PROCESS: &str = "counters in memory";
 
 fn side(side: &MigrationStoreSettings) -> String {
     match side {

@@ -1,6 +1,6 @@
-//! What the binary tells while it serves: one line an event, on standard error.
+//! The log of the binary: one line per event, on standard error.
 //!
-//! What could repeat with every request is told at most once in a while by whoever tells it.
+//! Events that could occur with every request are rate limited where they are logged.
 
 use std::fmt::Display;
 use std::io::{self, IsTerminal};
@@ -11,23 +11,23 @@ use tracing_subscriber::filter::LevelFilter;
 
 use crate::output;
 
-/// How a line is written.
+/// The format of a log line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Form {
-    /// For people
+    /// Text for people
     #[default]
     Text,
-    /// For programs: an object with `timestamp`, `level`, `message` and what belongs to it
+    /// JSON for programs: an object with `timestamp`, `level`, `message` and the event's fields
     Json,
 }
 
-/// How lines are written, where a log was started.
+/// The format of log lines, if the log was started.
 static STARTED: OnceLock<Form> = OnceLock::new();
 
-/// Tells warnings and what an operator wants to know from now on; once a process, before anything
-/// else is told.
+/// Starts the log for warnings and operational messages. Must be called once per process, before
+/// the first event.
 pub(crate) fn start(form: Form) {
-    // The first word stands.
+    // The first call sets the format.
     let _ = STARTED.set(form);
     let lines = tracing_subscriber::fmt()
         .with_writer(io::stderr)
@@ -39,7 +39,7 @@ pub(crate) fn start(form: Form) {
     }
 }
 
-/// Tells how the process goes: in a line of its own, or as programs read it.
+/// Logs the progress of the process: as a plain line, or as JSON.
 pub(crate) fn info(line: &dyn Display) {
     if is_for_programs() {
         tracing::info!("{line}");
@@ -48,7 +48,7 @@ pub(crate) fn info(line: &dyn Display) {
     }
 }
 
-/// Tells what works, but hardly as it was meant.
+/// Logs the policy's warnings.
 pub(crate) fn warn(text: &dyn Display) {
     if is_for_programs() {
         tracing::warn!("{text}");
@@ -57,7 +57,7 @@ pub(crate) fn warn(text: &dyn Display) {
     }
 }
 
-/// Tells why the process ends.
+/// Logs the error that ends the process.
 pub(crate) fn fail(reason: &dyn Display) {
     if is_for_programs() {
         tracing::error!("{reason}");

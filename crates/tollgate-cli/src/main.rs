@@ -1,4 +1,4 @@
-//! The `tollgate` binary: reads the flags, runs a command, ends with its exit code.
+//! The `tollgate` binary: parses the flags, runs a command, and exits with its code.
 
 mod admin;
 mod cmd;
@@ -22,12 +22,12 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
 
-/// A decision asks for a dozen small pieces of memory and gives them back at once: 3 to 7 % of its
-/// instructions are saved here.
+/// A decision makes a dozen small allocations and frees them immediately. This allocator saves 3 to
+/// 7 % of its instructions.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Limits what clients may ask of an API: exactly, and with answers that never contradict themselves.
+/// A rate limiter for APIs: a reverse proxy, a decision service and tools for operators
 #[derive(Debug, Parser)]
 #[command(name = "tollgate", version = version::VERSION, max_term_width = 100, arg_required_else_help = true)]
 struct Flags {

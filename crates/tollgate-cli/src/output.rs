@@ -1,19 +1,19 @@
-//! What commands print, and in which form.
+//! The output of commands.
 
 use std::io::{self, Write};
 
 use crate::failure::Failure;
 
-/// How something is shown.
+/// The format of the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// For people.
+    /// Text for people.
     Text,
-    /// For programs.
+    /// JSON for programs.
     Json,
 }
 
-/// Prints on standard output. A reader that closes the pipe early, such as `head`, is no failure.
+/// Prints on standard output. A reader that closes the pipe early, such as `head`, is not an error.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
     match io::stdout().write_all(text.as_bytes()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.into()),

@@ -1,4 +1,4 @@
-//! The policy file, read anew while the process runs.
+//! Reloads the policy file while the process runs.
 
 use std::io;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use tollgate::core::Policy;
 use tollgate_backend::{PolicyFile, Reloaded};
 use tollgate_server::http::Reload;
 
-/// What a policy holds, in numbers.
+/// Describes the content of a policy in numbers.
 pub(crate) fn summary(policy: &Policy) -> String {
     let counted = |count: usize, thing: &str| match count {
         1 => format!("1 {thing}"),
@@ -20,7 +20,7 @@ pub(crate) fn summary(policy: &Policy) -> String {
     format!("{}, {}", counted(limits, "limit"), counted(rules, "rule"))
 }
 
-/// Reads `file` anew on SIGHUP, and when its text has changed. Ends when the result is dropped.
+/// Reloads `file` on SIGHUP and when its text has changed, until the result is dropped.
 pub(crate) fn watch(file: Arc<PolicyFile>) -> io::Result<JoinSet<()>> {
     let mut hangup = signal(SignalKind::hangup())?;
     let mut watching = JoinSet::new();
@@ -28,14 +28,14 @@ pub(crate) fn watch(file: Arc<PolicyFile>) -> io::Result<JoinSet<()>> {
     watching.spawn(async move {
         while hangup.recv().await.is_some() {
             let file = Arc::clone(&file);
-            // What came of it is told in the log and by the status.
+            // The log and the status report the result.
             let _ = spawn_blocking(move || file.reload().is_ok()).await;
         }
     });
     Ok(watching)
 }
 
-/// Reads `file` anew when an administrator asks for it.
+/// Reloads `file` when an administrator requests it.
 pub(crate) fn reload(file: Arc<PolicyFile>) -> Reload {
     Reload::new(move || match file.reload() {
         Ok(Reloaded::Unchanged) => Ok(json!({ "replaced": false, "policy": &*file.version() })),

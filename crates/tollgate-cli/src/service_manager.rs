@@ -1,14 +1,14 @@
-//! What the service manager is told, where one started this process and wants to know.
+//! Notifies the service manager (systemd), if one started this process and set `NOTIFY_SOCKET`.
 
 use sd_notify::NotifyState;
 
-/// Every listener is open.
+/// Reports that all listeners are open.
 pub(crate) fn ready() {
-    // Without a service manager there is nobody to tell.
+    // Without a service manager there is nothing to notify.
     let _ = sd_notify::notify(&[NotifyState::Ready]);
 }
 
-/// No listener lets anybody in any more.
+/// Reports that no listener accepts connections any more.
 pub(crate) fn stopping() {
     let _ = sd_notify::notify(&[NotifyState::Stopping]);
 }

@@ -1,4 +1,4 @@
-//! What a service manager and a terminal tell a process.
+//! Signals from a service manager or a terminal.
 
 use std::io;
 
@@ -6,16 +6,19 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::log;
 
-/// As [`shutdown_requested`], and says what is waited for.
+/// Like [`shutdown_requested`], and logs what the process waits for.
 pub(crate) fn terminated() -> io::Result<impl Future<Output = ()>> {
     let message = shutdown_requested()?;
     Ok(async move {
         message.await;
-        log::info(&"told to end: no more connections; waiting for requests in flight");
+        log::info(
+            &"shutdown requested: no new connections are accepted; waiting for requests in flight",
+        );
     })
 }
 
-/// Resolves when the process is told to end: Ctrl-C, or SIGTERM as service managers send it.
+/// Resolves when the process is requested to end: by Ctrl-C, or by SIGTERM as service managers send
+/// it.
 fn shutdown_requested() -> io::Result<impl Future<Output = ()>> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;

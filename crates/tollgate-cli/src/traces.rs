@@ -1,4 +1,4 @@
-//! Where spans of requests go: as the flag, the policy file or the environment says.
+//! Sets up tracing from the flag, the policy file or the environment.
 
 mod environment;
 
@@ -14,26 +14,27 @@ use crate::log;
 use crate::version::VERSION;
 use environment::Environment;
 
-/// How many of a million are one of ten thousand.
+/// The number of millionths in a ten-thousandth.
 const PER_PART: u32 = 100;
 
 #[derive(Debug, Args)]
 #[group(skip)]
 pub(crate) struct Flags {
-    /// Send spans of requests to this collector, which speaks OTLP over HTTP: http://HOST:PORT, or https
+    /// Send spans of requests to this collector, which accepts OTLP over HTTP: http://HOST:PORT, or
+    /// https
     #[arg(long = "traces", value_name = "URL", help_heading = "Tracing")]
     endpoint: Option<Endpoint>,
 }
 
-/// Whoever opens spans, and who sends them.
+/// The tracer that opens spans, and the exporter that sends them.
 #[derive(Debug, Default)]
 pub(crate) struct Traces {
     pub(crate) tracer: Tracer,
     exporter: Option<Exporter>,
 }
 
-/// Begins to trace, if anybody says so: the flag before the file, and both before the environment.
-/// Needs a tokio runtime.
+/// Starts tracing if it is configured: the flag has precedence over the file, and both over the
+/// environment. Must be called in a tokio runtime.
 pub(crate) fn start(flags: &Flags, file: Option<&TracesSettings>) -> Result<Traces, Failure> {
     begin(flags, file, &Environment::of_this_process())
 }
@@ -58,7 +59,7 @@ fn begin(
     let authorities = file.and_then(|settings| settings.authorities.as_deref());
     let connector = Connector::to(&endpoint, authorities.or_else(|| environment.certificate()))?;
     let (tracer, spans) = Tracer::new(sampler);
-    log::info(&format_args!("spans to {endpoint}"));
+    log::info(&format_args!("sending spans to {endpoint}"));
     Ok(Traces { tracer, exporter: Some(Exporter::start(spans, endpoint, connector, &origin)) })
 }
 
@@ -94,12 +95,12 @@ fn sampler(sample: Percent, parents: ParentSampling) -> Sampler {
 }
 
 impl Traces {
-    /// What becomes of the spans, if there are any.
+    /// Returns the counters of the spans, if tracing is on.
     pub(crate) fn counter(&self) -> Option<ExportCounter> {
         self.exporter.as_ref().map(Exporter::counter)
     }
 
-    /// Sends what has not been sent.
+    /// Sends the remaining spans.
     pub(crate) async fn finish(self) {
         if let Some(exporter) = self.exporter {
             exporter.finish().await;

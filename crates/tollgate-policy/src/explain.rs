@@ -54,8 +54,8 @@ impl Explanation<'_> {
     fn rules(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let policy = self.policy;
         let title = match policy.match_mode() {
-            MatchMode::FirstMatch => "rules, the first that matches decides",
-            MatchMode::AllMatches => "rules, all that match decide together",
+            MatchMode::FirstMatch => "rules, the first match decides",
+            MatchMode::AllMatches => "rules, all matches decide together",
         };
         let rules = policy.rules().iter().map(|rule| {
             let conditions = limit::conditions(policy, &rule.matches);
@@ -75,10 +75,10 @@ impl Explanation<'_> {
         if !answers.refund_statuses.is_empty() {
             let statuses: Vec<String> =
                 answers.refund_statuses.iter().map(ToString::to_string).collect();
-            rows.push(("refund", format!("when the service answers {}", statuses.join(", "))));
+            rows.push(("refund", format!("if the service responds with {}", statuses.join(", "))));
         }
         if answers.refund_upstream_failure == RefundPolicy::Refund {
-            rows.push(("refund", "when the service does not answer".to_owned()));
+            rows.push(("refund", "if the service does not respond".to_owned()));
         }
         if let Some(path) = &answers.status_path {
             rows.push(("status path", format!("GET {path}, never charged")));
@@ -87,7 +87,7 @@ impl Explanation<'_> {
             let networks = self.policy.forwarding().trusted.iter().map(ToString::to_string);
             rows.push((
                 "proxies",
-                format!("{} are believed", networks.collect::<Vec<_>>().join(", ")),
+                format!("{} are trusted", networks.collect::<Vec<_>>().join(", ")),
             ));
         }
         table(f, "answers", rows)
@@ -139,16 +139,16 @@ descriptors:
         let (_, said) = said.split_once("limits\n").unwrap();
         let (said, _) = said.split_once("answers\n").unwrap();
         let expected = "  \
-  slow  3 requests per 1s of the calendar for each descriptor
-  all   9 requests per 1m for everybody together
-rules, the first that matches decides
+  slow  3 requests per 1s (calendar) for each descriptor
+  all   9 requests per 1m for all clients together
+rules, the first match decides
   rule-1  every request → all
-descriptors of edge, those of a request counted all or none
+descriptors of edge, all descriptors of a request counted or none
   generic_key=slow                              slow
-  remote_address                                slow (a quota); called per-address; measured by value; with metadata
-  remote_address, path=/search* (all together)  slow (only counted)
-  remote_address, path=/                        blocked; in place of per-address
-descriptors of shop, each counted by itself; they are refused while the store has no answer
+  remote_address                                slow (quota); name per-address; metrics by value; with metadata
+  remote_address, path=/search* (all together)  slow (shadow)
+  remote_address, path=/                        blocked; replaces per-address
+descriptors of shop, each counted separately; refused while the store does not answer
   free          unlimited
   path=/health  no limit
 ";
@@ -171,15 +171,15 @@ descriptors of shop, each counted by itself; they are refused while the store ha
         };
         let fixed = "{ mode: shadow, fleet: { capacity: 200 }, worker: { in_flight: 9, loop_delay: 5ms, mode: off } }";
         let expected = "  \
-  fleet   at most 200 requests in flight in all nodes, 40 of them kept for critical ones
-  worker  at most 9 requests in flight; tasks 5ms late at most (off)
+  fleet   at most 200 requests in flight on all nodes, 40 of them kept for critical requests
+  worker  at most 9 requests in flight; task delay at most 5ms (off)
   all     only counted
 ";
         assert_eq!(said(fixed), expected);
         let adaptive =
             "{ worker: { adaptive: { algorithm: aimd, min: 2, max: 8 }, queue_delay: 1s } }";
         let expected = "  \
-  worker  2 to 8 requests in flight, by AIMD, answers within 5s; queueing for 1s at most
+  worker  2 to 8 requests in flight, by AIMD, responses within 5s; queueing delay at most 1s
 ";
         assert_eq!(said(adaptive), expected);
     }
@@ -207,24 +207,24 @@ trusted_proxies: 10.0.0.0/8
         let expected = "\
 subjects
   token    the credential in authorization, hashed
-  address  the client's address, of IPv6 the /56
+  address  the client's address, for IPv6 its /56
   user     {id} in the path
 limits
-  core   5000 requests per 1h for each token; enforced for 10% of them; tried beside it: 3000 requests per 1h
+  core   5000 requests per 1h for each token; enforced for 10% of the subjects; candidate: 3000 requests per 1h
   burst  10 requests per 1s, at most 50 at once for each token and address
-  all    100 requests in flight at once for everybody together; hidden
-  login  5 requests in any 15m for each user; refusals count; told as core
-rules, the first that matches decides
-  write  POST or PUT, path /a/**, has token → core, burst at 5; refused with 503 while the store has no answer
-  login  path /u/{id}, host example.com, header x-beta: on, lacks token → login (only counted); refused with 503 while the store has no answer
-  rest   every request → all; refused with 503 while the store has no answer
+  all    100 requests in flight at once for all clients together; hidden
+  login  5 requests in any 15m for each user; refusals count; clients see it as core
+rules, the first match decides
+  write  POST or PUT, path /a/**, has token → core, burst at 5; refused with 503 while the store does not answer
+  login  path /u/{id}, host example.com, header x-beta: on, lacks token → login (shadow); refused with 503 while the store does not answer
+  rest   every request → all; refused with 503 while the store does not answer
 answers
   headers      github, ietf
   refusal      status 429
-  refund       when the service answers 304
-  refund       when the service does not answer
+  refund       if the service responds with 304
+  refund       if the service does not respond
   status path  GET /rate_limit, never charged
-  proxies      10.0.0.0/8 are believed
+  proxies      10.0.0.0/8 are trusted
 store
   memory  of this process, at most 1000000 counters in 67108864 bytes
 ";

@@ -108,7 +108,7 @@ pub fn parse(name: &str, text: &str) -> Result<LoadedPolicy, PolicyErrors> {
         // refused.
         let mut report = Report::new(name, text);
         let start = Span { line: 1, column: 1, width: 1 };
-        report.plain_error(start, "this is not understood as a policy");
+        report.plain_error(start, "not a policy");
         return Err(report.into_errors());
     };
     Ok(LoadedPolicy { policy, settings, version: version(text), warnings })
@@ -141,7 +141,7 @@ impl fmt::Display for LoadError {
             }
             Self::NotUtf8 { path, valid_up_to } => write!(
                 f,
-                "the policy file {} is not UTF-8 text: byte {valid_up_to} cannot be read",
+                "the policy file {} is not UTF-8 text: byte {valid_up_to} is invalid",
                 path.display()
             ),
             Self::Invalid(errors) => errors.fmt(f),

@@ -67,7 +67,7 @@ impl<'t> Report<'t> {
         match near {
             Some(near) => self.error(at, message, format_args!("did you mean {near:?}?")),
             None if few.is_empty() || few.len() > MAX_LISTED => self.plain_error(at, message),
-            None => self.error(at, message, format_args!("known are {}", few.join(", "))),
+            None => self.error(at, message, format_args!("expected one of {}", few.join(", "))),
         }
         near
     }

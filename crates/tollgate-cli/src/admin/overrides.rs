@@ -1,4 +1,4 @@
-//! Overrides, set and removed at a running node.
+//! Sets and removes overrides at a running node.
 
 use clap::Args;
 use http::Method;
@@ -10,20 +10,20 @@ use super::subject::{Subject, encoded};
 use crate::failure::Failure;
 use crate::output::{Form, print};
 
-/// What is asked for a subject or a group.
+/// The target of an override and its values.
 #[derive(Clone, Debug, Args)]
 #[group(skip)]
 pub(crate) struct OverrideArgs {
-    /// Mean all subjects that have the one value, or an address in the one network
+    /// Override all subjects with this one value, or with an address in this one network
     #[arg(long)]
     group: bool,
-    /// Mean every subject: a switch of the limit itself, or of all limits
+    /// Override every subject: a switch of the limit, or of all limits
     #[arg(long, conflicts_with_all = ["group", "values"])]
     everybody: bool,
-    /// Mean every request that the rule of this name matches: a switch of the rule
+    /// Override every request that the rule with this name matches: a switch of the rule
     #[arg(long, value_name = "NAME", conflicts_with_all = ["group", "values", "everybody", "limit"])]
     rule: Option<String>,
-    /// Mean every request that is shed: a switch of all load shedding, or of one part of it
+    /// Override load shedding for every request: all of it, or one part
     #[arg(
         long,
         value_name = "WHICH",
@@ -33,39 +33,39 @@ pub(crate) struct OverrideArgs {
     shedding: Option<String>,
     #[command(flatten)]
     effect: Effect,
-    /// What a token bucket holds
+    /// The burst of a token bucket
     #[arg(long, value_name = "UNITS", requires = "quota")]
     burst: Option<u64>,
-    /// How long it lasts, such as 90s, 15m, 12h or 7d
+    /// How long the override lasts, such as 90s, 15m, 12h or 7d
     #[arg(long = "for", value_name = "TIME", required_unless_present = "remove")]
     lasts: Option<String>,
-    /// Why, for those who run it
+    /// The reason, for other operators
     #[arg(long, value_name = "TEXT", required_unless_present = "remove")]
     reason: Option<String>,
 }
 
-/// What is decided instead.
+/// The decision that replaces the policy's.
 #[derive(Clone, Debug, Args)]
 #[group(required = true, multiple = false)]
 struct Effect {
     /// Another quota: units per window
     #[arg(long, value_name = "UNITS", requires = "limit")]
     quota: Option<u64>,
-    /// Let them pass
+    /// Admit every request
     #[arg(long)]
     unlimited: bool,
-    /// Let nobody pass
+    /// Refuse every request
     #[arg(long)]
     blocked: bool,
-    /// Let them pass, and count them as a rule in shadow mode does
+    /// Admit every request, and count it as a shadow rule does
     #[arg(long)]
     counted: bool,
-    /// Remove what was set
+    /// Remove the override
     #[arg(long)]
     remove: bool,
 }
 
-/// Sets or removes an override, and tells what it was and is.
+/// Sets or removes an override, and returns the previous and the new one.
 pub(crate) async fn change(
     client: &AdminClient,
     limit: Option<&str>,
@@ -91,7 +91,7 @@ pub(crate) async fn change(
     print(&format!("was: {}\nis: {}\n", told(&answer["before"]), told(&answer["after"])))
 }
 
-/// What is switched, if it is about no subjects of its own.
+/// Returns the switch, if the override has no subjects of its own.
 fn switch(args: &OverrideArgs) -> Option<(&'static str, Value)> {
     match (&args.rule, &args.shedding) {
         (Some(rule), _) => Some(("rule", rule.as_str().into())),
@@ -128,13 +128,13 @@ fn body(limit: Option<&str>, subject: &Subject, args: &OverrideArgs) -> Value {
     body.into()
 }
 
-/// Prints the overrides in force.
+/// Prints the active overrides.
 pub(crate) async fn list(client: &AdminClient, form: Form) -> Result<(), Failure> {
     let answer = client.ask(Method::GET, "/v1/overrides", None).await?;
     if form == Form::Json {
         return print(&format!("{answer:#}\n"));
     }
-    let mut table = table(&["whom", "limit", "what", "ends", "reason"]);
+    let mut table = table(&["target", "limit", "effect", "ends", "reason"]);
     for one in members(&answer["overrides"]) {
         let is_of_limits = one["rule"].is_null() && one["shedding"].is_null();
         let every = || if is_of_limits { "all".to_owned() } else { "-".to_owned() };
@@ -145,15 +145,15 @@ pub(crate) async fn list(client: &AdminClient, form: Form) -> Result<(), Failure
     }
     let mut text = lines(&table);
     if answer["location"] == "process" {
-        text += "kept by this node alone: they end with it\n";
+        text += "stored only on this node: they end with its process\n";
     }
     if let Some(failure) = answer["failure"].as_str() {
-        text += &format!("not read the last time: {failure}\n");
+        text += &format!("the last read failed: {failure}\n");
     }
     print(&text)
 }
 
-/// An override in a few words.
+/// Describes an override in a few words.
 pub(super) fn sentence(one: &Value) -> String {
     let limit = one["limit"].as_str().map(|_| format!(" on {}", word(&one["limit"])));
     let ends = when(one["expires"].as_u64().unwrap_or_default());

@@ -1,4 +1,4 @@
-//! What a node tells of itself at one moment.
+//! The state of a node at one moment.
 
 use std::collections::BTreeMap;
 
@@ -9,13 +9,13 @@ use tokio::time::Instant;
 use super::AdminClient;
 use crate::failure::Failure;
 
-/// What a node tells of itself at one moment.
+/// The state of a node at one moment.
 #[derive(Debug)]
 pub(crate) struct Snapshot {
     pub(super) at: Instant,
     pub(super) client: String,
     pub(super) status: Value,
-    /// The heaviest subjects by units charged, and by units refused.
+    /// The subjects with the most units charged, and those with the most units refused.
     pub(super) charged: Value,
     pub(super) refused: Value,
     pub(super) decisions: BTreeMap<String, Decisions>,
@@ -30,10 +30,10 @@ pub(super) struct Decisions {
 }
 
 impl Snapshot {
-    /// Asks the node behind `listener`.
+    /// Reads the state from the node at `listener`.
     ///
     /// # Errors
-    /// What [`AdminClient::ask`] says.
+    /// As [`AdminClient::ask`].
     pub(crate) async fn take(client: &AdminClient) -> Result<Self, Failure> {
         let ask = |path| client.ask(Method::GET, path, None);
         let status = ask("/v1/status").await?;

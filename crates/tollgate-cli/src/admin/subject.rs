@@ -1,4 +1,5 @@
-//! The subject of a command: from the flags, and as query parameters of the admin listener.
+//! The subject of a command: read from the flags, and sent to the admin listener as query
+//! parameters.
 
 use clap::Args;
 use serde_json::{Map, Value};
@@ -6,18 +7,18 @@ use serde_json::{Map, Value};
 /// The subject.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Subject {
-    /// A value for each subject that the limits count by; NAME alone is who has none
+    /// A value for each subject in the limit's `per`; NAME alone means a request without a value
     #[arg(value_name = "NAME=VALUE")]
     values: Vec<String>,
 }
 
 impl Subject {
-    /// As members of a JSON object.
+    /// Returns the values as members of a JSON object.
     pub(crate) fn members(&self) -> Map<String, Value> {
         self.pairs().map(|(name, value)| (name.to_owned(), value.into())).collect()
     }
 
-    /// As parameters of a query, within `word`.
+    /// Returns the values as query parameters with the name `word`.
     pub(crate) fn parameters(&self, word: &str) -> String {
         let parameter = |(name, value): (&str, Option<&str>)| {
             let value = value.map(|value| format!("={}", encoded(value))).unwrap_or_default();
@@ -34,7 +35,7 @@ impl Subject {
     }
 }
 
-/// `text` as a part of a query.
+/// Percent-encodes `text` for a query.
 pub(super) fn encoded(text: &str) -> String {
     let byte = |byte: u8| match byte {
         b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {

@@ -1,4 +1,4 @@
-//! Which subjects a limit has that reveals them.
+//! Lists the subjects of a limit with `reveal: true`.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ pub(crate) struct SubjectFilter {
     /// The name of the limit
     #[arg(long, value_name = "NAME")]
     limit: String,
-    /// What the value of the first subject that it counts by begins with
+    /// The prefix of the value of the first subject in the limit's `per`
     #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
     prefix: String,
     /// The most subjects to list
@@ -26,10 +26,10 @@ pub(crate) struct SubjectFilter {
     most: usize,
 }
 
-/// Lists the subjects that the node at `listener` knows by their names, page by page.
+/// Lists the subjects that the node at `listener` has in clear text, page by page.
 ///
 /// # Errors
-/// What the node refused, or that it did not answer.
+/// The error message of the node, or that it did not respond.
 pub(crate) async fn list(
     client: &AdminClient,
     filter: &SubjectFilter,
@@ -37,7 +37,7 @@ pub(crate) async fn list(
 ) -> Result<(), Failure> {
     let SubjectFilter { limit, prefix, most } = filter;
     let path = format!("/v1/subjects?limit={}&prefix={}", encoded(limit), encoded(prefix));
-    // A page may have subjects of the one before.
+    // A page may repeat subjects of the previous one.
     let mut listed = BTreeMap::new();
     let mut page = path.clone();
     let (source, has_more) = loop {
@@ -58,15 +58,15 @@ pub(crate) async fn list(
     }
     let mut text: String = listed.iter().map(|(line, _)| format!("{line}\n")).collect();
     if source == "recent" {
-        text += "only those that this node decided on lately: the store keeps no names\n";
+        text += "only subjects that this node decided recently: the store has no names\n";
     }
     if has_more {
-        text += "and more: --most lists them, --prefix fewer\n";
+        text += "there are more: raise --most, or narrow with --prefix\n";
     }
     print(&text)
 }
 
-/// `user=42 route=/a`, as the other commands take it.
+/// Formats a subject as `user=42 route=/a`, which other commands accept.
 fn line(subject: &Value) -> String {
     let pairs = subject.as_object().into_iter().flatten().map(|(name, value)| match value {
         Value::Null => name.clone(),

@@ -1,4 +1,4 @@
-//! `tollgate check`: validates a policy, explains it, and follows a request through it.
+//! `tollgate check`: validates a policy, explains it, and traces a request through it.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ use tollgate_policy::{Finding, LoadError, LoadedPolicy, explain, trace};
 use crate::failure::Failure;
 use crate::output;
 
-/// Validate a policy, explain it, and show which limits a request would be charged on
+/// Validate a policy, explain it, and show which limits apply to a request
 #[derive(Debug, Args)]
 pub(crate) struct Flags {
     /// The policy file
@@ -27,19 +27,19 @@ pub(crate) struct Flags {
     /// Print errors and warnings as JSON, and no explanation
     #[arg(long)]
     json: bool,
-    /// Follow a request of this method; GET if another part of a request is given
+    /// Trace a request with this method; GET if another part of a request is given
     #[arg(long, value_name = "METHOD", help_heading = "A request")]
     method: Option<String>,
-    /// Follow a request for this path; / if another part of a request is given
+    /// Trace a request for this path; / if another part of a request is given
     #[arg(long, value_name = "PATH", help_heading = "A request")]
     path: Option<String>,
-    /// With this header; may be given more than once
+    /// A header of the request; can be repeated
     #[arg(long, value_name = "NAME: VALUE", value_parser = header, help_heading = "A request")]
     header: Vec<Header>,
-    /// Asking for this host
+    /// The host of the request
     #[arg(long, value_name = "HOST", help_heading = "A request")]
     host: Option<String>,
-    /// From this address
+    /// The client's address
     #[arg(long, value_name = "ADDR", help_heading = "A request")]
     from: Option<IpAddr>,
 }
@@ -55,7 +55,7 @@ fn header(text: &str) -> Result<Header, String> {
         Some((name, value)) if !name.trim().is_empty() => {
             Ok(Header { name: name.trim().to_lowercase(), value: value.trim().to_owned() })
         }
-        _ => Err("a header is written as 'name: value'".to_owned()),
+        _ => Err("expected a header as 'name: value'".to_owned()),
     }
 }
 

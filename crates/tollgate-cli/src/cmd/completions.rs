@@ -1,4 +1,4 @@
-//! `tollgate completions`: what a shell has to know to complete the flags.
+//! `tollgate completions`: prints a completion script for a shell.
 
 use clap::{Args, Command};
 use clap_complete::Shell;
@@ -6,7 +6,7 @@ use clap_complete::Shell;
 use crate::failure::Failure;
 use crate::output;
 
-/// Print the completions of a shell
+/// Print the completion script of a shell
 #[derive(Debug, Args)]
 pub(crate) struct Flags {
     /// The shell

@@ -1,4 +1,4 @@
-//! `tollgate demo`: limiting at work on this machine, with a real log and real sockets.
+//! `tollgate demo`: shows rate limiting on this machine, with a real log and real sockets.
 
 use std::io::Write;
 use std::net::SocketAddr;
@@ -22,20 +22,20 @@ use crate::demo::upstream;
 use crate::failure::Failure;
 use crate::simulate::log::{Entry, Input, Log, Options};
 
-/// See limiting at work: a small service, the proxy in front of it with GitHub's limits, and a real log replayed
-/// through both.
+/// Show rate limiting in action: replay a real log through the proxy, with GitHub's limits, to a
+/// small service
 #[derive(Debug, Args)]
 pub(crate) struct Flags {
-    /// Where the proxy listens; a free port if this one is taken
+    /// The address of the proxy; a free port if this one is in use
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8080")]
     listen: SocketAddr,
-    /// Seconds in which the whole log is replayed; 0 is as fast as it goes
+    /// Seconds in which the whole log is replayed; 0 replays it as fast as possible
     #[arg(long, value_name = "N", default_value_t = 30)]
     seconds: u64,
-    /// Replays this access log instead of the one that comes with the program
+    /// Replay this access log instead of the built-in one
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
-    /// Ends when the log was replayed, instead of staying up until Ctrl-C
+    /// Exit after the replay instead of running until Ctrl-C
     #[arg(long)]
     once: bool,
 }
@@ -62,7 +62,8 @@ pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
     runtime.block_on(demonstrate(flags, policy()?, &log, clock))
 }
 
-/// GitHub's limits, believing this machine about whom it forwards for: the log's clients are told so.
+/// GitHub's limits with this machine as a trusted proxy: the replay sends the log's clients in a
+/// header.
 fn policy() -> Result<Policy, Failure> {
     let trusted = vec![Network::parse("127.0.0.0/8")?];
     let loaded = tollgate_policy::parse("policies/github.yaml", POLICY)?;
@@ -98,35 +99,35 @@ async fn demonstrate(
     if flags.once {
         return Ok(());
     }
-    say!("\nThe proxy stays up; Ctrl-C ends it. The clock is today's again.");
+    say!("\nThe proxy keeps running with the current time; Ctrl-C stops it.");
     proxy.await??;
     Ok(())
 }
 
 fn print_stream_result(shown: &TokenLimitStatus) {
     let TokenLimitStatus { writing, settled } = shown;
-    say!("\nA model behind policies/llm-tokens.yaml, its tokens a minute for each key:");
+    say!("\nA model with policies/llm-tokens.yaml, which limits tokens per minute for each key:");
     say!(
-        "  it may write {} tokens: {} are held, {} are left",
+        "  max_tokens is {}: {} reserved, {} remaining",
         stream::MAX_TOKENS,
         writing.held,
         writing.remaining
     );
     say!(
-        "  it wrote, with the prompt, {}: settled at the end of its stream, {} are left",
+        "  prompt and response had {}: settled at the end of the stream, {} remaining",
         settled.used,
         settled.remaining
     );
 }
 
 async fn interrupted() {
-    // Without the signal there is no way to be told to end; the process can still be killed.
+    // Without the signal handler, the process can only be killed.
     if tokio::signal::ctrl_c().await.is_err() {
         std::future::pending::<()>().await;
     }
 }
 
-/// The log's requests, as far as they can be sent again.
+/// The requests of the log that can be sent again.
 fn requests(input: &Input) -> Result<Vec<ReplayedRequest>, Failure> {
     let mut log = Log::open(std::slice::from_ref(input), &Options::default())?;
     let mut requests = Vec::new();
@@ -148,34 +149,38 @@ fn replayed(entry: &Entry) -> Option<ReplayedRequest> {
 }
 
 fn introduce(address: SocketAddr, requests: usize, seconds: u64) {
-    say!("Tollgate stands at http://{address} with GitHub's limits (policies/github.yaml):");
-    say!("60 requests an hour for each address, 5,000 for each token, a 304 is free.\n");
+    say!("Tollgate listens on http://{address} with GitHub's limits (policies/github.yaml):");
+    say!("60 requests per hour for each address, 5,000 for each token; a 304 is free.\n");
     let tag = upstream::entity_tag("/hello");
     say!("Try it in another terminal:");
     for (command, remark) in [
-        (format!("curl -i http://{address}/hello"), "how a stranger stands"),
+        (format!("curl -i http://{address}/hello"), "the status of an address"),
         (
             format!("curl -i -H 'authorization: Bearer me' http://{address}/hello"),
-            "how a token stands",
+            "the status of a token",
         ),
         (format!("curl -i -H 'if-none-match: {tag}' http://{address}/hello"), "a 304, not charged"),
-        (format!("curl -s http://{address}/rate_limit"), "every standing, never charged"),
+        (
+            format!("curl -s http://{address}/rate_limit"),
+            "the status of every limit, never charged",
+        ),
         (
             format!(
                 "for i in $(seq 70); do curl -s -o /dev/null -w '%{{http_code}} ' http://{address}/; done"
             ),
-            "into the limit",
+            "exceed the limit",
         ),
     ] {
         say!("  # {remark}\n  {command}");
     }
     say!("");
     say!(
-        "{requests} requests of a real log now pass through it in about {seconds} s; its days pass as fast."
+        "{requests} requests of a real log are now replayed in about {seconds} s; the clock runs as fast as the log."
     );
 }
 
-/// The live counts: a line that changes on a terminal, a line every tenth elsewhere.
+/// Prints the current counts: one line that is updated on a terminal, one line per tenth of the log
+/// elsewhere.
 struct LiveCounts {
     bar: ProgressBar,
     requests: u64,
@@ -189,7 +194,7 @@ impl LiveCounts {
             if is_terminal { ProgressDrawTarget::stdout() } else { ProgressDrawTarget::hidden() };
         let requests = requests as u64;
         let bar = ProgressBar::with_draw_target(Some(requests), target);
-        // A template that does not parse is told by the first test that runs the demonstration.
+        // A test that runs the demo fails if the template does not parse.
         if let Ok(style) = ProgressStyle::with_template("{bar:30.green} {pos}/{len}  {msg}") {
             bar.set_style(style);
         }
@@ -219,7 +224,7 @@ fn summary(counts: &Counts) -> String {
     format!("{admitted} admitted, {refused} refused, {refunded} refunded (304){failed}")
 }
 
-/// The log's own time, as days since its epoch would tell nobody anything: weekday and hour in UTC.
+/// Formats the log's time as weekday and hour in UTC: the date of the log does not matter here.
 fn day_and_hour(at: Timestamp) -> String {
     const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
     let minutes = at.as_millis() / 60_000;

@@ -1,4 +1,4 @@
-//! `tollgate doctor`: what is wrong with a deployment, and what to do about it.
+//! `tollgate doctor`: finds problems of a deployment and suggests how to solve them.
 
 use std::path::PathBuf;
 
@@ -9,16 +9,16 @@ use crate::failure::Failure;
 use crate::limiter;
 use crate::output::Form;
 
-/// Check a deployment: the servers of a policy's store, and how they are set up
+/// Check a deployment: the servers of a policy's store and their configuration
 #[derive(Debug, Args)]
 pub(crate) struct Flags {
     /// The policy file
     #[arg(long, value_name = "FILE")]
     policy: PathBuf,
-    /// Fail on warnings, too
+    /// Also fail on warnings
     #[arg(long)]
     strict: bool,
-    /// As JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }

@@ -1,4 +1,5 @@
-//! `tollgate health`: asks a process whether it takes requests, as containers and balancers want to know.
+//! `tollgate health`: queries whether a process accepts requests, for containers and load
+//! balancers.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -10,29 +11,34 @@ use tollgate_server::Listen;
 
 use crate::failure::Failure;
 
-/// Ask a running process whether it takes requests; the exit code is the answer
+/// Query whether a running process accepts requests; the exit code is 0 if it does
 #[derive(Debug, Args)]
 pub(crate) struct Flags {
-    /// Its listener for administration or for HTTP, without TLS
+    /// Its admin or HTTP listener, without TLS
     #[arg(value_name = "ADDR")]
     listener: Listen,
 }
 
-/// For connecting over TCP, and for the whole of the answer.
+/// The time for connecting over TCP, and for the whole response.
 const DEADLINE: Duration = Duration::from_secs(2);
 
-/// More than any process says of its health.
+/// Larger than any health response.
 const MAX_ANSWER: usize = 4 << 10;
 
 const REQUEST: &[u8] = b"GET /readyz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
 
 pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
     let listener = &flags.listener;
-    let answer = ask(listener).map_err(|error| format!("{listener} cannot be asked: {error}"))?;
+    let answer = ask(listener).map_err(|error| format!("cannot query {listener}: {error}"))?;
     match status(&answer) {
         Some("200") => Ok(()),
-        Some(status) => Err(format!("{listener} takes no requests: it answered {status}").into()),
-        None => Err(format!("{listener} did not answer in HTTP: is it such a listener?").into()),
+        Some(status) => {
+            Err(format!("{listener} accepts no requests: it responded with {status}").into())
+        }
+        None => {
+            Err(format!("{listener} did not respond with HTTP: is it an HTTP or admin listener?")
+                .into())
+        }
     }
 }
 
@@ -50,7 +56,7 @@ fn ask(listener: &Listen) -> io::Result<Vec<u8>> {
             exchange(stream, |stream| stream.set_read_timeout(Some(left(until)?)))
         }
         Listen::Inherited(_) => Err(io::Error::other(
-            "only the service manager knows that socket; give the address that it listens at",
+            "the address of a systemd socket is unknown here: give the address that it listens on",
         )),
     }
 }
@@ -77,7 +83,7 @@ fn left(until: Instant) -> io::Result<Duration> {
     if left.is_zero() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(left) }
 }
 
-/// The status of an answer's first line.
+/// Returns the status from a response's first line.
 fn status(answer: &[u8]) -> Option<&str> {
     let line = answer.split(|&byte| byte == b'\r').next()?;
     let mut words = std::str::from_utf8(line).ok()?.split(' ');

@@ -1,4 +1,4 @@
-//! `tollgate import`: writes a policy from the configuration of another rate limiter.
+//! `tollgate import`: generates a policy from the configuration of another rate limiter.
 
 use std::fs::File;
 use std::io::Read;
@@ -11,7 +11,7 @@ use tollgate_policy::import::{self, Conversion, Imported, SourceFile};
 use crate::failure::Failure;
 use crate::output;
 
-/// Write a policy from the configuration of another rate limiter
+/// Generate a policy from the configuration of another rate limiter
 #[derive(Debug, Args)]
 pub(crate) struct Flags {
     #[command(subcommand)]
@@ -23,7 +23,7 @@ enum From {
     EnvoyRatelimit(EnvoyRatelimit),
 }
 
-/// From files of envoyproxy/ratelimit; what became of each construct is told on stderr
+/// From files of envoyproxy/ratelimit; prints the result for each construct on stderr
 #[derive(Debug, Args)]
 struct EnvoyRatelimit {
     /// The files, one domain each
@@ -39,9 +39,9 @@ struct EnvoyRatelimit {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Counting {
-    /// One by one, and what is refused counts: as that server does
+    /// Separately, and refused requests count: as that server does
     Each,
-    /// All of them or none: a request that is refused is counted nowhere
+    /// In one charge: a refused request is not counted on any limit
     Atomic,
 }
 
@@ -66,7 +66,11 @@ fn envoy_ratelimit(flags: &EnvoyRatelimit) -> Result<(), Failure> {
         None => output::print(&imported.policy)?,
         Some(output) => {
             if flags.files.contains(output) {
-                return Err(format!("{} is one of the files to import", output.display()).into());
+                return Err(format!(
+                    "the output {} is one of the files to import",
+                    output.display()
+                )
+                .into());
             }
             std::fs::write(output, &imported.policy)
                 .map_err(|error| format!("cannot write {}: {error}", output.display()))?;
@@ -75,7 +79,7 @@ fn envoy_ratelimit(flags: &EnvoyRatelimit) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Says on stderr what became of what the files say.
+/// Prints the result for each construct on standard error.
 fn print_notes(imported: &Imported) {
     let lines = imported.notes.iter().map(|note| format!("{note}\n"));
     let warnings = imported.warnings.iter().map(|warning| format!("{warning}\n"));
@@ -89,11 +93,11 @@ fn print_notes(imported: &Imported) {
     output::note(&text);
 }
 
-/// The text of a file that is no larger than a policy may be.
+/// Reads a file that may be as large as a policy file.
 fn read(path: &Path) -> Result<String, Failure> {
     let failed = |error| format!("cannot read {}: {error}", path.display());
     let mut bytes = Vec::new();
-    // One byte more than may be tells that there are more.
+    // One byte more than allowed shows that the file is too large.
     let limit = MAX_FILE_BYTES as u64 + 1;
     File::open(path).map_err(failed)?.take(limit).read_to_end(&mut bytes).map_err(failed)?;
     if bytes.len() > MAX_FILE_BYTES {

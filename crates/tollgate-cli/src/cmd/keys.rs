@@ -1,4 +1,4 @@
-//! `tollgate keys`: how a subject stands at a node, which there are, starting afresh, and overrides.
+//! `tollgate keys`: the status of a subject at a node, the list of subjects, resets, and overrides.
 
 use clap::{Args, Subcommand};
 
@@ -6,7 +6,7 @@ use crate::admin::{AdminClient, Subject, key, overrides, subjects};
 use crate::failure::Failure;
 use crate::output::Form;
 
-/// Show how a subject stands at a running node, list subjects, start afresh, override limits
+/// Show the status of a subject at a running node, list subjects, reset them, override limits
 #[derive(Debug, Args)]
 pub(crate) struct Flags {
     #[command(subcommand)]
@@ -15,15 +15,15 @@ pub(crate) struct Flags {
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// Show how limits stand for a subject, and which overrides it has
+    /// Show the status of limits for a subject, and its overrides
     Show(ShowFlags),
-    /// List the subjects of a limit that reveals them
+    /// List the subjects of a limit with `reveal: true`
     List(SubjectsFlags),
-    /// Forget what a subject used
+    /// Reset what a subject used
     Reset(KeyFlags),
-    /// Set another quota, unlimited or blocked, for a subject or a group, or remove what was set
+    /// Set another quota, unlimited or blocked, for a subject or a group, or remove the override
     Override(OverrideFlags),
-    /// List the overrides in force
+    /// List the active overrides
     Overrides(ListFlags),
 }
 
@@ -31,7 +31,7 @@ enum Action {
 struct KeyFlags {
     #[command(flatten)]
     listener: AdminClient,
-    /// The name of a limit; several may be asked
+    /// The name of a limit; can be repeated
     #[arg(long = "limit", value_name = "NAME", required = true)]
     limits: Vec<String>,
     #[command(flatten)]
@@ -68,7 +68,7 @@ struct SubjectsFlags {
 struct OverrideFlags {
     #[command(flatten)]
     listener: AdminClient,
-    /// The name of the only limit that it is about
+    /// The name of a limit, to override only that one
     #[arg(long, value_name = "NAME")]
     limit: Option<String>,
     #[command(flatten)]
@@ -87,7 +87,7 @@ struct ListFlags {
 
 #[derive(Debug, Args)]
 struct OutputFlags {
-    /// As JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }

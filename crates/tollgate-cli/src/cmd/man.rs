@@ -1,4 +1,4 @@
-//! `tollgate man`: the manual, made of the flags themselves.
+//! `tollgate man`: writes manual pages that are generated from the flags.
 
 use std::fs;
 use std::path::PathBuf;
@@ -7,10 +7,10 @@ use clap::{Args, Command};
 
 use crate::failure::Failure;
 
-/// Write the manual pages, one a command, into a folder
+/// Write the manual pages, one per command, to a directory
 #[derive(Debug, Args)]
 pub(crate) struct Flags {
-    /// The folder; it is made if it is not there
+    /// The directory; it is created if it does not exist
     #[arg(value_name = "DIR")]
     folder: PathBuf,
 }

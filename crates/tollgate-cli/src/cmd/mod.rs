@@ -1,4 +1,4 @@
-//! The commands, one a file: each has its flags and a `run`.
+//! The commands, one per file: each has its flags and a `run`.
 
 pub(crate) mod check;
 pub(crate) mod completions;

@@ -1,4 +1,4 @@
-//! `tollgate proxy`: limits what passes on its way to a service.
+//! `tollgate proxy`: a reverse proxy that limits requests to a service.
 
 use std::future::pending;
 use std::io;
@@ -25,7 +25,7 @@ use crate::serve::open::{self, Services};
 use crate::serve::reload;
 use crate::{limiter, log, policy_file, signals, traces};
 
-/// Stand in front of a service and limit what passes
+/// Run a reverse proxy that limits the requests to a service
 #[derive(Debug, Args)]
 pub(crate) struct Flags {
     /// The service, as http://HOST:PORT
@@ -34,22 +34,22 @@ pub(crate) struct Flags {
     /// The policy file
     #[arg(long, value_name = "FILE")]
     policy: PathBuf,
-    /// Where to listen
+    /// The address to listen on
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8080")]
     listen: SocketAddr,
-    /// Let another process of the same user listen on the same ports, for restarts without a gap
+    /// Let another process of the same user listen on the same ports, for restarts without downtime
     #[arg(long)]
     reuse_port: bool,
-    /// For those who run it: health, readiness, status, metrics
+    /// Open the admin listener here: health, readiness, status, metrics
     #[arg(long, value_name = "ADDR")]
     admin: Option<Listen>,
     /// Seconds to wait for a connection to the service; then 504
     #[arg(long, value_name = "SECONDS", default_value_t = 2, help_heading = "Timeouts")]
     connect_timeout: u64,
-    /// Seconds from a request's end to the head of the service's answer; then 504
+    /// Seconds from the end of a request to the head of the service's response; then 504
     #[arg(long, value_name = "SECONDS", default_value_t = 30, help_heading = "Timeouts")]
     response_timeout: u64,
-    /// Seconds that requests in flight have to end after SIGTERM
+    /// Seconds that requests in flight have to finish after SIGTERM
     #[arg(long, value_name = "SECONDS", default_value_t = 30, help_heading = "Timeouts")]
     drain_timeout: u64,
     /// The largest request body in bytes; above it, 413
@@ -58,7 +58,7 @@ pub(crate) struct Flags {
     /// The largest request head in bytes; above it, 431
     #[arg(long, value_name = "BYTES", default_value_t = 16 << 10, help_heading = "Limits")]
     max_head: usize,
-    /// The most client connections at once; above it, idle ones are closed to make room
+    /// The most client connections at once; beyond it, idle ones are closed to make room
     #[arg(long, value_name = "N", default_value_t = 10_000, help_heading = "Limits")]
     max_connections: u32,
     /// The most client connections at once from one address, or one /64 of IPv6; 0 for no limit
@@ -66,15 +66,15 @@ pub(crate) struct Flags {
     max_connections_per_address: u32,
     #[command(flatten)]
     traces: traces::Flags,
-    /// How the lines of the log are written
+    /// The format of log lines
     #[arg(long, value_name = "FORM", value_enum, default_value_t)]
     log: log::Form,
 }
 
-/// How long what is done after the last answers may take: the store's own deadlines are shorter.
+/// The longest time for work after the last responses. The store's own deadlines are shorter.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
-/// Nobody holds a receipt.
+/// The proxy issues no receipts.
 const REFUNDS: Refunds = Refunds::ByResponses;
 
 pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
@@ -120,7 +120,7 @@ pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
         let services =
             Services { limiter: Arc::clone(&limiter), file, counted, overrides, revealed };
         let served = open::serve(opened, &services);
-        // It tells how the proxy stands until the last request has ended.
+        // The admin listener reports the status until the last request has ended.
         let admin = tollgate_server::serve(served, Duration::ZERO, pending());
         let layer = tower::Layer::new(limiter);
         tokio::select! {
@@ -130,7 +130,7 @@ pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
         drop(watch);
         let limiter = &services.limiter;
         if timeout(LAST_WORDS, limiter.finished()).await.is_err() {
-            log::warn(&"some refunds and charges of the last answers had no answer of the store");
+            log::warn(&"the store did not answer some refunds and charges of the last responses");
         }
         limiter.store().refund_leases(limiter.now()).await;
         traces.finish().await;
@@ -139,9 +139,9 @@ pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
     })
 }
 
-/// Opens the socket of the clients. Needs a tokio runtime.
+/// Opens the socket for clients. Must be called in a tokio runtime.
 fn listen(address: SocketAddr, port: Port) -> io::Result<TcpListener> {
-    /// How many clients wait for this process to accept them, at most.
+    /// The most connections that wait for this process to accept them.
     const BACKLOG: u32 = 1_024;
     let socket = match address {
         SocketAddr::V4(_) => TcpSocket::new_v4()?,
@@ -153,8 +153,7 @@ fn listen(address: SocketAddr, port: Port) -> io::Result<TcpListener> {
     socket.listen(BACKLOG)
 }
 
-/// The listener of those who run it, if it is asked for: with the tokens and the certificate that the
-/// file has for it.
+/// Opens the admin listener if it is configured, with the tokens and the certificate from the file.
 fn admin(flags: &Flags, loaded: &LoadedPolicy) -> Result<Listeners, Failure> {
     let Some(listen) = flags.admin.clone() else { return Ok(Listeners(Vec::new())) };
     let endpoint = ListenerConfig::new(Kind::Admin, listen, loaded.settings.serve.admin.as_ref())?;
@@ -177,7 +176,7 @@ fn settings(flags: &Flags, loaded: &LoadedPolicy) -> Settings {
     settings
 }
 
-/// Reads bodies as long as the policy has something to read in them.
+/// Reads bodies while the policy uses values from them.
 fn read_bodies_for(policy: &Policy, bodies: &JsonBodyBuffering) {
     if policy.reads_bodies() { bodies.enable() } else { bodies.disable() }
 }
@@ -185,8 +184,8 @@ fn read_bodies_for(policy: &Policy, bodies: &JsonBodyBuffering) {
 fn summary(flags: &Flags, loaded: &LoadedPolicy) -> String {
     let holds = policy_file::summary(&loaded.policy);
     let order = match loaded.policy.match_mode() {
-        MatchMode::FirstMatch => "the first that matches decides",
-        MatchMode::AllMatches => "all that match decide",
+        MatchMode::FirstMatch => "the first match decides",
+        MatchMode::AllMatches => "all matches decide",
     };
     let policy = flags.policy.display();
     let store = limiter::store(&loaded.settings.store);

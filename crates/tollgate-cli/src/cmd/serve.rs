@@ -1,4 +1,4 @@
-//! `tollgate serve`: answers other programs whether a request may pass.
+//! `tollgate serve`: decides for other programs whether a request is admitted.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::serve::open::{self, Services};
 use crate::serve::reload;
 use crate::{limiter, log, policy_file, service_manager, signals, traces};
 
-/// Answer other programs whether a request may pass: HTTP, Envoy's gRPC, the Redis protocol
+/// Decide for other programs whether a request is admitted: HTTP, Envoy's gRPC, the Redis protocol
 #[derive(Debug, Args)]
 pub(crate) struct Flags {
     /// The policy file
@@ -31,26 +31,26 @@ pub(crate) struct Flags {
     /// The Redis protocol
     #[arg(long, value_name = "ADDR", help_heading = "Listeners")]
     resp: Option<Listen>,
-    /// For those who run it: health, readiness, status, metrics
+    /// The admin listener, for operators: health, readiness, status, metrics
     #[arg(long, value_name = "ADDR", help_heading = "Listeners")]
     admin: Option<Listen>,
-    /// Let everybody in where other machines reach a listener and no token is asked
+    /// Accept clients without a token at listeners that other machines can reach
     #[arg(long)]
     insecure: bool,
-    /// Let another process of the same user listen on the same ports, for restarts without a gap
+    /// Let another process of the same user listen on the same ports, for restarts without downtime
     #[arg(long)]
     reuse_port: bool,
-    /// Seconds that requests in flight have to end after SIGTERM
+    /// Seconds that requests in flight have to finish after SIGTERM
     #[arg(long, value_name = "SECONDS", default_value_t = 30)]
     drain_timeout: u64,
     #[command(flatten)]
     traces: traces::Flags,
-    /// How the lines of the log are written
+    /// The format of log lines
     #[arg(long, value_name = "FORM", value_enum, default_value_t)]
     log: log::Form,
 }
 
-/// Every listener gives receipts out.
+/// Every listener issues receipts.
 const REFUNDS: Refunds = Refunds::ByReceipts;
 
 pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {

@@ -1,4 +1,5 @@
-//! `tollgate shards`: the shards of a policy, who lives where, and moves between maps of them.
+//! `tollgate shards`: lists the shards of a policy, finds the shard of a subject, and plans and
+//! follows rebalances.
 
 use std::path::{Path, PathBuf};
 
@@ -11,22 +12,22 @@ use crate::limiter;
 use crate::output::{Form, print};
 use crate::shards::{follow, home, list, plan};
 
-/// List the shards of a policy, find who lives where, plan and follow moves
+/// List the shards of a policy, find the shard of a subject, plan and follow a rebalance
 #[derive(Debug, Args)]
 pub(crate) struct Flags {
     /// The policy file
     #[arg(long, value_name = "FILE")]
     policy: PathBuf,
-    /// Tell on which shard a subject lives, such as user=42 or token=abc,route=/search
+    /// Print the shard of a subject, such as user=42 or token=abc,route=/search
     #[arg(long, value_name = "NAME=VALUE,…", value_delimiter = ',', value_parser = home::pair)]
     home: Vec<home::Pair>,
-    /// Tell who would move to the shards of this policy, and how to begin
+    /// Print which subjects would move to the shards of this policy, and how to begin
     #[arg(long, value_name = "FILE", conflicts_with = "home")]
     plan: Option<PathBuf>,
-    /// Tell how far the move of `store.redis.previous` is, until it is over
+    /// Follow the rebalance from `store.redis.previous` until it is done
     #[arg(long, conflicts_with_all = ["home", "plan"])]
     follow: bool,
-    /// As JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }
@@ -54,6 +55,9 @@ pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
 fn redis<'l>(loaded: &'l LoadedPolicy, path: &Path) -> Result<&'l RedisSettings, Failure> {
     match &loaded.settings.store {
         StoreSettings::Redis(redis) => Ok(redis),
-        _ => Err(format!("{}: it has no shards: name some in store.redis", path.display()).into()),
+        _ => {
+            Err(format!("{}: the policy has no shards: add them to store.redis", path.display())
+                .into())
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! `tollgate simulate`: what a policy would have done with the requests of access logs.
+//! `tollgate simulate`: computes how a policy would have decided the requests of access logs.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,31 +15,31 @@ use crate::simulate::progress::ProgressTarget;
 use crate::simulate::report;
 use crate::simulate::run::{self, Candidate, Plan};
 
-/// Try a policy on access logs, by the logs' own clock
+/// Evaluate a policy on access logs, with the logs' own clock
 ///
-/// Reads the common and combined formats of Apache and nginx, and JSON lines; plain or gzip. Lines out of order are
-/// sorted, malformed ones counted. Nothing is sent anywhere.
+/// Reads the common and combined formats of Apache and nginx, and JSON lines; plain or gzip. Lines
+/// out of order are sorted, malformed ones are counted. Sends nothing over the network.
 #[derive(Debug, Args)]
 pub(crate) struct Flags {
     /// The policy file
     #[arg(long, value_name = "FILE")]
     policy: PathBuf,
-    /// Another policy file, to see side by side
+    /// Another policy file, to compare with
     #[arg(long, value_name = "FILE")]
     compare: Option<PathBuf>,
     /// Print JSON instead of tables
     #[arg(long)]
     json: bool,
-    /// Write a page with charts, which needs no network
+    /// Write an HTML page with charts, which needs no network
     #[arg(long, value_name = "FILE.html")]
     report: Option<PathBuf>,
-    /// The logs' format; found out log by log if it is left out
+    /// The format of the logs; by default it is detected for each log
     #[arg(long, value_name = "FORMAT", value_enum)]
     format: Option<LogFormat>,
-    /// Which key of JSON lines holds a field, such as time=ts or header.x-api-key=key
+    /// The key of a field in JSON lines, such as time=ts or header.x-api-key=key
     #[arg(long = "field", value_name = "NAME=KEY")]
     fields: Vec<String>,
-    /// How many subjects to show
+    /// The number of subjects to show
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..=1_000))]
     top: u16,
     /// The logs; - is standard input
@@ -47,14 +47,14 @@ pub(crate) struct Flags {
     logs: Vec<PathBuf>,
 }
 
-/// A log format, as flags name it.
+/// A log format, as the flag names it.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum LogFormat {
     /// host, ident, user, time, request, status, size
     Common,
     /// common, then referer and user agent
     Combined,
-    /// one JSON object a line
+    /// one JSON object per line
     Json,
 }
 

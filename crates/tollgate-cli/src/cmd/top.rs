@@ -1,4 +1,4 @@
-//! `tollgate top`: what a running node decides, for whom, and how its shards stand.
+//! `tollgate top`: shows the decisions of a running node, its top subjects, and its shards.
 
 use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
@@ -12,23 +12,23 @@ use crate::admin::{AdminClient, Snapshot, frame};
 use crate::failure::Failure;
 use crate::output::print;
 
-/// Watch what a running node decides: rates, refusals, top subjects, shards
+/// Show what a running node decides: rates, refusals, top subjects, shards
 #[derive(Debug, Args)]
 pub(crate) struct Flags {
     #[command(flatten)]
     listener: AdminClient,
-    /// Print one frame, with counts since the start, and end
+    /// Print one frame with counts since the start, and exit
     #[arg(long)]
     once: bool,
 }
 
-/// From one frame to the next.
+/// The time between two frames.
 const PERIOD: Duration = Duration::from_secs(1);
 
-/// A screen of our own with no cursor, and back to the one that was there.
+/// Switches to the alternate screen without a cursor, and back.
 const OPEN: &str = "\x1b[?1049h\x1b[?25l";
 const CLOSE: &str = "\x1b[?25h\x1b[?1049l";
-/// To the upper left; what is left of a line; what is left of the screen.
+/// Moves the cursor to the upper left; clears the rest of a line; clears the rest of the screen.
 const HOME: &str = "\x1b[H";
 const REST_OF_LINE: &str = "\x1b[K";
 const REST_OF_SCREEN: &str = "\x1b[J";
@@ -40,13 +40,13 @@ pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
             return print(&frame(&first, None));
         }
         if !io::stdout().is_terminal() {
-            return Err("standard output is no terminal: `--once` prints one frame".into());
+            return Err("standard output is not a terminal: use `--once` to print one frame".into());
         }
         watch(&flags.listener, first).await
     })
 }
 
-/// Draws until it is interrupted or the node is gone.
+/// Draws frames until it is interrupted or the node does not respond.
 async fn watch(listener: &AdminClient, first: Snapshot) -> Result<(), Failure> {
     let mut interrupted = signal(SignalKind::interrupt())?;
     let mut terminated = signal(SignalKind::terminate())?;
@@ -68,10 +68,10 @@ async fn watch(listener: &AdminClient, first: Snapshot) -> Result<(), Failure> {
     }
 }
 
-/// As much of `text` as fits on the terminal.
+/// Returns as much of `text` as fits on the terminal.
 fn draw(text: &str) -> io::Result<()> {
     let size = tcgetwinsize(io::stdout())?;
-    // A terminal that does not know its size takes all of it.
+    // A terminal that does not report its size gets the whole text.
     let fits = |size: u16| if size == 0 { usize::MAX } else { size.into() };
     let (rows, columns) = (fits(size.ws_row), fits(size.ws_col));
     let mut screen = HOME.to_owned();
@@ -88,7 +88,7 @@ fn draw(text: &str) -> io::Result<()> {
     out.flush()
 }
 
-/// A screen of our own; dropped, the terminal is as it was.
+/// The alternate screen. Dropping it restores the terminal.
 struct AlternateScreen;
 
 impl AlternateScreen {
@@ -103,7 +103,7 @@ impl AlternateScreen {
 impl Drop for AlternateScreen {
     fn drop(&mut self) {
         let mut out = io::stdout();
-        // Nobody is left to be told.
+        // An error here cannot be reported any more.
         let _ = out.write_all(CLOSE.as_bytes()).and_then(|()| out.flush());
     }
 }

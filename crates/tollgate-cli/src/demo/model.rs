@@ -1,5 +1,4 @@
-//! A language model, as far as its limits go: it streams words, and tells in the end how many tokens
-//! they were.
+//! A stand-in for a language model: it streams words and reports the number of tokens at the end.
 
 use std::convert::Infallible;
 use std::error::Error;
@@ -18,19 +17,19 @@ use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
-/// What it says to everything.
+/// Its reply to every request.
 const WORDS: &str = "A fair gate lets every guest in at the hour that it was promised to them .";
 
 /// The tokens of every prompt.
 const PROMPT: usize = 4;
 
-/// The tokens that it tells of an answer.
+/// The tokens that it reports for a response.
 pub(crate) fn tokens_of_an_answer() -> usize {
     PROMPT + WORDS.split(' ').count()
 }
 
-/// Serves until its task is dropped. After its first word it waits for a permit of `gate`, so that
-/// somebody can look at what is held meanwhile.
+/// Serves until its task is dropped. After its first word it waits for a permit of `gate`, to allow
+/// a look at the reservation.
 pub(crate) async fn serve(listener: TcpListener, gate: Arc<Semaphore>) {
     loop {
         let Ok((stream, _)) = listener.accept().await else { continue };
@@ -40,7 +39,7 @@ pub(crate) async fn serve(listener: TcpListener, gate: Arc<Semaphore>) {
                 let gate = Arc::clone(&gate);
                 async { Ok::<_, Infallible>(answer(gate)) }
             });
-            // A client that breaks off has nobody to complain to.
+            // A client that disconnects needs no error.
             let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
         });
     }
@@ -49,7 +48,7 @@ pub(crate) async fn serve(listener: TcpListener, gate: Arc<Semaphore>) {
 fn answer(gate: Arc<Semaphore>) -> Response<Events> {
     let (sender, events) = channel(1);
     tokio::spawn(async move {
-        // Nobody reads what the client does not wait for.
+        // An error is ignored: the client has disconnected.
         let _ = write(&sender, &gate).await;
     });
     let mut response = Response::new(Events(events));
@@ -73,7 +72,7 @@ async fn write(
     Ok(sender.send("[DONE]".to_owned()).await?)
 }
 
-/// Server-sent events, a frame each.
+/// Sends server-sent events, one frame each.
 struct Events(Receiver<String>);
 
 impl Body for Events {

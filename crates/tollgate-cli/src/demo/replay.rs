@@ -1,4 +1,4 @@
-//! The client of the demonstration: sends the requests of a log, in their order, at a chosen pace.
+//! The client of the demo: sends the requests of a log in their order at a given pace.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -25,17 +25,17 @@ pub(crate) struct ReplayedRequest {
     pub(crate) method: Method,
     /// Path and query.
     pub(crate) target: String,
-    /// Whether the client had the page already.
+    /// Whether the client already had the page.
     pub(crate) is_conditional: bool,
 }
 
-/// What came back.
+/// The results of the requests.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Counts {
     pub(crate) sent: u64,
     pub(crate) admitted: u64,
     pub(crate) refused: u64,
-    /// Admitted, answered 304, and so given back.
+    /// Admitted, answered with 304, and therefore refunded.
     pub(crate) refunded: u64,
     /// Neither admitted nor refused: the proxy or the service failed.
     pub(crate) failed: u64,
@@ -62,8 +62,8 @@ impl Counts {
 
 /// Sends `log` to `proxy` over real sockets within about `duration`, one request after another.
 ///
-/// The client of the log is told in `x-forwarded-for`, which the proxy of the demonstration
-/// believes of this machine. `progress` hears of every answer.
+/// The client of the log is sent in `x-forwarded-for`, which the demo's proxy trusts from this
+/// machine. `progress` is called for every response.
 pub(crate) async fn replay(
     log: &[ReplayedRequest],
     proxy: SocketAddr,
@@ -88,13 +88,13 @@ pub(crate) async fn replay(
     counts
 }
 
-/// The part of `duration` that `passed` is of `span` milliseconds.
+/// Returns the share of `duration` that corresponds to `passed` of `span` milliseconds.
 fn scaled(passed: Duration, duration: Duration, span: u64) -> Duration {
     let micros = passed.as_millis() * duration.as_micros() / u128::from(span);
     Duration::from_micros(u64::try_from(micros).unwrap_or(u64::MAX))
 }
 
-/// The status of the answer; none if there was no whole answer.
+/// Returns the status of the response, or `None` if it was incomplete.
 async fn send(
     client: &Client<HttpConnector, Empty<Bytes>>,
     proxy: SocketAddr,

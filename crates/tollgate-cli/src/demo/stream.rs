@@ -1,5 +1,5 @@
-//! A stream of a language model behind a policy by tokens: reserved when it is asked for, settled
-//! at its end.
+//! A stream of a language model with a policy that limits tokens: they are reserved when the
+//! request arrives and settled at its end.
 
 use std::future::pending;
 use std::net::SocketAddr;
@@ -26,22 +26,22 @@ use crate::failure::Failure;
 
 const POLICY: &str = include_str!("../../../../policies/llm-tokens.yaml");
 
-/// The tokens that the request may write.
+/// The tokens that the request allows for the response.
 pub(crate) const MAX_TOKENS: u64 = 400;
 
-/// How long the settlement may take, which nobody waits for but who shows it.
+/// The longest time for the settlement, which only the demo waits for.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// How the limit on tokens stood.
+/// The status of the token limit.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TokenLimitStatus {
-    /// While the model wrote.
+    /// While the model responds.
     pub(crate) writing: Tokens,
-    /// When its answer was settled.
+    /// After the response is settled.
     pub(crate) settled: Tokens,
 }
 
-/// How a limit on tokens stands.
+/// The status of a token limit.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tokens {
     pub(crate) used: u64,
@@ -49,7 +49,7 @@ pub(crate) struct Tokens {
     pub(crate) remaining: u64,
 }
 
-/// Sends one request through a proxy to a model, over real sockets.
+/// Sends one request through a proxy to a model over real sockets.
 pub(crate) async fn show() -> Result<TokenLimitStatus, Failure> {
     let service = TcpListener::bind("127.0.0.1:0").await?;
     let settings = Settings::new(format!("http://{}", service.local_addr()?).parse()?);

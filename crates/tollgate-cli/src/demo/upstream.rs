@@ -1,4 +1,4 @@
-//! The service that the demonstration protects: a page for every path, each with an entity tag.
+//! The service that the demo protects: a page for every path, each with an entity tag.
 
 use std::convert::Infallible;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -15,19 +15,19 @@ use tokio::net::TcpListener;
 
 /// Serves until its task is dropped.
 pub(crate) async fn serve(listener: TcpListener) {
-    // A connection that cannot be accepted is the client's loss; the next one may be.
+    // A connection that cannot be accepted is ignored; the next one may succeed.
     loop {
         let Ok((stream, _)) = listener.accept().await else { continue };
         tokio::spawn(async move {
             let service = service_fn(|request| async move { Ok::<_, Infallible>(page(&request)) });
             let server = auto::Builder::new(TokioExecutor::new());
-            // A client that breaks off has nobody to complain to.
+            // A client that disconnects needs no error.
             let _ = server.serve_connection(TokioIo::new(stream), service).await;
         });
     }
 }
 
-/// The page of a path, or 304 to who has it already.
+/// Returns the page of a path, or 304 if the client already has it.
 fn page(request: &Request<Incoming>) -> Response<Full<Bytes>> {
     let tag = entity_tag(request.uri().path());
     let is_known = request.headers().get(IF_NONE_MATCH).is_some_and(|known| *known == *tag);
@@ -48,7 +48,7 @@ fn page(request: &Request<Incoming>) -> Response<Full<Bytes>> {
     response
 }
 
-/// The entity tag of a path: pages never change.
+/// Returns the entity tag of a path: pages never change.
 pub(crate) fn entity_tag(path: &str) -> String {
     let mut hasher = DefaultHasher::new();
     path.hash(&mut hasher);

@@ -1,4 +1,4 @@
-//! What there is to examine: every store that the policy names.
+//! Examines every store of the policy.
 
 use std::time::Duration;
 
@@ -12,13 +12,13 @@ use tollgate_policy::{
 use super::{Finding, Level, checks, memcached};
 use crate::failure::Failure;
 
-/// How long one server may take to tell of itself.
+/// The time that one server has to respond.
 pub(super) const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Examines the store of `loaded`; of two stores, one after the other.
+/// Examines the store of `loaded`, or both stores of a rollout or shadow store one after the other.
 ///
 /// # Errors
-/// What no waiting mends, such as files that are not there.
+/// Errors that waiting does not solve, such as missing files.
 pub(super) async fn store(loaded: &LoadedPolicy) -> Result<Vec<Finding>, Failure> {
     let mut findings = vec![secret(&loaded.settings)];
     let (one, other) = match loaded.settings.store.clone() {
@@ -42,7 +42,7 @@ pub(super) async fn store(loaded: &LoadedPolicy) -> Result<Vec<Finding>, Failure
     Ok(findings)
 }
 
-/// Whether nodes that share a store agree on who is who.
+/// Checks whether nodes that share a store use the same key for subjects.
 fn secret(settings: &Settings) -> Finding {
     const CHECK: &str = "secret";
     let is_shared = !matches!(settings.store, StoreSettings::Memory(_));
@@ -50,10 +50,12 @@ fn secret(settings: &Settings) -> Finding {
         KeySource::Random if is_shared => Finding::of(
             CHECK,
             Level::Problem,
-            "the secret that hashes subjects is made anew by every process: each node counts alone",
-            "name one that all nodes share: secret: { file: PATH } or secret: { env: NAME }",
+            "without `secret`, every process generates its own key for subjects: each node counts separately",
+            "set one that all nodes share: secret: { file: PATH } or secret: { env: NAME }",
         ),
-        KeySource::Random => Finding::ok(CHECK, "made by chance, as fits counters in a process"),
+        KeySource::Random => {
+            Finding::ok(CHECK, "random, which is sufficient for counters in memory")
+        }
         KeySource::Environment { name } => Finding::ok(CHECK, format!("from the variable {name}")),
         KeySource::File { path } => Finding::ok(CHECK, format!("from {}", path.display())),
     };
@@ -61,12 +63,12 @@ fn secret(settings: &Settings) -> Finding {
 }
 
 fn in_memory() -> Finding {
-    let what = "counters are kept in each process: nothing to ask, and they end with it";
+    let what = "counters are in the memory of each process: no server to check, and they end with the process";
     Finding::ok("store", what).about("memory")
 }
 
 async fn of_redis(loaded: &LoadedPolicy, redis: &RedisSettings) -> Result<Vec<Finding>, Failure> {
-    // Somebody who looks is no node: nothing waits for it, and nobody counts it.
+    // An observer is not a node: no node waits for it or counts it.
     let settings = Settings {
         store: StoreSettings::Redis(Box::new(redis.clone())),
         ..loaded.settings.clone()

@@ -1,44 +1,44 @@
-//! What was found.
+//! Findings of the checks.
 
 use serde::Serialize;
 
-/// How bad something is.
+/// The severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Level {
-    /// It is as it should be.
+    /// Everything is in order.
     Ok,
-    /// It could be better.
+    /// It could be improved.
     Advice,
-    /// It makes limits wrong once something else fails.
+    /// Limits will be wrong after another failure.
     Warning,
-    /// It makes limits wrong, or decisions fail, now.
+    /// Limits are wrong, or decisions fail, now.
     Problem,
 }
 
-/// One thing that was looked at.
+/// The result of one check.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Finding {
-    /// Which check it is of, such as `eviction`.
+    /// The name of the check, such as `eviction`.
     pub(crate) check: &'static str,
-    /// How bad it is.
+    /// The severity.
     pub(crate) level: Level,
     /// The server or shard that was checked, or the store.
     pub(crate) target: String,
-    /// What the check found.
+    /// The result in words.
     pub(crate) message: String,
-    /// What to do; nothing where nothing is to be done.
+    /// The suggested action, if there is one.
     pub(crate) remedy: Option<String>,
 }
 
 impl Finding {
-    /// Something that is as it should be.
+    /// Creates a finding without a problem.
     pub(crate) fn ok(check: &'static str, message: impl Into<String>) -> Self {
         let (target, message) = (String::new(), message.into());
         Self { check, level: Level::Ok, target, message, remedy: None }
     }
 
-    /// Something to do.
+    /// Creates a finding with a suggested action.
     pub(crate) fn of(
         check: &'static str,
         level: Level,
@@ -49,7 +49,7 @@ impl Finding {
         Self { check, level, target: String::new(), message, remedy }
     }
 
-    /// The same finding for `target`.
+    /// Returns the same finding for `target`.
     pub(crate) fn about(self, target: &str) -> Self {
         Self { target: target.to_owned(), ..self }
     }

@@ -1,4 +1,4 @@
-//! What a memcached server tells of itself.
+//! Reads the statistics of a memcached server.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -9,13 +9,13 @@ use tokio::net::{TcpStream, UnixStream};
 use tokio::time::timeout;
 use tollgate_memcached::Address;
 
-/// The most bytes of an answer that are read; a server tells about 4 KiB.
+/// The most bytes of a response that are read; a server sends about 4 KiB.
 const MOST: u64 = 64 << 10;
 
-/// What the server at `address` answers to `stats`.
+/// Returns the response of the server at `address` to `stats`.
 ///
 /// # Errors
-/// Why it did not answer `within` that time.
+/// The reason why it did not respond `within` that time.
 pub(super) async fn stats(
     address: &str,
     within: Duration,
@@ -53,5 +53,5 @@ where
             _ => break,
         }
     }
-    Err(io::Error::other("it does not answer stats as memcached does"))
+    Err(io::Error::other("its response to `stats` is not that of memcached"))
 }

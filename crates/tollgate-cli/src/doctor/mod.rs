@@ -1,5 +1,5 @@
-//! A deployment's check: every server is asked about itself, and what it tells is judged by checks
-//! that are pure, each in a file of its own.
+//! Checks a deployment: reads the statistics of every server, and evaluates them with pure
+//! functions, each in a file of its own.
 
 mod checks;
 mod examine;
@@ -14,11 +14,11 @@ use tollgate_policy::LoadedPolicy;
 use crate::failure::Failure;
 use crate::output::{Form, print};
 
-/// Examines the store of `loaded`, tells what was found, and fails if any of it is as bad as
-/// `fails_from`.
+/// Examines the store of `loaded`, prints the findings, and fails if one of them is at least as
+/// severe as `fails_from`.
 ///
 /// # Errors
-/// How much was found, after all of it is told.
+/// The number of findings, after all of them are printed.
 pub(crate) async fn run(
     loaded: &LoadedPolicy,
     form: Form,
@@ -28,7 +28,7 @@ pub(crate) async fn run(
     print(&report::render(&findings, form))?;
     match findings.iter().filter(|finding| finding.level >= fails_from).count() {
         0 => Ok(()),
-        1 => Err("one finding asks for action".into()),
-        several => Err(format!("{several} findings ask for action").into()),
+        1 => Err("one finding needs action".into()),
+        several => Err(format!("{several} findings need action").into()),
     }
 }

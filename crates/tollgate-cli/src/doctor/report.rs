@@ -1,4 +1,4 @@
-//! What was found, for people and for programs.
+//! Prints findings as text or JSON.
 
 use serde_json::json;
 
@@ -59,7 +59,7 @@ fn summary(findings: &[Finding]) -> String {
         .collect();
     let all = findings.len();
     if words.is_empty() {
-        return format!("all {all} checks are well\n");
+        return format!("all {all} checks passed\n");
     }
     format!("{all} checks: {}\n", words.join(", "))
 }

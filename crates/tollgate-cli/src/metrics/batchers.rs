@@ -1,4 +1,4 @@
-//! The ways to the servers of shards.
+//! The connections to the servers of shards.
 
 use tollgate_backend::{BatcherStatus, ShardStatus};
 use tollgate_redis::CircuitState;
@@ -44,7 +44,7 @@ pub(super) fn write(page: &mut Exposition, shards: &[PerStore<ShardStatus>]) {
     counters(&UNKNOWN, |batcher| batcher.counts.timed_out);
 }
 
-/// The name of a circuit breaker's state, in metrics and in the status.
+/// Returns the name of a circuit breaker's state in metrics and in the status.
 pub(crate) const fn circuit_breaker(circuit_state: CircuitState) -> &'static str {
     match circuit_state {
         CircuitState::Closed => "closed",
@@ -53,7 +53,8 @@ pub(crate) const fn circuit_breaker(circuit_state: CircuitState) -> &'static str
     }
 }
 
-/// The first leads to the primary; the others to replicas, in the order of the settings.
+/// The first connection is the one to the primary. The others are to replicas, in the order of the
+/// settings.
 fn name(place: usize) -> String {
     match place {
         0 => "primary".to_owned(),

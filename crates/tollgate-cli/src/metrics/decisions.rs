@@ -1,4 +1,4 @@
-//! What was decided, by limit and by rule.
+//! Decisions by limit and by rule.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,7 +16,8 @@ use super::families::{
 const ADMITTED: &str = "admitted";
 const REFUSED: &str = "refused";
 
-/// The most rules that are told apart; what others decided is told together, as of [`OTHER`].
+/// The most rules with a series of their own. Decisions of further rules are counted together, as
+/// [`OTHER`].
 const MAX_REPORTED_RULES: usize = 200;
 
 pub(super) fn write(page: &mut Exposition, counted: &MetricSources) {
@@ -66,7 +67,7 @@ fn limits(page: &mut Exposition, counted: &MetricSources) {
         series(limit.refusals).map(|(source, count)| ([&*limit.limit, source], count))
     });
     page.family(&REFUSALS, refusals);
-    // Most limits are in no rule that is tried.
+    // Most limits have no candidate.
     let is_tried = |count: &([&str; 2], u64)| count.1 > 0;
     let shadow = limits.iter().flat_map(|limit| {
         let of = |verdict, count| ([&*limit.limit, verdict], count);
@@ -89,15 +90,15 @@ fn by_decider(counts: ByDecider) -> impl Iterator<Item = (&'static str, u64)> {
     Decider::ALL.map(Decider::name).into_iter().zip(counts)
 }
 
-/// Those that the store decided, and of the others those that there were: a series for each limit
-/// and everything that might happen would be a page of zeros.
+/// Store decisions are always exported. Other series are only exported once they occur: a series
+/// for each limit and every possible event would be a page of zeros.
 fn series(counts: ByDecider) -> impl Iterator<Item = (&'static str, u64)> {
     let store = Decider::Store.name();
     by_decider(counts).filter(move |(source, count)| *source == store || *count > 0)
 }
 
-/// Decisions by rule, who decided instead of the store, and why. A rule that is called as those
-/// are that are told together is one of them.
+/// Decisions by rule, with the source that decided instead of the store and the reason. A rule with
+/// the same name as the combined series is counted there.
 fn degraded(counts: Vec<DegradedCount>) -> BTreeMap<(Arc<str>, &'static str, &'static str), u64> {
     let other: Arc<str> = OTHER.into();
     let (mut told, mut rules) = (BTreeMap::new(), Vec::new());
@@ -129,7 +130,7 @@ fn reason(error: StoreError) -> &'static str {
         StoreError::Unavailable => "unavailable",
         StoreError::TimedOut => "timed_out",
         StoreError::Corrupt => "corrupt",
-        // What this version cannot name.
+        // Values that this version has no name for.
         _ => OTHER,
     }
 }

@@ -1,4 +1,4 @@
-//! Every metric that there is. `docs/metrics.md` is made of this list.
+//! The list of all metrics. `docs/metrics.md` is generated from it.
 
 use tollgate_server::metrics::{Family, Kind};
 
@@ -11,7 +11,7 @@ macro_rules! families {
             help: $help,
         };)*
 
-        /// All of them, in the order of the page.
+        /// All metric families, in the order of the page.
         #[cfg(test)]
         pub(super) const ALL: &[Family] = &[$($constant),*];
     };
@@ -161,7 +161,7 @@ families! {
     COMPARED = Counter "tollgate_shadow_store_compared_charges_total" []
         "Charges that both the store and the shadow store answered";
     DIFFERENCES = Counter "tollgate_shadow_store_differences_total" ["kind"]
-        "ShadowBackend charges with a different answer: in the decision, in the remaining units, or in the reset";
+        "Compared charges with a different answer: in the decision, in the remaining units, or in the reset";
     NOT_COMPARED = Counter "tollgate_shadow_store_missed_total" ["reason"]
         "Charges that were not compared: no answer (unanswered), a full queue (skipped), or a refund of unknown size (uncomparable)";
     MEMCACHED_CONNECTED = Gauge "tollgate_memcached_connections" ["side", "server"]

@@ -1,4 +1,4 @@
-//! Servers of memcached.
+//! Metrics of memcached servers.
 
 use tollgate_backend::{BaseStore, ServerStatus};
 use tollgate_server::metrics::{Exposition, Family};

@@ -1,4 +1,4 @@
-//! Two stores at once: how far a move is, and how they differ.
+//! Metrics of rollouts and shadow stores: the progress of a move, and differences between stores.
 
 use tollgate_backend::{Backend, RolloutBackend, ShadowBackend};
 use tollgate_server::http::Percentage;

@@ -1,7 +1,7 @@
-//! What is counted, as Prometheus reads it.
+//! The metrics for Prometheus.
 //!
-//! Labels come from the configuration alone: names of limits, rules, shards and listeners. None names a
-//! subject, so that traffic makes no series.
+//! Labels come only from the configuration: names of limits, rules, shards and listeners. No label
+//! contains a subject, so traffic does not create series.
 
 mod batchers;
 mod decisions;
@@ -28,7 +28,7 @@ pub(crate) use batchers::circuit_breaker;
 pub(crate) use process::ListenerMetrics;
 use proxy::ProxyConnections;
 
-/// What is counted while a limiter decides.
+/// Counters of a limiter's decisions.
 #[derive(Clone, Debug)]
 pub(crate) struct MetricSources {
     decisions: Arc<Decisions>,
@@ -36,16 +36,17 @@ pub(crate) struct MetricSources {
     completions: Arc<Completions>,
     holds: Arc<Reservations>,
     top: Arc<Top>,
-    /// Listeners are opened one after the other, and the first could be asked before the last is known.
+    /// Listeners are opened one after the other, so the first can be scraped before the last is
+    /// known.
     listeners: Arc<OnceLock<Vec<ListenerMetrics>>>,
-    /// What becomes of spans, where requests are traced.
+    /// The counters of spans, if tracing is on.
     exports: Option<ExportCounter>,
-    /// The client connections of the proxy, in a process that is one.
+    /// The client connections of the proxy, if this process is one.
     proxy: Option<ProxyConnections>,
 }
 
 impl MetricSources {
-    /// Nothing yet, of decisions by `policy`.
+    /// Creates counters for decisions of `policy`, all zero.
     pub(crate) fn new(policy: &Policy) -> Self {
         Self {
             decisions: Arc::new(Decisions::new(policy)),
@@ -59,7 +60,7 @@ impl MetricSources {
         }
     }
 
-    /// Tells what becomes of spans, too.
+    /// Adds the counters of spans.
     pub(crate) fn with_exports(mut self, exports: Option<ExportCounter>) -> Self {
         self.exports = exports;
         self
@@ -71,24 +72,25 @@ impl MetricSources {
         self
     }
 
-    /// Who has to hear of every decision.
+    /// Returns the observers of every decision.
     pub(crate) fn observer(&self) -> impl Observer + 'static {
         let Self { decisions, degraded, completions, holds, top, .. } = self.clone();
         ((decisions, top), (degraded, (completions, holds)))
     }
 
-    /// Who is charged and refused most.
+    /// Returns the subjects with the most charges and refusals.
     pub(crate) fn top(&self) -> Arc<Top> {
         Arc::clone(&self.top)
     }
 
-    /// Says which listeners there are, once.
+    /// Sets the listeners, once.
     pub(crate) fn set_listeners(&self, listeners: Vec<ListenerMetrics>) {
-        // The first word stands.
+        // The first call sets them.
         let _ = self.listeners.set(listeners);
     }
 
-    /// All of it, and how what `limiter` asks and the `file` of its policy stand.
+    /// Returns all metrics, including the state of the store of `limiter` and of the `file` of its
+    /// policy.
     pub(crate) fn metrics(&self, limiter: Arc<Limiter<Backend>>, file: Arc<PolicyFile>) -> Metrics {
         let sources = self.clone();
         Metrics::new(move |page| {

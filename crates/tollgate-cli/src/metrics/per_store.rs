@@ -1,11 +1,11 @@
-//! What is told of each of the stores, beside which of them it is.
+//! Metrics that exist for each of two stores, with a label for the store.
 
 use tollgate_backend::BaseStore;
 
-/// What is told of one of the stores, and which it is: see [`tollgate_backend::Backend::leaves`].
+/// The metrics of one of the stores, with its label: see [`tollgate_backend::Backend::leaves`].
 pub(super) type PerStore<T> = (&'static str, T);
 
-/// All that `told` finds at each of `leaves`, and whose it is.
+/// Returns everything that `told` finds at each of `leaves`, with its label.
 pub(super) fn of_each<'l, T, I: IntoIterator<Item = T>>(
     leaves: &[PerStore<BaseStore<'l>>],
     told: impl Fn(&BaseStore<'l>) -> I,

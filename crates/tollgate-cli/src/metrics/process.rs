@@ -1,4 +1,4 @@
-//! The build, the policy in force, and the listeners.
+//! Metrics of the build, the current policy, and the listeners.
 
 use std::sync::Arc;
 use std::time::UNIX_EPOCH;
@@ -18,11 +18,11 @@ use super::families::{
 use super::proxy::ProxyConnections;
 use crate::version::VERSION;
 
-/// A listener, and what is counted there.
+/// A listener and its counters.
 #[derive(Debug)]
 pub(crate) struct ListenerMetrics {
     pub(crate) places: Places,
-    /// How long decisions took; none where nothing is decided.
+    /// The durations of decisions, if the listener makes decisions.
     pub(crate) latency: Option<Arc<Histogram>>,
 }
 

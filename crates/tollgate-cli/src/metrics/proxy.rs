@@ -1,11 +1,11 @@
-//! The client connections of `tollgate proxy`.
+//! Metrics of the client connections of `tollgate proxy`.
 
 use tollgate_proxy::{CloseReason, ConnectionMetrics};
 use tollgate_server::metrics::Exposition;
 
 use super::families::PROXY_CLOSED;
 
-/// The proxy's listener, as the metrics of connections name it.
+/// The name of the proxy's listener in the connection metrics.
 const NAME: &str = "proxy";
 
 /// The client connections of the proxy and their limit.
@@ -27,7 +27,7 @@ impl ProxyConnections {
     }
 }
 
-/// Writes why connections were closed; nothing in a process that is no proxy.
+/// Writes the reasons for closed connections, in a process that is a proxy.
 pub(super) fn write(page: &mut Exposition, proxy: Option<&ProxyConnections>) {
     let Some(ProxyConnections { metrics, .. }) = proxy else { return };
     let closed = CloseReason::ALL.map(|reason| ([reason.name()], metrics.closed(reason)));

@@ -1,4 +1,4 @@
-//! What was shed, and how loaded this node is.
+//! Metrics of load shedding and of the load of this node.
 
 use tollgate::core::policy::shedding::Shedding;
 use tollgate::shed::{ShedCount, Worker};
@@ -6,7 +6,7 @@ use tollgate_server::metrics::Exposition;
 
 use super::families::{SHED, SHED_IN_FLIGHT, SHED_IN_FLIGHT_MAX, SHED_LEVEL};
 
-/// Nothing where the policy sheds nothing and nothing was shed before.
+/// Exports nothing if the policy has no shedding and nothing was shed before.
 pub(super) fn write(page: &mut Exposition, shedding: &Shedding, worker: &Worker) {
     let is_there = shedding.fleet.is_some() || shedding.worker.is_some();
     let counts: Vec<ShedCount> = worker.counts().read().collect();
@@ -14,7 +14,7 @@ pub(super) fn write(page: &mut Exposition, shedding: &Shedding, worker: &Worker)
         let of = |mode, shed| ([count.priority.name(), count.cause.name(), mode], shed);
         [of("enforce", count.shed), of("shadow", count.shadowed)]
     });
-    // A series for each cause that there might be would be a page of zeros.
+    // A series for each possible reason would be a page of zeros.
     page.family(&SHED, shed.filter(|(_, shed)| *shed > 0));
     if is_there {
         let status = worker.status();

@@ -1,4 +1,4 @@
-//! The store: memory, shards, servers, or two of them at once.
+//! Metrics of the store: memory, shards, servers, or two stores at once.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What is shipped beside the metrics speaks of those that there are.
+//! Files that are shipped with Tollgate only use metrics that exist.
 
 use std::fs;
 use std::path::Path;
@@ -13,7 +13,7 @@ fn shipped(path: &str) -> String {
     fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// Every word of `text` that looks like a metric, as its family is called.
+/// Returns every word of `text` that looks like a metric, as the name of its family.
 fn named(text: &str) -> Vec<String> {
     let is_part = |char: char| char.is_ascii_alphanumeric() || char == '_';
     let words = text.split(|char| !is_part(char)).filter(|word| word.starts_with("tollgate_"));
@@ -27,9 +27,9 @@ fn named(text: &str) -> Vec<String> {
 
 fn assert_known(path: &str) {
     let named = named(&shipped(path));
-    assert!(named.len() > 3, "{path} asks for hardly anything: {named:?}");
+    assert!(named.len() > 3, "{path} uses hardly any metric: {named:?}");
     for name in named {
-        assert!(ALL.iter().any(|family| family.name == name), "{path}: {name} is no metric");
+        assert!(ALL.iter().any(|family| family.name == name), "{path}: {name} is not a metric");
     }
 }
 
@@ -66,8 +66,7 @@ fn the_dashboard_draws_metrics_that_there_are() {
 
 #[test]
 fn the_page_has_every_metric() {
-    let mut table =
-        "| metric | kind | labels | what it tells |\n| --- | --- | --- | --- |\n".to_owned();
+    let mut table = "| metric | kind | labels | meaning |\n| --- | --- | --- | --- |\n".to_owned();
     for family in ALL {
         let labels: Vec<_> = family.labels.iter().map(|label| format!("`{label}`")).collect();
         let (name, kind, labels) = (family.name, family.kind.name(), labels.join(", "));

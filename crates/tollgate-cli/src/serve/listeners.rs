@@ -1,4 +1,4 @@
-//! Which listeners there are: those of the file, and what the flags say goes first.
+//! The listeners of a process: those of the policy file, with the flags taking precedence.
 
 use std::path::PathBuf;
 use std::{env, fs};
@@ -11,7 +11,7 @@ use tollgate_server::{Access, Dashboard, Listen, ServerTls, Tokens};
 
 use crate::failure::Failure;
 
-/// What is behind a listener.
+/// The service at a listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Http,
@@ -20,7 +20,7 @@ pub(crate) enum Kind {
     Admin,
 }
 
-/// Where listeners are to be, as the flags say.
+/// The listeners that the flags configure.
 #[derive(Debug, Default)]
 pub(crate) struct ListenFlags {
     pub(crate) http: Option<Listen>,
@@ -29,7 +29,7 @@ pub(crate) struct ListenFlags {
     pub(crate) admin: Option<Listen>,
 }
 
-/// Whether everybody may enter a listener that other machines reach.
+/// Whether listeners that other machines can reach may accept clients without a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exposure {
     Refused,
@@ -40,29 +40,29 @@ pub(crate) enum Exposure {
 #[derive(Clone, Debug)]
 pub(crate) struct Listeners(pub(crate) Vec<ListenerConfig>);
 
-/// One listener: where it listens, and who may enter.
+/// A listener: its address, tokens and certificates.
 #[derive(Clone, Debug)]
 pub(crate) struct ListenerConfig {
     pub(crate) kind: Kind,
     pub(crate) listen: Listen,
     pub(crate) access: Access,
-    /// The file that `access` was read from, if it was.
+    /// The file from which `access` was read, if any.
     pub(crate) tokens_file: Option<PathBuf>,
     pub(crate) tls: Option<ServerTls>,
-    /// What browsers find there.
+    /// The settings for browsers.
     pub(crate) browsers: BrowserAccess,
 }
 
-/// What browsers find behind a listener.
+/// The settings of a listener for browsers.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct BrowserAccess {
     pub(crate) dashboard: Dashboard,
-    /// By which names they may call it; by any where programs ask.
+    /// The host names that a browser may use; any name at listeners for programs.
     pub(crate) hosts: Option<AllowedHosts>,
 }
 
 impl BrowserAccess {
-    /// Those of the administration's `listener`, as the file says.
+    /// Returns the host names of the admin `listener` from the file.
     fn new(listener: &ListenerConfig, settings: &DashboardSettings) -> Self {
         let dashboard = match settings.shown {
             DashboardMode::Enabled => Dashboard::Enabled,
@@ -77,7 +77,7 @@ impl BrowserAccess {
 }
 
 impl Kind {
-    /// Its name in files, flags and messages.
+    /// Returns its name in files, flags and messages.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Http => "http",
@@ -87,7 +87,7 @@ impl Kind {
         }
     }
 
-    /// What its clients may speak under TLS, the preferred first.
+    /// Returns the protocols that its clients may use with TLS, the preferred one first.
     const fn protocols(self) -> &'static [&'static str] {
         match self {
             Self::Http | Self::Admin => &["h2", "http/1.1"],
@@ -98,7 +98,7 @@ impl Kind {
 }
 
 impl Listeners {
-    /// The listeners of `file` and those that are `asked` for beside or instead of them. Reads tokens
+    /// Returns the listeners of `file` and those in `asked`, which have precedence. Reads tokens
     /// and certificates.
     pub(crate) fn new(file: &ServeSettings, flags_given: ListenFlags) -> Result<Self, Failure> {
         let all = [
@@ -121,14 +121,14 @@ impl Listeners {
             listeners.push(listener.with_browsers(&file.dashboard));
         }
         if listeners.iter().all(|listener| listener.kind == Kind::Admin) {
-            let message = "no listener is open: say where, such as --http 127.0.0.1:8181, or write \
-                           `serve: { http: { listen: \"127.0.0.1:8181\" } }` into the policy file";
+            let message = "no listener is configured: add one, such as --http 127.0.0.1:8181, or \
+                           `serve: { http: { listen: \"127.0.0.1:8181\" } }` in the policy file";
             return Err(message.into());
         }
         Ok(Self(listeners))
     }
 
-    /// Checks that no listener is open to a network by mistake.
+    /// Checks that no listener accepts clients from a network without a token unintentionally.
     pub(crate) fn check(&self, exposure: Exposure) -> Result<(), Failure> {
         if exposure == Exposure::Allowed {
             return Ok(());
@@ -164,7 +164,7 @@ impl ListenerConfig {
         Ok(Self { kind, listen, access, tokens_file, tls, browsers })
     }
 
-    /// Says what browsers find there, where they are meant to come.
+    /// Sets what browsers get at the listeners that are for them.
     pub(crate) fn with_browsers(mut self, settings: &DashboardSettings) -> Self {
         if self.kind == Kind::Admin {
             self.browsers = BrowserAccess::new(&self, settings);
@@ -172,9 +172,9 @@ impl ListenerConfig {
         self
     }
 
-    /// Checks that it is not open to a network by mistake.
+    /// Checks that it does not accept clients from a network without a token unintentionally.
     pub(crate) fn check(&self) -> Result<(), Failure> {
-        // A client's certificate is as good as a token.
+        // A client certificate counts like a token.
         if self.tls.as_ref().is_some_and(ServerTls::requires_client_certificates) {
             return Ok(());
         }
@@ -183,7 +183,7 @@ impl ListenerConfig {
     }
 }
 
-/// The text that `source` holds.
+/// Reads the text of `source`.
 fn text(source: &KeySource) -> Result<String, String> {
     match source {
         KeySource::Environment { name } => {
@@ -191,6 +191,6 @@ fn text(source: &KeySource) -> Result<String, String> {
         }
         KeySource::File { path } => fs::read_to_string(path)
             .map_err(|error| format!("cannot read {}: {error}", path.display())),
-        KeySource::Random => Err("tokens are not made by chance: nobody would know them".into()),
+        KeySource::Random => Err("a listener's tokens need a source: `env` or `file`".into()),
     }
 }

@@ -1,4 +1,4 @@
-//! The listeners of `tollgate serve`: which there are, how they are opened, what is read anew.
+//! The listeners of `tollgate serve`: configuration, opening and reloading.
 
 pub(crate) mod listeners;
 pub(crate) mod open;

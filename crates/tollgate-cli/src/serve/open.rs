@@ -1,4 +1,4 @@
-//! Listeners are opened, each with what is behind it.
+//! Opens listeners and starts their services.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::failure::Failure;
 use crate::metrics::{ListenerMetrics, MetricSources};
 use crate::policy_file;
 
-/// A listener that listens, and lets nobody in yet.
+/// A socket that listens but accepts no connection yet.
 #[derive(Debug)]
 pub(crate) struct OpenListener {
     pub(crate) name: &'static str,
@@ -28,7 +28,7 @@ pub(crate) struct OpenListener {
     listener: Listener,
 }
 
-/// Opens the sockets of all `listeners`. Needs a tokio runtime.
+/// Opens the sockets of all `listeners`. Must be called in a tokio runtime.
 pub(crate) fn listeners(listeners: &Listeners, port: Port) -> Result<Vec<OpenListener>, Failure> {
     listeners.0.iter().map(|endpoint| open_listener(endpoint, port)).collect()
 }
@@ -46,18 +46,18 @@ fn open_listener(endpoint: &ListenerConfig, port: Port) -> Result<OpenListener, 
     Ok(OpenListener { name, address, kind, access, browsers, listener })
 }
 
-/// What answers behind the listeners.
+/// The parts that the services of listeners use.
 #[derive(Debug)]
 pub(crate) struct Services {
     pub(crate) limiter: Arc<Limiter<Backend>>,
     pub(crate) file: Arc<PolicyFile>,
     pub(crate) counted: MetricSources,
     pub(crate) overrides: Arc<dyn OverrideStore>,
-    /// The limits whose subjects administrators see in clear.
+    /// The limits with subjects that administrators see in clear text.
     pub(crate) revealed: Arc<[Box<str>]>,
 }
 
-/// Puts behind each listener what answers there.
+/// Starts the service of each listener.
 pub(crate) fn serve(opened: Vec<OpenListener>, services: &Services) -> Vec<Served> {
     let (served, listeners) = opened.into_iter().map(|endpoint| services.answer(endpoint)).unzip();
     services.counted.set_listeners(listeners);
@@ -77,7 +77,8 @@ impl Services {
                 (Served::new(name, listener, limits, endpoint), Some(latency))
             }
             Kind::Admin => {
-                // Who runs it may ask for verdicts too; that is no traffic.
+                // Operators can also request decisions at the admin listener; these are not counted
+                // as traffic.
                 let endpoint =
                     HttpListener::new(limiter, self.administration(access, browsers), limits);
                 (Served::new(name, listener, limits, endpoint), None)
@@ -98,7 +99,7 @@ impl Services {
         (served, ListenerMetrics { places, latency })
     }
 
-    /// The listener of those who run it.
+    /// Starts the admin listener.
     fn administration(&self, access: Access, browsers: BrowserAccess) -> HttpOptions {
         let (limiter, file) = (|| Arc::clone(&self.limiter), || Arc::clone(&self.file));
         HttpOptions {
@@ -120,7 +121,7 @@ impl Services {
     }
 }
 
-/// What administrators may turn.
+/// The switches that administrators can set.
 fn rollout(store: &Backend) -> Option<RolloutPercentage> {
     match store {
         Backend::Rollout(moving) => Some(moving.percentage().clone()),

@@ -1,4 +1,4 @@
-//! Certificates and tokens, read anew while the listeners are open.
+//! Reloads certificates and tokens while the listeners are open.
 
 use std::fs;
 use std::io;
@@ -12,11 +12,12 @@ use tollgate_server::Access;
 
 use super::listeners::{ListenerConfig, Listeners};
 
-/// How often files are looked at.
+/// The time between two checks of the files.
 const PERIOD: Duration = Duration::from_secs(10);
 
-/// Reads certificates and tokens anew on SIGHUP, and within [`PERIOD`] after one of their files has
-/// changed. What is wrong is told, and what was in force stays so. Ends when the result is dropped.
+/// Reloads certificates and tokens on SIGHUP, and within [`PERIOD`] after one of their files has
+/// changed. If a file has an error, the error is logged and the previous content stays in use. Ends
+/// when the result is dropped.
 pub(crate) fn watch(listeners: Listeners) -> io::Result<JoinSet<()>> {
     let mut hangup = signal(SignalKind::hangup())?;
     let mut watching = JoinSet::new();
@@ -37,7 +38,7 @@ pub(crate) fn watch(listeners: Listeners) -> io::Result<JoinSet<()>> {
             observed = now;
             let listeners = listeners.clone();
             let read = move || listeners.0.iter().for_each(reload_files);
-            // Reading files may block; a panic there leaves everything as it was.
+            // Reading files may block. If the task panics, nothing changes.
             let _ = tokio::task::spawn_blocking(read).await;
         }
     });
@@ -50,7 +51,7 @@ fn files(listener: &ListenerConfig) -> Vec<PathBuf> {
     tls.chain(listener.tokens_file.clone()).collect()
 }
 
-/// What tells that a file has changed.
+/// The attributes that change with a file's content.
 fn states(files: &[PathBuf]) -> Vec<Option<(SystemTime, u64)>> {
     let state = |path: &PathBuf| {
         let metadata = fs::metadata(path).ok()?;
@@ -63,9 +64,12 @@ fn reload_files(listener: &ListenerConfig) {
     let name = listener.kind.name();
     if let Some(tls) = &listener.tls {
         match tls.reload() {
-            Ok(()) => tracing::info!(listener = name, "certificates read anew"),
+            Ok(()) => tracing::info!(listener = name, "certificates reloaded"),
             Err(error) => {
-                tracing::warn!(listener = name, "the certificates in force stay so: {error}");
+                tracing::warn!(
+                    listener = name,
+                    "certificates not reloaded, the previous ones stay in use: {error}"
+                );
             }
         }
     }
@@ -74,10 +78,13 @@ fn reload_files(listener: &ListenerConfig) {
             .map_err(|error| error.to_string())
             .and_then(|text| tokens.replace(&text).map_err(|error| error.to_string()));
         match replaced {
-            Ok(()) => tracing::info!(listener = name, "tokens read anew"),
+            Ok(()) => tracing::info!(listener = name, "tokens reloaded"),
             Err(error) => {
                 let path = path.display();
-                tracing::warn!(listener = name, "the tokens in force stay so: {path}: {error}");
+                tracing::warn!(
+                    listener = name,
+                    "tokens not reloaded, the previous ones stay in use: {path}: {error}"
+                );
             }
         }
     }

@@ -1,4 +1,4 @@
-//! What a policy would have done with the requests of a log, as the administration's listener tells it.
+//! Simulations of a policy on an uploaded log, at the admin listener.
 
 use std::sync::Arc;
 
@@ -13,14 +13,14 @@ use crate::simulate::log::{Input, Options};
 use crate::simulate::progress::ProgressTarget;
 use crate::simulate::run::{Candidate, Plan, run};
 
-/// Subjects that are told of.
+/// The number of subjects in the result.
 const TOP: usize = 20;
 
-/// The name of a policy that was sent.
+/// The name of an uploaded policy.
 const SENT: &str = "the policy to try";
 
-/// Simulates what the policy of `limiter` would have done with a log, beside another one if it is
-/// given.
+/// Simulates how the policy of `limiter` would have decided the requests of a log, and another
+/// policy next to it if one is given.
 pub(crate) fn of(limiter: Arc<Limiter<Backend>>) -> Simulate {
     Simulate::new(move |log, other| {
         let in_force = limiter.policy();
@@ -41,7 +41,7 @@ pub(crate) fn of(limiter: Arc<Limiter<Backend>>) -> Simulate {
     })
 }
 
-/// Its store is one in memory, whatever the store in force is.
+/// The simulation uses a memory store, whatever the current store is.
 fn candidate(name: &str, policy: Policy) -> Candidate {
     Candidate { name: name.to_owned(), policy, bounds: Bounds::default() }
 }

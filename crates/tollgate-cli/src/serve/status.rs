@@ -1,4 +1,4 @@
-//! How the store stands, as the administration's listener tells it.
+//! The status of the store at the admin listener.
 
 mod base_store;
 mod migration;
@@ -12,7 +12,7 @@ use tollgate::Limiter;
 use tollgate_backend::{Backend, BaseStore, PolicyFile, ReloadStatus};
 use tollgate_server::http::Status;
 
-/// The status of what `limiter` asks, and of the `file` that its policy is from.
+/// Returns the status of the store of `limiter`, and of the `file` that its policy was loaded from.
 pub(crate) fn of(limiter: Arc<Limiter<Backend>>, file: Arc<PolicyFile>) -> Status {
     Status::new(move || {
         let leaves = limiter.store().base_stores();
@@ -27,7 +27,7 @@ pub(crate) fn of(limiter: Arc<Limiter<Backend>>, file: Arc<PolicyFile>) -> Statu
         };
         let map = match &leaves[..] {
             [(_, leaf)] => base_store::map(leaf),
-            // Each of two has its own, beside its counts.
+            // Each of two stores has its own status.
             _ => Value::Null,
         };
         let policy = limiter.policy();
@@ -44,7 +44,7 @@ pub(crate) fn of(limiter: Arc<Limiter<Backend>>, file: Arc<PolicyFile>) -> Statu
     })
 }
 
-/// The word of the policy file for it.
+/// Returns the policy file's word for the store.
 const fn kind(store: &Backend) -> &'static str {
     match store {
         Backend::Memory(_) => "memory",
@@ -55,7 +55,7 @@ const fn kind(store: &Backend) -> &'static str {
     }
 }
 
-/// How the policy came in force, as far as that was after the start.
+/// Returns how the policy was activated, if that was after the start.
 pub(crate) fn reloads(reloads: &ReloadStatus) -> Value {
     let refusal = reloads.refusal.as_ref();
     json!({
@@ -69,7 +69,7 @@ pub(crate) fn reloads(reloads: &ReloadStatus) -> Value {
     })
 }
 
-/// Since the epoch.
+/// Seconds since the Unix epoch.
 fn seconds(at: SystemTime) -> u64 {
     at.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }

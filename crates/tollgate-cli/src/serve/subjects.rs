@@ -1,4 +1,4 @@
-//! The subjects that the admin listener lists, of limits that reveal them.
+//! The subjects that the admin listener lists, for limits with `reveal: true`.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use tollgate::Limiter;
 use tollgate_backend::{Backend, ListCursor, ListFilter, ListedPage};
 use tollgate_server::http::{Subjects, SubjectsAsked, SubjectsError, SubjectsPage};
 
-/// The subjects that the store of `limiter` knows by their names.
+/// Returns the subjects that the store of `limiter` has in clear text.
 pub(crate) fn of(limiter: Arc<Limiter<Backend>>) -> Subjects {
     Subjects::new(move |asked| {
         let limiter = Arc::clone(&limiter);

@@ -1,4 +1,4 @@
-//! How far a move between maps of shards is.
+//! Follows the progress of a rebalance.
 
 use std::time::Duration;
 
@@ -10,23 +10,24 @@ use tollgate_policy::LoadedPolicy;
 use crate::failure::Failure;
 use crate::output::{Form, print};
 
-/// The time between two looks.
+/// The time between two checks.
 const LOOK: Duration = Duration::from_millis(500);
 
-/// Takes part in the move as a node that decides nothing, and tells each change of how far it is,
-/// until it is over. It does not count itself among the nodes. A node that starts later than others is over later than they are.
+/// Joins the rebalance as a node that makes no decisions, and prints each change of its progress
+/// until it is done. It is not counted among the nodes. A node that starts later than others is
+/// done later than they are.
 pub(crate) async fn run(loaded: &LoadedPolicy, form: Form) -> Result<(), Failure> {
     let key = hash_key(&loaded.settings.key)?;
     let backend = Backend::open(&loaded.settings, key, &loaded.policy, Refunds::ByResponses)?;
     backend.started().await;
     let Backend::Redis(fleet) = &backend else {
-        return Err("store.redis names no shards".into());
+        return Err("store.redis has no shards".into());
     };
     let mut message = String::new();
     loop {
         let status = fleet.map_status();
         let Some(moving) = status.moving else {
-            return Err("nothing moves: store.redis.previous is not there".into());
+            return Err("no rebalance: store.redis.previous is not set".into());
         };
         let line = match form {
             Form::Text => text(&status, &moving),
@@ -45,25 +46,25 @@ pub(crate) async fn run(loaded: &LoadedPolicy, form: Form) -> Result<(), Failure
 
 fn text(status: &MapStatus, moving: &MoveStatus) -> String {
     let described = match (moving.phase, status.nodes) {
-        (_, None) => "asking the shards".to_owned(),
+        (_, None) => "querying the shards".to_owned(),
         (Phase::DualWrite, Some(nodes)) if nodes.before > 0 => {
             format!("waiting for {} on the old map", count(nodes.before, "node"))
         }
         (Phase::DualWrite, Some(nodes)) if nodes.silent > 0 => {
-            format!("no answer yet of {}", count(nodes.silent as u64, "shard"))
+            format!("no answer yet from {}", count(nodes.silent as u64, "shard"))
         }
-        (Phase::DualWrite, Some(_)) => "no node on the old map: about to lead".to_owned(),
+        (Phase::DualWrite, Some(_)) => "no node on the old map: about to start".to_owned(),
         (Phase::Cutover, Some(_)) => {
-            "new owners decide, until the longest window is over".to_owned()
+            "the new shards decide until the longest window has ended".to_owned()
         }
-        (Phase::Done, Some(_)) => "leave store.redis.previous out".to_owned(),
+        (Phase::Done, Some(_)) => "remove store.redis.previous".to_owned(),
     };
     let (phase, from, to) = (phase_word(moving.phase), moving.from, status.version);
     let on_new = count(others_alike(status), "node");
     format!("{phase:10}  {from} -> {to}  {on_new} on the new map; {described}\n")
 }
 
-/// The nodes on the new map beside this process, which decides nothing.
+/// Returns the nodes on the new map, without this process, which makes no decisions.
 fn others_alike(status: &MapStatus) -> u64 {
     status.nodes.map_or(0, |nodes| nodes.alike.saturating_sub(1))
 }
@@ -73,7 +74,7 @@ fn count(number: u64, of: &str) -> String {
     format!("{number} {of}{plural}")
 }
 
-/// How far the move is. What this process carried is nothing: it is left out.
+/// Describes the progress of the rebalance, without this process, which moves no subjects.
 fn followed(status: &MapStatus, moving: &MoveStatus) -> Value {
     let mut value = value(status);
     value["rebalance"] =
@@ -84,7 +85,7 @@ fn followed(status: &MapStatus, moving: &MoveStatus) -> Value {
     value
 }
 
-/// The map and its move, as the administration's listener tells them.
+/// The map and its rebalance, in the format of the admin listener.
 pub(crate) fn value(status: &MapStatus) -> Value {
     json!({
         "version": status.version.to_string(),

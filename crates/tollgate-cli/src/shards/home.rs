@@ -1,4 +1,4 @@
-//! On which shard a subject lives.
+//! Finds the shard of a subject.
 
 use serde_json::json;
 use tollgate::HashKey;
@@ -17,17 +17,18 @@ pub(crate) struct Pair {
     value: String,
 }
 
-/// Reads `name=value`.
+/// Parses `name=value`.
 pub(crate) fn pair(text: &str) -> Result<Pair, String> {
     match text.split_once('=') {
         Some((name, value)) if !name.trim().is_empty() && !value.is_empty() => {
             Ok(Pair { name: name.trim().to_owned(), value: value.to_owned() })
         }
-        _ => Err("a subject is written as name=value".to_owned()),
+        _ => Err("expected a subject as name=value".to_owned()),
     }
 }
 
-/// The shard of each limit that counts per nothing but `pairs`, hashed as its charges are.
+/// Returns the shard of each limit that counts only by the dimensions in `pairs`, hashed as charges
+/// are.
 pub(crate) fn render(
     policy: &Policy,
     redis: &RedisSettings,
@@ -60,12 +61,12 @@ pub(crate) fn render(
     }
     let width = rows.iter().map(|row| row.0.len()).max().unwrap_or_default();
     let line = |(limit, subject, shard, _): &(&str, String, Box<str>, _)| {
-        format!("{limit:width$}  {subject} lives on {shard}\n")
+        format!("{limit:width$}  {subject} is on {shard}\n")
     };
     Ok(rows.iter().map(line).collect())
 }
 
-/// Whether each of `pairs` is of a dimension of the policy, and of another one than those before.
+/// Checks that each of `pairs` has a dimension of the policy, and that no dimension occurs twice.
 fn check(policy: &Policy, pairs: &[Pair]) -> Result<(), String> {
     for (place, Pair { name, .. }) in pairs.iter().enumerate() {
         let known: Vec<_> = policy.dimensions().iter().map(|known| &*known.name).collect();
@@ -74,13 +75,13 @@ fn check(policy: &Policy, pairs: &[Pair]) -> Result<(), String> {
             return Err(format!("the policy has no subject {name:?}; it has {known}"));
         }
         if pairs[..place].iter().any(|before| before.name == *name) {
-            return Err(format!("{name:?} is given twice: a subject has one value of each"));
+            return Err(format!("duplicate {name:?}: a subject has one value for each"));
         }
     }
     Ok(())
 }
 
-/// Says what could have been given.
+/// Lists the valid dimensions.
 fn nothing_counts_per(policy: &Policy, pairs: &[Pair]) -> String {
     let given: Vec<_> = pairs.iter().map(|pair| &*pair.name).collect();
     let counts = |limit: &LimitBinding| {
@@ -92,15 +93,16 @@ fn nothing_counts_per(policy: &Policy, pairs: &[Pair]) -> String {
     known.sort_unstable();
     known.dedup();
     if known.is_empty() {
-        return "every limit of this policy is on everybody: none has subjects".to_owned();
+        return "no limit of this policy has subjects".to_owned();
     }
     let (given, known) = (given.join(" and "), known.join(", or "));
     format!(
-        "no limit counts per {given} alone; give as NAME=VALUE all that one counts per: {known}"
+        "no limit counts by {given} alone; give a NAME=VALUE for all subjects of a limit: {known}"
     )
 }
 
-/// The subject of this limit; `None` if it counts per something that is not given.
+/// Returns the subject of this limit, or `None` if the limit also counts by a dimension that is not
+/// given.
 fn subject(
     policy: &Policy,
     limit: &str,
@@ -111,7 +113,7 @@ fn subject(
     loop {
         let named = Named { limit, cost: Cost::ONE, subject: &given };
         match policy.plan_named([named], key) {
-            // A limit on everybody says nothing of this subject.
+            // A limit without subjects is not related to this subject.
             Ok(_) if given.is_empty() => return Ok(None),
             Ok(plan) => return Ok(plan.planned.into_iter().next().map(|it| it.subject)),
             Err((_, NameError::Missing(_))) => return Ok(None),

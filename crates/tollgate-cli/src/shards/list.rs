@@ -1,4 +1,4 @@
-//! The shards of a policy, and how they stand.
+//! Lists the shards of a policy with their status.
 
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use serde_json::json;
@@ -10,10 +10,10 @@ use crate::failure::Failure;
 use crate::output::{Form, print};
 use crate::shards::share::percent;
 
-/// Opens the shards as somebody who looks, waits briefly, and tells how each stands.
+/// Opens the shards as an observer, waits briefly, and prints the status of each.
 ///
 /// # Errors
-/// That some are not served, after all are told.
+/// Some shards do not serve requests; this is reported after all are printed.
 pub(crate) async fn run(
     loaded: &LoadedPolicy,
     redis: &RedisSettings,
@@ -24,7 +24,7 @@ pub(crate) async fn run(
     let backend = Backend::open_as(ClientRole::ReadOnly, settings, key, policy, refunds)?;
     let shards = backend.started().await;
     let Backend::Redis(fleet) = &backend else {
-        return Err("store.redis names no shards".into());
+        return Err("store.redis has no shards".into());
     };
     let version = fleet.map_status().version;
     print(&match form {
@@ -33,7 +33,7 @@ pub(crate) async fn run(
     })?;
     match shards.iter().filter(|shard| !shard.is_served()).count() {
         0 => Ok(()),
-        lost => Err(format!("{lost} of {} shards are not served", shards.len()).into()),
+        lost => Err(format!("{lost} of {} shards are down", shards.len()).into()),
     }
 }
 
@@ -85,7 +85,7 @@ fn settings<'r>(redis: &'r RedisSettings, name: &str) -> (Option<&'r ShardSettin
     }
 }
 
-/// Its part of all subjects.
+/// Returns its share of all subjects.
 fn share(redis: &RedisSettings, shard: &ShardSettings) -> String {
     let all: u64 = redis.shards.iter().map(|shard| u64::from(shard.weight.get())).sum();
     percent(shard.weight.get().into(), all)
@@ -111,7 +111,7 @@ fn place(shard: &ShardStatus) -> String {
             format!("{at} and others, {} primaries", cluster.groups.len())
         }
         (Some(at), Some(cluster)) => format!("{at}; {} slots have no node", cluster.unowned),
-        (None, _) => reason(shard).unwrap_or_else(|| "it has not answered yet".to_owned()),
+        (None, _) => reason(shard).unwrap_or_else(|| "no answer yet".to_owned()),
     }
 }
 

@@ -1,4 +1,4 @@
-//! What `tollgate shards` tells.
+//! The output of `tollgate shards`.
 
 pub(crate) mod follow;
 pub(crate) mod home;

@@ -1,4 +1,4 @@
-//! What another map of shards would move.
+//! Plans a rebalance to another shard map.
 
 use std::fmt::Write;
 
@@ -11,7 +11,7 @@ use crate::failure::Failure;
 use crate::output::Form;
 use crate::shards::share::percent;
 
-/// Shares and flows from the shards of `from` to those of `to`, and how to begin.
+/// Prints shares and flows from the shards of `from` to those of `to`, and how to begin.
 pub(crate) fn render(
     from: &RedisSettings,
     to: &RedisSettings,
@@ -47,21 +47,21 @@ pub(crate) fn render(
         let (from, to, share) = (&flow.from, &flow.to, of(flow.subjects));
         let _ = writeln!(text, "  {from:left$} -> {to:right$}  {:>6}  {share:>6}", flow.subjects);
     }
-    text.push_str("\nfair shares\n");
+    text.push_str("\nshares by weight\n");
     for (name, before, after) in shares(from, to) {
         let _ = writeln!(text, "  {name:left$}  {:>7} -> {:>7}", share(before), share(after));
     }
     for name in &elsewhere {
         let _ = writeln!(
             text,
-            "\n{name} has other servers: unless these hold what it counted, as a replica does, its \
-             clients begin anew there, and count apart while nodes disagree. To take along what it \
-             counted, give the new servers a name of their own, which is a move."
+            "\n{name} has other servers. Unless these have its counters, as a replica does, its \
+             clients start from zero there, and nodes with different policies count separately. To move \
+             its counters, give the new servers a shard name of their own."
         );
     }
     if plan.from == plan.to {
         if elsewhere.is_empty() {
-            text.push_str("\nthe maps are the same: there is nothing to begin\n");
+            text.push_str("\nthe maps are the same: there is nothing to do\n");
         }
     } else {
         text.push_str("\nto begin, in store.redis of the new policy:\n\n");
@@ -70,7 +70,7 @@ pub(crate) fn render(
     Ok(text)
 }
 
-/// The shards of both that have other servers in `to`.
+/// Returns the shards in both maps that have other servers in `to`.
 fn elsewhere<'r>(from: &RedisSettings, to: &'r RedisSettings) -> Vec<&'r str> {
     let is_elsewhere = |shard: &&ShardSettings| {
         find(from, &shard.name).is_some_and(|before| before.topology != shard.topology)
@@ -78,7 +78,7 @@ fn elsewhere<'r>(from: &RedisSettings, to: &'r RedisSettings) -> Vec<&'r str> {
     to.shards.iter().filter(is_elsewhere).map(|shard| &*shard.name).collect()
 }
 
-/// Part and whole.
+/// The part and the whole.
 type Part = Option<(u64, u64)>;
 
 fn shares(from: &RedisSettings, to: &RedisSettings) -> Vec<(String, Part, Part)> {
@@ -106,8 +106,8 @@ fn of(subjects: u32) -> String {
     percent(subjects.into(), SAMPLE.into())
 }
 
-/// The map that is left, in the words of a policy file. Of what stays, the weight is enough; no
-/// password of a URL is shown: those are the reader's to fill in.
+/// Returns the previous map in the syntax of a policy file. For shards that stay, the weight is
+/// sufficient. Passwords in URLs are masked; the reader has to fill them in.
 fn previous(from: &RedisSettings, to: &RedisSettings) -> String {
     let mut text = String::from("    previous:\n      shards:\n");
     for shard in &from.shards {
@@ -126,7 +126,7 @@ fn previous(from: &RedisSettings, to: &RedisSettings) -> String {
     text
 }
 
-/// Where a shard is, as keys and values.
+/// Returns the servers of a shard as keys and values.
 fn place(shard: &ShardSettings) -> Vec<String> {
     let list = |urls: &[Box<str>]| {
         let urls: Vec<_> = urls.iter().map(|url| url_word(url)).collect();
@@ -152,7 +152,7 @@ fn place(shard: &ShardSettings) -> Vec<String> {
     }
 }
 
-/// The URL in quotes, with stars for a password in it.
+/// Returns the URL in quotes with its password masked.
 fn url_word(url: &str) -> String {
     let masked = url.split_once("://").and_then(|(scheme, rest)| {
         let (login, place) = rest.rsplit_once('@')?;

@@ -1,6 +1,6 @@
-//! A part of a whole, for people.
+//! Formats a share of a whole.
 
-/// In percent, rounded to one place.
+/// The share in percent, rounded to one decimal place.
 pub(super) fn percent(part: u64, whole: u64) -> String {
     let whole = whole.max(1);
     let thousandths = (part * 1_000 + whole / 2) / whole;

@@ -2,12 +2,12 @@
 
 use tollgate::core::{Algorithm, Limit};
 
-/// What a limit allows: `60 per 1h`, `10 per 1s, burst 20`, `100 at a time`.
+/// Describes what a limit allows: `60 per 1h`, `10 per 1s, burst 20`, `100 at a time`.
 pub(super) fn describe(limit: &Limit) -> String {
     match limit.algorithm() {
         Algorithm::FixedWindow(limit) => format!("{} per {}", limit.quota(), limit.window()),
         Algorithm::SlidingWindow(limit) => {
-            format!("{} per {}, sliding by {}", limit.quota(), limit.window(), limit.precision())
+            format!("{} per {}, precision {}", limit.quota(), limit.window(), limit.precision())
         }
         Algorithm::TwoBucket(limit) => {
             format!("{} per {}, sliding (estimate)", limit.quota(), limit.window())

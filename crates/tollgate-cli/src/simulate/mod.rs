@@ -1,7 +1,8 @@
-//! `tollgate simulate`: a policy tried on the requests of an access log, by the log's own clock.
+//! `tollgate simulate`: evaluates a policy on the requests of an access log, with the log's own
+//! clock.
 //!
-//! The way of one line: [`log`] → [`request`] → [`trial`] (the same limiter as in front of a service) → [`tally`] →
-//! [`outcome`] → [`report`].
+//! The steps for a line: [`log`] → [`request`] → [`trial`] (the same limiter as in a proxy) →
+//! [`tally`] → [`outcome`] → [`report`].
 
 mod limit_text;
 pub(crate) mod log;

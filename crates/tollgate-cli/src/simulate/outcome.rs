@@ -1,4 +1,5 @@
-//! What a simulation found, as every report shows it. The names of fields are those of the JSON report.
+//! The result of a simulation, in the form that every report shows. The names of fields are those
+//! of the JSON report.
 
 mod candidate;
 
@@ -13,25 +14,26 @@ use super::trial::PolicyRun;
 use super::utc::Utc;
 pub(crate) use candidate::CandidateOutcome;
 
-/// What one policy, or two side by side, would have done with the requests of a log.
+/// The result of one policy, or of two next to each other, on the requests of a log.
 #[derive(Debug, Serialize)]
 pub(crate) struct Simulation {
-    /// The logs' names.
+    /// The names of the logs.
     pub(crate) logs: Vec<String>,
-    /// The first and the last request.
+    /// The times of the first and the last request.
     pub(crate) from: Option<Moment>,
     pub(crate) to: Option<Moment>,
-    /// Lines that were no entries.
+    /// The number of malformed lines.
     pub(crate) malformed: u64,
     pub(crate) malformed_examples: Vec<Example>,
-    /// Entries too far out of order to be sorted, taken at the time that the log had reached.
+    /// The number of entries too far out of order to be sorted. They are evaluated at the time that
+    /// the log had reached.
     pub(crate) late: u64,
     #[serde(flatten)]
     pub(crate) outcome: Outcome,
     pub(crate) compare: Option<Outcome>,
 }
 
-/// A moment, in milliseconds since the epoch; RFC 3339 in JSON.
+/// A time in milliseconds since the epoch; RFC 3339 in JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Moment(pub(crate) u64);
 
@@ -50,21 +52,22 @@ pub(crate) struct Example {
     pub(crate) excerpt: String,
 }
 
-/// What one policy would have done.
+/// The result of one policy.
 #[derive(Debug, Serialize)]
 pub(crate) struct Outcome {
     pub(crate) policy: String,
     #[serde(flatten)]
     pub(crate) counts: Counts,
-    /// Requests that no limit speaks of.
+    /// Requests that no limit applies to.
     pub(crate) unlimited: u64,
     /// Requests for which the store had no room.
     pub(crate) undecided: u64,
-    /// Requests whose client the log names by host name.
+    /// Requests with a host name as client in the log.
     pub(crate) host_names: u64,
-    /// Whether a limit counts what is in flight, of which the log tells nothing.
+    /// Whether a limit counts requests in flight, for which the log has no data.
     pub(crate) leases_unknown: bool,
-    /// Whether a cost is told by what the log does not hold, so that it counts as what is reserved.
+    /// Whether a cost depends on data that the log does not have, so the reservation counts as the
+    /// cost.
     pub(crate) costs_unknown: bool,
     #[serde(serialize_with = "by_name")]
     pub(crate) limits: Vec<LimitOutcome>,
@@ -75,7 +78,8 @@ pub(crate) struct Outcome {
     pub(crate) hours: Hours,
 }
 
-/// What became of the requests that one limit applied to; `refused` are those that this limit refused.
+/// The results for the requests that one limit applied to. `refused` counts requests that this
+/// limit refused.
 #[derive(Debug, Serialize)]
 pub(crate) struct LimitOutcome {
     #[serde(skip)]
@@ -84,22 +88,22 @@ pub(crate) struct LimitOutcome {
     pub(crate) rule: String,
     #[serde(flatten)]
     pub(crate) counts: Counts,
-    /// A malformed line meets no limit.
+    /// Malformed requests match no limit.
     pub(crate) malformed: u64,
-    /// What the limit, in shadow mode, would have refused.
+    /// Requests that the limit would have refused if it were not in shadow mode.
     pub(crate) shadow_refused: u64,
-    /// What is tried beside it.
+    /// The candidate of the limit.
     pub(crate) candidate: Option<CandidateOutcome>,
     pub(crate) subjects: u64,
     pub(crate) subjects_refused: u64,
-    /// Subjects whose counts were given up to bound memory.
+    /// Subjects whose counts were dropped to bound memory.
     pub(crate) subjects_forgotten: u64,
     pub(crate) capacity: u64,
-    /// The most that a subject had used at once.
+    /// The most units that a subject had used at once.
     pub(crate) peak: u64,
 }
 
-/// What became of the requests of one subject of one limit.
+/// The results for the requests of one subject of one limit.
 #[derive(Debug, Serialize)]
 pub(crate) struct SubjectOutcome {
     pub(crate) subject: String,
@@ -113,19 +117,20 @@ pub(crate) struct SubjectOutcome {
     pub(crate) refusals: Vec<Episode>,
 }
 
-/// What refunds saved.
+/// The effect of refunds.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Savings {
-    /// The answers that cost nothing.
+    /// The responses that cost nothing.
     pub(crate) statuses: Vec<u16>,
-    /// Requests that would have been refused if they had cost something.
+    /// Requests that would have been refused if such responses had cost something.
     pub(crate) refused_without: u64,
-    /// How many refusals fewer there are: negative where requests let in by refunds used up what others needed.
+    /// The number of refusals that refunds saved. It is negative if requests that refunds admitted
+    /// used units that others needed.
     pub(crate) refusals_saved: i64,
 }
 
 impl Simulation {
-    /// Gathers the results of the logs named `logs` and read as `log`.
+    /// Collects the results of the logs with the names `logs`, read as `log`.
     pub(super) fn new(
         logs: Vec<String>,
         log: &Log,
@@ -152,14 +157,15 @@ impl Simulation {
         }
     }
 
-    /// The outcome, and that of the policy to compare with.
+    /// The result, and that of the policy to compare with.
     pub(crate) fn outcomes(&self) -> impl Iterator<Item = &Outcome> {
         std::iter::once(&self.outcome).chain(&self.compare)
     }
 }
 
 impl Outcome {
-    /// The result of `trial`, of the policy named `policy`, with the `top` subjects that were hit most.
+    /// Returns the result of `trial`, of the policy with the name `policy`, with the `top` most
+    /// affected subjects.
     pub(super) fn new<S: Store>(policy: String, trial: &PolicyRun<S>, top: usize) -> Self {
         let tally = trial.tally();
         let refused = tally.counts.refused;
@@ -187,14 +193,14 @@ impl Outcome {
 }
 
 impl LimitOutcome {
-    /// Whether any request met the limit, in force or in shadow.
+    /// Returns whether any request was evaluated on the limit, enforced or in shadow mode.
     pub(crate) fn is_met(&self) -> bool {
         self.counts.requests > 0 || self.shadow_refused > 0
     }
 }
 
-/// Whether any request met a cost that is told by what no log holds, or by durations that this one
-/// does not.
+/// Returns whether any request had a cost that depends on data that no log has, or on durations
+/// that this log does not have.
 fn costs_unknown(policy: &Policy, tally: &Tally) -> bool {
     let is_untold = |meter: &Meter| match meter {
         Meter::Header { .. } | Meter::Json { .. } => true,
@@ -225,7 +231,7 @@ fn limit_outcome(tally: &LimitTally) -> LimitOutcome {
     }
 }
 
-/// The subjects of all limits that were refused most; then those with the most requests.
+/// Returns the subjects of all limits with the most refusals, then those with the most requests.
 fn top_subjects(limits: &[LimitTally], top: usize) -> Vec<SubjectOutcome> {
     let mut subjects: Vec<SubjectOutcome> = Vec::new();
     for tally in limits {

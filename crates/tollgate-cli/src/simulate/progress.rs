@@ -6,19 +6,19 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::log::Log;
 
-/// Entries between two updates.
+/// The number of entries between two updates.
 const STRIDE: u64 = 4_096;
 
-/// Who is shown how far a log has been read.
+/// Whether progress is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ProgressTarget {
-    /// Who sits at a terminal.
+    /// Shown on standard error if that is a terminal.
     Terminal,
-    /// Nobody.
+    /// Not shown.
     Nobody,
 }
 
-/// Shows on standard error how far a log has been read; nothing where that is no terminal.
+/// Shows on standard error how much of a log has been read, if that is a terminal.
 #[derive(Debug)]
 pub(super) struct Progress {
     bar: ProgressBar,
@@ -26,10 +26,10 @@ pub(super) struct Progress {
 }
 
 impl Progress {
-    /// The progress of `log`, for `watcher`.
+    /// Creates the progress bar of `log`, shown as `watcher` requires.
     pub(super) fn of(log: &Log, watcher: ProgressTarget) -> Self {
         let target = match watcher {
-            // It hides itself where standard error is no terminal.
+            // The bar hides itself if standard error is not a terminal.
             ProgressTarget::Terminal => ProgressDrawTarget::stderr_with_hz(10),
             ProgressTarget::Nobody => ProgressDrawTarget::hidden(),
         };
@@ -47,7 +47,7 @@ impl Progress {
         Self { bar, entries: 0 }
     }
 
-    /// One more entry was read from `log`.
+    /// Counts one entry that was read from `log`.
     pub(super) fn entry(&mut self, log: &Log) {
         self.entries += 1;
         if self.entries.is_multiple_of(STRIDE) {
@@ -55,7 +55,7 @@ impl Progress {
         }
     }
 
-    /// Takes the bar away.
+    /// Removes the bar.
     pub(super) fn finish(self) {
         self.bar.finish_and_clear();
     }

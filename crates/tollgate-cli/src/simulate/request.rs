@@ -1,4 +1,4 @@
-//! A log entry as the policy sees a request.
+//! Converts a log entry to a request for the policy.
 
 use std::borrow::Cow;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -8,12 +8,13 @@ use tollgate::core::{RequestAttributes, attributes};
 
 use super::log::{Entry, FieldMap};
 
-/// What an entry tells the policy.
+/// A request for the policy, made from an entry.
 ///
-/// - A request that could not be read (a TLS hello on a plain port) has the method `-` and the path `/`: it is
-///   judged by its client.
-/// - The log's user stands in the header `remote-user`, and `Referer`, `User-Agent`, `Host` in theirs.
-/// - A client that the log names by host name gets an address that is made of the name; see
+/// - A request that could not be parsed (a TLS hello on a plain port) has the method `-` and the
+///   path `/`: only its client matters.
+/// - The log's user is the header `remote-user`. `Referer`, `User-Agent` and `Host` are the headers
+///   with these names.
+/// - A client with a host name in the log gets an address that is made from the name; see
 ///   [`Client`].
 #[derive(Debug)]
 pub(super) struct Request<'e> {
@@ -25,15 +26,15 @@ pub(super) struct Request<'e> {
     client: Client,
 }
 
-/// Who sent a request.
+/// The client of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Client {
     /// The log has the address.
     Address(IpAddr),
-    /// The log has a host name: a unique local address (fd00::/8) of its own stands for it, the same for the same
-    /// name, and different in the first 64 bits for different names.
+    /// The log has a host name: it is replaced by a unique local address (fd00::/8), the same for
+    /// the same name, and different in the first 64 bits for different names.
     HostName(IpAddr),
-    /// The log does not say.
+    /// The log has no client.
     Unknown,
 }
 
@@ -55,7 +56,7 @@ impl Client {
 }
 
 impl<'e> Request<'e> {
-    /// The request of `entry`, in which `fields` had the header fields named.
+    /// Returns the request of `entry`. `fields` has the names of its header fields.
     pub(super) fn new(entry: &'e Entry, fields: &'e FieldMap) -> Self {
         let target = entry.target().map_or(Cow::Borrowed("/"), String::from_utf8_lossy);
         let (authority, path) = split_target(target);
@@ -69,7 +70,7 @@ impl<'e> Request<'e> {
         }
     }
 
-    /// What the policy is asked about.
+    /// Returns the facts for the policy.
     pub(super) fn facts(&self) -> RequestAttributes<'_> {
         RequestAttributes {
             method: &self.method,
@@ -80,12 +81,12 @@ impl<'e> Request<'e> {
         }
     }
 
-    /// Who sent it.
+    /// Returns the client of the request.
     pub(super) fn client(&self) -> Client {
         self.client
     }
 
-    /// The entry that tells of it.
+    /// Returns the entry of the request.
     pub(super) fn entry(&self) -> &'e Entry {
         self.entry
     }
@@ -109,7 +110,7 @@ impl attributes::Headers for Request<'_> {
     }
 }
 
-/// The authority of an absolute target, and the path of any, without the query.
+/// Returns the authority of an absolute target, and the path of any target, without the query.
 fn split_target(target: Cow<'_, str>) -> (Option<Cow<'_, str>>, Cow<'_, str>) {
     let absolute = target.find("://").filter(|at| !target[..*at].contains(['/', '?']));
     let Some(scheme) = absolute else {

@@ -1,4 +1,4 @@
-//! The simulation itself: every entry of the logs, put to one policy or two.
+//! Runs a simulation: evaluates every entry of the logs with one or two policies.
 
 use std::fmt;
 
@@ -13,41 +13,42 @@ use super::progress::{Progress, ProgressTarget};
 use super::request::Request;
 use super::trial::PolicyRun;
 
-/// A policy to try, and the name that reports give it.
+/// A policy to evaluate, and its name in reports.
 #[derive(Debug)]
 pub(crate) struct Candidate {
     /// The name.
     pub(crate) name: String,
     /// The policy.
     pub(crate) policy: Policy,
-    /// How much its memory store may hold.
+    /// The bounds of its memory store.
     pub(crate) bounds: Bounds,
 }
 
-/// What to simulate.
+/// The input of a simulation.
 #[derive(Debug)]
 pub(crate) struct Plan {
     /// The logs.
     pub(crate) inputs: Vec<Input>,
-    /// How to read them.
+    /// The settings for reading the logs.
     pub(crate) options: Options,
     /// The policy.
     pub(crate) policy: Candidate,
-    /// Another to compare it with.
+    /// Another policy to compare with.
     pub(crate) compare: Option<Candidate>,
-    /// Subjects to show.
+    /// The number of subjects to show.
     pub(crate) top: usize,
-    /// Who is shown how far it is.
+    /// Whether progress is shown.
     pub(crate) watcher: ProgressTarget,
 }
 
-/// Puts every entry of the logs to the policies, each on a memory store of its own, in the log's time.
+/// Evaluates every entry of the logs with the policies, each with its own memory store, at the
+/// log's time.
 ///
 /// # Errors
-/// [`Error`] when a log cannot be read or a store fails.
+/// [`Error`] if a log cannot be read or a store fails.
 pub(crate) async fn run(plan: Plan) -> Result<Simulation, Error> {
     let mut log = Log::open(&plan.inputs, &plan.options)?;
-    // Both policies hash credentials under one key, so that a subject has one name in both.
+    // Both policies hash credentials with the same key, so a subject has the same name in both.
     let key = HashKey::random();
     let trial = |Candidate { name, policy, bounds }: Candidate| {
         (name, PolicyRun::new(policy, || Memory::new(bounds), &key))
@@ -71,7 +72,7 @@ pub(crate) async fn run(plan: Plan) -> Result<Simulation, Error> {
     Ok(Simulation::new(logs, &log, period, outcome(first), second.map(outcome)))
 }
 
-/// Why a simulation ended early.
+/// The reason why a simulation failed.
 #[derive(Debug)]
 pub(crate) enum Error {
     /// A log cannot be read.
@@ -96,7 +97,7 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Log(error) => error.fmt(f),
-            Self::Store(error) => write!(f, "cannot give a charge back: {error}"),
+            Self::Store(error) => write!(f, "cannot refund a charge: {error}"),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! One policy on trial: a limiter that lives in the log's time.
+//! A trial of one policy: a limiter that uses the log's time.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -15,10 +15,11 @@ use super::log::Entry;
 use super::request::Request;
 use super::tally::{RequestOutcome, Tally};
 
-/// Leases that are held at once; beyond, those that end first are given back early.
+/// The most permits that are kept at once. Beyond that, the permits that end first are released
+/// early.
 const LEASES_MAX: usize = 100_000;
 
-/// A limiter that is asked by the log's clock, with the leases of requests that are under way.
+/// A limiter with the log's clock, and the permits of requests in flight.
 #[derive(Debug)]
 pub(super) struct SimulatedLimiter<S> {
     limiter: Limiter<S>,
@@ -26,7 +27,7 @@ pub(super) struct SimulatedLimiter<S> {
     begun: u64,
 }
 
-/// What a gate answered.
+/// The decision of a gate.
 #[derive(Debug)]
 pub(super) struct SimulatedDecision {
     pub(super) planned: Vec<PlannedCharge>,
@@ -35,22 +36,23 @@ pub(super) struct SimulatedDecision {
 }
 
 impl<S: Store> SimulatedLimiter<S> {
-    /// A gate by `policy` on an empty `store`.
+    /// Creates a gate for `policy` with an empty `store`.
     pub(super) fn new(policy: Policy, store: S, key: &HashKey) -> Self {
         let limiter = Limiter::new(policy, store).with_key(key.clone());
         Self { limiter, leases: BinaryHeap::new(), begun: 0 }
     }
 
-    /// The policy in force.
+    /// Returns the current policy.
     pub(super) fn policy(&self) -> Arc<Revision> {
         self.limiter.policy()
     }
 
-    /// Decides on `request` at its time, and settles it as its answer's status says.
+    /// Decides `request` at its time, and settles it with the status of its response.
     ///
-    /// Its leases are held for the duration that the log tells, and otherwise given back at once: a log without
-    /// durations cannot show that too many requests ran at a time. What is charged on completion is charged at once,
-    /// and what costs what its answer tells is settled at once: a log tells one time of each request.
+    /// Its permits are kept for the duration in the log, or otherwise released immediately: a log
+    /// without durations cannot show that too many requests ran at a time. Charges on completion
+    /// are made immediately, and metered costs are settled immediately, because a log has only one
+    /// time for each request.
     pub(super) async fn decide(
         &mut self,
         request: &Request<'_>,
@@ -60,7 +62,7 @@ impl<S: Store> SimulatedLimiter<S> {
         let policy = self.limiter.policy();
         let plan = policy.plan(&request.facts(), self.limiter.key());
         let mut planned = plan.enforced.clone();
-        // No request waits for a free slot: waiting takes time, and here the time is the log's.
+        // Requests never wait for a permit: waiting takes time, and the time here is the log's.
         let charges = DecisionRequest::new(now, &policy, plan);
         let reservation = Reservation::Metered;
         let mut decision = self.limiter.decide(DecisionRequest { reservation, ..charges }).await;
@@ -137,15 +139,15 @@ impl<S: Store> SimulatedLimiter<S> {
     }
 }
 
-/// What a line of a log tells of its request's cost: an answer's size, where it had one, and its time. What it does not
-/// tell costs what was reserved of it.
+/// Returns the values of a log line that determine a request's cost: the size of the response, if
+/// the log has it, and its time. Other metered costs count as the reservation.
 fn actual_cost(entry: &Entry, meter: &Meter) -> Option<Cost> {
     let size = Some(entry.bytes).filter(|bytes| *bytes > 0);
     let time = || Some(Millis::new(entry.duration?.into()));
     size.and_then(|bytes| meter.of_size(bytes)).or_else(|| meter.of_time(time()?))
 }
 
-/// The leases of a request under way.
+/// The permits of a request in flight.
 #[derive(Debug)]
 struct Lease {
     ends: u64,
@@ -173,8 +175,8 @@ impl Ord for Lease {
     }
 }
 
-/// A policy on trial, beside the same policy without refunds where it has some: what they save shows in what they
-/// would have kept out.
+/// A trial of a policy, and of the same policy without refunds if it has some. The difference shows
+/// the effect of refunds.
 #[derive(Debug)]
 pub(super) struct PolicyRun<S> {
     gate: SimulatedLimiter<S>,
@@ -183,7 +185,7 @@ pub(super) struct PolicyRun<S> {
 }
 
 impl<S: Store> PolicyRun<S> {
-    /// A trial of `policy`, on stores that `store` makes.
+    /// Creates a trial of `policy` with stores from `store`.
     pub(super) fn new(policy: Policy, store: impl Fn() -> S, key: &HashKey) -> Self {
         let tally = Tally::new(&policy);
         let without_refunds = (!policy.answers().refund_statuses.is_empty()).then(|| {
@@ -194,7 +196,7 @@ impl<S: Store> PolicyRun<S> {
         Self { gate: SimulatedLimiter::new(policy, store(), key), tally, without_refunds }
     }
 
-    /// Puts `request` to the policy.
+    /// Evaluates the policy on `request`.
     pub(super) async fn take(&mut self, request: &Request<'_>) -> Result<(), StoreError> {
         let SimulatedDecision { planned, decision, outcome } = self.gate.decide(request).await?;
         self.tally.record(request, planned, &decision, outcome);
@@ -205,17 +207,18 @@ impl<S: Store> PolicyRun<S> {
         Ok(())
     }
 
-    /// The policy.
+    /// Returns the policy.
     pub(super) fn policy(&self) -> Arc<Revision> {
         self.gate.policy()
     }
 
-    /// What came of it so far.
+    /// Returns the results so far.
     pub(super) fn tally(&self) -> &Tally {
         &self.tally
     }
 
-    /// What would have been refused without refunds, where the policy has some.
+    /// Returns the requests that would have been refused without refunds, if the policy has
+    /// refunds.
     pub(super) fn refused_without_refunds(&self) -> Option<u64> {
         self.without_refunds.as_ref().map(|(_, refused)| *refused)
     }

@@ -1,8 +1,9 @@
-//! Moments as people read them, in UTC.
+//! Times in UTC in a readable form.
 
 use std::fmt;
 
-/// A moment's date and time of day in UTC. Shown as RFC 3339, with milliseconds where there are any.
+/// The date and time of day of a moment in UTC. Displayed as RFC 3339, with milliseconds if there
+/// are any.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Utc {
     pub(crate) year: u64,
@@ -28,7 +29,7 @@ const MONTHS: [&str; 12] =
     ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
 impl Utc {
-    /// The moment `millis` after the Unix epoch.
+    /// Returns the time `millis` after the Unix epoch.
     pub(crate) fn new(millis: u64) -> Self {
         let (year, month, day) = date(millis / DAY);
         Self {
@@ -68,9 +69,9 @@ impl Utc {
     }
 }
 
-/// The index in [`WEEKDAYS`] of a day since the epoch.
+/// Returns the index in [`WEEKDAYS`] of a day since the epoch.
 pub(crate) fn weekday(day: u64) -> usize {
-    // The epoch was a Thursday; a remainder of 7 fits.
+    // The epoch was a Thursday. A remainder of 7 fits into the type.
     ((day + 3) % 7) as usize
 }
 
@@ -85,7 +86,7 @@ impl fmt::Display for Utc {
     }
 }
 
-/// Writes milliseconds since the epoch as an RFC 3339 text.
+/// Writes milliseconds since the epoch as RFC 3339.
 pub(crate) fn serialize<S: serde::Serializer>(
     millis: &u64,
     serializer: S,
@@ -93,9 +94,10 @@ pub(crate) fn serialize<S: serde::Serializer>(
     serializer.collect_str(&Utc::new(*millis))
 }
 
-/// Year, month and day of a day since the epoch.
+/// Returns year, month and day of a day since the epoch.
 fn date(days: u64) -> (u64, u64, u64) {
-    // Eras of 400 years repeat; years start in March, so that the leap day is the last of its year.
+    // Eras of 400 years repeat. Years start in March, which makes the leap day the last day of its
+    // year.
     let days = days + 719_468;
     let (era, day) = (days / 146_097, days % 146_097);
     let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;

@@ -1,4 +1,4 @@
-//! What OpenTelemetry's environment variables say.
+//! Reads OpenTelemetry's environment variables.
 
 use std::env;
 use std::path::Path;
@@ -10,10 +10,10 @@ use crate::failure::Failure;
 
 const SERVICE: &str = "tollgate";
 
-/// The most attributes of the process that are told.
+/// The most attributes of the process that are sent.
 const MAX_RESOURCE: usize = 32;
 
-/// The variables that are looked at; an empty one counts as not set, as OpenTelemetry wants it.
+/// The variables that are read. An empty one counts as not set, as OpenTelemetry requires.
 #[derive(Debug, Default)]
 pub(super) struct Environment {
     disabled: Option<String>,
@@ -47,7 +47,8 @@ impl Environment {
         self.disabled.as_deref().is_some_and(|value| value.eq_ignore_ascii_case("true"))
     }
 
-    /// Where traces go: as the variable for traces says, or behind the base of all signals.
+    /// Returns the URL for traces: from the variable for traces, or the path below the base for all
+    /// signals.
     pub(super) fn endpoint(&self) -> Result<Option<Endpoint>, Failure> {
         let (name, value, endpoint) = match (&self.traces_endpoint, &self.endpoint) {
             (Some(url), _) => ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", url, Endpoint::exactly(url)),
@@ -57,12 +58,12 @@ impl Environment {
         Ok(Some(endpoint.map_err(|error| format!("{name} is {value:?}: {error}"))?))
     }
 
-    /// The file of the authorities that are believed of the collector's certificate.
+    /// Returns the file of the certificate authorities to trust for the collector's certificate.
     pub(super) fn certificate(&self) -> Option<&Path> {
         self.traces_certificate.as_ref().or(self.certificate.as_ref()).map(Path::new)
     }
 
-    /// Which traces are recorded, if a variable says so.
+    /// Returns which traces are recorded, if a variable sets it.
     pub(super) fn sampler(&self) -> Result<Option<Sampler>, Failure> {
         let Some(name) = &self.sampler else { return Ok(None) };
         let all = 1_000_000;
@@ -82,7 +83,7 @@ impl Environment {
         Ok(Some(Sampler::new(share, parents)))
     }
 
-    /// The share that the sampler's argument says, in millionths.
+    /// Returns the share in the sampler's argument, in millionths.
     fn ratio(&self) -> Result<u32, Failure> {
         let text = self.sampler_argument.as_deref().unwrap_or("1");
         match text.parse::<f64>() {
@@ -99,7 +100,7 @@ impl Environment {
         self.service.clone().unwrap_or_else(|| SERVICE.to_owned())
     }
 
-    /// What else is told of the process, of `key=value,key=value`.
+    /// Returns further attributes of the process, from `key=value,key=value`.
     pub(super) fn resource(&self) -> Result<Vec<(String, String)>, Failure> {
         let text = self.resource.as_deref().unwrap_or_default();
         let pairs = text.split(',').map(str::trim).filter(|pair| !pair.is_empty());
@@ -107,7 +108,7 @@ impl Environment {
             Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
             _ => Err(format!("OTEL_RESOURCE_ATTRIBUTES has {pair:?}; expected key=value").into()),
         };
-        // The name of the service has a variable of its own.
+        // The service name has a variable of its own.
         let pairs = pairs.filter(|pair| !pair.starts_with("service.name="));
         pairs.take(MAX_RESOURCE).map(read).collect()
     }

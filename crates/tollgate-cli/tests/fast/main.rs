@@ -1,4 +1,4 @@
-//! The commands, run as a person runs them, on what needs no other program: real processes, real sockets.
+//! Tests of the commands as users run them, without other programs: real processes, real sockets.
 
 mod commands;
 mod serve;

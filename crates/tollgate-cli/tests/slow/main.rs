@@ -1,7 +1,8 @@
-//! The binary among real programs: Redis, memcached, Envoy, nginx, HAProxy, Chromium, Prometheus, clients of others;
-//! and what waits for long.
+//! Tests of the binary with real programs: Redis, memcached, Envoy, nginx, HAProxy, Chromium,
+//! Prometheus, third-party clients; and tests that take long.
 //!
-//! Plain `cargo test` leaves this binary out; `./test` runs it, and so does `cargo test -p tollgate-cli --test slow`.
+//! Plain `cargo test` leaves this binary out. `./test` runs it, and so does `cargo test -p
+//! tollgate-cli --test slow`.
 
 mod clients;
 mod envoy;

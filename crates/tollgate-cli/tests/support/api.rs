@@ -1,4 +1,4 @@
-//! A small API as GitHub's is: JSON, entity tags, and a count of what was asked of it.
+//! A small API like GitHub's: JSON, entity tags, and a count of its requests.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -8,10 +8,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::world::Proxy;
 
-/// The longest body that is taken.
+/// The longest accepted body.
 const MAX_BODY_BYTES: u64 = 1 << 16;
 
-/// An API; it ends with the test's process.
+/// Starts an API, which ends with the test's process.
 pub(crate) struct Api {
     address: SocketAddr,
     requested: Arc<AtomicUsize>,
@@ -36,12 +36,12 @@ impl Api {
         self.address
     }
 
-    /// A proxy in front of it.
+    /// Starts a proxy in front of it.
     pub(crate) fn behind(&self, policy: &Path) -> Proxy {
         Proxy::start_at(&format!("http://{}", self.address()), policy)
     }
 
-    /// How many requests have come through.
+    /// Returns how many requests have reached the API.
     pub(crate) fn requested(&self) -> usize {
         self.requested.load(Ordering::SeqCst)
     }
@@ -56,7 +56,7 @@ fn serve(client: &TcpStream, count: &AtomicUsize) -> std::io::Result<()> {
     Ok(())
 }
 
-/// As much of a request as the answer needs.
+/// The parts of a request that the response needs.
 struct Request {
     method: String,
     path: String,
@@ -64,7 +64,7 @@ struct Request {
 }
 
 impl Request {
-    /// The next request, or nothing after the last.
+    /// Returns the next request, or `None` after the last.
     fn read(reader: &mut impl BufRead) -> std::io::Result<Option<Self>> {
         let mut line = String::new();
         reader.read_line(&mut line)?;

@@ -10,11 +10,11 @@ const BODY: &str = r#"{"limits":[{"name":"all"}]}"#;
 /// A connection.
 pub(crate) struct Client(BufReader<TcpStream>);
 
-/// An HTTP answer.
+/// An HTTP response.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
-    /// Whether no more is answered on this connection.
+    /// Whether the response announces the end of the connection.
     pub(crate) is_last: bool,
     pub(crate) body: String,
 }
@@ -31,7 +31,7 @@ impl Client {
         self.0.get_mut().write_all(bytes.as_ref())
     }
 
-    /// One line, without its end.
+    /// Reads one line, without its end.
     pub(crate) fn line(&mut self) -> io::Result<String> {
         let mut line = String::new();
         if self.0.read_line(&mut line)? == 0 {
@@ -40,7 +40,7 @@ impl Client {
         Ok(line.trim_end().to_owned())
     }
 
-    /// What comes until the connection ends, by a goodbye or a reset.
+    /// Reads until the connection ends, regularly or by a reset.
     pub(crate) fn rest(&mut self) -> Vec<u8> {
         let mut rest = Vec::new();
         match self.0.read_to_end(&mut rest) {
@@ -49,7 +49,7 @@ impl Client {
         }
     }
 
-    /// One HTTP answer, whose length is told.
+    /// Reads one HTTP response with a content length.
     pub(crate) fn answer(&mut self) -> io::Result<Answer> {
         let status = self.line()?.split(' ').nth(1).unwrap().parse().unwrap();
         let (mut length, mut is_last) = (0, false);
@@ -67,13 +67,13 @@ impl Client {
         Ok(Answer { status, is_last, body: String::from_utf8(body).unwrap() })
     }
 
-    /// A check over HTTP, on a connection that is kept.
+    /// Sends a check over HTTP on a persistent connection.
     pub(crate) fn check(&mut self) -> io::Result<Answer> {
         self.send(request("POST", "/v1/check", None))?;
         self.answer()
     }
 
-    /// Three commands at once, and a goodbye: the first lines of their replies.
+    /// Sends three commands and QUIT in one write, and returns the first lines of their replies.
     pub(crate) fn throttle(&mut self) -> io::Result<()> {
         self.send("CL.THROTTLE k 999999 999999 60\r\nPING\r\nQUIT\r\n")?;
         let replies: Vec<String> = (0..8).map(|_| self.line()).collect::<io::Result<_>>()?;
@@ -83,7 +83,7 @@ impl Client {
     }
 }
 
-/// An HTTP request, with a check's body where it is a `POST`.
+/// Formats an HTTP request, with a check's body if it is a `POST`.
 pub(crate) fn request(method: &str, path: &str, token: Option<&str>) -> String {
     let token = token.map(|token| format!("authorization: Bearer {token}\r\n"));
     let body = if method == "POST" { BODY } else { "" };
@@ -95,14 +95,14 @@ pub(crate) fn request(method: &str, path: &str, token: Option<&str>) -> String {
     )
 }
 
-/// One answer on a connection of its own.
+/// Returns one response on a connection of its own.
 pub(crate) fn ask(address: &str, method: &str, path: &str, token: Option<&str>) -> Answer {
     let mut client = Client::connect(address).unwrap();
     client.send(request(method, path, token)).unwrap();
     client.answer().unwrap()
 }
 
-/// The first line of the reply to each of `commands`.
+/// Returns the first line of the reply to each of `commands`.
 pub(crate) fn send_line(address: &str, commands: &[&str]) -> Vec<String> {
     let mut client = Client::connect(address).unwrap();
     commands

@@ -1,5 +1,5 @@
-//! A collector of spans, which speaks OTLP over HTTP as OpenTelemetry's own messages have it, and a
-//! service that remembers what it was asked.
+//! A collector of spans that decodes OTLP over HTTP with OpenTelemetry's own messages, and a
+//! service that records its requests.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener};
@@ -20,7 +20,7 @@ use tokio_rustls::rustls::{ServerConfig, ServerConnection, StreamOwned};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A request that came.
+/// A received request.
 #[derive(Debug)]
 pub(crate) struct Asked {
     pub(crate) head: String,
@@ -28,14 +28,14 @@ pub(crate) struct Asked {
 }
 
 impl Asked {
-    /// What stands in a field of this name.
+    /// Returns the value of the field with this name.
     pub(crate) fn field(&self, name: &str) -> Option<&str> {
         let mut lines = self.head.lines().filter_map(|line| line.split_once(": "));
         lines.find_map(|(field, value)| field.eq_ignore_ascii_case(name).then_some(value))
     }
 }
 
-/// An HTTP server that answers everything with 200 and remembers it.
+/// An HTTP server that responds with 200 to everything and records it.
 pub(crate) struct Listener {
     pub(crate) address: SocketAddr,
     scheme: &'static str,
@@ -71,13 +71,13 @@ impl Listener {
         format!("{}://{}", self.scheme, self.address)
     }
 
-    /// The next request.
+    /// Returns the next request.
     pub(crate) fn next(&self) -> Asked {
         self.requested.lock().unwrap().recv_timeout(PATIENCE).expect("a request")
     }
 }
 
-/// Until the connection ends.
+/// Serves until the connection ends.
 fn serve(client: impl Read + Write, teller: &Sender<Asked>) -> Option<()> {
     let mut reader = BufReader::new(client);
     loop {
@@ -91,14 +91,14 @@ fn serve(client: impl Read + Write, teller: &Sender<Asked>) -> Option<()> {
         let length = requested.field("content-length").map_or(0, |length| length.parse().unwrap());
         requested.body = vec![0; length];
         reader.read_exact(&mut requested.body).ok()?;
-        // Told before it is answered: who was answered finds it.
+        // Recorded before the response, so a client that has its response finds the record.
         teller.send(requested).ok()?;
         let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
         reader.get_mut().write_all(answer).and_then(|()| reader.get_mut().flush()).ok()?;
     }
 }
 
-/// A collector.
+/// Starts a collector.
 pub(crate) struct Collector {
     pub(crate) listener: Listener,
     spans: Mutex<Vec<Span>>,
@@ -109,7 +109,7 @@ impl Collector {
         Self { listener: Listener::open(), spans: Mutex::default() }
     }
 
-    /// One that shows this certificate.
+    /// Starts a collector with this certificate.
     pub(crate) fn over_tls(shown: &CertifiedKey<KeyPair>) -> Self {
         let key = PrivateKeyDer::try_from(shown.signing_key.serialize_der()).unwrap();
         let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
@@ -121,7 +121,7 @@ impl Collector {
         Self { listener: Listener::open_with(Some(Arc::new(config))), spans: Mutex::default() }
     }
 
-    /// Waits until as many spans have come whose name is this one; all that came.
+    /// Waits for this number of spans with this name, and returns all received spans.
     pub(crate) fn spans(&self, name: &str, count: usize) -> Vec<Span> {
         let mut spans = self.spans.lock().unwrap();
         while spans.iter().filter(|span| span.name == name).count() < count {
@@ -143,7 +143,7 @@ impl Collector {
     }
 }
 
-/// The only span of this name.
+/// Returns the only span with this name.
 #[track_caller]
 pub(crate) fn only<'s>(spans: &'s [Span], name: &str) -> &'s Span {
     let named: Vec<_> = spans.iter().filter(|span| span.name == name).collect();
@@ -151,7 +151,7 @@ pub(crate) fn only<'s>(spans: &'s [Span], name: &str) -> &'s Span {
     named[0]
 }
 
-/// What an attribute says: a text, a number, or several with commas between.
+/// Returns the value of an attribute: a text, a number, or several separated by commas.
 pub(crate) fn text(attributes: &[KeyValue], key: &str) -> String {
     let found = attributes.iter().find(|attribute| attribute.key == key);
     found.and_then(|attribute| attribute.value.as_ref()).map_or_else(String::new, word)
@@ -166,7 +166,7 @@ fn word(value: &AnyValue) -> String {
     }
 }
 
-/// Bytes as their digits.
+/// Formats bytes as hexadecimal digits.
 pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -1,4 +1,4 @@
-//! A client of the gRPC listener that shows what is on the wire.
+//! A client of the gRPC listener that shows the raw frames.
 
 use std::io;
 
@@ -23,16 +23,17 @@ pub(crate) struct GrpcClient {
     address: String,
 }
 
-/// What became of a call.
+/// The result of a call.
 #[derive(Debug)]
 pub(crate) enum Called {
     Answered {
         /// The `grpc-status`.
         status: String,
-        /// What came before it, in the frame of gRPC.
+        /// The message before the status, in gRPC framing.
         message: Vec<u8>,
     },
-    /// It was not sent: the other end has said that it serves no more calls here.
+    /// It was not sent, because the server had announced that it accepts no more calls on this
+    /// connection.
     Unsent,
 }
 
@@ -52,7 +53,7 @@ impl GrpcClient {
     /// Calls `path`.
     ///
     /// # Errors
-    /// The call was sent, and the connection ended before its answer.
+    /// The call was sent, and the connection ended before the response.
     pub(crate) fn call(&mut self, path: &str, token: Option<&str>) -> hyper::Result<Called> {
         let message: &[u8] = if path == ASK { &ASKED } else { &[0; 5] };
         let mut request = http::Request::post(format!("http://{}{path}", self.address))
@@ -81,7 +82,7 @@ impl GrpcClient {
         self.runtime.block_on(async { timeout(PATIENCE, called).await.expect("an answer in time") })
     }
 
-    /// Asks once: whether it was answered, which it then was with OK.
+    /// Sends one request and returns whether it was answered; the status must then be OK.
     ///
     /// # Errors
     /// As [`call`](Self::call).
@@ -97,7 +98,8 @@ impl GrpcClient {
     }
 }
 
-/// The `grpc-status` of a call of `path` on a connection of its own, and the message before it.
+/// Returns the `grpc-status` of a call of `path` on a connection of its own, and the message before
+/// it.
 pub(crate) fn call(address: &str, path: &str, token: Option<&str>) -> (String, Vec<u8>) {
     match GrpcClient::connect(address).unwrap().call(path, token).unwrap() {
         Called::Answered { status, message } => (status, message),
@@ -105,7 +107,7 @@ pub(crate) fn call(address: &str, path: &str, token: Option<&str>) -> (String, V
     }
 }
 
-/// A request of the domain `edge` with the descriptor `a=b`, in the frame of gRPC.
+/// Returns a request for the domain `edge` with the descriptor `a=b`, in gRPC framing.
 const ASKED: [u8; 21] = [
     0, 0, 0, 0, 16, 0x0a, 4, b'e', b'd', b'g', b'e', 0x12, 8, 0x0a, 6, 0x0a, 1, b'a', 0x12, 1, b'b',
 ];

@@ -1,4 +1,5 @@
-//! What the tests of several commands share: processes of the binary, clients of its listeners, services behind it.
+//! Shared parts of the commands' tests: processes of the binary, clients of its listeners, services
+//! behind it.
 
 #![allow(dead_code, reason = "each binary of tests uses a part of it")]
 

@@ -1,4 +1,4 @@
-//! One process of `tollgate serve`, and what it tells.
+//! A process of `tollgate serve` and its output.
 
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader};
@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
-/// Longer than anything takes on a busy machine.
+/// Longer than any step takes on a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A policy with a limit that no test reaches, for every listener.
@@ -22,16 +22,16 @@ rules: [ { name: all, limits: many } ]
 descriptors: [ { domain: edge, tree: [ { key: a, limit: all } ] } ]
 ";
 
-/// A folder with a policy in it.
+/// A directory with a policy.
 pub(crate) struct Folder(TempDir);
 
 impl Folder {
-    /// With [`POLICY`] and `serve` under its key.
+    /// Creates a directory with [`POLICY`] and `serve` under its key.
     pub(crate) fn new(serve: &str) -> Self {
         Self::with(&format!("{POLICY}{serve}"))
     }
 
-    /// With `policy`.
+    /// Creates a directory with `policy`.
     pub(crate) fn with(policy: &str) -> Self {
         let folder = Self(TempDir::new().unwrap());
         folder.write("policy.yaml", policy);
@@ -51,14 +51,14 @@ impl Folder {
     }
 }
 
-/// `tollgate serve --policy POLICY FLAGS…`, not started.
+/// Returns the command `tollgate serve --policy POLICY FLAGS…`, not started.
 pub(crate) fn command(policy: &Path, flags: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tollgate"));
     command.args(["serve", "--policy"]).arg(policy).args(flags);
     command
 }
 
-/// What a process says that does not start.
+/// Returns the output of a process that must fail to start.
 pub(crate) fn refused(policy: &Path, flags: &[&str]) -> String {
     let Output { status, stdout, stderr } = command(policy, flags).output().unwrap();
     assert!(!status.success());
@@ -66,25 +66,25 @@ pub(crate) fn refused(policy: &Path, flags: &[&str]) -> String {
     String::from_utf8(stderr).unwrap()
 }
 
-/// What a line of the log says, in whichever form.
+/// Returns the message of a log line in either format.
 pub(crate) fn message(line: &str) -> String {
     let response: Option<serde_json::Value> = serde_json::from_str(line).ok();
     let message = response.and_then(|response| response["message"].as_str().map(str::to_owned));
     message.unwrap_or_else(|| line.to_owned())
 }
 
-/// A process; it is ended with this.
+/// A process; stopped when dropped.
 pub(crate) struct Node {
     child: Child,
     lines: Mutex<Receiver<String>>,
-    /// What it told before all listeners were open, and nobody has waited for yet.
+    /// The log lines that were printed before all listeners were open and not yet waited for.
     before: Mutex<VecDeque<String>>,
     response: Arc<Mutex<String>>,
     listeners: Vec<(String, String)>,
 }
 
 impl Node {
-    /// One with every listener, at ports that the system chooses.
+    /// Starts a process with every listener, at ports that the system chooses.
     pub(crate) fn open(policy: &Path) -> Self {
         let any = "127.0.0.1:0";
         let flags = ["--http", any, "--grpc", any, "--resp", any, "--admin", any];
@@ -101,7 +101,7 @@ impl Node {
         thread::spawn(move || {
             for line in stderr.lines().map_while(Result::ok) {
                 *all.lock().unwrap() += &format!("{line}\n");
-                // Who waits for no more lines reads what all were.
+                // The lines stay available without a reader.
                 let _ = teller.send(line);
             }
         });
@@ -122,13 +122,13 @@ impl Node {
         node
     }
 
-    /// Where a listener is.
+    /// Returns the address of a listener.
     pub(crate) fn listener(&self, name: &str) -> &str {
         let listener = self.listeners.iter().find(|(listener, _)| listener == name);
         &listener.unwrap_or_else(|| panic!("no {name} in {:?}", self.listeners)).1
     }
 
-    /// Waits for a line with these `words`.
+    /// Waits for a log line that contains `words`.
     pub(crate) fn tells(&self, words: &str) -> String {
         loop {
             let line = self.next();
@@ -146,7 +146,7 @@ impl Node {
         line.unwrap_or_else(|error| panic!("{error} after:\n{}", self.response()))
     }
 
-    /// All that it told until now.
+    /// Returns all log lines until now.
     pub(crate) fn response(&self) -> String {
         self.response.lock().unwrap().clone()
     }
@@ -160,10 +160,10 @@ impl Node {
         assert!(Command::new("kill").args([name, &id]).status().unwrap().success());
     }
 
-    /// Waits for its end: the code, and all that it told.
+    /// Waits for its end, and returns the exit code and all log lines.
     pub(crate) fn ended(mut self) -> (Option<i32>, String) {
         let code = self.child.wait().unwrap().code();
-        // The sender goes with the last line.
+        // The sender is dropped after the last line.
         while self.lines.lock().unwrap().recv_timeout(PATIENCE).is_ok() {}
         (code, self.response())
     }

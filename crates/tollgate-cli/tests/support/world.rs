@@ -1,4 +1,4 @@
-//! A service, the proxy in front of it, and a client that speaks plain HTTP.
+//! A service, the proxy in front of it, and a client that uses plain HTTP.
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -9,10 +9,10 @@ use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
-/// Longer than anything takes on a busy machine.
+/// Longer than any step takes on a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A file under `policies/`.
+/// Returns the path of a file under `policies/`.
 pub(crate) fn policy(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../policies").join(name)
 }
@@ -22,11 +22,11 @@ pub(crate) fn tollgate(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_tollgate")).args(arguments).output().unwrap()
 }
 
-/// `tollgate proxy` in front of a service of this test's; ended when dropped.
+/// `tollgate proxy` in front of a service of this test; stopped when dropped.
 pub(crate) struct Proxy {
     child: Child,
     pub(crate) address: SocketAddr,
-    /// What it tells, line by line.
+    /// Its log lines.
     response: Mutex<Receiver<String>>,
 }
 
@@ -41,14 +41,14 @@ impl Proxy {
         proxy
     }
 
-    /// A proxy at `listen`, with more `flags`.
+    /// Starts a proxy at `listen` with additional `flags`.
     pub(crate) fn start_with(listen: &str, upstream: &str, policy: &Path, flags: &[&str]) -> Self {
         let mut proxy = Self::spawn_with(listen, upstream, policy, flags);
         proxy.listens();
         proxy
     }
 
-    /// A proxy that may not listen yet, of which nothing was heard.
+    /// Starts a proxy without waiting for its listener.
     pub(crate) fn spawn(upstream: &str, policy: &Path) -> Self {
         Self::spawn_with("127.0.0.1:0", upstream, policy, &[])
     }
@@ -63,11 +63,11 @@ impl Proxy {
             .spawn()
             .unwrap();
         let response = Mutex::new(lines(child.stderr.take().unwrap()));
-        // Of a port that it chooses itself; until then any address will do.
+        // For a port that the proxy chooses; until it is known, any address is valid.
         Self { child, address: SocketAddr::from(([127, 0, 0, 1], 0)), response }
     }
 
-    /// Waits until it listens; answers the line that says so.
+    /// Waits until it listens, and returns the log line about it.
     pub(crate) fn listens(&mut self) -> String {
         let line = self.tells("listening on http://");
         let (_, address) = line.split_once("http://").unwrap();
@@ -75,7 +75,7 @@ impl Proxy {
         line
     }
 
-    /// Waits until the proxy tells a line with these `words`; answers that line.
+    /// Waits until the proxy logs a line that contains `words`, and returns it.
     pub(crate) fn tells(&self, words: &str) -> String {
         let response = self.response.lock().unwrap();
         let mut before = String::new();
@@ -96,17 +96,19 @@ impl Proxy {
         Answer::parse(&self.send(head.as_bytes()))
     }
 
-    /// Sends bytes on a connection of their own; answers whatever comes back until it closes.
+    /// Sends bytes on a connection of their own, and returns the response until the connection
+    /// closes.
     pub(crate) fn send(&self, bytes: &[u8]) -> Vec<u8> {
         let mut client = TcpStream::connect(self.address).unwrap();
-        // A proxy that has heard enough may close before everything is written.
+        // A proxy that has read enough may close before everything is written.
         let _ = client.write_all(bytes);
         let mut answer = Vec::new();
         let _ = client.read_to_end(&mut answer);
         answer
     }
 
-    /// Tells the proxy to end, as a service manager does, and waits: the last words and the code.
+    /// Sends SIGTERM to the proxy and waits for its end. Returns its last log lines and the exit
+    /// code.
     pub(crate) fn terminate(mut self) -> (String, Option<i32>) {
         let id = self.child.id().to_string();
         assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
@@ -122,7 +124,7 @@ impl Drop for Proxy {
     }
 }
 
-/// The lines of `told`, as they come, each with its end.
+/// Sends the lines of `told` as they are printed, each with its end.
 fn lines(response: ChildStderr) -> Receiver<String> {
     let (teller, lines) = channel();
     std::thread::spawn(move || {
@@ -137,7 +139,7 @@ fn lines(response: ChildStderr) -> Receiver<String> {
     lines
 }
 
-/// An answer, read to its end.
+/// Reads a response to its end.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
@@ -164,7 +166,7 @@ impl Answer {
     }
 }
 
-/// A service with one page and one entity tag; it ends with the test's process.
+/// Starts a service with one page and one entity tag, which ends with the test's process.
 pub(crate) fn service() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();

@@ -25,7 +25,7 @@ const UNITS: [(&str, u64); 6] = [
 ];
 
 impl Decode for Duration {
-    const WHAT: &'static str = "a length of time such as 10s, 15m, 1h or 1h30m";
+    const WHAT: &'static str = "a duration such as 10s, 15m, 1h or 1h30m";
 
     fn decode(node: &Node, report: &mut Report<'_>) -> Option<Self> {
         let Some(text) = node.text() else {
@@ -67,6 +67,9 @@ fn millis(text: &str) -> Result<Millis, Cow<'static, str>> {
         let (unit, after) = after.split_at(unit_end);
         rest = after;
         let number = digits(number).map_err(|hint| hint.unwrap_or(Cow::Borrowed(SHAPE)))?;
+        if matches!(unit, "mo" | "M" | "month" | "months") {
+            return Err("there is no unit for months, which differ in length: write 30d".into());
+        }
         let Some((_, unit)) = UNITS.iter().find(|(name, _)| *name == unit) else {
             return Err(SHAPE.into());
         };
@@ -93,7 +96,7 @@ impl JsonSchema for Duration {
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({
-            "description": "A length of time such as 250ms, 10s, 15m, 1h, 1d, 1w or 1h30m.",
+            "description": "A duration such as 250ms, 10s, 15m, 1h, 1d, 1w or 1h30m.",
             "type": "string",
             "pattern": "^(?=.)([0-9]+w)?([0-9]+d)?([0-9]+h)?([0-9]+m)?([0-9]+s)?([0-9]+ms)?$",
         })

@@ -141,7 +141,7 @@ pub(super) fn entries<'n>(
         match lines.get(name) {
             Some(line) => report.error(
                 key.at,
-                format_args!("the key {} is there twice", quoted(name)),
+                format_args!("duplicate key {}", quoted(name)),
                 format_args!("first on line {line}"),
             ),
             None => {
@@ -152,6 +152,9 @@ pub(super) fn entries<'n>(
     }
     Some(entries)
 }
+
+/// The keys of `match`, which are often written next to it.
+const CONDITIONS: [&str; 6] = ["method", "path", "host", "header", "has", "lacks"];
 
 /// Reports an unknown key and returns the known key that was probably meant.
 fn unknown_key(
@@ -167,8 +170,12 @@ fn unknown_key(
         return None;
     }
     if let Some(new) = renamed::key(key, known) {
-        report.error(at, message, format_args!("it is called `{new}` now"));
+        report.error(at, message, format_args!("it was renamed to `{new}`"));
         return Some(new);
+    }
+    if known.contains(&"match") && CONDITIONS.contains(&key) {
+        report.error(at, message, format_args!("it belongs to `match`: match: {{ {key}: … }}"));
+        return None;
     }
     report.error_with_suggestion(at, message, key, known.iter().copied())
 }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
-use super::{Decode, Spanned, unexpected};
+use super::{Decode, Spanned, unexpected, unexpected_but};
 use crate::report::Report;
 use crate::tree::{Node, NodeKind};
 
@@ -21,7 +21,12 @@ impl<T: Decode> Decode for List<T> {
 
     fn decode(node: &Node, report: &mut Report<'_>) -> Option<Self> {
         let NodeKind::Sequence(nodes) = &node.kind else {
-            unexpected(node, Self::WHAT, report);
+            match node.kind {
+                NodeKind::Mapping(_) => {
+                    unexpected_but(node, Self::WHAT, "begin each element with `- `", report);
+                }
+                _ => unexpected(node, Self::WHAT, report),
+            }
             return None;
         };
         Some(Self(nodes.iter().filter_map(|node| Spanned::decode(node, report)).collect()))

@@ -6,7 +6,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use tollgate_core::limit::MAX_NAME;
 
 use super::keys::entries;
-use super::{Decode, Spanned, quoted};
+use super::{Decode, Spanned, quoted, unexpected_but};
 use crate::report::Report;
 use crate::tree::{Node, NodeKind};
 
@@ -23,15 +23,19 @@ pub(crate) struct Named<T> {
 }
 
 impl<T: Decode> Decode for Names<T> {
-    const WHAT: &'static str = "names with what they stand for";
+    const WHAT: &'static str = "names with their values";
 
     fn decode(node: &Node, report: &mut Report<'_>) -> Option<Self> {
+        if matches!(node.kind, NodeKind::Sequence(_)) {
+            unexpected_but(node, Self::WHAT, "write each as `name: value`, without `- `", report);
+            return None;
+        }
         let mut names = Vec::new();
         for (name, (key, node)) in entries(node, Self::WHAT, report)? {
             if !is_name(name) {
                 let hint =
                     format_args!("a name is 1 to {MAX_NAME} letters, digits, `_`, `-` or `.`");
-                report.error(key.at, format_args!("{} is no name", quoted(name)), hint);
+                report.error(key.at, format_args!("{} is not a valid name", quoted(name)), hint);
             }
             let value = if matches!(node.kind, NodeKind::Null) {
                 let hint = format_args!("expected {}", T::WHAT);

@@ -22,7 +22,7 @@ impl Decode for Whole {
             return None;
         };
         if matches!(node.kind, NodeKind::Quoted(_)) && digits(text).is_ok() {
-            unexpected_but(node, Self::WHAT, "leave the quotes out", report);
+            unexpected_but(node, Self::WHAT, "remove the quotes", report);
             return None;
         }
         match digits(text) {
@@ -48,11 +48,12 @@ pub(super) fn digits(text: &str) -> Result<u64, Option<Cow<'static, str>>> {
         let rest = text.trim_start_matches(['-', '+']);
         return match rest.get(..2) {
             _ if text.starts_with('-') && digits(rest).is_ok() => hint("it cannot be negative"),
-            _ if text.starts_with('+') && digits(rest).is_ok() => hint("leave the sign out"),
+            _ if text.starts_with('+') && digits(rest).is_ok() => hint("remove the sign"),
             Some("0x" | "0X" | "0o" | "0O" | "0b") => hint("write it in decimal digits"),
             _ if text.contains(['.', 'e', 'E']) && text.parse::<f64>().is_ok() => {
-                hint("fractions and exponents are not counted in")
+                hint("fractions and exponents are not allowed")
             }
+            _ if text.ends_with("xx") => hint("list each status, such as [200, 201, 204]"),
             _ if text.contains(',') => hint("group digits with `_`: 5_000"),
             _ => Err(None),
         };
@@ -61,11 +62,10 @@ pub(super) fn digits(text: &str) -> Result<u64, Option<Cow<'static, str>>> {
         return Err(None);
     }
     if text.len() > 1 && text.starts_with('0') {
-        return hint("leave the leading zero out: some read it as octal");
+        return hint("remove the leading zero: some readers take it for octal");
     }
     let number: Option<u64> = text.replace('_', "").parse().ok();
-    let largest =
-        || Err(Some(format!("the largest number that counts exactly is {MAX_EXACT}").into()));
+    let largest = || Err(Some(format!("the largest number is {MAX_EXACT}").into()));
     number.filter(|number| *number <= MAX_EXACT).map_or_else(largest, Ok)
 }
 

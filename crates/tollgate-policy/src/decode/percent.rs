@@ -27,7 +27,7 @@ impl Decode for Percent {
 }
 
 fn percent(text: &str) -> Result<tollgate_core::Percent, Cow<'static, str>> {
-    const SHAPE: &str = "from 0% to 100%, with at most two places after the point";
+    const SHAPE: &str = "from 0% to 100%, with at most two decimal places";
     let is_padded = text.starts_with('0') && !text.starts_with("0.") && !matches!(text, "0" | "0%");
     match text.parse() {
         Ok(percent) if text.ends_with('%') && !is_padded => Ok(percent),
@@ -43,7 +43,7 @@ impl JsonSchema for Percent {
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({
-            "description": "A percentage such as 10%, with at most two places after the point: 0.1%.",
+            "description": "A percentage such as 10%, with at most two decimal places: 0.1%.",
             "type": "string",
             "pattern": r"^(100(\.00?)?|[1-9]?[0-9](\.[0-9][0-9]?)?)%$",
         })

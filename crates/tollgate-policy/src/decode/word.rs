@@ -67,13 +67,25 @@ pub(crate) fn read_word<T, const N: usize>(
     let kind = what.split_once(' ').map_or(what, |(_article, kind)| kind);
     let message = format!("unknown {kind} {}", quoted(text));
     match renamed::word(text, &known) {
-        Some(new) => report.error(node.at, message, format_args!("it is called `{new}` now")),
+        Some(new) => report.error(node.at, message, format_args!("it was renamed to `{new}`")),
         None => {
-            report.error_with_suggestion(node.at, message, text, known.into_iter());
+            let synonym = SYNONYMS.iter().find(|(word, _)| *word == text);
+            match synonym.filter(|(_, own)| known.contains(own)) {
+                Some((_, own)) => {
+                    report.error(node.at, message, format_args!("use `{own}`, which is the same"));
+                }
+                None => {
+                    report.error_with_suggestion(node.at, message, text, known.into_iter());
+                }
+            }
         }
     }
     None
 }
+
+/// Names of algorithms in other limiters, and the names here.
+const SYNONYMS: [(&str, &str); 3] =
+    [("leaky_bucket", "token_bucket"), ("gcra", "token_bucket"), ("sliding_counter", "two_bucket")];
 
 /// Returns the schema of a choice from a set of words.
 pub(crate) fn word_schema(about: &str, words: &[(&str, &str)]) -> Schema {
@@ -94,7 +106,7 @@ impl Decode for Text {
     fn decode(node: &Node, report: &mut Report<'_>) -> Option<Self> {
         match node.text() {
             Some("") => {
-                unexpected_but(node, Self::WHAT, "it is empty", report);
+                unexpected_but(node, Self::WHAT, "the text is empty", report);
                 None
             }
             Some(text) => Some(Self(text.to_owned())),

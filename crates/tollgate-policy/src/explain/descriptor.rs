@@ -7,16 +7,16 @@ use tollgate_core::policy::descriptors::{
 };
 use tollgate_core::policy::{LimitBinding, OnFailure};
 
-/// `descriptors of edge, each counted by itself`.
+/// `descriptors of edge, each counted separately`.
 pub(crate) fn title(domain: &Domain) -> String {
     let counting = match domain.counting {
-        Counting::Atomic => "those of a request counted all or none",
-        Counting::Each => "each counted by itself",
+        Counting::Atomic => "all descriptors of a request counted or none",
+        Counting::Each => "each counted separately",
     };
     let on_failure = match domain.on_failure {
         OnFailure::Local => "",
-        OnFailure::Allow => "; they pass while the store has no answer",
-        OnFailure::Deny => "; they are refused while the store has no answer",
+        OnFailure::Allow => "; admitted while the store does not answer",
+        OnFailure::Deny => "; refused while the store does not answer",
     };
     format!("descriptors of {}, {counting}{on_failure}", domain.name)
 }
@@ -66,17 +66,17 @@ fn said(policy: &Policy, rule: &DescriptorRule) -> String {
     };
     said.push_str(match rule.mode {
         NodeMode::Enforce => "",
-        NodeMode::Shadow => " (only counted)",
-        NodeMode::Quota => " (a quota)",
+        NodeMode::Shadow => " (shadow)",
+        NodeMode::Quota => " (quota)",
     });
     if let Some(name) = &rule.name {
-        said.push_str(&format!("; called {name}"));
+        said.push_str(&format!("; name {name}"));
     }
     if !rule.replaces.is_empty() {
-        said.push_str(&format!("; in place of {}", rule.replaces.join(", ")));
+        said.push_str(&format!("; replaces {}", rule.replaces.join(", ")));
     }
     if rule.metric == MetricDetail::Values {
-        said.push_str("; measured by value");
+        said.push_str("; metrics by value");
     }
     if rule.metadata != Metadata::Null {
         said.push_str("; with metadata");

@@ -37,16 +37,16 @@ pub(crate) fn uses(policy: &Policy, rule: &Rule) -> String {
 /// request, else 1024)`.
 fn metered(metered: &MeteredLimit, otherwise: u64) -> String {
     let cost = match &*metered.meter {
-        Meter::Header { field } => format!("what the answer's {field} says"),
-        Meter::Json { pointer } => format!("what {} of the answer says", pointer.as_str()),
-        Meter::Size { bytes } => format!("a unit for each {bytes} bytes of the answer"),
-        Meter::Time { each } => format!("a unit for each {each} that it takes"),
+        Meter::Header { field } => format!("the value of the response header {field}"),
+        Meter::Json { pointer } => format!("the value at {} in the response", pointer.as_str()),
+        Meter::Size { bytes } => format!("a unit for each {bytes} bytes of the response"),
+        Meter::Time { each } => format!("a unit for each {each} until the end of the response"),
     };
     let Some(reserve) = &metered.reserve else { return format!("{cost} (reserved: {otherwise})") };
     let described = match &reserve.source {
-        ReservationSource::Header { field } => format!("what the request's {field} says"),
+        ReservationSource::Header { field } => format!("the value of the request header {field}"),
         ReservationSource::Json { pointer } => {
-            format!("what {} of the request says", pointer.as_str())
+            format!("the value at {} in the request", pointer.as_str())
         }
     };
     let at_most = reserve.at_most.map(|units| format!(", at most {}", units.get()));
@@ -70,25 +70,25 @@ pub(crate) fn limit(policy: &Policy, binding: &LimitBinding) -> String {
     // Writing to a string cannot fail.
     if *limit.reservation_terms() != ReservationTerms::default() {
         let ReservationTerms { max, at_most, on_expiry, overdraft } = *limit.reservation_terms();
-        let _ = write!(text, "; held for at most {max}");
+        let _ = write!(text, "; reserved for at most {max}");
         if at_most < limit.capacity() {
             let _ = write!(text, ", {at_most} at once");
         }
         if on_expiry == OnExpiry::Charge {
-            text.push_str(", charged when that is over");
+            text.push_str(", charged on expiry");
         }
         if overdraft > 0 {
-            let _ = write!(text, ", overdrawn by at most {overdraft}");
+            let _ = write!(text, ", overdraft at most {overdraft}");
         }
     }
     if limit.resource() != limit.name() {
-        let _ = write!(text, "; told as {}", limit.resource());
+        let _ = write!(text, "; clients see it as {}", limit.resource());
     }
     if limit.enforced() != Percent::ALL {
-        let _ = write!(text, "; enforced for {} of them", limit.enforced());
+        let _ = write!(text, "; enforced for {} of the subjects", limit.enforced());
     }
     if let Some(candidate) = limit.candidate() {
-        let _ = write!(text, "; tried beside it: {}", amount(candidate));
+        let _ = write!(text, "; candidate: {}", amount(candidate));
     }
     text
 }
@@ -104,13 +104,13 @@ fn amount(limit: &Limit) -> String {
         Algorithm::FixedWindow(it) => {
             let anchor = match it.anchor() {
                 Anchor::FirstRequest => "",
-                Anchor::Calendar => " of the calendar",
+                Anchor::Calendar => " (calendar)",
             };
             format!("{} {unit} per {}{anchor}", it.quota(), it.window())
         }
         Algorithm::SlidingWindow(it) => {
             let (quota, window, precision) = (it.quota(), it.window(), it.precision());
-            format!("{quota} {unit} in any {window}, to {precision}")
+            format!("{quota} {unit} in any {window}, precision {precision}")
         }
         Algorithm::TwoBucket(it) => format!("about {} {unit} in any {}", it.quota(), it.window()),
         Algorithm::SlidingLog(it) => format!("{} {unit} in any {}", it.quota(), it.window()),
@@ -126,7 +126,7 @@ fn subjects(policy: &Policy, binding: &LimitBinding) -> String {
     let names: Vec<&str> = per.map(|index| &*policy.dimensions()[*index].name).collect();
     match names.as_slice() {
         [] if descriptor::uses(policy, binding) => " for each descriptor".to_owned(),
-        [] => " for everybody together".to_owned(),
+        [] => " for all clients together".to_owned(),
         names => format!(" for each {}", names.join(" and ")),
     }
 }
@@ -138,10 +138,10 @@ pub(crate) fn source(dimension: &Dimension) -> String {
         SubjectSource::Header { header } => format!("the header {header}"),
         SubjectSource::Cookie { cookie } => format!("the cookie {cookie}, hashed"),
         SubjectSource::ClientAddress { ipv4_prefix: 32, ipv6_prefix } => {
-            format!("the client's address, of IPv6 the /{ipv6_prefix}")
+            format!("the client's address, for IPv6 its /{ipv6_prefix}")
         }
         SubjectSource::ClientAddress { ipv4_prefix, ipv6_prefix } => {
-            format!("the client's network: /{ipv4_prefix}, of IPv6 the /{ipv6_prefix}")
+            format!("the client's network: /{ipv4_prefix}, for IPv6 its /{ipv6_prefix}")
         }
         SubjectSource::PathParameter { parameter } => format!("{{{parameter}}} in the path"),
         SubjectSource::Json { pointer } => format!("{} in the JSON body", pointer.as_str()),
@@ -186,21 +186,21 @@ pub(crate) fn conditions(policy: &Policy, matches: &RequestMatch) -> String {
 pub(crate) fn mode_notes(rule: &Rule) -> String {
     let mode = match rule.mode {
         RuleMode::Enforce => "",
-        RuleMode::Shadow => " (only counted)",
+        RuleMode::Shadow => " (shadow)",
     };
     let charge = match rule.charge {
         ChargeOn::Arrival => "",
-        ChargeOn::Completion => "; charged when answered",
+        ChargeOn::Completion => "; charged on completion",
     };
     let on_failure = match rule.on_failure {
         OnFailure::Local => "",
-        OnFailure::Allow => "; passes while the store has no answer",
-        OnFailure::Deny => "; refused with 503 while the store has no answer",
+        OnFailure::Allow => "; admitted while the store does not answer",
+        OnFailure::Deny => "; refused with 503 while the store does not answer",
     };
     let priority = rule.priority.map(|priority| format!("; priority {}", priority.name()));
-    let queue = rule
-        .queue
-        .map(|queue| format!("; up to {} wait for a place, {} each", queue.length, queue.wait));
+    let queue = rule.queue.map(|queue| {
+        format!("; up to {} requests wait for a permit, {} each", queue.length, queue.wait)
+    });
     let (priority, queue) = (priority.unwrap_or_default(), queue.unwrap_or_default());
     format!("{mode}{charge}{on_failure}{priority}{queue}")
 }

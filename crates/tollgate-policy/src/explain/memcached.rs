@@ -9,23 +9,26 @@ const MAX_NAMED: usize = 8;
 pub(crate) fn rows(memcached: &MemcachedSettings) -> Vec<(&'static str, String)> {
     let layout = match memcached.layout {
         MemcachedLayout::Cell => "each limit as one item",
-        MemcachedLayout::Pairs => "fixed windows as a count and its reset",
+        MemcachedLayout::Pairs => "fixed windows as a count and a reset time",
     };
     let outage = match memcached.nodes.get() {
-        1 => "without a server this node admits the whole of each limit".to_owned(),
-        nodes => format!("without a server this node admits 1/{nodes} of each limit"),
+        1 => "while a server is down, this node admits the whole of each limit".to_owned(),
+        nodes => format!("while a server is down, this node admits 1/{nodes} of each limit"),
     };
     let mut rows = vec![
         ("memcached", servers(&memcached.servers)),
         ("layout", layout.to_owned()),
         ("decision", format!("within {}ms, by this node's clock", memcached.deadline.as_millis())),
         ("outage", outage),
-        ("memory", "what a server has no room for begins anew".to_owned()),
+        (
+            "memory",
+            "a server without free memory evicts counters, which then start from zero".to_owned(),
+        ),
     ];
     if !memcached.revealed.is_empty() {
         rows.push((
             "revealed",
-            format!("names of {} show subjects", memcached.revealed.join(", ")),
+            format!("subjects of {} are readable in item names", memcached.revealed.join(", ")),
         ));
     }
     rows

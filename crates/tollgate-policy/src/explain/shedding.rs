@@ -23,7 +23,7 @@ fn fleet(policy: &Policy, fleet: &FleetShedding) -> String {
     let (all, others) = (capacity(fleet.pool), capacity(fleet.noncritical));
     let reserved = all.saturating_sub(others);
     format!(
-        "at most {all} requests in flight in all nodes, {reserved} of them kept for critical ones"
+        "at most {all} requests in flight on all nodes, {reserved} of them kept for critical requests"
     )
 }
 
@@ -33,20 +33,22 @@ fn worker(worker: &WorkerShedding) -> String {
         InFlightBound::Adaptive(bound) => {
             let how = match bound.algorithm {
                 AdaptiveAlgorithm::Gradient => "by the gradient of latency".to_owned(),
-                AdaptiveAlgorithm::Aimd { timeout } => format!("by AIMD, answers within {timeout}"),
+                AdaptiveAlgorithm::Aimd { timeout } => {
+                    format!("by AIMD, responses within {timeout}")
+                }
             };
             format!("{} to {} requests in flight, {how}", bound.min, bound.max)
         }
     });
-    let queue = worker.queue_delay.map(|delay| format!("queueing for {delay} at most"));
-    let late = worker.loop_delay.map(|delay| format!("tasks {delay} late at most"));
+    let queue = worker.queue_delay.map(|delay| format!("queueing delay at most {delay}"));
+    let late = worker.loop_delay.map(|delay| format!("task delay at most {delay}"));
     [in_flight, queue, late].into_iter().flatten().collect::<Vec<_>>().join("; ")
 }
 
 const fn mode(mode: ShedMode) -> &'static str {
     match mode {
         ShedMode::Enforce => "",
-        ShedMode::Shadow => " (only counted)",
+        ShedMode::Shadow => " (shadow)",
         ShedMode::Off => " (off)",
     }
 }

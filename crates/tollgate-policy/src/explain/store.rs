@@ -35,13 +35,14 @@ fn memory_rows(bounds: MemoryBounds) -> Vec<(&'static str, String)> {
 
 fn rollout_rows(rollout: &RolloutSettings) -> Vec<(&'static str, String)> {
     let moved = match rollout.on_move {
-        OnMove::Transfer => "who moves takes along what it used",
-        OnMove::Reset => "who moves starts afresh",
+        OnMove::Transfer => "clients that move keep their usage",
+        OnMove::Reset => "clients that move start from zero",
     };
-    let mut rows = vec![("rollout", format!("{} of clients by `to`; {moved}", rollout.percent))];
-    rows.push(("from", "the store that clients leave:".to_owned()));
+    let mut rows =
+        vec![("rollout", format!("`to` decides for {} of clients; {moved}", rollout.percent))];
+    rows.push(("from", "the store that clients move from:".to_owned()));
     rows.extend(side(&rollout.from));
-    rows.push(("to", "the store that they go to:".to_owned()));
+    rows.push(("to", "the store that clients move to:".to_owned()));
     rows.extend(side(&rollout.to));
     rows
 }
@@ -67,7 +68,7 @@ fn rows(redis: &RedisSettings) -> Vec<(&'static str, String)> {
         ("outage", outage(redis)),
     ];
     if redis.remember_refusals == DenyCacheMode::Disabled {
-        rows.push(("refusals", "not remembered: every one is asked for".to_owned()));
+        rows.push(("deny cache", "off: every refusal is a store call".to_owned()));
     }
     if let Some(previous) = &redis.previous {
         rows.insert(1, ("moving", format!("from {}", shards(&previous.shards))));
@@ -82,7 +83,10 @@ fn rows(redis: &RedisSettings) -> Vec<(&'static str, String)> {
         rows.push(("tls", certificates));
     }
     if !redis.revealed.is_empty() {
-        rows.push(("revealed", format!("keys of {} show subjects", redis.revealed.join(", "))));
+        rows.push((
+            "revealed",
+            format!("subjects of {} are readable in keys", redis.revealed.join(", ")),
+        ));
     }
     rows
 }
@@ -110,7 +114,7 @@ fn kind(shard: &ShardSettings) -> String {
 
 fn routing(redis: &RedisSettings) -> String {
     match &redis.route_by {
-        Some(subject) => format!("by {subject}, else by the first subject of each limit"),
+        Some(subject) => format!("by {subject}, or by the first subject of the limit"),
         None => "by the first subject of each limit".to_owned(),
     }
 }
@@ -137,9 +141,9 @@ fn reads(redis: &RedisSettings) -> String {
     let are_watched = redis.shards.iter().any(is_sentinel_managed);
     match redis.reads {
         ReadFrom::Replicas if are_watched && replicas > 0 => {
-            format!("from {}, and those that sentinels name", count(replicas, "replica"))
+            format!("from {}, and those that sentinels announce", count(replicas, "replica"))
         }
-        ReadFrom::Replicas if are_watched => "from the replicas that sentinels name".to_owned(),
+        ReadFrom::Replicas if are_watched => "from the replicas that sentinels announce".to_owned(),
         ReadFrom::Replicas if replicas > 0 => format!("from {}", count(replicas, "replica")),
         _ => "from primaries".to_owned(),
     }
@@ -170,8 +174,8 @@ fn sentinels(redis: &RedisSettings) -> Option<String> {
 
 fn outage(redis: &RedisSettings) -> String {
     match redis.nodes.get() {
-        1 => "without a shard this node admits the whole of each limit".to_owned(),
-        nodes => format!("without a shard this node admits 1/{nodes} of each limit"),
+        1 => "while a shard is down, this node admits the whole of each limit".to_owned(),
+        nodes => format!("while a shard is down, this node admits 1/{nodes} of each limit"),
     }
 }
 
@@ -191,9 +195,9 @@ fn access(user: Option<&str>, password: Option<&KeySource>) -> Option<String> {
 
 fn certificates(tls: &TlsFiles) -> Option<String> {
     let authorities = tls.authorities.as_ref();
-    let authorities = authorities.map(|path| format!("believes {}", path.display()));
+    let authorities = authorities.map(|path| format!("trusts {}", path.display()));
     let identity = tls.identity.as_ref();
-    let identity = identity.map(|own| format!("shows {}", own.certificate.display()));
+    let identity = identity.map(|own| format!("presents {}", own.certificate.display()));
     let said: Vec<String> = authorities.into_iter().chain(identity).collect();
     (!said.is_empty()).then(|| said.join(", "))
 }
@@ -227,8 +231,8 @@ rules: [{ match: { has: token }, limits: core }]
   routing   by the first subject of each limit
   decision  within 15ms, by this node's clock
   reads     from primaries
-  outage    without a shard this node admits the whole of each limit
-  revealed  keys of core show subjects
+  outage    while a shard is down, this node admits the whole of each limit
+  revealed  subjects of core are readable in keys
 ";
         assert_eq!(said("store: { redis: { shards: { a: { primary: 'redis://h' } } } }"), expected);
     }
@@ -252,15 +256,15 @@ store:
     tls: { ca: ca.pem, certificate: client.pem, key: client-key.pem }
 ";
         let expected = "  \
-  redis     2 shards (a, b weight 2)
-  routing   by token, else by the first subject of each limit
-  decision  within 1005ms, by the shard's clock, as a script
-  reads     from 3 replicas
-  outage    without a shard this node admits 1/3 of each limit
-  refusals  not remembered: every one is asked for
-  access    as tollgate, with the password in $TOLLGATE_REDIS_PASSWORD
-  tls       believes ca.pem, shows client.pem
-  revealed  keys of core show subjects
+  redis       2 shards (a, b weight 2)
+  routing     by token, or by the first subject of the limit
+  decision    within 1005ms, by the shard's clock, as a script
+  reads       from 3 replicas
+  outage      while a shard is down, this node admits 1/3 of each limit
+  deny cache  off: every refusal is a store call
+  access      as tollgate, with the password in $TOLLGATE_REDIS_PASSWORD
+  tls         trusts ca.pem, presents client.pem
+  revealed    subjects of core are readable in keys
 ";
         assert_eq!(said(store), expected);
     }
@@ -280,9 +284,9 @@ store:
   sentinels  north by 2 sentinels, south by 1 sentinel, as watcher, with the password in /run/watcher
   routing    by the first subject of each limit
   decision   within 15ms, by this node's clock
-  reads      from the replicas that sentinels name
-  outage     without a shard this node admits the whole of each limit
-  revealed   keys of core show subjects
+  reads      from the replicas that sentinels announce
+  outage     while a shard is down, this node admits the whole of each limit
+  revealed   subjects of core are readable in keys
 ";
         assert_eq!(said(store), expected);
     }

@@ -53,7 +53,7 @@ impl fmt::Display for ImportError {
                 Ok(())
             }
             Self::Policy(errors) => {
-                write!(f, "the policy would not load: import fewer files at once\n\n{errors}")
+                write!(f, "the policy is too large to load: import fewer files at once\n\n{errors}")
             }
         }
     }

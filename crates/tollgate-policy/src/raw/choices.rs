@@ -79,7 +79,7 @@ words! {
 
 words! {
     /// The treatment of a reservation that expires before it is settled.
-    struct OnExpiryName(OnExpiry) as "an expiry" {
+    struct OnExpiryName(OnExpiry) as "an on_expiry mode" {
         /// Its units are refunded to the limit.
         "release" => OnExpiry::Release,
         /// Its units stay used.
@@ -105,7 +105,7 @@ words! {
 
 words! {
     /// How a value is stored.
-    struct Keep(Kept) as "a way to keep a value" {
+    struct Keep(Kept) as "a `keep` mode" {
         /// As a hash with the deployment's key: it cannot be read from the store.
         "hashed" => Kept::Hashed,
         /// In clear text: it can be read by anyone with access to the store.
@@ -122,7 +122,7 @@ pub(crate) enum Kept {
 
 words! {
     /// Which of the matching rules decide.
-    struct RuleOrder(MatchMode) as "an order" {
+    struct RuleOrder(MatchMode) as "a rules_apply mode" {
         /// Only the first rule that matches.
         "first_match" => MatchMode::FirstMatch,
         /// Every rule that matches, in one charge: all their limits admit the request, or none is
@@ -143,7 +143,7 @@ words! {
 
 words! {
     /// Where a limit is decided.
-    struct LimitModeName(LimitMode) as "a mode of a limit" {
+    struct LimitModeName(LimitMode) as "a limit mode" {
         /// In the store, for each request.
         "exact" => LimitMode::Exact,
         /// On the nodes, with quota leases: a node takes units of often charged subjects from the
@@ -157,7 +157,7 @@ words! {
 
 words! {
     /// How the descriptors of one request are counted.
-    struct CountingName(Counting) as "a way to count" {
+    struct CountingName(Counting) as "a counting mode" {
         /// In one charge: a refused request is not counted on any limit.
         "atomic" => Counting::Atomic,
         /// Each descriptor separately, as `envoyproxy/ratelimit` does: if one refuses, the others
@@ -181,7 +181,7 @@ words! {
 
 words! {
     /// When a request is charged.
-    struct ChargeMoment(ChargeOn) as "a moment" {
+    struct ChargeMoment(ChargeOn) as "a charge mode" {
         /// On arrival, and refunded if the response turns out to be free. This is exact.
         "on_arrival" => ChargeOn::Arrival,
         /// When the response is known, unless it is free. On arrival the limits are only read, for
@@ -208,7 +208,7 @@ words! {
 
 words! {
     /// The fallback for requests while the store does not answer.
-    struct OnFailureName(OnFailure) as "a way to fail" {
+    struct OnFailureName(OnFailure) as "an on_failure mode" {
         /// The request is admitted: an outage of the limiter does not become an outage of the
         /// service.
         "allow" => OnFailure::Allow,
@@ -243,7 +243,7 @@ words! {
 
 words! {
     /// The servers that reads of a client's status are sent to.
-    struct ReadsName(ReadFrom) as "a kind of server" {
+    struct ReadsName(ReadFrom) as "a `reads` mode" {
         /// Replicas, and the primary if no replica can answer.
         "replicas" => ReadFrom::Replicas,
         /// Primaries only.
@@ -253,7 +253,7 @@ words! {
 
 words! {
     /// How a decision runs on the servers.
-    struct ScriptingName(StepForm) as "a form" {
+    struct ScriptingName(StepForm) as "a scripting mode" {
         /// As a function if the server supports functions (since 7.0), otherwise as a script.
         "auto" => StepForm::Automatic,
         /// As a function.

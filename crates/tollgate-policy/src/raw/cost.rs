@@ -44,7 +44,7 @@ pub(crate) enum Reserve {
 
 keys! {
     /// The units that are reserved, from a value in the request: exactly one source.
-    struct ReserveFrom as "what is reserved", requires "default" {
+    struct ReserveFrom as "a reservation", requires "default" {
         /// The whole number in this request header.
         from_header: Text,
         /// The whole number at this JSON pointer in the request body, such as `/max_tokens`. For
@@ -89,7 +89,7 @@ impl JsonSchema for Cost {
         let (known, metered) =
             (generator.subschema_for::<Whole>(), generator.subschema_for::<Metered>());
         json_schema!({
-            "description": "What a request costs: known when it arrives, or only with its answer.",
+            "description": "The cost of a request: known on arrival, or only with the response.",
             "anyOf": [known, metered],
         })
     }
@@ -104,7 +104,7 @@ impl JsonSchema for Reserve {
         let (known, from) =
             (generator.subschema_for::<Whole>(), generator.subschema_for::<ReserveFrom>());
         json_schema!({
-            "description": "What is reserved: always the same, or what the request says.",
+            "description": "The units that are reserved: a fixed number, or a value from the request.",
             "anyOf": [known, from],
         })
     }

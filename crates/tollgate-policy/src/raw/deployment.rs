@@ -43,7 +43,7 @@ keys! {
 
 keys! {
     /// The bounds of the memory store.
-    struct Memory as "bounds" {
+    struct Memory as "memory bounds" {
         /// The most counters. By default 1,000,000.
         max_entries: Whole,
         /// The most bytes. By default `64MiB`.

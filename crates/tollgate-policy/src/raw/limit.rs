@@ -71,7 +71,7 @@ keys! {
 
 keys! {
     /// The settings of a limit's reservations.
-    struct Reservation as "terms of reservations" {
+    struct Reservation as "reservation settings" {
         /// The longest time until a reservation expires. By default `5m`.
         max_duration: Duration,
         /// The most units that all reservations of a subject may have together. By default the

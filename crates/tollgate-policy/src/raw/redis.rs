@@ -46,7 +46,7 @@ keys! {
 
 keys! {
     /// The previous shard map: `shards` and `route_by` before the change.
-    struct Previous as "the map that is left", requires "shards" {
+    struct Previous as "the previous shard map", requires "shards" {
         /// The shards by name. A shard that stays needs only its `weight`. A shard that is removed
         /// needs its servers.
         shards: Names<Shard>,
@@ -84,7 +84,7 @@ keys! {
 
 keys! {
     /// Credentials and certificates for sentinels.
-    struct SentinelAccess as "access to sentinels" {
+    struct SentinelAccess as "sentinel settings" {
         /// The user name for sentinel URLs without one.
         user: Text,
         /// The source of that user's password. It is read again for each connection.

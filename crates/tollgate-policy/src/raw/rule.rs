@@ -9,6 +9,7 @@ use super::choices::{ChargeMoment, OnFailureName, RuleModeName};
 use super::shed::PriorityName;
 use crate::decode::{
     Decode, Duration, Field, Names, OneOrMore, Spanned, Text, Whole, keys, unexpected,
+    unexpected_but,
 };
 use crate::report::Report;
 use crate::tree::{Node, NodeKind};
@@ -115,7 +116,7 @@ impl JsonSchema for LimitUse {
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         let cost = generator.subschema_for::<Cost>();
         json_schema!({
-            "description": "A limit by its name, or the name with what a request costs.",
+            "description": "A limit's name, or the name with the cost of a request.",
             "anyOf": [
                 { "type": "string" },
                 { "type": "object", "minProperties": 1, "maxProperties": 1, "additionalProperties": cost },
@@ -140,11 +141,25 @@ impl Decode for WantedHeaders {
             unexpected(node, Self::WHAT, report);
             return None;
         }
+        if let Some(values) = lists(node).next() {
+            let hint = "a header has one value here: write a rule for each value";
+            unexpected_but(values, Text::WHAT, hint, report);
+            return None;
+        }
         let Names(named) = Names::<Text>::decode(node, report)?;
         Some(Self(
             named.into_iter().filter_map(|named| Some((named.name, Some(named.value?)))).collect(),
         ))
     }
+}
+
+/// Returns the values of a mapping that are lists.
+fn lists(node: &Node) -> impl Iterator<Item = &Node> {
+    let pairs = match &node.kind {
+        NodeKind::Mapping(pairs) => pairs.as_slice(),
+        _ => &[],
+    };
+    pairs.iter().map(|(_, value)| value).filter(|value| matches!(value.kind, NodeKind::Sequence(_)))
 }
 
 impl JsonSchema for WantedHeaders {
@@ -155,7 +170,7 @@ impl JsonSchema for WantedHeaders {
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         let value = generator.subschema_for::<Text>();
         json_schema!({
-            "description": "A header that must be there, or headers with the values they must have.",
+            "description": "A header that must be present, or headers with their required values.",
             "anyOf": [
                 { "type": "string" },
                 { "type": "object", "additionalProperties": value },

@@ -24,7 +24,7 @@ keys! {
 
 words! {
     /// Whether to follow the caller's decision about whether its trace is recorded.
-    struct ParentsName(ParentSampling) as "a word on parents" {
+    struct ParentsName(ParentSampling) as "a parents mode" {
         /// Yes; `sample` applies only to traces that Tollgate starts.
         "follow" => ParentSampling::Follow,
         /// No; `sample` applies to all traces. For listeners that untrusted callers can reach.

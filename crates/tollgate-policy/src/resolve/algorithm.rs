@@ -13,6 +13,10 @@ use crate::span::Span;
 /// The default `permit_ttl` of a concurrency limit.
 const PERMIT_TTL: Millis = Millis::from_secs(60);
 
+/// The hint for a quota of 0.
+const ZERO_QUOTA: &str =
+    "a rule with `limits: []` exempts requests; an override of a limit to blocked refuses them";
+
 /// The default number of pieces of a sliding window.
 const PIECES: u64 = 60;
 
@@ -23,7 +27,7 @@ pub(super) fn misplaced(kind: Kind, raw: &raw::Limit, report: &mut Report<'_>) {
     }
     let uses_window = kind != Kind::Concurrency;
     let keys = [
-        ("window", key(&raw.window), uses_window, "every algorithm but concurrency"),
+        ("window", key(&raw.window), uses_window, "every algorithm except concurrency"),
         ("burst", key(&raw.burst), kind == Kind::TokenBucket, "token_bucket"),
         ("precision", key(&raw.precision), kind == Kind::SlidingWindow, "sliding_window"),
         ("anchor", key(&raw.anchor), kind == Kind::FixedWindow, "fixed_window"),
@@ -31,7 +35,7 @@ pub(super) fn misplaced(kind: Kind, raw: &raw::Limit, report: &mut Report<'_>) {
     ];
     for (name, at, fits, owner) in keys {
         if let (Some(at), false) = (at, fits) {
-            let message = format_args!("`{name}` means nothing to {}", kind.word());
+            let message = format_args!("`{name}` has no meaning for {}", kind.word());
             report.error(at, message, format_args!("it belongs to {owner}"));
         }
     }
@@ -47,7 +51,7 @@ pub(super) fn algorithm(
     let needs_window = kind != Kind::Concurrency;
     if needs_window && raw.window.is_absent() {
         let message = format_args!("the limit {} needs `window`", quoted(&name.value));
-        report.error(name.at, message, "the time that its quota is for, such as window: 1h");
+        report.error(name.at, message, "the time that the quota is for, such as window: 1h");
     }
     let quota = raw.quota.value()?.0;
     let burst = raw.burst.or_default(|burst| burst.0, quota)?;
@@ -69,7 +73,11 @@ pub(super) fn algorithm(
         Kind::TokenBucket => TokenBucket::new(quota, window, burst).map(Algorithm::TokenBucket),
         Kind::Concurrency => Concurrency::new(quota, permit_ttl).map(Algorithm::Concurrency),
     };
-    built.map_err(|error| report.plain_error(place(&error, name, raw), error)).ok()
+    let refused = |error: LimitError| match error {
+        LimitError::Zero("quota") => report.error(place(&error, name, raw), error, ZERO_QUOTA),
+        _ => report.plain_error(place(&error, name, raw), error),
+    };
+    built.map_err(refused).ok()
 }
 
 /// Returns the position of the number that an error refers to.

@@ -21,8 +21,13 @@ pub(super) fn answers(
         let is_clashing = |profile: &HeaderProfile| clashing.contains(profile);
         let last = profiles.iter().rfind(|profile| is_clashing(&profile.value.0));
         if let (true, Some(last)) = (clashing.iter().all(|p| answers.headers.contains(p)), last) {
-            let message = "`github` and `draft-03` write the same fields in different ways";
-            report.error(last.at, message, "send one of them; ietf and three-fields go with both");
+            let message =
+                "`github` and `draft-03` write the same header fields in different formats";
+            report.error(
+                last.at,
+                message,
+                "use one of them; ietf and three-fields can be combined with both",
+            );
         }
     }
     if let Some(refund) = raw.refund.value() {
@@ -60,7 +65,7 @@ fn distinct<W, T: PartialEq>(
     for one in given {
         let value = value(&one.value);
         if values.contains(&value) {
-            report.plain_error(one.at, format_args!("this {what} is there twice"));
+            report.plain_error(one.at, format_args!("duplicate {what}"));
         } else {
             values.push(value);
         }
@@ -71,7 +76,7 @@ fn distinct<W, T: PartialEq>(
 fn check_status(given: &Spanned<Whole>, least: u16, report: &mut Report<'_>) -> Option<u16> {
     let status = u16::try_from(given.value.0).ok().filter(|status| (least..=599).contains(status));
     if status.is_none() {
-        let message = format_args!("{} is no status that fits here", given.value.0);
+        let message = format_args!("{} is not a valid status here", given.value.0);
         report.error(given.at, message, format_args!("expected {least} to 599"));
     }
     status
@@ -85,7 +90,7 @@ fn status_path(given: &Spanned<Text>, report: &mut Report<'_>) -> Option<Box<str
     }
     report.error(
         given.at,
-        format_args!("{} is no plain path", quoted(path)),
+        format_args!("{} is not a plain path", quoted(path)),
         "expected one path such as /rate_limit, without a pattern or a query",
     );
     None

@@ -46,8 +46,8 @@ pub(super) fn candidate(
     let built = algorithm(own_kind, name, &whole, report)?;
     if built == *live {
         let message =
-            format_args!("the candidate of {} is what it is already", quoted(&name.value));
-        report.error(given.key, message, "say what is to be tried, such as another quota");
+            format_args!("the candidate of {} is the same as the limit", quoted(&name.value));
+        report.error(given.key, message, "set what is different, such as the quota");
         return None;
     }
     Some(built)

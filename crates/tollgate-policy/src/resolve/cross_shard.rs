@@ -33,11 +33,11 @@ pub(super) fn warn(
         for together in charged_together(policy) {
             let spans = &rule_spans[together.clone()];
             if let Some(apart) = in_force.apart(together.clone(), spans) {
-                apart.warn("shards: then", &in_force, report);
+                apart.warn("shards: if so,", &in_force, report);
             } else if let Some(left) = &left
                 && let Some(apart) = left.apart(together, spans)
             {
-                apart.warn("shards of `previous`: until all have moved", left, report);
+                apart.warn("shards of `previous`: until all subjects have moved,", left, report);
             }
         }
     }
@@ -151,9 +151,9 @@ impl<'p> RoutingTable<'p> {
         let name = self.policy.limits()[limit].limit.name();
         match self.of(limit) {
             Some(dimension) => {
-                format!("{name} goes by {}", self.policy.dimensions()[dimension].name)
+                format!("{name} is routed by {}", self.policy.dimensions()[dimension].name)
             }
-            None => format!("{name} is one for everybody"),
+            None => format!("{name} has one counter for all clients"),
         }
     }
 }
@@ -171,7 +171,11 @@ fn warn_of_unused_route_by(
     if !routes.policy.limits().iter().any(|limit| limit.per.contains(&chosen)) {
         let message =
             format_args!("no limit counts per {}, so nothing is routed by it", given.value.0);
-        report.warning(given.at, message, "limits go by the first of their `per` instead");
+        report.warning(
+            given.at,
+            message,
+            "limits are routed by the first subject of their `per` instead",
+        );
     }
 }
 
@@ -179,13 +183,13 @@ impl CrossShardRule<'_> {
     /// Warns that a charge may span these `shards` with the routing of `routes`.
     fn warn(&self, shards: &str, routes: &RoutingTable<'_>, report: &mut Report<'_>) {
         let message = format_args!(
-            "a charge of the rule {} may span {shards} its refusal takes a second round trip",
+            "a charge of the rule {} may span {shards} a refusal needs a second round trip",
             quoted(self.rule)
         );
         let which = format!("{}, {}", routes.said(self.limits[0]), routes.said(self.limit));
         match routes.common(&self.limits) {
             Some(common) => {
-                let hint = format_args!("{which}; route_by: {common} keeps them together");
+                let hint = format_args!("{which}; route_by: {common} keeps them on one shard");
                 report.warning(self.at, message, hint);
             }
             None => report.warning(self.at, message, which),

@@ -20,7 +20,7 @@ pub(super) fn is_token(text: &str, at: Span, what: &str, report: &mut Report<'_>
     if text.bytes().all(fits) {
         return Some(());
     }
-    let message = format_args!("no {what} is called {}", quoted(text));
+    let message = format_args!("{} is not a valid name of a {what}", quoted(text));
     report.error(at, message, "expected letters, digits and `-`");
     None
 }

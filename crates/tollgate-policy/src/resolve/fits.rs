@@ -36,7 +36,7 @@ fn check_limit(
     }
     let name = quoted(&named.name.value);
     let message = format!(
-        "one subject of the limit {name} can take {needed} bytes, and the store in memory has room for {room}"
+        "one subject of the limit {name} can need {needed} bytes, and the memory store allows {room}"
     );
     let (at, fitting) = match algorithm {
         Algorithm::SlidingWindow(limit) => {
@@ -50,7 +50,7 @@ fn check_limit(
         }
     };
     let bytes = needed * MemoryBounds::STATE_OF;
-    let hint = format!("{fitting}; or give the store more: max_bytes: {bytes}");
+    let hint = format!("{fitting}; or raise the bound: max_bytes: {bytes}");
     report.error(at.or_else(|| self::at(&raw.quota)).unwrap_or(named.name.at), message, hint);
 }
 

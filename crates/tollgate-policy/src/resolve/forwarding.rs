@@ -15,14 +15,15 @@ pub(super) fn forwarding(file: &PolicyFile, report: &mut Report<'_>) -> Option<F
         match Network::parse(&given.value.0) {
             Ok(network) => forwarding.trusted.push(network),
             Err(error) => {
-                let message = format_args!("{} is no network", quoted(&given.value.0));
+                let message = format_args!("{} is not a network", quoted(&given.value.0));
                 report.error(given.at, message, error);
             }
         }
     }
     let Some(forwarded) = file.forwarded.given() else { return Some(forwarding) };
     if file.trusted_proxies.is_absent() {
-        let hint = "the header is not read without `trusted_proxies`: anybody can write it";
+        let hint =
+            "the header is ignored without `trusted_proxies`, because any client can send it";
         report.warning(forwarded.key, "`forwarded` does nothing", hint);
     }
     if let Some(header) = forwarded.value.header.value() {
@@ -31,7 +32,7 @@ pub(super) fn forwarding(file: &PolicyFile, report: &mut Report<'_>) -> Option<F
     if let Some(hops) = forwarded.value.hops.given() {
         let most = usize::try_from(hops.value.0).ok().filter(|hops| (1..=MAX_HOPS).contains(hops));
         if most.is_none() {
-            let message = format_args!("{} proxies one behind the other", hops.value.0);
+            let message = format_args!("invalid number of proxies {}", hops.value.0);
             report.error(hops.at, message, format_args!("expected 1 to {MAX_HOPS}"));
         }
         forwarding.hops = most;

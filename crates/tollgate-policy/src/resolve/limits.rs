@@ -84,7 +84,7 @@ fn per(
     for name in names {
         match subjects.index(&name.value.0, name.at, report) {
             Some(index) if per.contains(&index) => {
-                let message = format_args!("the subject {} is there twice", quoted(&name.value.0));
+                let message = format_args!("duplicate subject {}", quoted(&name.value.0));
                 report.plain_error(name.at, message);
             }
             Some(index) => per.push(index),
@@ -105,7 +105,7 @@ fn with_answers(
     let mut limit = Limit::new(&name.value, algorithm).ok()?;
     if let Some(resource) = raw.resource.given() {
         if !is_name(&resource.value.0) {
-            let message = format_args!("{} is no name", quoted(&resource.value.0));
+            let message = format_args!("{} is not a valid name", quoted(&resource.value.0));
             report.error(resource.at, message, "letters, digits, `_`, `-` and `.`");
             return None;
         }

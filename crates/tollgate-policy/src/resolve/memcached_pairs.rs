@@ -20,7 +20,7 @@ pub(super) fn warn(
     if !uses_pair_layout(store) {
         return;
     }
-    let hint = "`layout: cell` has room for reservations; so have all stores but memcached";
+    let hint = "use `layout: cell` or another store for reservations";
     for (rule, at) in policy.rules().iter().zip(rule_spans) {
         let metered = rule.metered.iter().map(|metered| &policy.limits()[metered.limit].limit);
         for limit in metered.filter(|limit| is_pair(limit)) {
@@ -38,7 +38,11 @@ pub(super) fn warn(
         let mut limits = policy.limits().iter().map(|binding| &binding.limit);
         let is_one = limits.any(|limit| limit.name() == &*named.name.value && is_pair(limit));
         if let Some(hold) = hold.filter(|_| is_one) {
-            report.warning(hold.key, "`layout: pairs` cannot hold units of a fixed window", hint);
+            report.warning(
+                hold.key,
+                "`layout: pairs` cannot store reservations on a fixed window",
+                hint,
+            );
         }
     }
 }

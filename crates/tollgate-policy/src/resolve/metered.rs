@@ -85,7 +85,7 @@ fn reserve(
         raw::Reserve::From(from) => from,
     };
     let sources = [place("from_header", &from.from_header), place("from_json", &from.from_json)];
-    one_source("what is reserved", &sources, "from_header or from_json", given.at, report)?;
+    one_source("a reservation", &sources, "from_header or from_json", given.at, report)?;
     let source = if let Some(header) = from.from_header.given() {
         ReservationSource::Header { field: field_name(header, "header", report)? }
     } else {
@@ -103,7 +103,11 @@ fn reserve(
 
 fn nonzero_units(units: Whole, at: Span, report: &mut Report<'_>) -> Option<Cost> {
     if units.0 == 0 {
-        report.error(at, "nothing is reserved", "at least 1: what is not reserved is not settled");
+        report.error(
+            at,
+            "the reservation is 0 units",
+            "reserve at least 1: without a reservation there is no settlement",
+        );
         return None;
     }
     Cost::new(units.0)
@@ -129,7 +133,8 @@ fn one_source(
         return None;
     };
     let Some((second, twice)) = raw.next() else { return Some(()) };
-    let message = format_args!("{what} has one source, this one has `{first}` and `{second}`");
-    report.error(twice.unwrap_or(at), message, "leave one of them out");
+    let message =
+        format_args!("{what} has exactly one source, this one has `{first}` and `{second}`");
+    report.error(twice.unwrap_or(at), message, "remove one of them");
     None
 }

@@ -84,7 +84,7 @@ pub(crate) fn resolve(file: &PolicyFile, report: &mut Report<'_>) -> Option<(Pol
 fn warn_if_nothing_is_limited(file: &PolicyFile, report: &mut Report<'_>) {
     if file.rules.is_absent() && file.descriptors.is_absent() {
         let start = Span { line: 1, column: 1, width: 0 };
-        let hint = "rules say which requests meet which limits";
+        let hint = "rules define which limits apply to which requests";
         report.error(start, "a policy needs `rules`, or `descriptors`", hint);
     }
 }

@@ -18,7 +18,7 @@ pub(super) fn decided(limit: Limit, raw: &raw::Limit, report: &mut Report<'_>) -
         Field::Invalid => None,
         Field::Value(given) => {
             let refused = |error: LimitError| {
-                let hint = "leave `mode` out: each request is then decided by the store";
+                let hint = "remove `mode`: the store then decides each request";
                 report.error(given.at, error, hint);
             };
             limit.with_mode(given.value.0).map_err(refused).ok()
@@ -43,13 +43,23 @@ pub(super) fn warn_of_idle_leases(
         let name = quoted(limit.name());
         if let Some(longest) = limit.longest_lease().filter(|longest| *longest < SHORT) {
             let message = format_args!("a lease of {name} lasts for {longest}");
-            report.warning(mode.at, message, "a longer window or precision makes it worth taking");
+            report.warning(
+                mode.at,
+                message,
+                "leases are effective with a longer window or precision",
+            );
         }
         let meters = |rule: &&Rule| rule.metered.iter().any(|metered| metered.limit == index);
         if let Some(rule) = policy.rules().iter().find(meters) {
             let rule = quoted(&rule.name);
-            let message = format_args!("the rule {rule} reserves of {name} what its answers tell");
-            report.warning(mode.at, message, "the store decides each reservation by itself");
+            let message = format_args!(
+                "the rule {rule} reserves units of {name} until the response is known"
+            );
+            report.warning(
+                mode.at,
+                message,
+                "the store decides every reservation, so the lease saves no calls",
+            );
         }
     }
 }

@@ -9,7 +9,7 @@ use crate::report::Report;
 pub(super) fn pointer(given: &Spanned<Text>, report: &mut Report<'_>) -> Option<JsonPointer> {
     let text = &given.value.0;
     let message = |error| {
-        report.error(given.at, format_args!("{} is no JSON pointer", quoted(text)), error);
+        report.error(given.at, format_args!("{} is not a JSON pointer", quoted(text)), error);
     };
     JsonPointer::parse(text).map_err(message).ok()
 }

@@ -26,8 +26,9 @@ pub(super) fn source(
         (Some(env), None) => variable(env, what, usual, report),
         (None, Some(file)) => Some(KeySource::File { path: (&file.value.0).into() }),
         (Some(_), Some(file)) => {
-            let message = format_args!("a {what} has one source, this one has `env` and `file`");
-            report.error(file.key, message, "leave one of them out");
+            let message =
+                format_args!("a {what} has exactly one source, this one has `env` and `file`");
+            report.error(file.key, message, "remove one of them");
             None
         }
         (None, None) => {
@@ -49,7 +50,7 @@ fn variable(
     let is_name = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
     let name = &env.value.0;
     if !name.bytes().all(is_name) || name.starts_with(|letter: char| letter.is_ascii_digit()) {
-        let message = format_args!("{} is no environment variable", quoted(name));
+        let message = format_args!("{} is not a name of an environment variable", quoted(name));
         let hint = format_args!("expected its name, such as {usual}, not the {what} itself");
         report.error(env.at, message, hint);
         return None;

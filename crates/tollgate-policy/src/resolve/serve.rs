@@ -68,8 +68,8 @@ fn host(name: &Spanned<Text>, report: &mut Report<'_>) -> Option<Box<str>> {
     if text.len() <= LONGEST_HOST && text.bytes().all(is_known) {
         return Some(text.into());
     }
-    let message = format_args!("{} is no name of a host", quoted(&name.value.0));
-    report.error(name.at, message, "expected one such as tollgate.example.com, without a port");
+    let message = format_args!("{} is not a host name", quoted(&name.value.0));
+    report.error(name.at, message, "expected a name such as tollgate.example.com, without a port");
     None
 }
 
@@ -99,7 +99,7 @@ fn place(listen: &Spanned<Text>, report: &mut Report<'_>) -> Option<Box<str>> {
     if is_unix || is_inherited || text.parse::<SocketAddr>().is_ok() {
         return Some(text.into());
     }
-    let message = format_args!("{} is no place to listen", quoted(text));
+    let message = format_args!("{} is not a listen address", quoted(text));
     report.error(listen.at, message, "expected 127.0.0.1:8080, unix:/path or systemd:NAME");
     None
 }

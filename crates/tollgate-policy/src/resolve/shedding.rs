@@ -50,7 +50,7 @@ pub(super) fn shed(
     let Shed { mode: shed_mode, fleet, worker } = &given.value;
     if fleet.is_absent() && worker.is_absent() {
         let hint = "fleet: { capacity: 200 }, or worker: { in_flight: 100 }";
-        report.error(given.key, "nothing says what is shed", hint);
+        report.error(given.key, "`shed` has no shedder", hint);
         return None;
     }
     let pools = match fleet.given() {
@@ -85,8 +85,9 @@ fn check_reserved_names(file: &PolicyFile, report: &mut Report<'_>) {
     let named = file.limits.value().into_iter().flat_map(|names| &names.0);
     for name in named.map(|named| &named.name) {
         if [FLEET_POOL, FLEET_NONCRITICAL].contains(&&*name.value) {
-            let message = format_args!("{} is the name of the fleet's pool", quoted(&name.value));
-            report.error(name.at, message, "call this limit otherwise");
+            let message =
+                format_args!("the name {} is reserved for the fleet's pool", quoted(&name.value));
+            report.error(name.at, message, "give this limit another name");
         }
     }
 }
@@ -104,8 +105,8 @@ fn pool_limits(fleet: &Spanned<Fleet>, report: &mut Report<'_>) -> Option<[Limit
         capacity.saturating_mul(reserve.parts().into()).div_ceil(Percent::ALL.parts().into());
     if capacity > 0 && reserved >= capacity {
         let at = reserve_critical.given().map_or(capacity_at, |percent| percent.at);
-        let message = format_args!("{reserve} of {capacity} leaves nothing for other requests");
-        report.error(at, message, "keep less, or raise the capacity");
+        let message = format_args!("{reserve} of {capacity} leaves no capacity for other requests");
+        report.error(at, message, "lower the reserve, or raise the capacity");
         return None;
     }
     let at = |error: &LimitError| match error {
@@ -120,8 +121,8 @@ fn pool_limits(fleet: &Spanned<Fleet>, report: &mut Report<'_>) -> Option<[Limit
 fn bounds(worker: &Spanned<Worker>, report: &mut Report<'_>) -> Option<WorkerShedding> {
     let Worker { in_flight, adaptive, queue_delay, loop_delay, mode: raw } = &worker.value;
     if let (Some(_), Some(adaptive)) = (in_flight.given(), adaptive.given()) {
-        let message = "`in_flight` and `adaptive` bound the same";
-        report.error(adaptive.key, message, "leave one of them out");
+        let message = "`in_flight` and `adaptive` are bounds of the same number";
+        report.error(adaptive.key, message, "remove one of them");
         return None;
     }
     let in_flight = match (in_flight, adaptive) {
@@ -134,8 +135,8 @@ fn bounds(worker: &Spanned<Worker>, report: &mut Report<'_>) -> Option<WorkerShe
     };
     let (queue_delay, loop_delay) = (delay(queue_delay)?, delay(loop_delay)?);
     if in_flight.is_none() && queue_delay.is_none() && loop_delay.is_none() {
-        let hint = "give in_flight, adaptive, queue_delay or loop_delay";
-        report.error(worker.key, "nothing bounds the worker", hint);
+        let hint = "set in_flight, adaptive, queue_delay or loop_delay";
+        report.error(worker.key, "`worker` has no bound", hint);
         return None;
     }
     Some(WorkerShedding { mode: mode(raw)?, in_flight, queue_delay, loop_delay })
@@ -145,7 +146,7 @@ fn adaptive_bound(adaptive: &Spanned<Adaptive>, report: &mut Report<'_>) -> Opti
     let Adaptive { algorithm, min, max, timeout } = &adaptive.value;
     let kind = algorithm.value()?.0;
     if let (AdaptiveKind::Gradient, Some(timeout)) = (kind, timeout.given()) {
-        report.error(timeout.key, "`timeout` means nothing to gradient", "it belongs to aimd");
+        report.error(timeout.key, "`timeout` has no meaning for gradient", "it belongs to aimd");
         return None;
     }
     let timeout = timeout.or_default(|timeout| timeout.0, TIMEOUT)?;
@@ -167,7 +168,7 @@ fn requests(given: &Spanned<Whole>, report: &mut Report<'_>) -> Option<NonZeroU3
     let number = Some(given.value.0).filter(|number| *number <= MAX_IN_FLIGHT);
     let number = number.and_then(|number| NonZeroU32::new(u32::try_from(number).ok()?));
     if number.is_none() {
-        let message = format_args!("{} requests in flight are no bound", given.value.0);
+        let message = format_args!("invalid bound of {} requests in flight", given.value.0);
         report.error(given.at, message, format_args!("expected 1 to {MAX_IN_FLIGHT}"));
     }
     number

@@ -111,11 +111,12 @@ fn one_source(name: &Spanned<String>, subject: &Subject, report: &mut Report<'_>
         return None;
     };
     let Some((second, at)) = raw.next() else { return Some(()) };
-    let message = format_args!("a subject has one source, this one has `{first}` and `{second}`");
+    let message =
+        format_args!("a subject has exactly one source, this one has `{first}` and `{second}`");
     report.error(
         at.unwrap_or(name.at),
         message,
-        "make two subjects of it: a limit can count per both",
+        "define two subjects: the `per` of a limit can list both",
     );
     None
 }
@@ -132,7 +133,7 @@ fn misplaced(subject: &Subject, report: &mut Report<'_>) {
         }
     }
     if let (true, Some(keep)) = (subject.header.is_absent(), subject.keep.given()) {
-        let hint = "credentials and cookies are hashed, everything else is kept as it is";
+        let hint = "credentials and cookies are hashed, all other values are stored in clear text";
         report.error(keep.key, "`keep` belongs to `header`", hint);
     }
 }
@@ -146,8 +147,12 @@ fn by_header(
     let is_credential = CREDENTIALS.contains(&&*name);
     let kept = match subject.keep.given() {
         Some(keep) if keep.value.0 == Kept::Clear && is_credential => {
-            let message = format_args!("the credential in {name} is kept in clear");
-            report.warning(keep.at, message, "whoever reads the store can use it: keep it hashed");
+            let message = format_args!("the credential in {name} is stored in clear text");
+            report.warning(
+                keep.at,
+                message,
+                "anyone with access to the store can use it: keep it hashed",
+            );
             Kept::Clear
         }
         Some(keep) => keep.value.0,

@@ -50,7 +50,7 @@ fn endpoint(given: &Spanned<Text>, report: &mut Report<'_>) -> Option<Box<str>> 
     if is_whole && host.bytes().all(|byte| byte.is_ascii_graphic() && !b"?#@".contains(&byte)) {
         return Some(text.into());
     }
-    let message = format_args!("{} is no place of a collector", quoted(text));
+    let message = format_args!("{} is not a collector's URL", quoted(text));
     report.error(given.at, message, "expected one such as http://127.0.0.1:4318");
     None
 }

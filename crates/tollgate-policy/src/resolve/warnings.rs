@@ -20,7 +20,7 @@ pub(super) fn warn(
 ) {
     for name in limits.unused() {
         let message = format_args!("nothing uses the limit {}", quoted(&name.value));
-        report.warning(name.at, message, "it limits only callers that name it");
+        report.warning(name.at, message, "it applies only to callers that name it");
     }
     for name in subjects.unused() {
         let message = format_args!("nothing uses the subject {}", quoted(&name.value));

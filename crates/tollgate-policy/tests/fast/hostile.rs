@@ -148,6 +148,6 @@ fn files_that_cannot_be_read_say_why() {
     std::fs::write(&binary, b"limits: \xff\xfe").unwrap();
     let Err(error) = load(&binary) else { panic!("it was read") };
     let path = binary.display();
-    let expected = format!("the policy file {path} is not UTF-8 text: byte 8 cannot be read");
+    let expected = format!("the policy file {path} is not UTF-8 text: byte 8 is invalid");
     assert_eq!(error.to_string(), expected);
 }

@@ -39,10 +39,10 @@ fn a_fleet_is_explained() {
     let said = explain(&loaded).to_string();
     for line in [
         "memcached  2 servers (a, b)",
-        "layout     fixed windows as a count and its reset",
+        "layout     fixed windows as a count and a reset time",
         "within 30ms",
         "admits 1/3 of each limit",
-        "names of core show subjects",
+        "subjects of core are readable in item names",
     ] {
         assert!(said.contains(line), "{line:?} is not in {said}");
     }
@@ -53,11 +53,11 @@ fn what_is_wrong_is_said_with_what_is_right() {
     for (store, said) in [
         ("{ memcached: {} }", "servers"),
         ("{ memcached: { servers: [] } }", "expected 1 to 1024"),
-        ("{ memcached: { servers: [a, a] } }", "\"a\" is named twice"),
+        ("{ memcached: { servers: [a, a] } }", "duplicate server \"a\""),
         ("{ memcached: { servers: a, layout: pair } }", "pairs"),
         ("{ memcached: { servers: a, deadline: 11s } }", "expected 1ms to 10s"),
         ("{ memcached: { servers: a, nodes: 0 } }", "the number of nodes is 0"),
-        ("{ memory: {}, memcached: { servers: a } }", "this one is in two"),
+        ("{ memory: {}, memcached: { servers: a } }", "this one has two"),
         ("{}", "expected `memory`, `redis`, `memcached`, `rollout` or `shadow`"),
     ] {
         let mistake = mistake(store);
@@ -84,7 +84,7 @@ fn reservations_that_pairs_cannot_hold_are_warned_of() {
     let [hold, rule] = &reply[..] else { panic!("{reply:?}") };
     assert!(rule.contains("shop.yaml:4:") && rule.contains("\"tokens\""), "{rule}");
     assert!(rule.contains("layout: cell"), "{rule}");
-    assert!(hold.contains("shop.yaml:3:") && hold.contains("cannot hold"), "{hold}");
+    assert!(hold.contains("shop.yaml:3:") && hold.contains("cannot store"), "{hold}");
     assert_eq!(warnings("cell", "fixed_window"), [""; 0]);
     assert_eq!(warnings("pairs", "sliding_window"), [""; 0]);
 }

@@ -51,8 +51,11 @@ fn both_are_explained() {
     let store = format!("{{ rollout: {{ percent: 10%, from: {MEMCACHED}, to: {REDIS} }} }}");
     let loaded = parse("shop.yaml", &format!("{POLICY}store: {store}")).unwrap();
     let said = explain(&loaded).to_string();
-    for line in ["10% of clients by `to`; who moves takes along", "1 server (cache)", "1 shard (a)"]
-    {
+    for line in [
+        "`to` decides for 10% of clients; clients that move keep",
+        "1 server (cache)",
+        "1 shard (a)",
+    ] {
         assert!(said.contains(line), "{line:?} is not in {said}");
     }
 }
@@ -66,7 +69,7 @@ fn what_is_wrong_is_said_with_its_place_and_what_is_right() {
         (rollout(&format!("percent: 101%, from: {MEMCACHED}, to: {REDIS}")), "from 0% to 100%"),
         (
             rollout(&format!("percent: 1%, from: {REDIS}, to: {REDIS}")),
-            "both stores are the same servers",
+            "both stores use the same servers",
         ),
         (
             rollout(&format!("percent: 1%, from: {{}}, to: {REDIS}")),
@@ -82,7 +85,7 @@ fn what_is_wrong_is_said_with_its_place_and_what_is_right() {
         ),
         (
             format!("{{ memory: {{}}, shadow: {{ store: {MEMCACHED}, shadow_store: {REDIS} }} }}"),
-            "this one is in two",
+            "this one has two",
         ),
     ] {
         let mistake = mistake(&store);
@@ -102,11 +105,11 @@ fn two_sides_that_go_by_different_clocks_are_warned_of_at_the_word() {
     for (store, said) in [
         (
             format!("{{ rollout: {{ percent: 1%, from: {MEMCACHED}, to: {by_shards} }} }}"),
-            "`to` goes by its shards' clock, and `from` by the nodes'",
+            "`to` uses its shards' clock and `from` the nodes' clock",
         ),
         (
             format!("{{ shadow: {{ store: {by_shards}, shadow_store: {{ memory: {{}} }} }} }}"),
-            "`store` goes by its shards' clock, and `shadow_store` by the nodes'",
+            "`store` uses its shards' clock and `shadow_store` the nodes' clock",
         ),
     ] {
         let [warning] = &warnings(&store)[..] else { panic!("{store}") };
@@ -140,12 +143,15 @@ rules: [{ match: { has: token }, limits: [core, near] }]
         "{{ redis: {{ {shards}, route_by: address, previous: {{ shards: {{ a: {{}}, b: {{}} }} }} }} }}"
     );
     let [unrouted, spanning] = &warnings(left)[..] else { panic!("two warnings") };
-    assert!(unrouted.contains("may span shards of `previous`: until all have moved"), "{unrouted}");
+    assert!(
+        unrouted.contains("may span shards of `previous`: until all subjects have moved,"),
+        "{unrouted}"
+    );
     assert!(spanning.contains("`previous` has no `route_by`"), "{spanning}");
 
     let side = format!("{{ redis: {{ {shards} }} }}");
     let rollout = format!("{{ rollout: {{ percent: 1%, from: {MEMCACHED}, to: {side} }} }}");
     let [spanning] = &warnings(rollout)[..] else { panic!("one warning") };
-    assert!(spanning.contains("may span shards: then its refusal"), "{spanning}");
+    assert!(spanning.contains("may span shards: if so, a refusal"), "{spanning}");
     assert!(spanning.contains("shop.yaml:7:"), "{spanning}");
 }

@@ -283,10 +283,13 @@ fn a_map_that_is_left_names_what_stays_by_its_name_alone() {
 fn a_map_that_cannot_be_left_is_a_mistake() {
     let a = "a: { primary: 'redis://h' }";
     for (previous, reply) in [
-        ("{ shards: { a: {} } }", "nothing moves"),
-        ("{ shards: {} }", "there is no shard"),
-        ("{ shards: { a: { primary: 'redis://i' }, b: { primary: 'redis://j' } } }", "two places"),
-        ("{ shards: { b: { primary: 'redis://h' } } }", "there twice"),
+        ("{ shards: { a: {} } }", "no subject moves"),
+        ("{ shards: {} }", "`shards` is empty"),
+        (
+            "{ shards: { a: { primary: 'redis://i' }, b: { primary: 'redis://j' } } }",
+            "different servers",
+        ),
+        ("{ shards: { b: { primary: 'redis://h' } } }", "duplicate server"),
         ("{ shards: { b: {} } }", "needs `primary`"),
         ("{ route_by: token }", "needs `shards`"),
     ] {

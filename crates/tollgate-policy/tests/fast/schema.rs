@@ -109,7 +109,7 @@ fn known(text: &str) -> Vec<String> {
     let mistakes = parse("keys.yaml", text).unwrap_err();
     let unknown = mistakes.findings().iter().find(|one| one.message().contains("zzzzzzzz"));
     let hint = unknown.and_then(|one| one.hint()).unwrap_or_else(|| panic!("{mistakes}"));
-    let keys = hint.strip_prefix("known are ").unwrap_or_else(|| panic!("{hint}"));
+    let keys = hint.strip_prefix("expected one of ").unwrap_or_else(|| panic!("{hint}"));
     keys.split(", ").map(str::to_owned).collect()
 }
 

@@ -1,4 +1,4 @@
-{{/* The policy of the values, with what only the chart knows. */}}
+{{/* The policy of the values, with the settings that the chart adds. */}}
 {{- define "tollgate.policy" -}}
 {{- $policy := deepCopy .Values.policy -}}
 {{- $replicas := int .Values.replicas -}}
@@ -39,7 +39,7 @@
 {{- toYaml $policy -}}
 {{- end }}
 
-{{/* What a running node takes from no changed file, as tollgate-backend's policy_file/fixed.rs has it. */}}
+{{/* The settings that need a restart, as in tollgate-backend's policy_file/fixed.rs. */}}
 {{- define "tollgate.fixed" -}}
 {{- $policy := include "tollgate.policy" . | fromYaml -}}
 {{- $fixed := pick $policy "secret" "store" "serve" "traces" -}}

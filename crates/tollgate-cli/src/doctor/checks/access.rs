@@ -1,4 +1,4 @@
-//! Whether Tollgate's user may do more than it needs.
+//! Checks that Tollgate's user has no permissions that it does not need.
 
 use tollgate_backend::{ExcessPermissions, Inspection, PermissionCheck};
 
@@ -7,9 +7,9 @@ use super::{Finding, Level};
 const CHECK: &str = "access";
 
 const REMEDY: &str =
-    "give Tollgate the user of deploy/redis-acl.txt, which can count and nothing else";
+    "use the ACL user of deploy/redis-acl.txt, which has only the permissions that Tollgate needs";
 
-/// How many of the commands that are too many are named.
+/// The most superfluous commands that are listed.
 const NAMED: usize = 3;
 
 pub(super) fn check(told: &Inspection) -> Option<Finding> {
@@ -18,10 +18,10 @@ pub(super) fn check(told: &Inspection) -> Option<Finding> {
     if excess.commands.is_empty() && !excess.foreign_keys {
         return Some(Finding::ok(CHECK, well(excess.judged)));
     }
-    // Every server begins with this one.
+    // Every server starts with this user.
     let is_default = user == Some("default");
     if is_default && excess.everything {
-        let what = "asked as the default user, who may do everything";
+        let what = "Tollgate uses the default user, which may do everything";
         return Some(Finding::of(CHECK, Level::Advice, what, REMEDY));
     }
     let level = if is_default { Level::Advice } else { Level::Warning };
@@ -31,20 +31,22 @@ pub(super) fn check(told: &Inspection) -> Option<Finding> {
 
 const fn well(judged: PermissionCheck) -> &'static str {
     match judged {
-        PermissionCheck::AclRules => "a user who may neither administer nor reach others' keys",
+        PermissionCheck::AclRules => {
+            "a user that may neither administer the server nor access foreign keys"
+        }
         PermissionCheck::Probing => {
-            "a user who may neither administer nor reach others' keys, as far as harmless commands tell"
+            "a user that may neither administer the server nor access foreign keys, as far as read-only commands show"
         }
     }
 }
 
-/// What is too much, after `may`.
+/// Describes superfluous permissions, after `may`.
 fn too_much(excess: &ExcessPermissions) -> String {
-    let keys = "reach keys that are not Tollgate's";
+    let keys = "access keys that are not Tollgate's";
     let named = excess.commands.iter().take(NAMED).copied().collect::<Vec<_>>().join(", ");
     let commands = match excess.commands.len().saturating_sub(NAMED) {
-        0 => format!("send {named}, which Tollgate never does"),
-        more => format!("send {named} and {more} more that Tollgate never does"),
+        0 => format!("run {named}, which Tollgate never does"),
+        more => format!("run {named} and {more} more commands, which Tollgate never does"),
     };
     match (excess.commands.is_empty(), excess.foreign_keys) {
         (true, _) => keys.to_owned(),

@@ -1,4 +1,4 @@
-//! Whether the server's clock agrees with this machine's.
+//! Checks that the server's clock agrees with this machine's.
 
 use tollgate::core::Timestamp;
 
@@ -6,16 +6,17 @@ use super::{Finding, Level};
 
 const CHECK: &str = "clock";
 
-/// From where on it is told, in milliseconds; an answer may take a while.
+/// The difference from which on a finding is reported, in milliseconds; a response may take a
+/// while.
 const NOTABLE: u64 = 1_000;
 
-/// As far as two clocks may disagree before state counts as that of a broken one, in milliseconds.
+/// The difference in milliseconds beyond which stored state counts as that of a broken clock.
 const SKEW_MAX: u64 = 5_000;
 
-const REMEDY: &str =
-    "have a time daemon (chrony, systemd-timesyncd) set the clocks of all machines";
+const REMEDY: &str = "synchronize the clocks of all machines with chrony or systemd-timesyncd";
 
-/// `asked_at` is what this machine showed just before; the answer came within two seconds.
+/// `asked_at` is this machine's time just before the request. The response arrived within two
+/// seconds.
 pub(super) fn check(micros: Option<u64>, asked_at: Timestamp) -> Option<Finding> {
     let (server, own) = (micros? / 1_000, asked_at.as_millis());
     let apart = server.abs_diff(own);

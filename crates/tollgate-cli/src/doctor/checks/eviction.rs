@@ -1,4 +1,4 @@
-//! Whether the server forgets counters when its memory is full.
+//! Checks whether the server evicts counters when its memory is full.
 
 use tollgate_backend::Info;
 
@@ -13,11 +13,11 @@ pub(super) fn check(info: &Info) -> Option<Finding> {
     let policy = info.field("maxmemory_policy")?;
     let evicted = info.number("evicted_keys").unwrap_or(0);
     if policy != "noeviction" {
-        // Every counter expires, so the volatile policies choose among them as well.
+        // Every counter expires, so the volatile policies also apply to all of them.
         let what = if evicted > 0 {
-            format!("{policy}: {evicted} keys were evicted, and each began its window anew")
+            format!("{policy}: {evicted} keys were evicted; their counters started from zero")
         } else {
-            format!("{policy}: when memory is full, a counter that is evicted begins anew")
+            format!("{policy}: when memory is full, evicted counters start from zero")
         };
         return Some(Finding::of(CHECK, Level::Problem, what, REMEDY));
     }
@@ -25,8 +25,10 @@ pub(super) fn check(info: &Info) -> Option<Finding> {
         return Some(Finding::of(
             CHECK,
             Level::Advice,
-            format!("noeviction now, but {evicted} keys were evicted since the server started"),
-            "nothing: CONFIG RESETSTAT sets the count to 0",
+            format!(
+                "noeviction is set now, but {evicted} keys were evicted since the server started"
+            ),
+            "no action needed: CONFIG RESETSTAT resets this number",
         ));
     }
     Some(Finding::ok(CHECK, "noeviction"))

@@ -1,4 +1,4 @@
-//! Whether there are keys that never expire.
+//! Checks for keys that never expire.
 
 use tollgate_backend::{Info, part};
 
@@ -15,14 +15,14 @@ pub(super) fn check(info: &Info) -> Option<Finding> {
     }
     let forever = keys.saturating_sub(expiring);
     if forever == 0 {
-        return Some(Finding::ok(CHECK, format!("all of {keys} keys expire")));
+        return Some(Finding::ok(CHECK, format!("all {keys} keys expire")));
     }
-    // Every key of Tollgate has an expiry from the write on that makes it.
+    // Every key of Tollgate has an expiry from its first write.
     Some(Finding::of(
         CHECK,
         Level::Advice,
-        format!("{forever} of {keys} keys never expire; none of them is Tollgate's"),
-        "give Tollgate a server of its own: others' keys and load disturb its decisions",
+        format!("{forever} of {keys} keys never expire; they are not Tollgate's"),
+        "use a separate server for Tollgate: foreign keys and load affect its decisions",
     ))
 }
 

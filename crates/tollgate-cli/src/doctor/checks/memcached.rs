@@ -1,4 +1,4 @@
-//! What a memcached server's own words show.
+//! Checks the statistics of a memcached server.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ pub(in crate::doctor) fn of_memcached(
             "reach",
             Level::Problem,
             reason.clone(),
-            "see that it runs and that this machine may reach it",
+            "check that it runs and that this machine can reach it",
         )],
         Ok(stats) => {
             let version = stats.get("version").map_or("of an unknown version", String::as_str);
@@ -28,12 +28,12 @@ fn evictions(stats: &BTreeMap<String, String>) -> Finding {
     const CHECK: &str = "eviction";
     let number = |name: &str| stats.get(name).and_then(|value| value.parse::<u64>().ok());
     match number("evictions").unwrap_or(0) {
-        0 => Finding::ok(CHECK, "nothing was evicted"),
+        0 => Finding::ok(CHECK, "no evictions"),
         evicted => Finding::of(
             CHECK,
             Level::Problem,
-            format!("{evicted} items were evicted: counters among them began anew"),
-            "give it more memory (-m), or a server of its own",
+            format!("{evicted} items were evicted; counters among them started from zero"),
+            "increase its memory (-m), or use a separate server",
         ),
     }
 }

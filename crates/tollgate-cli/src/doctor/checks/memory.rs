@@ -1,4 +1,4 @@
-//! Whether the server has room.
+//! Checks that the server has free memory.
 
 use tollgate_backend::Info;
 
@@ -6,7 +6,7 @@ use super::{Finding, Level};
 
 const CHECK: &str = "memory";
 
-/// Of `maxmemory`, from where on it is told, in hundredths.
+/// The percentage of `maxmemory` from which on a finding is reported.
 const NEARLY_FULL: u64 = 80;
 
 pub(super) fn check(info: &Info) -> Option<Finding> {
@@ -22,8 +22,8 @@ pub(super) fn check(info: &Info) -> Option<Finding> {
     Some(Finding::of(
         CHECK,
         Level::Warning,
-        format!("{} of {} are used, {percent} %", mebibytes(used), mebibytes(most)),
-        "when it is full, new counters are refused: give it more memory, or add a shard",
+        format!("{} of {} used, {percent} %", mebibytes(used), mebibytes(most)),
+        "when it is full, new counters are refused: increase maxmemory, or add a shard",
     ))
 }
 

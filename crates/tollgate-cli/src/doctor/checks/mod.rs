@@ -1,4 +1,4 @@
-//! The checks, each pure: from what servers told to what is to be said of it.
+//! The checks. Each is a pure function from a server's statistics to findings.
 
 mod access;
 mod clock;
@@ -19,7 +19,8 @@ use super::{Finding, Level};
 pub(super) use memcached::of_memcached;
 pub(super) use shards::of_shards;
 
-/// What one server's own words show, when this machine's clock showed `now` before it was asked.
+/// Returns the findings about one server. `now` is this machine's time before the server was
+/// queried.
 pub(super) fn of_server(server: &Inspected, now: Timestamp) -> Vec<Finding> {
     let about = match server.role {
         Role::DataServer => format!("{} {}", server.shard, server.address),
@@ -30,7 +31,7 @@ pub(super) fn of_server(server: &Inspected, now: Timestamp) -> Vec<Finding> {
             "reach",
             Level::Problem,
             error.to_string(),
-            "see that it runs, that this machine may reach it, and that user and password fit",
+            "check that it runs, that this machine can reach it, and that user and password are right",
         )],
         Ok(told) if server.role == Role::Sentinel => {
             told.info.iter().flat_map(version::check).collect()
@@ -47,7 +48,7 @@ fn of_keeper(told: &Inspection, now: Timestamp) -> Vec<Finding> {
         findings.push(Finding::of(
             "info",
             Level::Warning,
-            "INFO is not permitted, so most cannot be checked",
+            "INFO is not permitted, so most checks are skipped",
             "grant the user +info, as deploy/redis-acl.txt does",
         ));
         return findings;

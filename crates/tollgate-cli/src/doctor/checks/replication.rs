@@ -1,4 +1,4 @@
-//! Whether replicas follow, and what happens when they do not.
+//! Checks that replicas follow, and how the primary behaves if they do not.
 
 use tollgate_backend::{Info, part};
 
@@ -6,7 +6,8 @@ use super::{Finding, Level};
 
 const CHECK: &str = "replication";
 
-/// From where on a replica's silence is told, in seconds; it speaks every second.
+/// The silence of a replica in seconds from which on a finding is reported; a replica sends
+/// something every second.
 const SILENT: u64 = 3;
 
 pub(super) fn check(info: &Info) -> Option<Finding> {
@@ -22,8 +23,8 @@ fn of_primary(info: &Info) -> Finding {
         return Finding::of(
             CHECK,
             Level::Advice,
-            "a primary without replicas: when it dies, its windows begin anew",
-            "add a replica, and sentinels that promote it",
+            "a primary without replicas: if it fails, its counters are lost",
+            "add a replica, and sentinels to promote it",
         );
     }
     let lagging: Vec<_> = replicas.iter().filter(|(_, told)| !is_in_step(told)).collect();
@@ -32,34 +33,34 @@ fn of_primary(info: &Info) -> Finding {
             CHECK,
             Level::Warning,
             format!("{} of {} replicas are behind", lagging.len(), replicas.len()),
-            "see their logs and the network between: what they lack is lost with the primary",
+            "check their logs and the network: charges that they have not received are lost if the primary fails",
         );
     }
-    // Told only where min-replicas-to-write is set.
+    // Only present if min-replicas-to-write is set.
     if info.field("min_slaves_good_slaves").is_none() {
         return Finding::of(
             CHECK,
             Level::Advice,
             format!(
-                "{} in step, but cut off from them it goes on taking charges",
+                "{} in sync, but a primary that is cut off from them still accepts charges",
                 count(&replicas)
             ),
             "CONFIG SET min-replicas-to-write 1 bounds what a failover loses; while no replica is \
              there, on_failure decides instead",
         );
     }
-    Finding::ok(CHECK, format!("{} in step", count(&replicas)))
+    Finding::ok(CHECK, format!("{} in sync", count(&replicas)))
 }
 
 fn of_replica(info: &Info) -> Finding {
     if info.field("master_link_status") == Some("up") {
-        return Finding::ok(CHECK, "a replica in step with its primary");
+        return Finding::ok(CHECK, "a replica in sync with its primary");
     }
     Finding::of(
         CHECK,
         Level::Warning,
-        "a replica that has lost its primary",
-        "see its log; until it follows again, nothing can be promoted in its primary's place",
+        "a replica without a connection to its primary",
+        "check its log: until it follows again, it cannot replace its primary without losing counters",
     )
 }
 
@@ -70,7 +71,7 @@ fn count(replicas: &[(&str, &str)]) -> String {
     }
 }
 
-/// `slave0`, and not `slave_repl_offset`.
+/// Matches `slave0`, but not `slave_repl_offset`.
 fn is_replica(name: &str) -> bool {
     name.strip_prefix("slave").is_some_and(|number| number.parse::<u32>().is_ok())
 }

@@ -1,4 +1,4 @@
-//! How the shards stand among each other.
+//! Compares the shards with each other.
 
 use tollgate_backend::{Info, Inspected, Role, ShardStatus};
 use tollgate_policy::{RedisSettings, ShardSettings, Topology};
@@ -6,13 +6,14 @@ use tollgate_redis::StepRuntime;
 
 use super::{Finding, Level};
 
-/// Keys below which a shard's share says nothing.
+/// The number of keys below which a shard's share is not significant.
 const ENOUGH_KEYS: u64 = 10_000;
 
-/// How far a shard's part of all keys may be from its share, in hundredths of the share.
+/// The tolerated difference between a shard's share of all keys and its weight, in percent of the
+/// weight.
 const UNEVEN: u64 = 25;
 
-/// Sentinels that agree on a primary's death although one of them is dead, too.
+/// Checks that enough sentinels agree on a primary's failure if one sentinel is down too.
 const ENOUGH_SENTINELS: usize = 3;
 
 pub(in crate::doctor) fn of_shards(
@@ -39,29 +40,30 @@ fn served(status: &ShardStatus) -> Finding {
     let unowned = status.cluster.as_ref().map_or(0, |cluster| cluster.unowned);
     let reason = status.batchers.first().and_then(|batcher| batcher.last_error.as_ref());
     let what = match reason {
-        Some(reason) => format!("nobody decides for its subjects: {reason}"),
+        Some(reason) => format!("it does not decide for its subjects: {reason}"),
         None if unowned > 0 => format!("{unowned} of its 16384 slots have no node"),
-        None => "nobody decides for its subjects: it has not answered yet".to_owned(),
+        None => "it does not decide for its subjects: no answer yet".to_owned(),
     };
     Finding::of(
         CHECK,
         Level::Problem,
         what,
-        "tollgate shards --policy FILE tells how each server stands",
+        "run tollgate shards --policy FILE for the status of each server",
     )
 }
 
-/// Whether the step runs as it could, or will once a node gives it to the server.
+/// Checks whether decisions run as functions where servers support them, now or after the first
+/// node loads them.
 fn step(status: &ShardStatus) -> Option<Finding> {
     const CHECK: &str = "scripting";
     status.primary()?;
     Some(match status.runs {
-        StepRuntime::Function => Finding::ok(CHECK, "decisions run as a function of the server"),
+        StepRuntime::Function => Finding::ok(CHECK, "decisions run as a function"),
         StepRuntime::Script => Finding::of(
             CHECK,
             Level::Advice,
-            "decisions run as a script, which a server forgets when it restarts, and which costs more",
-            "Redis 7 and Valkey have functions: let the user +fcall and +function|load",
+            "decisions run as a script, which is slower and is lost when a server restarts",
+            "Redis 7 and Valkey support functions: grant the user +fcall and +function|load",
         ),
     })
 }
@@ -71,17 +73,17 @@ fn sentinels(settings: &ShardSettings) -> Option<Finding> {
     let Topology::Sentinel { sentinels, .. } = &settings.topology else { return None };
     let count = sentinels.len();
     if count >= ENOUGH_SENTINELS {
-        return Some(Finding::ok(CHECK, format!("{count} are named")));
+        return Some(Finding::ok(CHECK, format!("{count} are listed")));
     }
     Some(Finding::of(
         CHECK,
         Level::Advice,
-        format!("{count} named: with fewer than three, losing one can stop failovers"),
-        "run three or more on machines of their own, and name all of them",
+        format!("{count} listed: with fewer than three, losing one can prevent failovers"),
+        "run three or more on separate machines, and list all of them",
     ))
 }
 
-/// Whether each shard has about as many keys as its weight says.
+/// Checks that the number of keys of each shard corresponds to its weight.
 fn balance(redis: &RedisSettings, inspected: &[Inspected]) -> Option<Finding> {
     const CHECK: &str = "balance";
     let keys: Vec<u64> = redis.shards.iter().map(|shard| keys(shard, inspected)).collect();
@@ -91,13 +93,14 @@ fn balance(redis: &RedisSettings, inspected: &[Inspected]) -> Option<Finding> {
         return None;
     }
     if all < ENOUGH_KEYS {
-        return Some(Finding::ok(CHECK, format!("too few keys to tell ({all})")));
+        return Some(Finding::ok(CHECK, format!("too few keys for a comparison ({all})")));
     }
     let uneven = redis.shards.iter().zip(&keys).find_map(|(shard, keys)| {
         let fair = all.saturating_mul(u64::from(shard.weight.get())) / weights.max(1);
         let apart = keys.abs_diff(fair);
-        (apart.saturating_mul(100) > fair.saturating_mul(UNEVEN))
-            .then(|| format!("{} has {keys} of {all} keys; its share would be {fair}", shard.name))
+        (apart.saturating_mul(100) > fair.saturating_mul(UNEVEN)).then(|| {
+            format!("{} has {keys} of {all} keys; by its weight it should have {fair}", shard.name)
+        })
     });
     Some(match uneven {
         None => Finding::ok(CHECK, format!("{all} keys, each shard near its share")),
@@ -105,12 +108,12 @@ fn balance(redis: &RedisSettings, inspected: &[Inspected]) -> Option<Finding> {
             CHECK,
             Level::Advice,
             what,
-            "see whether others write there, or one value of store.redis.route_by has many keys",
+            "check whether other programs write there, or whether one value of store.redis.route_by has many keys",
         ),
     })
 }
 
-/// The keys of a shard's primaries.
+/// Returns the keys of a shard's primaries.
 fn keys(shard: &ShardSettings, inspected: &[Inspected]) -> u64 {
     let primaries = inspected
         .iter()

@@ -1,10 +1,10 @@
-//! Servers that say what they say, and what is made of it.
+//! Statistics of servers, and the findings about them.
 
 use tollgate_backend::{ExcessPermissions, PermissionCheck};
 
 use super::*;
 
-/// A primary in good order, as Redis 7.4.6 tells of it.
+/// The statistics of a healthy primary with Redis 7.4.6.
 const WELL: &str = "redis_version:7.4.6\r\nused_memory:2000000\r\nmaxmemory:100000000\r\n\
     maxmemory_policy:noeviction\r\nevicted_keys:0\r\naof_enabled:1\r\n\
     aof_last_write_status:ok\r\naof_last_bgrewrite_status:ok\r\nrdb_last_bgsave_status:ok\r\n\
@@ -14,7 +14,7 @@ const WELL: &str = "redis_version:7.4.6\r\nused_memory:2000000\r\nmaxmemory:1000
 
 const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 
-/// What the server is found to be that tells `from` replaced by `to`.
+/// Returns the findings about a server with `from` replaced by `to` in its statistics.
 fn found(from: &str, to: &str) -> Vec<(&'static str, Level)> {
     assert!(WELL.contains(from), "{from}");
     let told = Inspection {
@@ -107,24 +107,24 @@ fn a_user_who_may_do_more_than_count_is_reported() {
     let well = ExcessPermissions { judged: PermissionCheck::AclRules, ..Default::default() };
     assert_eq!(
         told(Some("tollgate"), well),
-        (Level::Ok, "a user who may neither administer nor reach others' keys".into())
+        (Level::Ok, "a user that may neither administer the server nor access foreign keys".into())
     );
     assert!(
-        told(None, ExcessPermissions::default()).1.ends_with("as far as harmless commands tell")
+        told(None, ExcessPermissions::default()).1.ends_with("as far as read-only commands show")
     );
     let all = ExcessPermissions { everything: true, ..excess(&["FLUSHALL"], true) };
     assert_eq!(
         told(Some("default"), all.clone()),
-        (Level::Advice, "asked as the default user, who may do everything".into())
+        (Level::Advice, "Tollgate uses the default user, which may do everything".into())
     );
     assert_eq!(told(Some("wide"), all).0, Level::Warning);
     let rows = [
-        (excess(&["KEYS"], false), "send KEYS, which Tollgate never does"),
-        (excess(&[], true), "reach keys that are not Tollgate's"),
+        (excess(&["KEYS"], false), "run KEYS, which Tollgate never does"),
+        (excess(&[], true), "access keys that are not Tollgate's"),
         (
             excess(&["FLUSHALL", "SAVE", "KEYS", "GET", "DBSIZE"], true),
-            "send FLUSHALL, SAVE, KEYS and 2 more that Tollgate never does, \
-             and reach keys that are not Tollgate's",
+            "run FLUSHALL, SAVE, KEYS and 2 more commands, which Tollgate never does, \
+             and access keys that are not Tollgate's",
         ),
     ];
     for (excess, may) in rows {

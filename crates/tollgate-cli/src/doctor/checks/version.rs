@@ -1,4 +1,5 @@
-//! Versions with known holes: whoever may run a script can leave its sandbox.
+//! Checks for versions with known vulnerabilities, by which a user that may run scripts can leave
+//! the sandbox.
 
 use tollgate_backend::Info;
 
@@ -6,15 +7,15 @@ use super::{Finding, Level};
 
 const CHECK: &str = "version";
 
-/// The hole that the table below is about: CVE-2025-49844, in the Lua engine of every version
-/// before, by which a user who may load scripts runs what it wants.
+/// The vulnerability that the table below is about: CVE-2025-49844, in the Lua engine of all
+/// earlier versions, by which a user that may load scripts can run arbitrary code.
 const HOLE: &str = "CVE-2025-49844";
 
-/// The first version of each line in which the hole is closed, as the projects' notes name them.
+/// The first fixed version of each release line, according to the projects' release notes.
 const REDIS: [[u32; 3]; 5] = [[6, 2, 20], [7, 2, 11], [7, 4, 6], [8, 0, 4], [8, 2, 2]];
 const VALKEY: [[u32; 3]; 4] = [[7, 2, 11], [8, 0, 6], [8, 1, 4], [9, 0, 0]];
 
-/// The oldest version that is tested.
+/// The oldest version that Tollgate is tested with.
 const OLDEST: [u32; 3] = [6, 2, 0];
 
 pub(super) fn check(info: &Info) -> Option<Finding> {
@@ -27,7 +28,7 @@ pub(super) fn check(info: &Info) -> Option<Finding> {
         return Some(Finding::of(
             CHECK,
             Level::Problem,
-            format!("{name} {text} is older than any version that Tollgate is tested on"),
+            format!("{name} {text} is older than all versions that Tollgate is tested with"),
             "update it to Redis 6.2.20 or later, or to Valkey",
         ));
     }
@@ -37,7 +38,9 @@ pub(super) fn check(info: &Info) -> Option<Finding> {
     Some(Finding::of(
         CHECK,
         Level::Warning,
-        format!("{name} {text} has the hole {HOLE}: who may load scripts can take the server over"),
+        format!(
+            "{name} {text} has the vulnerability {HOLE}: a user that may load scripts can take over the server"
+        ),
         format!("update it to {}", next(version, closed)),
     ))
 }
@@ -50,8 +53,8 @@ fn parse(text: &str) -> Option<[u32; 3]> {
     Some([numbers.next()??, numbers.next()??, numbers.next().flatten().unwrap_or(0)])
 }
 
-/// Whether it is no older than the first of its line; a line without one never got it, unless it
-/// is younger than all.
+/// Returns whether a version is at least the first fixed one of its release line. A line without a
+/// fixed version never received the fix, unless it is newer than all lines in the table.
 fn is_closed(version: [u32; 3], closed: &[[u32; 3]]) -> bool {
     match closed.iter().find(|first| first[..2] == version[..2]) {
         Some(first) => version >= *first,
@@ -59,7 +62,7 @@ fn is_closed(version: [u32; 3], closed: &[[u32; 3]]) -> bool {
     }
 }
 
-/// The nearest later version in which it is closed.
+/// Returns the next later version with the fix.
 fn next(version: [u32; 3], closed: &[[u32; 3]]) -> String {
     let first = closed.iter().find(|first| **first > version).unwrap_or(&OLDEST);
     format!("{}.{}.{} or later", first[0], first[1], first[2])

@@ -1,4 +1,4 @@
-//! How a store stands that limits are kept in: alone, or as one of two.
+//! The status of a store that keeps counters: the only one, or one of two.
 
 use serde_json::{Value, json};
 use tollgate_backend::{BaseStore, Counts, MemcachedStatus, ShardStatus};
@@ -6,7 +6,7 @@ use tollgate_backend::{BaseStore, Counts, MemcachedStatus, ShardStatus};
 use crate::metrics::circuit_breaker;
 use crate::shards::follow;
 
-/// The word of the policy file for it.
+/// Returns the policy file's word for the store.
 pub(super) const fn kind(leaf: &BaseStore<'_>) -> &'static str {
     match leaf {
         BaseStore::Memory(_) => "memory",
@@ -15,7 +15,7 @@ pub(super) const fn kind(leaf: &BaseStore<'_>) -> &'static str {
     }
 }
 
-/// What was decided without its servers, where it has any.
+/// Returns the decisions that were made without its servers, if it has servers.
 pub(super) fn counts(leaf: &BaseStore<'_>) -> Value {
     match leaf {
         BaseStore::Memory(_) => Value::Null,
@@ -24,7 +24,7 @@ pub(super) fn counts(leaf: &BaseStore<'_>) -> Value {
     }
 }
 
-/// Its map of shards, where it has one that can change.
+/// Returns its shard map, if it has one that can change.
 pub(super) fn map(leaf: &BaseStore<'_>) -> Value {
     match leaf {
         BaseStore::Memory(_) | BaseStore::Memcached(_) => Value::Null,
@@ -32,12 +32,12 @@ pub(super) fn map(leaf: &BaseStore<'_>) -> Value {
     }
 }
 
-/// Its shards in Redis, if it is the store of this `side`.
+/// Returns its Redis shards, if it is the store of this `side`.
 pub(super) fn shards(side: &'static str, leaf: &BaseStore<'_>) -> Vec<Value> {
     leaf.shards().iter().map(|it| shard(side, it)).collect()
 }
 
-/// Its servers of memcached, if it is the store of this `side`.
+/// Returns its memcached servers, if it is the store of this `side`.
 pub(super) fn servers(side: &'static str, leaf: &BaseStore<'_>) -> Vec<Value> {
     let BaseStore::Memcached(fleet) = leaf else { return Vec::new() };
     fleet.status().iter().map(|it| server(side, it)).collect()
@@ -109,7 +109,7 @@ fn server(side: &'static str, MemcachedStatus { name, server, .. }: &MemcachedSt
     })
 }
 
-/// Which of two stores it is; nothing where there is one.
+/// Which of two stores it is; `None` if there is only one.
 fn named(side: &'static str) -> Option<&'static str> {
     Some(side).filter(|side| !side.is_empty())
 }

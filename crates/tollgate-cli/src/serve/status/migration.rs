@@ -1,4 +1,4 @@
-//! How two stores at once stand.
+//! The status of rollouts and shadow stores.
 
 use serde_json::{Value, json};
 use tollgate::core::Admission;
@@ -8,7 +8,7 @@ use tollgate_server::http::Percentage;
 
 use super::base_store;
 
-/// How far a move is.
+/// The progress of a rollout.
 pub(super) fn moving(moving: &RolloutBackend) -> Value {
     json!({
         "percent": Percentage(moving.percentage().get()),
@@ -20,7 +20,7 @@ pub(super) fn moving(moving: &RolloutBackend) -> Value {
     })
 }
 
-/// How two stores differ.
+/// The differences between two stores.
 pub(super) fn compared(compared: &ShadowBackend) -> Value {
     let differences = compared.differences();
     json!({

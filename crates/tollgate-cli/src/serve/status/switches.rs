@@ -1,11 +1,11 @@
-//! What is switched off, or otherwise than the policy says, for everybody.
+//! Active switches: overrides for all requests.
 
 use serde_json::{Value, json};
 use tollgate::core::Timestamp;
 use tollgate::overrides::{Effect, Override, OverrideTable, OverrideTarget};
 
-/// The switches of `table` that are in force at `now`: what of limits, rules and shedding is
-/// otherwise than the policy says, whoever asks.
+/// Returns the switches of `table` that are active at `now`: overrides of limits, rules and
+/// shedding that apply to every request.
 pub(super) fn switches(table: &OverrideTable, now: Timestamp) -> Vec<Value> {
     let lasting = table.overrides().iter().filter(|one| now < one.expires_at);
     lasting.filter_map(|one| switch(one)).collect()

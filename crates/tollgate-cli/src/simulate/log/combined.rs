@@ -1,4 +1,5 @@
-//! The common and the combined log format of Apache and nginx, with or without the virtual host in front.
+//! The common and the combined log format of Apache and nginx, with or without the virtual host at
+//! the start.
 
 use std::net::IpAddr;
 
@@ -9,19 +10,19 @@ use super::quoted::{End, Quoted, quoted};
 use super::request_line;
 use super::time::{ClfClock, rfc3339};
 
-/// Which fields are read after the size.
+/// The fields after the size that are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Trailer {
     /// None: the common format.
     Ignored,
-    /// Referer and user agent, where they are there: the combined format.
+    /// Referer and user agent if they are present: the combined format.
     RefererAndAgent,
 }
 
-/// Reads `[vhost] client ident user [time] "request" status size ["referer" "user agent" …]`.
+/// Parses `[vhost] client ident user [time] "request" status size ["referer" "user agent" …]`.
 ///
-/// A request that was none (`"-"`, binary) has neither method nor target, but is an entry: the server answered it.
-/// A line that ends within its last field is an entry too.
+/// A malformed request (`"-"`, binary data) has neither method nor target, but counts as an entry,
+/// because the server answered it. A line that ends within its last field also counts as an entry.
 pub(super) fn parse(
     line: &[u8],
     trailer: Trailer,
@@ -40,8 +41,8 @@ pub(super) fn parse(
     Ok(())
 }
 
-/// What stands before ` [time] `, the time, and what follows. User names may hold brackets: the first that enclose
-/// a time count.
+/// Splits a line into the text before ` [time] `, the time, and the rest. User names may contain
+/// brackets: the first pair that encloses a time is used.
 fn split_at_time<'a>(
     line: &'a [u8],
     clock: &mut ClfClock,
@@ -63,14 +64,14 @@ fn split_at_time<'a>(
     Err(why)
 }
 
-/// Bytes after `[` within which a time ends.
+/// The number of bytes after `[` within which a time ends.
 const TIME_LENGTH_MAX: usize = 40;
 
-/// `[vhost] client ident user`: the user may hold spaces.
+/// Parses `[vhost] client ident user`. The user may contain spaces.
 fn clients(head: &[u8], draft: &mut Draft) -> Result<(), Malformed> {
     let (first, rest) = word(head).ok_or(Malformed::NoClient)?;
     let (second, after) = word(rest).ok_or(Malformed::NoClient)?;
-    // Four words or more: a virtual host stands in front, or the user's name has spaces.
+    // Four words or more: the first is a virtual host, or the user name has spaces.
     let (client, rest) = match word(after) {
         Some(_) if is_vhost(first, second) => {
             draft.put(Slot::Host, first);
@@ -89,13 +90,13 @@ fn clients(head: &[u8], draft: &mut Draft) -> Result<(), Malformed> {
     Ok(())
 }
 
-/// The text before and after the first space.
+/// Splits the text at the first space.
 fn word(text: &[u8]) -> Option<(&[u8], &[u8])> {
     let space = memchr::memchr(b' ', text)?;
     Some((&text[..space], &text[space + 1..]))
 }
 
-/// Whether the first of four words is the host that was asked, and not the client.
+/// Returns whether the first of four words is the requested host and not the client.
 fn is_vhost(first: &[u8], second: &[u8]) -> bool {
     is_address(second) || second != b"-" && !is_address(first) && ends_with_port(first)
 }
@@ -112,7 +113,7 @@ fn is_address(text: &[u8]) -> bool {
 fn request<'a>(text: &'a [u8], draft: &mut Draft) -> Result<&'a [u8], Malformed> {
     let field =
         quoted(text).filter(|field| field.end == End::Closed).ok_or(Malformed::NoRequest)?;
-    // Split while escaped: no escape stands for a space, and the version at the end has none.
+    // Split before unescaping: no escape is a space, and the version at the end has none.
     if let Some((method, target)) = request_line::split(field.raw) {
         draft.put(Slot::Method, method);
         let target = Quoted { raw: target, ..field };
@@ -121,7 +122,7 @@ fn request<'a>(text: &'a [u8], draft: &mut Draft) -> Result<&'a [u8], Malformed>
     Ok(field.rest)
 }
 
-/// ` status size`, and what follows.
+/// Parses ` status size`, and returns the rest.
 fn answer<'a>(text: &'a [u8], draft: &mut Draft) -> Result<&'a [u8], Malformed> {
     let text = text.strip_prefix(b" ").ok_or(Malformed::BadStatus)?;
     let (status, text) = word(text).ok_or(Malformed::BadStatus)?;
@@ -134,7 +135,7 @@ fn answer<'a>(text: &'a [u8], draft: &mut Draft) -> Result<&'a [u8], Malformed> 
     Ok(rest)
 }
 
-/// Three digits, or `-` for none.
+/// Parses three digits, or `-` for no status.
 pub(super) fn status_code(text: &[u8]) -> Option<u16> {
     match *text {
         [a @ b'0'..=b'9', b @ b'0'..=b'9', c @ b'0'..=b'9'] => {
@@ -156,7 +157,7 @@ fn size(text: &[u8]) -> Option<u64> {
     }
 }
 
-/// Sets `slot` to the quoted field after a space, if one is there, and gives what follows it.
+/// Sets `slot` to the quoted field after a space, if there is one, and returns the rest.
 fn trailing<'a>(text: &'a [u8], slot: Slot, draft: &mut Draft) -> &'a [u8] {
     let Some(field) = text.strip_prefix(b" ").and_then(quoted) else {
         return &[];

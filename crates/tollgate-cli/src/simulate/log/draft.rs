@@ -1,10 +1,11 @@
-//! An entry in the making: one scratch space that a parser fills line after line.
+//! A reusable buffer that a parser fills with the fields of a line.
 
 use super::entry::{Entry, SLOTS, Slot, Span};
 use super::malformed::Malformed;
 use super::time::TIME_MAX;
 
-/// What a parser has found on a line so far. Reused, so that a line costs one allocation: that of its entry.
+/// The fields that a parser has found on a line so far. The buffer is reused, so a line costs one
+/// allocation: that of its entry.
 #[derive(Debug, Default)]
 pub(super) struct Draft {
     pub(super) time: Option<u64>,
@@ -16,7 +17,7 @@ pub(super) struct Draft {
     overflowed: Overflow,
 }
 
-/// Whether a field ended beyond what a span can say.
+/// Whether a field ended beyond the largest position that a span can store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Overflow {
     #[default]
@@ -25,18 +26,18 @@ enum Overflow {
 }
 
 impl Draft {
-    /// Forgets the last line.
+    /// Clears the fields of the last line.
     pub(super) fn clear(&mut self) {
         self.text.clear();
         *self = Self { text: std::mem::take(&mut self.text), ..Self::default() };
     }
 
-    /// Sets a text field. `-` and the empty text mean that the line has none.
+    /// Sets a text field. `-` and the empty text mean that the line has no such field.
     pub(super) fn put(&mut self, slot: Slot, value: &[u8]) {
         self.put_with(slot, |text| text.extend_from_slice(value));
     }
 
-    /// Sets a text field to what `write` appends.
+    /// Sets a text field to the text that `write` appends.
     pub(super) fn put_with(&mut self, slot: Slot, write: impl FnOnce(&mut Vec<u8>)) {
         let start = self.text.len();
         write(&mut self.text);
@@ -49,7 +50,7 @@ impl Draft {
         }
     }
 
-    /// The entry that the line makes.
+    /// Returns the entry for the line.
     pub(super) fn entry(&self) -> Result<Entry, Malformed> {
         let time = self.time.ok_or(Malformed::NoTime)?;
         if time > TIME_MAX {

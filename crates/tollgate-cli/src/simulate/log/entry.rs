@@ -1,11 +1,11 @@
-//! One request of a log, as small as it can be kept while it waits for its turn.
+//! One request of a log in a compact form, because many entries wait in the reorder buffer.
 
 use std::net::{IpAddr, SocketAddr};
 
-/// Extra request headers that a field map can name.
+/// The most additional request headers that a field map can name.
 pub(super) const HEADERS_MAX: usize = 8;
 
-/// A text field's place in an entry.
+/// The index of a text field in an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Slot {
     Client,
@@ -18,11 +18,11 @@ pub(super) enum Slot {
     Header(u8),
 }
 
-/// Places for text in an entry.
+/// The number of text fields in an entry.
 pub(super) const SLOTS: usize = 7 + HEADERS_MAX;
 
 impl Slot {
-    /// The index of this slot's span.
+    /// Returns the index of this slot's span.
     pub(super) fn index(self) -> usize {
         match self {
             Self::Client => 0,
@@ -37,71 +37,73 @@ impl Slot {
     }
 }
 
-/// Where a field stands in the entry's text: its first byte and the byte after its last. Empty means absent.
+/// The position of a field in the entry's text: its first byte and the byte after its last. Empty
+/// means absent.
 pub(super) type Span = (u16, u16);
 
-/// One request, as its log line told it.
+/// One request as its log line describes it.
 ///
-/// Text is kept as bytes: logs hold whatever clients sent, UTF-8 or not. A field that the line did not have, or had
-/// as `-`, is `None`.
+/// Text is stored as bytes, because logs contain arbitrary client input, UTF-8 or not. A field that
+/// is missing in the line, or is `-`, is `None`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
     /// Milliseconds since the Unix epoch, below 2^53.
     pub(crate) time: u64,
-    /// Bytes of the answer's body; 0 where the log has none.
+    /// Bytes of the response body; 0 if the log has none.
     pub(crate) bytes: u64,
-    /// Milliseconds from the request to the end of its answer, where the log tells it.
+    /// Milliseconds from the request to the end of its response, if the log has it.
     pub(crate) duration: Option<u32>,
-    /// Status of the answer; 0 where the log has none.
+    /// Status of the response; 0 if the log has none.
     pub(crate) status: u16,
     pub(super) spans: [Span; SLOTS],
-    /// The fields' bytes, one after the other: one allocation an entry.
+    /// The bytes of all fields, concatenated: one allocation per entry.
     pub(super) text: Box<[u8]>,
 }
 
 impl Entry {
-    /// The client as the log names it: an address, or a host name where the server looked names up.
+    /// Returns the client as the log names it: an address, or a host name if the server resolved
+    /// names.
     pub(crate) fn client(&self) -> Option<&[u8]> {
         self.text(Slot::Client)
     }
 
-    /// The client's address, where [`client`](Self::client) is one, alone or with a port.
+    /// Returns the client's address if [`client`](Self::client) is one, with or without a port.
     pub(crate) fn address(&self) -> Option<IpAddr> {
         let text = std::str::from_utf8(self.client()?).ok()?;
         text.parse().ok().or_else(|| text.parse().ok().map(|with_port: SocketAddr| with_port.ip()))
     }
 
-    /// The method, where the request line had one.
+    /// Returns the method, if the request line has one.
     pub(crate) fn method(&self) -> Option<&[u8]> {
         self.text(Slot::Method)
     }
 
-    /// The request target: path and query, or what the client sent in their place.
+    /// Returns the request target: path and query, or whatever the client sent instead.
     pub(crate) fn target(&self) -> Option<&[u8]> {
         self.text(Slot::Target)
     }
 
-    /// The host that was asked, where the log names it, as it stands (a port may follow).
+    /// Returns the requested host if the log has it, unchanged (a port may follow).
     pub(crate) fn host(&self) -> Option<&[u8]> {
         self.text(Slot::Host)
     }
 
-    /// The authenticated user.
+    /// Returns the authenticated user.
     pub(crate) fn user(&self) -> Option<&[u8]> {
         self.text(Slot::User)
     }
 
-    /// The `Referer` header.
+    /// Returns the `Referer` header.
     pub(crate) fn referer(&self) -> Option<&[u8]> {
         self.text(Slot::Referer)
     }
 
-    /// The `User-Agent` header.
+    /// Returns the `User-Agent` header.
     pub(crate) fn user_agent(&self) -> Option<&[u8]> {
         self.text(Slot::UserAgent)
     }
 
-    /// The header that stands at `index` in [`FieldMap::headers`](super::FieldMap::headers).
+    /// Returns the header at `index` in [`FieldMap::headers`](super::FieldMap::headers).
     pub(crate) fn header(&self, index: usize) -> Option<&[u8]> {
         let index = u8::try_from(index).ok().filter(|&index| usize::from(index) < HEADERS_MAX)?;
         self.text(Slot::Header(index))

@@ -1,4 +1,5 @@
-//! Why a log cannot be read on. Lines that are no entries are no errors: see [`ParseIssues`](super::ParseIssues).
+//! Errors that prevent reading a log. Malformed lines are not errors: see
+//! [`ParseIssues`](super::ParseIssues).
 
 use std::{fmt, io};
 
@@ -11,21 +12,21 @@ pub(crate) enum LogError {
     Open {
         /// The log's name.
         log: String,
-        /// The system's reason.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// Reading failed, or gzip data are damaged, after `line` lines.
+    /// Reading failed, or gzip data is damaged, after `line` lines.
     Read {
         /// The log's name.
         log: String,
-        /// Lines that were read before.
+        /// The number of lines that were read before.
         line: u64,
-        /// The system's or the decoder's reason.
+        /// The error of the operating system or the decoder.
         source: io::Error,
     },
     /// More logs than [`FILES_MAX`].
     TooMany {
-        /// How many were named.
+        /// The number of logs.
         count: usize,
     },
     /// Standard input was named twice.
@@ -44,7 +45,7 @@ impl fmt::Display for LogError {
                 "{count} logs are more than the {FILES_MAX} that can be merged at once; \
                  join some of them first (`cat a.log b.log > joined.log`; gzip files join as well)"
             ),
-            Self::StdinTwice => f.write_str("`-` (standard input) can be read only once"),
+            Self::StdinTwice => f.write_str("`-` (standard input) can be given only once"),
         }
     }
 }

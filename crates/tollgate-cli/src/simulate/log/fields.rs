@@ -1,10 +1,10 @@
-//! Which key of a JSON log line holds which field.
+//! The mapping from keys of a JSON log line to fields of a request.
 
 use std::fmt;
 
 use super::entry::{HEADERS_MAX, Slot};
 
-/// What a JSON value tells about a request.
+/// The field of a request that a JSON value contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Field {
     Time,
@@ -12,35 +12,35 @@ pub(super) enum Field {
     Request,
     Status,
     Bytes,
-    /// The request's duration, in units of 10^-power seconds.
+    /// The request's duration in units of 10^-power seconds.
     Duration {
         power: u8,
     },
     Text(Slot),
 }
 
-/// A key that holds a field. Of several that a line has, the lowest rank counts.
+/// A key for a field. If a line has several, the one with the lowest rank is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Alias {
     pub(super) field: Field,
     pub(super) rank: u8,
 }
 
-/// Which key of a JSON log line holds which field, and which keys hold request headers.
+/// The mapping from keys of a JSON log line to fields and request headers.
 ///
-/// The default knows the keys of nginx, Caddy, Traefik and Envoy. Keys of nested objects are joined by dots
-/// (`request.remote_ip`); of a list the first element counts.
+/// The default has the keys of nginx, Caddy, Traefik and Envoy. Keys of nested objects are joined
+/// by dots (`request.remote_ip`). From a list, the first element is used.
 #[derive(Clone, Debug)]
 pub(crate) struct FieldMap {
     headers: Vec<String>,
-    /// Keys by their length.
+    /// The keys by their length.
     keys: Vec<Vec<(Box<[u8]>, Alias)>>,
 }
 
-/// Bytes of the longest key that can be mapped.
+/// The length in bytes of the longest key that can be mapped.
 const KEY_MAX: usize = 255;
 
-/// Every field with its name in settings and the keys that are known to hold it, the best first.
+/// Every field with its name in settings and its known keys, the preferred one first.
 const FIELDS: &[(&str, Field, &[&str])] = &[
     ("time", Field::Time, TIME),
     ("address", Field::Text(Slot::Client), ADDRESS),
@@ -112,11 +112,12 @@ impl Default for FieldMap {
 }
 
 impl FieldMap {
-    /// The default with the fields of `settings`, each `name=key`, read from the keys that those say instead.
+    /// Returns the default map with the fields of `settings`, each `name=key`, read from the given
+    /// keys instead.
     ///
-    /// Names are `time`, `address`, `method`, `target`, `request` (a whole request line), `status`, `bytes`, `host`,
-    /// `user`, `referer`, `user_agent`, `duration_s`, `duration_ms`, `duration_us`, `duration_ns`, and `header.NAME`
-    /// for a request header.
+    /// Names are `time`, `address`, `method`, `target`, `request` (a whole request line), `status`,
+    /// `bytes`, `host`, `user`, `referer`, `user_agent`, `duration_s`, `duration_ms`,
+    /// `duration_us`, `duration_ns`, and `header.NAME` for a request header.
     pub(crate) fn new<'a>(settings: impl IntoIterator<Item = &'a str>) -> Result<Self, FieldError> {
         let mut map = Self::default();
         for setting in settings {
@@ -134,12 +135,13 @@ impl FieldMap {
         Ok(map)
     }
 
-    /// The names of the request headers that the map reads, in lower case; see [`Entry::header`](super::Entry::header).
+    /// Returns the names of the request headers that the map reads, in lower case; see
+    /// [`Entry::header`](super::Entry::header).
     pub(crate) fn headers(&self) -> &[String] {
         &self.headers
     }
 
-    /// The fields that the value under `path` holds.
+    /// Returns the fields that the value at `path` contains.
     pub(super) fn aliases(&self, path: &[u8]) -> impl Iterator<Item = Alias> {
         let keys = self.keys.get(path.len()).map_or(&[][..], Vec::as_slice);
         keys.iter().filter(move |(key, _)| **key == *path).map(|(_, alias)| *alias)
@@ -168,14 +170,14 @@ impl FieldMap {
     }
 }
 
-/// A field setting that cannot be used.
+/// An invalid field setting.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum FieldError {
     /// The setting is not `name=key`, or its key is empty or too long.
     NoKey(String),
-    /// There is no such field.
+    /// The field does not exist.
     Unknown(String),
-    /// More request headers than an entry can hold.
+    /// More request headers than an entry can store.
     TooManyHeaders,
 }
 

@@ -1,4 +1,4 @@
-//! The formats of logs, and a parser that finds out which one a log is in.
+//! The formats of logs, and a parser that detects the format.
 
 use std::sync::Arc;
 
@@ -10,21 +10,21 @@ use super::json;
 use super::malformed::Malformed;
 use super::time::ClfClock;
 
-/// How a log writes its entries.
+/// A log format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Format {
-    /// Apache's and nginx's common format; what follows the size is not read.
+    /// The common format of Apache and nginx; text after the size is ignored.
     Common,
-    /// The combined format: the common one, then referer and user agent where they are there.
+    /// The combined format: the common one with referer and user agent if they are present.
     Combined,
-    /// One JSON object a line.
+    /// One JSON object per line.
     Json,
 }
 
-/// Reads the lines of one log.
+/// Parses the lines of one log.
 #[derive(Debug)]
 pub(super) struct Parser {
-    /// `None` until a line could be read.
+    /// `None` until a line was parsed.
     format: Option<Format>,
     fields: Arc<FieldMap>,
     clock: ClfClock,
@@ -32,12 +32,13 @@ pub(super) struct Parser {
 }
 
 impl Parser {
-    /// A parser of logs in `format`, or in that of the first line that can be read.
+    /// Creates a parser for logs in `format`, or in the format of the first line that can be
+    /// parsed.
     pub(super) fn new(format: Option<Format>, fields: Arc<FieldMap>) -> Self {
         Self { format, fields, clock: ClfClock::default(), draft: Draft::default() }
     }
 
-    /// The entry that `line`, without its end, tells of.
+    /// Parses `line`, without its line end, to an entry.
     pub(super) fn parse(&mut self, line: &[u8]) -> Result<Entry, Malformed> {
         let format = self.format.unwrap_or_else(|| likely(line));
         let (clock, draft) = (&mut self.clock, &mut self.draft);

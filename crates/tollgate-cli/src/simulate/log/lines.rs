@@ -1,10 +1,10 @@
-//! Lines of bounded length out of a reader.
+//! Reads lines of bounded length.
 
 use std::io::{self, Read};
 
 use super::LINE_MAX;
 
-/// Bytes read at once.
+/// The number of bytes per read.
 const CHUNK: usize = 256 * 1024;
 
 /// One line, without its end (`\n` or `\r\n`).
@@ -12,11 +12,11 @@ const CHUNK: usize = 256 * 1024;
 pub(super) enum Line<'a> {
     /// A line of at most [`LINE_MAX`] bytes.
     Text(&'a [u8]),
-    /// The start of a longer line, whose rest is skipped.
+    /// The start of a longer line. The rest is skipped.
     TooLong(&'a [u8]),
 }
 
-/// Reads lines; holds one chunk, however long the lines are.
+/// Reads lines with one buffer, however long the lines are.
 #[derive(Debug)]
 pub(super) struct Lines<R> {
     reader: R,
@@ -27,21 +27,21 @@ pub(super) struct Lines<R> {
     rest: Rest,
 }
 
-/// What the next bytes belong to.
+/// The state for the next bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Rest {
     NewLine,
-    /// A line that was too long.
+    /// The rest of a line that is too long.
     Skipped,
 }
 
 impl<R: Read> Lines<R> {
-    /// The lines of `reader`.
+    /// Creates a reader for the lines of `reader`.
     pub(super) fn new(reader: R) -> Self {
         Self { reader, buffer: vec![0; CHUNK].into(), start: 0, end: 0, rest: Rest::NewLine }
     }
 
-    /// The next line; `None` after the last, which needs no line end.
+    /// Returns the next line, or `None` after the last one. The last line needs no line end.
     pub(super) fn next_line(&mut self) -> io::Result<Option<Line<'_>>> {
         if self.rest == Rest::Skipped {
             self.skip_to_line_end()?;
@@ -97,7 +97,8 @@ impl<R: Read> Lines<R> {
         }
     }
 
-    /// Reads more behind the unread part, which is moved to the buffer's start; 0 at the reader's end.
+    /// Moves the unread part to the start of the buffer and reads more after it. Returns 0 at the
+    /// end of the input.
     fn fill(&mut self) -> io::Result<usize> {
         self.buffer.copy_within(self.start..self.end, 0);
         self.end -= self.start;
@@ -115,14 +116,14 @@ impl<R: Read> Lines<R> {
     }
 }
 
-/// How far the next line reaches.
+/// The end of the next line.
 #[derive(Clone, Copy, Debug)]
 enum Length {
-    /// To a line end after so many bytes.
+    /// A line end after this number of bytes.
     Ended(usize),
-    /// To the reader's end after so many bytes.
+    /// The end of the input after this number of bytes.
     Unended(usize),
-    /// Beyond what is read of a line.
+    /// Beyond the longest line that is read.
     Beyond,
 }
 
@@ -139,7 +140,7 @@ impl Length {
 mod tests {
     use super::*;
 
-    /// Gives a few bytes at a time.
+    /// Returns a few bytes per read.
     struct Trickle<'a>(&'a [u8], usize);
 
     impl Read for Trickle<'_> {
@@ -149,7 +150,7 @@ mod tests {
         }
     }
 
-    /// Every line's length, and its text when it was not too long.
+    /// Returns every line's length, and its text if it was not too long.
     fn lines(text: &[u8], step: usize) -> Vec<Option<Vec<u8>>> {
         let mut lines = Lines::new(Trickle(text, step));
         let mut found = Vec::new();

@@ -1,34 +1,34 @@
-//! Lines that are no log entry: why, how many, and the first few as examples.
+//! Malformed lines: the reasons, their number, and the first few as examples.
 
 use std::fmt;
 
-/// Examples of malformed lines that are kept.
+/// The most malformed lines that are kept as examples.
 const EXAMPLES_MAX: usize = 5;
-/// Bytes of a malformed line that its example shows.
+/// The number of bytes of a malformed line that its example shows.
 const EXCERPT_MAX: usize = 80;
 
-/// Why a line makes no entry.
+/// The reason why a line is malformed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Malformed {
     /// The line is longer than [`LINE_MAX`](super::LINE_MAX).
     TooLong,
-    /// No time was found where the format has it.
+    /// The line has no time at its position in the format.
     NoTime,
     /// The time is not a date, or outside 1970 to 2^53 ms.
     BadTime,
-    /// Fewer fields than the format has stand before the time.
+    /// The line has fewer fields before the time than the format requires.
     NoClient,
-    /// No quoted request follows the time, or a JSON object tells of none.
+    /// The line has no quoted request after the time, or a JSON object describes no request.
     NoRequest,
     /// The status is not three digits.
     BadStatus,
     /// The size is not a number.
     BadBytes,
-    /// Not a JSON object: what was expected, at which byte of the line (from 0).
+    /// Not a JSON object: the expected token, and its byte index in the line (from 0).
     Json {
         /// The byte's index in the line.
         at: usize,
-        /// What should stand there.
+        /// The expected token.
         expected: &'static str,
     },
 }
@@ -38,7 +38,7 @@ impl fmt::Display for Malformed {
         match self {
             Self::TooLong => write!(f, "longer than {} bytes", super::LINE_MAX),
             Self::NoTime => f.write_str("no time"),
-            Self::BadTime => f.write_str("the time is not one from 1970 on"),
+            Self::BadTime => f.write_str("the time is invalid or before 1970"),
             Self::NoClient => f.write_str("no client before the time"),
             Self::NoRequest => f.write_str("no request"),
             Self::BadStatus => f.write_str("the status is not three digits"),
@@ -48,25 +48,26 @@ impl fmt::Display for Malformed {
     }
 }
 
-/// One malformed line, to show.
+/// An example of a malformed line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Example {
     /// The log's name.
     pub(crate) log: String,
     /// The line's number, from 1.
     pub(crate) line: u64,
-    /// What is wrong.
+    /// The reason.
     pub(crate) why: Malformed,
-    /// The start of the line, escaped so that a terminal is safe from it.
+    /// The start of the line, escaped for terminals.
     pub(crate) excerpt: String,
 }
 
-/// What reading met besides entries.
+/// Malformed lines and late entries of the logs.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ParseIssues {
-    /// Malformed lines.
+    /// The number of malformed lines.
     pub(crate) malformed: u64,
-    /// Entries that came later than the reorder buffer could wait, and were moved to the time already reached.
+    /// The number of entries that came later than the reorder buffer could wait, and were moved to
+    /// the time already reached.
     pub(crate) late: u64,
     /// The first malformed lines.
     pub(crate) examples: Vec<Example>,

@@ -1,4 +1,4 @@
-//! Several logs as one, in the order of their times.
+//! Merges several logs in the order of their times.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -15,16 +15,16 @@ use super::reorder::Reorder;
 use super::source::{Input, Source};
 use super::stream::Stream;
 
-/// How logs are read.
+/// The settings for reading logs.
 #[derive(Clone, Debug)]
 pub(crate) struct Options {
-    /// The format of every log; `None` finds out log by log.
+    /// The format of all logs; `None` detects it for each log.
     pub(crate) format: Option<Format>,
-    /// Where JSON lines have their fields.
+    /// The mapping of JSON keys to fields.
     pub(crate) fields: FieldMap,
-    /// Milliseconds of log time that an entry may be behind the latest one of its log.
+    /// How far an entry may be behind the latest one of its log, in milliseconds of log time.
     pub(crate) horizon: u64,
-    /// Entries that wait for their turn, over all logs.
+    /// The most entries in the reorder buffers of all logs together.
     pub(crate) capacity: usize,
 }
 
@@ -39,14 +39,14 @@ impl Default for Options {
     }
 }
 
-/// Logs as one stream of entries whose times never go back; entries of one time keep their order within a log, and
-/// the order of the logs.
+/// A stream of the entries of several logs in the order of their times. Entries with the same time
+/// keep their order within a log, and then the order of the logs.
 #[derive(Debug)]
 pub(crate) struct Log {
     streams: Vec<Stream<Source>>,
-    /// Each stream's next entry.
+    /// The next entry of each stream.
     heads: Vec<Option<Entry>>,
-    /// (time, stream) of the heads, the first to go on top.
+    /// (time, stream) of the next entries, the earliest on top.
     order: BinaryHeap<Reverse<(u64, usize)>>,
     issues: ParseIssues,
     read: Arc<AtomicU64>,
@@ -86,7 +86,7 @@ impl Log {
         Ok(log)
     }
 
-    /// The next entry; `None` after the last.
+    /// Returns the next entry, or `None` after the last one.
     pub(crate) fn next_entry(&mut self) -> Result<Option<Entry>, LogError> {
         let Some(Reverse((_, stream))) = self.order.pop() else {
             return Ok(None);
@@ -96,17 +96,18 @@ impl Log {
         Ok(entry)
     }
 
-    /// Malformed lines and late entries so far.
+    /// Returns the malformed lines and late entries so far.
     pub(crate) fn issues(&self) -> &ParseIssues {
         &self.issues
     }
 
-    /// Bytes read so far from all logs, before decompression.
+    /// Returns the bytes that were read so far from all logs, before decompression.
     pub(crate) fn bytes_read(&self) -> u64 {
         self.read.load(Ordering::Relaxed)
     }
 
-    /// Bytes of all logs, before decompression; `None` when one of them is no regular file.
+    /// Returns the bytes of all logs before decompression, or `None` if one of them is not a
+    /// regular file.
     pub(crate) fn bytes_total(&self) -> Option<u64> {
         self.size
     }

@@ -1,8 +1,9 @@
-//! Access logs, read as one stream of entries in the order of their times.
+//! Reads access logs as one stream of entries in the order of their times.
 //!
-//! The way of one line: bytes → [`lines`] (bounded) → [`mod@format`] (combined or JSON) → [`entry`] (compact) →
-//! [`reorder`] (by time, within a horizon) → [`merge`] (several files). Memory is bounded at every step: a line by
-//! [`LINE_MAX`], a reorder buffer by its capacity, the open files by [`FILES_MAX`].
+//! The steps for a line: bytes → [`lines`] (bounded) → [`mod@format`] (combined or JSON) →
+//! [`entry`] (compact) → [`reorder`] (by time, within a horizon) → [`merge`] (several files).
+//! Memory is bounded at every step: a line by [`LINE_MAX`], a reorder buffer by its capacity, the
+//! open files by [`FILES_MAX`].
 
 mod combined;
 mod draft;
@@ -32,8 +33,8 @@ pub(crate) use malformed::{Example, ParseIssues};
 pub(crate) use merge::{Log, Options};
 pub(crate) use source::Input;
 
-/// Bytes of the longest line that is read; with its line end that is 64 KiB.
+/// The bytes of the longest line that is read. With its line end that is 64 KiB.
 pub(crate) const LINE_MAX: usize = u16::MAX as usize;
 
-/// Logs that can be open, and merged, at once.
+/// The most logs that can be merged.
 pub(crate) const FILES_MAX: usize = 64;

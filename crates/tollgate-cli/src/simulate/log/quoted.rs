@@ -1,13 +1,14 @@
-//! Quoted fields as Apache and nginx write them: `"…"`, with `\"`, `\\`, `\n`, `\x16` and the like within.
+//! Quoted fields as Apache and nginx write them: `"…"`, with escapes such as `\"`, `\\`, `\n` and
+//! `\x16`.
 
-/// A quoted field as it stands in the line.
+/// A quoted field as the line contains it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Quoted<'a> {
-    /// What is between the quotes, still escaped.
+    /// The text between the quotes, still escaped.
     pub(super) raw: &'a [u8],
-    /// Whether `raw` holds a backslash.
+    /// Whether `raw` contains a backslash.
     pub(super) escapes: Escapes,
-    /// Whether the field was closed, or the line ended within it.
+    /// Whether the field has a closing quote, or the line ended within it.
     pub(super) end: End,
     /// The line after the closing quote.
     pub(super) rest: &'a [u8],
@@ -25,10 +26,11 @@ pub(super) enum End {
     CutShort,
 }
 
-/// The quoted field that `text` starts with; `None` when it starts with no quote.
+/// Parses the quoted field at the start of `text`, or returns `None` if it does not start with a
+/// quote.
 ///
-/// A quote that neither ends the line nor stands before a space is part of the field: servers that do not escape
-/// quotes within a user agent are read all the same.
+/// A quote that is neither at the end of the line nor followed by a space is part of the field, so
+/// logs of servers that do not escape quotes in a user agent can be read.
 pub(super) fn quoted(text: &[u8]) -> Option<Quoted<'_>> {
     let inner = text.strip_prefix(b"\"")?;
     let mut escapes = Escapes::None;
@@ -62,7 +64,7 @@ impl Quoted<'_> {
     }
 }
 
-/// Appends `raw` with its escapes resolved; an escape that is none stays as it stands.
+/// Appends `raw` with its escapes resolved. Invalid escapes are kept unchanged.
 fn unescape(mut raw: &[u8], out: &mut Vec<u8>) {
     while let Some(at) = memchr::memchr(b'\\', raw) {
         out.extend_from_slice(&raw[..at]);
@@ -93,7 +95,7 @@ fn simple(letter: u8) -> Option<u8> {
     })
 }
 
-/// The value of a hexadecimal digit.
+/// Returns the value of a hexadecimal digit.
 pub(super) fn hex(digit: u8) -> Option<u8> {
     char::from(digit).to_digit(16).and_then(|value| u8::try_from(value).ok())
 }

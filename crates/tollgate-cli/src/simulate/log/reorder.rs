@@ -1,40 +1,43 @@
-//! Entries put into the order of their times, as far as a bounded buffer can.
+//! Sorts entries by time with a bounded buffer.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::entry::Entry;
 
-/// Whether an entry had to be moved in time to keep the order.
+/// Whether the time of an entry was changed to keep the order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Arrival {
-    /// It was in time.
+    /// The entry was in time.
     InTime,
-    /// An entry after it was given out already: it takes that one's time.
+    /// A later entry was already returned; this one gets that entry's time.
     Late,
 }
 
-/// Holds entries until no earlier one can come: until the log is `horizon` beyond them, or the buffer is full.
+/// A buffer that keeps entries until no earlier one can follow: until the log is `horizon` beyond
+/// them, or the buffer is full.
 ///
-/// Entries of one time keep their order. A single line from far in the future does not disturb the others: it waits
-/// at the buffer's end, and what follows it is only no longer held back.
+/// Entries with the same time keep their order. A single line from far in the future does not
+/// affect the others: it waits in the buffer, and entries after it are returned earlier than the
+/// horizon.
 #[derive(Debug)]
 pub(super) struct Reorder {
     horizon: u64,
     capacity: usize,
-    /// (time, arrival, slot) of what waits, the first to go on top.
+    /// (time, arrival, slot) of the waiting entries, the earliest on top.
     waiting: BinaryHeap<Reverse<(u64, u64, usize)>>,
     slots: Vec<Option<Entry>>,
     free: Vec<usize>,
     arrivals: u64,
-    /// The latest time that came in.
+    /// The latest time of all entries so far.
     latest: u64,
-    /// The time of the last entry given out.
+    /// The time of the last returned entry.
     reached: u64,
 }
 
 impl Reorder {
-    /// A buffer that holds entries for `horizon` milliseconds of the log's time, and at most `capacity` of them.
+    /// Creates a buffer that keeps entries for `horizon` milliseconds of the log's time, and at
+    /// most `capacity` of them.
     pub(super) fn new(horizon: u64, capacity: usize) -> Self {
         Self {
             horizon,
@@ -48,7 +51,7 @@ impl Reorder {
         }
     }
 
-    /// Takes the log's next entry.
+    /// Adds the log's next entry.
     pub(super) fn push(&mut self, mut entry: Entry) -> Arrival {
         let arrival = if entry.time < self.reached { Arrival::Late } else { Arrival::InTime };
         entry.time = entry.time.max(self.reached);
@@ -69,14 +72,14 @@ impl Reorder {
         arrival
     }
 
-    /// The next entry, if no earlier one is waited for.
+    /// Returns the next entry if no earlier one can follow.
     pub(super) fn pop_ready(&mut self) -> Option<Entry> {
         let Reverse((time, ..)) = self.waiting.peek()?;
         let ready = self.waiting.len() >= self.capacity || self.latest - time >= self.horizon;
         if ready { self.pop() } else { None }
     }
 
-    /// The next entry, when no more will come.
+    /// Returns the next entry after the end of the log.
     pub(super) fn pop(&mut self) -> Option<Entry> {
         let Reverse((time, _, slot)) = self.waiting.pop()?;
         self.reached = time;
@@ -92,7 +95,7 @@ mod tests {
     use super::super::draft::Draft;
     use super::*;
 
-    /// An entry whose size tells which one it is.
+    /// Returns an entry that is identified by its size.
     fn entry(time: u64, id: u64) -> Entry {
         let mut draft = Draft::default();
         draft.time = Some(time);
@@ -100,7 +103,7 @@ mod tests {
         draft.entry().unwrap()
     }
 
-    /// What comes out of a buffer, as (time, id), and how many were late.
+    /// Returns the entries of a buffer as (time, id), and how many were late.
     fn sorted(times: &[u64], horizon: u64, capacity: usize) -> (Vec<(u64, u64)>, usize) {
         let mut buffer = Reorder::new(horizon, capacity);
         let (mut out, mut late) = (Vec::new(), 0);

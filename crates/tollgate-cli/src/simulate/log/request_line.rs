@@ -1,8 +1,10 @@
-//! Request lines, `GET /path?query HTTP/1.1`, and what clients send in their place.
+//! Request lines, `GET /path?query HTTP/1.1`, and malformed ones.
 
-/// Method and target of a request line; `None` for what is no request line (`-`, the first bytes of a TLS hello).
+/// Returns method and target of a request line, or `None` if it is not one (`-`, the first bytes of
+/// a TLS hello).
 ///
-/// The version may be missing (HTTP/0.9), and a target may hold spaces, as some clients send it.
+/// The version may be missing (HTTP/0.9), and a target may contain spaces, because some clients
+/// send them.
 pub(super) fn split(line: &[u8]) -> Option<(&[u8], &[u8])> {
     let space = memchr::memchr(b' ', line)?;
     let method = &line[..space];
@@ -20,7 +22,7 @@ fn without_version(rest: &[u8]) -> &[u8] {
     }
 }
 
-/// Whether RFC 9110 has the byte in a token, such as a method.
+/// Returns whether RFC 9110 allows the byte in a token, such as a method.
 fn is_token(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }

@@ -1,4 +1,4 @@
-//! Where logs come from: files and standard input, plain or gzip.
+//! The sources of logs: files and standard input, plain or gzip.
 
 use std::fmt;
 use std::fs::File;
@@ -12,16 +12,16 @@ use flate2::bufread::MultiGzDecoder;
 
 use super::error::LogError;
 
-/// A log as a command line names it.
+/// A log as the command line names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Input {
     /// `-`.
     Stdin,
     /// A file, plain or gzip.
     File(PathBuf),
-    /// A log that is part of the program.
+    /// A log that is part of the binary.
     Embedded(&'static [u8]),
-    /// A log that somebody sent, plain or gzip.
+    /// An uploaded log, plain or gzip.
     Sent(Bytes),
 }
 
@@ -36,7 +36,7 @@ impl fmt::Display for Input {
         match self {
             Self::Stdin => f.write_str("standard input"),
             Self::File(path) => path.display().fmt(f),
-            Self::Embedded(_) => f.write_str("the log of the demonstration"),
+            Self::Embedded(_) => f.write_str("the built-in log"),
             Self::Sent(_) => f.write_str("the log"),
         }
     }
@@ -46,7 +46,7 @@ impl fmt::Display for Input {
 pub(super) struct Source {
     /// Its bytes, decompressed.
     reader: Box<dyn Read + Send>,
-    /// Its size in bytes before decompression, where it has one.
+    /// Its size in bytes before decompression, if it is known.
     pub(super) size: Option<u64>,
 }
 
@@ -57,7 +57,7 @@ impl fmt::Debug for Source {
 }
 
 impl Source {
-    /// Opens a log. `read` counts the bytes that are taken from it, before decompression.
+    /// Opens a log. `read` counts the bytes that are read from it, before decompression.
     pub(super) fn open(input: &Input, read: &Arc<AtomicU64>) -> Result<Self, LogError> {
         let open_error = |source| LogError::Open { log: input.to_string(), source };
         let (raw, size): (Box<dyn Read + Send>, _) = match input {
@@ -87,10 +87,10 @@ impl Read for Source {
 
 /// The first bytes of gzip data.
 const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
-/// Bytes given to the decompressor at once.
+/// The number of bytes that the decompressor receives per call.
 const GZIP_CHUNK: usize = 64 * 1024;
 
-/// Decompresses what starts as gzip data do; all members, one after the other.
+/// Decompresses data that starts with the gzip magic number: all members in sequence.
 fn decompressed(mut reader: impl Read + Send + 'static) -> io::Result<Box<dyn Read + Send>> {
     let mut start = Vec::with_capacity(GZIP_MAGIC.len());
     reader.by_ref().take(GZIP_MAGIC.len() as u64).read_to_end(&mut start)?;
@@ -102,11 +102,11 @@ fn decompressed(mut reader: impl Read + Send + 'static) -> io::Result<Box<dyn Re
     Ok(Box::new(MultiGzDecoder::new(io::BufReader::with_capacity(GZIP_CHUNK, whole))))
 }
 
-/// Bytes of a log that somebody sent, when it is decompressed: a few bytes of gzip could be any
-/// number of them.
+/// The most bytes of an uploaded log after decompression: a few bytes of gzip can expand to any
+/// size.
 pub(crate) const SENT_MAX: u64 = 64 << 20;
 
-/// A reader that fails where it would give more than it may.
+/// A reader that fails if it would return more than the limit.
 struct Bounded<R> {
     reader: R,
     left: u64,
@@ -128,7 +128,7 @@ impl<R: Read> Read for Bounded<R> {
     }
 }
 
-/// A reader that counts.
+/// A reader that counts bytes.
 struct Counted<R> {
     reader: R,
     read: Arc<AtomicU64>,

@@ -9,12 +9,12 @@ use super::lines::{Line, Lines};
 use super::malformed::{Malformed, ParseIssues};
 use super::reorder::{Arrival, Reorder};
 
-/// One log being read.
+/// An open log.
 #[derive(Debug)]
 pub(super) struct Stream<R> {
     name: String,
     lines: Lines<R>,
-    /// Lines read.
+    /// The number of lines read.
     line: u64,
     parser: Parser,
     reorder: Reorder,
@@ -28,12 +28,13 @@ enum End {
 }
 
 impl<R: Read> Stream<R> {
-    /// The log that `reader` gives, known to messages as `name`.
+    /// Creates the stream of the log in `reader`, which messages call `name`.
     pub(super) fn new(name: String, reader: R, parser: Parser, reorder: Reorder) -> Self {
         Self { name, lines: Lines::new(reader), line: 0, parser, reorder, end: End::Ahead }
     }
 
-    /// The log's next entry; `None` at its end. Malformed lines and late entries go to `oddities`.
+    /// Returns the log's next entry, or `None` at its end. Malformed lines and late entries are
+    /// added to `oddities`.
     pub(super) fn next_entry(
         &mut self,
         issues: &mut ParseIssues,

@@ -1,4 +1,4 @@
-//! What a limit's candidate made of the requests of a log.
+//! The results of a limit's candidate on the requests of a log.
 
 use serde::Serialize;
 use tollgate::observe::CandidateCounts;
@@ -6,21 +6,21 @@ use tollgate::observe::CandidateCounts;
 use super::super::limit_text;
 use super::super::tally::LimitTally;
 
-/// What a limit's candidate made of the requests that both judged.
+/// The results of a limit's candidate, for requests that both evaluated.
 #[derive(Debug, Serialize)]
 pub(crate) struct CandidateOutcome {
     /// The candidate in words.
     pub(crate) rule: String,
     pub(crate) both_admit: u64,
     pub(crate) both_refuse: u64,
-    /// What the limit refused and the candidate would have admitted.
+    /// Requests that the limit refused and the candidate would have admitted.
     pub(crate) only_live_refuses: u64,
-    /// What the limit admitted and the candidate would have refused.
+    /// Requests that the limit admitted and the candidate would have refused.
     pub(crate) only_candidate_refuses: u64,
 }
 
 impl CandidateOutcome {
-    /// `None` of a limit that has no candidate.
+    /// Returns the results, or `None` if the limit has no candidate.
     pub(super) fn of(tally: &LimitTally) -> Option<Self> {
         let CandidateCounts { both_admit, both_refuse, only_live_refuses, only_candidate_refuses } =
             tally.trials;
@@ -28,7 +28,7 @@ impl CandidateOutcome {
         Some(Self { rule, both_admit, both_refuse, only_live_refuses, only_candidate_refuses })
     }
 
-    /// What it would have refused.
+    /// Returns the requests that the candidate would have refused.
     pub(crate) const fn refused(&self) -> u64 {
         self.both_refuse + self.only_candidate_refuses
     }

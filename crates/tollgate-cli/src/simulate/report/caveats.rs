@@ -1,20 +1,20 @@
-//! What a reader should know about the numbers.
+//! The limitations of a simulation's numbers.
 
 use super::super::outcome::{Outcome, Simulation};
 use super::number::Count;
 
-/// The sentences that apply.
+/// Returns the limitations that apply.
 pub(super) fn caveats(simulation: &Simulation) -> Vec<String> {
     let mut caveats = Vec::new();
     if simulation.late > 0 {
         caveats.push(format!(
-            "{} lines were too far out of order to be sorted, and were taken at the time that the log had reached.",
+            "{} lines were too far out of order to be sorted. They were evaluated at the time that the log had reached.",
             Count(simulation.late)
         ));
     }
     if simulation.outcome.host_names > 0 {
         caveats.push(format!(
-            "{} requests name their client by host name; an address of fd00::/8 that is made of the name stands for it.",
+            "{} requests have a host name as client. It is replaced by an address in fd00::/8 that is made from the name.",
             Count(simulation.outcome.host_names)
         ));
     }
@@ -29,29 +29,29 @@ fn of_policy(outcome: &Outcome) -> Vec<String> {
     let mut caveats = Vec::new();
     if outcome.unlimited > 0 {
         caveats
-            .push(format!("{policy}: no limit speaks of {} requests.", Count(outcome.unlimited)));
+            .push(format!("{policy}: no limit applies to {} requests.", Count(outcome.unlimited)));
     }
     if outcome.undecided > 0 {
         caveats.push(format!(
-            "{policy}: for {} requests the store had no room; the policy's `on_failure` decided.",
+            "{policy}: the store was full for {} requests; the policy's `on_failure` decided them.",
             Count(outcome.undecided)
         ));
     }
     if outcome.leases_unknown {
         caveats.push(format!(
-            "{policy} limits concurrency, and the log tells no durations: every request counts as over at once. \
-             With JSON lines, `--field duration_s=KEY` names the key that holds them."
+            "{policy} limits concurrency, but the log has no durations: every request ends immediately. \
+             With JSON lines, set the key of durations with `--field duration_s=KEY`."
         ));
     }
     if outcome.costs_unknown {
         caveats.push(format!(
-            "{policy}: some costs are told by what the log does not hold (fields and bodies of answers, or durations); \
-             each counts as what is reserved for it."
+            "{policy}: some costs depend on data that the log does not have (headers and bodies of responses, or durations); \
+             their reservations count instead."
         ));
     }
     for limit in outcome.limits.iter().filter(|limit| limit.subjects_forgotten > 0) {
         caveats.push(format!(
-            "{policy}: {} had so many subjects that the counts of {} with few requests were given up; decisions and \
+            "{policy}: {} had so many subjects that the counts of {} with few requests were dropped; decisions and \
              totals are exact.",
             limit.name,
             Count(limit.subjects_forgotten)

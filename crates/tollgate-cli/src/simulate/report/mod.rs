@@ -1,4 +1,4 @@
-//! What a simulation found, told: as a table, as JSON, as a page.
+//! The result of a simulation as a table, as JSON and as an HTML page.
 
 mod caveats;
 pub(crate) mod html;

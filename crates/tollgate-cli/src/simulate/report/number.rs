@@ -1,8 +1,8 @@
-//! Numbers as people read them.
+//! Numbers in a readable form.
 
 use std::fmt;
 
-/// A count with its thousands apart: `10,000`.
+/// Formats a count with thousands separators: `10,000`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Count(pub(super) u64);
 
@@ -20,7 +20,7 @@ impl fmt::Display for Count {
     }
 }
 
-/// Lines of a log that are no entries.
+/// Formats the number of malformed lines.
 pub(super) struct Malformed(pub(super) u64);
 
 impl fmt::Display for Malformed {
@@ -30,12 +30,12 @@ impl fmt::Display for Malformed {
     }
 }
 
-/// A difference with its sign: `+12`, `−3`, `±0`.
+/// Formats a difference with its sign: `+12`, `−3`, `±0`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Difference(i64);
 
 impl Difference {
-    /// How much more `now` is than `before`.
+    /// Returns the difference from `before` to `now`.
     pub(super) fn new(before: u64, now: u64) -> Self {
         Self(now.cast_signed().saturating_sub(before.cast_signed()))
     }
@@ -52,7 +52,8 @@ impl fmt::Display for Difference {
     }
 }
 
-/// A share in percent, with as many places as tell it from none and from all: `4.5 %`, `0.15 %`, `< 0.01 %`.
+/// Formats a share in percent, with enough decimal places to distinguish it from none and from all:
+/// `4.5 %`, `0.15 %`, `< 0.01 %`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Share {
     part: u64,
@@ -60,7 +61,7 @@ pub(super) struct Share {
 }
 
 impl Share {
-    /// How much of `whole` is `part`.
+    /// Returns the share of `part` in `whole`.
     pub(super) fn new(part: u64, whole: u64) -> Self {
         Self { part, whole }
     }
@@ -68,7 +69,7 @@ impl Share {
 
 impl fmt::Display for Share {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // In hundredths of a percent, cut.
+        // In hundredths of a percent, rounded down.
         let hundredths = u128::from(self.part) * 10_000 / u128::from(self.whole.max(1));
         let text = match hundredths {
             0 if self.part == 0 => "0 %".to_owned(),

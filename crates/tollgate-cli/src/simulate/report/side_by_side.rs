@@ -1,8 +1,8 @@
-//! Two outcomes, line by line.
+//! The comparison of two results, line by line.
 
 use super::super::outcome::{LimitOutcome, Outcome};
 
-/// One count of both; `None` where a policy has no such limit.
+/// One count of both policies; `None` if a policy has no such limit.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Line {
     pub(super) name: String,
@@ -11,7 +11,7 @@ pub(super) struct Line {
     pub(super) second: Option<u64>,
 }
 
-/// The totals, then the refusals of every limit of either that any request met.
+/// Returns the totals, then the refusals of every limit of either policy that applied to a request.
 pub(super) fn lines(first: &Outcome, second: &Outcome) -> Vec<Line> {
     let total = |name: &str, count: fn(&Outcome) -> u64| Line {
         name: name.to_owned(),
@@ -39,7 +39,7 @@ pub(super) fn lines(first: &Outcome, second: &Outcome) -> Vec<Line> {
     lines
 }
 
-/// The limit in words; of two that differ, both.
+/// Returns the limit in words; both descriptions if they differ.
 fn rules(one: Option<&LimitOutcome>, other: Option<&LimitOutcome>) -> String {
     match (one, other) {
         (Some(one), Some(other)) if one.rule != other.rule => {

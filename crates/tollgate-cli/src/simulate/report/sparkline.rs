@@ -1,6 +1,6 @@
-//! A row of numbers as a row of bars.
+//! Sparklines: a row of numbers as a row of bars.
 
-/// One bar a number, or a bar for the sum of each few where there are more than `columns`.
+/// Returns one bar per number, or per group of numbers if there are more than `columns`.
 pub(super) fn sparkline(values: &[u64], columns: usize) -> String {
     const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     let each = values.len().div_ceil(columns.max(1)).max(1);
@@ -10,7 +10,7 @@ pub(super) fn sparkline(values: &[u64], columns: usize) -> String {
     sums.iter()
         .map(|sum| match sum {
             0 => ' ',
-            // Whatever is not nothing has a bar.
+            // Every value above zero has a visible bar.
             sum => BARS[usize::try_from((sum * 8).div_ceil(most).max(1) - 1).unwrap_or(0).min(7)],
         })
         .collect()

@@ -13,12 +13,12 @@ use super::side_by_side::lines;
 use super::sparkline::sparkline;
 use super::times;
 
-/// Episodes of refusals that are shown of a subject.
+/// The number of refusal episodes that are shown for a subject.
 const EPISODES_SHOWN: usize = 4;
-/// Columns of the lines over time.
+/// The width of sparklines in columns.
 const SPARKS: usize = 72;
 
-/// The report on `simulation`, in lines that end with a line feed.
+/// Returns the report on `simulation`, in lines that end with a line feed.
 pub(crate) fn render(simulation: &Simulation) -> String {
     let mut text = String::new();
     heading(&mut text, simulation);
@@ -65,7 +65,7 @@ fn totals(text: &mut String, outcome: &Outcome) {
         let statuses: Vec<_> = savings.statuses.iter().map(u16::to_string).collect();
         let _ = writeln!(
             text,
-            "  refunds of {}: without them {} would have been refused ({})",
+            "  refunds for {}: without them {} would have been refused ({})",
             statuses.join(", "),
             Count(savings.refused_without),
             Difference::new(refused, savings.refused_without),
@@ -75,14 +75,7 @@ fn totals(text: &mut String, outcome: &Outcome) {
 
 fn limits(outcome: &Outcome) -> Table {
     let mut table = table(&[
-        "limit",
-        "allows",
-        "requests",
-        "admitted",
-        "refused",
-        "refunded",
-        "subjects",
-        "most used",
+        "limit", "allows", "requests", "admitted", "refused", "refunded", "subjects", "peak",
     ]);
     for limit in outcome.limits.iter().filter(|limit| limit.is_met()) {
         let Counts { requests, admitted, refused, refunded } = limit.counts;
@@ -110,7 +103,7 @@ fn candidates(text: &mut String, outcome: &Outcome) {
         let Some(candidate) = &limit.candidate else { continue };
         let _ = writeln!(
             text,
-            "  {} as {}: {} would be refused, {} of them are admitted now; {} refused now would be \
+            "  {}, candidate {}: {} would be refused, of which {} are admitted now; {} refused now would be \
              admitted",
             limit.name,
             candidate.rule,
@@ -125,12 +118,12 @@ fn unmet(text: &mut String, outcome: &Outcome) {
     let names: Vec<_> =
         outcome.limits.iter().filter(|limit| !limit.is_met()).map(|limit| &*limit.name).collect();
     if !names.is_empty() {
-        let _ = writeln!(text, "  no request met {}", names.join(", "));
+        let _ = writeln!(text, "  no request was evaluated on {}", names.join(", "));
     }
 }
 
 fn subjects(outcome: &Outcome) -> Table {
-    let mut table = table(&["subject", "limit", "requests", "refused", "most used", "refusals"]);
+    let mut table = table(&["subject", "limit", "requests", "refused", "peak", "refusals"]);
     for subject in &outcome.subjects {
         let mut episodes: Vec<_> =
             subject.refusals.iter().take(EPISODES_SHOWN).map(times::episode).collect();
@@ -208,7 +201,7 @@ fn notes(text: &mut String, simulation: &Simulation) {
         let _ = writeln!(text, "\nnote: {caveat}");
     }
     if simulation.malformed > 0 {
-        let _ = writeln!(text, "\n{} left out, such as", Malformed(simulation.malformed));
+        let _ = writeln!(text, "\n{} skipped, for example", Malformed(simulation.malformed));
     }
     for example in &simulation.malformed_examples {
         let _ = writeln!(

@@ -1,4 +1,4 @@
-//! When refusals happened, in words.
+//! The times of refusals in words.
 
 use super::super::tally::Episode;
 use super::super::utc::{DAY, Utc};

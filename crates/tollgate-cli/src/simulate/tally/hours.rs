@@ -1,12 +1,12 @@
-//! Counts by hour of the day: day by day for a short log, by the days of the week for a long one.
+//! Counts by hour of the day: for each day of a short log, for each weekday of a long one.
 
 use super::super::utc::{DAY, HOUR, Utc, WEEKDAYS, weekday};
 use super::{Counts, RequestOutcome};
 
-/// Days that are told apart before they are joined by the day of the week.
+/// The number of days after which days are combined by weekday.
 const DAYS_MAX: usize = 14;
 
-/// A day's hours.
+/// The hours of a day.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Row {
     pub(crate) hours: [Counts; 24],
@@ -15,9 +15,9 @@ pub(crate) struct Row {
 /// Counts by day and hour in UTC.
 #[derive(Clone, Debug)]
 pub(crate) enum Hours {
-    /// From `first`, a day since the epoch, on.
+    /// Starts at `first`, a day since the epoch.
     ByDate { first: u64, days: Vec<Row> },
-    /// From Monday on.
+    /// Starts on Monday.
     ByWeekday(Box<[Row; 7]>),
 }
 
@@ -28,7 +28,7 @@ impl Default for Hours {
 }
 
 impl Hours {
-    /// Counts a request, not earlier than the last.
+    /// Counts a request. Requests must be in order.
     pub(super) fn add(&mut self, now: u64, outcome: RequestOutcome) {
         let (day, hour) = (now / DAY, (now / HOUR % 24) as usize);
         if let Self::ByDate { first, days } = self {
@@ -49,7 +49,7 @@ impl Hours {
         }
     }
 
-    /// Each day's name and hours.
+    /// Returns each day's name and hours.
     pub(crate) fn rows(&self) -> Vec<(String, Row)> {
         match self {
             Self::ByDate { first, days } => {

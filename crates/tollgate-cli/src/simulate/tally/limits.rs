@@ -1,4 +1,4 @@
-//! What became of the requests that one limit applied to.
+//! The results for the requests that one limit applied to.
 
 use std::sync::Arc;
 
@@ -8,16 +8,17 @@ use tollgate::observe::CandidateCounts;
 use super::subjects::Subjects;
 use super::{Counts, RequestOutcome};
 
-/// What became of the requests that one limit applied to.
+/// The results for the requests that one limit applied to.
 ///
-/// Here `refused` counts what this limit refused. What another limit refused is in `requests` only.
+/// `refused` counts requests that this limit refused. Requests that another limit refused are only
+/// in `requests`.
 #[derive(Debug)]
 pub(crate) struct LimitTally {
     pub(crate) limit: Arc<Limit>,
     pub(crate) counts: Counts,
-    /// Requests that this limit, in shadow mode, would have refused.
+    /// Requests that this limit would have refused if it were not in shadow mode.
     pub(crate) shadow_refused: u64,
-    /// What its candidate made of requests that both judged.
+    /// The results of its candidate, for requests that both evaluated.
     pub(crate) trials: CandidateCounts,
     /// The most units that any subject had used at once.
     pub(crate) peak: u64,
@@ -25,7 +26,7 @@ pub(crate) struct LimitTally {
 }
 
 impl LimitTally {
-    /// Nothing counted yet.
+    /// Creates a tally without counts.
     pub(super) fn new(limit: &Arc<Limit>) -> Self {
         Self {
             limit: Arc::clone(limit),
@@ -49,7 +50,7 @@ impl LimitTally {
         let outcome = match outcome {
             RequestOutcome::Refused if status.is_refusal() => Some(RequestOutcome::Refused),
             RequestOutcome::Refused => None,
-            // A lease ends with its request; nothing is refunded.
+            // A permit ends with its request and is not refunded.
             RequestOutcome::Refunded if self.is_concurrency() => Some(RequestOutcome::Admitted),
             passed => Some(passed),
         };
@@ -71,7 +72,7 @@ impl LimitTally {
         }
     }
 
-    /// Whether requests met this limit and it counts those that are in flight.
+    /// Returns whether requests were evaluated on this limit and it counts requests in flight.
     pub(crate) fn is_of_leases(&self) -> bool {
         self.counts.requests > 0 && self.is_concurrency()
     }

@@ -1,4 +1,4 @@
-//! What became of the requests of a log under one policy, in bounded memory.
+//! Counts the results of a policy on the requests of a log, in bounded memory.
 
 mod hours;
 mod limits;
@@ -17,8 +17,8 @@ pub(crate) use refusals::Episode;
 pub(crate) use subjects::SubjectTally;
 pub(crate) use timeline::{Point, Timeline};
 
-/// Requests by what became of them. `requests` is `admitted` and `refused` together; `refunded` are among the
-/// admitted.
+/// Requests by result. `requests` is `admitted` plus `refused`; `refunded` requests are also in
+/// `admitted`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct Counts {
     pub(crate) requests: u64,
@@ -27,12 +27,12 @@ pub(crate) struct Counts {
     pub(crate) refunded: u64,
 }
 
-/// What became of one request.
+/// The result of one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RequestOutcome {
-    /// It passed.
+    /// It was admitted.
     Admitted,
-    /// It passed, and its charge was given back.
+    /// It was admitted, and its charge was refunded.
     Refunded,
     /// It was refused.
     Refused,
@@ -53,7 +53,7 @@ impl Counts {
     }
 }
 
-/// Everything that is counted of one policy.
+/// All counts of one policy.
 #[derive(Debug)]
 pub(crate) struct Tally {
     pub(crate) counts: Counts,
@@ -61,18 +61,18 @@ pub(crate) struct Tally {
     pub(crate) limits: Vec<LimitTally>,
     pub(crate) timeline: Timeline,
     pub(crate) hours: Hours,
-    /// Requests that no rule or limit of the policy speaks of.
+    /// Requests that no rule or limit of the policy applies to.
     pub(crate) unlimited: u64,
     /// Requests for which the store had no room, decided by the policy's `on_failure`.
     pub(crate) undecided: u64,
-    /// Requests whose client the log names by host name.
+    /// Requests with a host name as client in the log.
     pub(crate) host_names: u64,
-    /// Requests of which the log tells the duration.
+    /// Requests for which the log has the duration.
     pub(crate) durations: u64,
 }
 
 impl Tally {
-    /// Nothing counted yet under `policy`.
+    /// Creates a tally for `policy` without counts.
     pub(crate) fn new(policy: &Policy) -> Self {
         Self {
             counts: Counts::default(),
@@ -86,7 +86,7 @@ impl Tally {
         }
     }
 
-    /// Counts a request that was `planned` and decided as `decision`.
+    /// Counts a request with the plan `planned` and the decision `decision`.
     pub(super) fn record(
         &mut self,
         request: &Request<'_>,

@@ -1,15 +1,15 @@
-//! When a subject was refused: a few episodes, however many refusals.
+//! The times when a subject was refused, as a few episodes, whatever the number of refusals.
 
 use serde::Serialize;
 
 use super::super::utc;
 
-/// Milliseconds without a refusal that end an episode.
+/// The milliseconds without a refusal that end an episode.
 const GAP: u64 = 60_000;
-/// Episodes that are kept of a subject.
+/// The most episodes that are kept for a subject.
 const EPISODES_MAX: usize = 24;
 
-/// Refusals that followed each other.
+/// Consecutive refusals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Episode {
     /// The first refusal, in milliseconds since the epoch.
@@ -18,18 +18,18 @@ pub(crate) struct Episode {
     /// The last one.
     #[serde(serialize_with = "utc::serialize")]
     pub(crate) to: u64,
-    /// How many there were.
+    /// The number of refusals.
     pub(crate) count: u64,
 }
 
-/// A subject's refusals. Beyond [`EPISODES_MAX`] episodes, those nearest to each other count as one.
+/// A subject's refusals. Beyond [`EPISODES_MAX`] episodes, the two closest ones are combined.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Refusals {
     episodes: Vec<Episode>,
 }
 
 impl Refusals {
-    /// Adds a refusal, not earlier than the last.
+    /// Adds a refusal. Refusals must be in order.
     pub(super) fn add(&mut self, now: u64) {
         match self.episodes.last_mut() {
             Some(last) if now - last.to <= GAP => {

@@ -1,4 +1,4 @@
-//! The subjects of one limit: all of them, or those that matter most where they are too many.
+//! The subjects of one limit: all of them, or the most relevant ones if there are too many.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -9,10 +9,10 @@ use tollgate::core::Subject;
 use super::Counts;
 use super::refusals::Refusals;
 
-/// Subjects that are kept of a limit when there were twice as many.
+/// The number of subjects that are kept for a limit after twice as many were reached.
 const SUBJECTS_KEPT: usize = 50_000;
 
-/// What became of one subject's requests.
+/// The results for one subject's requests.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SubjectTally {
     pub(crate) counts: Counts,
@@ -23,8 +23,8 @@ pub(crate) struct SubjectTally {
     pub(crate) refusals: Refusals,
 }
 
-/// The subjects of one limit. When they pass twice [`SUBJECTS_KEPT`], those with the fewest refusals and requests are
-/// forgotten.
+/// The subjects of one limit. If there are more than twice [`SUBJECTS_KEPT`], those with the fewest
+/// refusals and requests are dropped.
 #[derive(Debug, Default)]
 pub(crate) struct Subjects {
     tallies: HashMap<Subject, SubjectTally>,
@@ -32,7 +32,7 @@ pub(crate) struct Subjects {
 }
 
 impl Subjects {
-    /// The tally of `subject`.
+    /// Returns the tally of `subject`.
     pub(super) fn entry(&mut self, subject: Subject, client: &[u8]) -> &mut SubjectTally {
         if self.tallies.len() >= 2 * SUBJECTS_KEPT {
             self.forget();
@@ -45,22 +45,22 @@ impl Subjects {
         }
     }
 
-    /// How many subjects were met; one that was forgotten and came again counts twice.
+    /// Returns the number of subjects. A dropped subject that occurs again counts twice.
     pub(crate) fn len(&self) -> u64 {
         self.tallies.len() as u64 + self.forgotten
     }
 
-    /// How many subjects were forgotten.
+    /// Returns the number of dropped subjects.
     pub(crate) fn forgotten(&self) -> u64 {
         self.forgotten
     }
 
-    /// How many of the kept subjects were refused.
+    /// Returns the number of kept subjects that were refused.
     pub(crate) fn refused(&self) -> u64 {
         self.tallies.values().filter(|tally| tally.counts.refused > 0).count() as u64
     }
 
-    /// The `count` subjects that were refused most, and then those with the most requests.
+    /// Returns the `count` subjects with the most refusals, then those with the most requests.
     pub(crate) fn top(&self, count: usize) -> Vec<(&Subject, &SubjectTally)> {
         let mut subjects: Vec<_> = self.tallies.iter().collect();
         let order = |one: &(&Subject, &SubjectTally), other: &(&Subject, &SubjectTally)| {
@@ -84,7 +84,7 @@ impl Subjects {
     }
 }
 
-/// What makes a subject matter: refusals, then requests.
+/// The relevance of a subject: refusals, then requests.
 pub(crate) fn rank(tally: &SubjectTally) -> (u64, u64) {
     (tally.counts.refused, tally.counts.requests)
 }

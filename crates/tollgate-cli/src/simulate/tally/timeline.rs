@@ -1,14 +1,14 @@
-//! Counts over time, in steps that widen as the log goes on.
+//! Counts over time, in steps that widen for longer logs.
 
 use serde::Serialize;
 
 use super::super::utc;
 use super::{Counts, RequestOutcome};
 
-/// Points that a timeline has at most.
+/// The most points of a timeline.
 const POINTS_MAX: u64 = 120;
 
-/// Steps in seconds; each divides the next, so that points can be joined.
+/// Steps in seconds. Each divides the next, so points can be combined.
 const STEPS: [u64; 14] =
     [1, 5, 10, 30, 60, 300, 600, 1_800, 3_600, 7_200, 21_600, 43_200, 86_400, 604_800];
 
@@ -22,7 +22,7 @@ pub(crate) struct Point {
     pub(crate) counts: Counts,
 }
 
-/// Counts over time without gaps: at most [`POINTS_MAX`] points, each a step wide.
+/// Counts over time without gaps: at most [`POINTS_MAX`] points, each one step wide.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Timeline {
     /// Milliseconds from a point to the next.
@@ -38,7 +38,7 @@ impl Default for Timeline {
 }
 
 impl Timeline {
-    /// Counts a request, not earlier than the last.
+    /// Counts a request. Requests must be in order.
     pub(super) fn add(&mut self, now: u64, outcome: RequestOutcome) {
         let first = self.points.first().map_or(now, |point| point.time);
         while now / self.step - first / self.step >= POINTS_MAX {
@@ -59,7 +59,7 @@ impl Timeline {
         self.step
     }
 
-    /// The points, by time.
+    /// Returns the points by time.
     pub(crate) fn points(&self) -> &[Point] {
         &self.points
     }
@@ -80,7 +80,7 @@ impl Timeline {
 }
 
 impl Counts {
-    /// Both counts together.
+    /// Returns the sum of both counts.
     pub(super) fn plus(self, other: Self) -> Self {
         Self {
             requests: self.requests + other.requests,

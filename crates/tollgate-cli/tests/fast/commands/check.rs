@@ -16,9 +16,9 @@ fn a_policy_is_explained_in_words() {
     let text = check(&[]);
     for words in [
         "5000 requests per 1h for each token",
-        "60 requests per 1h for each address; told as core",
+        "60 requests per 1h for each address; clients see it as core",
         "100 requests in flight at once for each token; hidden",
-        "refund       when the service answers 304",
+        "refund       if the service responds with 304",
         "status path  GET /rate_limit, never charged",
     ] {
         assert!(text.contains(words), "{words:?} is not in\n{text}");

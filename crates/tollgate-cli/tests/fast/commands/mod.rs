@@ -1,4 +1,4 @@
-//! The commands, run as a person runs them: real processes, real sockets.
+//! Tests of the commands as users run them: real processes, real sockets.
 
 mod check;
 mod demo;

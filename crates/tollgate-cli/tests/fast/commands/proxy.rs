@@ -103,8 +103,8 @@ fn a_thousand_malformed_requests_leave_it_serving() {
     ];
     for index in 0..1_000 {
         let status = Answer::parse(&proxy.send(pieces[index % pieces.len()])).status;
-        // A head that is sound is charged before its body turns out not to be: so one kind of
-        // these meets the limit in the end.
+        // A request with a valid head is charged before its body turns out to be invalid, so one
+        // kind of these requests reaches the limit.
         let is_charged = index % pieces.len() == 3;
         assert!(status == 400 || is_charged && status == 429, "{index}: {status}");
     }
@@ -122,7 +122,8 @@ fn an_upstream_that_is_not_there_is_a_clear_502() {
     assert!(!answer.body.contains(&nobody.port().to_string()), "{}", answer.body);
 }
 
-/// A service that closes every connection once its client has sent a full stop, and answers nothing.
+/// A service that closes every connection after its client has sent a full stop, and never
+/// responds.
 fn closing_service() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -156,11 +157,12 @@ fn what_fails_by_the_clients_own_stall_is_not_refunded() {
             "POST / HTTP/1.1\r\nhost: test\r\nconnection: close\r\ncontent-length: 10\r\n\r\n";
         Answer::parse(&proxy.send(format!("{head}{body}").as_bytes())).status
     };
-    // The client sent a part, and waits until the upstream gives up.
+    // The client sent a part, and waits until the upstream closes.
     let proxy = start();
     let statuses = [(); 4].map(|()| post(&proxy, "1234."));
     assert_eq!(statuses, [502, 502, 502, 429]);
-    // It sent all: the upstream alone has failed. The refund comes after the answer.
+    // The client sent everything: only the upstream has failed. The refund comes after the
+    // response.
     let (proxy, began) = (start(), Instant::now());
     let mut failed = 0;
     while failed < 10 {
@@ -196,7 +198,7 @@ fn a_shared_port_is_served_without_a_gap() {
                 match requested {
                     Ok(1..) => _ = answered.fetch_add(1, Ordering::Relaxed),
                     Err(error) if error.kind() == ErrorKind::ConnectionRefused => refused += 1,
-                    // It was in the queue of a socket in the very moment in which that closed.
+                    // It was in the socket's queue at the moment when the socket was closed.
                     Ok(0) | Err(_) => {}
                 }
             }

@@ -1,4 +1,4 @@
-//! `tollgate proxy` before a service that can do so much at a time and no more.
+//! `tollgate proxy` in front of a service with a fixed capacity.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -11,16 +11,16 @@ use std::time::Duration;
 
 use crate::support::world::{Answer, Proxy};
 
-/// Longer than anything takes on a busy machine.
+/// Longer than any step takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// How many requests the service can have at a time. One more is answered 500 at once.
+/// The requests that the service can process at a time. It responds to one more with 500.
 const CAPACITY: usize = 4;
 
-/// As many as the service can do three times over.
+/// Three times the capacity of the service.
 const READERS: usize = 3 * CAPACITY;
 
-/// A fleet of as many places as the service has, half of them for critical requests.
+/// A fleet pool with the capacity of the service, half of it for critical requests.
 fn policy(folder: &Path, mode: &str) {
     let text = format!(
         "limits: {{ all: {{ quota: 1_000_000, window: 1h }} }}\n\
@@ -28,7 +28,7 @@ fn policy(folder: &Path, mode: &str) {
          rules:\n  - {{ name: charge, match: {{ method: POST }}, limits: all, priority: critical }}\n  \
          - {{ name: read, limits: all }}\n"
     );
-    // Renamed into its place: nobody reads half a file.
+    // Renamed into place, so the file is never read half written.
     fs::write(folder.join("new.yaml"), text).unwrap();
     fs::rename(folder.join("new.yaml"), folder.join("policy.yaml")).unwrap();
 }
@@ -49,7 +49,7 @@ fn at_three_times_the_capacity_critical_requests_are_served_only_with_shedding()
             thread::spawn(move || teller.send(proxy.get("/", &[]).status))
         });
         let readers: Vec<_> = readers.collect();
-        // Those that have a place keep it until they are let go.
+        // Admitted requests stay in flight until the test releases them.
         for _ in held..READERS {
             assert_eq!(response.recv_timeout(PATIENCE).unwrap(), refusal, "{mode}");
         }
@@ -99,14 +99,15 @@ fn the_kill_switch_is_turned_while_requests_run() {
     }
 }
 
-/// The status of a critical request.
+/// Returns the status of a critical request.
 fn charge(proxy: &Proxy) -> u16 {
     let request =
         b"POST /charge HTTP/1.1\r\nhost: test\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
     Answer::parse(&proxy.send(request)).status
 }
 
-/// Answers `POST` at once, and anything else when it is let go; ends with the test's process.
+/// Responds to `POST` immediately, and to other requests when the test releases them. Ends with the
+/// test's process.
 struct Service {
     address: SocketAddr,
     state: Arc<(Mutex<State>, Condvar)>,
@@ -137,7 +138,7 @@ impl Service {
         format!("http://{}", self.address)
     }
 
-    /// Waits until so many requests are in flight.
+    /// Waits until this number of requests is in flight.
     fn holds(&self, count: usize) {
         let (state, changed) = &*self.state;
         let is_waiting = |state: &mut State| state.in_flight < count;
@@ -157,7 +158,7 @@ fn serve(client: &TcpStream, state: &(Mutex<State>, Condvar)) -> std::io::Result
         let request = request?;
         while lines.next().transpose()?.is_some_and(|line| !line.is_empty()) {}
         let status = answer(&request, state);
-        // The place is free before the answer is out.
+        // The permit is free before the response is sent.
         let answer = format!("HTTP/1.1 {status}\r\ncontent-length: 0\r\n\r\n");
         (&*client).write_all(answer.as_bytes())?;
     }

@@ -1,4 +1,4 @@
-//! Who may ask what at which listener.
+//! Which clients may send which requests at which listener.
 
 use crate::support::client::{ask, send_line};
 use crate::support::grpc::{ASK, HEALTH, REFLECTION, call};
@@ -8,7 +8,7 @@ const RIGHT: &str = "the-right-token-of-the-doors";
 const WRONG: &str = "a-wrong-token-of-the-doors";
 const SHOWN: [Option<&str>; 3] = [None, Some(WRONG), Some(RIGHT)];
 
-/// Every path that asks for a token.
+/// Every path that requires a token.
 const GUARDED: [(&str, &str); 7] = [
     ("POST", "/v1/check"),
     ("POST", "/v1/check/batch"),
@@ -50,7 +50,7 @@ fn a_listener_with_tokens_answers_who_shows_one() {
             }
         }
     }
-    // What is for administrators; a subject that is to be forgotten has to be named.
+    // Paths for administrators. A subject to reset has to be named.
     for (shown, [status, forget]) in SHOWN.into_iter().zip([[401, 401], [401, 401], [200, 400]]) {
         assert_eq!(ask(node.listener("admin"), "GET", "/v1/status", shown).status, status);
         assert_eq!(ask(node.listener("admin"), "DELETE", "/v1/standing", shown).status, forget);
@@ -58,12 +58,12 @@ fn a_listener_with_tokens_answers_who_shows_one() {
         for (method, path) in [("GET", "/v1/status"), ("DELETE", "/v1/standing")] {
             assert_eq!(ask(node.listener("http"), method, path, shown).status, elsewhere, "{path}");
         }
-        // Proxies show theirs in a field of its own.
+        // Proxies send their token in a field of its own.
         assert_eq!(ask(node.listener("http"), "GET", "/v1/authorize", shown).status, 403);
     }
     for (shown, status) in SHOWN.into_iter().zip(["16", "16", "0"]) {
         assert_eq!(call(node.listener("grpc"), ASK, shown).0, status);
-        // Who asks reflection nothing at all is told so, once it is known who asks.
+        // An empty reflection request is answered with an error, after the client is authenticated.
         let asked_nothing = if status == "0" { "3" } else { status };
         assert_eq!(call(node.listener("grpc"), REFLECTION, shown).0, asked_nothing);
         assert_eq!(call(node.listener("grpc"), HEALTH, shown).0, "0");

@@ -1,4 +1,4 @@
-//! The end of a process.
+//! The shutdown of a process.
 
 use std::sync::mpsc::{Sender, channel};
 use std::thread;
@@ -7,7 +7,7 @@ use crate::support::client::{Client, request};
 use crate::support::grpc::GrpcClient;
 use crate::support::node::{Folder, Node};
 
-/// Clients of each listener at once.
+/// The number of concurrent clients of each listener.
 const CLIENTS: usize = 20;
 
 #[test]
@@ -37,8 +37,8 @@ fn sigterm_answers_every_request_under_load() {
     assert!(response.ends_with("every request in flight has ended\n"), "{response}");
 }
 
-/// Asks again and again on one connection, until an answer says that it is the last: each request
-/// that was sent is answered.
+/// Sends requests on one connection until a response announces that it is the last one. Every
+/// request that was sent is answered.
 fn ask_until_told(address: &str, started: &Sender<()>) -> u64 {
     let mut client = Client::connect(address).unwrap();
     for requested in 1.. {
@@ -54,7 +54,7 @@ fn ask_until_told(address: &str, started: &Sender<()>) -> u64 {
     unreachable!("a node ends before a u64 does")
 }
 
-/// Calls again and again on one connection, until it takes no more calls: each that was sent is
+/// Sends calls on one connection until it accepts no more calls. Every call that was sent is
 /// answered.
 fn call_until_told(address: &str, started: &Sender<()>) -> u64 {
     let mut client = GrpcClient::connect(address).unwrap();
@@ -69,8 +69,8 @@ fn call_until_told(address: &str, started: &Sender<()>) -> u64 {
     unreachable!("a node ends before a u64 does")
 }
 
-/// The protocol has no word for the last reply: a command that crosses the end is answered by it,
-/// and never by half of a reply.
+/// The protocol cannot announce the last reply: a command that crosses the shutdown is either
+/// answered in full or not at all.
 fn say_until_eof(address: &str, started: &Sender<()>) -> u64 {
     let mut client = Client::connect(address).unwrap();
     for described in 1.. {
@@ -100,8 +100,8 @@ fn a_request_that_is_half_sent_is_answered_and_readiness_turns_first() {
     probe.send(ready).unwrap();
     assert_eq!(probe.answer().unwrap().status, 200);
     node.signal("-TERM");
-    node.tells("told to end");
-    // Either side of the moment may be first; then it stays so.
+    node.tells("shutdown requested");
+    // Either result is possible first; after the shutdown it stays the same.
     loop {
         probe.send(ready).unwrap();
         let answer = probe.answer().unwrap();

@@ -1,4 +1,4 @@
-//! `tollgate keys`: a subject at a running node, and who may ask for it.
+//! `tollgate keys`: a subject at a running node, and which clients may query it.
 
 use std::process::{Command, Output};
 
@@ -7,7 +7,7 @@ use crate::support::node::{Folder, Node};
 
 const TOKEN: &str = "an administrator's own token";
 
-/// A node whose listener for administration asks for a token, and the file that has one.
+/// A node with a token for its admin listener, and the file with the token.
 fn guarded() -> (Folder, Node) {
     let folder = Folder::new("");
     folder.write("tokens", &format!("# who runs it\n{TOKEN}\n"));
@@ -88,7 +88,10 @@ fn subjects_are_listed_by_what_their_names_begin_with_where_they_are_revealed() 
         assert_eq!(client.answer().unwrap().status, 200);
     }
     let response = response(&keys(&folder, &node, "tokens", &list));
-    assert!(response.starts_with("address=192.0.2.1\naddress=192.0.2.2\nonly those"), "{response}");
+    assert!(
+        response.starts_with("address=192.0.2.1\naddress=192.0.2.2\nonly subjects"),
+        "{response}"
+    );
     let most = ["list", "--limit", "many", "--most", "2", "--json"];
     let listed: serde_json::Value =
         serde_json::from_str(&self::response(&keys(&folder, &node, "tokens", &most))).unwrap();

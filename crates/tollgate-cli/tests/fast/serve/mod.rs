@@ -1,4 +1,4 @@
-//! `tollgate serve` as it is run: real processes, real sockets, every listener.
+//! `tollgate serve` as users run it: real processes, real sockets, every listener.
 
 mod access;
 mod drain;

@@ -1,4 +1,4 @@
-//! The policy file is replaced while the process serves.
+//! Replacing the policy file while the process serves.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::support::client::{Client, ask};
 use crate::support::node::{Folder, Node, PATIENCE, command};
 
-/// One limit of `quota` for everybody.
+/// Returns a policy with one limit of `quota` for all clients.
 fn policy(quota: u64) -> String {
     format!(
         "limits: {{ all: {{ quota: {quota}, window: 1h }} }}\n\
@@ -24,7 +24,7 @@ fn check(node: &Node) -> Value {
     serde_json::from_str(&answer.body).unwrap_or_else(|error| panic!("{error}: {}", answer.body))
 }
 
-/// What is told of the one limit: capacity, used, remaining.
+/// Returns the status of the only limit: capacity, used, remaining.
 fn stands(verdict: &Value) -> [u64; 3] {
     let status = &verdict["statuses"][0];
     ["limit", "used", "remaining"].map(|key| status[key].as_u64().unwrap())
@@ -105,21 +105,21 @@ fn a_broken_file_changes_nothing_and_is_reported_with_its_place() {
     let reason = response["rejection"]["reason"].as_str().unwrap();
     assert!(reason.contains("policy.yaml:1:"), "{reason}");
     assert_eq!(check(&node)["policy"], before);
-    // What takes a restart is not half done: the quota stays as well.
+    // If a part needs a restart, nothing is changed: the quota stays too.
     folder
         .write("policy.yaml", &format!("{}store: {{ memory: {{ max_entries: 9 }} }}\n", policy(5)));
     node.signal("-HUP");
     node.tells("`store.memory` cannot change while this process runs");
     let after = check(&node);
     assert_eq!((&after["policy"], stands(&after)), (&before, [10, 3, 7]));
-    // The file is what is in force again: nothing is wrong any more, and nothing was done.
+    // The file is the active policy again: there is no error any more, and nothing was changed.
     folder.write("policy.yaml", &policy(10));
     node.signal("-HUP");
     until_reloads(&node, |response| response["rejection"].is_null());
     assert_eq!(reloads(&node)["applied"], 0);
 }
 
-/// Waits until the status says so of the reloads.
+/// Waits until the status reports this about the reloads.
 fn until_reloads(node: &Node, is_so: impl Fn(&Value) -> bool) {
     let deadline = Instant::now() + PATIENCE;
     while !is_so(&reloads(node)) {
@@ -132,7 +132,7 @@ fn until_reloads(node: &Node, is_so: impl Fn(&Value) -> bool) {
 fn what_an_administrator_had_read_is_put_back_by_the_file() {
     let folder = Folder::with(&policy(10));
     let node = Node::open(&folder.policy());
-    // Seen twice, and so taken.
+    // A changed file is loaded after two equal reads.
     thread::sleep(Duration::from_millis(1_200));
     folder.write("policy.yaml", &policy(20));
     assert_eq!(ask(node.listener("admin"), "POST", "/v1/policy/reload", None).status, 200);
@@ -227,7 +227,7 @@ fn a_file_that_is_replaced_by_a_rename_is_seen() {
 
 #[test]
 fn a_link_that_is_led_elsewhere_is_seen() {
-    // As Kubernetes mounts a ConfigMap: the file is a link through a link to a folder.
+    // As Kubernetes mounts a ConfigMap: the file is a link through a link to a directory.
     let folder = Folder::with("");
     for (name, quota) in [("first", 10), ("second", 20)] {
         fs::create_dir(folder.path(name)).unwrap();

@@ -1,4 +1,4 @@
-//! Tokens are in no output.
+//! No output contains tokens.
 
 use std::fs;
 
@@ -32,10 +32,10 @@ fn no_output_shows_a_token() {
         let commands = [&format!("AUTH {token}"), "CLIENT LIST", "INFO", "COMMAND INFO AUTH"];
         shown += &send_line(node.listener("resp"), &commands.map(|command| command)).concat();
     }
-    // A file that cannot be used is told of, and not shown.
+    // An invalid file is reported without its content.
     folder.write("tokens.txt", "canary-4711");
     node.signal("-HUP");
-    node.tells("the tokens in force stay so");
+    node.tells("tokens not reloaded");
     node.signal("-TERM");
     let (code, response) = node.ended();
     assert_eq!(code, Some(0));

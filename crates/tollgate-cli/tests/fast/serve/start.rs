@@ -1,4 +1,4 @@
-//! How it starts, and why it does not.
+//! The start of a process, and errors that prevent it.
 
 use crate::support::client::{ask, send_line};
 use crate::support::grpc::{ASK, call};
@@ -25,7 +25,7 @@ fn every_listener_answers_over_one_store() {
 
 #[test]
 fn the_listener_of_administration_reports_how_the_store_stands() {
-    // Nobody listens there: the shard is known, and not connected.
+    // Nothing listens there: the shard is known, but not connected.
     let shards = "{ one: { primary: \"redis://127.0.0.1:1\" } }";
     let folder = Folder::new(&format!("store: {{ redis: {{ shards: {shards} }} }}\n"));
     let flags = ["--http", "127.0.0.1:0", "--admin", "127.0.0.1:0"];
@@ -59,8 +59,8 @@ fn the_file_says_where_and_a_flag_goes_first() {
 
 #[test]
 fn what_cannot_work_is_explained() {
-    let listener = "no listener is open: say where, such as --http 127.0.0.1:8181, or write `serve: \
-                { http: { listen: \"127.0.0.1:8181\" } }` into the policy file\n";
+    let listener = "no listener is configured: add one, such as --http 127.0.0.1:8181, or `serve: \
+                { http: { listen: \"127.0.0.1:8181\" } }` in the policy file\n";
     let folder = Folder::new("");
     for (flags, words) in [
         (&[][..], listener),
@@ -119,7 +119,7 @@ fn a_port_that_is_taken_is_named() {
 
 #[test]
 fn buckets_of_the_redis_protocol_do_what_the_file_says_without_the_store() {
-    // Nobody listens there.
+    // Nothing listens there.
     let store = "store: { redis: { shards: { one: { primary: 'redis://127.0.0.1:1' } } } }";
     let throttled = |on_failure: &str| {
         let answers = format!("answers: {{ on_failure: {on_failure} }}\n{store}\n");

@@ -1,4 +1,4 @@
-//! Spans of requests at the listeners, and collectors that come late or never.
+//! Spans of requests at the listeners, and collectors that start late or never.
 
 use crate::support::client::{Client, ask, request, send_line};
 use crate::support::collector::{Collector, Listener, hex, only, text};
@@ -26,7 +26,7 @@ fn what_was_not_sent_yet_is_sent_at_the_end() {
     client.send(format!("{head}{batch}")).unwrap();
     assert_eq!(client.answer().unwrap().status, 200);
     assert_eq!(send_line(node.listener("resp"), &["CL.THROTTLE k 5 5 60"]), ["*5"]);
-    // Administrators are no traffic.
+    // Requests of administrators are not traffic.
     assert_eq!(ask(node.listener("admin"), "GET", "/v1/status", None).status, 200);
     node.signal("-TERM");
     let (code, response) = node.ended();
@@ -70,7 +70,7 @@ fn a_collector_that_is_not_there_keeps_nobody_waiting() {
     }
 }
 
-/// A certificate for the collector's address, which is its own authority.
+/// Creates a self-signed certificate for the collector's address.
 fn certificate() -> rcgen::CertifiedKey<rcgen::KeyPair> {
     rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap()
 }
@@ -136,5 +136,5 @@ fn what_cannot_be_reached_is_refused_at_the_start() {
     assert!(response.contains("the authorities of the collector: none.pem: "), "{response}");
     folder.write("policy.yaml", &format!("{POLICY}traces: {{ endpoint: 'collector:4318' }}\n"));
     let response = refused(&folder.policy(), &["--http", ANY]);
-    assert!(response.contains("\"collector:4318\" is no place of a collector"), "{response}");
+    assert!(response.contains("\"collector:4318\" is not a collector's URL"), "{response}");
 }

@@ -1,4 +1,4 @@
-//! Two policies side by side.
+//! Comparison of two policies.
 
 use tempfile::TempDir;
 
@@ -20,7 +20,7 @@ fn both_policies_are_reported_with_their_difference() {
         table.lines().find(|line| line.trim_start().starts_with("refused by anonymous")).unwrap();
     assert_eq!(line.split_whitespace().rev().take(3).collect::<Vec<_>>(), ["+33", "48", "15"]);
     let page = std::fs::read_to_string(page).unwrap();
-    assert!(page.contains("Side by side") && page.contains("+33"));
+    assert!(page.contains("Comparison") && page.contains("+33"));
 }
 
 #[test]
@@ -41,8 +41,8 @@ fn a_policy_beside_itself_differs_in_nothing() {
     }
 }
 
-/// A log has no two requests in flight at once: only what is free can make a difference, for it
-/// opens no window.
+/// A log has no concurrent requests, so only free requests can make a difference: they open no
+/// window.
 #[test]
 fn charging_on_completion_admits_what_charging_on_arrival_does() {
     let folder = TempDir::new().unwrap();
@@ -85,14 +85,14 @@ fn a_candidate_is_compared_with_its_limit() {
     let candidate = &report["limits"]["all"]["candidate"];
     let count = |name: &str| candidate[name].as_u64().unwrap();
     assert_eq!(count("both_refuse") + count("only_live_refuses"), report["refused"]);
-    // It says what the limit does once it has its numbers.
+    // It describes the limit after it has its numbers.
     let refused = count("both_refuse") + count("only_candidate_refuses");
     assert_eq!(refused, report["compare"]["refused"]);
     assert!(count("only_candidate_refuses") > 0 && candidate["rule"] == "30 per 1h");
     assert!(report["compare"]["limits"]["all"]["candidate"].is_null());
 
-    let response = format!("all as 30 per 1h: {refused} would be refused");
+    let response = format!("all, candidate 30 per 1h: {refused} would be refused");
     let table = simulate(&[&arguments[..], &["--report", &page]].concat());
     assert!(table.contains(&response), "{table}");
-    assert!(std::fs::read_to_string(page).unwrap().contains("tried as 30 per 1h"));
+    assert!(std::fs::read_to_string(page).unwrap().contains("candidate 30 per 1h"));
 }

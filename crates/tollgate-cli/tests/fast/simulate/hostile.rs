@@ -1,4 +1,4 @@
-//! Logs that were written to break their reader.
+//! Logs that are made to break their reader.
 
 use tempfile::TempDir;
 
@@ -23,7 +23,7 @@ fn malformed_lines_are_counted_and_shown_harmlessly() {
     assert_eq!((&report["requests"], &report["malformed"]), (&2.into(), &3.into()));
     assert_eq!(report["malformed_examples"][0]["line"], 2);
     let table = simulate(&["--policy", &policy("github.yaml"), &log]);
-    assert!(table.contains("3 malformed lines left out"), "{table}");
+    assert!(table.contains("3 malformed lines skipped"), "{table}");
     assert!(table.contains(r"\x1b]0;owned\x07\xff\xfe no entry"), "{table}");
     assert!(!table.contains('\x1b'), "an escape sequence came through");
 }

@@ -1,4 +1,4 @@
-//! Where logs come from, and how they are written.
+//! Sources and formats of logs.
 
 use tempfile::TempDir;
 
@@ -16,7 +16,7 @@ fn standard_input_gzip_and_many_files_report_the_same() {
     let from_stdin = json(&simulate_with(&["--json", "--policy", &github, "-"], &text));
     let packed_stdin = json(&simulate_with(&["--json", "--policy", &github, "-"], &packed));
 
-    // Whole lines to one of two files: each is out of order in itself, and both overlap.
+    // Distributes lines over two files: each is out of order, and their times overlap.
     let lines: Vec<_> = text.split_inclusive(|byte| *byte == b'\n').collect();
     let (one, other): (Vec<_>, Vec<_>) =
         lines.chunks(700).enumerate().partition(|(index, _)| index % 2 == 0);
@@ -95,7 +95,7 @@ fn leases_are_held_for_the_durations_that_the_log_reports() {
     let unknown = write(folder.path(), "unknown", log(""));
     assert_eq!(simulate_json(&["--policy", &policy, &unknown])["refused"], 0);
     let table = simulate(&["--policy", &policy, &unknown]);
-    assert!(table.contains("the log tells no durations"), "{table}");
+    assert!(table.contains("the log has no durations"), "{table}");
 }
 
 #[test]
@@ -120,11 +120,11 @@ fn what_answers_cost_is_settled_by_their_sizes_and_times_in_the_log() {
     let log = write(folder.path(), "log", lines);
     let fields = ["--field", "duration_s=took", "--field", "bytes=size"];
     for (meter, admitted, is_told) in [
-        // Three units each but for what was not modified: after three one unit is left, and nothing
-        // more is reserved.
+        // Three units each, except for 304: after three, one unit is left, and nothing more is
+        // reserved.
         ("from_size: 1KiB, reserve: 2", 5, true),
         ("from_time: 1s, reserve: 2", 5, true),
-        // Nothing in a log tells it: two units each, and all four fit.
+        // The log does not contain the cost: two units each, and all four requests fit.
         ("from_header: x-cost, reserve: 2", 8, false),
     ] {
         let policy = policy(meter);
@@ -133,7 +133,7 @@ fn what_answers_cost_is_settled_by_their_sizes_and_times_in_the_log() {
         assert_eq!(report["costs_unknown"], !is_told, "{meter}");
     }
     let table = simulate(&["--policy", &policy("from_time: 1s"), &log]);
-    assert!(table.contains("counts as what is reserved"), "{table}");
+    assert!(table.contains("their reservations count instead"), "{table}");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! `tollgate simulate`, run as a person runs it.
+//! `tollgate simulate` as users run it.
 
 mod compare;
 mod hostile;

@@ -1,4 +1,4 @@
-//! The real log by the shipped policies, with the numbers that other parts rely on.
+//! The real log with the shipped policies. Other tests and pages use the same numbers.
 
 use tempfile::TempDir;
 
@@ -70,7 +70,7 @@ fn the_table_reports_the_same() {
         "without them 48 would have been refused (+33)",
         "address=130.237.218.86",
         "20 May 01:05:49 to 01:05:59 (15)",
-        "no request met core, search, graphql, concurrent, points, queries, content, contents, time, query-time",
+        "no request was evaluated on core, search, graphql, concurrent, points, queries, content, contents, time, query-time",
         "█",
     ] {
         assert!(table.contains(part), "{part:?} is not in\n{table}");

@@ -1,4 +1,4 @@
-//! What readers of rate limit fields make of every profile.
+//! How client libraries interpret the rate limit fields of every profile.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ use crate::support::world::Proxy;
 
 const QUOTA: u64 = 7;
 
-/// A proxy that tells of two limits by one profile, and how it is asked.
+/// A proxy that reports two limits with one profile, and a client for it.
 fn telling(profile: &str) -> (Proxy, String) {
     let policy = Policy::new(&format!(
         "subjects: {{ address: {{ client_address: {{}} }} }}\n\
@@ -37,7 +37,7 @@ fn ratelimit_header_parser_reads_the_tightest_limit_of_every_profile_that_it_kno
     }
 }
 
-/// The reset is at the end of a window that began before the answer came, in whole seconds.
+/// The reset is the end of a window that began before the response arrived, in whole seconds.
 fn assert_is_within_the_hour(read: &Value) {
     let [reset, before, after] =
         ["reset", "before", "after"].map(|name| read[name].as_i64().unwrap());

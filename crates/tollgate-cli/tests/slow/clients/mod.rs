@@ -1,5 +1,5 @@
-//! Clients that others wrote for GitHub's API, and readers of rate limit fields, through
-//! `tollgate proxy`: they understand what they are told, wait as long, and get in.
+//! Third-party clients for GitHub's API and readers of rate limit fields, through `tollgate proxy`:
+//! they understand the responses, wait for the announced time, and are then admitted.
 
 mod fields;
 mod octokit;

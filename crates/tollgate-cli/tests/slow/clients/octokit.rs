@@ -20,7 +20,8 @@ fn waits_for_the_reset_of_a_limit_and_gets_in() {
     let api = Api::start();
     let met = octokit(&api.behind(&policy.path()), "recover", "one");
     let answers = met["answers"].as_array().unwrap();
-    // The one that waited was answered by the service as well: it asked no more than came through.
+    // The request that waited was answered by the service too, so no more requests were sent than
+    // admitted.
     assert!(answers.iter().all(|answer| answer["status"] == 200), "{met}");
     assert_eq!(answers.len(), api.requested());
     assert_eq!(met["waits"].as_array().unwrap().len(), 1, "once was enough: {met}");

@@ -1,15 +1,15 @@
-//! The shipped policy, and what a test makes of it where clients have to wait.
+//! The shipped policy, and variants with shorter waiting times for tests.
 
 use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
-/// A policy file of one test's; gone when dropped.
+/// A policy file of one test, removed when dropped.
 pub(crate) struct Policy(TempDir);
 
 impl Policy {
-    /// `policies/github.yaml` with each of `changes` made: what stands there once, and what
-    /// stands there instead.
+    /// Returns `policies/github.yaml` with each of `changes` applied: a text that occurs once, and
+    /// its replacement.
     pub(crate) fn github_with(changes: &[(&str, &str)]) -> Self {
         let mut text =
             std::fs::read_to_string(crate::support::world::policy("github.yaml")).unwrap();

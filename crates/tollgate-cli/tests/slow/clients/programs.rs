@@ -1,4 +1,4 @@
-//! The programs of these tests, each run once to its end.
+//! Runs the client programs of these tests to their end.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -7,17 +7,18 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-/// What a program under `node/` prints, with the packages of `package-lock.json`.
+/// Returns the output of a program under `node/`, with the packages of `package-lock.json`.
 pub(crate) fn node(program: &str, arguments: &[&str]) -> Value {
     let packages = packages("node", "node_modules");
-    // Modules are looked for where the program is: one that is read from a pipe is in its folder.
+    // Node looks for modules in the program's directory. A program that is read from a pipe is in
+    // the current one.
     let program = File::open(here().join("node").join(program)).unwrap();
     let mut command = Command::new("node");
     command.args(["--input-type=module", "-"]).current_dir(packages).stdin(program);
     printed(command.args(arguments))
 }
 
-/// What a program under `python/` prints, with the packages of `requirements.txt`.
+/// Returns the output of a program under `python/`, with the packages of `requirements.txt`.
 pub(crate) fn python(program: &str, arguments: &[&str]) -> Value {
     let packages = packages("python", "github");
     let mut command = Command::new("python3");

@@ -11,7 +11,7 @@ fn pygithub(proxy: &Proxy, scenario: &str, token: &str) -> Value {
     python("octocat.py", &[&format!("http://{}", proxy.address), scenario, token])
 }
 
-/// It retries on either, for other reasons: 429 always, 403 by what comes with it.
+/// It retries both statuses, for different reasons: 429 always, 403 depending on the response.
 #[test]
 fn waits_for_the_reset_of_a_limit_and_gets_in() {
     for status in [429, 403] {
@@ -54,7 +54,7 @@ fn knows_a_refusal_for_what_it_is() {
         assert_eq!(met["admitted"], 60);
         assert_eq!(api.requested(), 60);
         assert_eq!(met["status"], status);
-        // It calls only a 403 so; what GitHub says with a 429 is a GithubException to it as well.
+        // Only a 403 has this exception type; GitHub's 429 is a GithubException.
         assert_eq!(met["is_rate_limit"], status == 403, "{met}");
         assert_eq!(met["message"], "API rate limit exceeded.");
         assert_eq!(met["headers"]["x-ratelimit-remaining"], "0");

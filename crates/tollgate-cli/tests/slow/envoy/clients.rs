@@ -15,7 +15,7 @@ fn tollgate(folder: &TempDir) -> Tollgate {
     Tollgate::start(&path)
 }
 
-/// What the program beside this file prints.
+/// Returns the output of the program in the same directory.
 fn python(program: &str, tollgate: &Tollgate) -> Value {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let packages = here.join("../../target/envoy/python");
@@ -54,7 +54,7 @@ fn the_messages_of_another_project_are_understood() {
     }
     let field = |answer: &Value| answer["responseHeadersToAdd"][0]["key"].clone();
     assert_eq!(field(&answers[0]), json!("ratelimit-policy"));
-    // A limit brought along, used up by the second request, which then counts on neither.
+    // A limit in the request, exceeded by the second request, which is then counted on neither.
     assert_eq!(left(4, 1), (json!("OK"), json!(597)));
     assert_eq!(answers[5]["overallCode"], json!("OVER_LIMIT"));
     assert_eq!(left(5, 1), (json!("OK"), json!(597)));

@@ -1,11 +1,11 @@
-//! What passes, and what clients are told.
+//! Which requests are admitted, and the responses of clients.
 
 use std::collections::BTreeSet;
 use std::thread;
 
 use crate::envoy::site::{LONG_WINDOW, Site};
 
-/// Five a day for each address.
+/// Five per day for each address.
 const FIVE: (&str, &str) = ("quota: 600, window: 1m, anchor: calendar", "quota: 5, window: 1d");
 
 #[test]
@@ -29,7 +29,7 @@ fn exactly_as_many_pass_as_the_limit_says() {
     let (passed, refused): (Vec<_>, Vec<_>) = response.into_iter().partition(|one| one.0 == 200);
     assert_eq!((passed.len(), refused.len()), (600, 200));
     assert!(refused.iter().all(|one| *one == (429, "0".to_owned())));
-    // Each was told of another number: nobody was counted twice, and nobody not at all.
+    // The remaining numbers are all different: every request was counted exactly once.
     let left: BTreeSet<u32> = passed.iter().map(|one| one.1.parse().unwrap()).collect();
     assert_eq!(left, (0..600).collect());
 }
@@ -54,11 +54,11 @@ fn clients_see_their_status() {
     assert!((1..=86_400).contains(&wait), "{wait}");
     let body: serde_json::Value = serde_json::from_str(&refused.body).unwrap();
     assert_eq!(body["violated-policies"], serde_json::json!(["per-address"]));
-    // What the address refuses, the key was not charged for.
+    // A request that the address's limit refuses is not charged on the key's limit.
     assert!(refused.field("ratelimit").contains("\"per-key\";r=4999;"), "{refused:?}");
 }
 
-/// Envoy copies a field's value into a descriptor as it came.
+/// Envoy copies a field's value into a descriptor unchanged.
 #[test]
 fn a_value_that_is_no_text_is_counted_like_any_other() {
     let site = Site::start(&[FIVE], &[]);

@@ -1,4 +1,4 @@
-//! Tollgate is gone, or its store does not answer.
+//! Tollgate is down, or its store does not answer.
 
 use crate::envoy::site::{Changes, LONG_WINDOW, Site, changed, shipped};
 use crate::envoy::tollgate::Tollgate;
@@ -6,7 +6,7 @@ use crate::kit::Server;
 
 const DENY: Changes<'static> = &[("failure_mode_deny: false", "failure_mode_deny: true")];
 
-/// What Envoy has counted of calls that it had to give up, and of those that failed.
+/// Envoy's counters of calls that timed out, and of those that failed.
 const TIMED_OUT: &str = "cluster.tollgate.upstream_rq_timeout";
 const FAILED: &str = "cluster.service.ratelimit.error";
 
@@ -18,7 +18,7 @@ fn without_tollgate_envoy_does_as_it_is_reported() {
         site.tollgate.kill();
         let answer = site.envoy.get("/", &[]);
         assert_eq!((answer.status, answer.field("x-ratelimit-used")), (status, ""));
-        // Envoy finds it again by itself, with counters of a new process.
+        // Envoy reconnects by itself, to the counters of a new process.
         let address = site.tollgate.address.to_string();
         let policy = site.folder().join("policy.yaml");
         let _again = Tollgate::start_at(&address, &policy);
@@ -31,14 +31,15 @@ fn without_tollgate_envoy_does_as_it_is_reported() {
     }
 }
 
-/// The shipped policy over one shard in `redis`, denying or not while that has no answer.
+/// Returns the shipped policy with one shard in `redis`, which denies or admits while that does not
+/// answer.
 fn over(redis: &Server, on_failure: &str, folder: &std::path::Path) -> String {
     let secret = folder.join("secret");
     std::fs::write(&secret, "the same on every node").unwrap();
     let domain = format!("domain: edge\n    on_failure: {on_failure}");
     let shipped = shipped("policies/envoy.yaml");
     let text = changed(&shipped, &[LONG_WINDOW, ("domain: edge", &domain)]);
-    // Long enough for whatever answers, on a busy machine too; Envoy waits much longer.
+    // Long enough for every response on a busy machine; Envoy waits much longer.
     format!(
         "{text}\nsecret: {{ file: \"{}\" }}\n\
          store: {{ redis: {{ shards: {{ a: {{ primary: \"{}\" }} }}, deadline: 1s }} }}\n",
@@ -47,7 +48,7 @@ fn over(redis: &Server, on_failure: &str, folder: &std::path::Path) -> String {
     )
 }
 
-/// A site whose Redis is frozen after the first request.
+/// A site whose Redis is stopped after the first request.
 async fn frozen(on_failure: &str, changes: Changes<'_>) -> (Site, Server) {
     let redis = Server::start().await;
     let folder = tempfile::TempDir::new().unwrap();
@@ -66,7 +67,7 @@ async fn a_store_that_is_frozen_is_denied_where_the_policy_says_so() {
             let answer = site.envoy.get("/", &[]);
             assert_eq!((answer.status, answer.field("x-ratelimit-used")), (status, ""));
         }
-        // Tollgate had an answer each time: that it has none.
+        // Tollgate responded each time that its store does not answer.
         assert_eq!((site.envoy.counted(FAILED), site.envoy.counted(TIMED_OUT)), (20, 0));
         redis.thaw();
     }

@@ -1,13 +1,13 @@
-//! What is given back once the service has answered.
+//! Refunds after the service has responded.
 
 use crate::envoy::site::{Changes, Site};
 
-/// How many calls Envoy has had answered.
+/// Returns the number of calls that were answered, from Envoy's counters.
 const CALLS: &str = "cluster.tollgate.upstream_rq_completed";
 
 const KEY: &str = "x-api-key: one";
 
-/// Windows that do not end while the test runs, of which the one for reports is the tighter.
+/// Windows that do not end during the test. The one for reports is smaller.
 const WINDOWS: Changes<'static> = &[
     ("quota: 600, window: 1m, anchor: calendar", "quota: 600000, window: 1d"),
     (
@@ -23,17 +23,17 @@ fn as_much_is_refunded_as_the_service_says() {
         let answer = site.envoy.get("/reports", fields);
         (answer.status, answer.field("x-ratelimit-used").to_owned())
     };
-    // Each gives back what it took, when it is over; Envoy does not wait for that call.
+    // Each refunds its charge at its end. Envoy does not wait for that call.
     let free = [KEY, "x-please-give-back: 1"];
     for number in 0..30 {
         assert_eq!(used(&free), (200, "1".to_owned()), "{number}");
         site.envoy.counts(CALLS, 2 * (number + 1));
     }
-    // Without the field nothing is given back, and no call made.
+    // Without the field nothing is refunded, and no call is made.
     assert_eq!(used(&[KEY]), (200, "1".to_owned()));
     assert_eq!(used(&[KEY]), (200, "2".to_owned()));
     assert_eq!(site.envoy.counted(CALLS), 62);
-    // More than was taken leaves nothing behind, and no credit.
+    // A refund of more than the charge sets the counter to zero, without a credit.
     assert_eq!(used(&[KEY, "x-please-give-back: 1000"]), (200, "3".to_owned()));
     site.envoy.counts(CALLS, 64);
     assert_eq!(used(&[KEY]), (200, "1".to_owned()));

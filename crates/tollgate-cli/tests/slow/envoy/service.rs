@@ -1,10 +1,10 @@
-//! What is behind Envoy.
+//! The service behind Envoy.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 
-/// A service that says hello, and gives back as many units as it is asked to by
-/// `x-please-give-back`. It ends with the test's process.
+/// A service that says hello, and refunds as many units as the request's `x-please-give-back`
+/// contains. It ends with the test's process.
 pub(crate) fn service() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -17,7 +17,7 @@ pub(crate) fn service() -> SocketAddr {
 }
 
 fn serve(client: &TcpStream) -> std::io::Result<()> {
-    // Values of fields need not be text.
+    // Values of fields need not be UTF-8.
     let mut lines = BufReader::new(client).split(b'\n');
     loop {
         let mut give_back = String::new();

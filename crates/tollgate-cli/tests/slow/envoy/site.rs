@@ -1,4 +1,4 @@
-//! A service, Tollgate, and Envoy between them and the client.
+//! A service and Tollgate, with Envoy between them and the client.
 
 use std::path::{Path, PathBuf};
 
@@ -8,36 +8,36 @@ use crate::envoy::process::Envoy;
 use crate::envoy::service::service;
 use crate::envoy::tollgate::Tollgate;
 
-/// The configurations of this test, gone with it.
+/// The configurations of this test, removed when dropped.
 pub(crate) struct Site {
     pub(crate) tollgate: Tollgate,
     pub(crate) envoy: Envoy,
     folder: TempDir,
 }
 
-/// A text of which something stands for something else: exactly once, or the shipped file has
-/// changed and the test with it.
+/// A replacement in a text. The original must occur exactly once; otherwise the shipped file has
+/// changed and the test must too.
 pub(crate) type Changes<'c> = &'c [(&'c str, &'c str)];
 
-/// Windows that do not end while a test runs.
+/// Windows that do not end during a test.
 pub(crate) const LONG_WINDOW: (&str, &str) =
     ("quota: 600, window: 1m, anchor: calendar", "quota: 600, window: 1d");
 
 impl Site {
-    /// The shipped policy and configuration, with `changes` to each.
+    /// Starts with the shipped policy and configuration, with `changes` to each.
     pub(crate) fn start(policy: Changes<'_>, configuration: Changes<'_>) -> Self {
         let policy = changed(&shipped("policies/envoy.yaml"), policy);
         Self::with(&policy, "deploy/envoy/envoy.yaml", configuration)
     }
 
-    /// This policy, and a shipped configuration with `changes`.
+    /// Starts with this policy, and a shipped configuration with `changes`.
     pub(crate) fn with(policy: &str, configuration: &str, changes: Changes<'_>) -> Self {
         let folder = TempDir::new().unwrap();
         let path = folder.path().join("policy.yaml");
         std::fs::write(&path, policy).unwrap();
         let tollgate = Tollgate::start(&path);
-        // Whatever is counted is counted exactly only if nobody stops waiting for it: on a busy
-        // machine that takes longer than the shipped time.
+        // Counts are only exact if no caller times out: on a busy machine that needs more than the
+        // shipped timeout.
         let patient = changed(&shipped(configuration), &[("timeout: 0.02s", "timeout: 30s")]);
         let configuration = changed(&patient, changes);
         let envoy = Envoy::start(&configuration, folder.path(), service(), tollgate.address);
@@ -49,13 +49,13 @@ impl Site {
     }
 }
 
-/// A file of this project.
+/// Reads a file of this project.
 pub(crate) fn shipped(path: &str) -> String {
     let path: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path);
     std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// `text` with every change made in its one place.
+/// Returns `text` with every change applied at its single position.
 pub(crate) fn changed(text: &str, changes: Changes<'_>) -> String {
     changes.iter().fold(text.to_owned(), |text, (from, to)| {
         assert_eq!(text.matches(from).count(), 1, "{from:?} in\n{text}");

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-/// `tollgate serve` with a gRPC listener; ended when dropped.
+/// `tollgate serve` with a gRPC listener; stopped when dropped.
 pub(crate) struct Tollgate {
     child: Child,
     pub(crate) address: SocketAddr,
@@ -36,12 +36,12 @@ impl Tollgate {
             }
             before.push_str(&line);
         };
-        // What it tells from now on has to go somewhere.
+        // Further output must be read.
         std::thread::spawn(move || response.for_each(drop));
         Self { child, address }
     }
 
-    /// Ends it at once, as SIGKILL does.
+    /// Kills it, like SIGKILL.
     pub(crate) fn kill(&mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();

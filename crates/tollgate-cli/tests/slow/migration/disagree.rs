@@ -1,4 +1,4 @@
-//! Two nodes that for a moment disagree on the percentage.
+//! Two nodes that disagree on the percentage for a moment.
 
 use std::time::Duration;
 
@@ -15,11 +15,11 @@ use crate::support::node::Node;
 
 const QUOTA: u64 = 40;
 const TOKENS: usize = 12;
-/// Charges of each token at each node before, and while they disagree.
+/// Charges of each token at each node, before and while they disagree.
 const BEFORE: usize = 8;
 const APART: usize = 5;
 
-/// Charges each token so often at each node, at both in turn, and adds what was admitted.
+/// Charges each token this often at each node, alternating, and adds up the admitted units.
 fn charge_at(nodes: [&Node; 2], times: usize, admitted: &mut [u64; TOKENS]) {
     let mut clients = nodes.map(|node| Client::connect(node.listener("http")).unwrap());
     for _ in 0..times {
@@ -47,12 +47,12 @@ async fn what_they_admit_beyond_the_limit_is_within_the_bound() {
     charge_at(nodes, APART, &mut admitted);
     let apart = admitted.iter().zip(&before).map(|(now, before)| now - before).max().unwrap();
     turn(&behind, 100);
-    // More than anybody may have left.
+    // More than the quota leaves.
     charge_at(nodes, QUOTA as usize, &mut admitted);
 
     let window = FixedWindow::new(QUOTA, Millis::from_secs(3_600), Anchor::FirstRequest).unwrap();
     let limit = Limit::new("core", Algorithm::FixedWindow(window)).unwrap();
-    // So many units in one second, in which they disagreed.
+    // The most units in one second while they disagree.
     let bound = max_over_admission(&limit, apart, Duration::from_secs(1));
     let beyond = admitted.map(|units| units.saturating_sub(QUOTA));
     assert_held(&[

@@ -1,4 +1,4 @@
-//! What `/metrics` tells while limits move: labels from the configuration, and no series twice.
+//! `/metrics` while limits move: labels only from the configuration, and no duplicate series.
 
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -10,7 +10,7 @@ use crate::migration::site::{Site, charge, in_memcached, in_redis, node, rollout
 use crate::support::client::{Client, ask};
 use crate::support::node::Node;
 
-/// The page, which Prometheus's own reader finds in order.
+/// Returns the page, which Prometheus's own parser accepts.
 fn page(node: &Node) -> String {
     let page = ask(node.listener("admin"), "GET", "/metrics", None).body;
     let mut promtool = Command::new("promtool")

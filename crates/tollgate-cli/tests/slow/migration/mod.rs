@@ -1,4 +1,4 @@
-//! Limits move between stores, and stores are compared: real processes over real servers.
+//! Rollouts and shadow stores: real processes with real servers.
 
 mod disagree;
 mod metrics;

@@ -1,4 +1,4 @@
-//! The commands of the page on moving, run from top to bottom over real stores.
+//! Runs the commands of the guide's page on migration from top to bottom with real stores.
 
 use std::process::Command;
 
@@ -8,23 +8,23 @@ use crate::support::node::{Folder, Node, command};
 
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/migration.md");
 
-/// What the page takes for granted: some policy, around its stores, and who may administer it.
+/// What the page assumes: a policy for its stores, and a token for administrators.
 const POLICY: &str = "
 subjects: { token: { header: authorization } }
 limits: { core: { quota: 5, window: 1h, per: token } }
 rules: [ { limits: core } ]
 ";
-/// What keeps a machine busy with other tests from looking like an outage.
+/// Prevents that other tests on the machine look like an outage.
 const PATIENT: &str = "deadline: 10s";
 const TOKEN: &str = "a-token-of-an-administrator";
 
-/// The fenced blocks of a page: their kinds and texts.
+/// Returns the fenced blocks of a page: their kinds and texts.
 fn blocks(page: &str) -> Vec<(&str, &str)> {
     let fenced = page.split("```").skip(1).step_by(2);
     fenced.map(|block| block.split_once('\n').expect("a block has lines")).collect()
 }
 
-/// A process by the policy that is there, whose administrators show the token.
+/// Starts a process with the current policy and the token for administrators.
 fn start(folder: &Folder) -> Node {
     let any = "127.0.0.1:0";
     let mut command = command(&folder.policy(), &["--http", any]);
@@ -32,7 +32,7 @@ fn start(folder: &Folder) -> Node {
     Node::start(command)
 }
 
-/// Runs the commands of one block, and tells what they print.
+/// Runs the commands of one block, and returns their output.
 fn run(block: &str, node: &Node, folder: &Folder) -> String {
     let listeners = block
         .replace("127.0.0.1:8182", node.listener("admin"))

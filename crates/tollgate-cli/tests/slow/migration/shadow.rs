@@ -1,4 +1,4 @@
-//! A second store that is compared: what differs is counted by its kind, and shown.
+//! A shadow store: differences are counted by kind, and shown.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -13,10 +13,10 @@ use crate::support::node::{Node, PATIENCE};
 
 const QUOTA: u64 = 3;
 
-/// More than the smallest difference of two resets that is told.
+/// More than the smallest difference between two resets that is reported.
 const APART: Duration = Duration::from_millis(20);
 
-/// How both stores stand once so many charges are compared.
+/// Returns the status of both stores after this number of comparisons.
 fn compared(node: &Node, charges: u64) -> Value {
     let deadline = Instant::now() + PATIENCE;
     loop {
@@ -40,12 +40,12 @@ async fn planted_differences_are_counted_by_their_kind() {
     ];
     let mut clients =
         [&in_both[0], &in_both[1]].map(|node| Client::connect(node.listener("http")).unwrap());
-    // Used in both, in windows that opened one after the other: the same units, another reset.
+    // Charged in both, in windows that opened one after the other: the same units, another reset.
     for client in &mut clients {
         charge(client, "reset");
         thread::sleep(APART);
     }
-    // Used in one only, and used up in one only.
+    // Charged in one only, and used up in one only.
     charge(&mut clients[1], "remaining");
     for _ in 0..QUOTA {
         charge(&mut clients[1], "decision");
@@ -59,7 +59,7 @@ async fn planted_differences_are_counted_by_their_kind() {
     let node = node(&site.policy("policy.yaml", QUOTA, &store));
     let mut client = Client::connect(node.listener("http")).unwrap();
     for token in ["alike", "reset", "remaining", "decision"] {
-        // Whatever the second store says, the first decides.
+        // The first store decides, whatever the second store's decision.
         assert!(charge(&mut client, token).is_admitted, "{token}");
     }
     let response = compared(&node, 4);
@@ -73,7 +73,7 @@ async fn planted_differences_are_counted_by_their_kind() {
     assert_metrics(&node);
 }
 
-/// Each example tells its limit and both answers, and not whose it is.
+/// Each example contains its limit and both decisions, but not the subject.
 fn assert_examples(response: &Value) {
     let example = |kind: &str| {
         let examples = response["examples"].as_array().unwrap();

@@ -1,4 +1,4 @@
-//! Servers of both kinds, policies over them, and clients of processes that serve by them.
+//! Servers of both kinds, policies for them, and clients of processes with these policies.
 
 use std::path::{Path, PathBuf};
 
@@ -9,10 +9,10 @@ use crate::memcached::Server as Memcached;
 use crate::support::client::{Answer, Client, ask};
 use crate::support::node::{Folder, Node, command};
 
-/// Longer than any decision takes on a busy machine: what is exact is exact without an outage.
+/// Longer than any decision takes on a busy machine, so counts stay exact.
 const DEADLINE: &str = "deadline: 10s";
 
-/// A folder with policies in it, and the secret that they share.
+/// A directory with policies, and the secret that they share.
 pub(crate) struct Site(Folder);
 
 impl Site {
@@ -22,7 +22,7 @@ impl Site {
         Self(folder)
     }
 
-    /// Writes a policy of one limit, `core` for each token, over this store.
+    /// Writes a policy with one limit, `core` for each token, and this store.
     pub(crate) fn policy(&self, name: &str, quota: u64, store: &str) -> PathBuf {
         let secret = self.0.path("secret");
         let text = format!(
@@ -38,12 +38,12 @@ impl Site {
     }
 }
 
-/// The words for one server of memcached.
+/// Returns the settings of one memcached server.
 pub(crate) fn in_memcached(server: &Memcached) -> String {
     format!("{{ memcached: {{ servers: ['{}'], {DEADLINE} }} }}", server.address())
 }
 
-/// The words for one shard in Redis, called `north` whichever it is.
+/// Returns the settings of one shard in Redis, with the name `north` for every server.
 pub(crate) fn in_redis(server: &Redis) -> String {
     format!(
         "{{ redis: {{ shards: {{ north: {{ primary: \"{}\" }} }}, {DEADLINE} }} }}",
@@ -51,18 +51,18 @@ pub(crate) fn in_redis(server: &Redis) -> String {
     )
 }
 
-/// The words for a move.
+/// Returns the settings of a rollout.
 pub(crate) fn rollout(percent: u8, from: &str, to: &str) -> String {
     format!("{{ rollout: {{ percent: {percent}%, from: {from}, to: {to} }} }}")
 }
 
-/// A process that serves by the policy at `path`.
+/// Starts a process with the policy at `path`.
 pub(crate) fn node(path: &Path) -> Node {
     let any = "127.0.0.1:0";
     Node::start(command(path, &["--http", any, "--admin", any]))
 }
 
-/// What became of one charge.
+/// The result of one charge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Told {
     pub(crate) is_admitted: bool,
@@ -71,7 +71,7 @@ pub(crate) struct Told {
     pub(crate) reset: u64,
 }
 
-/// Charges a token one unit. The answer is the store's, or one that it gave moments ago.
+/// Charges a token one unit. The decision is the store's, or a cached one that is moments old.
 pub(crate) fn charge(client: &mut Client, token: &str) -> Told {
     let body =
         format!("{{\"limits\":[{{\"name\":\"core\",\"subject\":{{\"token\":\"{token}\"}}}}]}}");
@@ -87,7 +87,7 @@ pub(crate) fn charge(client: &mut Client, token: &str) -> Told {
     }
 }
 
-/// Turns a node's rollout, as an administrator does: what it was before.
+/// Sets a node's rollout as an administrator, and returns the previous percentage.
 pub(crate) fn turn(node: &Node, percent: u8) -> u64 {
     let mut client = Client::connect(node.listener("admin")).unwrap();
     let body = format!("{{\"percent\": {percent}}}");
@@ -97,7 +97,7 @@ pub(crate) fn turn(node: &Node, percent: u8) -> u64 {
     response["before"].as_u64().unwrap()
 }
 
-/// How a node says that it stands.
+/// Returns the status that a node reports.
 pub(crate) fn status(node: &Node) -> Value {
     serde_json::from_str(&ask(node.listener("admin"), "GET", "/v1/status", None).body).unwrap()
 }

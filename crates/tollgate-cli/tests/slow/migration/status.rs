@@ -1,4 +1,4 @@
-//! What `/v1/status` tells of servers, and of each of two stores.
+//! The status of servers and of each of two stores in `/v1/status`.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ use crate::migration::site::{Site, charge, in_memcached, in_redis, node, rollout
 use crate::support::client::Client;
 use crate::support::node::{Node, PATIENCE};
 
-/// Asks until `is_so`.
+/// Queries the status until `is_so` is true.
 fn response(node: &Node, is_so: impl Fn(&Value) -> bool) -> Value {
     let deadline = Instant::now() + PATIENCE;
     loop {

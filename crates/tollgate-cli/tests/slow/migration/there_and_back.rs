@@ -1,4 +1,4 @@
-//! From one store to another and back, under load: the policy file turns, and administrators do.
+//! From one store to another and back, under load: by the policy file and by administrators.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -14,20 +14,20 @@ use crate::migration::site::{Site, charge, in_memcached, in_redis, node, rollout
 use crate::support::client::Client;
 use crate::support::node::{Node, PATIENCE};
 
-/// Clients that charge at the same time, and the tokens of each: who asks for a token waits for the
-/// answer before it asks again, so that the count of each token is exact.
+/// Concurrent clients, and the tokens of each. A client waits for each response before the next
+/// request with the same token, which makes the count of each token exact.
 const CLIENTS: u64 = 4;
 const TOKENS: u64 = 6;
 
-/// Charges of each token while one percentage turns to the next.
+/// Charges of each token while the percentage changes once.
 const STEP: u64 = 12;
-/// The turns: to 30, to 100, back to 0.
+/// The changes: to 30, to 100, back to 0.
 const TURNS: u64 = 3;
 const QUOTA: u64 = (TURNS + 1) * STEP;
-/// Charges that nobody has left.
+/// Charges beyond the quota.
 const BEYOND: u64 = 3;
 
-/// What each token was told in all.
+/// Returns the decisions for each token.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Account {
     admitted: u64,
@@ -35,7 +35,7 @@ struct Account {
     resets: BTreeSet<u64>,
 }
 
-/// How far clients may go, and how far they all are.
+/// The number of charges that clients may send, and that all of them have sent.
 #[derive(Default)]
 struct Pace {
     allowed: AtomicU64,
@@ -43,8 +43,8 @@ struct Pace {
 }
 
 impl Pace {
-    /// Lets each token be charged `more` times, and has `turned` happen in the midst of the first
-    /// half of it: the other half begins when it has, so that each token is charged after it too.
+    /// Allows `more` charges for each token, and makes `turned` happen during the first half of
+    /// them. The second half begins after it, so each token is also charged after the change.
     fn go_on(&self, more: u64, turned: impl FnOnce()) {
         let allowed = self.allowed.fetch_add(more / 2, Ordering::Relaxed);
         self.reaches((allowed + more / 4) * CLIENTS * TOKENS);
@@ -66,7 +66,7 @@ fn wait(condition: impl Fn() -> bool) {
     }
 }
 
-/// Charges these tokens in turn, as far as the pace allows, to the end.
+/// Charges these tokens in turn at the allowed pace until the end.
 fn client(node: &Node, tokens: Range<u64>, pace: &Pace) -> Vec<Account> {
     let mut client = Client::connect(node.listener("http")).unwrap();
     let names: Vec<_> = tokens.map(|token| format!("t{token}")).collect();
@@ -84,7 +84,7 @@ fn client(node: &Node, tokens: Range<u64>, pace: &Pace) -> Vec<Account> {
     accounts
 }
 
-/// Each token is admitted its quota in all, in one window, whichever store decided.
+/// Each token is admitted exactly its quota in one window, whichever store decided.
 fn goes_there_and_back(from: &str, to: &str) {
     let site = Site::new();
     let path = site.policy("policy.yaml", QUOTA, &rollout(0, from, to));

@@ -1,4 +1,4 @@
-//! `deploy/helm/tollgate`: linted and rendered by Helm, and what it renders, run.
+//! `deploy/helm/tollgate`: linted and rendered by Helm, and run with the rendered settings.
 
 use std::collections::BTreeSet;
 
@@ -9,12 +9,12 @@ use crate::packaging::helm;
 use crate::packaging::node::{Node, SECRETS};
 use crate::support::world::tollgate;
 
-/// The least that a release says.
+/// The smallest set of values of a release.
 fn least() -> Value {
     json!({ "existingSecret": "limits" })
 }
 
-/// Two nodes over a shard, with every listener.
+/// Values for two nodes with a shard and every listener.
 fn whole() -> Value {
     json!({
         "existingSecret": "limits",
@@ -27,7 +27,7 @@ fn whole() -> Value {
     })
 }
 
-/// Two nodes over `store`.
+/// Values for two nodes with `store`.
 fn two_over(store: &Value) -> Value {
     let mut values = least();
     values["replicas"] = json!(2);
@@ -35,7 +35,7 @@ fn two_over(store: &Value) -> Value {
     values
 }
 
-/// Nobody answers there.
+/// Nothing listens there.
 fn redis() -> Value {
     json!({ "redis": { "shards": { "a": { "primary": "redis://127.0.0.1:1" } } } })
 }
@@ -44,7 +44,7 @@ fn memcached() -> Value {
     json!({ "memcached": { "servers": ["127.0.0.1:1"] } })
 }
 
-/// The manifest of a kind.
+/// Returns the manifest of a kind.
 fn manifest(values: &Value, kind: &str) -> Option<Value> {
     let manifests = helm::template(values).unwrap_or_else(|error| panic!("{error}"));
     let documents = manifests.split("---\n").filter(|text| !text.trim().is_empty()).map(yaml);
@@ -189,12 +189,12 @@ fn every_node_knows_how_many_there_are() {
     assert!(manifest(&least(), "PodDisruptionBudget").is_none());
 }
 
-/// A change of one of the values: at a JSON pointer, with what stands there afterwards, and the keys that a running
-/// node says it does not take.
+/// A change of one of the values: a JSON pointer, the new value, and the keys that a running node
+/// reports as requiring a restart.
 type Change = (&'static str, Value, &'static [&'static str]);
 
-/// Each of the `changes` of `values`, one by one: pods restart for it where a node that runs does not take it, and
-/// for no other.
+/// Applies each of the `changes` to `values` separately: pods must restart exactly for those that a
+/// running node cannot apply.
 fn restarts_as_a_running_node_asks(values: &Value, changes: Vec<Change>) {
     let restarts_with = |values: &Value| {
         let deployment = manifest(values, "Deployment").unwrap();
@@ -225,7 +225,7 @@ fn restarts_as_a_running_node_asks(values: &Value, changes: Vec<Change>) {
     }
 }
 
-/// Puts `to` at a JSON pointer whose objects may not be there yet.
+/// Sets the value at a JSON pointer, and creates missing objects.
 fn put(values: &mut Value, at: &str, to: Value) {
     let place = at.split('/').skip(1).fold(values, |value, key| &mut value[key]);
     *place = to;

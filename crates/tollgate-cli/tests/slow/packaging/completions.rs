@@ -5,7 +5,7 @@ use std::process::Command;
 use crate::packaging::files::run;
 use crate::support::world::tollgate;
 
-/// What bash completes `words` to, whose last one is not finished.
+/// Returns bash's completions of `words`; the last word is incomplete.
 fn completed(words: &[&str]) -> Vec<String> {
     let script = String::from_utf8(tollgate(&["completions", "bash"]).stdout).unwrap();
     let (last, before) = (words.len() - 1, words[words.len().saturating_sub(2)]);

@@ -1,4 +1,4 @@
-//! `deploy/compose`: its servers, nodes and Envoy, started here with the arguments that the file gives them.
+//! `deploy/compose`: its servers, nodes and Envoy, started here with the arguments from the file.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use crate::packaging::envoy::{Envoy, get};
 use crate::packaging::files::{changed, shipped, texts, yaml};
 use crate::packaging::node::{Node, SECRETS};
 
-/// The compose file, with what its anchors stand for.
+/// The compose file with its anchors resolved.
 fn services() -> serde_json::Map<String, Value> {
     let file = yaml(&shipped("deploy/compose/compose.yaml"));
     let mut services = file["services"].as_object().unwrap().clone();
@@ -25,7 +25,7 @@ fn services() -> serde_json::Map<String, Value> {
     services
 }
 
-/// A Redis server as the service `name` is one, apart from whom it follows.
+/// Starts a Redis server like the service `name`, except for the server that it follows.
 async fn redis(services: &serde_json::Map<String, Value>, name: &str) -> Server {
     let command = texts(&services[name]["command"]);
     let own = command.iter().position(|word| word == "--replicaof").unwrap_or(command.len());
@@ -33,7 +33,7 @@ async fn redis(services: &serde_json::Map<String, Value>, name: &str) -> Server 
     Server::start_with(&arguments).await
 }
 
-/// The shards of the policy, each with its replica in step.
+/// Starts the shards of the policy, each with a replica in sync.
 async fn shards(services: &serde_json::Map<String, Value>) -> Vec<(String, Server)> {
     let mut servers = Vec::new();
     for shard in ["a", "b"] {
@@ -47,12 +47,12 @@ async fn shards(services: &serde_json::Map<String, Value>) -> Vec<(String, Serve
     servers
 }
 
-/// The policy, over servers that are here, with windows that do not end while a test runs.
+/// Returns the policy for local servers, with windows that do not end during a test.
 fn policy(servers: &[(String, Server)], folder: &Path) -> std::path::PathBuf {
     let text = shipped("deploy/compose/policy.yaml");
     let text = changed(&text, "window: 1m, anchor: calendar", "window: 1d");
     let text = changed(&text, "window: 1h, anchor: calendar", "window: 1d");
-    // On a busy machine a decision may take longer than it should, and would be made by the node alone.
+    // On a busy machine a decision may miss the deadline, and would then be made by the node alone.
     let text = changed(&text, "    nodes: 2", "    deadline: 10s\n    nodes: 2");
     let text = servers.iter().fold(text, |text, (name, server)| {
         changed(&text, &format!("redis://{name}:6379"), &server.url())
@@ -65,7 +65,7 @@ fn policy(servers: &[(String, Server)], folder: &Path) -> std::path::PathBuf {
 fn envoy(services: &serde_json::Map<String, Value>, nodes: &[Node], folder: &TempDir) -> Envoy {
     let mut text = changed(&shipped("deploy/compose/envoy.yaml"), "timeout: 0.02s", "timeout: 30s");
     text = changed(&text, "0.0.0.0, port_value: 10000", "127.0.0.1, port_value: 0");
-    // Two tests at a time would meet there.
+    // Two tests at a time would use the same addresses.
     let service = format!("path: \"{}\"", folder.path().join("service").display());
     assert_eq!(text.matches("path: \"@service\"").count(), 2);
     text = text.replace("path: \"@service\"", &service);

@@ -1,4 +1,4 @@
-//! `deploy/docker/Dockerfile`: what its image runs, run here.
+//! `deploy/docker/Dockerfile`: runs the commands of its image here.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::packaging::files::{run, shipped, texts};
 use crate::packaging::node::{Node, SECRETS};
 
-/// The instructions of the Dockerfile, each in one line, without comments.
+/// Returns the instructions of the Dockerfile, each on one line, without comments.
 fn instructions() -> Vec<(String, String)> {
     let text = shipped("deploy/docker/Dockerfile");
     let lines: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
@@ -16,14 +16,14 @@ fn instructions() -> Vec<(String, String)> {
     lines.map(|(name, rest)| (name.to_owned(), rest.trim().to_owned())).collect()
 }
 
-/// What the last instruction of this name says.
+/// Returns the arguments of the last instruction with this name.
 fn last(name: &str) -> String {
     let instructions = instructions();
     let last = instructions.iter().rev().find(|(instruction, _)| instruction == name);
     last.unwrap_or_else(|| panic!("no {name}")).1.clone()
 }
 
-/// The words of a command in its form without a shell.
+/// Returns the words of a command in exec form.
 fn words(list: &str) -> Vec<String> {
     texts(&serde_json::from_str::<Value>(list).unwrap())
 }
@@ -34,7 +34,7 @@ limits: { all: { quota: 3, window: 1h, per: address } }
 rules: [ { limits: all } ]
 ";
 
-/// The policy with the listener that the image tells of.
+/// Returns the policy with the listener that the image exposes.
 fn served(access: &str) -> String {
     let port = last("EXPOSE");
     format!("{POLICY}serve: {{ http: {{ listen: \"0.0.0.0:{port}\"{access} }} }}\n")

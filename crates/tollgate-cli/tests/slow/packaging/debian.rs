@@ -1,4 +1,4 @@
-//! The Debian package: what `cargo deb` is told to put in it.
+//! The Debian package: the content that `cargo deb` is configured to add.
 
 use std::collections::BTreeSet;
 use std::process::Command;
@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::packaging::files::{root, run, shipped};
 use crate::support::world::tollgate;
 
-/// What the manifest says of the package.
+/// Returns the manifest's settings for the package.
 fn package() -> Value {
     let manifest = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
     let mut cargo = Command::new(env!("CARGO"));
@@ -26,7 +26,7 @@ fn package() -> Value {
     package["metadata"]["deb"].clone()
 }
 
-/// Its files: where each comes from, where it goes, and with what rights.
+/// Returns its files: source, target and permissions.
 fn assets() -> Vec<[String; 3]> {
     let assets = package()["assets"].clone();
     serde_json::from_value(assets).expect("three texts an asset")

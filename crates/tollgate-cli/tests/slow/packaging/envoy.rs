@@ -10,18 +10,18 @@ use std::time::Duration;
 use crate::packaging::files::root;
 use crate::support::world::Answer;
 
-/// How often Envoy is asked for what must come, and how long between.
+/// The number of attempts until an expected state, and the time between them.
 const TRIES: usize = 3_000;
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Envoy; ended when dropped.
+/// Envoy; stopped when dropped.
 pub(crate) struct Envoy {
     child: Child,
     admin: SocketAddr,
 }
 
 impl Envoy {
-    /// Starts with `arguments`, whose configuration file is `configuration`, in `folder`.
+    /// Starts with `arguments` in `folder`, with `configuration` as its configuration file.
     pub(crate) fn start(
         arguments: &[String],
         configuration: &str,
@@ -55,16 +55,16 @@ impl Envoy {
         Self { child, admin }
     }
 
-    /// Where the listener for clients is.
+    /// Returns the address of the listener for clients.
     pub(crate) fn listener(&self) -> SocketAddr {
         eventually("Envoy's listener", || {
             let listeners = get(self.admin, "/listeners", "")?.body;
-            // The body comes in pieces, whose lengths stand between the lines.
+            // The body is chunked; the lengths of chunks are on lines of their own.
             listeners.lines().find_map(|line| line.strip_prefix("edge::")?.parse().ok())
         })
     }
 
-    /// Waits until `hosts` of its rate limit service are healthy.
+    /// Waits until `hosts` hosts of its rate limit service are healthy.
     pub(crate) fn knows_healthy(&self, hosts: usize) {
         eventually("healthy nodes", || {
             let clusters = get(self.admin, "/clusters", "")?.body;
@@ -82,7 +82,7 @@ impl Drop for Envoy {
     }
 }
 
-/// The answer to a request, if there is one.
+/// Returns the response to a request, if there is one.
 pub(crate) fn get(to: SocketAddr, path: &str, fields: &str) -> Option<Answer> {
     let mut client = TcpStream::connect(to).ok()?;
     write!(client, "GET {path} HTTP/1.1\r\nhost: test\r\nconnection: close\r\n{fields}\r\n")
@@ -94,7 +94,7 @@ pub(crate) fn get(to: SocketAddr, path: &str, fields: &str) -> Option<Answer> {
     Some(Answer::parse(&bytes))
 }
 
-/// What `ask` answers in the end.
+/// Repeats `ask` until it returns a value.
 fn eventually<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
     for _ in 0..TRIES {
         if let Some(answer) = ask() {

@@ -1,27 +1,27 @@
-//! The files of this project, as people would get them.
+//! The files of this project.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use serde_json::Value;
 
-/// Where the project lies.
+/// Returns the root of the project.
 pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
-/// The text of a file of this project.
+/// Reads a file of this project.
 pub(crate) fn shipped(path: &str) -> String {
     let path = root().join(path);
     std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// A YAML document as a value.
+/// Parses a YAML document.
 pub(crate) fn yaml(text: &str) -> Value {
     serde_saphyr::from_str(text).unwrap_or_else(|error| panic!("{error} in\n{text}"))
 }
 
-/// The texts of a list.
+/// Returns the texts of a list.
 pub(crate) fn texts(list: &Value) -> Vec<String> {
     let list = list.as_array().unwrap_or_else(|| panic!("no list: {list}"));
     list.iter()
@@ -29,7 +29,7 @@ pub(crate) fn texts(list: &Value) -> Vec<String> {
         .collect()
 }
 
-/// `text` with `from`, which stands there once, replaced.
+/// Returns `text` with `from` replaced, which must occur once.
 pub(crate) fn changed(text: &str, from: &str, to: &str) -> String {
     assert_eq!(text.matches(from).count(), 1, "{from:?} in\n{text}");
     text.replacen(from, to, 1)

@@ -1,4 +1,5 @@
-//! The commands of the guide's first pages, run in one shell from top to bottom; after each, what the page shows.
+//! Runs the commands of the guide's first pages in one shell from top to bottom, and compares the
+//! output with the page.
 
 use std::process::Command;
 
@@ -8,7 +9,7 @@ use crate::packaging::ports::Ports;
 /// The ports of the pages.
 const PORTS: [&str; 9] = ["6400", "6401", "6402", "6403", "6404", "8181", "8182", "8183", "8184"];
 
-/// What keeps a machine busy with other tests from looking like an outage.
+/// Prevents that other tests on the machine look like an outage.
 const PATIENT: [(&str, &str); 2] = [
     ("{ memcached: { servers", "{ memcached: { deadline: 5s, servers"),
     ("nodes: 2\n", "nodes: 2\n        deadline: 5s\n"),
@@ -22,7 +23,7 @@ macro_rules! pages {
                 follow($page);
             }
         )*
-        /// The pages of which each `sh` block is run.
+        /// The pages whose `sh` blocks are all run.
         pub(crate) const PAGES: &[&str] = &[$($page),*];
     };
 }
@@ -34,13 +35,13 @@ pages! {
     what_is_said_of_administration_works: "docs/admin.md";
 }
 
-/// The fenced blocks of a page: their kinds and texts.
+/// Returns the fenced blocks of a page: their kinds and texts.
 pub(crate) fn blocks(page: &str) -> Vec<(&str, &str)> {
     let fenced = page.split("```").skip(1).step_by(2);
     fenced.map(|block| block.split_once('\n').expect("a block has lines")).collect()
 }
 
-/// Runs the commands of `page` and finds all that it shows in what they print.
+/// Runs the commands of `page` and compares all output that it shows.
 fn follow(page: &str) {
     let text = Ports::free(&PORTS).put_into(&shipped(page));
     let text = PATIENT.iter().fold(text, |text, (from, to)| text.replace(from, to));
@@ -52,7 +53,7 @@ fn follow(page: &str) {
             .map(|(_, text)| text)
             .collect()
     };
-    // What a page began and did not come to end would hold its pipes for ever.
+    // Processes that a page started and did not stop would keep the pipes open forever.
     let end = "trap 'kill $(jobs -p) 2>/dev/null || true' EXIT";
     let script = format!("set -em\n{end}\n{}", of("sh").join("\n"));
     let program = std::path::Path::new(env!("CARGO_BIN_EXE_tollgate")).parent().unwrap();
@@ -65,7 +66,7 @@ fn follow(page: &str) {
     assert!(output.status.success(), "{page}: {complaints}\n{response}");
     let mut rest = response.as_str();
     for shown in of("text").iter().flat_map(|text| text.lines()) {
-        // What differs from build to build is left out.
+        // Values that differ between builds are left out.
         let after = rest.split_once(shown.trim_end_matches('…')).map(|(_, after)| after);
         rest = after.unwrap_or_else(|| {
             panic!("{page}: no {shown:?} in\n{rest}\nof\n{response}\n{}", logs(folder.path()))
@@ -73,7 +74,7 @@ fn follow(page: &str) {
     }
 }
 
-/// What the processes of a page wrote into logs of their own in `folder`.
+/// Returns the log files in `folder` that the processes of a page wrote.
 fn logs(folder: &std::path::Path) -> String {
     let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     let logs = files.filter(|file| file.extension().is_some_and(|end| end == "log"));

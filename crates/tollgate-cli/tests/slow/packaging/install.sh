@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Puts Helm's engine into target/helm. What is there already, in its version, stays.
+# Installs Helm's engine into target/helm. An existing installation of the right version is kept.
 set -euo pipefail
 cd "$(dirname "$0")"
 to=../../../../../target/helm

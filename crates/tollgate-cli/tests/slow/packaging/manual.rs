@@ -1,4 +1,4 @@
-//! `tollgate man DIR`: pages that `man` shows without a complaint.
+//! `tollgate man DIR`: pages that `man` renders without warnings.
 
 use std::collections::BTreeSet;
 use std::process::Command;
@@ -6,7 +6,7 @@ use std::process::Command;
 use crate::packaging::files::run;
 use crate::support::world::tollgate;
 
-/// The commands that `--help` lists.
+/// Returns the commands that `--help` lists.
 fn commands() -> BTreeSet<String> {
     let help = String::from_utf8(tollgate(&["--help"]).stdout).unwrap();
     let (_, list) = help.split_once("Commands:\n").unwrap();
@@ -52,7 +52,7 @@ fn whoever_goes_by_a_policy_is_given_it_by_the_same_flag() {
     for command in commands().into_iter().filter(|command| command != "help") {
         let help = String::from_utf8(tollgate(&[&command, "--help"]).stdout).unwrap();
         let usage = help.lines().find(|line| line.starts_with("Usage:")).unwrap();
-        // What stands alone is what a command works on: files to import, logs, a folder.
+        // Positional arguments are the input of a command: files to import, logs, a directory.
         let is_import = usage.ends_with("<FORMAT> <FILE>...");
         assert!(
             is_import || !usage.contains(" <FILE>") || usage.contains("--policy <FILE>"),

@@ -1,5 +1,6 @@
-//! What is installed: the binary's own papers, the image, the compose file, the chart, the units, the package. What
-//! they say is done, with the real programs, as far as that needs no cluster and no daemon.
+//! Packaging: the binary's own documents, the image, the compose file, the chart, the systemd
+//! units, the Debian package. The tests run what they contain with the real programs, as far as
+//! that needs no cluster and no daemon.
 
 mod chart;
 mod completions;

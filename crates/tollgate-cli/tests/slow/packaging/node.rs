@@ -1,4 +1,4 @@
-//! A process started with the arguments that a container, a chart or a package gives it.
+//! A process with the arguments of a container, a chart or a package.
 
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
@@ -15,15 +15,16 @@ pub(crate) const SECRETS: [(&str, &str); 4] = [
     ("TOLLGATE_ADMIN_TOKENS", "another token of sixteen"),
 ];
 
-/// `tollgate ARGUMENTS…`; ended when dropped.
+/// `tollgate ARGUMENTS…`; stopped when dropped.
 pub(crate) struct Node {
     child: Child,
     listeners: Vec<(String, String)>,
 }
 
 impl Node {
-    /// Starts with `arguments`, whose policy is `policy`. The `listeners` of the policy and of the arguments are opened
-    /// on loopback at ports that the system chooses; waits until they are open.
+    /// Starts with `arguments` and the policy `policy`. The `listeners` of the policy and of the
+    /// arguments are opened on loopback, at ports that the system chooses. Waits until they are
+    /// open.
     pub(crate) fn start(arguments: &[String], policy: &Path, listeners: &[&str]) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_tollgate"))
             .args(arguments.iter().map(|argument| here(argument, policy)))
@@ -50,18 +51,18 @@ impl Node {
             }
             before += &format!("{line}\n");
         }
-        // What it tells from now on has to go somewhere.
+        // Further output must be read.
         std::thread::spawn(move || response.for_each(drop));
         Self { child, listeners }
     }
 
-    /// Where a listener is.
+    /// Returns the address of a listener.
     pub(crate) fn listener(&self, name: &str) -> &str {
         let listener = self.listeners.iter().find(|(listener, _)| listener == name);
         &listener.unwrap_or_else(|| panic!("no {name} in {:?}", self.listeners)).1
     }
 
-    /// Has it read its policy anew: the answer, and its status.
+    /// Reloads its policy, and returns the response with its status.
     pub(crate) fn reload(&self) -> String {
         let url = format!("http://{}/v1/policy/reload", self.listener("admin"));
         let (_, token) = SECRETS[3];
@@ -71,7 +72,7 @@ impl Node {
         String::from_utf8(response.stdout).unwrap()
     }
 
-    /// The names of its listeners, in their order.
+    /// Returns the names of its listeners, in order.
     pub(crate) fn listeners(&self) -> Vec<&str> {
         self.listeners.iter().map(|(listener, _)| listener.as_str()).collect()
     }
@@ -84,7 +85,7 @@ impl Drop for Node {
     }
 }
 
-/// An argument as it is on this machine.
+/// Returns an argument with paths of this machine.
 fn here(argument: &str, policy: &Path) -> String {
     match argument.parse::<SocketAddr>() {
         Ok(_) => "127.0.0.1:0".to_owned(),

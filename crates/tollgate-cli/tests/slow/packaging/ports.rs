@@ -1,12 +1,12 @@
-//! Free ports of this machine in the place of those that a page names.
+//! Replaces the ports of a page by free ports of this machine.
 
 use std::net::TcpListener;
 
-/// The ports of a page, each with the free one that stands for it.
+/// The ports of a page, each with its free port.
 pub(crate) struct Ports(Vec<(&'static str, String)>);
 
 impl Ports {
-    /// A free port for each of `named`, no two alike.
+    /// Returns a different free port for each of `named`.
     pub(crate) fn free(named: &[&'static str]) -> Self {
         let held: Vec<_> =
             named.iter().map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
@@ -14,7 +14,7 @@ impl Ports {
         Self(named.iter().copied().zip(free).collect())
     }
 
-    /// `text` with the free ports in it. A longer number that holds a port stays as it is.
+    /// Returns `text` with the free ports. Longer numbers that contain a port stay unchanged.
     pub(crate) fn put_into(&self, text: &str) -> String {
         let free = |number: &str| self.0.iter().find(|(named, _)| *named == number);
         numbers(text)
@@ -24,14 +24,15 @@ impl Ports {
             .collect()
     }
 
-    /// The first free port that `text` names.
+    /// Returns the first free port in `text`.
     pub(crate) fn first_in<'t>(&self, text: &'t str) -> Option<&'t str> {
         let is_free = |number: &&str| self.0.iter().any(|(_, free)| free == number);
         numbers(text).map(|(_, number)| number).find(is_free)
     }
 }
 
-/// Each number of `text` behind what stands before it; what stands behind the last comes with an empty one.
+/// Splits `text` into numbers with the text before each. The text after the last number comes with
+/// an empty number.
 fn numbers(text: &str) -> impl Iterator<Item = (&str, &str)> {
     let mut rest = Some(text);
     std::iter::from_fn(move || {

@@ -1,4 +1,5 @@
-//! A session that a page shows, run in one shell from top to bottom; after each command, what it prints.
+//! Runs a session from a page in one shell from top to bottom, and compares the output of each
+//! command.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -11,10 +12,10 @@ use crate::packaging::ports::Ports;
 use crate::packaging::shown::missing;
 use crate::packaging::steps::{Step, steps};
 
-/// Files that sessions name, and that name ports themselves.
+/// Files with ports that sessions use.
 const CONFIGURATIONS: [&str; 4] = ["policies", "deploy/nginx", "deploy/haproxy", "deploy/envoy"];
 
-/// Seconds until a session is ended that does not come to its end.
+/// Seconds until a session that does not finish is stopped.
 const PATIENCE: &str = "120";
 
 /// The `console` blocks of a page or of some of its sections, with the files that it shows.
@@ -26,22 +27,24 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    /// All of `page`, on free ports in the place of `ports`.
+    /// Creates the session of a whole `page`, with free ports instead of `ports`.
     pub(crate) const fn of(page: &'static str, ports: &'static [&'static str]) -> Self {
         Self { page, sections: &[], ports, changes: &[] }
     }
 
-    /// Of the page only the sections with these headings, in this order; what stands before the first has none.
+    /// Limits the session to the sections with these headings, in this order. The text before the
+    /// first heading has none.
     pub(crate) const fn in_sections(self, sections: &'static [&'static str]) -> Self {
         Self { sections, ..self }
     }
 
-    /// What the page and the files say otherwise here: what would take time, or fail on a busy machine.
+    /// Sets replacements in the page and its files, for steps that would take long or fail on a
+    /// busy machine.
     pub(crate) const fn with(self, changes: &'static [(&'static str, &'static str)]) -> Self {
         Self { changes, ..self }
     }
 
-    /// Whether this runs a `block` of `page`.
+    /// Returns whether this session runs a `block` of `page`.
     pub(crate) fn runs(&self, page: &str, block: &str) -> bool {
         self.page == page && blocks(&self.text()).contains(&("console", block))
     }
@@ -64,7 +67,7 @@ impl Session {
         self.sections.iter().map(of).collect::<Vec<_>>().join("\n")
     }
 
-    /// Runs it, and finds what is shown in what is printed.
+    /// Runs the session, and compares its output with the page.
     pub(crate) fn follow(&self) {
         let ports = Ports::free(self.ports);
         let folder = tempfile::tempdir().unwrap();
@@ -112,7 +115,7 @@ impl Session {
         for (index, step) in response.iter().enumerate() {
             let mut own = printed(index);
             if own.is_empty() {
-                // It had another program say something.
+                // The output came from another program that the command started.
                 own = (0..index).map(printed).collect();
             }
             if let Some(missing) = missing(&step.shown, &own) {
@@ -122,14 +125,14 @@ impl Session {
     }
 }
 
-/// The files of a folder of this project.
+/// Returns the files of a directory of this project.
 fn files(folder: &str) -> Vec<String> {
     let entries =
         fs::read_dir(root().join(folder)).unwrap().map(|entry| entry.unwrap().file_name());
     entries.map(|name| format!("{folder}/{}", name.to_str().unwrap())).collect()
 }
 
-/// What sessions find where they run: the shipped files, as they are `here`.
+/// Returns the files that sessions use: the shipped files, with the replacements in `here`.
 fn lay_out(folder: &Path, here: impl Fn(&str) -> String) {
     symlink(root().join("examples"), folder.join("examples")).unwrap();
     for used in CONFIGURATIONS {
@@ -140,7 +143,7 @@ fn lay_out(folder: &Path, here: impl Fn(&str) -> String) {
     }
 }
 
-/// Where the programs are: Tollgate's own, those that `./test` installs, and the system's.
+/// Returns the path of programs: Tollgate's own, those that `./test` installs, and the system's.
 fn programs() -> String {
     let own = Path::new(env!("CARGO_BIN_EXE_tollgate")).parent().unwrap();
     let envoy = root().join("target/envoy");
@@ -155,8 +158,10 @@ fn write_named(folder: &Path, block: &str) {
     }
 }
 
-/// All steps in one shell. What each prints goes to a file. What stays is waited for: until it prints what is shown,
-/// or else until somebody listens where it, or the command after it, says. What shows nothing has to succeed.
+/// Returns a script with all steps for one shell. The output of each step goes to a file. After a
+/// step that keeps running, the script waits until it prints the expected output, or until
+/// something listens at the address in it or in the command after it. A step without expected
+/// output has to succeed.
 fn script(steps: &[Step], ports: &Ports) -> String {
     let mut script = String::from(
         "trap 'kill $(jobs -p) 2>/dev/null || true' EXIT\n\
@@ -181,7 +186,7 @@ fn script(steps: &[Step], ports: &Ports) -> String {
                 };
             }
             None => {
-                // Of the programs of that name only the page's own is meant.
+                // Only the page's own process of that name is meant.
                 let command = step.command.replace("$(pidof tollgate)", "$server");
                 script += &format!("{{ {command}\n}} > {index}.out 2>&1");
                 script += &if last.is_empty() {

@@ -1,4 +1,4 @@
-//! Every command of the guide and the README is run by a test, from the page that shows it.
+//! A test runs every command of the guide and the README from the page that shows it.
 
 use std::fs;
 use std::path::Path;
@@ -7,12 +7,12 @@ use crate::packaging::files::{root, shipped};
 use crate::packaging::guide::{self, blocks};
 use crate::packaging::session::Session;
 
-/// What keeps a machine busy with other tests from looking like an outage.
+/// Prevents that other tests on the machine look like an outage.
 const PATIENT_STORES: &[(&str, &str)] = &[("deadline: 15ms", "deadline: 10s")];
 
 const PATIENT_MEMCACHED: &[(&str, &str)] = &[("{ memcached: {", "{ memcached: { deadline: 10s,")];
 
-/// Its defaults are folders of the system's, and times that a busy machine cannot always keep.
+/// Its defaults are system directories, and timeouts that a busy machine may exceed.
 const NGINX: &[(&str, &str)] = &[
     (
         "\nhttp {",
@@ -31,10 +31,11 @@ const HAPROXY: &[(&str, &str)] = &[
     ("TIMEOUT = 1000", "TIMEOUT = 30000"),
 ];
 
-/// The binary is this test's own.
+/// The binary under test.
 const BUILT: &[(&str, &str)] = &[("target/release/tollgate", "tollgate")];
 
-/// Two of them would meet in one place of the system, and a window of the calendar may end between two commands.
+/// Two of them would use the same system resource, and a calendar window may end between two
+/// commands.
 const ENVOY: &[(&str, &str)] = &[
     ("envoy --config-path", "envoy --disable-hot-restart --config-path"),
     ("timeout: 0.02s", "timeout: 30s"),
@@ -95,7 +96,7 @@ sessions! {
     shedding_is_switched_off: Session::of("docs/load-shedding.md", &["8080", "8182", "9000"]);
 }
 
-/// Pages whose commands other tests read and run, or try with their arguments where they take minutes.
+/// Pages whose commands other tests run, or check without running them if they take minutes.
 const BY_OTHERS: [(&str, &str); 5] = [
     ("docs/migration.md", "crates/tollgate-cli/tests/slow/migration/page.rs"),
     ("docs/coming-from-envoy-ratelimit.md", "crates/tollgate-cli/tests/fast/commands/import.rs"),
@@ -104,7 +105,8 @@ const BY_OTHERS: [(&str, &str); 5] = [
     ("docs/load-shedding.md", "crates/tollgate-bench/tests/fast/pages.rs"),
 ];
 
-/// Blocks that build or run what this test is a part of, or what `tests/fast/commands/demo.rs` runs.
+/// Blocks that build or run the project itself, or commands that `tests/fast/commands/demo.rs`
+/// runs.
 const OF_THE_WHOLE: [&str; 3] =
     ["cargo build --release\n", "./test\n", "cargo run --release -- demo\n"];
 
@@ -132,13 +134,13 @@ fn every_command_of_the_guide_is_run_by_a_test() {
     assert!(observed > 80, "{observed} blocks are hardly the guide's");
 }
 
-/// Whether a test of another crate or program says that it goes by the page.
+/// Returns whether a test of another crate or program refers to the page.
 fn by_another(page: &str) -> bool {
     let mut tests = BY_OTHERS.iter().filter(|(of, _)| *of == page);
     tests.any(|(_, test)| shipped(test).contains(page))
 }
 
-/// All pages below `folder`.
+/// Returns all pages below `folder`.
 fn pages(folder: &str) -> Vec<String> {
     let entries =
         fs::read_dir(root().join(folder)).unwrap().map(|entry| entry.unwrap().file_name());

@@ -1,9 +1,9 @@
-//! What a page shows of what a command prints, and what it prints.
+//! Compares the output that a page shows with the output of a command.
 
-/// Stands for whatever is printed there.
+/// Matches any output.
 pub(crate) const ANYTHING: char = '…';
 
-/// The first of what is `shown` that `printed` has not, in this order.
+/// Returns the first part of `shown` that `printed` does not contain in this order.
 pub(crate) fn missing(shown: &str, printed: &str) -> Option<String> {
     let (shown, printed) = (packed(shown), packed(printed));
     let mut rest = &*printed;
@@ -16,16 +16,16 @@ pub(crate) fn missing(shown: &str, printed: &str) -> Option<String> {
     None
 }
 
-/// Without white space, for pages break lines that programs do not, and without the fields that tell the time.
+/// Removes white space, because pages break lines differently, and fields with times.
 fn packed(text: &str) -> String {
     let tells_time = |line: &&str| line.starts_with("date: ") || line.starts_with("Date: ");
     let lines = text.lines().filter(|line| !tells_time(line));
     lines.flat_map(str::split_whitespace).collect()
 }
 
-/// `shown` with [`ANYTHING`] in the place of moments, and of seconds until then.
+/// Returns `shown` with [`ANYTHING`] instead of times, and of the seconds until them.
 fn known(shown: &str) -> String {
-    /// Digits of a moment: seconds since 1970 have ten.
+    /// The digits of a time: seconds since 1970 have ten.
     const MOMENT: usize = 10;
     const WAITS: [&str; 3] = [";t=", "retry-after:", "tryagainin"];
     let mut known = String::new();

@@ -1,33 +1,34 @@
-//! The commands of a session as a page shows it, and what each prints.
+//! The commands of a session as a page shows it, with their output.
 
 use crate::packaging::shown::ANYTHING;
 
-/// Programs that stay until they are told to end.
+/// Programs that run until they are stopped.
 const SERVERS: [&str; 5] = ["tollgate serve ", "tollgate proxy ", "nginx ", "haproxy ", "envoy "];
 
 /// One command of a page.
 #[derive(Debug)]
 pub(crate) struct Step {
     pub(crate) command: String,
-    /// What the page shows of what it prints.
+    /// The output that the page shows.
     pub(crate) shown: String,
 }
 
 impl Step {
-    /// The program, if it stays while the others run.
+    /// The program, if it keeps running during later commands.
     pub(crate) fn staying(&self) -> Option<&str> {
         let begun = SERVERS.iter().any(|begin| self.command.starts_with(begin));
         self.command.strip_suffix(" &").or_else(|| begun.then_some(&*self.command))
     }
 
-    /// What is printed last, as far as the page knows it: then all of it is there.
+    /// The last output that the page shows; after it the output is complete.
     pub(crate) fn last(&self) -> &str {
         let pieces = self.shown.lines().flat_map(|line| line.split(ANYTHING));
         pieces.map(str::trim).rfind(|piece| !piece.is_empty()).unwrap_or_default()
     }
 }
 
-/// The steps of a block: a command begins with `$ `, and goes on after `\` and `|` and within a text.
+/// Returns the steps of a block. A command begins with `$ ` and continues after `\`, after `|` and
+/// within quotes.
 pub(crate) fn steps(block: &str) -> Vec<Step> {
     let mut steps: Vec<Step> = Vec::new();
     let mut goes_on = false;

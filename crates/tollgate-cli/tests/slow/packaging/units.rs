@@ -1,4 +1,4 @@
-//! The units of `deploy/systemd`, held against systemd's own reading of them.
+//! Checks the units in `deploy/systemd` with systemd itself.
 
 use std::process::Command;
 
@@ -12,7 +12,7 @@ fn systemd_finds_no_fault_in_the_units() {
         let name = entry.file_name().into_string().unwrap();
         let mut text = shipped(&format!("deploy/systemd/{name}"));
         if name.ends_with(".service") {
-            // The binary is not installed where tests run.
+            // The binary is not installed on test machines.
             let start = format!("ExecStart={} serve", env!("CARGO_BIN_EXE_tollgate"));
             text = changed(&text, "ExecStart=tollgate serve", &start);
         }

@@ -16,12 +16,12 @@ fn it_reports_the_version_and_the_target_in_one_line() {
     assert_eq!(response.lines().count(), 1);
 }
 
-/// What the build script tells cargo of `folder`, a copy of the crate's own place.
+/// Returns the build script's instructions to cargo for `folder`, a copy of the crate's directory.
 fn built(script: &Path, folder: &Path, profile: &str, given: Option<&str>) -> String {
     let mut command = Command::new(script);
     command.current_dir(folder).env("TARGET", "t-t").env("PROFILE", profile);
     command.env_remove("TOLLGATE_COMMIT").envs(given.map(|commit| ("TOLLGATE_COMMIT", commit)));
-    // A repository above the temporary folder is none of this test's.
+    // A repository above the temporary directory does not belong to this test.
     command.env("GIT_CEILING_DIRECTORIES", folder.ancestors().nth(3).unwrap());
     let response = String::from_utf8(run(&mut command).stdout).unwrap();
     let line =

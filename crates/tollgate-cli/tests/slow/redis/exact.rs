@@ -1,4 +1,4 @@
-//! Counts that are right to the last unit, over several nodes.
+//! Exact counts over several nodes.
 
 use std::sync::Arc;
 use std::thread;
@@ -6,7 +6,7 @@ use std::thread;
 use crate::redis::fleet::Fleet;
 use crate::support::world::Proxy;
 
-/// Longer than any decision takes on a busy machine: what is exact is exact without an outage.
+/// Longer than any decision takes on a busy machine, so counts stay exact.
 const PATIENT: &str = "deadline: 10s, nodes: 2";
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! A primary dies under load, and its replica takes over.
+//! A primary fails under load, and its replica is promoted.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ limits: { core: { quota: 1_000_000, window: 1h, per: token } }
 rules: [{ limits: core }]
 answers: { headers: github }";
 
-/// The requests in which each phase of an outage is seen.
+/// The requests in which each phase of an outage must occur.
 const REQUESTS: usize = 400;
 
 #[tokio::test]
@@ -36,7 +36,7 @@ async fn a_primary_that_dies_under_load_fails_no_request() {
 
     let answers = load.stop();
     let failed = answers.iter().filter(|(_, answer)| answer.status != 200).count();
-    // The other shard counted on, each request once.
+    // The other shard continued to count each request once.
     let used = used(&answers, 1);
     let once = used[0]..used[0] + used.len() as u64;
     let otherwise = used.iter().zip(once).filter(|(response, once)| *response != once).count();

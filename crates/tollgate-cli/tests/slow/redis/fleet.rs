@@ -1,4 +1,4 @@
-//! Two shards, each a primary and a replica, and policies over them.
+//! Two shards, each with a primary and a replica, and policies for them.
 
 use std::path::PathBuf;
 
@@ -10,7 +10,7 @@ use crate::support::world::Proxy;
 /// The shards' names.
 pub(crate) const SHARDS: [&str; 2] = ["a", "b"];
 
-/// The servers, gone with the test.
+/// The servers, stopped when dropped.
 pub(crate) struct Fleet {
     pub(crate) primaries: [Server; 2],
     pub(crate) replicas: [Server; 2],
@@ -18,7 +18,7 @@ pub(crate) struct Fleet {
 }
 
 impl Fleet {
-    /// Starts the servers; the replicas are in step.
+    /// Starts the servers and waits until the replicas are in sync.
     pub(crate) async fn start() -> Self {
         let primaries = [Server::start_with(&QUICK).await, Server::start_with(&QUICK).await];
         let replicas = [Server::start_with(&QUICK).await, Server::start_with(&QUICK).await];
@@ -30,7 +30,8 @@ impl Fleet {
         Self { primaries, replicas, folder }
     }
 
-    /// A policy file over the shards: `text` says its limits and rules, `store` more of its store.
+    /// Returns a policy file for the shards: `text` contains its limits and rules, `store` more
+    /// settings of its store.
     pub(crate) fn policy(&self, text: &str, store: &str) -> PathBuf {
         let shard = |shard: usize| {
             let (primary, replica) = (self.primaries[shard].url(), self.replicas[shard].url());
@@ -51,12 +52,12 @@ impl Fleet {
         path
     }
 
-    /// How many keys of clients the primary of each shard holds.
+    /// Returns the number of client keys on the primary of each shard.
     pub(crate) async fn keys(&self) -> [usize; 2] {
         [counters(&self.primaries[0]).await, counters(&self.primaries[1]).await]
     }
 
-    /// A token whose limits live on the shard of this number. Charges it once.
+    /// Returns a token with its limits on the shard with this number, and charges it once.
     pub(crate) async fn token_on(&self, shard: usize, proxy: &Proxy) -> String {
         for number in 0..64 {
             let token = format!("authorization: Bearer {shard}-{number}");
@@ -70,7 +71,7 @@ impl Fleet {
     }
 }
 
-/// The keys of clients: nodes keep there, too, which map they use and whether keys were lost.
+/// Matches the keys of clients. Nodes also store which map they use and whether keys were lost.
 async fn counters(server: &Server) -> usize {
     let is_of_nodes =
         |key: &Vec<u8>| key.starts_with(b"tg1:tollgate.map:") || key == b"tg1:{generation}";

@@ -1,4 +1,4 @@
-//! Servers that are made to forget the step, all the time.
+//! Servers that keep losing the function or script of decisions.
 
 use std::sync::Arc;
 
@@ -11,8 +11,8 @@ limits: { core: { quota: 1_000_000, window: 1h, per: token } }
 rules: [{ limits: core }]
 answers: { headers: github }";
 
-/// How often each server forgets, and the requests of each that pass between two times at least: a
-/// server that forgets faster than it is asked would be given the step anew until patience ends.
+/// How often each server loses it, and the least number of requests between two times: if a server
+/// lost it faster than it is called, nodes would reload it until their retries are used up.
 const TIMES: usize = 100;
 const BETWEEN: usize = 2;
 
@@ -26,7 +26,7 @@ async fn scripts_flushed_under_load_fail_no_request() {
     forgotten("SCRIPT", "script").await;
 }
 
-/// Has both shards forget what `container` holds while clients ask, and holds that every request was
+/// Makes both shards lose the content of `container` under load, and checks that every request was
 /// answered and counted once.
 async fn forgotten(container: &str, step: &str) {
     let fleet = Fleet::start().await;

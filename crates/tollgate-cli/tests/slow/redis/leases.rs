@@ -1,5 +1,5 @@
-//! Limits of which nodes take parts in advance: nodes that die and nodes that end. What their clients
-//! are told is judged as one history.
+//! Quota leases: nodes that crash and nodes that shut down. The responses to their clients are
+//! checked as one history.
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::support::world::{Answer, Proxy};
 const QUOTA: u64 = 2_000;
 const NODES: u32 = 2;
 
-/// What each node admits before one of them is gone, of which it has taken more in advance.
+/// The requests that each node admits before one of them is stopped, which holds a larger lease.
 const BEFORE: u64 = 400;
 
 const CLIENTS: usize = 4;
@@ -31,7 +31,7 @@ async fn a_node_that_is_killed_leaves_at_most_its_lease_unused() {
     let fleet = Fleet::start().await;
     let response = Arc::new(Told::new());
     let [dying, other] = hot_nodes(&fleet, &response).await;
-    // By SIGKILL.
+    // Killed with SIGKILL.
     drop(dying);
     let by_other = drained(&other, &response);
     let admitted = 2 * BEFORE + by_other;
@@ -61,7 +61,7 @@ async fn a_node_that_is_reported_to_end_gives_its_lease_back() {
     response.judged().assert_sound();
 }
 
-/// Two nodes that are both hot.
+/// Starts two nodes that both take leases.
 async fn hot_nodes(fleet: &Fleet, response: &Arc<Told>) -> [Arc<Proxy>; 2] {
     let policy = fleet.policy(
         &format!(
@@ -82,12 +82,12 @@ async fn hot_nodes(fleet: &Fleet, response: &Arc<Told>) -> [Arc<Proxy>; 2] {
     nodes
 }
 
-/// What `node` admits until it refuses.
+/// Returns the number of requests that `node` admits until it refuses.
 fn drained(node: &Proxy, response: &Told) -> u64 {
     (0..=QUOTA).find(|_| response.ask(node) == 429).expect("no more than the quota")
 }
 
-/// What the clients of all nodes were told.
+/// The responses to the clients of all nodes.
 struct Told {
     recorder: Recorder,
     limit: Limit,
@@ -105,7 +105,7 @@ impl Told {
         }
     }
 
-    /// One request, and its status.
+    /// Sends one request and returns its status.
     fn ask(&self, node: &Proxy) -> u16 {
         let ask = Operation::Charge { cost: Cost::ONE, id: ChargeId(0) };
         let charge = Charge { limit: &self.limit, subject: &self.subject, operation: ask };
@@ -115,7 +115,7 @@ impl Told {
         answer.status
     }
 
-    /// With what the other node may have unused at any time.
+    /// Includes the unused lease that the other node may have at any time.
     fn judged(&self) -> Report {
         let allowance = Allowance { leased: self.max_unused_units(), ..Allowance::default() };
         self.recorder.history().check(allowance)
@@ -127,7 +127,7 @@ impl Told {
     }
 }
 
-/// What an answer's fields say of the limit.
+/// Returns the status of the limit from a response's header fields.
 fn reading(answer: &Answer) -> Reading {
     let number = |name: &str| answer.field(name).parse::<u64>().unwrap();
     let full_reset_at = Timestamp::from_millis(number("x-ratelimit-reset") * 1_000);

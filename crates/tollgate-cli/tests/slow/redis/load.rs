@@ -1,4 +1,4 @@
-//! Clients that ask a proxy again and again.
+//! Clients that send requests to a proxy continuously.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -6,19 +6,19 @@ use std::thread::{self, JoinHandle};
 
 use crate::support::world::{Answer, Proxy};
 
-/// The clients of each shard.
+/// The number of clients of each shard.
 const CLIENTS: usize = 4;
 
-/// Clients whose limits live on two shards.
+/// Clients with limits on two shards.
 pub(crate) struct Load {
-    /// Of the clients of each shard.
+    /// The counts for the clients of each shard.
     answered: Arc<[AtomicUsize; 2]>,
     ends: Arc<AtomicBool>,
     clients: Vec<JoinHandle<Vec<(usize, Answer)>>>,
 }
 
 impl Load {
-    /// As many clients with one token as with the other.
+    /// Starts as many clients with one token as with the other.
     pub(crate) fn start(proxy: &Arc<Proxy>, tokens: &[String; 2]) -> Self {
         let (answered, ends) = (Arc::<[AtomicUsize; 2]>::default(), Arc::<AtomicBool>::default());
         let client = |number: usize| {
@@ -38,7 +38,7 @@ impl Load {
         Self { answered, ends, clients }
     }
 
-    /// Waits until the clients of each shard have had so many more answers.
+    /// Waits until the clients of each shard have received this number of further responses.
     pub(crate) fn passes(&self, requests: usize) {
         let answered = || self.answered.each_ref().map(|shard| shard.load(Ordering::Relaxed));
         let enough = answered().map(|before| before + requests);
@@ -48,14 +48,14 @@ impl Load {
         }
     }
 
-    /// All answers, each with the number of its shard.
+    /// Returns all responses, each with the number of its shard.
     pub(crate) fn stop(self) -> Vec<(usize, Answer)> {
         self.ends.store(true, Ordering::Relaxed);
         self.clients.into_iter().flat_map(|client| client.join().unwrap()).collect()
     }
 }
 
-/// What the answers of this shard say is used, in rising order.
+/// Returns the used units in the responses of this shard, in ascending order.
 pub(crate) fn used(answers: &[(usize, Answer)], shard: usize) -> Vec<u64> {
     let mut used: Vec<u64> = answers
         .iter()

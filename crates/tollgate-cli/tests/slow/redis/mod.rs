@@ -1,4 +1,4 @@
-//! Nodes over shards of Redis: real processes, real servers, real outages.
+//! Nodes with shards in Redis: real processes, real servers, real outages.
 
 mod exact;
 mod failover;

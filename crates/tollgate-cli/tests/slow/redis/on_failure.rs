@@ -1,4 +1,4 @@
-//! No primary is left: what each rule does then.
+//! Every primary is down: the fallback of each rule.
 
 use crate::redis::fleet::Fleet;
 use crate::support::world::Proxy;
@@ -27,7 +27,7 @@ async fn without_any_shard_each_rule_does_as_it_says() {
         assert_eq!(proxy.get("/sign-in", &[stranger]).status, 503);
         assert_eq!(proxy.get("/search", &[stranger]).status, 200);
     }
-    // Of what is left, each of two nodes has a half: of six units, and of all ten.
+    // Each of two nodes has half of the remaining units: of six units, and of all ten.
     assert_eq!(admitted(&proxy, observed), 3);
     assert_eq!(admitted(&proxy, stranger), 5);
     let refused = proxy.get("/", &[observed]);

@@ -1,4 +1,4 @@
-//! Who answers a client that asks how it stands.
+//! Which server answers status queries.
 
 use crate::kit::Server;
 use crate::redis::fleet::Fleet;
@@ -40,7 +40,7 @@ async fn statuses_are_read_from_the_primary_where_the_file_says_so() {
     assert_eq!(looks(&fleet.replicas[0]).await, 0);
 }
 
-/// How often the server ran the step without leave to write.
+/// Returns how often the server ran the read-only function.
 async fn looks(server: &Server) -> u64 {
     let mut connection = server.connect().await;
     let info: String =

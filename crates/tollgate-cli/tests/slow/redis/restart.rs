@@ -1,5 +1,5 @@
-//! Nodes that are restarted one after the other under load: what Redis counts in the end is what
-//! was admitted and not given back, to the unit.
+//! Nodes that restart one after the other under load: the final count in Redis is exactly the
+//! number of admitted requests that were not refunded.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -19,10 +19,10 @@ limits: { core: { quota: 1_000_000, window: 1h, per: token } }
 rules: [{ limits: core }]
 answers: { refund: { status: 304 } }";
 
-/// How often each of the two nodes is restarted.
+/// The number of restarts of each node.
 const ROUNDS: usize = 3;
 
-/// Whose requests they are.
+/// The subject of the requests.
 const TOKEN: &str = "hot";
 
 #[tokio::test]
@@ -49,7 +49,7 @@ fn loses_nothing(policy: &Path, start: impl Fn() -> (Node, String), visit: fn(&m
             visitors.go_on();
             node.signal("-TERM");
             let words = node.tells("every request in flight has ended");
-            // As long as it is away they all come to the other one.
+            // While a node is down, all clients use the other one.
             visitors.go_on();
             let (next, address) = start();
             visitors.find(number, address);
@@ -74,7 +74,7 @@ fn loses_nothing(policy: &Path, start: impl Fn() -> (Node, String), visit: fn(&m
     ]);
 }
 
-/// A proxy before `upstream`, and where it is.
+/// Starts a proxy in front of `upstream`, and returns its address.
 fn proxy(policy: &Path, upstream: SocketAddr) -> (Node, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tollgate"));
     command.args(["proxy", "--listen", "127.0.0.1:0", "--upstream"]);
@@ -86,14 +86,14 @@ fn proxy(policy: &Path, upstream: SocketAddr) -> (Node, String) {
     (node, address)
 }
 
-/// A service, and where it is.
+/// Starts a service, and returns its address.
 fn serving(policy: &Path) -> (Node, String) {
     let node = Node::start(node::command(policy, &["--http", "127.0.0.1:0"]));
     let address = node.listener("http").to_owned();
     (node, address)
 }
 
-/// Two requests through a proxy; the second one is given back, since nothing has changed.
+/// Sends two requests through a proxy. The second one is refunded, because the response is 304.
 fn pass(visitor: &mut Visitor) {
     for (known, expected) in [("", 200), ("if-none-match: \"tag\"\r\n", 304)] {
         let fields = format!("authorization: Bearer {TOKEN}\r\n{known}");
@@ -105,7 +105,7 @@ fn pass(visitor: &mut Visitor) {
     }
 }
 
-/// Two charges; the second one is given back by its receipt, at whichever node.
+/// Charges twice. The second charge is refunded by its receipt, at any node.
 fn charge_and_give_back(visitor: &mut Visitor) {
     let check =
         format!("{{\"limits\":[{{\"name\":\"core\",\"subject\":{{\"token\":\"{TOKEN}\"}}}}]}}");
@@ -119,7 +119,7 @@ fn charge_and_give_back(visitor: &mut Visitor) {
         receipt = response["receipt"].clone();
     }
     let response = post(visitor, "/v1/refund", &format!("{{\"receipt\":{receipt}}}"));
-    // Nothing has changed where the first answer to this was lost on its way.
+    // If the first response was lost, this one refunds nothing more.
     let is_back = response["outcome"] == "refunded" || response["outcome"] == "unchanged";
     let sum = visitor.sum();
     sum.given_back += u64::from(is_back);
@@ -132,7 +132,7 @@ fn post(visitor: &mut Visitor, path: &str, body: &str) -> Value {
     serde_json::from_str(&answer.body).unwrap_or_else(|error| panic!("{error}: {answer:?}"))
 }
 
-/// What Redis counts, as a node says that has never charged anything.
+/// Returns the count in Redis, as reported by a node that has never charged anything.
 fn counted(policy: &Path) -> u64 {
     let (_node, address) = serving(policy);
     let mut client = Client::connect(&address).unwrap();

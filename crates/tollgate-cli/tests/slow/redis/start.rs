@@ -1,4 +1,4 @@
-//! What a proxy tells at its start, and how it starts without its store.
+//! The output of a proxy at its start, and its start without a store.
 
 use crate::redis::fleet::{Fleet, SHARDS};
 use crate::support::world::Proxy;

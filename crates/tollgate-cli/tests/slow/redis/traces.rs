@@ -1,4 +1,4 @@
-//! Traces through the proxy, over shards, to a collector that speaks OTLP.
+//! Traces through the proxy, over shards, to a collector that accepts OTLP.
 
 use crate::redis::fleet::{Fleet, SHARDS};
 use crate::support::collector::{Collector, Listener, hex, only, text};
@@ -23,7 +23,7 @@ async fn a_request_is_one_trace_from_its_client_over_the_shard_to_the_service() 
     );
     let proxy = Proxy::start_at(&service.url(), &policy);
 
-    // A trace that begins here: of those none is recorded, and the service is told so.
+    // A trace that starts here: none of these is recorded, and the service receives that decision.
     assert_eq!(proxy.get("/", &["authorization: Bearer nobody"]).status, 200);
     let requested = service.next();
     let untold = requested.field("traceparent").unwrap();

@@ -1,4 +1,4 @@
-//! Clients of two nodes, of which each goes to the other one where it finds nobody.
+//! Clients of two nodes. Each uses the other node if one does not accept connections.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -12,20 +12,20 @@ use crate::support::world::PATIENCE;
 /// Half of them keep their connections, half of them open one for each request.
 pub(crate) const CLIENTS: usize = 8;
 
-/// Visits of each that are seen before anything else happens.
+/// Requests of each client before anything else happens.
 const BETWEEN: u64 = 10;
 
-/// What became of requests.
+/// The results of requests.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Sum {
-    /// Admitted, as far as clients were told.
+    /// Admitted requests, according to the responses.
     pub(crate) charged: u64,
     pub(crate) given_back: u64,
-    /// Answered otherwise than they should be.
+    /// Unexpected responses.
     pub(crate) failed: u64,
     /// Refused connections: nothing was sent.
     pub(crate) found_nobody: u64,
-    /// Connections that ended before the first byte of an answer: it was asked again.
+    /// Connections that ended before the first byte of a response. The request was repeated.
     pub(crate) unheard: u64,
 }
 
@@ -41,7 +41,7 @@ impl Sum {
     }
 }
 
-/// Where the nodes are, and until when they are visited.
+/// The addresses of the nodes, and whether to continue.
 struct Street {
     addresses: [Mutex<String>; 2],
     is_over: AtomicBool,
@@ -55,7 +55,7 @@ pub(crate) struct Visitors {
 }
 
 impl Visitors {
-    /// Visits the nodes at `addresses` again and again.
+    /// Starts clients that send requests to the nodes at `addresses` continuously.
     pub(crate) fn begin(addresses: [String; 2], visit: fn(&mut Visitor)) -> Self {
         let street = Arc::new(Street {
             addresses: addresses.map(Mutex::new),
@@ -77,12 +77,12 @@ impl Visitors {
         Self { street, clients }
     }
 
-    /// Tells them where the node of this number is now.
+    /// Sets the new address of the node with this number.
     pub(crate) fn find(&self, number: usize, address: String) {
         *self.street.addresses[number].lock().unwrap() = address;
     }
 
-    /// Waits until each has made some more visits.
+    /// Waits until each client has sent some more requests.
     pub(crate) fn go_on(&self) {
         let deadline = Instant::now() + PATIENCE;
         for (visits, client) in self.street.visits.iter().zip(&self.clients) {
@@ -94,7 +94,7 @@ impl Visitors {
         }
     }
 
-    /// What became of all their requests.
+    /// Returns the results of all requests.
     pub(crate) fn end(self) -> Sum {
         self.street.is_over.store(true, Ordering::Relaxed);
         let sums = self.clients.into_iter().map(|client| client.join().unwrap());
@@ -105,7 +105,7 @@ impl Visitors {
 /// One client.
 pub(crate) struct Visitor<'s> {
     street: &'s Street,
-    /// The node that it goes to.
+    /// The node that it uses.
     at: usize,
     connection: Option<Client>,
     keeps: &'static str,
@@ -122,7 +122,7 @@ impl<'s> Visitor<'s> {
         &mut self.sum
     }
 
-    /// Asks until it is answered: the next node where a connection has come to its end.
+    /// Repeats a request until it is answered, at the next node after a connection has ended.
     pub(crate) fn ask(&mut self, line: &str, fields: &str, body: &str) -> Answer {
         let length = body.len();
         let keeps = self.keeps;

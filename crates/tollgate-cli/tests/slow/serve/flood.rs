@@ -1,4 +1,4 @@
-//! Clients that take places and do not use them.
+//! Clients that open connections and do not use them.
 
 use std::fs;
 
@@ -9,13 +9,13 @@ use crate::support::node::{Folder, Node};
 /// Connections of a flood at each listener.
 const SILENT: usize = 2_000;
 
-/// Connections that a listener has at once. Both ends of so many need descriptors: `ulimit -n 12000`.
+/// The most connections of a listener. Both ends need descriptors: `ulimit -n 12000`.
 const AT_ONCE: usize = 10_000;
 
-/// Connections beyond those.
+/// Connections beyond that number.
 const MORE: usize = 100;
 
-/// Descriptors of a node without clients, at most.
+/// The most descriptors of a node without clients.
 const OWN: usize = 100;
 
 #[test]
@@ -29,7 +29,7 @@ fn connections_that_say_nothing_end_at_every_listener_while_others_are_served() 
         if index % 300 == 0 {
             is_served(&node);
         }
-        // Fails if nobody ends it.
+        // The read fails if the connection stays open.
         client.rest();
     }
     is_served(&node);
@@ -54,7 +54,7 @@ fn a_listener_that_is_full_says_so_and_takes_the_next_when_one_leaves() {
             client
         })
         .collect();
-    // Other listeners have places of their own.
+    // Other listeners have their own connection limits.
     assert_eq!(ask(node.listener("http"), "POST", "/v1/check", None).status, 200);
     let open = fs::read_dir(format!("/proc/{}/fd", node.id())).unwrap().count();
     assert!((AT_ONCE..AT_ONCE + OWN).contains(&open), "{open} descriptors");

@@ -1,4 +1,4 @@
-//! `GET /metrics`: exact numbers after exact traffic, and a real Prometheus that reads them.
+//! `GET /metrics`: exact numbers after exact traffic, and a real Prometheus that scrapes them.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, Stdio};
@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use crate::support::client::{ask, send_line};
 use crate::support::node::{Folder, Node, PATIENCE, refused};
 
-/// Two limits for everybody, the narrow one of `quota`.
+/// Two limits for all clients; the smaller one has `quota`.
 fn policy(quota: u64) -> String {
     format!(
         "limits: {{ all: {{ quota: {quota}, window: 1h }}, wide: {{ quota: 100, window: 1h }} }}\n\
@@ -25,7 +25,7 @@ fn metrics(node: &Node) -> String {
     answer.body
 }
 
-/// Charges the limit `all`, as often.
+/// Charges the limit `all` this often.
 fn check(node: &Node, times: usize) {
     (0..times).for_each(|_| drop(ask(node.listener("http"), "POST", "/v1/check", None)));
 }
@@ -125,7 +125,7 @@ fn names_that_would_end_their_quotes_are_no_names() {
         policy(3).replace("limits: [all", "name: 'a\"} 9', limits: [all"),
     ] {
         let response = refused(&Folder::with(&text).policy(), &["--http", "127.0.0.1:0"]);
-        assert!(response.contains("is no name"), "{response}");
+        assert!(response.contains("is not a valid name"), "{response}");
     }
 }
 
@@ -185,7 +185,7 @@ fn prometheus_scrapes_it_and_answers() {
     }
 }
 
-/// A real Prometheus that scrapes one node; it is ended with this.
+/// A real Prometheus that scrapes one node; stopped when dropped.
 struct Prometheus {
     child: Child,
     address: String,
@@ -217,7 +217,7 @@ impl Prometheus {
                 rest.split_whitespace().next().map(str::to_owned)
             })
             .expect("Prometheus tells where it listens");
-        // What it says further is read, or it would wait for us.
+        // Its further output must be read, or it would block.
         thread::spawn(move || lines.for_each(drop));
         Self { child, address, _folder: folder }
     }

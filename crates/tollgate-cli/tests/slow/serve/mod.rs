@@ -1,4 +1,4 @@
-//! `tollgate serve` in a browser, beside Prometheus, and under loads that take their time.
+//! `tollgate serve` in a browser, with Prometheus, and with loads that take time.
 
 mod dashboard;
 mod flood;

@@ -1,4 +1,4 @@
-//! A store in memory that invented users fill: nobody passes a limit by it.
+//! A memory store that is full of invented users: no client exceeds a limit because of it.
 
 use std::fs;
 use std::io;
@@ -8,7 +8,7 @@ use crate::support::node::{Folder, Node};
 
 const KEYS: usize = 3_300;
 
-/// One reply in lines, up to that of the `ECHO` behind it.
+/// Returns the lines of one reply, up to that of the following `ECHO`.
 fn reply(client: &mut Client, command: &str) -> io::Result<Vec<String>> {
     client.send(format!("{command}\r\nECHO end-of-it\r\n"))?;
     let mut lines = Vec::new();
@@ -21,7 +21,7 @@ fn reply(client: &mut Client, command: &str) -> io::Result<Vec<String>> {
     }
 }
 
-/// Whether a charge was admitted, and who decided.
+/// Returns whether a charge was admitted, and the source of the decision.
 fn charge(client: &mut Client, limit: &str, cost: u64, key: &str) -> (bool, String) {
     let lines = reply(client, &format!("TG.CHARGE {limit} {cost} key {key}")).unwrap();
     let after = |word: &str, lines_on: usize| {
@@ -42,7 +42,7 @@ fn invented_keys_that_fill_the_store_let_no_newcomer_past_a_limit() {
     for number in 0..KEYS {
         charge(&mut client, "requests", 60, &format!("invented-{number}"));
     }
-    // Newcomers of the limit that is attacked share its counters.
+    // New subjects of the attacked limit share its counters.
     for number in 0..3 {
         let attempts =
             (0..200).map(|_| charge(&mut client, "requests", 1, &format!("late-{number}")));
@@ -50,7 +50,7 @@ fn invented_keys_that_fill_the_store_let_no_newcomer_past_a_limit() {
         assert!(admitted.iter().filter(|admitted| **admitted).count() <= 60, "late-{number}");
         assert!(sources.iter().all(|source| source == "overflow"), "{sources:?}");
     }
-    // Those of another one are counted exactly.
+    // Subjects of another limit are counted exactly.
     for number in 0..3 {
         for attempt in 0..20 {
             let (admitted, source) =

@@ -1,4 +1,4 @@
-//! What is read anew on SIGHUP.
+//! Files that are reloaded on SIGHUP.
 
 use std::process::{Command, Stdio};
 
@@ -29,10 +29,10 @@ fn tokens_are_replaced_on_sighup() {
     };
     assert!(admitted(FIRST) && !admitted(SECOND));
     folder.write("tokens.txt", SECOND);
-    read_anew(&node, "tokens read anew");
+    read_anew(&node, "tokens reloaded");
     assert!(admitted(SECOND) && !admitted(FIRST));
     folder.write("tokens.txt", "short");
-    read_anew(&node, "the tokens in force stay so");
+    read_anew(&node, "tokens not reloaded");
     assert!(admitted(SECOND) && !admitted(FIRST));
 }
 
@@ -49,15 +49,15 @@ fn certificates_are_replaced_on_sighup() {
     assert_eq!(shown(node.listener("http")), first);
     let second = certificate(&folder);
     node.signal("-HUP");
-    node.tells("certificates read anew");
+    node.tells("certificates reloaded");
     assert_eq!(shown(node.listener("http")), second);
     folder.write("cert.pem", "nothing");
     node.signal("-HUP");
-    node.tells("the certificates in force stay so");
+    node.tells("certificates not reloaded");
     assert_eq!(shown(node.listener("http")), second);
 }
 
-/// Writes a certificate of its own, and answers its body.
+/// Writes a self-signed certificate, and returns its body.
 fn certificate(folder: &Folder) -> String {
     let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     folder.write("cert.pem", &made.cert.pem());
@@ -65,7 +65,7 @@ fn certificate(folder: &Folder) -> String {
     body(&made.cert.pem())
 }
 
-/// The certificate that is shown at `address`.
+/// Returns the certificate of the listener at `address`.
 fn shown(address: &str) -> String {
     let response = Command::new("openssl")
         .args(["s_client", "-connect", address])
@@ -75,14 +75,14 @@ fn shown(address: &str) -> String {
     body(&String::from_utf8(response.stdout).unwrap())
 }
 
-/// What is between the first line that begins a certificate and the one that ends it.
+/// Returns the text between the first line that begins a certificate and the one that ends it.
 fn body(text: &str) -> String {
     let lines = text.lines().map(str::trim);
     let lines = lines.skip_while(|line| *line != "-----BEGIN CERTIFICATE-----").skip(1);
     lines.take_while(|line| *line != "-----END CERTIFICATE-----").collect()
 }
 
-/// Both listeners have read the file.
+/// Both listeners have loaded the file.
 fn read_anew(node: &Node, words: &str) {
     node.signal("-HUP");
     node.tells(words);

@@ -14,21 +14,21 @@ use crate::support::client::Client;
 use crate::support::grpc::GrpcClient;
 use crate::support::node::{Folder, Node, command};
 
-/// Clients of each kind at once.
+/// Concurrent clients of each kind.
 const CLIENTS: usize = 8;
 
-/// Restarts in a row.
+/// The number of consecutive restarts.
 const RESTARTS: usize = 3;
 
-/// Requests that every client has to see answered before the next restart.
+/// Responses that every client must receive before the next restart.
 const BETWEEN: u64 = 20;
 
-/// How the clients of each listener ask.
+/// The request of a listener's clients.
 const HTTP: [Work; 2] = [keep, ask_once];
 const GRPC: [Work; 2] = [keep_calling, call_once];
 const RESP: [Work; 1] = [throttle_once];
 
-/// The service manager keeps the sockets: whoever comes waits for the next process.
+/// systemd keeps the sockets: new connections wait for the next process.
 #[test]
 fn sockets_of_the_service_manager_lose_nobody_over_http_and_resp() {
     sockets_lose_nobody([("http", &HTTP), ("resp", &RESP)]);
@@ -63,7 +63,7 @@ fn sockets_lose_nobody(listeners: [(&str, &[Work]); 2]) {
     ]);
 }
 
-/// A process that is given both sockets, as the service manager gives them: from descriptor 3 on.
+/// Starts a process with both sockets as systemd passes them: from descriptor 3 on.
 fn given(policy: &Path, sockets: &[(&str, TcpListener); 2]) -> Command {
     let [first, second] = sockets
         .each_ref()
@@ -80,8 +80,9 @@ fn given(policy: &Path, sockets: &[(&str, TcpListener); 2]) -> Command {
     shell
 }
 
-/// The next process listens before the last one ends. Who connects in the very moment in which the
-/// last one closes its socket may be reset, before a byte was sent: at most one for each client.
+/// The next process listens before the last one ends. A connection that is opened at the very
+/// moment when the last process closes its socket may be reset before a byte was sent: at most once
+/// for each client.
 #[test]
 fn a_shared_port_loses_no_request_that_was_accepted() {
     let folder = Folder::new("");
@@ -112,14 +113,14 @@ fn a_shared_port_loses_no_request_that_was_accepted() {
     ]);
 }
 
-/// Clients that ask until they are stopped, each in its way.
+/// Clients of several kinds that send requests until they are stopped.
 struct Load {
     clients: Vec<(JoinHandle<u64>, Arc<AtomicU64>)>,
     is_over: Arc<AtomicBool>,
 }
 
 impl Load {
-    /// Some clients of each kind at each address.
+    /// Starts some clients of each kind at each address.
     fn start<'a>(listeners: impl Iterator<Item = (&'a String, &'a [Work])>) -> Self {
         let is_over = Arc::new(AtomicBool::new(false));
         let works =
@@ -140,7 +141,7 @@ impl Load {
         Self { clients, is_over }
     }
 
-    /// Waits until every client was answered some times more.
+    /// Waits until every client has received some more responses.
     fn goes_on(&self) {
         for (client, answered) in &self.clients {
             let until = answered.load(Ordering::Relaxed) + BETWEEN;
@@ -151,18 +152,19 @@ impl Load {
         }
     }
 
-    /// How many connections were reset before they were used.
+    /// Returns how many connections were reset before they were used.
     fn end(self) -> u64 {
         self.is_over.store(true, Ordering::Relaxed);
         self.clients.into_iter().map(|(client, _)| client.join().unwrap()).sum()
     }
 }
 
-/// Asks, counts what is answered, and says how many connections nobody took.
+/// Sends requests, counts the responses, and returns the number of connections that were not
+/// accepted.
 type Work = fn(&str, &AtomicU64) -> u64;
 
-/// Many requests on one connection, until it says that one was the last; nothing but the first may
-/// find that nobody is there.
+/// Sends many requests on one connection, until a response announces that it is the last one. Only
+/// the first request may fail because the connection was not accepted.
 fn keep(address: &str, answered: &AtomicU64) -> u64 {
     let Ok(mut client) = Client::connect(address) else { return 1 };
     for requested in 0..100 {
@@ -189,13 +191,13 @@ fn ask_once(address: &str, answered: &AtomicU64) -> u64 {
     0
 }
 
-/// As [`keep`], over gRPC, where the connection takes no more calls after its last.
+/// Like [`keep`], over gRPC, until the connection accepts no more calls.
 fn keep_calling(address: &str, answered: &AtomicU64) -> u64 {
     let Ok(mut client) = GrpcClient::connect(address) else { return 1 };
     for called in 0..100 {
         match client.ask() {
             Ok(true) => answered.fetch_add(1, Ordering::Relaxed),
-            // Where none was answered nobody took the connection.
+            // Without a response, the connection was not accepted.
             Ok(false) => return u64::from(called == 0),
             Err(_) if called == 0 => return 1,
             Err(error) => panic!("call {called} of a connection: {error}"),

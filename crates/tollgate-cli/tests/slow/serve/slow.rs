@@ -1,10 +1,10 @@
-//! Clients that begin to ask and do not go on.
+//! Clients that start a request and do not finish it.
 
 use crate::support::client::{Client, ask, send_line};
 use crate::support::grpc::{HEALTH, call};
 use crate::support::node::{Folder, Node};
 
-/// Half-sent requests at a listener.
+/// Incomplete requests at a listener.
 const SLOW: usize = 2_000;
 
 #[test]
@@ -41,7 +41,7 @@ fn end_while_served(listener: &str, half: &str, serve: fn(&str)) {
         if index % 100 == 0 {
             serve(address);
         }
-        // Fails if nobody ends it.
+        // The read fails if the connection stays open.
         client.rest();
     }
     serve(address);

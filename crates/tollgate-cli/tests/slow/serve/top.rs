@@ -1,4 +1,4 @@
-//! `tollgate top`: one frame, and a terminal that is drawn on and left as it was.
+//! `tollgate top`: one frame, and a terminal that is restored at the end.
 
 use std::io::{Read, Write};
 use std::process::{Command, Stdio};
@@ -8,7 +8,7 @@ use std::thread;
 use crate::support::client::ask;
 use crate::support::node::{Folder, Node, PATIENCE};
 
-/// Runs the arguments on a terminal of their own, whose keys are standard input.
+/// Runs the arguments on a terminal of their own, with standard input as its keyboard.
 const ON_A_TERMINAL: &str =
     "import os, pty, sys; sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))";
 
@@ -36,7 +36,7 @@ fn one_frame_reports_counts_and_top_subjects() {
         let is_row = |line: &str| line.split_whitespace().eq(row.iter().copied());
         assert!(frame.lines().any(is_row), "{row:?} in\n{frame}");
     }
-    // What is piped is not drawn for ever.
+    // Output to a pipe ends after one frame.
     let output = Command::new(env!("CARGO_BIN_EXE_tollgate"))
         .args(["top", "--admin", &at])
         .output()
@@ -60,7 +60,7 @@ fn a_terminal_is_drawn_on_until_it_is_interrupted_and_then_as_it_was() {
     thread::spawn(move || {
         let mut piece = [0; 4096];
         while let Ok(length @ 1..) = out.read(&mut piece) {
-            // Who heard enough is gone.
+            // The reader closed the pipe.
             let _ = teller.send(piece[..length].to_vec());
         }
     });

@@ -1,4 +1,4 @@
-//! What `tollgate doctor` says of users who may do more than count, on every server.
+//! The findings of `tollgate doctor` about users with too many permissions, on every server.
 
 use serde_json::Value;
 
@@ -16,7 +16,7 @@ async fn the_shipped_user_is_well(version: Version) {
     admit(&server, &version.shipped_user()).await;
     let (level, what) = found(&server, "tollgate:password@", "access");
     assert_eq!(level, "ok", "{what}");
-    // Whoever lists subjects is told to grant this.
+    // Listing subjects needs this permission, which the documentation recommends.
     server.tell(&["ACL", "SETUSER", "tollgate", "+scan"]).await;
     let (level, what) = found(&server, "tollgate:password@", "access");
     assert_eq!(level, "ok", "{what}");
@@ -24,10 +24,11 @@ async fn the_shipped_user_is_well(version: Version) {
 
 async fn whoever_may_do_more_is_told(version: Version) {
     let server = Server::start_version(version, &[]).await;
-    let default = ("advice".to_owned(), "asked as the default user, who may do everything".into());
+    let default =
+        ("advice".to_owned(), "Tollgate uses the default user, which may do everything".into());
     assert_eq!(found(&server, "", "access"), default);
 
-    let keys = "reach keys that are not Tollgate's";
+    let keys = "access keys that are not Tollgate's";
     let by_rules = version.has_functions();
     for (rules, more) in [
         ("~* &* +@all -config", &[if by_rules { "FLUSHALL" } else { "ACL USERS" }, keys][..]),
@@ -44,15 +45,15 @@ async fn whoever_may_do_more_is_told(version: Version) {
         assert!(what.starts_with("the user wide may "), "{what}");
     }
 
-    // One command too many shows only where the server tells by its rules.
+    // A single superfluous command is only found if the server lists its rules.
     admit(&server, &version.shipped_user()).await;
     server.tell(&["ACL", "SETUSER", "tollgate", "+flushall"]).await;
     let (level, what) = found(&server, "tollgate:password@", "access");
     if by_rules {
-        assert_eq!(what, "the user tollgate may send FLUSHALL, which Tollgate never does");
+        assert_eq!(what, "the user tollgate may run FLUSHALL, which Tollgate never does");
     } else {
         assert_eq!(level, "ok");
-        assert!(what.ends_with("as far as harmless commands tell"), "{what}");
+        assert!(what.ends_with("as far as read-only commands show"), "{what}");
     }
 }
 
@@ -60,13 +61,14 @@ fn words(rules: &str) -> Vec<&str> {
     rules.split(' ').collect()
 }
 
-/// Lets the user in of whom these are the words.
+/// Creates the user with these ACL rules.
 pub(crate) async fn admit(server: &Server, user: &[String]) {
     let user: Vec<_> = user.iter().map(String::as_str).collect();
     server.tell(&[&["ACL", "SETUSER"], &user[..]].concat()).await;
 }
 
-/// What `check` finds on `server`, its level and what is so, as `user`: `NAME:PASSWORD@` or nothing.
+/// Returns the finding of `check` on `server`, its level and text, as `user`: `NAME:PASSWORD@` or
+/// empty.
 pub(crate) fn found(server: &Server, user: &str, check: &str) -> (String, String) {
     let folder = Folder::with(&format!(
         "subjects: {{ token: {{ header: authorization }} }}\n\

@@ -1,4 +1,4 @@
-//! Two nodes with two maps, and nothing that moves between them: a mistake, which has its bound.
+//! Two nodes with different maps and no rebalance between them: a mistake with a bounded effect.
 
 use std::time::Duration;
 
@@ -9,14 +9,14 @@ use tollgate_conformance::{Figure, assert_held};
 
 use crate::shards::fleet::{Fleet, QUOTA, charge, node, shards};
 
-/// What is told of a shard that others ask for elsewhere.
+/// The log line about a shard that other nodes expect elsewhere.
 const ELSEWHERE: &str = "1 node uses this map and not this shard";
 
 const TOKENS: usize = 24;
 /// Charges of each token at each node while they disagree.
 const APART: usize = 10;
 
-/// What both are told.
+/// The log lines of both nodes.
 const ALARM: &str = "1 node uses another map of shards";
 
 #[tokio::test]
@@ -27,7 +27,7 @@ async fn what_is_admitted_twice_is_what_the_other_map_admits_and_is_reported() {
     let mut admitted = charge(&[&right, &wrong], TOKENS, APART);
     assert!(admitted.iter().all(|units| *units == 2 * APART), "{admitted:?}");
     for node in [&right, &wrong] {
-        // Who came last may have heard of the other before its listeners were open.
+        // The second node may have detected the other before its listeners were open.
         if !node.response().contains(ALARM) {
             node.tells(ALARM);
         }
@@ -40,7 +40,7 @@ async fn what_is_admitted_twice_is_what_the_other_map_admits_and_is_reported() {
     let window =
         FixedWindow::new(QUOTA as u64, Millis::from_secs(3_600), Anchor::FirstRequest).unwrap();
     let limit = Limit::new("core", Algorithm::FixedWindow(window)).unwrap();
-    // So many units in one second, in which they disagreed.
+    // The most units in one second while they disagree.
     let bound = max_over_admission(&limit, APART as u64, Duration::from_secs(1));
     let beyond: Vec<_> = admitted.iter().map(|units| units.saturating_sub(QUOTA)).collect();
     let most = *beyond.iter().max().unwrap() as u64;
@@ -55,7 +55,7 @@ async fn what_is_admitted_twice_is_what_the_other_map_admits_and_is_reported() {
     assert!(beyond.contains(&0), "who lives in the same place is counted there once: {beyond:?}");
 }
 
-/// A map is made of names: two nodes that reach other servers by one name have the same.
+/// Only names define a map: two nodes with other servers for the same name have the same map.
 #[tokio::test]
 async fn a_shard_that_is_elsewhere_for_one_node_is_reported() {
     let fleet = Fleet::start(3).await;
@@ -81,7 +81,7 @@ async fn a_shard_that_is_elsewhere_for_one_node_is_reported() {
     let plan = shards(&arguments);
     let response = String::from_utf8_lossy(&plan.stdout);
     assert!(
-        response.contains("s1 has other servers") && !response.contains("nothing to begin"),
+        response.contains("s1 has other servers") && !response.contains("nothing to do"),
         "{response}"
     );
 }

@@ -1,4 +1,4 @@
-//! `tollgate doctor` on servers that are well, badly set up, or gone.
+//! `tollgate doctor` on servers that are healthy, misconfigured, or down.
 
 use std::process::{Command, Output};
 
@@ -44,8 +44,8 @@ async fn a_deployment_is_examined() {
     assert!(!response.contains("the same on every node"), "no secret is shown: {response}");
 }
 
-/// What a server does that has no memory for more: every counter ends by itself one day, and so those
-/// that drop only what ends drop counters as well.
+/// The behaviour of a server that is out of memory. Every counter expires, so policies that evict
+/// only keys with an expiry also evict counters.
 const DROP_COUNTERS: [&str; 7] = [
     "allkeys-lru",
     "allkeys-lfu",

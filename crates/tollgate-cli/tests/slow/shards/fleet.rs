@@ -1,4 +1,4 @@
-//! Policies over maps of shards, and clients of processes that serve by them.
+//! Policies for shard maps, and clients of processes with these policies.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -8,17 +8,17 @@ use crate::kit::Server;
 use crate::support::client::Client;
 use crate::support::node::{Folder, Node, command};
 
-/// What each subject may use.
+/// The quota of each subject.
 pub(crate) const QUOTA: usize = 40;
 
-/// Servers, and policies over them.
+/// Servers, and policies for them.
 pub(crate) struct Fleet {
     pub(crate) servers: Vec<Server>,
     folder: Folder,
 }
 
 impl Fleet {
-    /// So many servers, of which the first ones are named `s0`, `s1` and so on.
+    /// Starts this number of servers, named `s0`, `s1` and so on.
     pub(crate) async fn start(count: usize) -> Self {
         let mut servers = Vec::new();
         for _ in 0..count {
@@ -27,14 +27,14 @@ impl Fleet {
         Self::over(servers)
     }
 
-    /// These servers.
+    /// Uses these servers.
     pub(crate) fn over(servers: Vec<Server>) -> Self {
         let folder = Folder::with("");
         folder.write("secret", "the same on every node");
         Self { servers, folder }
     }
 
-    /// A policy over the shards of these numbers, which were the ones `before`.
+    /// Returns a policy for the shards with these numbers, which were the ones in `before`.
     pub(crate) fn policy(&self, name: &str, shards: &[usize], before: Option<&[usize]>) -> PathBuf {
         let map = |shards: &[usize]| {
             let shard = |number: &usize| {
@@ -59,7 +59,7 @@ impl Fleet {
     }
 }
 
-/// A process that serves by the policy at `path`.
+/// Starts a process with the policy at `path`.
 pub(crate) fn node(path: &Path) -> Node {
     let any = "127.0.0.1:0";
     Node::start(command(path, &["--http", any, "--admin", any]))
@@ -71,8 +71,8 @@ pub(crate) fn shards(arguments: &[&str]) -> Output {
     command.arg("shards").args(arguments).output().unwrap()
 }
 
-/// Charges each of `tokens` so many times at each of `nodes`, all at the same time, and counts what
-/// was admitted of each. Every answer is one of the store's.
+/// Charges each of `tokens` this often at each of `nodes` concurrently, and counts the admitted
+/// units of each. The store makes every decision.
 pub(crate) fn charge(nodes: &[&Node], tokens: usize, times: usize) -> Vec<usize> {
     let mut admitted = vec![0; tokens];
     thread::scope(|scope| {

@@ -1,10 +1,10 @@
-//! `tollgate shards --follow`, from the first look to the end of a move.
+//! `tollgate shards --follow` from the first check to the end of a rebalance.
 
 use std::fs;
 
 use crate::shards::fleet::{Fleet, charge, node, shards};
 
-/// The phases as the lines begin with them, each line once.
+/// Returns the phases at the start of the lines, without repetitions.
 fn phases(response: &str) -> Vec<&str> {
     let mut phases: Vec<_> = response.lines().filter_map(|line| line.split(' ').next()).collect();
     phases.dedup();
@@ -15,7 +15,7 @@ fn phases(response: &str) -> Vec<&str> {
 async fn a_move_is_followed_to_its_end() {
     let fleet = Fleet::start(2).await;
     let path = fleet.policy("new.yaml", &[0, 1], Some(&[0]));
-    // A move is over with the longest window that began before it.
+    // A rebalance is done after the longest window that began before it.
     let brief = fs::read_to_string(&path).unwrap().replace("window: 1h", "window: 1s");
     fs::write(&path, brief).unwrap();
     let decides = node(&path);
@@ -23,7 +23,7 @@ async fn a_move_is_followed_to_its_end() {
     let followed = shards(&["--policy", path.to_str().unwrap(), "--follow"]);
     let response = String::from_utf8(followed.stdout).unwrap();
     assert!(followed.status.success(), "{response}{}", String::from_utf8_lossy(&followed.stderr));
-    // Who looks rarely may miss a phase, and sees none after a later one.
+    // A slow observer may miss a phase, but never sees an earlier one after a later one.
     let observed = phases(&response);
     assert!(
         ["dual_write cutover done", "cutover done", "dual_write done"]
@@ -32,8 +32,8 @@ async fn a_move_is_followed_to_its_end() {
     );
     let last = response.lines().last().unwrap();
     assert!(last.contains("  1 node on the new map; "), "the one that decides: {response}");
-    assert!(last.contains(" -> ") && last.contains("leave store.redis.previous out"), "{response}");
-    // The node has come as far by itself.
+    assert!(last.contains(" -> ") && last.contains("remove store.redis.previous"), "{response}");
+    // The node has reached the same phase by itself.
     decides.tells("the move is over");
 }
 

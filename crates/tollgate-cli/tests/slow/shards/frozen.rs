@@ -1,4 +1,4 @@
-//! A primary that answers nothing, and what a node that goes on without it takes of its machine.
+//! A primary that does not answer, and the resources of a node that continues without it.
 
 use std::fs;
 use std::thread;
@@ -13,14 +13,14 @@ use crate::support::client::{Client, ask};
 use crate::support::node::{Folder, Node, PATIENCE};
 
 const CLIENTS: usize = 4;
-/// Charges of each client, of as many tokens, before and while it is frozen.
+/// Charges of each client, with as many tokens, before and during the outage.
 const CHARGES: usize = 1_500;
-/// What the memory of the process may grow by, in KiB.
+/// The allowed growth of the process's memory in KiB.
 const GROWTH: u64 = 10 * 1024;
-/// Sockets beside those of its clients and its servers: one that seeks the primary.
+/// Sockets in addition to those of its clients and servers: one that tries to reach the primary.
 const SEEKING: u64 = 1;
 
-/// What a process holds.
+/// The resources of a process.
 #[derive(Debug)]
 struct Held {
     memory_kib: u64,
@@ -43,7 +43,7 @@ impl Held {
     }
 }
 
-/// Charges many tokens once: how often each source decided `store`, and how often another.
+/// Charges many tokens once, and returns how often `store` and other sources decided.
 fn charge(client: &mut Client, tokens: std::ops::Range<usize>) -> [usize; 2] {
     let mut decided = [0; 2];
     for token in tokens {
@@ -64,7 +64,7 @@ fn charge(client: &mut Client, tokens: std::ops::Range<usize>) -> [usize; 2] {
     decided
 }
 
-/// All clients charge their tokens, at the same time, on connections that stay.
+/// All clients charge their tokens concurrently on persistent connections.
 fn charge_all(clients: &mut [Client]) -> [usize; 2] {
     thread::scope(|scope| {
         let charging: Vec<_> = clients
@@ -110,7 +110,7 @@ async fn it_costs_neither_memory_nor_connections() {
         (0..CLIENTS).map(|_| Client::connect(node.listener("http")).unwrap()).collect();
     let [by_store, _] = charge_all(&mut clients);
     assert!(by_store > 0, "the shard was never asked");
-    // What stands in for the shard has its tables from here on.
+    // The local fallback has allocated its tables by now.
     server.freeze();
     charge(&mut clients[0], 0..1);
     stands_by(&node, "open");

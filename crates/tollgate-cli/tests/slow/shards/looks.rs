@@ -1,4 +1,4 @@
-//! Whoever only looks gives the servers nothing, and sees how they are.
+//! Read-only clients write nothing to the servers, and see their status.
 
 use redis::Value;
 
@@ -36,7 +36,7 @@ async fn an_empty_server_stays_empty(version: Version) {
 async fn rights_that_the_step_lacks_are_told_before_it_is_given(version: Version) {
     let server = Server::start_version(version, &[]).await;
     admit(&server, &version.shipped_user()).await;
-    let function = ("ok".to_owned(), "decisions run as a function of the server".to_owned());
+    let function = ("ok".to_owned(), "decisions run as a function".to_owned());
     let script = "decisions run as a script, which a server forgets when it restarts, and which \
                   costs more";
     let script = ("advice".to_owned(), script.to_owned());

@@ -1,4 +1,5 @@
-//! Shards that come and go under processes that serve, and what `tollgate shards` tells of them.
+//! Shards that are added and removed while processes serve, and the output of `tollgate shards`
+//! about them.
 
 mod access;
 mod command;

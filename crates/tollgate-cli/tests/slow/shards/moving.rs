@@ -1,20 +1,20 @@
-//! Two processes go from one map to another, one after the other, under load.
+//! Two processes change from one map to another, one after the other, under load.
 
 use tollgate::core::Cost;
 use tollgate::store::rebalance::max_double_count;
 
 use crate::shards::fleet::{Fleet, QUOTA, charge, node};
 
-/// The word by which a process tells that it leads.
+/// The word in the log of the node that leads the rebalance.
 const LEADS: &str = "the new owners of moving subjects decide";
 
-/// Subjects, of which some move.
+/// Subjects, some of which move.
 const TOKENS: usize = 24;
 
-/// How often two nodes carry a subject in a move: once in each of two phases.
+/// How often two nodes move a subject in a rebalance: once in each of two phases.
 const CARRIES: u64 = 4;
 
-/// Each subject is admitted its quota in all, whatever decided it.
+/// Each subject is admitted exactly its quota, whichever node decided.
 async fn moves_exactly(from: &[usize], to: &[usize]) {
     let fleet = Fleet::start(3).await;
     let old = fleet.policy("old.yaml", from, None);
@@ -36,14 +36,14 @@ async fn moves_exactly(from: &[usize], to: &[usize]) {
     let second = successor;
     add(charge(&[&first, &second], TOKENS, 4));
 
-    // One may lead while the other still follows.
+    // One node may lead while the other still follows.
     first.tells(LEADS);
     add(charge(&[&first, &second], TOKENS, 4));
     second.tells(LEADS);
     assert!(admitted.iter().all(|count| *count == 32), "nobody loses quota: {admitted:?}");
     let more = charge(&[&first, &second], TOKENS, 8);
     admitted.iter_mut().zip(more).for_each(|(all, count)| *all += count);
-    // Each node carries a subject once a phase, when a charge of the other may be under way.
+    // Each node moves a subject once per phase, when a charge of the other node may be in flight.
     let held_back = max_double_count(CARRIES, Cost::ONE) as usize;
     let exact = QUOTA - held_back..=QUOTA;
     assert!(admitted.iter().all(|count| exact.contains(count)), "no window more: {admitted:?}");

@@ -1,4 +1,4 @@
-//! A process that stays on the map that is left.
+//! A process that stays on the previous shard map.
 
 use crate::shards::fleet::{Fleet, charge, node};
 use crate::support::client::ask;
@@ -7,7 +7,7 @@ use crate::support::client::ask;
 async fn it_holds_the_move_and_is_reported() {
     let fleet = Fleet::start(2).await;
     let stays = node(&fleet.policy("old.yaml", &[0], None));
-    // It has said which map it uses once it has an answer.
+    // It has announced its map once a server has answered.
     assert_eq!(charge(&[&stays], 1, 1), [1]);
     let waits = node(&fleet.policy("new.yaml", &[0, 1], Some(&[0])));
     waits.tells("1 node uses the map that is left");

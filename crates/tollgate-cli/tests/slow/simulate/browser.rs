@@ -40,7 +40,7 @@ fn the_report_opens_in_chromium() {
     ] {
         assert!(document.contains(part), "{part:?} is not in the document that chromium made");
     }
-    // What a browser has to repair it would move: the drawings stand where they were written.
+    // A browser would move invalid markup: the drawings must be where they were written.
     assert_eq!(
         document.matches("<svg").count(),
         std::fs::read_to_string(page).unwrap().matches("<svg").count()

@@ -1,4 +1,4 @@
-//! A client that speaks plain HTTP, one connection a request.
+//! A client that uses plain HTTP with one connection per request.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -25,7 +25,8 @@ pub(crate) fn send(
     let mut client = TcpStream::connect(address).unwrap();
     client.write_all(request.as_bytes()).unwrap();
     let mut answer = Vec::new();
-    // To the end of the connection: whatever the proxy does with the answer is done by then.
+    // Reads to the end of the connection: after that the proxy has finished its work for the
+    // response.
     client.read_to_end(&mut answer).unwrap();
     Answer::parse(&answer)
 }

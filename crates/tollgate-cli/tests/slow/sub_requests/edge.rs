@@ -1,4 +1,5 @@
-//! A proxy that stands in front of a service and asks Tollgate, as `deploy/` configures it.
+//! A proxy in front of a service with the configurations in `deploy/`, which sends sub-requests to
+//! Tollgate.
 
 use std::fs::{File, read_to_string, write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -9,24 +10,24 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
-/// How often a port is tried that another process may take first.
+/// The number of attempts to get a port, which another process may take first.
 const PORT_TRIES: usize = 5;
 
-/// How often, and how long after each other, it is looked whether the proxy listens.
+/// The number of checks whether the proxy listens, and the time between them.
 const READY_TRIES: usize = 2_000;
 const READY_PAUSE: Duration = Duration::from_millis(10);
 
-/// Which proxy it is.
+/// The kind of proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Nginx,
     HaProxy,
 }
 
-/// What a test makes of the configuration: texts of it, and what stands there instead.
+/// The changes of a test to the configuration: texts and their replacements.
 pub(crate) type Changes<'a> = &'a [(&'a str, &'a str)];
 
-/// A running proxy; ended when dropped.
+/// A running proxy; stopped when dropped.
 pub(crate) struct Edge {
     child: Child,
     pub(crate) address: SocketAddr,
@@ -34,7 +35,7 @@ pub(crate) struct Edge {
 }
 
 impl Edge {
-    /// Starts it in front of `service`; it asks at `tollgate`.
+    /// Starts the proxy in front of `service`, with sub-requests to `tollgate`.
     pub(crate) fn start(
         kind: Kind,
         service: SocketAddr,
@@ -83,7 +84,7 @@ impl Edge {
 
 impl Drop for Edge {
     fn drop(&mut self) {
-        // nginx ends its workers on SIGTERM only.
+        // nginx stops its workers on SIGTERM only.
         let id = self.child.id().to_string();
         let _ = Command::new("kill").args(["-TERM", &id]).status();
         let _ = self.child.wait();
@@ -97,7 +98,7 @@ fn free_address() -> SocketAddr {
 type Addresses<'a> = &'a [(&'static str, SocketAddr)];
 
 fn nginx(folder: &Path, addresses: Addresses<'_>, changes: Changes<'_>) -> Command {
-    // Its defaults are folders of the system's, and times that a busy machine cannot always keep.
+    // Its defaults are system directories, and timeouts that a busy machine may exceed.
     let own = "http {\n access_log off; client_body_temp_path body; proxy_temp_path proxy;\n\
                fastcgi_temp_path fastcgi; uwsgi_temp_path uwsgi; scgi_temp_path scgi;\n";
     let patient =
@@ -133,7 +134,7 @@ fn haproxy(folder: &Path, addresses: Addresses<'_>, changes: Changes<'_>) -> Com
     command
 }
 
-/// A file under `deploy/`, changed where a test needs it otherwise.
+/// Returns a file under `deploy/` with the changes of a test.
 fn deployed(file: &str, changes: Changes<'_>) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy").join(file);
     let text = read_to_string(&path).unwrap_or_else(|error| panic!("{file}: {error}"));
@@ -144,7 +145,7 @@ fn deployed(file: &str, changes: Changes<'_>) -> String {
 }
 
 fn with_addresses(text: String, addresses: Addresses<'_>) -> String {
-    // Two steps, as one of the new addresses may look like one of the old.
+    // In two steps, because a new address may look like one of the old ones.
     let marked = addresses.iter().enumerate().fold(text, |text, (index, (old, _))| {
         assert!(text.contains(old), "no {old} in the configuration");
         text.replace(old, &format!("@address-{index}@"))

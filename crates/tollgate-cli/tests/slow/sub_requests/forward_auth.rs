@@ -1,4 +1,4 @@
-//! The sub-requests of Traefik and Caddy, as they send them, and what others would like to send.
+//! The sub-requests of Traefik and Caddy as they send them, and forged ones.
 
 use std::net::SocketAddr;
 
@@ -10,7 +10,7 @@ use crate::sub_requests::site::limit_of;
 use crate::sub_requests::tollgate::Tollgate;
 use crate::support::world::Answer;
 
-/// Traefik's forwardAuth without trustForwardHeader: its client's fields, and these over them.
+/// Traefik's forwardAuth without trustForwardHeader: the client's fields, overwritten by these.
 const TRAEFIK: &[&str] = &[
     "User-Agent: curl/7.88.1",
     "Accept: */*",
@@ -98,7 +98,8 @@ fn a_receipt_gives_back_once() {
     assert_eq!(statuses, [200, 429]);
 }
 
-/// Nobody tells when a held request ends: a lease would be one request for as long as it lasts.
+/// The end of the original request is not reported: a permit would count as one request until it
+/// expires.
 #[test]
 fn leases_are_not_taken() {
     let text = "subjects: { address: { client_address: {} } }\n\

@@ -1,4 +1,4 @@
-//! Behind HAProxy with `deploy/haproxy`.
+//! HAProxy with `deploy/haproxy`.
 
 use crate::sub_requests::edge::{Changes, Kind};
 use crate::sub_requests::laws;

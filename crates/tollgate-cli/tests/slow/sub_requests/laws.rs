@@ -1,4 +1,4 @@
-//! What holds behind every proxy.
+//! Properties that hold for every proxy.
 
 use std::thread;
 
@@ -49,8 +49,8 @@ pub(crate) fn clients_see_their_status(kind: Kind) {
     assert!(problem["type"].as_str().unwrap().ends_with("#quota-exceeded"), "{problem}");
 }
 
-/// The policy's rules see the method, the path and the fields of the held request; its body goes to
-/// the service and nowhere else.
+/// The policy's rules see the method, the path and the header fields of the original request. Its
+/// body is sent only to the service.
 pub(crate) fn rules_see_the_request_that_is_held(kind: Kind) {
     let site = Site::start(kind, &policy("github.yaml"), &[]);
     let token = "authorization: Bearer one";
@@ -102,8 +102,8 @@ pub(crate) fn nobody_forges_a_request_an_address_or_a_token(kind: Kind) {
     assert_eq!(site.api.requested(), forged.len());
 }
 
-/// A sub-request is its request and some fields more: a head that the proxy takes may be too much for
-/// what is asked of it.
+/// A sub-request is the original request with additional fields: a head that the proxy accepts may
+/// be too large for the sub-request.
 pub(crate) fn nobody_passes_by_the_size_of_a_head(kind: Kind) {
     let site = Site::with_policy(kind, &limit_of(1), &[]);
     assert_eq!(site.get("/user", &[]).status, 200);
@@ -125,7 +125,7 @@ pub(crate) fn nobody_passes_by_the_size_of_a_head(kind: Kind) {
     assert_eq!((site.get("/user", &[]).status, site.api.requested()), (429, 1));
 }
 
-/// As it is shipped: an outage of the limiter is not one of the service.
+/// As shipped: an outage of the limiter is not an outage of the service.
 pub(crate) fn everything_passes_while_tollgate_is_not_there(kind: Kind) {
     let mut site = Site::with_policy(kind, &limit_of(1), &[]);
     assert_eq!(site.get("/user", &[]).status, 200);
@@ -149,7 +149,7 @@ pub(crate) fn nothing_passes_while_tollgate_is_not_there(kind: Kind, changes: Ch
     assert_eq!(site.api.requested(), 1);
 }
 
-/// Tollgate's own word that nothing may pass is no outage of Tollgate.
+/// A refusal by Tollgate itself is not an outage of Tollgate.
 pub(crate) fn a_policy_that_denies_without_its_store_is_obeyed(kind: Kind) {
     let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let folder = tempfile::TempDir::new().unwrap();
@@ -173,7 +173,7 @@ pub(crate) fn a_policy_that_denies_without_its_store_is_obeyed(kind: Kind) {
     );
 }
 
-/// `with_token` makes the configuration show the token of the listener.
+/// `with_token` adds the token of the listener to the configuration.
 pub(crate) fn a_listener_with_tokens_believes_who_shows_one(kind: Kind, with_token: Changes<'_>) {
     let folder = tempfile::TempDir::new().unwrap();
     let tokens = folder.path().join("tokens");

@@ -1,5 +1,5 @@
-//! `tollgate serve` behind nginx and HAProxy with the configurations of `deploy/`: real programs,
-//! real sockets, exact counts.
+//! `tollgate serve` with nginx and HAProxy and the configurations in `deploy/`: real programs, real
+//! sockets, exact counts.
 
 mod client;
 mod edge;

@@ -1,4 +1,4 @@
-//! Behind nginx with `deploy/nginx`.
+//! nginx with `deploy/nginx`.
 
 use crate::sub_requests::edge::{Changes, Kind};
 use crate::sub_requests::laws::{self, number};
@@ -77,7 +77,7 @@ fn what_has_not_changed_is_refunded() {
     let site = Site::with_policy(NGINX, &limit_of(2), WITH_REFUNDS);
     for _ in 0..10 {
         let answer = site.get("/user", &["if-none-match: \"tag\""]);
-        // The status of its arrival: nothing was given back yet.
+        // The status on arrival: nothing was refunded yet.
         assert_eq!((answer.status, number(&answer, "x-ratelimit-remaining")), (304, 1));
     }
     let statuses = [(); 3].map(|()| site.get("/user", &[]).status);

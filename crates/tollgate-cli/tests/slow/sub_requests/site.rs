@@ -1,4 +1,4 @@
-//! A service, Tollgate, and the proxy that asks it before it passes anything on.
+//! A service, Tollgate, and the proxy that sends a sub-request before it forwards a request.
 
 use std::path::Path;
 
@@ -17,7 +17,7 @@ pub(crate) struct Site {
 }
 
 impl Site {
-    /// With the policy file at `policy`.
+    /// Starts with the policy file at `policy`.
     pub(crate) fn start(kind: Kind, policy: &Path, changes: Changes<'_>) -> Self {
         let api = Api::start();
         let tollgate = Tollgate::start(policy);
@@ -25,12 +25,12 @@ impl Site {
         Self { api, tollgate, edge }
     }
 
-    /// With this policy.
+    /// Starts with this policy.
     pub(crate) fn with_policy(kind: Kind, text: &str, changes: Changes<'_>) -> Self {
         let folder = TempDir::new().unwrap();
         let path = folder.path().join("policy.yaml");
         std::fs::write(&path, text).unwrap();
-        // It is read once, at the start.
+        // The file is read once, at the start.
         Self::start(kind, &path, changes)
     }
 
@@ -39,7 +39,7 @@ impl Site {
     }
 }
 
-/// A policy of one limit for each address.
+/// Returns a policy with one limit for each address.
 pub(crate) fn limit_of(quota: u64) -> String {
     format!(
         "subjects: {{ address: {{ client_address: {{}} }} }}\n\

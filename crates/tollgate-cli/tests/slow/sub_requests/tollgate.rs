@@ -1,11 +1,11 @@
-//! `tollgate serve` with a listener for HTTP.
+//! `tollgate serve` with an HTTP listener.
 
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-/// A node; ended when dropped.
+/// A node; stopped when dropped.
 pub(crate) struct Tollgate {
     child: Child,
     pub(crate) address: SocketAddr,
@@ -28,12 +28,12 @@ impl Tollgate {
             }
             response += &format!("{line}\n");
         };
-        // What it tells later goes nowhere, and does not stop it.
+        // Later output is discarded and does not block it.
         std::thread::spawn(move || lines.map_while(Result::ok).for_each(drop));
         Self { child, address }
     }
 
-    /// Ends it at once.
+    /// Kills it.
     pub(crate) fn stop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();

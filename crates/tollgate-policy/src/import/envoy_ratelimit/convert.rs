@@ -82,7 +82,7 @@ impl Converter {
         let construct = format!("domain {}", quoted(domain));
         match known {
             Some(_) => {
-                let how = "put together with the files before, as with MERGE_DOMAIN_CONFIG";
+                let how = "merged with the previous files, as with MERGE_DOMAIN_CONFIG";
                 file.kept(source.domain.at, construct, how);
             }
             None => file.kept(source.domain.at, construct, ""),
@@ -194,7 +194,7 @@ impl File<'_, '_> {
             }
             Rate::Limited { requests: 0, .. } => {
                 out.raw("blocked", "true");
-                let how = "as blocked; callers are not told a unit";
+                let how = "as blocked; callers receive no unit";
                 self.kept(limit.at, "rate_limit of no requests".to_owned(), how);
                 None
             }
@@ -241,7 +241,7 @@ impl File<'_, '_> {
         }
         for name in unknown {
             let construct = format!("replaces {}", quoted(&name.value));
-            let how = "nothing in the domain is called so, and nothing is replaced";
+            let how = "no limit of the domain has this name, so nothing is replaced";
             self.note(name.key, Conversion::NotSupported, construct, how);
         }
         if !replaced.is_empty() {
@@ -256,7 +256,7 @@ impl File<'_, '_> {
                 out.raw("mode", "shadow");
                 self.kept(shadow, "shadow_mode".to_owned(), "");
                 if let Some(quota) = quota {
-                    let how = "it is only counted; in the server it also keeps the other quotas \
+                    let how = "it is only counted; the server also keeps the other quotas \
                                of a request from refusing it";
                     self.note(quota, Conversion::Approximated, "quota_mode".to_owned(), how);
                 }
@@ -277,7 +277,7 @@ impl File<'_, '_> {
             self.kept(at, "detailed_metric".to_owned(), "");
         }
         if let Some(at) = node.value_to_metric {
-            let how = "as detailed_metric, which tells the values of all entries apart";
+            let how = "as detailed_metric, which has a series for the values of all entries";
             self.note(at, Conversion::Approximated, "value_to_metric".to_owned(), how);
         }
     }
@@ -292,19 +292,19 @@ impl File<'_, '_> {
         ];
         for (name, at) in switches {
             if let Some(at) = at {
-                let how = "left out: it means nothing without a rate_limit, there as here";
+                let how = "left out: it has no effect without a rate_limit, in the server or here";
                 self.note(at, Conversion::NotSupported, name.to_owned(), how);
             }
         }
         if let Some(at) = node.value_to_metric {
-            let how = "left out: what is measured tells all values apart or none";
+            let how = "left out: metrics distinguish all values or none";
             self.note(at, Conversion::NotSupported, "value_to_metric".to_owned(), how);
         }
     }
 
     fn ignored(&mut self, keys: &[(String, Span)]) {
         for (key, at) in keys {
-            let how = "left out: the server ignores it in this place";
+            let how = "left out: the server ignores it here";
             self.note(*at, Conversion::NotSupported, key.clone(), how);
         }
     }
@@ -312,7 +312,9 @@ impl File<'_, '_> {
     fn counting(&mut self, at: Span) {
         let construct = "counting of several descriptors".to_owned();
         match self.converter.counting {
-            Counting::Each => self.kept(at, construct, "one by one, and what is refused counts"),
+            Counting::Each => {
+                self.kept(at, construct, "each separately, and refused requests count")
+            }
             Counting::Atomic => {
                 let how = "all of a request's are counted or none; the server counts each, also \
                            what is refused";
@@ -353,7 +355,7 @@ fn check_below(node: &Descriptor, report: &mut Report<'_>) {
 }
 
 fn report_duplicate(node: &Descriptor, first: &str, report: &mut Report<'_>) {
-    report.error(node.at, format_args!("the descriptor {} is there twice", entry(node)), first);
+    report.error(node.at, format_args!("duplicate descriptor {}", entry(node)), first);
 }
 
 fn entry(node: &Descriptor) -> String {

@@ -138,12 +138,12 @@ impl<'n> Fields<'n> {
                 continue;
             }
             if let Some(line) = own.insert(name, key.at.line) {
-                let message = format_args!("the key {} is there twice", quoted(name));
+                let message = format_args!("duplicate key {}", quoted(name));
                 report.error(key.at, message, format_args!("first on line {line}"));
             } else if KNOWN.contains(&name) {
                 self.values.entry(name).or_insert((key.at, value));
             } else {
-                let message = format_args!("the server knows no key {}", quoted(name));
+                let message = format_args!("the server does not accept the key {}", quoted(name));
                 report.error_with_suggestion(key.at, message, name, KNOWN.into_iter());
             }
         }

@@ -106,7 +106,7 @@ fn descriptor(node: &Node, report: &mut Report<'_>) -> Option<Descriptor> {
     if let Some(value) = value.filter(|value| value.value.contains('*'))
         && let Err(error) = Pattern::parse(&value.value)
     {
-        let message = format_args!("{} is no pattern", quoted(&value.value));
+        let message = format_args!("{} is not a pattern", quoted(&value.value));
         report.error(value.at, message, error);
     }
     Some(descriptor)
@@ -122,7 +122,7 @@ fn rate_limit(at: Span, node: &Node, report: &mut Report<'_>) -> Option<RateLimi
     let known = unit.as_ref().map(|unit| time_unit(&unit.value));
     let rate = match (unlimited, known) {
         (Some(at), Some(Some(_))) => {
-            report.plain_error(at, "a limit is unlimited or has a unit: not both");
+            report.plain_error(at, "a limit is either unlimited or has a unit");
             return None;
         }
         (Some(_), _) => Rate::Unlimited,
@@ -145,9 +145,9 @@ fn rate_limit(at: Span, node: &Node, report: &mut Report<'_>) -> Option<RateLimi
 }
 
 fn replaced(node: &Node, report: &mut Report<'_>) -> Option<Spanned<String>> {
-    let name = Fields::open(node, "a `name` that is replaced", report)?.text("name", report);
+    let name = Fields::open(node, "a `name` to replace", report)?.text("name", report);
     if name.is_none() {
-        report.plain_error(node.at, "expected the `name` that is replaced");
+        report.plain_error(node.at, "expected the `name` to replace");
     }
     name
 }

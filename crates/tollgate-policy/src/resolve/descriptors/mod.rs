@@ -27,7 +27,7 @@ pub(super) fn domains(
     let Some(given) = file.descriptors.given() else { return Vec::new() };
     let List(raw) = &given.value;
     if raw.is_empty() {
-        report.error(given.at, "there is no domain", "write one, or leave `descriptors` out");
+        report.error(given.at, "`descriptors` is empty", "add a domain, or remove `descriptors`");
     }
     check_names(raw, report);
     let on_failure = default_on_failure(file);
@@ -37,7 +37,7 @@ pub(super) fn domains(
             DescriptorResolver { counted, limits: &mut *limits, report: &mut *report };
         let tree = raw.tree.given().and_then(|tree| resolver.level(&tree.value, 0));
         if let Some(tree) = raw.tree.given().filter(|tree| tree.value.0.is_empty()) {
-            report.error(tree.at, "there is no descriptor", "a tree says what is limited");
+            report.error(tree.at, "`tree` is empty", "add a descriptor");
         }
         replaced::check(raw, report);
         unreachable::warn(raw, report);
@@ -56,8 +56,8 @@ fn check_names(raw: &[Spanned<DescriptorDomain>], report: &mut Report<'_>) {
     let mut lines: HashMap<&str, usize> = HashMap::new();
     for name in raw.iter().filter_map(|domain| domain.value.domain.given()) {
         if let Some(line) = lines.insert(&name.value.0, name.at.line) {
-            let message = format_args!("another domain is called {}", quoted(&name.value.0));
-            report.error(name.at, message, format_args!("the one on line {line}"));
+            let message = format_args!("duplicate domain {}", quoted(&name.value.0));
+            report.error(name.at, message, format_args!("first on line {line}"));
         }
     }
 }
@@ -87,8 +87,8 @@ fn check_duplicates(nodes: &[Spanned<DescriptorNode>], report: &mut Report<'_>) 
         let value = node.value.value.value().map_or("", |value| &value.0);
         if let Some(line) = lines.insert((&key.value.0, value), key.at.line) {
             let message = match value {
-                "" => format!("the descriptor {} is there twice", quoted(&key.value.0)),
-                value => format!("the descriptor {} is there twice", entry(&key.value.0, value)),
+                "" => format!("duplicate descriptor {}", quoted(&key.value.0)),
+                value => format!("duplicate descriptor {}", entry(&key.value.0, value)),
             };
             report.error(key.at, message, format_args!("first on line {line}"));
         }

@@ -63,7 +63,7 @@ impl DescriptorResolver<'_, '_, '_> {
                 Ok(pattern) => NodeValue::Wildcard(pattern, Sharing::PerValue),
                 Err(error) => {
                     let text = quoted(&given.value.0);
-                    self.report.error(given.at, format_args!("{text} is no pattern"), error);
+                    self.report.error(given.at, format_args!("{text} is not a pattern"), error);
                     return None;
                 }
             },
@@ -71,7 +71,7 @@ impl DescriptorResolver<'_, '_, '_> {
         match raw.share_threshold.given() {
             Some(sharing) if shares && !matches!(value, NodeValue::Wildcard(..)) => {
                 let message = "`share_threshold` needs a value with a `*`";
-                let hint = "it says that all values which fit one pattern share a counter";
+                let hint = "it makes all values that match the pattern share a counter";
                 self.report.error(sharing.key, message, hint);
                 None
             }
@@ -110,7 +110,7 @@ impl DescriptorResolver<'_, '_, '_> {
         | [Some(_), _, Some(second)]
         | [_, Some(_), Some(second)] = described
         {
-            let message = "a descriptor is limited, unlimited or blocked: one of them";
+            let message = "a descriptor can have only one of `limit`, `unlimited` and `blocked`";
             self.report.plain_error(second, message);
             return None;
         }
@@ -131,13 +131,13 @@ impl DescriptorResolver<'_, '_, '_> {
         let quoted = quoted(&name.value.0);
         if !limit.per.is_empty() {
             let message = format_args!("the limit {quoted} has a `per`");
-            let hint = "the descriptor says whom it limits: leave `per` out";
+            let hint = "the descriptor is the subject: remove `per`";
             self.report.error(name.at, message, hint);
             return None;
         }
         if matches!(limit.limit.algorithm(), Algorithm::Concurrency(_)) {
             let message = format_args!("the limit {quoted} counts requests in flight");
-            let hint = "who sends descriptors does not say when a request ends";
+            let hint = "callers that send descriptors do not report the end of a request";
             self.report.error(name.at, message, hint);
             return None;
         }
@@ -159,7 +159,7 @@ impl DescriptorResolver<'_, '_, '_> {
         let mut is_clean = true;
         for (name, at) in keys {
             if let Some(at) = at {
-                let message = format_args!("`{name}` means nothing without a limit");
+                let message = format_args!("`{name}` has no effect without a limit");
                 let hint = "say `limit`, `unlimited: true` or `blocked: true`";
                 self.report.error(at, message, hint);
                 is_clean = false;

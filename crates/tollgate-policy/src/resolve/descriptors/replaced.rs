@@ -19,7 +19,7 @@ pub(super) fn check(domain: &DescriptorDomain, report: &mut Report<'_>) {
                 report.plain_error(given.at, "a descriptor cannot replace itself");
             } else if !known.contains(replaced) {
                 let message =
-                    format!("no descriptor of this domain is called {}", quoted(replaced));
+                    format!("no descriptor of this domain has the name {}", quoted(replaced));
                 report.error_with_suggestion(given.at, message, replaced, known.iter().copied());
             }
         }

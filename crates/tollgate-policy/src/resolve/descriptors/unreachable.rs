@@ -34,10 +34,14 @@ fn side_by_side(nodes: &[Spanned<DescriptorNode>], report: &mut Report<'_>) {
                 && earlier.1 != *pattern
         };
         if let Some((_, earlier, _)) = patterns[..index].iter().find(covers) {
-            let message =
-                format_args!("no value but itself meets {}", entry(key, pattern.as_str()));
-            let hint =
-                format_args!("{} comes first and fits all of them", entry(key, earlier.as_str()));
+            let message = format_args!(
+                "the pattern {} matches no value except its own text",
+                entry(key, pattern.as_str())
+            );
+            let hint = format_args!(
+                "{} comes first and matches all of its values",
+                entry(key, earlier.as_str())
+            );
             report.warning(*at, message, hint);
         }
     }

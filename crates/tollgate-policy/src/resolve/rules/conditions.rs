@@ -61,13 +61,13 @@ fn each<W, T>(
 fn method(given: &Spanned<Text>, report: &mut Report<'_>) -> Option<Box<str>> {
     let name = &given.value.0;
     if matches!(&**name, "*" | "ANY" | "any" | "ALL" | "all") {
-        let message = format_args!("{} is no method", quoted(name));
-        report.error(given.at, message, "leave `method` out to speak of all");
+        let message = format_args!("{} is not a method", quoted(name));
+        report.error(given.at, message, "remove `method` to match all methods");
         return None;
     }
     is_token(name, given.at, "method", report)?;
     if name.bytes().any(|byte| byte.is_ascii_lowercase()) {
-        let message = format_args!("methods are written in capitals, this is {}", quoted(name));
+        let message = format_args!("methods are upper case, this is {}", quoted(name));
         report.error(
             given.at,
             message,
@@ -81,18 +81,14 @@ fn method(given: &Spanned<Text>, report: &mut Report<'_>) -> Option<Box<str>> {
 fn path(given: &Spanned<Text>, report: &mut Report<'_>) -> Option<PathPattern> {
     let text = &given.value.0;
     if text.contains(['?', '#']) {
-        let message = format_args!("{} is more than a path", quoted(text));
-        report.error(
-            given.at,
-            message,
-            "a pattern is compared with the path alone, not with the query",
-        );
+        let message = format_args!("{} is not only a path", quoted(text));
+        report.error(given.at, message, "a pattern matches the path without the query");
         return None;
     }
     match PathPattern::parse(text) {
         Ok(pattern) => Some(pattern),
         Err(error) => {
-            report.error(given.at, format_args!("{} is no path pattern", quoted(text)), error);
+            report.error(given.at, format_args!("{} is not a path pattern", quoted(text)), error);
             None
         }
     }
@@ -109,15 +105,15 @@ fn host(given: &Spanned<Text>, report: &mut Report<'_>) -> Option<Box<str>> {
     } else if is_bracketed && address.parse::<std::net::Ipv6Addr>().is_ok() {
         return Some(text.into());
     } else if name.contains(':') {
-        "leave the port out; an IPv6 address stands in brackets"
+        "remove the port; write an IPv6 address in brackets"
     } else if name.is_empty() || name.contains('*') {
-        "`*.` can only be the beginning: *.example.com"
+        "`*.` is only allowed at the start: *.example.com"
     } else if !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(&byte)) {
         "expected letters, digits, `-` and `.`; other scripts in their xn-- form"
     } else {
         return Some(text.trim_end_matches('.').into());
     };
-    report.error(given.at, format_args!("{} is no host", quoted(&given.value.0)), hint);
+    report.error(given.at, format_args!("{} is not a host", quoted(&given.value.0)), hint);
     None
 }
 
@@ -138,7 +134,8 @@ fn contradiction(raw: &Conditions, matching: &RequestMatch, report: &mut Report<
     let Some(lacks) = raw.lacks.value() else { return };
     for (index, given) in matching.lacks.iter().zip(&lacks.0) {
         if matching.has.contains(index) {
-            let message = format_args!("no request both has and lacks {}", quoted(&given.value.0));
+            let message =
+                format_args!("no request can both have and lack {}", quoted(&given.value.0));
             report.plain_error(given.at, message);
         }
     }

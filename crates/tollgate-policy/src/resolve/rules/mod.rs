@@ -32,7 +32,11 @@ pub(super) fn rules(
     let Some(rules) = file.rules.given() else { return Vec::new() };
     let List(raw) = &rules.value;
     if raw.is_empty() {
-        report.error(rules.at, "there is no rule", "a rule says which requests meet which limits");
+        report.error(
+            rules.at,
+            "`rules` is empty",
+            "a rule defines which limits apply to which requests",
+        );
     }
     let names = names(raw, report);
     let on_failure = default_on_failure(file);
@@ -74,12 +78,12 @@ fn names(rules: &[Spanned<raw::Rule>], report: &mut Report<'_>) -> Vec<String> {
             None => (format!("rule-{}", index + 1), rule.at),
         };
         if !is_name(&name) {
-            let message = format_args!("{} is no name", quoted(&name));
+            let message = format_args!("{} is not a valid name", quoted(&name));
             report.error(at, message, "1 to 64 letters, digits, `_`, `-` or `.`");
         }
         if let Some(line) = lines.insert(name.clone(), at.line) {
-            let message = format_args!("another rule is called {}", quoted(&name));
-            report.error(at, message, format_args!("the one on line {line}"));
+            let message = format_args!("duplicate rule {}", quoted(&name));
+            report.error(at, message, format_args!("first on line {line}"));
         }
         names.push(name);
     }

@@ -24,8 +24,8 @@ pub(super) fn queue(
     let wait = given.value.wait.given()?;
     if wait.value.0 == Millis::ZERO || wait.value.0 > MAX_QUEUE_WAIT {
         let longest = MAX_QUEUE_WAIT.get() / 1_000;
-        let message = "this is no time for a request to wait";
-        report.error(wait.at, message, format_args!("more than nothing, and at most {longest}s"));
+        let message = "invalid waiting time";
+        report.error(wait.at, message, format_args!("expected more than 0 and at most {longest}s"));
         return None;
     }
     let length = match &given.value.length {
@@ -34,8 +34,8 @@ pub(super) fn queue(
         Field::Value(length) => {
             let in_range = |length: &usize| (1..=MAX_QUEUE_LENGTH).contains(length);
             let Some(length) = usize::try_from(length.value.0).ok().filter(in_range) else {
-                let hint = format_args!("from 1 to {MAX_QUEUE_LENGTH} requests can wait");
-                report.error(length.at, "this is no length of a queue", hint);
+                let hint = format_args!("expected 1 to {MAX_QUEUE_LENGTH}");
+                report.error(length.at, "invalid length of a queue", hint);
                 return None;
             };
             length
@@ -53,16 +53,19 @@ fn check_purpose<'l>(
 ) {
     let is_concurrency = |limit: &Limit| matches!(limit.algorithm(), Algorithm::Concurrency(_));
     if mode == RuleMode::Shadow {
-        report.plain_error(given.key, "a rule that is only counted lets nobody wait");
+        report.plain_error(
+            given.key,
+            "a shadow rule cannot have a queue: it never refuses a request",
+        );
     } else if !limits.clone().any(is_concurrency) {
-        let hint = "requests wait for places in flight: name a limit with `algorithm: concurrency`";
-        report.error(given.key, "there is nothing to wait for", hint);
+        let hint = "requests wait for permits: add a limit with `algorithm: concurrency`";
+        report.error(given.key, "the rule has no limit that requests can wait for", hint);
     }
     if let Some(limit) = limits.find(|limit| limit.refusals() == Refusals::Counted) {
         let message = format_args!(
-            "{} counts refusals, and whoever waits may be refused many times",
+            "{} counts refusals, and a waiting request may be refused many times",
             quoted(limit.name())
         );
-        report.error(given.key, message, "use them in rules of their own");
+        report.error(given.key, message, "use the limit and the queue in separate rules");
     }
 }

@@ -30,8 +30,8 @@ pub(super) fn uses(
             continue;
         };
         if uses.iter().any(|used| used.limit == index) {
-            let message = format_args!("the limit {} is there twice", quoted(&limit.value));
-            report.error(limit.at, message, "add its costs up");
+            let message = format_args!("duplicate limit {}", quoted(&limit.value));
+            report.error(limit.at, message, "list it once with the sum of its costs");
         }
         // A mistake in the limit itself is already reported.
         let charged =
@@ -73,11 +73,11 @@ fn charged(
     if price.cost.get() > capacity {
         let what = if price.meter.is_some() { "reservation" } else { "cost" };
         let message = format_args!(
-            "a {what} of {} never fits into {}",
+            "a {what} of {} exceeds the capacity of {}",
             price.cost.get(),
             quoted(&name.value)
         );
-        report.error(at, message, format_args!("at most {capacity} fit at once"));
+        report.error(at, message, format_args!("the most is {capacity}"));
         return None;
     }
     Some(price)
@@ -88,8 +88,11 @@ fn countable(limit: &Limit, at: Span, report: &mut Report<'_>) -> Option<()> {
     if !matches!(limit.algorithm(), Algorithm::Concurrency(_)) {
         return Some(());
     }
-    let message = format_args!("what {} counts ends with its request", quoted(limit.name()));
-    report.error(at, message, "a metered cost needs a limit with a window");
+    let message = format_args!(
+        "{} counts requests in flight, which have no metered cost",
+        quoted(limit.name())
+    );
+    report.error(at, message, "use a limit with a window for a metered cost");
     None
 }
 
@@ -98,7 +101,7 @@ fn countable(limit: &Limit, at: Span, report: &mut Report<'_>) -> Option<()> {
 fn reject_upstream_condition(rule: &raw::Rule, report: &mut Report<'_>) {
     let Some(charge) = rule.charge.given() else { return };
     if charge.value.0 == ChargeOn::Completion {
-        let message = "a metered cost is reserved when its request arrives";
-        report.error(charge.at, message, "leave `charge` out: it is settled with the answer");
+        let message = "a metered cost is reserved when the request arrives";
+        report.error(charge.at, message, "remove `charge`: the cost is settled with the response");
     }
 }

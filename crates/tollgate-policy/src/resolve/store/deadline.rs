@@ -20,8 +20,8 @@ pub(super) fn deadline(raw: &Field<decode::Duration>, report: &mut Report<'_>) -
     };
     let deadline = Duration::from_millis(given.value.0.get());
     if deadline > MAX {
-        let message = format_args!("a deadline of {}", given.value.0);
-        report.error(given.at, message, "expected 1ms to 10s: a request waits for it");
+        let message = format_args!("invalid deadline {}", given.value.0);
+        report.error(given.at, message, "expected 1ms to 10s: requests wait up to this long");
         return None;
     }
     Some(deadline)

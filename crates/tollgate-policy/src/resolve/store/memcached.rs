@@ -45,8 +45,8 @@ fn servers(memcached: &Memcached, report: &mut Report<'_>) -> Option<Vec<Box<str
     let mut observed = HashSet::new();
     let twice = servers.iter().find(|server| !observed.insert(&*server.value.0));
     if let Some(twice) = twice {
-        let message = format_args!("the server {:?} is named twice", &*twice.value.0);
-        report.error(twice.at, message, "leave one of them out");
+        let message = format_args!("duplicate server {:?}", &*twice.value.0);
+        report.error(twice.at, message, "remove one of them");
         return None;
     }
     Some(servers.iter().map(|server| Box::from(&*server.value.0)).collect())

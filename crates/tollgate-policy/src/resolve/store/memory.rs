@@ -19,7 +19,7 @@ pub(super) fn bounds(raw: &Memory, report: &mut Report<'_>) -> Option<MemoryBoun
 
 fn at_least_one(given: &Spanned<Whole>, report: &mut Report<'_>) -> Option<u64> {
     if given.value.0 == 0 {
-        report.plain_error(given.at, "it must be at least 1");
+        report.plain_error(given.at, "must be at least 1");
         return None;
     }
     Some(given.value.0)

@@ -21,7 +21,7 @@ pub(super) fn rollout(
     let to = side(&rollout.to, file, subjects, report);
     check_distinct(&rollout.to, from.as_ref(), to.as_ref(), report)?;
     let sides = [("from", &rollout.from, &from), ("to", &rollout.to, &to)];
-    check_clocks(sides, "a window that moves is judged by the other clock", report);
+    check_clocks(sides, "a window that moves is evaluated with the other clock", report);
     Some(RolloutSettings {
         percent: rollout.percent.value()?.0,
         on_move: match &rollout.on_move {
@@ -46,7 +46,7 @@ pub(super) fn shadow(
     check_distinct(&shadow.shadow_store, store.as_ref(), compared_with.as_ref(), report)?;
     let sides =
         [("store", &shadow.store, &store), ("shadow_store", &shadow.shadow_store, &compared_with)];
-    check_clocks(sides, "what differs may be the clocks alone", report);
+    check_clocks(sides, "differences may only be due to the clocks", report);
     let percent = match &shadow.percent {
         Field::Absent => Percent::ALL,
         Field::Invalid => return None,
@@ -91,8 +91,8 @@ fn check_distinct(
         _ => false,
     };
     if is_same {
-        let hint = "name other servers, or leave one of them out";
-        report.error(second.given()?.at, "both stores are the same servers", hint);
+        let hint = "list other servers, or remove one of them";
+        report.error(second.given()?.at, "both stores use the same servers", hint);
         return None;
     }
     Some(())
@@ -117,9 +117,9 @@ fn check_clocks(
     let redis = by_shards.1.value().and_then(|side| side.redis.value());
     let Some(clock) = redis.and_then(|redis| redis.clock.given()) else { return };
     let message = format_args!(
-        "`{}` goes by its shards' clock, and `{}` by the nodes': {what_of_it}",
+        "`{}` uses its shards' clock and `{}` the nodes' clock: {what_of_it}",
         by_shards.0, by_nodes.0
     );
-    let hint = "give both the same `clock`, or keep the clocks together within `skew_max`";
+    let hint = "set the same `clock` for both, or synchronize the clocks to within `skew_max`";
     report.warning(clock.at, message, hint);
 }

@@ -100,12 +100,12 @@ fn is_one(at: Span, places: &[Option<Span>], expected: &str, report: &mut Report
     match given[..] {
         [_] => true,
         [] => {
-            report.error(at, "the store is nowhere", format_args!("expected {expected}"));
+            report.error(at, "a store has no kind", format_args!("expected {expected}"));
             false
         }
         [first, second, ..] => {
-            let message = format_args!("a store is in one of {expected}, this one is in two");
-            let hint = format_args!("leave one of them out; the other is on line {}", first.line);
+            let message = format_args!("a store is exactly one of {expected}, this one has two");
+            let hint = format_args!("remove one of them; the other is on line {}", first.line);
             report.error(second, message, hint);
             false
         }
@@ -113,8 +113,9 @@ fn is_one(at: Span, places: &[Option<Span>], expected: &str, report: &mut Report
 }
 
 fn without_secret(at: Span, report: &mut Report<'_>) {
-    let message = "without a `secret` each process counts for itself, and anew when it starts";
-    let hint = "subjects are hashed under it in the store: secret: { env: TOLLGATE_SECRET }";
+    let message =
+        "without a `secret` every process has separate counters, which end with the process";
+    let hint = "the store's keys are hashed with it: add secret: { env: TOLLGATE_SECRET }";
     report.warning(at, message, hint);
 }
 

@@ -29,18 +29,18 @@ pub(super) fn map(
     let route_by = raw.route_by.value().map(|name| Box::from(&*name.0));
     let comes = redis.route_by.value().map(|name| Box::from(&*name.0));
     if route_by == comes && is_same(&left, shards) {
-        let hint = "leave `previous` out: it is for a map that is not in force any more";
-        report.error(given.key, "`previous` is the map of `shards`: nothing moves", hint);
+        let hint = "remove `previous`: it is for an earlier map";
+        report.error(given.key, "`previous` is the same map as `shards`: no subject moves", hint);
         return Some(None);
     }
     if route_by != comes && shards.iter().any(is_cluster) {
-        let hint = "in a cluster `route_by` names the keys as well: begin with another shard";
-        report.error(given.key, "`route_by` changes, and a shard is a cluster", hint);
+        let hint = "in a cluster, `route_by` is part of the keys: move to another shard first";
+        report.error(given.key, "`route_by` changes, but a shard is a cluster", hint);
         return Some(None);
     }
     if route_by.is_none() && comes.is_some() {
-        let message = "`previous` has no `route_by`: nearly every client moves";
-        report.warning(given.key, message, "if it was the same before, say it here, too");
+        let message = "`previous` has no `route_by`: nearly all clients move";
+        report.warning(given.key, message, "if it was the same before, repeat it here");
     }
     Some(Some(PreviousShardMap { shards: left, route_by }))
 }
@@ -60,8 +60,11 @@ fn one(
     if names_servers(raw)
         && topology(named, &mut NamedServers::default(), report)? != stays.topology
     {
-        let message = format_args!("the shard {} is at two places", quoted(&stays.name));
-        let hint = "a shard is its counters: one that begins without them has a name of its own";
+        let message = format_args!(
+            "the shard {} has different servers in `shards` and `previous`",
+            quoted(&stays.name)
+        );
+        let hint = "a shard's name identifies its counters: give a shard that starts without them another name";
         report.error(named.name.at, message, hint);
         return None;
     }

@@ -77,7 +77,7 @@ fn sentinel(
     let is_sentinel = |shard: &ShardSettings| matches!(shard.topology, Topology::Sentinel { .. });
     if shards.is_some_and(|shards| !shards.shards.iter().any(is_sentinel)) {
         let hint = "a shard names them: { sentinels: [\"redis://HOST:26379\"], service: NAME }";
-        report.error(given.key, "`sentinel` is given, but no shard has sentinels", hint);
+        report.error(given.key, "`sentinel` is set, but no shard has sentinels", hint);
         return None;
     }
     let raw = &given.value;

@@ -39,12 +39,12 @@ pub(super) fn server(given: &Spanned<Text>, report: &mut Report<'_>) -> Option<R
             if holds_password {
                 let hint = "whoever reads this file can use it: password: { env: \
                             TOLLGATE_REDIS_PASSWORD } keeps it out";
-                report.warning(given.at, "a password stands in the URL", hint);
+                report.warning(given.at, "the URL contains a password", hint);
             }
             Some(server)
         }
         Err(hint) => {
-            report.error(given.at, "this names no Redis server", hint);
+            report.error(given.at, "invalid URL of a Redis server", hint);
             None
         }
     }
@@ -67,7 +67,7 @@ pub(super) fn sentinel(given: &Spanned<Text>, report: &mut Report<'_>) -> Option
         }
         ServerTransport::Tls | ServerTransport::Plain => return Some(server),
     };
-    report.error(given.at, "this names no sentinel", hint);
+    report.error(given.at, "invalid URL of a sentinel", hint);
     None
 }
 
@@ -76,7 +76,7 @@ const SHAPE: &str = "expected redis://HOST:PORT, rediss://HOST:PORT with TLS, or
 /// Parses the URL. The error is the hint for the message.
 fn read(url: &Url) -> Result<ResolvedServer, String> {
     if url.fragment().is_some() {
-        return Err("a # in a password is written %23".to_owned());
+        return Err("write a # in a password as %23".to_owned());
     }
     let way = match url.scheme() {
         "redis" | "valkey" => ServerTransport::Plain,
@@ -88,7 +88,7 @@ fn read(url: &Url) -> Result<ResolvedServer, String> {
     let host = host.ok_or("it has no host, such as redis://10.0.0.1:6379")?;
     let user_and_password = [url.username(), url.password().unwrap_or_default()];
     if user_and_password.iter().any(|part| percent_decode_str(part).decode_utf8().is_err()) {
-        return Err("its user and password should be UTF-8".to_owned());
+        return Err("its user and password must be UTF-8".to_owned());
     }
     match url.path().trim_matches('/') {
         "" => {}
@@ -114,12 +114,12 @@ fn socket(url: &Url) -> Result<ResolvedServer, String> {
 fn parameter(name: &str, value: &str, more: &[&str]) -> Result<(), String> {
     match name {
         "protocol" if matches!(value, "2" | "3" | "resp2" | "resp3") => Ok(()),
-        "protocol" => Err("`protocol` should be 2 or 3".to_owned()),
+        "protocol" => Err("`protocol` must be 2 or 3".to_owned()),
         "db" if more.contains(&name) => database(value),
         name if more.contains(&name) => Ok(()),
         name => {
             let known = ["protocol"].iter().chain(more).copied().collect::<Vec<_>>().join(", ");
-            Err(format!("it has the unknown parameter {}; known are {known}", quoted(name)))
+            Err(format!("unknown parameter {}; expected one of {known}", quoted(name)))
         }
     }
 }
@@ -127,7 +127,7 @@ fn parameter(name: &str, value: &str, more: &[&str]) -> Result<(), String> {
 fn database(text: &str) -> Result<(), String> {
     match text.parse::<u32>() {
         Ok(_) => Ok(()),
-        Err(_) => Err("what follows its host should be the number of a database".to_owned()),
+        Err(_) => Err("the path after its host must be the number of a database".to_owned()),
     }
 }
 

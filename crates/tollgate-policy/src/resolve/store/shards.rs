@@ -43,7 +43,7 @@ pub(super) fn listed<'s>(
     let named = &given.value.0;
     if named.is_empty() {
         let hint = "such as a: { primary: \"redis://10.0.0.1:6379\" }";
-        report.error(given.key, "there is no shard", hint);
+        report.error(given.key, "`shards` is empty", hint);
         return None;
     }
     if named.len() > MAX_SHARDS {

@@ -95,7 +95,7 @@ fn foreign<T>(given: Option<&Spanned<T>>, key: &str, topology: &str, report: &mu
         report.error(
             given.key,
             message,
-            "its servers are named here, by sentinels, or by a cluster: one of them",
+            "a shard's servers are listed here, announced by sentinels, or discovered from a cluster",
         );
     }
 }
@@ -108,7 +108,7 @@ fn fixed(
     report: &mut Report<'_>,
 ) -> Option<Topology> {
     if shard.primary.is_absent() {
-        let hint = "or `sentinels` with the `service` that they watch";
+        let hint = "add it, or `sentinels` with their `service`";
         report.error(named.name.at, "a shard needs `primary`", hint);
     }
     let primary = shard.primary.given().and_then(|url| places.server(url, report));
@@ -150,7 +150,7 @@ fn watched(
     let sentinels = match each(&shard.sentinels, MAX_SENTINELS, "sentinels of one shard", report) {
         Some([]) => {
             let hint = "such as sentinels: [\"redis://10.0.0.1:26379\"]";
-            report.error(named.name.at, "a shard of sentinels needs `sentinels`", hint);
+            report.error(named.name.at, "a shard with sentinels needs `sentinels`", hint);
             None
         }
         urls => urls,
@@ -186,16 +186,16 @@ fn service<'s>(
 ) -> Option<&'s Text> {
     let given = match &shard.service {
         Field::Absent => {
-            let hint = "what the sentinels call it, as in their `sentinel monitor`";
-            report.error(named.name.at, "a shard of sentinels needs `service`", hint);
+            let hint = "the name in the sentinels' `sentinel monitor`";
+            report.error(named.name.at, "a shard with sentinels needs `service`", hint);
             return None;
         }
         Field::Invalid => return None,
         Field::Value(given) => given,
     };
     if !is_name(&given.value.0) {
-        let message = format_args!("{} is no name of a service", quoted(&given.value.0));
-        report.error(given.at, message, "sentinels take letters, digits, `.`, `-` and `_`");
+        let message = format_args!("{} is not a service name", quoted(&given.value.0));
+        report.error(given.at, message, "sentinels accept letters, digits, `.`, `-` and `_`");
         return None;
     }
     Some(&given.value)
@@ -228,8 +228,8 @@ impl NamedServers {
         let server = server(url, report)?;
         self.servers.add(&server, url);
         if let Some(line) = self.lines.get(&server.place) {
-            let message = format_args!("the server {} is there twice", quoted(&server.place));
-            let hint = format_args!("first on line {line}; a server has one part in one shard");
+            let message = format_args!("duplicate server {}", quoted(&server.place));
+            let hint = format_args!("first on line {line}; a server belongs to one shard");
             report.error(url.at, message, hint);
             return None;
         }
@@ -250,7 +250,7 @@ impl NamedServers {
         let requested = format!("{} {}", sentinel.place, service.0);
         if let Some(line) = self.lines.get(&requested) {
             let (place, service) = (quoted(&sentinel.place), quoted(&service.0));
-            let message = format_args!("the sentinel {place} is asked for {service} twice");
+            let message = format_args!("duplicate sentinel {place} for {service}");
             let hint = format_args!("first on line {line}; a service is one shard");
             report.error(url.at, message, hint);
             return None;

@@ -11,10 +11,10 @@ use super::time::ClfClock;
 use scanner::Scanner;
 use values::Values;
 
-/// Reads one JSON object, taking from it what `fields` names.
+/// Parses one JSON object and reads the values that `fields` maps.
 ///
-/// The object must be well-formed up to its end; what it holds besides is skipped. It must tell a time, and a client
-/// or a target: servers mix other messages into their JSON logs.
+/// The object must be well-formed up to its end. Other values are skipped. It must contain a time,
+/// and a client or a target: servers mix other messages into their JSON logs.
 pub(super) fn parse(
     line: &[u8],
     fields: &FieldMap,

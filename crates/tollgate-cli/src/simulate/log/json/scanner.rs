@@ -1,12 +1,13 @@
-//! One pass over a JSON object that hands out every scalar with its path, and keeps nothing.
+//! A single-pass scanner for JSON objects that passes every scalar with its path to a callback and
+//! stores nothing.
 
 use super::super::malformed::Malformed;
 use super::text::Text;
 
-/// Levels of objects and lists in a line.
+/// The deepest nesting of objects and lists in a line.
 const DEPTH_MAX: usize = 32;
 
-/// A JSON value that holds no other.
+/// A JSON value that contains no other value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Scalar<'a> {
     Text(Text<'a>),
@@ -15,23 +16,23 @@ pub(super) enum Scalar<'a> {
     Literal,
 }
 
-/// A reader of one line.
+/// The scanner of one line.
 #[derive(Debug)]
 pub(super) struct Scanner<'a> {
     line: &'a [u8],
     at: usize,
-    /// The keys down to the current value, joined by dots.
+    /// The keys from the root to the current value, joined by dots.
     path: Vec<u8>,
 }
 
 impl<'a> Scanner<'a> {
-    /// A scanner at the start of `line`.
+    /// Creates a scanner at the start of `line`.
     pub(super) fn new(line: &'a [u8]) -> Self {
         Self { line, at: 0, path: Vec::new() }
     }
 
-    /// Reads the line as one object. Every scalar goes to `visit` with its path; elements of a list have the path of
-    /// the list.
+    /// Scans the line as one object. Calls `visit` with every scalar and its path. Elements of a
+    /// list have the path of the list.
     pub(super) fn object(
         mut self,
         mut visit: impl FnMut(&[u8], Scalar<'a>) -> Result<(), Malformed>,
@@ -131,7 +132,7 @@ impl<'a> Scanner<'a> {
         self.run_of(|byte| matches!(byte, b' ' | b'\t' | b'\r' | b'\n'));
     }
 
-    /// Whether `byte` comes next, after spaces; if so it is passed.
+    /// Skips spaces and `byte`, and returns whether `byte` came next.
     fn next_is(&mut self, byte: u8) -> bool {
         self.skip_space();
         let found = self.peek() == Some(byte);

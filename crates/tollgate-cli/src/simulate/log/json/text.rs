@@ -4,15 +4,15 @@ use std::borrow::Cow;
 
 use super::super::quoted::hex;
 
-/// A JSON string as it stands between its quotes.
+/// A JSON string as it is written between its quotes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Text<'a> {
     raw: &'a [u8],
 }
 
 impl<'a> Text<'a> {
-    /// The string whose opening quote came before `rest`, and how many bytes of `rest` it takes with its closing
-    /// quote; `None` when there is none.
+    /// Parses the string whose opening quote precedes `rest`. Returns it with the number of bytes
+    /// of `rest` up to and including the closing quote, or `None` if there is no closing quote.
     pub(super) fn before_quote(rest: &'a [u8]) -> Option<(Self, usize)> {
         let mut at = 0;
         loop {
@@ -24,7 +24,7 @@ impl<'a> Text<'a> {
         }
     }
 
-    /// The string's bytes.
+    /// Returns the string's bytes.
     pub(super) fn bytes(&self) -> Cow<'a, [u8]> {
         if memchr::memchr(b'\\', self.raw).is_none() {
             return Cow::Borrowed(self.raw);
@@ -34,9 +34,10 @@ impl<'a> Text<'a> {
         Cow::Owned(out)
     }
 
-    /// Appends the string's bytes to `out`, never more than stand between its quotes.
+    /// Appends the unescaped bytes of the string to `out`, never more than it has between its
+    /// quotes.
     ///
-    /// `\xHH`, which nginx writes where a log format lacks `escape=json`, is read as well.
+    /// `\xHH`, which nginx writes if a log format lacks `escape=json`, is accepted too.
     pub(super) fn append_to(&self, out: &mut Vec<u8>) {
         let mut raw = self.raw;
         while let Some(at) = memchr::memchr(b'\\', raw) {
@@ -67,8 +68,8 @@ fn simple(letter: u8) -> u8 {
     }
 }
 
-/// Appends the character of `\uXXXX`, of which `rest` starts after the `u`; half a surrogate pair or bad digits
-/// make U+FFFD. Gives what follows.
+/// Appends the character of `\uXXXX`; `rest` starts after the `u`. Half a surrogate pair or invalid
+/// digits result in U+FFFD. Returns the rest.
 fn unicode<'a>(rest: &'a [u8], out: &mut Vec<u8>) -> &'a [u8] {
     let Some((first, rest)) = code_unit(rest) else {
         return replacement(out, rest);
@@ -85,7 +86,8 @@ fn unicode<'a>(rest: &'a [u8], out: &mut Vec<u8>) -> &'a [u8] {
     rest
 }
 
-/// A broken escape is shorter than U+FFFD in UTF-8, so a question mark stands for it: text must not grow.
+/// Returns `?` instead of U+FFFD if that would be longer than the broken escape: text must not
+/// grow.
 fn replacement<'a>(out: &mut Vec<u8>, rest: &'a [u8]) -> &'a [u8] {
     out.push(b'?');
     rest

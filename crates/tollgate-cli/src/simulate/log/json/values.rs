@@ -1,4 +1,4 @@
-//! What the scalars of a JSON object say about the request.
+//! Maps the scalars of a JSON object to the fields of a request.
 
 use std::borrow::Cow;
 
@@ -11,7 +11,7 @@ use super::super::request_line;
 use super::super::time::{ClfClock, epoch, rfc3339, scaled};
 use super::scanner::Scalar;
 
-/// A draft that several keys may fill: the best of the keys that are there counts, of equals the first.
+/// A draft that several keys may fill: the key with the best rank is used, or the first of equals.
 #[derive(Debug)]
 pub(super) struct Values<'d> {
     clock: &'d mut ClfClock,
@@ -21,7 +21,7 @@ pub(super) struct Values<'d> {
     time: TimeField,
 }
 
-/// Whether the line has told a time.
+/// Whether the line has a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum TimeField {
     Absent,
@@ -31,12 +31,12 @@ enum TimeField {
 const UNRANKED: u8 = u8::MAX;
 
 impl<'d> Values<'d> {
-    /// Nothing told yet.
+    /// Creates a draft without values.
     pub(super) fn new(clock: &'d mut ClfClock, draft: &'d mut Draft) -> Self {
         Self { clock, draft, ranks: [UNRANKED; SLOTS + 5], time: TimeField::Absent }
     }
 
-    /// Takes a scalar for the field that `alias` says, unless a better one has been there.
+    /// Sets the field of `alias` to a scalar, unless it already has a value with a better rank.
     pub(super) fn set(&mut self, alias: Alias, scalar: Scalar<'_>) -> Result<(), Malformed> {
         if alias.rank >= self.ranks[index(alias.field)] {
             return Ok(());
@@ -55,7 +55,7 @@ impl<'d> Values<'d> {
         Ok(())
     }
 
-    /// Whether what has been told is a request.
+    /// Returns whether the values describe a request.
     pub(super) fn finish(self) -> Result<(), Malformed> {
         if self.draft.time.is_none() && self.time == TimeField::Unreadable {
             return Err(Malformed::BadTime);
@@ -105,14 +105,14 @@ impl<'d> Values<'d> {
     }
 }
 
-/// Whether a value could be used.
+/// Whether a value was usable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Filled {
     No,
     Yes,
 }
 
-/// Three digits, or the 0 that servers write for an answer that was never sent.
+/// Parses three digits, or the 0 that servers write if no response was sent.
 fn status(text: &[u8]) -> Option<u16> {
     status_code(text).or_else(|| (text == b"0").then_some(0))
 }

@@ -1,4 +1,4 @@
-//! Single lines: each format, and what hostile clients leave in logs.
+//! Single lines: each format, and hostile input of clients.
 
 use super::*;
 

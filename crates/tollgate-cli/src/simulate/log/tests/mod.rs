@@ -1,4 +1,4 @@
-//! Logs read as the command reads them.
+//! Tests that read logs as the command does.
 
 mod files;
 mod lines;
@@ -12,7 +12,7 @@ use super::fields::FieldMap;
 use super::format::{Format, Parser};
 use super::malformed::Malformed;
 
-/// The entry that a line makes in a log of `format`, or of a format to find out.
+/// Returns the entry for a line of a log in `format`, or in a format to detect.
 fn parse(line: &[u8], format: Option<Format>) -> Result<Entry, Malformed> {
     Parser::new(format, Arc::new(FieldMap::default())).parse(line)
 }

@@ -1,4 +1,4 @@
-//! Laws of parsing: nothing panics it, and what is written is read back.
+//! Properties of the parsers: no input causes a panic, and written entries are read back.
 
 use std::net::IpAddr;
 
@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// The fields of a line, as a server would have them before writing.
+/// The fields of a line before a server writes them.
 #[derive(Clone, Debug)]
 struct Request {
     time: u64,
@@ -23,11 +23,12 @@ struct Request {
 
 prop_compose! {
     fn requests()(
-        // Whole seconds, for a format without fractions, up to where epoch seconds are taken for milliseconds.
+        // Whole seconds, for a format without fractions, below the number from which epoch seconds
+        // count as milliseconds.
         seconds in 0u64..100_000_000_000,
         address in any::<IpAddr>(),
         user in option::of("[a-zA-Z0-9@.]{1,12}"),
-        // No space: a request line would end there.
+        // Without spaces: a request line would end there.
         path in vec(any::<u8>().prop_filter("no space", |byte| !byte.is_ascii_whitespace()), 0..40),
         status in 100u16..=599,
         bytes in any::<u64>(),
@@ -39,7 +40,7 @@ prop_compose! {
     }
 }
 
-/// What Apache writes within quotes.
+/// Returns a text with the escapes that Apache writes in quotes.
 fn escaped(text: Option<&[u8]>) -> String {
     let Some(text) = text else { return "-".into() };
     let escape = |byte: &u8| match byte {
@@ -92,7 +93,7 @@ fn json(request: &Request) -> String {
     )
 }
 
-/// Civil date by counting years and months: slow, and made otherwise than what it tests.
+/// Computes a civil date by counting years and months: slow, and independent of the tested code.
 fn clf_time(time: u64) -> String {
     let (mut day, second) = (time / 86_400_000, time / 1000 % 86_400);
     let leap = |year: u64| {

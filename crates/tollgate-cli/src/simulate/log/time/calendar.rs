@@ -1,6 +1,7 @@
 //! Dates of the Gregorian calendar as days since the Unix epoch.
 
-/// Days from 1970-01-01 to a date; `None` when there is no such date, or it is before 1970.
+/// Returns the days from 1970-01-01 to a date, or `None` if the date does not exist or is before
+/// 1970.
 pub(super) fn days(year: u32, month: u32, day: u32) -> Option<u64> {
     if !(1970..=9999).contains(&year) || !(1..=12).contains(&month) || day == 0 {
         return None;
@@ -8,14 +9,15 @@ pub(super) fn days(year: u32, month: u32, day: u32) -> Option<u64> {
     if day > month_length(year, month) {
         return None;
     }
-    // Years start in March here, so that the leap day is the last of its year and month lengths follow one formula.
+    // Years start in March here, which makes the leap day the last day of its year and gives month
+    // lengths a single formula.
     let (years, months) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
     let leap_days = years / 4 - years / 100 + years / 400;
     let since_year_0 = 365 * years + leap_days + (153 * months + 2) / 5 + day - 1;
     Some(u64::from(since_year_0 - MARCH_YEAR_0_TO_EPOCH))
 }
 
-/// Days from March 1st of the year 0 to January 1st of 1970.
+/// The days from March 1st of year 0 to January 1st of 1970.
 const MARCH_YEAR_0_TO_EPOCH: u32 = 719_468;
 
 fn month_length(year: u32, month: u32) -> u32 {
@@ -28,7 +30,7 @@ fn month_length(year: u32, month: u32) -> u32 {
     }
 }
 
-/// Two ASCII digits as a number.
+/// Parses two ASCII digits.
 pub(super) fn two(text: &[u8]) -> Option<u32> {
     match *text {
         [a @ b'0'..=b'9', b @ b'0'..=b'9'] => Some(u32::from(a - b'0') * 10 + u32::from(b - b'0')),
@@ -36,18 +38,18 @@ pub(super) fn two(text: &[u8]) -> Option<u32> {
     }
 }
 
-/// Four ASCII digits as a number.
+/// Parses four ASCII digits.
 pub(super) fn four(text: &[u8]) -> Option<u32> {
     Some(two(text.get(..2)?)? * 100 + two(text.get(2..)?)?)
 }
 
-/// Seconds into the day of hours, minutes and seconds; a leap second counts into the next minute.
+/// Returns the seconds since midnight. A leap second counts as part of the next minute.
 pub(super) fn second_of_day(hour: u32, minute: u32, second: u32) -> Option<u64> {
     (hour < 24 && minute < 60 && second <= 60)
         .then(|| u64::from(hour * 3600 + minute * 60 + second))
 }
 
-/// Seconds east of Greenwich of a sign, hours and minutes.
+/// Returns the offset in seconds east of Greenwich from a sign, hours and minutes.
 pub(super) fn offset(sign: u8, hours: u32, minutes: u32) -> Option<i64> {
     let seconds = i64::try_from(second_of_day(hours, minutes, 0)?).ok()?;
     match sign {
@@ -57,7 +59,8 @@ pub(super) fn offset(sign: u8, hours: u32, minutes: u32) -> Option<i64> {
     }
 }
 
-/// Milliseconds since the epoch of a day, a second in it, and the offset of the clock that told them.
+/// Returns the milliseconds since the epoch from a day, the seconds in it, and the offset of the
+/// clock.
 pub(super) fn millis(days: u64, second: u64, offset: i64) -> Option<u64> {
     (days * 86_400 + second).checked_add_signed(-offset).map(|seconds| seconds * 1000)
 }

@@ -2,12 +2,13 @@
 
 use super::calendar::{days, four, millis, offset, second_of_day, two};
 
-/// Bytes of a time in the common log format.
+/// The length of a time in the common log format.
 const LENGTH: usize = 26;
-/// Bytes of its date.
+/// The length of its date.
 const DATE: usize = 11;
 
-/// Reads times of the common log format. It remembers the last day, since neighbouring lines share it.
+/// Parses times of the common log format. It caches the last day, because consecutive lines usually
+/// have the same day.
 #[derive(Debug, Default)]
 pub(crate) struct ClfClock {
     date: [u8; DATE],
@@ -15,7 +16,8 @@ pub(crate) struct ClfClock {
 }
 
 impl ClfClock {
-    /// Milliseconds since the epoch of `17/May/2015:10:05:03 +0000`; `None` when `text` is no such time.
+    /// Parses `17/May/2015:10:05:03 +0000` to milliseconds since the epoch, or returns `None` if
+    /// `text` is not such a time.
     pub(crate) fn parse(&mut self, text: &[u8]) -> Option<u64> {
         let text: &[u8; LENGTH] = text.try_into().ok()?;
         if text[11] != b':' || text[14] != b':' || text[17] != b':' || text[20] != b' ' {

@@ -1,6 +1,7 @@
-//! Decimal numbers scaled to integers without a float in between.
+//! Converts decimal numbers to scaled integers without floating point.
 
-/// `floor(number × 10^power)` of a JSON number; `None` when it is negative, no number, or beyond 64 bits.
+/// Returns `floor(number × 10^power)` of a JSON number, or `None` if it is negative, not a number,
+/// or exceeds 64 bits.
 pub(crate) fn scaled(number: &[u8], power: i32) -> Option<u64> {
     let (mantissa, exponent) = split_exponent(number)?;
     let point = memchr::memchr(b'.', mantissa);
@@ -12,7 +13,7 @@ pub(crate) fn scaled(number: &[u8], power: i32) -> Option<u64> {
     if whole == 0 || count == 0 || !digits().all(|digit| digit.is_ascii_digit()) {
         return None;
     }
-    // The result is the first `kept` digits, filled up with zeros where there are fewer.
+    // The result is the first `kept` digits, padded with zeros if there are fewer.
     let kept = i64::try_from(whole).ok()? + i64::from(exponent) + i64::from(power);
     let Ok(kept) = usize::try_from(kept) else { return Some(0) };
     let mut value = 0u64;
@@ -26,13 +27,14 @@ pub(crate) fn scaled(number: &[u8], power: i32) -> Option<u64> {
     value.checked_mul(10u64.checked_pow(zeros)?)
 }
 
-/// The mantissa and the exponent of ten after it.
+/// Splits a number into its mantissa and its exponent of ten.
 fn split_exponent(number: &[u8]) -> Option<(&[u8], i32)> {
     let Some(at) = memchr::memchr2(b'e', b'E', number) else {
         return Some((number, 0));
     };
     let exponent = std::str::from_utf8(&number[at + 1..]).ok()?.parse::<i32>().ok()?;
-    // Beyond this every 64-bit result is 0 or an overflow, and sums of exponents cannot overflow below it.
+    // Beyond this, every 64-bit result is 0 or an overflow. Below it, sums of exponents cannot
+    // overflow.
     Some((&number[..at], exponent.clamp(-1_000_000, 1_000_000)))
 }
 

@@ -1,4 +1,4 @@
-//! The times that logs write, as exact milliseconds since the Unix epoch.
+//! The times of logs as exact milliseconds since the Unix epoch.
 
 mod calendar;
 mod clf;
@@ -9,11 +9,12 @@ pub(super) use clf::ClfClock;
 pub(super) use decimal::scaled;
 pub(super) use rfc3339::parse as rfc3339;
 
-/// The latest time that a decision takes: what a double holds exactly.
+/// The latest time of a decision: the largest integer that a double represents exactly.
 pub(super) const TIME_MAX: u64 = (1 << 53) - 1;
 
-/// Milliseconds of a number since the epoch, whose unit its size tells: seconds below 10^11 (the year 5138), then
-/// milliseconds, microseconds and nanoseconds for each thousandfold more. Parts of a millisecond are cut.
+/// Converts a number since the epoch to milliseconds. Its size determines the unit: seconds below
+/// 10^11 (the year 5138), then milliseconds, microseconds and nanoseconds for each factor of a
+/// thousand. Fractions of a millisecond are cut off.
 pub(super) fn epoch(number: &[u8]) -> Option<u64> {
     let whole = scaled(number, 0)?;
     let power = match whole {

@@ -2,9 +2,10 @@
 
 use super::calendar::{days, four, millis, offset, second_of_day, two};
 
-/// Milliseconds since the epoch; parts of a millisecond are cut.
+/// Parses a time to milliseconds since the epoch. Fractions of a millisecond are cut off.
 ///
-/// Two liberties that logs take are followed: a space for the `T`, and a zone without its colon or left out (UTC).
+/// Two deviations that occur in logs are accepted: a space instead of the `T`, and a zone without
+/// its colon or no zone (UTC).
 pub(crate) fn parse(text: &[u8]) -> Option<u64> {
     let (clock, rest) = text.split_at_checked(19)?;
     if clock[4] != b'-' || clock[7] != b'-' || !matches!(clock[10], b'T' | b't' | b' ') {
@@ -19,7 +20,7 @@ pub(crate) fn parse(text: &[u8]) -> Option<u64> {
     millis(days, second, zone(rest)?).map(|millis| millis + fraction)
 }
 
-/// The milliseconds of a fraction of a second, if one stands first, and what follows it.
+/// Returns the milliseconds of a fraction of a second at the start of the text, and the rest.
 fn fraction(text: &[u8]) -> Option<(u64, &[u8])> {
     let Some(digits) = text.strip_prefix(b".").or_else(|| text.strip_prefix(b",")) else {
         return Some((0, text));
@@ -37,7 +38,7 @@ fn fraction(text: &[u8]) -> Option<(u64, &[u8])> {
     Some((millis, &digits[length..]))
 }
 
-/// Seconds east of Greenwich.
+/// Returns the offset in seconds east of Greenwich.
 fn zone(text: &[u8]) -> Option<i64> {
     match *text {
         [] | [b'Z' | b'z'] => Some(0),

@@ -1,9 +1,9 @@
-//! Axes: round numbers up, moments across.
+//! Axes of charts: round numbers on the vertical one, times on the horizontal one.
 
 use super::super::super::utc::{DAY, HOUR, Utc};
 
-/// Marks of an axis from 0 that holds `most`: round, at equal distances, at most `count` above 0. The last is at
-/// least `most`.
+/// Returns the marks of an axis from 0 to at least `most`: round numbers at equal distances, at
+/// most `count` above 0. The last mark is at least `most`.
 pub(super) fn round_marks(most: u64, count: u64) -> Vec<u64> {
     let rough = most.div_ceil(count.max(1)).max(1);
     let magnitude = 10_u64.saturating_pow(rough.ilog10());
@@ -12,7 +12,8 @@ pub(super) fn round_marks(most: u64, count: u64) -> Vec<u64> {
     (0..=most.max(1).div_ceil(step)).map(|n| n.saturating_mul(step)).collect()
 }
 
-/// Moments to mark between `from` and `to`, on round hours or days, at most `count`, each with its label.
+/// Returns times to mark between `from` and `to`, at full hours or days, at most `count`, each with
+/// its label.
 pub(super) fn time_marks(from: u64, to: u64, count: u64) -> Vec<(u64, String)> {
     const STEPS: [u64; 14] = [
         1_000,

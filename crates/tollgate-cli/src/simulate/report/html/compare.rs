@@ -1,13 +1,13 @@
-//! Two policies side by side.
+//! The comparison of two policies.
 
 use super::super::super::outcome::Outcome;
 use super::super::number::{Count, Difference};
 use super::super::side_by_side::{Line, lines};
 use super::markup::Markup;
 
-/// A table of both policies' counts, and of both policies' limits.
+/// Returns a table with the counts of both policies and of their limits.
 pub(super) fn section(page: &mut Markup, outcome: &Outcome, other: &Outcome) {
-    page.raw("<section><h2>Side by side</h2><p class=\"soft\">The difference is what the second policy would change.</p>");
+    page.raw("<section><h2>Comparison</h2><p class=\"soft\">The difference is what the second policy would change.</p>");
     page.raw("<div class=\"scroll\"><table><thead><tr><th></th><th class=\"n\">")
         .text(&outcome.policy);
     page.raw("</th><th class=\"n\">")

@@ -1,20 +1,20 @@
-//! Requests and refusals by day and hour.
+//! Heat maps of requests and refusals by day and hour.
 
 use super::super::super::outcome::{Outcome, Simulation};
 use super::super::super::tally::Counts;
 use super::super::number::Count;
 use super::markup::Markup;
 
-/// Width and height of an hour's cell, and the room for the names of days.
+/// The width and height of an hour's cell, and the space for the names of days.
 const CELL: (u64, u64) = (17, 20);
 const LEFT: u64 = 78;
 
-/// The heat maps: requests, and refusals of each policy that refuses.
+/// Returns the heat maps: requests, and the refusals of each policy that refuses.
 pub(super) fn section(page: &mut Markup, simulation: &Simulation) {
     if simulation.outcome.hours.rows().is_empty() {
         return;
     }
-    page.raw("<section><h2>By day and hour</h2><p class=\"soft\">The darker, the more; hours in UTC.</p>");
+    page.raw("<section><h2>By day and hour</h2><p class=\"soft\">Darker cells have more; hours in UTC.</p>");
     page.raw("<div class=\"two\"><div><h3>requests</h3>");
     map(page, &simulation.outcome, "Requests by day and hour", "pass", "requests", |counts| {
         counts.requests
@@ -73,7 +73,7 @@ fn map(
     page.raw("</svg>");
 }
 
-/// Opacity in percent: whatever happened at all can be told from nothing.
+/// Returns the opacity in percent. Cells above zero are always visible.
 fn opacity(count: u64, most: u64) -> u128 {
     if count == 0 { 99 } else { 18 + u128::from(count) * 81 / u128::from(most) }
 }

@@ -1,16 +1,16 @@
-//! What each limit did.
+//! The results for each limit.
 
 use super::super::super::outcome::{LimitOutcome, Outcome};
 use super::super::number::Count;
 use super::markup::Markup;
 use super::summary::meter;
 
-/// A table of the limits that requests met.
+/// Returns a table of the limits that applied to requests.
 pub(super) fn section(page: &mut Markup, outcome: &Outcome) {
     page.raw("<section><h2>Limits</h2><p class=\"soft\">").text(&outcome.policy).raw("</p>");
     page.raw("<div class=\"scroll\"><table><thead><tr><th>limit</th><th class=\"n\">requests</th>")
         .raw("<th class=\"n\">admitted</th><th class=\"n\">refused</th><th class=\"n\">refunded</th>")
-        .raw("<th class=\"n\">subjects refused</th><th>most used at once</th></tr></thead><tbody>");
+        .raw("<th class=\"n\">subjects refused</th><th>peak usage</th></tr></thead><tbody>");
     for limit in outcome.limits.iter().filter(|limit| limit.is_met()) {
         row(page, limit);
     }
@@ -18,7 +18,9 @@ pub(super) fn section(page: &mut Markup, outcome: &Outcome) {
     let unmet: Vec<_> =
         outcome.limits.iter().filter(|limit| !limit.is_met()).map(|limit| &*limit.name).collect();
     if !unmet.is_empty() {
-        page.raw("<p class=\"soft\">No request met ").text(unmet.join(", ")).raw(".</p>");
+        page.raw("<p class=\"soft\">No request was evaluated on ")
+            .text(unmet.join(", "))
+            .raw(".</p>");
     }
     page.raw("</section>");
 }
@@ -31,9 +33,9 @@ fn row(page: &mut Markup, limit: &LimitOutcome) {
         .text(&limit.rule)
         .raw("</small>");
     if let Some(candidate) = &limit.candidate {
-        page.raw("<small>tried as ").text(&candidate.rule).raw(": ");
-        page.text(Count(candidate.refused())).raw(" would be refused, ");
-        page.text(Count(candidate.only_candidate_refuses)).raw(" of them are admitted now; ");
+        page.raw("<small>candidate ").text(&candidate.rule).raw(": ");
+        page.text(Count(candidate.refused())).raw(" would be refused, of which ");
+        page.text(Count(candidate.only_candidate_refuses)).raw(" are admitted now; ");
         page.text(Count(candidate.only_live_refuses)).raw(" refused now would be admitted</small>");
     }
     page.raw("</td>");

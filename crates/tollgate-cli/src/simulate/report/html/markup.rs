@@ -1,28 +1,28 @@
-//! HTML that is put together so that nothing from a log can become markup.
+//! An HTML builder that never lets text of a log become markup.
 
 use std::fmt::{self, Display, Write};
 
-/// A piece of HTML. Markup comes from literals of the program only; everything else is escaped.
+/// A piece of HTML. Markup comes only from literals of the program; all other text is escaped.
 #[derive(Debug, Default)]
 pub(super) struct Markup {
     html: String,
 }
 
 impl Markup {
-    /// Adds markup as it stands.
+    /// Adds markup without escaping.
     pub(super) fn raw(&mut self, markup: &'static str) -> &mut Self {
         self.html.push_str(markup);
         self
     }
 
-    /// Adds text, or an attribute's value between quotes, escaped.
+    /// Adds escaped text, or an attribute's value between quotes.
     pub(super) fn text(&mut self, text: impl Display) -> &mut Self {
         // Writing to a string does not fail.
         let _ = write!(Escaped(&mut self.html), "{text}");
         self
     }
 
-    /// The whole HTML.
+    /// Returns the HTML.
     pub(super) fn into_string(self) -> String {
         self.html
     }
@@ -39,7 +39,7 @@ impl Write for Escaped<'_> {
                 '>' => self.0.push_str("&gt;"),
                 '"' => self.0.push_str("&quot;"),
                 '\'' => self.0.push_str("&#39;"),
-                // Bidirectional controls would let a name rearrange what stands around it.
+                // Bidirectional control characters would let a name rearrange the text around it.
                 '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => self.0.push('\u{fffd}'),
                 control if control.is_control() => self.0.push('\u{fffd}'),
                 other => self.0.push(other),

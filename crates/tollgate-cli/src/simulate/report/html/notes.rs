@@ -1,17 +1,17 @@
-//! What a reader should know about the numbers.
+//! The limitations of the numbers.
 
 use super::super::super::outcome::Simulation;
 use super::super::caveats::caveats;
 use super::super::number::Malformed;
 use super::markup::Markup;
 
-/// Caveats and malformed lines, where there are any.
+/// Returns limitations and malformed lines, if there are any.
 pub(super) fn section(page: &mut Markup, simulation: &Simulation) {
     let caveats = caveats(simulation);
     if caveats.is_empty() && simulation.malformed == 0 {
         return;
     }
-    page.raw("<section><h2>Good to know</h2>");
+    page.raw("<section><h2>Limitations</h2>");
     for caveat in caveats {
         page.raw("<p class=\"note\">").text(caveat).raw("</p>");
     }
@@ -24,7 +24,7 @@ pub(super) fn section(page: &mut Markup, simulation: &Simulation) {
 fn malformed(page: &mut Markup, simulation: &Simulation) {
     page.raw("<p class=\"note\">")
         .text(Malformed(simulation.malformed))
-        .raw(" left out, such as:</p>");
+        .raw(" skipped, for example:</p>");
     page.raw("<div class=\"scroll\"><table><thead><tr><th>where</th><th>why</th><th>line</th></tr></thead><tbody>");
     for example in &simulation.malformed_examples {
         page.raw("<tr><td class=\"name\">")

@@ -1,21 +1,21 @@
-//! The subjects that were hit most, and when.
+//! The most affected subjects, and when they were refused.
 
 use super::super::super::outcome::{Outcome, Simulation, SubjectOutcome};
 use super::super::number::Count;
 use super::super::times;
 use super::markup::Markup;
 
-/// Episodes of refusals that are written out; all of them are drawn.
+/// The number of refusal episodes that are written out; all of them are drawn.
 const EPISODES_SHOWN: usize = 3;
 
-/// A table of the subjects, with bars and with lanes that show when they were refused.
+/// Returns a table of the subjects, with bars and with lanes that show when they were refused.
 pub(super) fn section(page: &mut Markup, simulation: &Simulation, outcome: &Outcome) {
     let (Some(from), Some(to)) = (simulation.from, simulation.to) else {
         return;
     };
     let most = outcome.subjects.iter().map(|subject| subject.counts.requests).max().unwrap_or(0);
-    page.raw("<section><h2>Subjects hit most</h2><p class=\"soft\">").text(&outcome.policy);
-    page.raw(": by refusals, then by requests. The lane shows when they were refused, from the log's first request ")
+    page.raw("<section><h2>Most affected subjects</h2><p class=\"soft\">").text(&outcome.policy);
+    page.raw(": sorted by refusals, then by requests. The lane shows when each was refused, from the log's first request ")
         .raw("to its last.</p><div class=\"scroll\"><table><thead><tr><th>subject</th><th class=\"n\">refused</th>")
         .raw("<th class=\"n\">requests</th><th>share of the busiest</th><th class=\"n\">most used</th>")
         .raw("<th>refusals</th></tr></thead><tbody>");
@@ -48,7 +48,8 @@ fn row(page: &mut Markup, subject: &SubjectOutcome, most: u64, period: (u64, u64
     page.raw("</td></tr>");
 }
 
-/// Requests as a part of the busiest subject's, with the refused ones at the end.
+/// Returns a bar of the subject's requests relative to the busiest subject, with the refused ones
+/// at the end.
 fn bar(page: &mut Markup, subject: &SubjectOutcome, most: u64) {
     let width = |part: u64| part.saturating_mul(140) / most.max(1);
     let (all, refused) = (width(subject.counts.requests).max(1), width(subject.counts.refused));

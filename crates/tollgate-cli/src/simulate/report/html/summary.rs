@@ -1,4 +1,4 @@
-//! The outcome in a sentence, in a few large numbers, and what refunds saved.
+//! The result in a sentence and a few large numbers, and the effect of refunds.
 
 use super::super::super::outcome::{Outcome, Savings, Simulation};
 use super::super::number::{Count, Difference, Malformed, Share};
@@ -42,7 +42,7 @@ pub(super) fn cards(page: &mut Markup, simulation: &Simulation) {
     page.raw("</ul>");
 }
 
-/// A card up to its share.
+/// Adds a card up to its share.
 fn card(
     page: &mut Markup,
     class: &'static str,
@@ -70,17 +70,17 @@ fn share(page: &mut Markup, share: Share) {
     page.raw("<span>").text(share).raw(" of all</span></li>");
 }
 
-/// What refunds saved, for a policy that has some.
+/// Adds the effect of refunds, for a policy that has refunds.
 pub(super) fn savings(page: &mut Markup, outcome: &Outcome) {
     let Some(Savings { statuses, refused_without, .. }) = &outcome.refunds else {
         return;
     };
     let statuses: Vec<_> = statuses.iter().map(u16::to_string).collect();
-    page.raw("<section><h2>What refunds saved</h2><p class=\"soft\">")
+    page.raw("<section><h2>Effect of refunds</h2><p class=\"soft\">")
         .text(&outcome.policy)
-        .raw(" gave ");
+        .raw(" refunded ");
     page.text(Count(outcome.counts.refunded))
-        .raw(" requests back because their answers had the status ");
+        .raw(" requests because their responses had the status ");
     page.text(statuses.join(" or ")).raw(".</p><div class=\"sum\">");
     let refused = outcome.counts.refused;
     let most = refused.max(*refused_without);
@@ -94,7 +94,7 @@ pub(super) fn savings(page: &mut Markup, outcome: &Outcome) {
     page.raw("</div></section>");
 }
 
-/// A horizontal bar of `part` in `whole`.
+/// Returns a horizontal bar of `part` in `whole`.
 pub(super) fn meter(page: &mut Markup, class: &'static str, part: u64, whole: u64) {
     let width = f64::from(
         u32::try_from(u128::from(part) * 10_000 / u128::from(whole.max(1))).unwrap_or(10_000),

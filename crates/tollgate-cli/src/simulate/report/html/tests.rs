@@ -1,4 +1,4 @@
-//! The page holds what it should, and nothing of a log becomes markup.
+//! The page has the expected content, and text of a log never becomes markup.
 
 use super::super::super::log::Options;
 use super::super::super::outcome::Simulation;
@@ -8,7 +8,8 @@ use crate::simulate::progress::ProgressTarget;
 
 const HOSTILE: &str = "\"><script>alert(1)</script>";
 
-/// Requests of a host name that is markup, by a policy of one request an hour whose name is markup too.
+/// Requests from a host name that is markup, with a policy of one request per hour that also has
+/// markup as its name.
 fn simulation() -> Simulation {
     let folder = tempfile::TempDir::new().unwrap();
     let log = folder.path().join("a.log");

@@ -7,17 +7,17 @@ use super::super::number::Count;
 use super::axis::{round_marks, time_marks};
 use super::markup::Markup;
 
-/// The plot's place in a drawing of the page's width.
+/// The position of the plot in a drawing with the page's width.
 const LEFT: f64 = 52.0;
 const WIDTH: f64 = 1_010.0;
 const TOP: f64 = 8.0;
-/// Room for the labels below.
+/// The space for the labels below.
 const FOOT: f64 = 24.0;
 
 /// A colour and the height of its part of a bar.
 type Part = (&'static str, u64);
 
-/// The charts, with their numbers in a table.
+/// Returns the charts, with their numbers in a table.
 pub(super) fn section(page: &mut Markup, simulation: &Simulation) {
     let timeline = &simulation.outcome.over_time;
     if timeline.points().is_empty() {
@@ -41,13 +41,13 @@ pub(super) fn section(page: &mut Markup, simulation: &Simulation) {
     page.raw("</section>");
 }
 
-/// Refusals on a scale of their own: they are few beside what passes.
+/// Refusals have their own scale, because they are few compared with admitted requests.
 fn refusals(page: &mut Markup, simulation: &Simulation) {
     if simulation.outcomes().all(|outcome| outcome.counts.refused == 0) {
         return;
     }
     let timeline = &simulation.outcome.over_time;
-    page.raw("<h3 style=\"margin-top:22px\">Refusals, on a scale of their own</h3>");
+    page.raw("<h3 style=\"margin-top:22px\">Refusals, on a separate scale</h3>");
     if let Some(other) = &simulation.compare {
         page.raw("<ul class=\"key\"><li><i class=\"bg-stop\"></i>")
             .text(&simulation.outcome.policy);
@@ -62,14 +62,14 @@ fn refusals(page: &mut Markup, simulation: &Simulation) {
     chart(page, "Refusals over time", timeline, 110.0, Bars::SideBySide, parts);
 }
 
-/// How the parts of a bar stand.
+/// The arrangement of the parts of a bar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Bars {
     Stacked,
     SideBySide,
 }
 
-/// A bar chart `height` high, in which `parts` gives the parts of the bar at each point.
+/// Returns a bar chart with this `height`. `parts` returns the parts of the bar at each point.
 fn chart(
     page: &mut Markup,
     title: &'static str,
@@ -113,7 +113,7 @@ fn bar(page: &mut Markup, x: f64, slot: f64, height: f64, scale: f64, bars: Bars
     let width = (slot - gap) / share;
     let (mut x, mut base) = (x, TOP + height);
     for (class, value) in parts.iter().filter(|(_, value)| bars == Bars::SideBySide || *value > 0) {
-        // What happened at all is never too thin to see.
+        // A value above zero is always thick enough to see.
         let tall = if *value == 0 { 0.0 } else { (as_float(*value) * scale).max(1.5) };
         page.raw("<rect class=\"").raw(class).raw("\" x=\"").text(format_args!("{x:.2}"));
         page.raw("\" y=\"").text(format_args!("{:.2}", base - tall)).raw("\" width=\"");
@@ -177,11 +177,11 @@ fn describe(point: &Point, step: u64, parts: &[Part], bars: Bars) -> String {
 
 fn table(page: &mut Markup, simulation: &Simulation) {
     let timeline = &simulation.outcome.over_time;
-    page.raw("<details><summary>The same in numbers</summary><div class=\"scroll\"><table><thead><tr><th>from</th>")
+    page.raw("<details><summary>Show the numbers</summary><div class=\"scroll\"><table><thead><tr><th>from</th>")
         .raw("<th class=\"n\">requests</th><th class=\"n\">admitted</th><th class=\"n\">refunded</th>")
         .raw("<th class=\"n\">refused</th>");
     if simulation.compare.is_some() {
-        page.raw("<th class=\"n\">refused, compared</th>");
+        page.raw("<th class=\"n\">refused by the second policy</th>");
     }
     page.raw("</tr></thead><tbody>");
     for (index, point) in timeline.points().iter().enumerate() {
@@ -215,12 +215,12 @@ fn span(from: u64, step: u64) -> String {
     }
 }
 
-/// A step in words.
+/// Returns a step in words.
 fn step(millis: u64) -> String {
     tollgate::core::Millis::new(millis).to_string()
 }
 
-/// For drawing only: counts beyond 2^53 lose their last digits, which no screen shows.
+/// For drawing only: counts beyond 2^53 lose their last digits, which no screen can show.
 #[expect(clippy::cast_precision_loss, reason = "pixels")]
 fn as_float(count: u64) -> f64 {
     count as f64

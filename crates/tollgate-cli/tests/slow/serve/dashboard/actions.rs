@@ -1,4 +1,4 @@
-//! What administrators do by the dashboard.
+//! Actions of administrators in the dashboard.
 
 use serde_json::{Value, json};
 
@@ -17,7 +17,7 @@ fn the_policy_is_read_again_and_mistakes_are_reported() {
     page.says("The policy in force stays so");
     page.says("policy.yaml:5:");
     folder.write("policy.yaml", &POLICY.replace("quota: 3", "quota: 4"));
-    // The node may have found the file by itself before the button is pressed.
+    // The node may have loaded the file by itself before the button is pressed.
     page.until("!document.querySelector('main button').disabled");
     page.click("button", "Read the file anew");
     page.until("document.querySelector('.notice.good')?.innerText.includes('ersion')");
@@ -94,7 +94,7 @@ fn a_log_is_simulated_beside_another_policy() {
         "{rows}.some((text) => /the policy to try\\s+20\\s+5\\s+15\\s/.test(text))"
     ));
     page.until(&format!("{rows}.some((text) => /^many\\s+1,000 per 1h\\s|^many\\s+1000 per 1h\\s/.test(text) && /15$/.test(text))"));
-    // Nobody was charged.
+    // No subject was charged.
     let status = ask(node.listener("admin"), "GET", "/metrics", None).body;
     assert!(status.contains("tollgate_memory_entries 0\n"), "{status}");
     page.write("Another policy to try (optional)", "limits: [");

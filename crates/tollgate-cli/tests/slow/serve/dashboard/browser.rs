@@ -1,4 +1,4 @@
-//! Chromium, spoken to over a pipe by the DevTools protocol.
+//! Chromium, controlled over a pipe with the DevTools protocol.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -12,11 +12,11 @@ use tempfile::TempDir;
 
 use crate::support::node::PATIENCE;
 
-/// From one look at a page to the next.
+/// The time between two checks of a page.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// What each page does before its own scripts: it remembers what was forbidden and what ran that
-/// should not have. `hit` is what names that are scripts call.
+/// Runs before the scripts of each page: records blocked requests and unwanted code. Names that
+/// contain scripts call `hit`.
 const WATCH: &str = "
     window.hits = 0;
     window.hit = () => { window.hits += 1; };
@@ -24,7 +24,7 @@ const WATCH: &str = "
     document.addEventListener('securitypolicyviolation', (event) =>
         window.violations.push(`${event.violatedDirective} ${event.blockedURI}`));";
 
-/// A browser; it is ended with this.
+/// A browser; stopped when dropped.
 pub(super) struct Browser {
     child: Child,
     pipe: Arc<Mutex<Pipe>>,
@@ -41,7 +41,7 @@ struct Pipe {
     requested: ChildStdin,
     response: Receiver<Value>,
     last: u64,
-    /// What happened meanwhile.
+    /// The recorded events.
     events: Vec<Value>,
 }
 
@@ -50,10 +50,10 @@ impl Browser {
         Self::with(&[])
     }
 
-    /// One with `flags`.
+    /// Starts a browser with `flags`.
     pub(super) fn with(flags: &[&str]) -> Self {
         let profile = TempDir::new().unwrap();
-        // The protocol goes over the descriptors 3 and 4.
+        // The protocol uses the file descriptors 3 and 4.
         let script = "exec chromium \"$@\" 3<&0 4>&1 </dev/null >/dev/null 2>&1";
         let mut child = Command::new("sh")
             .args(["-c", script, "chromium", "--headless", "--no-sandbox", "--disable-gpu"])
@@ -83,7 +83,7 @@ impl Browser {
         Self { child, pipe: Arc::new(Mutex::new(pipe)), _profile: profile }
     }
 
-    /// A new page at `url`, when its document is there.
+    /// Opens a new page at `url` and waits for its document.
     pub(super) fn open(&mut self, url: &str) -> Page {
         let mut pipe = self.pipe.lock().unwrap();
         let target = pipe.call(None, "Target.createTarget", &json!({ "url": "about:blank" }));
@@ -109,13 +109,13 @@ impl Drop for Browser {
 }
 
 impl Page {
-    /// Goes to `url`, and waits until the document is read.
+    /// Opens `url`, and waits until the document is loaded.
     pub(super) fn go(&self, url: &str) {
         self.call("Page.navigate", &json!({ "url": url }));
         self.until("document.readyState === 'complete' && location.href !== 'about:blank'");
     }
 
-    /// Asks for the value of `expression`, which may be a promise.
+    /// Evaluates `expression`, which may be a promise.
     #[track_caller]
     pub(super) fn value(&self, expression: &str) -> Value {
         let requested = json!({
@@ -126,7 +126,7 @@ impl Page {
         response["result"]["value"].clone()
     }
 
-    /// Waits until `condition` holds.
+    /// Waits until `condition` is true.
     #[track_caller]
     pub(super) fn until(&self, condition: &str) {
         let deadline = Instant::now() + PATIENCE;
@@ -137,13 +137,13 @@ impl Page {
         }
     }
 
-    /// Waits until the page says `text`.
+    /// Waits until the page contains `text`.
     #[track_caller]
     pub(super) fn says(&self, text: &str) {
         self.until(&format!("document.body.innerText.includes({})", json!(text)));
     }
 
-    /// Clicks what has this role or kind of element, and `text`.
+    /// Clicks the element with this role or tag and `text`.
     #[track_caller]
     pub(super) fn click(&self, selector: &str, text: &str) {
         let find = find(selector, text);
@@ -151,7 +151,7 @@ impl Page {
         self.value(&format!("({find}).click()"));
     }
 
-    /// Writes `text` into the field that is called `label`.
+    /// Types `text` into the field with the label `label`.
     #[track_caller]
     pub(super) fn write(&self, label: &str, text: &str) {
         let input = format!("({})?.control", find("label", label));
@@ -160,7 +160,7 @@ impl Page {
         self.call("Input.insertText", &json!({ "text": text }));
     }
 
-    /// Gives a file to the field that is chosen by `selector`.
+    /// Sets the file of the field that `selector` matches.
     pub(super) fn choose(&self, selector: &str, path: &std::path::Path) {
         self.until(&format!("document.querySelector({})", json!(selector)));
         let document = self.call("DOM.getDocument", &json!({}));
@@ -170,7 +170,7 @@ impl Page {
         self.call("DOM.setFileInputFiles", &files);
     }
 
-    /// Presses a key that writes nothing, or Enter.
+    /// Presses Enter or a key that types nothing.
     pub(super) fn press(&self, key: &str) {
         let code = match key {
             "Tab" => 9,
@@ -188,7 +188,7 @@ impl Page {
         }
     }
 
-    /// Checks that nothing ran that should not have, and that nobody complained.
+    /// Checks that no unwanted code ran and that there were no errors.
     #[track_caller]
     pub(super) fn is_clean(&self) {
         let ran = self.value("({ hits: window.hits, violations: window.violations })");
@@ -198,7 +198,7 @@ impl Page {
             .events
             .iter()
             .filter(|event| match event["method"].as_str().unwrap_or_default() {
-                // That an answer was a refusal is told to the reader of the page.
+                // The page shows refusals to its reader, so they are not errors.
                 "Log.entryAdded" => event["params"]["entry"]["source"] != "network",
                 "Runtime.exceptionThrown"
                 | "Runtime.consoleAPICalled"
@@ -214,7 +214,7 @@ impl Page {
     }
 }
 
-/// An expression for what `selector` finds with exactly this text.
+/// Returns an expression for the element that `selector` matches with exactly this text.
 fn find(selector: &str, text: &str) -> String {
     format!(
         "[...document.querySelectorAll({})].find((one) => one.textContent.trim() === {})",

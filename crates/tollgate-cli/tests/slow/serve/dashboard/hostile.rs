@@ -1,4 +1,4 @@
-//! What other people's names and pages must not do.
+//! Hostile names and hostile pages have no effect.
 
 use std::fmt::Write as _;
 use std::io::{Read, Write};
@@ -20,7 +20,7 @@ fn names_that_are_scripts_are_shown_and_do_not_run() {
     page.says("Busiest limits");
     for script in SCRIPTS {
         charge(&node, "few", ("user", script), 4);
-        // In the address, as a link would have it.
+        // In the URL, as in a link.
         let response = page.value(&format!(
             "new Promise((resolve) => {{
                 addEventListener('hashchange', () => requestAnimationFrame(() =>
@@ -31,7 +31,7 @@ fn names_that_are_scripts_are_shown_and_do_not_run() {
         ));
         assert_eq!(response, json!(script));
     }
-    // In a log: who asked, and lines that are none.
+    // In a log: as a client, and as malformed lines.
     let mut log = String::new();
     for script in SCRIPTS {
         let entry =
@@ -44,7 +44,7 @@ fn names_that_are_scripts_are_shown_and_do_not_run() {
     page.click("button", "Simulate");
     page.says("Subjects that were hit most");
     page.says("hit()");
-    // As a subject, and as a policy whose mistakes are told.
+    // As a subject, and as a policy with reported mistakes.
     page.go(&super::address(&node, "subject"));
     for script in SCRIPTS {
         page.write("user", script);
@@ -60,7 +60,7 @@ fn names_that_are_scripts_are_shown_and_do_not_run() {
 
 #[test]
 fn subjects_that_are_scripts_are_shown_and_do_not_run() {
-    // No store answers, and this node's share decides; its subjects are revealed.
+    // The store does not answer, and this node's share decides. Subjects are in clear text.
     let policy = super::POLICY.replace("per: user }", "per: user, reveal: true }");
     let store = "store: { redis: { shards: { east: { primary: \"redis://127.0.0.1:1\" } } } }\n";
     let folder = Folder::with(&format!("{policy}{store}"));
@@ -90,7 +90,7 @@ fn subjects_that_are_scripts_are_shown_and_do_not_run() {
             assert!(shown.as_array().unwrap().contains(&name), "{name} in {shown}");
         }
     }
-    // What is shown leads to the subject itself.
+    // The displayed name links to the subject itself.
     page.click("tbody a", &format!("user={}", SCRIPTS[8]));
     page.until("document.title.startsWith('Subject')");
     let values = "[...document.querySelectorAll('main input')].map((input) => input.value)";
@@ -138,7 +138,7 @@ fn pages_elsewhere_neither_change_nor_read_anything() {
             .then((answer) => answer.text()).then((text) => text, () => '')))"
     ));
     assert_eq!(response, json!(["", "", "", "", "", "", ""]));
-    // Nor is the dashboard put into a frame.
+    // The dashboard cannot be put into a frame either.
     let framed = page.value(&format!(
         "new Promise((resolve) => {{
             const frame = document.createElement('iframe');
@@ -177,7 +177,7 @@ fn a_name_that_was_led_here_opens_nothing() {
         ));
         assert_eq!(status, json!(421), "{method} {path}");
     }
-    // Who only asks whether it serves has any name for it.
+    // Health queries accept any host name.
     let ready = page.value("fetch('/readyz').then((answer) => answer.status)");
     assert_eq!(ready, json!(200));
     for name in ["admin.example", "localhost", "node-1.localhost"] {
@@ -206,7 +206,7 @@ fn a_dashboard_that_was_put_away_is_not_there() {
     assert_eq!(ask(node.listener("admin"), "POST", "/dashboard/", None).status, 405);
 }
 
-/// A site of somebody else: one empty page, for as long as the test runs.
+/// A foreign site: one empty page, for as long as the test runs.
 fn stranger() -> std::net::SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();

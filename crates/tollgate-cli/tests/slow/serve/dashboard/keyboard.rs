@@ -1,10 +1,10 @@
-//! A walk without a mouse.
+//! Navigation without a mouse.
 
 use serde_json::json;
 
 use super::{Browser, charge, node, open};
 
-/// Presses Tab until the focus is on what `condition` says of `it`.
+/// Presses Tab until `condition` is true for the focused element `it`.
 #[track_caller]
 pub(super) fn tab_to(page: &super::Page, condition: &str) {
     let mut passed = Vec::new();
@@ -43,7 +43,7 @@ fn everything_is_reached_by_keys_and_the_focus_stays() {
         json!("Sorted by Refused in all, descending")
     );
     tab_to(&page, "it.tagName === 'A' && it.textContent === 'few'");
-    // The numbers change, and the focus does not.
+    // The numbers change, but the focus does not.
     charge(&node, "few", ("user", "mallory"), 2);
     page.until("document.querySelector('tbody tr').innerText.trim().endsWith('4')");
     assert_eq!(page.value("document.activeElement.textContent"), json!("few"));

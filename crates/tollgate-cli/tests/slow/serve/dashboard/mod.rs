@@ -1,4 +1,5 @@
-//! The dashboard in a real browser: every view and action, what must not run, who must not ask.
+//! The dashboard in a real browser: every view and action, code that must not run, and clients that
+//! are not allowed.
 
 mod actions;
 mod browser;
@@ -13,7 +14,7 @@ use browser::{Browser, Page};
 
 use crate::support::node::{Folder, Node};
 
-/// Limits that count by an address and by a name that clients choose.
+/// Limits by an address and by a name that clients choose.
 const POLICY: &str = "
 subjects: { address: { client_address: {} }, user: { header: x-user } }
 limits:
@@ -22,14 +23,14 @@ limits:
 rules: [ { name: named, match: { has: user }, limits: [few, many] }, { name: all, limits: many } ]
 ";
 
-/// A node with [`POLICY`] and `more`, and listeners for programs and administrators.
+/// Starts a node with [`POLICY`] and `more`, and with listeners for programs and administrators.
 fn node(more: &str) -> (Folder, Node) {
     let folder = Folder::with(&format!("{POLICY}{more}"));
     let node = Node::open(&folder.policy());
     (folder, node)
 }
 
-/// The dashboard of `node`, at `view`.
+/// Opens the dashboard of `node` at `view`.
 fn open(browser: &mut Browser, node: &Node, view: &str) -> Page {
     browser.open(&address(node, view))
 }
@@ -38,7 +39,7 @@ fn address(node: &Node, view: &str) -> String {
     format!("http://{}/dashboard/#/{view}", node.listener("admin"))
 }
 
-/// Charges `limit` for `subject`, as often.
+/// Charges `limit` for `subject` this often.
 fn charge(node: &Node, limit: &str, subject: (&str, &str), times: usize) {
     let (name, value) = (subject.0, serde_json::to_string(subject.1).unwrap());
     let body = format!(r#"{{"limits":[{{"name":"{limit}","subject":{{"{name}":{value}}}}}]}}"#);

@@ -1,6 +1,6 @@
-//! Names that are scripts: shown, and never run.
+//! Names that are scripts: shown, but never run.
 
-/// Fifty ways to have `hit()` called by who writes a name into a page.
+/// Fifty ways to call `hit()` with a name on a page.
 pub(super) const SCRIPTS: [&str; 50] = [
     "<script>hit()</script>",
     "<ScRiPt>hit()</sCrIpT>",

@@ -1,4 +1,4 @@
-//! Another word for some subjects, said and lifted by the dashboard.
+//! Overrides, set and removed in the dashboard.
 
 use serde_json::{Value, json};
 
@@ -13,7 +13,7 @@ fn in_force(node: &Node) -> Vec<Value> {
     response["overrides"].as_array().unwrap().clone()
 }
 
-/// Chooses the option `value` of the field that is called `label`.
+/// Selects the option `value` of the field with the label `label`.
 fn pick(page: &Page, label: &str, value: &str) {
     let field = format!(
         "[...document.querySelectorAll('label')].find((one) => one.textContent === {})?.control",
@@ -45,7 +45,7 @@ fn the_one_who_is_refused_most_is_found_blocked_and_let_in_again() {
     let all = in_force(&node);
     assert_eq!((&all[0]["limit"], &all[0]["blocked"]), (&json!("few"), &json!(true)));
     assert_eq!(all[0]["reason"], "scraping");
-    // Another word of the same subject takes its place.
+    // A new override of the same subject replaces the previous one.
     pick(&page, "They are given", "quota");
     page.write("Quota", "40");
     page.write("For", "7d");
@@ -56,7 +56,7 @@ fn the_one_who_is_refused_most_is_found_blocked_and_let_in_again() {
     page.click("tbody button", "Lift");
     page.says("None: the policy decides for everybody.");
     assert_eq!(in_force(&node), Vec::<Value>::new());
-    // What the node does not take is told, and nothing is lost that was typed.
+    // Errors of the node are shown, and the form keeps its input.
     pick(&page, "Limit", "");
     page.click("button", "Set");
     page.says("a quota is of one limit: name it");
@@ -74,7 +74,7 @@ fn what_is_said_of_a_subject_stands_on_its_page() {
     page.click("button", "Set");
     rows(&page, 1);
 
-    // Blocked, and nothing was used; what else counts them stands as ever.
+    // Blocked, and nothing was used; other limits of the subject are unchanged.
     page.go(&super::address(&node, "subject?user=mallory&address=192.0.2.1"));
     stands(&page, "many", "admitted 0 1,000 1,000");
     stands(&page, "few", "blocked – – –");
@@ -94,7 +94,7 @@ fn what_is_said_of_a_subject_stands_on_its_page() {
     page.says("all with address=192.0.2.0/24");
     remove(&page, "limit=many&group[address]=192.0.2.0/24");
 
-    // Each look tells what is said by then.
+    // Each query shows the overrides at that time.
     for (effect, few) in [
         (json!({ "unlimited": true }), "unlimited – – –"),
         (json!({ "counted": true }), "only counted – – –"),
@@ -115,7 +115,8 @@ fn what_is_said_of_a_subject_stands_on_its_page() {
     page.is_clean();
 }
 
-/// Waits until the page of a subject says so of `limit`, in the columns from "Decision" to "Remaining".
+/// Waits until the page of a subject shows this status of `limit`, in the columns from "Decision"
+/// to "Remaining".
 #[track_caller]
 fn stands(page: &Page, limit: &str, response: &str) {
     page.until(&format!(

@@ -1,4 +1,4 @@
-//! The pictures of the guide: a fleet's node under traffic that comes in waves, and what its pages show of it.
+//! The guide's pictures: a node of a fleet with traffic in waves, and the pages of its dashboard.
 
 use std::process::Command;
 use std::sync::Arc;
@@ -35,13 +35,13 @@ rules:
   - { name: stranger, limits: [anonymous, everybody] }
 ";
 
-/// From one request to the next while there is much to do, and how many requests that is at a time.
+/// The time between requests at peak load, and the number of concurrent requests.
 const PACE: Duration = Duration::from_millis(6);
 const WAVE: usize = 1_000;
 
 const WIDTH: u32 = 1_180;
 
-/// An expression for the points of the line that `selector` finds.
+/// Returns an expression for the points of the line that `selector` matches.
 fn points(selector: &str) -> String {
     format!(
         "document.querySelector({})?.getAttribute('d').split(/[ML]/).length - 1",
@@ -49,7 +49,8 @@ fn points(selector: &str) -> String {
     )
 }
 
-/// How many looks a chart shows at least: the first one is there at once, and with `UPDATE=1` 45 seconds of them.
+/// The least number of points in a chart: the first one is there immediately, and with `UPDATE=1`
+/// the test waits for 45 seconds of them.
 fn looks() -> usize {
     if is_kept() { 23 } else { 1 }
 }
@@ -58,7 +59,7 @@ fn is_kept() -> bool {
     std::env::var_os("UPDATE").is_some()
 }
 
-/// Charges the node until it is dropped.
+/// Sends charges to the node until it is dropped.
 struct Traffic {
     ended: Arc<AtomicBool>,
     client: Option<JoinHandle<()>>,
@@ -90,7 +91,7 @@ impl Drop for Traffic {
     }
 }
 
-/// One request of many kinds.
+/// Sends one of several kinds of requests.
 fn charge(client: &mut Client, turn: usize) {
     let token = format!("Bearer t{}", turn % 7);
     let check = match turn % 20 {
@@ -115,7 +116,7 @@ fn charge(client: &mut Client, turn: usize) {
     assert_eq!(client.answer().unwrap().status, 200);
 }
 
-/// A switch, so that it is seen what it looks like.
+/// Sets a switch, so the pictures show one.
 fn only_count_searches(node: &Node) {
     let switched = Command::new(env!("CARGO_BIN_EXE_tollgate"))
         .args(["keys", "override", "--admin", &format!("http://{}", node.listener("admin"))])
@@ -125,19 +126,19 @@ fn only_count_searches(node: &Node) {
     assert!(switched.status.success(), "{}", String::from_utf8_lossy(&switched.stderr));
 }
 
-/// Makes the window so high, without bars beside it.
+/// Sets the height of the window, without scroll bars.
 fn frame(page: &Page, height: u32) {
     let size = json!({ "width": WIDTH, "height": height, "deviceScaleFactor": 1, "mobile": false });
     page.call("Emulation.setDeviceMetricsOverride", &size);
     page.call("Emulation.setScrollbarsHidden", &json!({ "hidden": true }));
 }
 
-/// Takes a picture, so high, and keeps it for the guide with `UPDATE=1`.
+/// Takes a picture with this height, and stores it in the guide with `UPDATE=1`.
 fn take(page: &Page, name: &str, height: u32) {
     frame(page, height);
     let response = page.call("Page.captureScreenshot", &json!({ "format": "png" }));
     let picture = STANDARD.decode(response["data"].as_str().unwrap()).unwrap();
-    // Width and height stand behind the signature and the name of the first part.
+    // Width and height follow the signature and the name of the first chunk.
     let measured = [16, 20].map(|at| u32::from_be_bytes(picture[at..at + 4].try_into().unwrap()));
     assert_eq!((&picture[1..4], measured), (&b"PNG"[..], [WIDTH, height]));
     if is_kept() {
@@ -163,7 +164,7 @@ async fn the_pages_are_as_the_guide_shows_them() {
 
     let mut browser = Browser::start();
     let page = browser.open(&address(&node, ""));
-    // A chart is drawn as wide as there is room.
+    // The width of a chart is the available width.
     frame(&page, 1_180);
     page.says("sign-in");
     page.says("north");

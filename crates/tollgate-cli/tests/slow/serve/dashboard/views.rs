@@ -1,4 +1,4 @@
-//! Every view shows what the node says.
+//! Every view shows the node's data.
 
 use std::fmt::Write;
 
@@ -14,7 +14,7 @@ fn each_view_shows_what_the_node_says() {
     let mut browser = Browser::start();
     let page = open(&mut browser, &node, "");
     page.says("Busiest limits");
-    // Three were admitted and two refused, before anybody looked.
+    // Three were admitted and two refused before the page was opened.
     let cells = "[...document.querySelectorAll('tbody tr')].map((row) => row.innerText)";
     page.until(&format!("{cells}.some((text) => /^few\\s+\\S+\\s+\\S+\\s+2$/.test(text))"));
     page.says("Counters are in this process.");
@@ -29,7 +29,7 @@ fn each_view_shows_what_the_node_says() {
     page.says("named charges 1 unit a request");
     page.click("#views a", "Top subjects");
     page.says("Units refused at this node");
-    // The limit reveals nobody: a hash of the one who was refused.
+    // The limit does not reveal subjects: a hash of the refused one.
     page.until("/^user=#[0-9a-f]{32}\\s+few\\s+2\\s+0\\s+Override$/.test(document.querySelector('tbody tr').innerText)");
     page.click("#views a", "Policy");
     page.says("2 limits, 2 rules, 2 kinds of subjects");
@@ -74,7 +74,7 @@ fn subjects_are_found_on_the_page_of_a_limit_that_reveals_them() {
         charge(&node, "few", ("user", user), 1);
     }
     page.go(&super::address(&node, "limits/few"));
-    // A field that is not shown yet takes no key.
+    // A hidden field does not accept keys.
     page.until("document.querySelector('section[aria-label=Subjects]')?.hidden === false");
     page.write("Begins with", "mal");
     page.press("Enter");
@@ -131,13 +131,13 @@ fn a_thousand_limits_are_searched_and_paged() {
     page.call("Input.insertText", &json!({ "text": "T-0999" }));
     page.says("1 row");
     page.until("document.querySelector('tbody th').innerText === 'limit-0999'");
-    // Two more looks at the node change neither the search nor the place.
+    // Two more updates change neither the search nor the scroll position.
     let looks = "performance.getEntriesByType('resource').filter(({ name }) => name.endsWith('/metrics')).length";
     let observed = page.value(looks).as_u64().unwrap();
     page.until(&format!("{looks} > {}", observed + 2));
     assert_eq!(page.value("document.activeElement.value"), json!("T-0999"));
     assert_eq!(page.value("document.querySelectorAll('tbody tr').length"), json!(1));
-    // A subject of a thousand limits is asked about in several questions.
+    // The status of a subject with a thousand limits needs several requests.
     page.go(&super::address(&node, "subject?user=mallory"));
     page.says("1,000 limits count this subject");
     page.says("of 1,000");

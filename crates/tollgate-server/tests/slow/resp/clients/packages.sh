@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Puts the Redis clients of the tests into target/redis-clients, in the versions that the files
-# beside this one name. What is there already stays.
+# Installs the Redis clients of the tests into target/redis-clients, in the versions that the files
+# next to this one specify. Existing installations are kept.
 set -euo pipefail
 cd "$(dirname "$0")"
 to=../../../../../../target/redis-clients
