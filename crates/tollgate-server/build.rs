@@ -1,4 +1,4 @@
-//! Makes Rust of Envoy's protocol, without a compiler of protocol buffers on the machine.
+//! Generates Rust code for Envoy's protocol, without the `protoc` compiler.
 
 use std::path::Path;
 use std::{env, error, fs};
@@ -15,15 +15,15 @@ fn main() -> Result<(), Box<dyn error::Error>> {
     println!("cargo::rerun-if-changed={ROOT}");
     let files = protox::compile([SERVICE], [ROOT])?;
     let out = env::var("OUT_DIR")?;
-    // For reflection, and for the same messages in JSON.
+    // For reflection, and for the JSON form of the same messages.
     fs::write(Path::new(&out).join("descriptors.bin"), files.encode_to_vec())?;
     let files = with_values_of_any_bytes(files);
     tonic_prost_build::configure().build_client(true).build_transport(false).compile_fds(files)?;
     Ok(())
 }
 
-/// The same files, in which the value of a descriptor's entry may be any bytes: on the wire they are
-/// the same. Envoy copies into it what clients write into their fields, and that is not always text.
+/// Changes the value of a descriptor's entry to `bytes`, which has the same wire format. Envoy
+/// copies header fields of clients into it, and these are not always UTF-8.
 fn with_values_of_any_bytes(mut files: FileDescriptorSet) -> FileDescriptorSet {
     let is_ours = |file: &&mut FileDescriptorProto| file.package() == DESCRIPTORS;
     let messages = files.file.iter_mut().filter(is_ours).flat_map(|file| &mut file.message_type);

@@ -12,7 +12,8 @@ pub(crate) fn admit<B: Body>(request: &Request<B>, limits: &Limits) -> Result<()
     if request.method() == Method::CONNECT {
         return Err(Violation::Connect.into());
     }
-    // The bytes of HTTP/1 were judged already; HTTP/2 has no bytes of that kind, but must obey the same rules.
+    // The strict reader has checked the bytes of HTTP/1. HTTP/2 has another framing, but the same
+    // rules apply.
     if request.version() == Version::HTTP_2 {
         check_sizes(request, limits)?;
         check_host(request)?;
@@ -38,7 +39,8 @@ fn check_sizes<B>(request: &Request<B>, limits: &Limits) -> Result<(), Problem> 
     Ok(())
 }
 
-/// HTTP/2 names the host in `:authority`; a client may send `host` instead, or the same in both.
+/// Checks the host: HTTP/2 sends it in `:authority`, and a client may send `host` instead, or the
+/// same value in both.
 fn check_host<B>(request: &Request<B>) -> Result<(), Problem> {
     let authority = request.uri().authority().map(|authority| authority.as_str().as_bytes());
     let mut hosts = request.headers().get_all(header::HOST).iter();
@@ -58,7 +60,7 @@ fn check_host<B>(request: &Request<B>) -> Result<(), Problem> {
     }
 }
 
-/// The expectation of 100 is met here, when the body is first asked for; there is no other.
+/// Accepts only `100-continue`. The 100 response is sent when the body is first polled.
 fn check_expectation(headers: &HeaderMap) -> Result<(), Problem> {
     let mut expectations = headers.get_all(header::EXPECT).iter();
     match expectations.all(|value| value.as_bytes().eq_ignore_ascii_case(b"100-continue")) {

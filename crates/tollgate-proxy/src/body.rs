@@ -27,11 +27,13 @@ pub(crate) use read_ahead::read_json;
 pub(crate) use streamed::StreamedBody;
 pub(crate) use upload::{Upload, UploadFault};
 
-/// A request body on its way to the upstream: streamed, bounded in size, and bounded in how long it may stall.
+/// A request body on its way to the upstream: streamed, with limits on its size, its rate and its
+/// pauses.
 #[derive(Debug)]
 pub struct RequestBody {
     incoming: Incoming,
-    /// None where nothing was read ahead, as of most: the body is moved often.
+    /// `None` if nothing was read ahead, as for most requests. Boxed, because the body is moved
+    /// often.
     ahead: Option<Box<ReadAhead>>,
     left: u64,
     limit: u64,
@@ -39,9 +41,9 @@ pub struct RequestBody {
     upload: Upload,
 }
 
-/// A response body on its way to the client: streamed from the upstream, or made here.
+/// A response body on its way to the client: streamed from the upstream, or created by the proxy.
 ///
-/// Dropping it ends the upstream's work: its connection is closed unless the body was complete.
+/// Dropping it before its end closes the upstream connection, which aborts the upstream's work.
 #[derive(Debug)]
 pub struct ResponseBody(ResponseSource);
 
@@ -51,26 +53,26 @@ enum ResponseSource {
     Local(Full<Bytes>),
 }
 
-/// Why a body ended before its end.
+/// The reason why a body failed before its end.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum BodyError {
-    /// Nothing came for too long.
+    /// No data arrived for too long.
     Stalled {
-        /// How long nothing came.
+        /// The length of the pause.
         waited: Duration,
     },
-    /// It came below the least rate.
+    /// The data arrived below the least rate.
     TooSlow {
         /// The least rate, in bytes per second.
         least: u32,
     },
-    /// It is larger than a request body may be.
+    /// The body is larger than the limit.
     TooLarge {
-        /// The most it may be, in bytes.
+        /// The limit in bytes.
         limit: u64,
     },
-    /// The connection that it came by failed, or its framing was unsound.
+    /// The connection failed, or the framing was invalid.
     Broken(hyper::Error),
 }
 
@@ -83,12 +85,12 @@ impl RequestBody {
         Self { incoming, ahead: None, left: limit, limit, pace, upload }
     }
 
-    /// What becomes of this body, for who waits for the response.
+    /// Returns the state of this body, for the task that waits for the response.
     pub(crate) fn upload(&self) -> Upload {
         self.upload.clone()
     }
 
-    /// The next piece of what the client sends.
+    /// Polls the next frame from the client.
     fn poll_incoming(
         &mut self,
         cx: &mut Context<'_>,
@@ -176,14 +178,15 @@ impl Drop for RequestBody {
     }
 }
 
-/// Finds what the connection's reader refused; HTTP passes it on as the cause of the body's end.
+/// Returns the violation that the strict reader reported. hyper passes it on as a source of its
+/// error.
 fn violation_in(error: &hyper::Error) -> Option<Violation> {
     let mut cause: Option<&(dyn StdError + 'static)> = Some(error);
     while let Some(error) = cause {
         if let Some(violation) = error.downcast_ref::<Violation>() {
             return Some(*violation);
         }
-        // An io::Error is its payload's wrapper, and its source() is the payload's source.
+        // An `io::Error` wraps its payload, but its `source()` skips the payload itself.
         let payload = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
         cause = match payload {
             Some(payload) => Some(payload),

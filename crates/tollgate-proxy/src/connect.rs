@@ -10,7 +10,7 @@ use tower_service::Service;
 
 use crate::{Upstream, failure::UpstreamFailure};
 
-/// Connects to the upstream within a deadline that includes the look-up of the name.
+/// A connector to the upstream, with a time limit that includes name resolution.
 #[derive(Debug, Clone)]
 pub(crate) struct Connector {
     http: HttpConnector,
@@ -26,7 +26,7 @@ impl Connector {
         parts.scheme = Some(Scheme::HTTP);
         parts.authority = Some(upstream.authority().clone());
         parts.path_and_query = Some(PathAndQuery::from_static("/"));
-        // All three parts are there, which is all that a URI needs.
+        // All three parts are set, so this cannot fail.
         Self { http, upstream: Uri::from_parts(parts).unwrap_or_default(), limit }
     }
 

@@ -24,22 +24,25 @@ use crate::{
     taking::WhileTaken,
 };
 
-/// How long a client may still ask after the proxy was told to end. It may have asked already, and its request be on the
-/// way: to close at once would lose that. The answer tells it to come back elsewhere.
+/// How long a client may still send a request after the proxy started to drain. The request may
+/// already be in transit, and closing at once would lose it. The response carries `connection:
+/// close`.
 const LAST_REQUEST: Duration = Duration::from_secs(1);
-/// How long a connection that was told to end may take to say goodbye, once nothing is in flight on it.
+/// How long a connection that is closing may take after its last request has ended.
 const GOODBYE: Duration = Duration::from_secs(5);
 /// The same for a connection that is closed to make room for another.
 const SHORT_GOODBYE: Duration = Duration::from_millis(100);
-/// Hyper reads a head into one buffer, which the guard has bounded already; this must only be no smaller.
+/// hyper reads a head into one buffer. The strict reader has already limited the head, so this only
+/// has to be large enough.
 const READ_BUFFER_BYTES: usize = 64 * 1024;
-/// Request bytes that one HTTP/2 request, and all of one connection, may send before the upstream took any.
+/// The request bytes that one HTTP/2 stream, and all streams of a connection together, may send
+/// ahead of the upstream.
 const HTTP2_STREAM_WINDOW_BYTES: u32 = 256 * 1024;
 const HTTP2_CONNECTION_WINDOW_BYTES: u32 = 1024 * 1024;
 
-/// Serves one client until it leaves, idles too long, or the proxy ends.
+/// Serves one client until it disconnects, is idle for too long, or the proxy shuts down.
 ///
-/// An error ends the connection and concerns only its client, who knows; so there is none to return.
+/// Errors are not returned: an error ends the connection and concerns only its client.
 pub(crate) async fn serve<S, B>(
     stream: TcpStream,
     peer: Peer,
@@ -80,10 +83,11 @@ pub(crate) async fn serve<S, B>(
 
     let goodbye = tokio::select! {
         _ = connection.as_mut() => return conversation.leave(),
-        // Or further: then the next wait is over at once.
+        // If the phase is already `Cut`, the next wait returns at once.
         () = session.reached(Phase::Draining) => tokio::select! {
             _ = connection.as_mut() => return conversation.leave(),
-            // Half of the drain at most: who stays silent is no request that had to be cut off.
+            // At most half of the drain time, so a silent client does not count as a request that
+            // was aborted.
             () = sleep(LAST_REQUEST.min(settings.timeouts.drain / 2)) => {
                 conversation.note_close(CloseReason::Shutdown);
                 GOODBYE
@@ -121,7 +125,7 @@ fn protocols(settings: &Settings, session: &Session) -> auto::Builder<WhileTaken
     builder
         .http1()
         .timer(TokioTimer::new())
-        // The guard has a deadline for heads, and tells it from an idle connection's.
+        // The strict reader has a time limit for heads, which excludes idle time.
         .header_read_timeout(None)
         .max_headers(limits.header_fields)
         .max_buf_size(limits.header_bytes.saturating_add(READ_BUFFER_BYTES));

@@ -11,7 +11,7 @@ use std::{
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-/// How often the same warning about client connections is logged at most.
+/// The shortest time between two log lines with the same warning about client connections.
 const WARN_EVERY: Duration = Duration::from_secs(10);
 
 /// Counts the client connections of a proxy. Clones share the same counters.
@@ -39,17 +39,17 @@ struct Counters {
 #[derive(Debug, Clone, Copy, Default)]
 struct Warning {
     logged_at: Option<Instant>,
-    /// Connections closed since then.
+    /// Connections that were closed since then.
     closed: u64,
 }
 
-/// Why a client connection was closed.
+/// The reason why a client connection was closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CloseReason {
     /// The client closed it, or asked for one response only.
     Client,
-    /// No request for [`keep_alive_idle`](crate::Timeouts::keep_alive_idle).
+    /// It had no request for [`keep_alive_idle`](crate::Timeouts::keep_alive_idle).
     Idle,
     /// It was idle, or its request head was incomplete, while the proxy had no free connection.
     Evicted,
@@ -70,7 +70,7 @@ pub enum CloseReason {
 }
 
 impl CloseReason {
-    /// All reasons.
+    /// All reasons, in the order of their counters.
     pub const ALL: [Self; 10] = [
         Self::Client,
         Self::Idle,
@@ -84,7 +84,7 @@ impl CloseReason {
         Self::Shutdown,
     ];
 
-    /// The name as metrics and log lines show it.
+    /// Returns the name for metrics and log lines.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -101,7 +101,7 @@ impl CloseReason {
         }
     }
 
-    /// What a warning says, for reasons that may be an attack.
+    /// Returns the text of the warning, for reasons that may be an attack.
     const fn warning(self) -> Option<&'static str> {
         match self {
             Self::AddressLimit => Some(
@@ -119,13 +119,13 @@ impl CloseReason {
 }
 
 impl ConnectionMetrics {
-    /// The number of open client connections.
+    /// Returns the number of open client connections.
     #[must_use]
     pub fn open(&self) -> u32 {
         self.0.open.load(Ordering::Relaxed)
     }
 
-    /// The number of client connections that were closed for `reason`.
+    /// Returns the number of client connections that were closed for `reason`.
     #[must_use]
     pub fn closed(&self, reason: CloseReason) -> u64 {
         self.0.closed[reason as usize].load(Ordering::Relaxed)
@@ -141,7 +141,8 @@ impl ConnectionMetrics {
         self.count(reason, peer);
     }
 
-    /// Counts an event that ends no open connection: a refused connection, a reset stream.
+    /// Counts an event that does not end an open connection: a refused connection, or a reset
+    /// stream.
     pub(crate) fn count(&self, reason: CloseReason, peer: IpAddr) {
         self.0.closed[reason as usize].fetch_add(1, Ordering::Relaxed);
         let Some(text) = reason.warning() else { return };
@@ -157,7 +158,7 @@ impl ConnectionMetrics {
         tracing::warn!(reason = reason.name(), closed, last_address = %peer, "{text}");
     }
 
-    /// Warns that all connections are in use.
+    /// Logs a warning that all connections are in use.
     pub(crate) fn warn_full(&self, limit: u32) {
         let mut warned_at = self.0.full_warned_at.lock();
         if warned_at.is_some_and(|at| at.elapsed() < WARN_EVERY) {

@@ -1,5 +1,5 @@
-//! The client connections of a proxy: how many there may be, in total and from one address, and which of them are closed
-//! to make room for new clients.
+//! The client connections of a proxy: the limits in total and for each address, and which
+//! connections are closed to make room for new clients.
 
 mod address;
 
@@ -14,11 +14,13 @@ use tokio::{
 use crate::{CloseReason, ConnectionMetrics, Settings, TrustedProxies, conversation::Conversation};
 use address::AddressKey;
 
-/// How long a connection must have been idle, or its request head incomplete, before it is closed to make room.
+/// The shortest time for which a connection must have been idle, or its request head incomplete,
+/// before it is closed to make room.
 pub(crate) const EVICTABLE_AFTER: Duration = Duration::from_secs(1);
 
-/// One connection of so many is closed at a time when the proxy is full, and at least one. Finding the longest idle ones
-/// looks at all connections, so that closing them one by one would be quadratic.
+/// The divisor for connections closed at once when the proxy is full (one of 128, at least one).
+/// Finding the longest idle connections reads all of them, so closing them one by one would take
+/// quadratic time.
 const EVICTED_SHARE: usize = 128;
 
 /// How often a full proxy looks for idle connections.
@@ -27,14 +29,14 @@ const EVICT_EVERY: Duration = Duration::from_millis(250);
 /// The proxy is nearly full when more than this percentage of its connections is in use.
 const NEARLY_FULL_PERCENT: u64 = 80;
 
-/// All client connections. Clones are the same.
+/// All client connections. Clones share their state.
 #[derive(Debug, Clone)]
 pub(crate) struct Connections(Arc<Registry>);
 
 #[derive(Debug)]
 struct Registry {
     limit: u32,
-    /// 0 means no limit.
+    /// The most connections of one address. 0 means no limit.
     limit_per_address: u32,
     trusted_proxies: TrustedProxies,
     permits: Arc<Semaphore>,
@@ -42,7 +44,7 @@ struct Registry {
     open: Mutex<Open>,
 }
 
-/// Bounded by the permits: both maps hold open connections only.
+/// The open connections. The permits limit the size of both maps.
 #[derive(Debug, Default)]
 struct Open {
     last_number: u64,
@@ -50,7 +52,7 @@ struct Open {
     per_address: HashMap<AddressKey, u32>,
 }
 
-/// The count of one connection against the limit of its address. Dropping it returns the count.
+/// One connection counted against the limit of its address. Dropping it subtracts it again.
 #[derive(Debug)]
 pub(crate) struct AddressSlot {
     registry: Arc<Registry>,
@@ -59,7 +61,7 @@ pub(crate) struct AddressSlot {
     peer: IpAddr,
 }
 
-/// An open client connection. Dropping it counts the connection as closed and frees its permit.
+/// An open client connection. Dropping it counts the connection as closed and releases its permit.
 #[derive(Debug)]
 pub(crate) struct ConnectionSlot {
     number: u64,
@@ -81,7 +83,7 @@ impl Connections {
         }))
     }
 
-    /// Counts a new connection of `peer`. Returns `None` if its address has as many connections as it may.
+    /// Counts a new connection of `peer`. Returns `None` if its address has reached its limit.
     pub(crate) fn admit(&self, peer: IpAddr) -> Option<AddressSlot> {
         let registry = Arc::clone(&self.0);
         let address = peer.to_canonical();
@@ -103,7 +105,8 @@ impl Connections {
         Some(AddressSlot { registry, counted: Some(key), peer })
     }
 
-    /// Waits for a permit. While there is none, closes the connections that are idle for longest.
+    /// Waits for a permit. While there is none, it closes the connections that have been idle for
+    /// the longest time.
     pub(crate) async fn permit(&self) -> OwnedSemaphorePermit {
         loop {
             if let Some(permit) = self.try_permit() {
@@ -145,7 +148,7 @@ impl Connections {
         let _ = self.0.permits.acquire_many(self.0.limit).await;
     }
 
-    /// The number of connections that are in use.
+    /// Returns the number of connections in use.
     pub(crate) fn in_use(&self) -> u32 {
         self.0.in_use()
     }
@@ -157,7 +160,8 @@ impl Registry {
         self.limit.saturating_sub(free)
     }
 
-    /// Asks the connections that are idle for longest to close: one of [`EVICTED_SHARE`], at least one.
+    /// Asks the connections that have been idle for the longest time to close: one of
+    /// [`EVICTED_SHARE`], at least one.
     fn evict(&self, now: Instant) {
         let Some(latest) = now.checked_sub(EVICTABLE_AFTER) else { return };
         let open = self.open.lock();
@@ -185,7 +189,7 @@ impl ConnectionSlot {
         &self.conversation
     }
 
-    /// Whether more than [`NEARLY_FULL_PERCENT`] of the connections are in use.
+    /// Returns whether more than [`NEARLY_FULL_PERCENT`] of the connections are in use.
     pub(crate) fn is_nearly_full(&self) -> bool {
         let registry = &self.address.registry;
         u64::from(registry.in_use()) * 100 > u64::from(registry.limit) * NEARLY_FULL_PERCENT

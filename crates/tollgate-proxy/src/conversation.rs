@@ -15,7 +15,7 @@ use tokio::{
 
 use crate::{CloseReason, framing::Violation};
 
-/// What the reader of a client's bytes and the service that answers its requests tell each other.
+/// The state that the strict reader and the request service of a connection share.
 #[derive(Debug)]
 pub(crate) struct Conversation {
     requests: AtomicU64,
@@ -27,20 +27,21 @@ pub(crate) struct Conversation {
     close_asked: Notify,
 }
 
-/// A request that the reader made up in place of an unsound one, so that its answer takes its turn among the others.
+/// A request that the reader inserted in place of an invalid one, so its refusal is sent in the
+/// order of the responses.
 #[derive(Debug, Clone, Copy)]
 struct Refusal {
-    /// Which request of the connection it is, counted from 1.
+    /// The number of the request on this connection, counted from 1.
     ordinal: u64,
     violation: Violation,
 }
 
-/// Whether the answer to an upgrade request changed the protocol.
+/// Whether the response to an upgrade request switched the protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum UpgradeAnswer {
-    /// 101: every later byte is the other protocol's.
+    /// 101: all later bytes belong to the other protocol.
     Accepted,
-    /// Anything else: the next request follows.
+    /// Any other status: the next request follows.
     Declined,
 }
 
@@ -54,9 +55,9 @@ enum UpgradeState {
 struct Activity {
     in_flight: u64,
     idle_since: Instant,
-    /// When the first byte of an incomplete request head came, or the connection began.
+    /// When the first byte of an incomplete request head arrived, or the connection was accepted.
     head_since: Option<Instant>,
-    /// It was asked to close, or is not served as HTTP any more.
+    /// The connection was asked to close, or no longer uses HTTP.
     is_leaving: bool,
 }
 
@@ -78,20 +79,21 @@ impl Conversation {
         }
     }
 
-    /// Says that the request `ordinal`, counted from 1, stands for an unsound one. It is the connection's last.
+    /// Records that the request `ordinal`, counted from 1, replaces an invalid one. It is the last
+    /// request of the connection.
     pub(crate) fn refuse(&self, ordinal: u64, violation: Violation) {
-        // The reader stops at its first refusal, so that there is no second.
+        // The reader stops at its first refusal, so there is no second one.
         let _ = self.refusal.set(Refusal { ordinal, violation });
     }
 
-    /// Counts the next HTTP/1 request; tells if it stands for an unsound one.
+    /// Counts the next HTTP/1 request. Returns the violation if it replaces an invalid one.
     pub(crate) fn next_request(&self) -> Option<Violation> {
         let ordinal = self.requests.fetch_add(1, Ordering::AcqRel) + 1;
         let refusal = self.refusal.get()?;
         (refusal.ordinal == ordinal).then_some(refusal.violation)
     }
 
-    /// Tells the reader how an upgrade request was answered.
+    /// Reports the response to an upgrade request to the reader.
     pub(crate) fn answer_upgrade(&self, answer: UpgradeAnswer) {
         self.is_upgraded.store(answer == UpgradeAnswer::Accepted, Ordering::Release);
         let before = std::mem::replace(&mut *self.upgrade.lock(), UpgradeState::Answered(answer));
@@ -100,7 +102,7 @@ impl Conversation {
         }
     }
 
-    /// Takes the answer to the last upgrade request once it is there.
+    /// Takes the response to the last upgrade request, once it is known.
     pub(crate) fn poll_upgrade_answer(&self, cx: &mut Context<'_>) -> Poll<UpgradeAnswer> {
         let mut state = self.upgrade.lock();
         match *state {
@@ -115,23 +117,23 @@ impl Conversation {
         }
     }
 
-    /// Whether the connection speaks another protocol than HTTP now.
+    /// Returns whether the connection uses another protocol than HTTP now.
     pub(crate) fn is_upgraded(&self) -> bool {
         self.is_upgraded.load(Ordering::Acquire)
     }
 
-    /// Notes that a request head is incomplete.
+    /// Records that a request head is incomplete.
     pub(crate) fn begin_head(&self) {
         self.activity.lock().head_since.get_or_insert_with(Instant::now);
     }
 
-    /// Notes that the request head is complete.
+    /// Records that the request head is complete.
     pub(crate) fn end_head(&self) {
         self.activity.lock().head_since = None;
     }
 
-    /// Since when the connection has been idle or its request head incomplete; `None` while a request is in flight and
-    /// once the connection was asked to close.
+    /// Returns since when the connection has been idle, or its request head incomplete. Returns
+    /// `None` while a request is in flight, and after the connection was asked to close.
     pub(crate) fn evictable_since(&self) -> Option<Instant> {
         let activity = self.activity.lock();
         let is_evictable = activity.in_flight == 0 && !activity.is_leaving;
@@ -143,30 +145,30 @@ impl Conversation {
         self.ask_to_close(CloseReason::Evicted);
     }
 
-    /// Asks the connection to close once nothing is in flight on it.
+    /// Asks the connection to close when no request is in flight.
     pub(crate) fn ask_to_close(&self, reason: CloseReason) {
         self.leave();
         self.note_close(reason);
         self.close_asked.notify_one();
     }
 
-    /// Notes that the connection is not to be evicted any more.
+    /// Records that the connection can no longer be evicted.
     pub(crate) fn leave(&self) {
         self.activity.lock().is_leaving = true;
     }
 
-    /// Waits until somebody asks the connection to close.
+    /// Waits until the connection is asked to close.
     pub(crate) async fn close_asked(&self) {
         self.close_asked.notified().await;
     }
 
-    /// Notes why the connection closes; the first reason stays.
+    /// Records why the connection closes. The first reason is kept.
     pub(crate) fn note_close(&self, reason: CloseReason) {
         // Later reasons are only consequences of the first.
         let _ = self.close_reason.set(reason);
     }
 
-    /// Why the connection closes. Unless the proxy closes it, its client does.
+    /// Returns why the connection closes. The default is that the client closes it.
     pub(crate) fn close_reason(&self) -> CloseReason {
         self.close_reason.get().copied().unwrap_or(CloseReason::Client)
     }

@@ -6,7 +6,7 @@ use std::{
 
 use tokio::time::{Instant, Sleep, sleep_until};
 
-/// A limit on one wait, measured from when the wait begins. It costs nothing while nobody waits.
+/// A time limit on a wait, measured from its start. It costs nothing outside of a wait.
 #[derive(Debug)]
 pub(crate) struct Deadline {
     limit: Duration,
@@ -34,12 +34,12 @@ impl Deadline {
         self.wait = Wait::Idle;
     }
 
-    /// Begins the wait if it has not begun; ready once it has lasted as long as it may.
+    /// Starts the wait if it has not started. Ready once the limit has passed.
     pub(crate) fn poll_passed(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         self.poll_passed_within(cx, self.limit)
     }
 
-    /// As [`poll_passed`](Self::poll_passed), with another `limit` for a wait that begins.
+    /// As [`poll_passed`](Self::poll_passed), with another `limit` for a wait that starts now.
     pub(crate) fn poll_passed_within(&mut self, cx: &mut Context<'_>, limit: Duration) -> Poll<()> {
         let sleep = match (&mut self.sleep, self.wait) {
             (Some(sleep), Wait::Running) => sleep,

@@ -2,7 +2,7 @@ use std::{fmt, time::Duration};
 
 use crate::settings::MIN_RESPONSE_HEADER_BYTES;
 
-/// Why a proxy did not start, or did not end well.
+/// The reason why a proxy did not start, or did not shut down cleanly.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Error {
@@ -15,19 +15,19 @@ pub enum Error {
     Wait {
         /// Its path in [`Settings`](crate::Settings).
         name: &'static str,
-        /// What was set.
+        /// The value that was set.
         given: Duration,
     },
     /// `limits.response_header_bytes` is below what an HTTP client needs.
     ResponseHeaderBytes {
-        /// What was set.
+        /// The value that was set.
         given: usize,
     },
-    /// Connections were still busy at the end of the drain, and were cut off.
+    /// Connections were still busy at the end of the drain time and were closed.
     DrainTimeout {
-        /// How many.
+        /// The number of these connections.
         connections: u32,
-        /// How long they were given.
+        /// The drain time.
         waited: Duration,
     },
 }

@@ -8,25 +8,25 @@ use crate::{
     problem::Problem,
 };
 
-/// Why a request got no answer from the upstream.
+/// The reason why there is no response from the upstream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum UpstreamFailure {
-    /// The client did not send it as it should.
+    /// The client did not send its request correctly.
     Client(UploadFault),
-    /// The upstream could not be connected to.
+    /// The connection to the upstream failed.
     Unreachable,
-    /// The upstream could not be connected to in time.
+    /// The connection to the upstream timed out.
     ConnectTimeout,
-    /// The upstream did not begin to answer in time.
+    /// The upstream did not send a response head in time.
     ResponseTimeout,
-    /// The upstream broke the connection off.
+    /// The upstream closed the connection.
     ConnectionLost,
-    /// The upstream's answer is no HTTP, or contradicts itself.
+    /// The response of the upstream is not valid HTTP, or contradicts itself.
     InvalidResponse,
 }
 
 impl UpstreamFailure {
-    /// Tells what an attempt to connect that failed with `error` means.
+    /// Returns the failure for an attempt to connect that failed with `error`.
     pub(crate) fn to_connect(error: &(dyn StdError + 'static)) -> Self {
         match is_timeout(error) {
             true => Self::ConnectTimeout,
@@ -34,7 +34,7 @@ impl UpstreamFailure {
         }
     }
 
-    /// Tells what a failed exchange with the upstream means.
+    /// Returns the failure for an exchange with the upstream that failed.
     pub(crate) fn of(error: &hyper::Error) -> Self {
         match error.is_parse() {
             true => Self::InvalidResponse,
@@ -48,7 +48,8 @@ impl UpstreamFailure {
         if !matches!(self, Self::Client(_)) {
             response.extensions_mut().insert(UpstreamFailed);
         }
-        // Where there was no connection nothing reached the upstream, and the client had no part in it.
+        // Without a connection nothing was sent to the upstream, so the body did not cause the
+        // failure.
         let is_connected = !matches!(self, Self::Unreachable | Self::ConnectTimeout);
         if is_connected && !upload.is_complete() {
             response.extensions_mut().insert(RequestIncomplete);

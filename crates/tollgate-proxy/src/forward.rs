@@ -29,11 +29,11 @@ use crate::{
     upgrade::Upgrade,
 };
 
-/// Sends each request to the upstream, and answers with what the upstream answers.
+/// A service that sends each request to the upstream and returns its response.
 ///
-/// An upstream that fails is an answer too: 502 or 504 with a problem for a body and
-/// [`UpstreamFailed`](tollgate::tower::UpstreamFailed) among the extensions. A request whose body fails is answered
-/// with 400, 408 or 413.
+/// A failure of the upstream is a response as well: 502 or 504 with a problem as its body and
+/// [`UpstreamFailed`](tollgate::tower::UpstreamFailed) in its extensions. A request whose body
+/// fails is answered with 400, 408 or 413.
 #[derive(Debug, Clone)]
 pub struct Forward {
     pool: Arc<Pool>,
@@ -75,7 +75,7 @@ impl Service<Request<RequestBody>> for Forward {
     }
 }
 
-/// What of a request is needed to make sense of its response.
+/// The parts of a request that are needed to interpret its response.
 struct ForwardContext {
     method: Method,
     upgrade: Option<(Upgrade, OnUpgrade, Session)>,
@@ -104,12 +104,12 @@ impl Forward {
         Some((upgrade, hyper::upgrade::on(request), session))
     }
 
-    /// The request as the upstream gets it. Its fields are for the upstream's connection already: what the layer
-    /// decided on goes out.
+    /// Converts the request for the upstream. Its hop-by-hop fields have been replaced already, so
+    /// the request that the layer decided on is the one that is sent.
     fn outgoing(&self, request: Request<RequestBody>) -> Request<RequestBody> {
         let (parts, body) = request.into_parts();
         let mut headers = parts.headers;
-        // The proxy itself says when to continue.
+        // The proxy itself sends 100 Continue.
         headers.remove(header::EXPECT);
         let host = self.host(&mut headers, &parts.uri);
         join_cookies(&mut headers);
@@ -125,7 +125,7 @@ impl Forward {
         outgoing
     }
 
-    /// The host that the client asked for, which `headers` then name.
+    /// Returns the host that the client requested, and sets it in `headers`.
     fn host(&self, headers: &mut HeaderMap, target: &Uri) -> HeaderValue {
         if let Some(host) = headers.get(header::HOST) {
             return host.clone();
@@ -138,7 +138,7 @@ impl Forward {
         host
     }
 
-    /// Tells the upstream who asks.
+    /// Adds the fields that describe the client to the upstream.
     fn add_forwarding_fields(
         &self,
         headers: &mut HeaderMap,
@@ -156,9 +156,9 @@ impl Forward {
         }
     }
 
-    /// Waits for the response's head. The timer starts at the end of the request's body. It also runs while the upstream
-    /// does not take the body, from the last piece that it took; while the client does not send it, the body's own
-    /// deadlines run.
+    /// Waits for the response's head. The timer starts at the end of the request's body. It also
+    /// runs while the upstream does not accept the body, from the last accepted part. While the
+    /// client does not send the body, the time limits of the body apply instead.
     async fn within_time(
         &self,
         mut response: Pin<
@@ -187,7 +187,7 @@ impl Forward {
         }
     }
 
-    /// The response as the client gets it.
+    /// Converts the response for the client.
     fn incoming(
         &self,
         mut response: Response<StreamedBody>,
@@ -214,7 +214,7 @@ impl Forward {
         Ok(answer)
     }
 
-    /// Splices the two connections, if the upstream agrees to what the client asked for.
+    /// Connects the two connections to each other, if the upstream accepts the requested protocol.
     fn switch_protocols(
         &self,
         mut response: Response<StreamedBody>,
@@ -228,7 +228,7 @@ impl Forward {
         let idle = self.settings.timeouts.tunnel_idle;
         let (upgraded, while_upgraded) = upgraded();
         tokio::spawn(async move {
-            // Leases of concurrency limits last as long as the tunnel.
+            // Permits of concurrency limits are held as long as the tunnel is open.
             let _held = while_upgraded;
             tunnel::splice(client, upstream, idle, session).await;
         });
@@ -245,7 +245,7 @@ impl Forward {
     }
 }
 
-/// The target in the form that a server that is no proxy gets: a path and perhaps a query, or `*`.
+/// Converts the target to origin form: a path with an optional query, or `*`.
 fn path_of(target: Uri) -> Uri {
     if target.authority().is_none() {
         return target;
@@ -260,7 +260,7 @@ fn header_value(text: &str) -> Option<HeaderValue> {
     HeaderValue::from_str(text).ok()
 }
 
-/// HTTP/2 may split a cookie over many fields; HTTP/1.1 knows one.
+/// Joins the `cookie` fields: HTTP/2 may split a cookie over several fields, HTTP/1.1 requires one.
 fn join_cookies(headers: &mut HeaderMap) {
     let crumbs: Vec<&[u8]> =
         headers.get_all(header::COOKIE).iter().map(HeaderValue::as_bytes).collect();
@@ -271,7 +271,8 @@ fn join_cookies(headers: &mut HeaderMap) {
     }
 }
 
-/// Writes a length that was stated in its plainest form, so that no two readers differ on it.
+/// Writes a `content-length` that was present as a plain number, which all servers read in the same
+/// way.
 fn set_content_length(headers: &mut HeaderMap, exact: Option<u64>) {
     let stated = headers.remove(header::CONTENT_LENGTH).is_some();
     if let (true, Some(length)) = (stated, exact) {
@@ -279,13 +280,15 @@ fn set_content_length(headers: &mut HeaderMap, exact: Option<u64>) {
     }
 }
 
-/// How many bytes the fields take on the wire. The client's own limit bounds its buffer, and that only roughly.
+/// Returns the number of bytes that the fields occupy on the wire. The HTTP client's own limit
+/// applies to its buffer and is only approximate.
 fn section_bytes(headers: &HeaderMap) -> usize {
     const AROUND: usize = ": \r\n".len();
     headers.iter().map(|(name, value)| name.as_str().len() + value.len() + AROUND).sum()
 }
 
-/// Whether a response states another length than its body has: a length beside a chunked coding, or two lengths.
+/// Returns whether the framing of a response contradicts itself: a length with a chunked coding, or
+/// two lengths.
 fn is_inconsistent(response: &Response<StreamedBody>, method: &Method) -> bool {
     let headers = response.headers();
     let mut lengths = headers.get_all(header::CONTENT_LENGTH).iter();

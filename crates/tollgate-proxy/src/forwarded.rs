@@ -1,4 +1,5 @@
-//! What the upstream is told about the client: `X-Forwarded-*`, `Forwarded` (RFC 7239) and `Via`.
+//! The fields that describe the client to the upstream: `X-Forwarded-*`, `Forwarded` (RFC 7239) and
+//! `Via`.
 
 use std::net::IpAddr;
 
@@ -10,10 +11,10 @@ use crate::ForwardedFields;
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
-/// This proxy accepts cleartext only.
+/// The protocol of all requests, because this proxy accepts only cleartext.
 const PROTOCOL: HeaderValue = HeaderValue::from_static("http");
 
-/// Whether what a peer says about where a request came from is believed.
+/// Whether the forwarding fields of a peer are trusted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Trust {
     Trusted,
@@ -21,7 +22,8 @@ pub(crate) enum Trust {
 }
 
 impl Trust {
-    /// Believes only peers within `networks`. An IPv4 peer is the same by whichever socket it came.
+    /// Returns whether `peer` is within `networks`. An IPv4-mapped IPv6 address counts as the IPv4
+    /// address.
     pub(crate) fn in_peer(peer: Option<IpAddr>, networks: &[Network]) -> Self {
         let known = peer.map(|peer| peer.to_canonical());
         match known.is_some_and(|peer| networks.iter().any(|network| network.contains(peer))) {
@@ -31,7 +33,7 @@ impl Trust {
     }
 }
 
-/// A peer's address as the fields tell it, written once for all requests of its connection.
+/// A peer's address in the form of the fields, formatted once for all requests of its connection.
 #[derive(Debug)]
 pub(crate) struct PeerName {
     address: HeaderValue,
@@ -51,8 +53,8 @@ impl PeerName {
     }
 }
 
-/// Writes the fields for a request that came from `peer` for `host`: appends to what a trusted peer sent, replaces
-/// what any other did.
+/// Writes the fields for a request from `peer` for `host`. The fields of a trusted peer are
+/// extended, those of any other peer are replaced.
 pub(crate) fn add_forwarding_fields(
     headers: &mut HeaderMap,
     peer: &PeerName,
@@ -75,7 +77,7 @@ pub(crate) fn add_forwarding_fields(
     }
 }
 
-/// Adds this proxy to `Via`, with the version that the message came in.
+/// Adds this proxy to `Via`, with the HTTP version of the received message.
 pub(crate) fn add_via(headers: &mut HeaderMap, received: Version) {
     let via = HeaderValue::from_static(match received {
         Version::HTTP_2 => "2 tollgate",
@@ -85,8 +87,8 @@ pub(crate) fn add_via(headers: &mut HeaderMap, received: Version) {
     append_to_list(headers, &header::VIA, via);
 }
 
-/// Removes every field that upstreams read as the client's origin, in whichever spelling: gateways that speak CGI make
-/// one name of `-` and `_`.
+/// Removes every field that upstreams may read as the client's origin, in any spelling: CGI
+/// gateways treat `-` and `_` as the same.
 fn remove_forwarding_fields(headers: &mut HeaderMap) {
     let claims: Vec<HeaderName> =
         headers.keys().filter(|name| is_forwarding_field(name.as_str())).cloned().collect();
@@ -95,21 +97,22 @@ fn remove_forwarding_fields(headers: &mut HeaderMap) {
     }
 }
 
-/// Whether upstreams may read a field of this name as the client's origin.
+/// Returns whether upstreams may read a field of this name as the client's origin.
 pub(crate) fn is_forwarding_field(name: &str) -> bool {
     starts_with_ignore_case(name, "x-forwarded-")
         || name == "forwarded"
         || (name.len() == "x-real-ip".len() && starts_with_ignore_case(name, "x-real-ip"))
 }
 
-/// Whether `name` begins with `beginning`, either way of writing its dashes.
+/// Returns whether `name` starts with `beginning`, where `_` equals `-`.
 fn starts_with_ignore_case(name: &str, beginning: &str) -> bool {
     let dashed = |byte| if byte == b'_' { b'-' } else { byte };
     name.len() >= beginning.len()
         && name.bytes().zip(beginning.bytes()).all(|(is, like)| dashed(is) == like)
 }
 
-/// Joins all lines of a list field with `member` into one line. Lines that no list can hold are dropped.
+/// Joins all lines of a list field and `member` to one line. Lines that are not valid in a list are
+/// dropped.
 fn append_to_list(headers: &mut HeaderMap, name: &HeaderName, member: HeaderValue) {
     let mut lines = match headers.entry(name) {
         Entry::Vacant(vacant) => {

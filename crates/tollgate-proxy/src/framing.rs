@@ -1,11 +1,13 @@
-//! Where each request on a client's byte stream begins and ends, judged strictly and before anything is parsed.
+//! The boundaries of requests on a client's byte stream, checked strictly before HTTP is parsed.
 //!
-//! An HTTP library forgives what it can: a length beside a chunked coding, white space around a coding, an odd chunk.
-//! Behind a proxy each such kindness is a chance that the next server finds another end of the message, and takes the
-//! rest for a request that nobody limited. So the stream is followed here first, by a small machine that knows only
-//! framing, and only bytes that can be read in one way go on.
+//! HTTP libraries tolerate some errors: a length with a chunked coding, white space around a
+//! coding, an unusual chunk. Behind a proxy, each of these allows that the next server finds
+//! another end of the message, and reads the rest as a request that was never limited (request
+//! smuggling). Therefore a small state machine that only knows framing reads the stream first, and
+//! passes on only bytes that have exactly one interpretation.
 //!
-//! The machine is pure: bytes in, verdicts out, no socket, no clock, and no memory beyond a few counters.
+//! The machine is pure: it maps bytes to steps, without a socket or a clock, and with a few
+//! counters as its only memory.
 
 mod chunks;
 mod head;
@@ -22,10 +24,10 @@ pub(crate) use section::SectionLimits;
 use section::{Section, SectionKind};
 pub(crate) use violation::Violation;
 
-/// What a client sends first on a connection that speaks HTTP/2 from the start.
+/// The first bytes of a connection that uses HTTP/2 with prior knowledge.
 const HTTP2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-/// Follows the messages of one client connection.
+/// The state machine of one client connection.
 #[derive(Debug)]
 pub(crate) struct Framing {
     limits: SectionLimits,
@@ -33,18 +35,19 @@ pub(crate) struct Framing {
     heads: u64,
 }
 
-/// What the machine made of the bytes at hand.
+/// The result of examining the available bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// This many bytes, at least one, are sound and may go on.
+    /// This many bytes, at least one, are valid and may be passed on.
     Pass(usize),
-    /// The bytes at hand cannot be judged before more arrive.
+    /// More bytes are needed before any can be passed on.
     Hold,
-    /// Nothing may go on before the answer to the last request shows whether the protocol changes.
+    /// Nothing may be passed on until the response to the last request shows whether the protocol
+    /// switches.
     AwaitUpgradeAnswer,
-    /// The next head is unsound; nothing of it went on.
+    /// The next head is invalid. No part of it was passed on.
     RefuseHead(Violation),
-    /// The body under way is unsound; its head went on already.
+    /// The current body is invalid. Its head was passed on already.
     RefuseBody(Violation),
 }
 
@@ -58,7 +61,8 @@ enum State {
     Opaque,
 }
 
-/// One empty line before a request is tolerated, as RFC 9112 asks for the sake of old clients.
+/// Whether an empty line before a request is still allowed. RFC 9112 requires to tolerate one, for
+/// old clients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum BlankLine {
     Allowed,
@@ -70,8 +74,8 @@ impl Framing {
         Self { limits, state: State::Preface, heads: 0 }
     }
 
-    /// Judges the beginning of `bytes`, which starts where the last [`Step::Pass`] ended. To be called again with the
-    /// rest after a `Pass`, and with the same bytes and more after a `Hold`.
+    /// Examines the start of `bytes`, which is where the last [`Step::Pass`] ended. After a `Pass`,
+    /// call it again with the remaining bytes; after a `Hold`, with the same bytes and more.
     pub(crate) fn step(&mut self, bytes: &[u8]) -> Step {
         match &mut self.state {
             State::Preface => self.preface(bytes),
@@ -99,31 +103,32 @@ impl Framing {
         }
     }
 
-    /// Continues with the next message: the answer kept the protocol.
+    /// Continues with the next message: the response kept the protocol.
     pub(crate) fn decline_upgrade(&mut self) {
         if matches!(self.state, State::UpgradeAnswer) {
             self.state = State::next_message();
         }
     }
 
-    /// Lets every later byte through: the answer changed the protocol.
+    /// Passes all later bytes on: the response switched the protocol.
     pub(crate) fn accept_upgrade(&mut self) {
         if matches!(self.state, State::UpgradeAnswer) {
             self.state = State::Opaque;
         }
     }
 
-    /// How many heads went on so far.
+    /// Returns the number of heads that were passed on.
     pub(crate) fn heads(&self) -> u64 {
         self.heads
     }
 
-    /// Whether the stream stands between or inside of heads, where a head's deadline runs.
+    /// Returns whether the stream is between or inside heads, where the time limit for heads
+    /// applies.
     pub(crate) fn expects_head(&self) -> bool {
         matches!(self.state, State::Preface | State::Head(..))
     }
 
-    /// Whether the last message is complete and nothing of a next one has been judged.
+    /// Returns whether the last message is complete and no byte of the next one has been examined.
     pub(crate) fn between_messages(&self) -> bool {
         match &self.state {
             State::Preface | State::Opaque => true,

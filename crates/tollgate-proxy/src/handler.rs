@@ -26,8 +26,8 @@ use crate::{
     upgrade_prep::prepare_upgrade,
 };
 
-/// What every request of one connection enters by: it refuses what is not to be looked at further, and gives the rest
-/// to the layered service with the peer's address.
+/// The entry point of all requests of a connection. It refuses inadmissible requests, and passes
+/// the others to the layered service with the peer's address.
 #[derive(Debug, Clone)]
 pub(crate) struct Handler<S> {
     pub(crate) service: S,
@@ -37,7 +37,7 @@ pub(crate) struct Handler<S> {
     pub(crate) session: Session,
 }
 
-/// The body of an answer: the layered service's, or a problem told here.
+/// The body of a response: from the layered service, or a problem of the proxy.
 pub(crate) type HandlerBody<B> = Either<CountedBody<B>, Full<Bytes>>;
 
 impl<S, B> Handler<S>
@@ -45,7 +45,8 @@ where
     S: Service<Request<RequestBody>, Response = Response<B>, Error = Infallible>,
     B: Body<Data = Bytes>,
 {
-    /// One future for all of it: each that were inside of another would hold the request once more.
+    /// Returns the response to a request. It is a single future, because each nested one would
+    /// contain the request again.
     pub(crate) async fn answer(
         self,
         request: Request<Incoming>,
@@ -90,23 +91,23 @@ where
     }
 }
 
-/// Why the connection closes after an answer, if it does.
+/// Returns why the connection closes after a response, if it does.
 fn reason_to_close(upload: &Upload, status: StatusCode, session: &Session) -> Option<CloseReason> {
     if let Some(fault) = upload.fault() {
-        // A request that failed midway leaves a connection on which nobody knows where the next begins.
+        // After a request that failed in its body, the start of the next request is unknown.
         return Some(fault.into());
     }
     if session.is_parting() {
         return Some(CloseReason::Shutdown);
     }
-    // What the layer answers in place of the upstream with an error, it refuses.
+    // An error response that the layer returned instead of the upstream is a refusal.
     let is_error = status.is_client_error() || status.is_server_error();
     let is_refused =
         status == StatusCode::TOO_MANY_REQUESTS || (is_error && !upload.was_forwarded());
     (is_refused && session.is_nearly_full()).then_some(CloseReason::Refused)
 }
 
-/// Closes the connection after `answer`, if its protocol needs that.
+/// Closes the connection after `answer`, if its protocol requires that.
 fn close_for<B>(
     reason: CloseReason,
     answer: &mut Response<B>,
@@ -114,7 +115,7 @@ fn close_for<B>(
     session: &Session,
 ) {
     match (version, reason) {
-        // Its other streams go on, and a frame of its own says that the proxy ends.
+        // The other streams of the connection continue. At shutdown, HTTP/2 sends `GOAWAY` instead.
         (Version::HTTP_2, CloseReason::SlowRequest) => session.count(reason),
         (Version::HTTP_2, CloseReason::Refused) => session.conversation().ask_to_close(reason),
         (Version::HTTP_2, _) => {}
@@ -125,7 +126,8 @@ fn close_for<B>(
     }
 }
 
-/// Tells the client that no more is answered on this connection. Over HTTP/2 a frame does.
+/// Informs the client that no further request is served on this connection. HTTP/2 uses `GOAWAY`
+/// instead.
 fn set_connection_close<B>(answer: &mut Response<B>, version: Version) {
     let is_upgraded = answer.status() == StatusCode::SWITCHING_PROTOCOLS;
     if version != Version::HTTP_2 && !is_upgraded {
@@ -139,7 +141,8 @@ fn refusal<B>(problem: Problem, version: Version) -> Response<Either<B, Full<Byt
     response.map(Either::Right)
 }
 
-/// Counts as in flight from the request's head to the end of the answer's body, however either ends.
+/// A guard that counts a request as in flight from its head to the end of the response's body,
+/// however either ends.
 #[derive(Debug)]
 struct ExchangeGuard(Arc<Conversation>);
 
@@ -157,7 +160,7 @@ impl Drop for ExchangeGuard {
 }
 
 pin_project_lite::pin_project! {
-    /// A body whose exchange ends with it, given in pieces of which a client is seen to take one after the other.
+    /// A body that ends its exchange, split into pieces to detect whether the client reads them.
     #[derive(Debug)]
     pub(crate) struct CountedBody<B> {
         #[pin]
@@ -170,7 +173,7 @@ pin_project_lite::pin_project! {
 
 impl<B> CountedBody<B> {
     fn new(body: B, version: Version, exchange: ExchangeGuard) -> Self {
-        // Over HTTP/1 the guard sees the client take bytes.
+        // Over HTTP/1, the stream itself detects that the client reads.
         let at_once = if version == Version::HTTP_2 { TAKEN_AT_ONCE } else { usize::MAX };
         Self { body, rest: Bytes::new(), at_once, _exchange: exchange }
     }

@@ -1,10 +1,10 @@
-//! Fields that concern one connection and not the message (RFC 9110, 7.6.1).
+//! Hop-by-hop fields, which concern one connection and not the message (RFC 9110, 7.6.1).
 
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 
 use crate::forwarded::is_forwarding_field;
 
-/// Removed from every message, whether `Connection` nominates them or not.
+/// The fields that are removed from every message, whether `Connection` nominates them or not.
 const HOP_BY_HOP: [HeaderName; 9] = [
     header::CONNECTION,
     HeaderName::from_static("keep-alive"),
@@ -17,12 +17,13 @@ const HOP_BY_HOP: [HeaderName; 9] = [
     HeaderName::from_static("http2-settings"),
 ];
 
-/// Not removed though a `Connection` may nominate them: without them the message would be another one, or would be read
-/// before it may be.
+/// The fields that are kept even if `Connection` nominates them: without them the message would
+/// have another meaning, or would be read too early.
 const END_TO_END: [HeaderName; 4] =
     [header::HOST, header::CONTENT_LENGTH, header::COOKIE, header::EXPECT];
 
-/// Fields that a trailer section may not bring: they frame, route or authorize the message that is already under way.
+/// The fields that are not allowed in a trailer section: they would change framing, routing or
+/// authorization of a message that is already being forwarded.
 const NO_TRAILERS: [HeaderName; 5] = [
     header::HOST,
     header::CONTENT_LENGTH,
@@ -31,20 +32,20 @@ const NO_TRAILERS: [HeaderName; 5] = [
     HeaderName::from_static("x-forwarded-for"),
 ];
 
-/// Removes the hop-by-hop fields and all that `Connection` nominates.
+/// Removes the hop-by-hop fields and the fields that `Connection` nominates.
 pub(crate) fn strip(headers: &mut HeaderMap) {
     if has_connection_fields(headers) {
         remove(headers);
     }
 }
 
-/// Whether any of the fields concerns one connection. Nearly every message has none that does, which one pass shows
-/// sooner than a look-up for each.
+/// Returns whether any field is hop-by-hop. Nearly no message has one, and a single pass is faster
+/// than a look-up of each name.
 pub(crate) fn has_connection_fields(headers: &HeaderMap) -> bool {
     headers.keys().any(|name| HOP_BY_HOP.contains(name))
 }
 
-/// Removes them from fields of which some [concern a connection](has_connection_fields).
+/// Removes the hop-by-hop fields from `headers`, which [has some](has_connection_fields).
 pub(crate) fn remove(headers: &mut HeaderMap) {
     let nominated: Vec<HeaderName> = tokens(headers, &header::CONNECTION)
         .filter_map(|token| HeaderName::from_bytes(token.as_bytes()).ok())
@@ -55,13 +56,14 @@ pub(crate) fn remove(headers: &mut HeaderMap) {
     }
 }
 
-/// Whether a field stays though a `Connection` may nominate it. What a trusted proxy says of who asks does: a client
-/// behind one that passes its `Connection` on would else be limited, and told, as that proxy.
+/// Returns whether a field is kept although `Connection` nominates it. The forwarding fields of a
+/// trusted proxy are kept: otherwise a client behind a proxy that passes on its `Connection` would
+/// be limited under the proxy's address.
 fn is_end_to_end(name: &HeaderName) -> bool {
     END_TO_END.contains(name) || is_forwarding_field(name.as_str())
 }
 
-/// Removes from a trailer section what only a head may say.
+/// Removes the fields that are only allowed in a head from a trailer section.
 pub(crate) fn strip_trailers(trailers: &mut HeaderMap) {
     strip(trailers);
     for name in &NO_TRAILERS {
@@ -69,23 +71,23 @@ pub(crate) fn strip_trailers(trailers: &mut HeaderMap) {
     }
 }
 
-/// Whether the sender of these fields reads trailers.
+/// Returns whether the sender of these fields accepts trailers.
 pub(crate) fn accepts_trailers(headers: &HeaderMap) -> bool {
     tokens(headers, &header::TE).any(|token| token.eq_ignore_ascii_case("trailers"))
 }
 
-/// Says on behalf of this hop that trailers are read.
+/// Sets that this hop accepts trailers.
 pub(crate) fn request_trailers(headers: &mut HeaderMap) {
     headers.insert(header::TE, HeaderValue::from_static("trailers"));
     headers.insert(header::CONNECTION, HeaderValue::from_static("te"));
 }
 
-/// Whether `Connection` nominates `option`.
+/// Returns whether `Connection` nominates `option`.
 pub(crate) fn nominates(headers: &HeaderMap, option: &str) -> bool {
     tokens(headers, &header::CONNECTION).any(|token| token.eq_ignore_ascii_case(option))
 }
 
-/// The members of a list field over all its lines; lines that are not ASCII hold none.
+/// Returns the members of a list field from all its lines. Lines that are not ASCII are skipped.
 fn tokens<'a>(headers: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'a str> {
     headers
         .get_all(name)

@@ -1,4 +1,4 @@
-//! Whether the layer wants to know what requests have in their bodies.
+//! Buffering of JSON request bodies for the layer.
 
 use std::sync::{
     Arc,
@@ -7,19 +7,19 @@ use std::sync::{
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// The longest body that is read before its request passes on, in bytes.
+/// The longest body that is buffered, in bytes.
 pub(crate) const MAX_READ_AHEAD: usize = 256 * 1024;
 
-/// The most bytes that all of them together may take; past it, bodies pass on unread.
+/// The most bytes of all buffered bodies together. Further bodies are not buffered.
 pub(crate) const MAX_READ_AHEAD_TOGETHER: usize = 64 * 1024 * 1024;
 
-/// Whether JSON bodies of requests are read before these pass through the layer, as
-/// [`JsonBody`](tollgate::tower::JsonBody). By default they are not. Clones are the same: what one of
-/// them is set to counts for requests that come from then on.
+/// Whether JSON request bodies are read before the requests pass through the layer, as
+/// [`JsonBody`](tollgate::tower::JsonBody). By default they are not. Clones share the setting, and
+/// a change applies to all later requests.
 ///
-/// A body that is longer than 256 KiB, slower than 5 s, or beyond the 64 MiB that all of them may take
-/// together passes on unread, as does one that waits for `100 Continue`: nobody is asked for the body
-/// of a request that may be refused. Every body passes on unchanged.
+/// A body is not buffered if it is longer than 256 KiB, takes longer than 5 s, would exceed the 64
+/// MiB of all buffered bodies, or waits for `100 Continue`, because no client is asked for the body
+/// of a request that may be refused. Every body is forwarded unchanged.
 #[derive(Clone, Debug)]
 pub struct JsonBodyBuffering(Arc<Shared>);
 
@@ -29,19 +29,19 @@ struct Shared {
     room: Arc<Semaphore>,
 }
 
-/// A place for the bytes of one body, until the upstream took them.
+/// A reservation of memory for one body, until the upstream has accepted it.
 #[derive(Debug)]
 pub(crate) struct ReadAheadPermit {
     _bytes: OwnedSemaphorePermit,
 }
 
 impl JsonBodyBuffering {
-    /// Reads them.
+    /// Enables buffering.
     pub fn enable(&self) {
         self.0.is_enabled.store(true, Ordering::Relaxed);
     }
 
-    /// Lets them pass unread.
+    /// Disables buffering.
     pub fn disable(&self) {
         self.0.is_enabled.store(false, Ordering::Relaxed);
     }
@@ -50,7 +50,7 @@ impl JsonBodyBuffering {
         self.0.is_enabled.load(Ordering::Relaxed)
     }
 
-    /// Room for a body of at most `bytes`, if there is some.
+    /// Reserves memory for a body of at most `bytes`, if there is enough.
     pub(crate) fn acquire(&self, bytes: usize) -> Option<ReadAheadPermit> {
         let bytes = u32::try_from(bytes).ok()?;
         let permit = Arc::clone(&self.0.room).try_acquire_many_owned(bytes).ok()?;

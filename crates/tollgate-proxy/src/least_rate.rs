@@ -12,13 +12,14 @@ use crate::{Settings, deadline::Deadline};
 /// The default least rate of a client.
 pub(crate) const LEAST_BYTES_PER_SECOND: u32 = 1_024;
 
-/// How long a client may stay below the least rate by default.
+/// The default time for which a client may stay below the least rate.
 pub(crate) const LEAST_RATE_GRACE: Duration = Duration::from_secs(10);
 
-/// How many bytes a client may be ahead of the least rate: what it transferred earlier counts for no more than this.
+/// The most bytes that a client may be ahead of the least rate. Earlier transfers count for at most
+/// this many.
 const BURST_BYTES: u64 = 64 * 1_024;
 
-/// A least rate and its grace.
+/// A least rate and its grace time.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RateTerms {
     /// 0 means no least rate.
@@ -26,10 +27,11 @@ pub(crate) struct RateTerms {
     grace: Duration,
 }
 
-/// The time that a client may take for a transfer.
+/// The time budget of a client for a transfer.
 ///
-/// It is a token bucket of time: each byte adds what it may take at the least rate, and only waiting for the client
-/// uses it up. A client is too slow once the bucket is empty, or after one pause that is too long.
+/// It is a token bucket of time: each byte adds the time that it takes at the least rate, and
+/// waiting for the client uses it up. A client is too slow when the bucket is empty, or after one
+/// pause that is too long.
 #[derive(Debug)]
 pub(crate) struct LeastRate {
     terms: RateTerms,
@@ -41,9 +43,9 @@ pub(crate) struct LeastRate {
 /// Why a client is too slow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TooSlow {
-    /// No byte came for the longest pause.
+    /// No byte arrived during the longest pause.
     Stalled,
-    /// Bytes came, but below the least rate.
+    /// Bytes arrived, but below the least rate.
     BelowRate,
 }
 
@@ -53,7 +55,7 @@ impl RateTerms {
         Self { bytes_per_second, grace: settings.timeouts.least_rate_grace }
     }
 
-    /// How long `bytes` may take.
+    /// Returns the time that `bytes` may take.
     fn time_for(self, bytes: u64) -> Duration {
         let micros = bytes.saturating_mul(1_000_000) / u64::from(self.bytes_per_second.max(1));
         Duration::from_micros(micros)
@@ -70,7 +72,7 @@ impl LeastRate {
         Self { terms, left: terms.grace, waiting_since: None, pause }
     }
 
-    /// Ends the wait for the client, which transferred so many bytes.
+    /// Ends the wait for the client, which has transferred `bytes`.
     pub(crate) fn moved(&mut self, bytes: usize) {
         if let Some(since) = self.waiting_since.take() {
             self.left = self.left.saturating_sub(since.elapsed());
@@ -80,7 +82,7 @@ impl LeastRate {
         self.left = self.left.saturating_add(gained).min(self.terms.most());
     }
 
-    /// Begins to wait for the client if the wait has not begun. Ready once the client is too slow.
+    /// Starts the wait for the client if it has not started. Ready once the client is too slow.
     pub(crate) fn poll_too_slow(&mut self, cx: &mut Context<'_>) -> Poll<TooSlow> {
         if self.terms.bytes_per_second == 0 {
             return self.poll_stalled(cx);
@@ -91,19 +93,19 @@ impl LeastRate {
         Poll::Ready(if limit < self.pause.limit() { TooSlow::BelowRate } else { TooSlow::Stalled })
     }
 
-    /// As [`poll_too_slow`](Self::poll_too_slow), of the longest pause alone.
+    /// As [`poll_too_slow`](Self::poll_too_slow), but checks only the longest pause.
     pub(crate) fn poll_stalled(&mut self, cx: &mut Context<'_>) -> Poll<TooSlow> {
-        // So that `moved` ends this wait as well.
+        // Set, so `moved` ends this wait as well.
         self.waiting_since.get_or_insert_with(Instant::now);
         self.pause.poll_passed(cx).map(|()| TooSlow::Stalled)
     }
 
-    /// The longest pause.
+    /// Returns the longest pause.
     pub(crate) fn longest_pause(&self) -> Duration {
         self.pause.limit()
     }
 
-    /// The least rate.
+    /// Returns the least rate.
     pub(crate) fn bytes_per_second(&self) -> u32 {
         self.terms.bytes_per_second
     }

@@ -1,16 +1,18 @@
-//! A reverse proxy that limits what passes through it.
+//! A reverse proxy that limits requests.
 //!
-//! [`run()`] takes HTTP/1.1 and HTTP/2 (in clear text, from the first byte on) and forwards it as HTTP/1.1 to one
-//! [`Upstream`]. What limits is a [tower layer](tower_layer::Layer) around [`Forward`]: the proxy itself knows nothing
-//! of limits of that kind, only of those that keep it status ([`Limits`], [`Timeouts`]).
+//! [`run()`] accepts HTTP/1.1 and HTTP/2 (in clear text, with prior knowledge) and forwards
+//! requests as HTTP/1.1 to one [`Upstream`]. The rate limiting is a [tower
+//! layer](tower_layer::Layer) around [`Forward`]. The proxy itself only has limits that protect its
+//! resources ([`Limits`], [`Timeouts`]).
 //!
-//! Bodies are streamed both ways and never collected. A request reaches the upstream only if every server would read
-//! it in the same way: before HTTP is parsed, a strict reader follows the framing of each connection, and refuses what
-//! request smuggling is made of.
+//! Bodies are streamed in both directions and never collected. A request reaches the upstream only
+//! if every server would read it in the same way: before HTTP is parsed, a strict reader checks the
+//! framing of each connection, and refuses input that could be used for request smuggling.
 //!
-//! What the proxy refuses or cannot do it tells by a problem (RFC 9457), and never with an address of what stands
-//! behind it. A client that closes its sending side counts as gone, and its request is abandoned. A request is never
-//! sent twice: where the upstream closes a kept connection in the moment of its use, the answer is 502.
+//! Refusals and failures of the proxy are problem details (RFC 9457), which never contain an
+//! address of the upstream. A client that closes its sending side counts as disconnected, and its
+//! request is aborted. A request is never sent twice: if the upstream closes a pooled connection
+//! while it is used, the response is 502.
 //!
 //! ```no_run
 //! use tokio::net::TcpListener;

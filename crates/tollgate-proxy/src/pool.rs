@@ -18,10 +18,10 @@ use crate::{
     upstream_link::UpstreamLink,
 };
 
-/// How often idle links are looked at, so that those the upstream closed do not lie about.
+/// How often idle links are checked, to remove those that the upstream has closed.
 const SWEEP_EVERY: Duration = Duration::from_secs(1);
 
-/// The links to the upstream that wait for their next request, at most
+/// The pool of idle links to the upstream, at most
 /// [`idle_upstream_connections`](crate::Limits::idle_upstream_connections).
 #[derive(Debug)]
 pub(crate) struct Pool {
@@ -34,12 +34,12 @@ pub(crate) struct Pool {
 
 #[derive(Debug, Default)]
 struct IdleLinks {
-    /// The one that was used last is last, and used next.
+    /// The idle links. The last one was used most recently, and is used next.
     idle: Vec<IdleLink>,
     sweeping: Option<SweepTask>,
 }
 
-/// A task looks after the shelf until it is empty.
+/// A task sweeps the pool until it is empty.
 #[derive(Debug)]
 struct SweepTask;
 
@@ -50,7 +50,7 @@ struct IdleLink {
 }
 
 impl Pool {
-    /// An empty pool; it connects when it is first used.
+    /// Creates an empty pool. It connects on first use.
     pub(crate) fn new(settings: &Settings) -> Self {
         let (timeouts, limits) = (&settings.timeouts, &settings.limits);
         let mut protocol = http1::Builder::new();
@@ -64,8 +64,8 @@ impl Pool {
         }
     }
 
-    /// Sends `request`, over an idle link if there is one. It goes out once: only a request that an idle link had not
-    /// begun when it turned out to be closed is given to the next.
+    /// Sends `request`, over an idle link if there is one. It is sent at most once: only a request
+    /// that a closed link has not started to send is passed to the next link.
     pub(crate) async fn exchange(
         self: &Arc<Self>,
         mut request: Request<RequestBody>,
@@ -87,7 +87,7 @@ impl Pool {
         }
     }
 
-    /// Sends a `request` that asks for another protocol, over a connection that is not used again.
+    /// Sends a `request` that asks for another protocol, over a connection that is not reused.
     pub(crate) async fn exchange_once(
         &self,
         request: Request<RequestBody>,
@@ -95,7 +95,7 @@ impl Pool {
         let io = self.connector.connect().await?;
         let opened = self.protocol.handshake(io).await;
         let (mut sender, connection) = opened.map_err(|error| UpstreamFailure::of(&error))?;
-        // Who waits for the upgrade sees its end.
+        // The error is reported to the task that waits for the upgrade.
         tokio::spawn(connection.with_upgrades());
         let response = sender.send_request(request).await;
         response
@@ -117,7 +117,7 @@ impl Pool {
         upload: &crate::body::Upload,
     ) -> StreamedBody {
         if upload.is_under_way() {
-            // The response overtook its request. Neither must wait for the other.
+            // The response arrived before the end of its request. Neither must wait for the other.
             self.release(link);
             return StreamedBody::new(body);
         }
@@ -126,11 +126,12 @@ impl Pool {
 
     fn take(&self) -> Option<Box<UpstreamLink>> {
         let IdleLink { link, since } = self.idle_links.lock().idle.pop()?;
-        // Those below it have waited longer; the sweep finds them.
+        // The other links have been idle for longer. The sweep closes them.
         (since.elapsed() < self.longest).then_some(link)
     }
 
-    /// Keeps a link whose response was read to its end, as soon as its request is sent to its end too.
+    /// Returns a link to the pool after its response was read to its end, as soon as its request is
+    /// sent completely, too.
     pub(crate) fn release(self: &Arc<Self>, mut link: Box<UpstreamLink>) {
         if link.is_ready() {
             self.keep(link);
@@ -157,7 +158,7 @@ impl Pool {
         }
     }
 
-    /// Closes what idled too long or was closed. Tells whether anything is left.
+    /// Closes links that were idle for too long or are closed. Returns whether any are left.
     fn sweep(&self, cx: &mut Context<'_>) -> Option<SweepTask> {
         let mut idle_links = self.idle_links.lock();
         let is_closed = |idle: &mut IdleLink| {
@@ -170,7 +171,7 @@ impl Pool {
         }
         let sweeping = idle_links.sweeping.as_ref().map(|SweepTask| SweepTask);
         drop(idle_links);
-        // Closed without the lock.
+        // They are closed after the lock is released.
         drop(over);
         sweeping
     }

@@ -4,11 +4,11 @@ use http_body_util::Full;
 
 use crate::{body::UploadFault, framing::Violation};
 
-/// An answer that the proxy gives itself (RFC 9457). It says nothing of what stands behind the proxy.
+/// A response that the proxy creates itself (RFC 9457). It contains nothing about the upstream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Problem {
     pub(crate) status: StatusCode,
-    /// Plain ASCII without quotes or backslashes, so that it is JSON as it is.
+    /// Plain ASCII without quotes or backslashes, so it needs no escaping in JSON.
     pub(crate) detail: &'static str,
 }
 

@@ -24,27 +24,28 @@ use crate::{
     session::{Phase, Session},
 };
 
-/// How many of those that wait to be accepted when the proxy is told to end are served yet: as many as the system lets
-/// wait at a listener of tokio's.
+/// The most waiting clients that are still accepted at shutdown: the length of the system's backlog
+/// for a tokio listener.
 const BACKLOG: usize = 1_024;
 
-/// How many bytes the system holds that were not sent to a client yet. Without this bound it holds megabytes, and a
-/// client that reads them slowly looks like one that reads nothing.
+/// The most bytes that the system buffers for a client. Without this bound it would buffer
+/// megabytes, and a client that reads slowly would look like one that does not read.
 #[cfg(target_os = "linux")]
 const UNSENT_BYTES: u32 = 64 * 1_024;
 
-/// Serves the clients of `listener` until `shutdown` resolves, then drains: nobody new is accepted but who waits there
-/// already, each request in flight is finished, and its connection closed after it. A silent client may ask once more
-/// within a second, for its request may be on the way.
+/// Serves the clients of `listener` until `shutdown` resolves, then drains: only clients that are
+/// waiting already are accepted, each request in flight is finished, and its connection is closed
+/// after it. An idle client may send one more request within a second, because it may already be in
+/// transit.
 ///
-/// Each request passes through `layer`, with the client's address in its extensions as [`Peer`], before it is
-/// forwarded to the upstream. Dropping the future cuts every connection off.
+/// Each request passes through `layer`, with the client's address in its extensions as [`Peer`],
+/// before it is forwarded to the upstream. Dropping the future closes all connections at once.
 ///
 /// # Errors
 ///
-/// [`Error::DrainTimeout`] where requests were still in flight after `timeouts.drain`; those are cut off. Any other
-/// error tells at once of settings that cannot work. Trouble with a client or with the upstream is none: those are
-/// told by responses.
+/// [`Error::DrainTimeout`] if requests were still in flight after `timeouts.drain`; their
+/// connections are closed. Any other error is returned at the start, for invalid settings. Failures
+/// of clients or of the upstream are not errors: they are reported by responses.
 pub async fn run<L, S, B>(
     listener: TcpListener,
     settings: Settings,
@@ -97,7 +98,7 @@ where
     drain(&settings, &connections, &phase).await
 }
 
-/// A client that was accepted, and counts against the limit of its address.
+/// A client that was accepted and counted against the limit of its address.
 struct Client {
     stream: TcpStream,
     peer: SocketAddr,
@@ -105,15 +106,15 @@ struct Client {
 }
 
 impl Client {
-    /// Closes the connection if its address has too many.
+    /// Counts a client, or closes its connection if its address has too many.
     fn admit((stream, peer): (TcpStream, SocketAddr), connections: &Connections) -> Option<Self> {
         let address = connections.admit(peer.ip())?;
         Some(Self { stream, peer, address })
     }
 }
 
-/// Waits for the next client and a permit for it. A client that waits for its permit stays in `accepted`, should the
-/// wait be broken off. The others wait in the backlog, where they cost nothing here.
+/// Waits for the next client and a permit for it. If the wait is aborted, a client without a permit
+/// stays in `accepted`. Further clients wait in the backlog, where they cost this process nothing.
 async fn next(
     listener: &TcpListener,
     connections: &Connections,
@@ -131,15 +132,17 @@ async fn next(
     }
 }
 
-/// Sets a client's socket up. Errors mean that the connection is gone, which serving it will find.
+/// Sets socket options. An error means that the connection is closed already, which serving it
+/// detects.
 fn prepare(stream: &TcpStream) {
     let _ = stream.set_nodelay(true);
     #[cfg(target_os = "linux")]
     let _ = socket2::SockRef::from(stream).set_tcp_notsent_lowat(UNSENT_BYTES);
 }
 
-/// Those that have come already: the end of the socket would cut them off. No more than wait at one time, or a busy
-/// proxy would never end. The system itself is asked: what tokio knows of the socket is as old as its last turn.
+/// Returns the clients that are waiting already, because closing the socket would reset their
+/// connections. Their number is limited to the backlog, or a busy proxy would never stop. It polls
+/// the system directly, because tokio's readiness is only updated once per turn.
 fn waiting(listener: TcpListener) -> impl Iterator<Item = (TcpStream, SocketAddr)> {
     let listener = listener.into_std();
     let next = move || {
@@ -166,8 +169,9 @@ async fn drain(
     Err(Error::DrainTimeout { connections: open, waited })
 }
 
-/// Waits for the next client. Errors of accepting pass: the client's own leave at once, and what the system lacks
-/// (descriptors, memory) may come back after a growing pause.
+/// Waits for the next client. Errors of `accept` are not returned: errors of a single connection
+/// are skipped at once, and a lack of resources (file descriptors, memory) is retried after a
+/// growing pause.
 async fn accept(listener: &TcpListener) -> (TcpStream, SocketAddr) {
     const SHORTEST_PAUSE: Duration = Duration::from_millis(5);
     const LONGEST_PAUSE: Duration = Duration::from_secs(1);

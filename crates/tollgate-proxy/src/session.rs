@@ -6,8 +6,8 @@ use crate::{
     CloseReason, connections::ConnectionSlot, conversation::Conversation, forwarded::PeerName,
 };
 
-/// A client connection's place in the proxy. Whatever goes on for the connection holds a clone: the place is free when
-/// the last is dropped.
+/// A client connection in the registry of the proxy. Every task of the connection has a clone, and
+/// its slot is free when the last one is dropped.
 #[derive(Debug, Clone)]
 pub(crate) struct Session(Arc<Held>);
 
@@ -18,13 +18,13 @@ struct Held {
     slot: ConnectionSlot,
 }
 
-/// How far the proxy's end is.
+/// The phases of the shutdown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Phase {
     Serving,
-    /// What is in flight may finish.
+    /// Requests in flight may finish.
     Draining,
-    /// What is in flight is cut off.
+    /// Requests in flight are aborted.
     Cut,
 }
 
@@ -33,17 +33,17 @@ impl Session {
         Self(Arc::new(Held { phase, peer: PeerName::of(Some(peer)), slot }))
     }
 
-    /// Who is at the other end.
+    /// Returns the client's address.
     pub(crate) fn peer(&self) -> &PeerName {
         &self.0.peer
     }
 
-    /// What the connection's reader and the service tell each other.
+    /// Returns the state that the connection's reader and service share.
     pub(crate) fn conversation(&self) -> &Arc<Conversation> {
         self.0.slot.conversation()
     }
 
-    /// Whether nearly all connections of the proxy are in use.
+    /// Returns whether nearly all connections of the proxy are in use.
     pub(crate) fn is_nearly_full(&self) -> bool {
         self.0.slot.is_nearly_full()
     }
@@ -53,14 +53,14 @@ impl Session {
         self.0.slot.count(reason);
     }
 
-    /// Whether the proxy ends.
+    /// Returns whether the proxy is shutting down.
     pub(crate) fn is_parting(&self) -> bool {
         *self.0.phase.borrow() > Phase::Serving
     }
 
-    /// Waits until the proxy is at least as far as `phase`. A proxy that is gone counts as cut off.
+    /// Waits until the proxy has reached `phase`. If the proxy is gone, this counts as `Cut`.
     pub(crate) async fn reached(&self, phase: Phase) {
-        // An error means that the sender, which lives as long as the proxy, is gone.
+        // An error means that the sender was dropped, which exists as long as the proxy.
         let _ = self.0.phase.clone().wait_for(|now| *now >= phase).await;
     }
 }

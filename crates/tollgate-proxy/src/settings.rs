@@ -5,30 +5,31 @@ use crate::{
     least_rate::{LEAST_BYTES_PER_SECOND, LEAST_RATE_GRACE},
 };
 
-/// All that a proxy is told. [`Settings::new`] fills in defaults that suit an open network.
+/// The settings of a proxy. [`Settings::new`] uses defaults that suit an open network.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// Where requests go.
+    /// The server that requests are forwarded to.
     pub upstream: Upstream,
-    /// Peers whose `Forwarded` and `X-Forwarded-*` fields are kept and appended to. What any other peer sends in them
-    /// is replaced, so that a client cannot forge its address. None by default.
+    /// Peers whose `Forwarded` and `X-Forwarded-*` fields are kept and extended. The fields of any
+    /// other peer are replaced, so a client cannot forge its address. None by default.
     pub trusted_proxies: TrustedProxies,
-    /// Which fields tell the upstream about the client.
+    /// The fields that describe the client to the upstream.
     pub forwarded: ForwardedFields,
-    /// The protocols that a client may upgrade to. A request for another is forwarded as a plain request. `h2c` does
-    /// not belong here: requests inside of it would pass unlimited. By default `websocket`.
+    /// The protocols that a client may upgrade to. A request for another protocol is forwarded as a
+    /// plain request. Do not add `h2c`: requests inside it would bypass the limits. By default
+    /// `websocket`.
     pub upgrades: Vec<String>,
     /// Whether JSON bodies are read for the layer before their requests pass through it.
     pub json_bodies: JsonBodyBuffering,
     /// Counts client connections. Keep a clone to read it while the proxy runs.
     pub connection_metrics: ConnectionMetrics,
-    /// How long anything may take.
+    /// The time limits.
     pub timeouts: Timeouts,
-    /// How large or how many anything may be.
+    /// The limits of sizes and numbers.
     pub limits: Limits,
 }
 
-/// Which fields tell the upstream the client's address, protocol and host.
+/// The fields that describe the client's address, protocol and host to the upstream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ForwardedFields {
     /// `X-Forwarded-For`, `X-Forwarded-Proto` and `X-Forwarded-Host`.
@@ -38,52 +39,61 @@ pub enum ForwardedFields {
     /// Both families.
     #[default]
     Both,
-    /// None; what untrusted clients send in them is still removed.
+    /// None. The fields of untrusted clients are still removed.
     Neither,
 }
 
-/// The longest waits, each from 1 ms to a year. Whatever passes one of them ends, with an answer where one can still be given.
+/// The time limits, each from 1 ms to a year. When one expires, the wait ends, with a response if
+/// one can still be sent.
 #[derive(Debug, Clone)]
 pub struct Timeouts {
-    /// From a request's first byte to the end of its head, and from the accept to the first byte. Default 5 s; then 408.
+    /// The time from a request's first byte to the end of its head, and from the accept to the
+    /// first byte. Default 5 s; then 408.
     pub request_head: Duration,
-    /// Between two pieces of a request body while the upstream is ready for more. Default 10 s; then 408.
+    /// The time between two pieces of a request body while the upstream is ready for more. Default
+    /// 10 s; then 408.
     pub request_body_idle: Duration,
-    /// To find the upstream's address and connect to it. Default 2 s; then 504.
+    /// The time to resolve the upstream's address and to connect. Default 2 s; then 504.
     pub connect: Duration,
-    /// From the end of the request's body, or the last piece of it that the upstream took, to the head of the response.
-    /// Default 30 s; then 504.
+    /// The time from the end of the request's body, or from the last part that the upstream
+    /// accepted, to the head of the response. Default 30 s; then 504.
     pub response_head: Duration,
-    /// Between two pieces of a response body. Default 60 s; then the response breaks off.
+    /// The time between two pieces of a response body. Default 60 s; then the response is aborted.
     pub response_body_idle: Duration,
-    /// For a client to take any byte of what waits for it. Default 60 s; then its connection closes. Over HTTP/2 also for
-    /// it to take any piece of an answer, of 16 KiB at most, for which its window may leave no room; then its stream is
-    /// reset.
+    /// The time in which a client has to read any byte that is ready for it. Default 60 s; then its
+    /// connection is closed. Over HTTP/2, a client also has to read each piece of a response (16
+    /// KiB at most) within this time, although its window may have no room for it; otherwise its
+    /// stream is reset.
     pub write_idle: Duration,
-    /// How long a client may transfer less than [`least_bytes_per_second`](Limits::least_bytes_per_second) allows.
-    /// Default 10 s.
+    /// The time for which a client may transfer less than
+    /// [`least_bytes_per_second`](Limits::least_bytes_per_second) allows. Default 10 s.
     pub least_rate_grace: Duration,
-    /// A connection without a request, the client's or one in the upstream's pool. Default 60 s; then it closes.
+    /// The time for which a connection of a client or in the upstream pool may be without a
+    /// request. Default 60 s; then it is closed.
     pub keep_alive_idle: Duration,
-    /// An upgraded connection without a byte in either direction. Default 1 h; then it closes.
+    /// The time for which an upgraded connection may transfer no byte in either direction. Default
+    /// 1 h; then it is closed.
     pub tunnel_idle: Duration,
-    /// From the shutdown until what is still in flight is cut off. Default 30 s.
+    /// The time from the shutdown until requests in flight are aborted. Default 30 s.
     pub drain: Duration,
 }
 
-/// The largest sizes and numbers.
+/// The limits of sizes and numbers.
 #[derive(Debug, Clone)]
 pub struct Limits {
-    /// Client connections at once, upgraded ones included. At the limit the proxy closes the connections that are idle
-    /// for longest, for at least 1 s. If none is idle, new clients wait in the kernel's backlog. Default 10,000.
+    /// Client connections at the same time, including upgraded ones. At the limit the proxy closes
+    /// the connections that have been idle for the longest time, at least 1 s. If none is idle, new
+    /// clients wait in the kernel's backlog. Default 10,000.
     pub connections: u32,
-    /// Client connections at once from one IPv4 address or one /64 subnet of IPv6; 0 means no limit. Addresses in
-    /// [`trusted_proxies`](Settings::trusted_proxies) have no limit. Default 256; above, new connections are closed.
+    /// Client connections at the same time from one IPv4 address or one /64 subnet of IPv6; 0 means
+    /// no limit. Addresses in [`trusted_proxies`](Settings::trusted_proxies) have no limit. Default
+    /// 256; above, new connections are closed.
     pub connections_per_address: u32,
-    /// The least rate at which a client must send a request body, and read a response while bytes of it wait, on
-    /// average and after [`least_rate_grace`](Timeouts::least_rate_grace); 0 means none. A client may be at most 64 KiB
-    /// ahead. Upgraded connections are exempt. Default 1,024. A slower body is answered with 408; a connection that
-    /// reads more slowly closes, or its HTTP/2 stream is reset.
+    /// The least rate at which a client must send a request body, and read a response while bytes
+    /// of it are ready, on average and after [`least_rate_grace`](Timeouts::least_rate_grace); 0
+    /// means none. A client may be at most 64 KiB ahead. Upgraded connections are exempt. Default
+    /// 1,024. A slower body is answered with 408; a connection that reads more slowly is closed, or
+    /// its HTTP/2 stream is reset.
     pub least_bytes_per_second: u32,
     /// Bytes of a request's head, or of its trailers. Default 16 KiB; above, 431.
     pub header_bytes: usize,
@@ -99,15 +109,15 @@ pub struct Limits {
     pub idle_upstream_connections: usize,
     /// Concurrent requests of one HTTP/2 connection. Default 128.
     pub http2_streams: u32,
-    /// Requests of one HTTP/2 connection that its client reset and that are not yet put away. Default 20; above, the
-    /// connection closes.
+    /// HTTP/2 requests of one connection that its client reset and that are not yet cleaned up.
+    /// Default 20; above, the connection is closed.
     pub http2_pending_resets: usize,
     /// Response bytes buffered for one HTTP/2 request. Default 64 KiB.
     pub http2_send_buffer_bytes: usize,
 }
 
 impl Settings {
-    /// The defaults for `upstream`.
+    /// Creates the default settings for `upstream`.
     pub fn new(upstream: Upstream) -> Self {
         Self {
             upstream,
@@ -121,7 +131,7 @@ impl Settings {
         }
     }
 
-    /// Refuses settings that cannot work.
+    /// Checks that the settings are valid.
     pub(crate) fn check(&self) -> Result<(), Error> {
         let limits = &self.limits;
         let sizes = [
@@ -146,7 +156,7 @@ impl Settings {
             ("timeouts.least_rate_grace", timeouts.least_rate_grace),
             ("timeouts.keep_alive_idle", timeouts.keep_alive_idle),
             ("timeouts.tunnel_idle", timeouts.tunnel_idle),
-            // Nothing at all is a sound time to drain.
+            // A drain time of 0 is valid.
             ("timeouts.drain", timeouts.drain.max(SHORTEST_WAIT)),
         ];
         let sound = SHORTEST_WAIT..=LONGEST_WAIT;
@@ -161,10 +171,10 @@ impl Settings {
 }
 
 const SHORTEST_WAIT: Duration = Duration::from_millis(1);
-/// Far below where adding it to a point in time overflows.
+/// The longest time limit, far below the values that overflow when added to a point in time.
 const LONGEST_WAIT: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
-/// What the HTTP client needs at least to read anything.
+/// The smallest value that the HTTP client supports.
 pub(crate) const MIN_RESPONSE_HEADER_BYTES: usize = 8 * 1024;
 
 impl Default for Timeouts {

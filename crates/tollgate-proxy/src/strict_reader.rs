@@ -17,23 +17,25 @@ use crate::{
     least_rate::{LeastRate, RateTerms},
 };
 
-/// A client's connection, of which the reader sees sound bytes only.
+/// A client's connection that passes on only valid bytes.
 ///
-/// Bytes are judged where they were read, and what is sound stays there; only what cannot go on yet is held here. A head
-/// goes on when it is complete and sound. In place of an unsound one goes a request made here, which the
-/// [`Conversation`] marks: so the refusal waits for the answers to the requests before it, and the connection ends with
-/// it. An unsound body ends in an error, which carries the [`Violation`].
+/// Bytes are examined in the buffer that they were read into, and valid bytes stay there. Only
+/// bytes that cannot be passed on yet are stored here. A head is passed on when it is complete and
+/// valid. An invalid head is replaced by a request created here, which the [`Conversation`] marks:
+/// the refusal is then sent after the responses to earlier requests, and the connection ends with
+/// it. An invalid body ends in an error that contains the [`Violation`].
 #[derive(Debug)]
 pub(crate) struct StrictReader<S> {
     stream: S,
     framing: Framing,
-    /// What was read and did not go on; its first `sound` bytes may. Bounded by the limits of the framing.
+    /// Bytes that were read and not passed on. The first `sound` of them may be. The limits of the
+    /// framing bound its size.
     held: BytesMut,
     sound: usize,
     state: ReaderState,
     conversation: Arc<Conversation>,
     head: Deadline,
-    /// The conversation knows that a head is incomplete.
+    /// The conversation has recorded that a head is incomplete.
     is_head_noted: bool,
     write: LeastRate,
     linger: Deadline,
@@ -43,13 +45,13 @@ pub(crate) struct StrictReader<S> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ReaderState {
     Reading,
-    /// Nothing the client sends matters any more.
+    /// All further input is ignored.
     Refused,
-    /// The body under way is unsound: the next read fails.
+    /// The current body is invalid: the next read fails.
     Broken(Violation),
 }
 
-/// How long the guard waits for a client's bytes.
+/// The time limits for a client's bytes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct StrictReaderTimeouts {
     pub(crate) head: Duration,
@@ -57,11 +59,12 @@ pub(crate) struct StrictReaderTimeouts {
     pub(crate) rate: RateTerms,
 }
 
-/// What goes on in place of an unsound head.
+/// The request that is passed on in place of an invalid head.
 const REFUSED_REQUEST: &[u8] = b"GET / HTTP/1.1\r\nhost: refused\r\nconnection: close\r\n\r\n";
 const READ_BYTES: usize = 8 * 1024;
-/// Closing a socket with unread bytes resets it, and the client might never see the answer that tells it why. So an
-/// early answer's connection takes, and drops, what the client still sends: for so long and so many bytes.
+/// The time for which input is read and dropped after an early response, which also limits the
+/// number of bytes. Closing a socket with unread bytes resets the connection, and the client might
+/// never receive the response.
 const LINGER: Duration = Duration::from_secs(2);
 const LINGER_BYTES: usize = 4 * 1024 * 1024;
 
@@ -87,7 +90,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> StrictReader<S> {
         }
     }
 
-    /// Reads to where the reader wants the bytes, and leaves there what is sound of them. The rest is held.
+    /// Reads into the reader's buffer, and leaves the valid bytes there. The rest is stored.
     fn poll_pass(
         &mut self,
         cx: &mut Context<'_>,
@@ -123,7 +126,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> StrictReader<S> {
         Poll::Ready(Ok(Progress::Bytes))
     }
 
-    /// Judges what is held until some of it is sound or more is needed.
+    /// Examines the stored bytes until some are valid or more are needed.
     fn check_next(&mut self, cx: &mut Context<'_>) -> Result<HeadCheck, Violation> {
         loop {
             match self.framing.step(&self.held) {
@@ -155,30 +158,30 @@ impl<S: AsyncRead + AsyncWrite + Unpin> StrictReader<S> {
         self.sound = self.held.len();
     }
 
-    /// Gives the reader of what is held and sound as much as it has room for.
+    /// Copies valid stored bytes to the reader, as many as fit.
     fn pass_buffered(&mut self, buf: &mut ReadBuf<'_>) {
         let taken = self.sound.min(buf.remaining());
         buf.put_slice(&self.held[..taken]);
         self.held.advance(taken);
         self.sound -= taken;
         if self.held.is_empty() {
-            // An idle connection keeps no buffer.
+            // An idle connection has no buffer.
             self.held = BytesMut::new();
         }
     }
 
-    /// Reads into what is held. Ready with the number of bytes; 0 at the end.
+    /// Reads into the stored bytes. Ready with the number of bytes, or 0 at the end.
     fn poll_buffer(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
         self.held.reserve(READ_BYTES);
         let read = pin!(self.stream.read_buf(&mut self.held)).poll(cx);
         if read.is_pending() && self.held.is_empty() {
-            // An idle connection keeps no buffer.
+            // An idle connection has no buffer.
             self.held = BytesMut::new();
         }
         read
     }
 
-    /// Ready once the head under way is too late. Between two requests the connection is merely idle.
+    /// Ready once the current head is too late. Between two requests, the connection is only idle.
     fn poll_head_timeout(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let under_way = !self.held.is_empty() || self.framing.heads() == 0;
         if !self.framing.expects_head() || !under_way {
@@ -201,7 +204,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> StrictReader<S> {
         }
     }
 
-    /// Whether the client may be in the middle of sending something that nobody will read.
+    /// Returns whether the client may be sending data that will not be read.
     fn is_truncated(&self) -> bool {
         self.state != ReaderState::Reading
             || !self.held.is_empty()
@@ -236,7 +239,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> StrictReader<S> {
 enum Progress {
     Bytes,
     Nothing,
-    /// The client sends no more.
+    /// The client has closed its sending side.
     End,
 }
 
@@ -344,7 +347,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for StrictReader<S> {
         let guard = self.get_mut();
         ready!(Pin::new(&mut guard.stream).poll_shutdown(cx))?;
         if guard.is_truncated() || guard.linger_bytes > 0 {
-            // So that a later poll does not judge the emptied buffer anew.
+            // A later poll must not examine the emptied buffer again.
             guard.state = ReaderState::Refused;
             ready!(guard.poll_linger(cx));
         }

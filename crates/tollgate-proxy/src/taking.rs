@@ -1,8 +1,10 @@
-//! Whether clients of HTTP/2 take the answers that are ready for them.
+//! Detection of HTTP/2 clients that do not read the responses that are ready for them.
 //!
-//! A client's window says how much of an answer it takes, and one that leaves no room in it may answer pings for ever:
-//! to the connection's reader and writer it is a good one. A body is asked for its next frame when there is room for
-//! more, so one that gave a frame and is not asked again waits for its client; one that has none ready does not.
+//! A client's flow control window limits how much of a response is sent. A client that leaves no
+//! room in it can still answer pings without end, so the reader and the writer of the connection
+//! detect no problem. hyper polls a body for its next frame when the window has room. A body that
+//! returned a frame and is not polled again is therefore waiting for its client; a body that
+//! returned `Pending` is not.
 
 use std::{
     cell::Cell,
@@ -22,10 +24,11 @@ use crate::{
     session::Session,
 };
 
-/// The largest frame that is given at once, so that who takes little still takes some of them in time.
+/// The largest frame that is returned at once, so a slow client still finishes some frames within
+/// the time limit.
 pub(crate) const TAKEN_AT_ONCE: usize = 16 * 1024;
 
-/// What an answer's body did last in the turn of the task that sends it.
+/// The result of the last poll of a body within its sender's turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Body {
     NotAsked,
@@ -34,12 +37,13 @@ enum Body {
 }
 
 thread_local! {
-    // A body does not know the task that sends it, but is polled within its turn.
+    // A body has no reference to the task that sends it, but is polled within the task's turn on
+    // the same thread.
     static LAST: Cell<Body> = const { Cell::new(Body::NotAsked) };
     static GIVEN_BYTES: Cell<usize> = const { Cell::new(0) };
 }
 
-/// Notes how the body of an answer was polled.
+/// Records how the body of a response was polled.
 pub(crate) fn note<E>(polled: &Poll<Option<Result<Frame<Bytes>, E>>>) {
     if let Poll::Ready(Some(Ok(frame))) = polled {
         let bytes = frame.data_ref().map_or(0, Bytes::len);
@@ -51,8 +55,8 @@ pub(crate) fn note<E>(polled: &Poll<Option<Result<Frame<Bytes>, E>>>) {
     });
 }
 
-/// Sends the answers of an HTTP/2 connection, each in a task of its own, and resets the streams of those that the client
-/// does not take or takes below the least rate.
+/// The executor that sends the responses of an HTTP/2 connection, each in its own task. It resets
+/// the streams of clients that do not read a response, or read it below the least rate.
 #[derive(Debug, Clone)]
 pub(crate) struct WhileTaken {
     longest_pause: Duration,
@@ -79,7 +83,8 @@ where
 }
 
 pin_project_lite::pin_project! {
-    /// An answer on its way. To drop it resets its stream, and lets go of all that the request held.
+    /// A response that is being sent. Dropping it resets the stream and releases everything that
+    /// the request owns.
     struct Sending<F> {
         #[pin]
         sending: F,

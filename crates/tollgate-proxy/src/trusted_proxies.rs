@@ -1,22 +1,22 @@
-//! Whose word counts about the client's address.
+//! The proxies whose forwarding fields are trusted.
 
 use std::sync::Arc;
 
 use arc_swap::{ArcSwap, Guard};
 use tollgate::core::policy::Network;
 
-/// The networks of the proxies that are believed. Clones are the same: what one of them is set to
-/// counts for requests that come from then on.
+/// The networks of trusted proxies. Clones share the setting, and a change applies to all later
+/// requests.
 #[derive(Clone, Debug, Default)]
 pub struct TrustedProxies(Arc<ArcSwap<Vec<Network>>>);
 
 impl TrustedProxies {
-    /// Believes these and no others.
+    /// Replaces the trusted networks.
     pub fn set(&self, networks: Vec<Network>) {
         self.0.store(Arc::new(networks));
     }
 
-    /// Who is believed now.
+    /// Returns the current networks.
     pub(crate) fn load(&self) -> Guard<Arc<Vec<Network>>> {
         self.0.load()
     }

@@ -18,9 +18,11 @@ use tokio::{
 
 use crate::session::{Phase, Session};
 
-/// Splices the two ends of an upgraded exchange until either closes, neither sends for `idle`, or the proxy cuts off.
+/// Copies bytes between the two ends of an upgraded exchange until one closes, neither sends for
+/// `idle`, or the proxy shuts down.
 ///
-/// The client's end opens when the 101 has gone out to it; what it sent before waits until then.
+/// The client's end opens after the 101 response is sent. Bytes that the client sent earlier wait
+/// until then.
 pub(crate) async fn splice(
     client: OnUpgrade,
     upstream: OnUpgrade,
@@ -37,7 +39,7 @@ pub(crate) async fn splice(
         let mut client = ActivityIo { io: TokioIo::new(client), moves: Arc::clone(&moves) };
         let mut upstream = TokioIo::new(upstream);
         tokio::select! {
-            // How a tunnel ends concerns its two ends only, who both see it.
+            // An error is not logged: it concerns only the two ends, which both detect it.
             _ = copy_bidirectional(&mut client, &mut upstream) => {}
             () = idle_for(&moves, idle) => {}
         }
@@ -48,7 +50,7 @@ pub(crate) async fn splice(
     }
 }
 
-/// Waits until a whole period passes in which `moves` stays the same.
+/// Waits until `moves` has not changed for a whole period.
 async fn idle_for(moves: &AtomicU64, period: Duration) {
     let mut before = moves.load(Ordering::Relaxed);
     loop {
@@ -61,7 +63,7 @@ async fn idle_for(moves: &AtomicU64, period: Duration) {
     }
 }
 
-/// One end of a tunnel, past which every byte of either direction goes; it counts reads and writes.
+/// One end of a tunnel. It counts the reads and writes.
 #[derive(Debug)]
 struct ActivityIo<T> {
     io: T,

@@ -2,13 +2,13 @@ use http::{HeaderMap, HeaderValue, Request, Version, header};
 
 use crate::hop;
 
-/// The protocol that a request asks for in place of HTTP.
+/// The protocol that a request wants to upgrade to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Upgrade(HeaderValue);
 
 impl Upgrade {
-    /// What `request` asks for, if it is exactly one protocol and one of `allowed`. Anything else is no upgrade: a
-    /// server may always ignore the wish.
+    /// Returns the protocol of `request`, if it is exactly one and in `allowed`. Any other upgrade
+    /// is ignored, as a server always may.
     pub(crate) fn requested<B>(request: &Request<B>, allowed: &[String]) -> Option<Self> {
         if request.version() != Version::HTTP_11 {
             return None;
@@ -21,13 +21,13 @@ impl Upgrade {
         (known && hop::nominates(headers, "upgrade")).then(|| Self(protocol.clone()))
     }
 
-    /// Whether the head of a 101 agrees to this protocol.
+    /// Returns whether the head of a 101 response accepts this protocol.
     pub(crate) fn is_accepted(&self, headers: &HeaderMap) -> bool {
         only_protocol(headers)
             .is_some_and(|protocol| protocol.as_bytes().eq_ignore_ascii_case(self.0.as_bytes()))
     }
 
-    /// Writes the fields that ask for it, or agree to it.
+    /// Writes the fields that request the protocol, or accept it.
     pub(crate) fn write(&self, headers: &mut HeaderMap) {
         headers.insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
         headers.insert(header::UPGRADE, self.0.clone());

@@ -1,14 +1,15 @@
-//! Handing a request over from its client's connection to the upstream's.
+//! Conversion of a request's hop-by-hop fields from the client's connection to the upstream's.
 
 use http::Request;
 
 use crate::{hop, upgrade::Upgrade};
 
-/// Makes of the fields that concern the client's connection those that concern the upstream's: all go, but for an
-/// upgrade to one of `upgrades` and for the wish for trailers, which are said anew.
+/// Replaces the hop-by-hop fields of the client's connection by those of the upstream's. All are
+/// removed, except that an upgrade to one of `upgrades` and the acceptance of trailers are set
+/// again.
 ///
-/// It has to be done before anybody decides on the request: a field that is decided on and removed afterwards would
-/// make another request of it.
+/// This has to happen before any decision on the request: a decision on a field that is removed
+/// afterwards would apply to a different request.
 pub(crate) fn prepare_upgrade<B>(request: &mut Request<B>, upgrades: &[String]) {
     if !hop::has_connection_fields(request.headers()) {
         return;

@@ -2,7 +2,7 @@ use std::{error::Error as StdError, fmt, str::FromStr};
 
 use http::{Uri, uri::Authority};
 
-/// The server behind the proxy: a host and a port, spoken to in HTTP/1.1.
+/// The server behind the proxy: a host and a port, reached by HTTP/1.1.
 ///
 /// ```
 /// let upstream: tollgate_proxy::Upstream = "http://127.0.0.1:9000".parse()?;
@@ -15,31 +15,32 @@ pub struct Upstream {
     authority: Authority,
 }
 
-/// Why a URL does not name an upstream. Each says what was given and what would be right.
+/// The reason why a URL is not a valid upstream. Each message contains the value and a valid
+/// example.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum UpstreamError {
-    /// It is no URL.
+    /// It is not a URL.
     NotAUrl {
-        /// What was given.
+        /// The value.
         given: String,
     },
-    /// Its scheme is another than `http`.
+    /// Its scheme is not `http`.
     Scheme {
-        /// What was given.
+        /// The value.
         given: String,
     },
-    /// It has a path or a query; requests keep their own.
+    /// It has a path or a query. Requests keep their own.
     PathOrQuery {
-        /// What was given.
+        /// The value.
         given: String,
     },
-    /// It has a user name or a password.
+    /// It has user information.
     UserInfo,
 }
 
 impl Upstream {
-    /// The host and, where one was given, the port.
+    /// Returns the host with its optional port.
     pub(crate) fn authority(&self) -> &Authority {
         &self.authority
     }
@@ -50,7 +51,7 @@ impl FromStr for Upstream {
 
     fn from_str(url: &str) -> Result<Self, UpstreamError> {
         let given = || url.to_owned();
-        // A user name may stand before a secret, which an error must not repeat.
+        // User information may contain a password, which an error must not repeat.
         if url.contains('@') {
             return Err(UpstreamError::UserInfo);
         }

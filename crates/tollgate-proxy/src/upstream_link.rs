@@ -20,17 +20,17 @@ use crate::body::RequestBody;
 
 /// A connection to the upstream, for one exchange after another.
 ///
-/// It has no task of its own: whoever waits for the upstream does the connection's work meanwhile, which spares each
-/// exchange two changes of task and two channels' wake-ups.
+/// It has no task of its own: the task that waits for the upstream also drives the connection. This
+/// saves two task switches and two channel wake-ups for each exchange.
 pub(crate) struct UpstreamLink {
     sender: SendRequest<RequestBody>,
-    /// None once it is over.
+    /// `None` once the connection is closed.
     connection: Option<UpstreamConnection>,
 }
 
 pub(crate) type UpstreamConnection = Connection<TokioIo<TcpStream>, RequestBody>;
 
-/// A request that got no answer; with the request itself where nothing of it was sent.
+/// A request without a response. It contains the request if nothing of it was sent.
 pub(crate) type SendError = TrySendError<Request<RequestBody>>;
 
 impl UpstreamLink {
@@ -38,7 +38,8 @@ impl UpstreamLink {
         Self { sender, connection: Some(connection) }
     }
 
-    /// Sends `request` and waits for the head of the response. Dropped before, it leaves a link that is of no more use.
+    /// Sends `request` and waits for the head of the response. If this future is dropped, the link
+    /// can no longer be used.
     pub(crate) async fn send(
         &mut self,
         request: Request<RequestBody>,
@@ -51,17 +52,18 @@ impl UpstreamLink {
         .await
     }
 
-    /// Reads and writes what can be read and written now.
+    /// Reads and writes as much as is possible now.
     pub(crate) fn drive(&mut self, cx: &mut Context<'_>) {
         if let Some(connection) = &mut self.connection
             && Pin::new(connection).poll(cx).is_ready()
         {
-            // Dropped, it tells those who wait, and hands a request back that it had not begun.
+            // Dropping the connection fails the waiting requests, and returns a request that was
+            // not started.
             self.connection = None;
         }
     }
 
-    /// Whether it can take the next request.
+    /// Returns whether the link can accept the next request.
     pub(crate) fn is_ready(&self) -> bool {
         !self.is_closed() && self.sender.is_ready()
     }
@@ -70,12 +72,12 @@ impl UpstreamLink {
         self.connection.is_none()
     }
 
-    /// Works until it is free or over.
+    /// Drives the connection until it is free or closed.
     pub(crate) fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         self.drive(cx);
         match self.is_closed() {
             true => Poll::Ready(()),
-            // An error means that it is over.
+            // An error means that the connection is closed.
             false => self.sender.poll_ready(cx).map(|_| ()),
         }
     }

@@ -1,6 +1,7 @@
-//! A JSON body that is read for the layer takes its bytes, in however many pieces it comes.
+//! A JSON body that is read for the layer needs only memory for its bytes, in however many pieces
+//! it arrives.
 //!
-//! A binary of its own: it counts what the whole process allocates.
+//! This is a binary of its own, because it counts the allocations of the whole process.
 
 use std::{alloc::System, convert::Infallible, sync::Arc, time::Duration};
 
@@ -25,7 +26,8 @@ static ALLOCATED: Cap<System> = Cap::new(System, usize::MAX);
 const REQUESTS: usize = 4;
 const BYTES: usize = 50_000;
 
-/// What one request may take: its body in a buffer that grew by doubling, and the buffers that keep its connection.
+/// The most memory of one request, in bytes: its body in a buffer that grew by doubling, and the
+/// buffers of its connection.
 const EACH: usize = 320 * 1024;
 
 #[tokio::test]
@@ -33,7 +35,7 @@ async fn a_body_in_pieces_of_a_byte_takes_its_bytes() {
     let (arrived, mut arrivals) = mpsc::unbounded_channel();
     let open = Arc::new(Semaphore::new(0));
     let gate = Arc::clone(&open);
-    // Holds each request as the layer sees it, until all have come.
+    // Holds each request in the layer until all have arrived.
     let layer = layer_fn(move |_: Forward| {
         let (arrived, gate) = (arrived.clone(), Arc::clone(&gate));
         service_fn(move |request: Request<RequestBody>| {

@@ -1,6 +1,6 @@
-//! A connection's memory follows the bytes that came, not those that were announced.
+//! The memory of a connection depends on the bytes that arrived, not on announced lengths.
 //!
-//! A binary of its own: it counts what the whole process allocates.
+//! This is a binary of its own, because it counts the allocations of the whole process.
 
 use std::alloc::System;
 use std::io::{Read, Write};
@@ -21,7 +21,7 @@ static ALLOCATED: Cap<System> = Cap::new(System, usize::MAX);
 
 const CONNECTIONS: usize = 200;
 
-/// What one connection may take: a buffer to read into, and what keeps the connection itself.
+/// The most memory of one connection, in bytes: a read buffer, and the connection's own state.
 const EACH: usize = 24 * 1024;
 
 #[test]
@@ -43,7 +43,7 @@ fn announced_bytes_take_no_memory() {
     for stream in &mut connections {
         let bomb = format!("PING\r\n*{MAX_ARGS}\r\n${MAX_BULK}\r\nx");
         stream.write_all(bomb.as_bytes()).unwrap();
-        // Answered in the same read that saw what is announced.
+        // This is answered in the same read that contains the announced length.
         let mut pong = [0; 7];
         stream.read_exact(&mut pong).unwrap();
         assert_eq!(&pong, b"+PONG\r\n");

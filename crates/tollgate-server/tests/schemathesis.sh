@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs schemathesis, which tests a server against its OpenAPI document, into
-# target/schemathesis. An existing installation of the right version is kept.
+# Installs schemathesis, which generates requests from the OpenAPI document, into
+# target/schemathesis. An existing installation of its version is kept.
 set -euo pipefail
 cd "$(dirname "$0")/../../.."
 

@@ -9,25 +9,26 @@ use tollgate::tower::JsonBody;
 use super::{BodyError, RequestBody};
 use crate::json_bodies::{JsonBodyBuffering, MAX_READ_AHEAD, ReadAheadPermit};
 
-/// How long a body may take to be read before its request passes on without it.
+/// The longest time to read a body ahead. After that, the request continues with an incomplete
+/// prefix.
 const READ_AHEAD_TIME: Duration = Duration::from_secs(5);
 
-/// What is at least made room for when a second piece comes.
+/// The least room that is allocated when a second piece arrives, in bytes.
 const LEAST_GATHERED: usize = 1024;
 
-/// The beginning of a body that was read before its request passed on.
+/// The prefix of a body that was read before its request is decided.
 ///
-/// A client chooses the size of the pieces that it comes in, and each of them would take more than its bytes: they are
-/// put together, within the room that was counted.
+/// A client chooses the sizes of the pieces, and each piece would occupy more memory than its
+/// bytes. They are therefore copied into one buffer, within the memory that was reserved.
 #[derive(Debug)]
 pub(super) struct ReadAhead {
-    /// The first piece, while it is the only one.
+    /// The first piece, as long as it is the only one.
     only: Bytes,
-    /// All pieces, from the second on. Its capacity is within the room.
+    /// All pieces, once there are two. Its capacity is within the reserved room.
     gathered: Vec<u8>,
-    /// The piece for which there was no more room.
+    /// The piece that did not fit into the reserved room.
     beyond: Bytes,
-    /// Trailers, or why the body ended before its end.
+    /// Trailers, or the error that ended the body.
     last: Option<Result<Frame<Bytes>, BodyError>>,
     most: usize,
     room: Option<ReadAheadPermit>,
@@ -40,8 +41,8 @@ enum ReadStep {
     Done,
 }
 
-/// Reads the body of a request whole, if it is JSON and short, and puts it among its extensions. The
-/// request has its body still.
+/// Reads the complete body of a request, if it is JSON and short, and adds it to the request's
+/// extensions. The request keeps its body.
 pub(crate) async fn read_json(request: &mut Request<RequestBody>, bodies: &JsonBodyBuffering) {
     let headers = request.headers();
     let is_wanted = bodies.is_enabled()
@@ -58,7 +59,7 @@ pub(crate) async fn read_json(request: &mut Request<RequestBody>, bodies: &JsonB
     let body = request.body_mut();
     body.ahead = Some(Box::new(ReadAhead::within(most, Some(room))));
     let whole = timeout(READ_AHEAD_TIME, body.read_ahead()).await.ok().flatten();
-    // From here on the upstream is waited for, and not the client.
+    // From here on, the proxy waits for the upstream and not for the client.
     body.pace.moved(0);
     if let Some(whole) = whole {
         request.extensions_mut().insert(JsonBody(whole));
@@ -66,7 +67,7 @@ pub(crate) async fn read_json(request: &mut Request<RequestBody>, bodies: &JsonB
 }
 
 impl RequestBody {
-    /// All of its data, if it ends soundly and is not too long.
+    /// Returns the complete data, if the body ends without an error and is not too long.
     async fn read_ahead(&mut self) -> Option<Bytes> {
         loop {
             let frame = poll_fn(|cx| self.poll_incoming(cx)).await;
@@ -75,20 +76,20 @@ impl RequestBody {
             if ahead.push(frame) == ReadStep::Done {
                 return None;
             }
-            // So that the time is looked at, too, while pieces come without a pause.
+            // Yield, to check the timeout even if pieces arrive without a pause.
             consume_budget().await;
         }
     }
 }
 
 impl ReadAhead {
-    /// Nothing yet, and at most so many bytes.
+    /// Creates an empty buffer of at most `most` bytes.
     fn within(most: usize, room: Option<ReadAheadPermit>) -> Self {
         let (only, gathered, beyond) = (Bytes::new(), Vec::new(), Bytes::new());
         Self { only, gathered, beyond, last: None, most, room }
     }
 
-    /// The next of what was read.
+    /// Returns the next buffered frame.
     pub(super) fn pop(&mut self) -> Option<Result<Frame<Bytes>, BodyError>> {
         let data = Some(self.take_data())
             .filter(|data| !data.is_empty())
@@ -105,7 +106,7 @@ impl ReadAhead {
         self.bytes() == 0 && self.last.is_none()
     }
 
-    /// Bytes of data.
+    /// Returns the number of buffered bytes.
     pub(super) fn bytes(&self) -> u64 {
         (self.within_room() + self.beyond.len()) as u64
     }
@@ -138,7 +139,7 @@ impl ReadAhead {
     fn gather(&mut self, data: Bytes) {
         let bytes = self.within_room();
         if bytes == 0 {
-            // Most bodies come in one piece, which is left where it is.
+            // Most bodies arrive in one piece, which is not copied.
             self.only = data;
             return;
         }
@@ -154,7 +155,7 @@ impl ReadAhead {
         self.gathered.extend_from_slice(&data);
     }
 
-    /// All data, which stay here, too.
+    /// Returns all data, and keeps it in the buffer.
     fn whole(&mut self) -> Bytes {
         self.only = self.take_data();
         self.only.clone()
@@ -178,7 +179,7 @@ mod tests {
         Ok(Frame::data(Bytes::from_static(data)))
     }
 
-    /// What is popped, data as text.
+    /// Returns all buffered frames as text.
     fn popped(mut ahead: ReadAhead) -> Vec<String> {
         let mut all = Vec::new();
         while let Some(next) = ahead.pop() {

@@ -10,7 +10,8 @@ use hyper::body::Incoming;
 
 use crate::{pool::Pool, upstream_link::UpstreamLink};
 
-/// The body of an upstream's response, and the link that it comes by: read on demand, and given back at its end.
+/// The body of an upstream's response with its link, which returns to the pool at the end of the
+/// body.
 #[derive(Debug)]
 pub(crate) struct StreamedBody {
     incoming: Incoming,
@@ -24,12 +25,12 @@ struct PooledLink {
 }
 
 impl StreamedBody {
-    /// A body whose connection goes on by itself.
+    /// Creates a body whose connection is not pooled.
     pub(crate) fn new(incoming: Incoming) -> Self {
         Self { incoming, pooled: None }
     }
 
-    /// A body that comes by `link`, which is of `pool`.
+    /// Creates a body that is read through `link`, which belongs to `pool`.
     pub(crate) fn over(incoming: Incoming, link: Box<UpstreamLink>, pool: Arc<Pool>) -> Self {
         Self { incoming, pooled: Some(PooledLink { link, pool }) }
     }
@@ -74,7 +75,7 @@ impl Body for StreamedBody {
     }
 }
 
-/// A link whose response was not read to its end is closed, which ends the upstream's work.
+/// A link whose response was not read to its end is closed, which aborts the upstream's work.
 impl Drop for StreamedBody {
     fn drop(&mut self) {
         if self.incoming.is_end_stream() {

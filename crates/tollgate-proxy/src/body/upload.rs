@@ -10,22 +10,22 @@ use tokio::time::Instant;
 
 use crate::{CloseReason, framing::Violation};
 
-/// What becomes of one request body, seen by those who wait for the response to it.
+/// The progress of one request body, for the task that waits for the response.
 #[derive(Debug, Clone)]
 pub(crate) struct Upload(Arc<Shared>);
 
-/// Why a request body failed; always the client's doing.
+/// The reason why a request body failed. All reasons are faults of the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum UploadFault {
-    /// It is larger than a request body may be.
+    /// The body is larger than the limit.
     TooLarge,
-    /// Nothing of it came for too long.
+    /// No data arrived for too long.
     Stalled,
-    /// It came below the least rate.
+    /// The data arrived below the least rate.
     TooSlow,
-    /// Its framing is unsound.
+    /// The framing is invalid.
     Malformed(Violation),
-    /// The client left, or sent less than it announced.
+    /// The client disconnected, or sent less than it announced.
     Broken,
 }
 
@@ -42,7 +42,7 @@ impl From<UploadFault> for CloseReason {
 #[derive(Debug)]
 struct Shared {
     began: Instant,
-    /// Milliseconds from `began`.
+    /// Milliseconds since `began`.
     last_progress: AtomicU64,
     fault: OnceLock<UploadFault>,
     ended: AtomicBool,
@@ -64,60 +64,61 @@ impl Upload {
         }))
     }
 
-    /// Notes that a piece of the body went on.
+    /// Records that a part of the body was forwarded.
     pub(crate) fn progress(&self) {
         self.0.waits_for_client.store(false, Ordering::Release);
         let elapsed = u64::try_from(self.0.began.elapsed().as_millis()).unwrap_or(u64::MAX);
         self.0.last_progress.store(elapsed, Ordering::Relaxed);
     }
 
-    /// When a piece of the body went on last, or when the request began.
+    /// Returns when a part of the body was last forwarded, or when the request started.
     pub(crate) fn last_progress(&self) -> Instant {
         self.0.began + Duration::from_millis(self.0.last_progress.load(Ordering::Relaxed))
     }
 
-    /// Notes that nothing of the body will go on any more.
+    /// Records that no more of the body will be forwarded.
     pub(crate) fn end(&self) {
         self.0.ended.store(true, Ordering::Release);
     }
 
-    /// Whether more of the body may go on.
+    /// Returns whether more of the body may be forwarded.
     pub(crate) fn is_under_way(&self) -> bool {
         !self.0.ended.load(Ordering::Acquire)
     }
 
-    /// Notes that all of the body has come from the client.
+    /// Records that the complete body has arrived from the client.
     pub(crate) fn complete(&self) {
         self.progress();
         self.0.complete.store(true, Ordering::Release);
     }
 
-    /// Whether all of the body has come from the client.
+    /// Returns whether the complete body has arrived from the client.
     pub(crate) fn is_complete(&self) -> bool {
         self.0.complete.load(Ordering::Acquire)
     }
 
-    /// Notes that the upstream could take more of the body than the client has sent.
+    /// Records that the upstream can accept more of the body than the client has sent.
     pub(crate) fn wait_for_client(&self) {
         self.0.waits_for_client.store(true, Ordering::Release);
     }
 
-    /// Whether the client keeps the upstream waiting for the body.
+    /// Returns whether the upstream is waiting for the client to send more of the body.
     pub(crate) fn waits_for_client(&self) -> bool {
         self.is_under_way() && self.0.waits_for_client.load(Ordering::Acquire)
     }
 
-    /// Notes that the request goes on to the upstream.
+    /// Records that the request is forwarded to the upstream.
     pub(crate) fn forward(&self) {
         self.0.forwarded.store(true, Ordering::Release);
     }
 
-    /// Whether the request went on to the upstream, and was not answered before.
+    /// Returns whether the request was forwarded to the upstream, instead of being answered by a
+    /// layer.
     pub(crate) fn was_forwarded(&self) -> bool {
         self.0.forwarded.load(Ordering::Acquire)
     }
 
-    /// Notes why the body failed; the first reason stays.
+    /// Records why the body failed. The first reason is kept.
     pub(crate) fn fail(&self, fault: UploadFault) {
         // Later faults are only consequences of the first.
         let _ = self.0.fault.set(fault);

@@ -1,7 +1,7 @@
 use std::net::{IpAddr, Ipv4Addr};
 
-/// The addresses whose connections are counted together: an IPv4 address, or a /64 subnet of IPv6, which is what one
-/// customer of a network has at least.
+/// The key under which the connections of an address are counted: an IPv4 address, or a /64 subnet
+/// of IPv6, which is the smallest subnet of a network's customer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum AddressKey {
     V4(Ipv4Addr),
@@ -9,7 +9,7 @@ pub(super) enum AddressKey {
 }
 
 impl AddressKey {
-    /// The key of a canonical address: an IPv4 address that is mapped to IPv6 is none.
+    /// Returns the key of a canonical address, which is never an IPv4-mapped IPv6 address.
     pub(super) fn of(address: IpAddr) -> Self {
         match address {
             IpAddr::V4(address) => Self::V4(address),

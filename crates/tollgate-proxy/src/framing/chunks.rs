@@ -3,19 +3,19 @@ use super::{
     section::{Section, SectionKind, SectionLimits, field, lines},
 };
 
-/// Follows a chunked body, one element at a time: size line, data, line end, trailers.
+/// A state machine for a chunked body, one element at a time: size line, data, line end, trailers.
 #[derive(Debug)]
 pub(crate) struct Chunks {
     state: State,
     extension_bytes: usize,
 }
 
-/// What [`Chunks`] made of the bytes at hand.
+/// The result of examining the available bytes.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum ChunkStep {
-    /// This many bytes are sound, and the body goes on.
+    /// This many bytes are valid, and the body continues.
     Pass(usize),
-    /// This many bytes are sound and end the body.
+    /// This many bytes are valid, and the body ends with them.
     End(usize),
     /// The next element is not complete.
     Hold,
@@ -29,11 +29,13 @@ enum State {
     Trailers(Section),
 }
 
-/// A size line, its extensions and its line end.
+/// The longest size line in bytes, with its extensions and its line end.
 const MAX_SIZE_LINE_BYTES: usize = 512;
-/// Over all chunks of a message: extensions are discarded, so that a body made of them would never meet a body limit.
+/// The most bytes of extensions in all chunks of a message. Extensions are discarded, so the body
+/// limit would not apply to a body that consists of them.
 const MAX_EXTENSION_BYTES: usize = 16 * 1024;
-/// A size of this many hexadecimal digits fits in 63 bits, which no server reads as a negative number.
+/// The most hexadecimal digits of a size. They fit in 63 bits, so no server reads them as a
+/// negative number.
 const MAX_SIZE_DIGITS: usize = 15;
 
 impl Chunks {
@@ -100,8 +102,8 @@ impl Chunks {
     }
 }
 
-/// Returns the size and how many bytes of extensions follow it. White space before an extension is refused, though
-/// the grammar tolerates it, because parsers that stop at it and parsers that skip it exist.
+/// Returns the size and the number of bytes of its extensions. White space before an extension is
+/// refused although the grammar tolerates it, because some parsers stop at it and others skip it.
 fn parse_size_line(line: &[u8]) -> Result<(u64, usize), Violation> {
     let digits = line.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
     let (size, extensions) = line.split_at(digits);

@@ -6,30 +6,30 @@ use super::{
     section::{SectionLimits, field, is_token, lines},
 };
 
-/// What a sound request head says about the bytes that follow it.
+/// The parts of a valid request head that determine the bytes after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Head {
-    /// How the body is framed.
+    /// The framing of the body.
     pub(crate) body: BodyFraming,
-    /// What comes after the message.
+    /// The bytes after the message.
     pub(crate) after: After,
 }
 
-/// How the end of a request body is found.
+/// The way in which the end of a request body is found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BodyFraming {
-    /// By its length in bytes; 0 is no body.
+    /// By its length in bytes. 0 means no body.
     Length(u64),
     /// By chunks.
     Chunked,
 }
 
-/// What the bytes after a message are.
+/// The meaning of the bytes after a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum After {
     /// The next request.
     Message,
-    /// The next request or another protocol: the answer decides.
+    /// The next request or another protocol, depending on the response.
     UpgradeAnswer,
 }
 
@@ -39,15 +39,15 @@ enum Version {
     Http11,
 }
 
-/// No method in use is half as long.
+/// The longest method. No registered method has half this length.
 const MAX_METHOD_BYTES: usize = 32;
-/// Every number of this many digits fits in 64 bits.
+/// The most digits of a length. Every number with this many digits fits in 64 bits.
 const MAX_LENGTH_DIGITS: usize = 19;
 
-/// Far below the length at which parsers of URIs end.
+/// The longest path that takes the fast check. It is far below the limit of URI parsers.
 const MAX_PLAIN_PATH_BYTES: usize = 8 * 1024;
 
-/// Judges a complete head, from its request line to its closing empty line.
+/// Parses a complete head, from its request line to its empty line.
 pub(crate) fn parse_head(head: &[u8], limits: &SectionLimits) -> Result<Head, Violation> {
     let mut lines = lines(head);
     let request_line = RequestLine::parse(lines.next().unwrap_or_default(), limits)?;
@@ -106,8 +106,9 @@ fn version_of(version: &[u8]) -> Result<Version, Violation> {
     }
 }
 
-/// A fragment is refused because URI parsers drop it silently, and bytes beyond ASCII because servers differ on them.
-/// What the parser of the next step would refuse is refused here, where the client is told why.
+/// Checks the request target. A fragment is refused because URI parsers drop it silently, and bytes
+/// beyond ASCII because servers interpret them differently. Everything that the next parser would
+/// refuse is refused here, where the client gets an explanation.
 fn check_target(method: &[u8], target: &[u8]) -> Result<(), Violation> {
     if is_plain_path(target) {
         return Ok(());
@@ -121,8 +122,8 @@ fn check_target(method: &[u8], target: &[u8]) -> Result<(), Violation> {
     if visible && form && Uri::try_from(target).is_ok() { Ok(()) } else { Err(Violation::Target) }
 }
 
-/// Whether `target` is a path, and perhaps a query, of nothing but bytes that every parser of URIs takes: most are, and
-/// need not be parsed twice.
+/// Returns whether `target` is a path with an optional query that consists only of bytes which
+/// every URI parser accepts. Most targets are, and need not be parsed twice.
 fn is_plain_path(target: &[u8]) -> bool {
     target.first() == Some(&b'/')
         && target.len() <= MAX_PLAIN_PATH_BYTES
@@ -131,7 +132,7 @@ fn is_plain_path(target: &[u8]) -> bool {
         })
 }
 
-/// The fields of a head that frame or route the message.
+/// The fields of a head that determine framing and routing.
 #[derive(Default)]
 struct FramingFields<'a> {
     host: Option<&'a [u8]>,
@@ -155,7 +156,7 @@ impl<'a> FramingFields<'a> {
                 return Err(Violation::ContentLengthRepeated);
             }
         } else if name.eq_ignore_ascii_case(b"transfer-encoding") {
-            // The one usual space, and no other white space that some parser might not trim.
+            // Only the one usual space is allowed, because parsers differ on other white space.
             let coding = value.strip_prefix(b" ").unwrap_or(value);
             let repeated = self.chunked.replace(()).is_some();
             if repeated || !coding.eq_ignore_ascii_case(b"chunked") {

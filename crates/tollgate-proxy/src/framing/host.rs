@@ -1,4 +1,4 @@
-/// The authority of an absolute `http` target; `None` for every other form.
+/// Returns the authority of an absolute `http` target, or `None` for every other form.
 pub(crate) fn authority_of(target: &[u8]) -> Option<&[u8]> {
     const SCHEME: &[u8] = b"http://";
     let (scheme, rest) = target.split_at_checked(SCHEME.len())?;
@@ -9,8 +9,8 @@ pub(crate) fn authority_of(target: &[u8]) -> Option<&[u8]> {
     Some(&rest[..end])
 }
 
-/// Whether `value` is `host` or `host:port`: a name, an IPv4 address or an IPv6 address in brackets. User names,
-/// lists and empty hosts are none.
+/// Returns whether `value` is `host` or `host:port`, with a name, an IPv4 address or an IPv6
+/// address in brackets. User information, lists and empty hosts are invalid.
 pub(crate) fn is_host(value: &[u8]) -> bool {
     let (host, port) = split_port(value);
     let sound_host =
@@ -31,7 +31,8 @@ fn is_host_sign(byte: u8) -> bool {
     matches!(byte, b'-' | b'.' | b'_' | b'~' | b'!' | b'$' | b'%' | b'&'..=b'+' | b';' | b'=')
 }
 
-/// Whether two authorities name the same host and port; the scheme's own port may be left out.
+/// Returns whether two authorities are the same host and port. The default port of the scheme is
+/// optional.
 pub(crate) fn same_host(one: &[u8], other: &[u8]) -> bool {
     let (one_host, one_port) = split_port(one);
     let (other_host, other_port) = split_port(other);
@@ -41,7 +42,7 @@ pub(crate) fn same_host(one: &[u8], other: &[u8]) -> bool {
 
 fn split_port(value: &[u8]) -> (&[u8], Option<&[u8]>) {
     match memchr::memrchr(b':', value) {
-        // The colons inside of brackets belong to the address.
+        // Colons inside brackets belong to the address.
         Some(colon) if !value[colon..].contains(&b']') => {
             (&value[..colon], Some(&value[colon + 1..]))
         }

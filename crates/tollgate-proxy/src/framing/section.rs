@@ -1,20 +1,21 @@
 use super::Violation;
 
-/// How large a head or a trailer section may be.
+/// The limits of a head or a trailer section.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SectionLimits {
-    /// Bytes, line ends and the closing empty line included.
+    /// The most bytes, with line ends and the final empty line.
     pub(crate) bytes: usize,
-    /// Field lines; the request line is not one.
+    /// The most field lines, without the request line.
     pub(crate) fields: usize,
-    /// Bytes of the request target.
+    /// The most bytes of the request target.
     pub(crate) target_bytes: usize,
 }
 
-/// Finds the end of a section of CRLF lines that an empty line closes, as the bytes arrive.
+/// A scanner for the end of a section of CRLF lines, as the bytes arrive. An empty line ends the
+/// section.
 ///
-/// It judges each byte once, so that a section that never ends is refused at its first wrong byte and costs time in
-/// proportion to its length.
+/// It examines each byte once, so a section without an end is refused at its first invalid byte,
+/// and the time is proportional to its length.
 #[derive(Debug)]
 pub(crate) struct Section {
     kind: SectionKind,
@@ -23,16 +24,16 @@ pub(crate) struct Section {
     lines: usize,
 }
 
-/// What the lines of a section are.
+/// The kind of a section.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SectionKind {
-    /// A request line, then fields.
+    /// A request line and fields.
     Head,
     /// Fields only.
     Trailers,
 }
 
-/// The longest request line beyond its target: a method, two spaces, a version.
+/// The longest request line without its target: a method, two spaces and a version.
 const REQUEST_LINE_FRAME: usize = 64;
 
 impl Section {
@@ -40,13 +41,13 @@ impl Section {
         Self { kind, scanned: 0, line_start: 0, lines: 0 }
     }
 
-    /// Whether no byte of the section has been seen.
+    /// Returns whether no byte of the section has been examined.
     pub(crate) fn is_untouched(&self) -> bool {
         self.scanned == 0
     }
 
-    /// Looks at what `bytes`, the section from its first byte, holds beyond what was seen before. Returns the length
-    /// of the section, its closing line included, once that is there.
+    /// Examines the new bytes of `bytes`, which contains the section from its first byte. Returns
+    /// the length of the section with its final empty line, once that has arrived.
     pub(crate) fn scan(
         &mut self,
         bytes: &[u8],
@@ -70,8 +71,9 @@ impl Section {
         Ok(None)
     }
 
-    /// The end of the next line, if the line is complete and nothing is wrong with it: many bytes in one look. What is
-    /// wrong with another is found byte by byte, so that the first wrong byte is told of however the bytes arrived.
+    /// Returns the end of the next line if the line is complete and valid, with vectorized
+    /// searches. An invalid line is examined byte by byte instead, so the first invalid byte is
+    /// reported regardless of how the bytes arrived.
     fn sound_line(&self, bytes: &[u8], limits: &SectionLimits) -> Option<usize> {
         if self.scanned != self.line_start {
             return None;
@@ -127,12 +129,12 @@ impl Section {
     }
 }
 
-/// Whether no line may hold `byte`.
+/// Returns whether `byte` is not allowed in a line.
 fn is_control(byte: u8) -> bool {
     (byte < b' ' && byte != b'\t') || byte == 0x7f
 }
 
-/// The lines of a scanned section without their CRLF, the closing empty line left out.
+/// Returns the lines of a scanned section without their CRLF, and without the final empty line.
 pub(crate) fn lines(mut section: &[u8]) -> impl Iterator<Item = &[u8]> {
     std::iter::from_fn(move || {
         let (line, rest) = section.split_at(memchr::memchr(b'\n', section)? + 1);
@@ -141,7 +143,7 @@ pub(crate) fn lines(mut section: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// Splits a field line into its name and its raw value, which still has its white space.
+/// Splits a field line into its name and its raw value, including white space.
 pub(crate) fn field(line: &[u8]) -> Result<(&[u8], &[u8]), Violation> {
     if matches!(line.first(), Some(b' ' | b'\t')) {
         return Err(Violation::ObsoleteFold);
@@ -154,12 +156,13 @@ pub(crate) fn field(line: &[u8]) -> Result<(&[u8], &[u8]), Violation> {
     Ok((name, &value[1..]))
 }
 
-/// Whether `bytes` is a token of RFC 9110: not empty, and letters, digits and a few signs only.
+/// Returns whether `bytes` is a token of RFC 9110: not empty, with only letters, digits and a few
+/// other characters.
 pub(crate) fn is_token(bytes: &[u8]) -> bool {
     !bytes.is_empty() && bytes.iter().all(|&byte| IS_TOKEN[usize::from(byte)])
 }
 
-/// For each byte whether it may stand in a token.
+/// For each byte whether it is allowed in a token.
 const IS_TOKEN: [bool; 256] = {
     let mut table = [false; 256];
     let mut byte = 0_u8;

@@ -4,7 +4,7 @@ use super::*;
 
 const LIMITS: SectionLimits = SectionLimits { bytes: 1024, fields: 8, target_bytes: 128 };
 
-/// Everything that can be told of a stream after the fact.
+/// The complete result of a stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Course {
     passed: Vec<u8>,
@@ -12,7 +12,7 @@ struct Course {
     last: Step,
 }
 
-/// Plays a stream whose reads end where `ends` says; an upgrade is never accepted.
+/// Runs a stream whose reads end at `ends`. Upgrades are never accepted.
 fn play(stream: &[u8], ends: impl IntoIterator<Item = usize>) -> Course {
     let mut framing = Framing::new(LIMITS);
     let mut passed = 0;
@@ -160,7 +160,8 @@ fn sections_that_never_end_are_refused_at_their_limit() {
 
 #[test]
 fn every_target_that_passes_is_a_uri_too() {
-    // What the HTTP parser behind refused, it would answer without a word of explanation.
+    // If only the HTTP parser refused a target, the client would get a response without an
+    // explanation.
     for (before, byte) in [b"/", b"?"].into_iter().flat_map(|c| (0..=0xff_u8).map(move |b| (c, b)))
     {
         let target = [b"/", before.as_slice(), &[byte], b"b"].concat();
@@ -214,7 +215,8 @@ fn all_streams() -> Vec<Vec<u8>> {
 }
 
 proptest! {
-    /// Streams are pieced together from sound and unsound ones, bytes of them replaced, and read in pieces of any size.
+    /// The streams are combined from valid and invalid ones, with some bytes replaced, and read in
+    /// pieces of any size.
     #[test]
     fn reads_of_any_size_give_the_same_course(
         picks in prop::collection::vec(any::<prop::sample::Index>(), 1..5),
@@ -234,7 +236,7 @@ proptest! {
         prop_assert_eq!(play(&stream, ends), whole(&stream));
     }
 
-    /// Whatever comes in, every `Pass` moves on and stays within the bytes at hand.
+    /// For any input, every `Pass` makes progress and stays within the available bytes.
     #[test]
     fn any_bytes_are_judged_without_panic(stream in prop::collection::vec(any::<u8>(), 0..600)) {
         let course = whole(&stream);

@@ -2,39 +2,40 @@ use std::fmt;
 
 use http::StatusCode;
 
-/// Why a client's bytes are refused before they become a request.
+/// The reason why a client's bytes are refused before they become a request.
 ///
-/// Each of these is either forbidden by RFC 9112 or read differently by different servers, which is what request
-/// smuggling lives on. None is repaired: a repaired request is a guess about what the next server will read.
+/// Each violation is either forbidden by RFC 9112 or interpreted differently by different servers,
+/// which is how request smuggling works. None is repaired: the repair would be a guess about the
+/// interpretation of the next server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Violation {
-    /// A line ends in LF alone.
+    /// A line ends in a LF without CR.
     BareLineFeed,
     /// CR is not followed by LF.
     BareCarriageReturn,
-    /// A control byte (NUL, vertical tab, DEL …) stands in a head or a trailer section.
+    /// A control byte (NUL, vertical tab, DEL …) is in a head or a trailer section.
     ControlByte,
     /// More than one empty line comes before a request line.
     EmptyRequestLine,
     /// The first line is not `method SP target SP HTTP/x.y`.
     RequestLine,
-    /// The method holds a byte that no token may hold, or is too long.
+    /// The method contains a byte that is not allowed in a token, or is too long.
     Method,
     /// The method is `CONNECT`: this is a gateway to one upstream, not a forward proxy.
     Connect,
-    /// The target is in none of the forms that the method allows.
+    /// The target has none of the forms that the method allows.
     Target,
     /// The target is longer than the limit.
     TargetTooLong,
     /// The version is not 1.0 or 1.1.
     Version,
-    /// A field line has no name, a name that is no token, or space before its colon.
+    /// A field line has no name, an invalid name, or a space before its colon.
     FieldName,
-    /// A field value continues on a second line.
+    /// A field value continues on a second line (obsolete line folding).
     ObsoleteFold,
-    /// The head or trailer section passes its limit of bytes.
+    /// The head or trailer section exceeds its limit of bytes.
     SectionTooLarge,
-    /// The head or trailer section passes its limit of fields.
+    /// The head or trailer section exceeds its limit of fields.
     TooManyFields,
     /// HTTP/1.1 without a `Host`.
     HostMissing,
@@ -42,9 +43,9 @@ pub(crate) enum Violation {
     HostRepeated,
     /// `Host` is not `host[:port]`.
     HostMalformed,
-    /// The authority of an absolute target is another than `Host`.
+    /// The authority of an absolute target differs from `Host`.
     HostMismatch,
-    /// `Content-Length` is not one plain decimal number that fits.
+    /// `Content-Length` is not a single decimal number that fits.
     ContentLength,
     /// More than one `Content-Length` line, equal or not.
     ContentLengthRepeated,
@@ -54,20 +55,20 @@ pub(crate) enum Violation {
     TransferEncoding,
     /// `Transfer-Encoding` in an HTTP/1.0 request.
     TransferEncodingInOldVersion,
-    /// A chunk's size line is no hexadecimal number that fits, or is too long.
+    /// The size line of a chunk is not a hexadecimal number that fits, or is too long.
     ChunkSize,
     /// A chunk's data is not followed by CRLF.
     ChunkEnd,
-    /// The chunk extensions of one message pass their limit of bytes.
+    /// The chunk extensions of a message exceed their limit of bytes.
     ChunkExtensions,
-    /// A trailer field that frames or routes a message.
+    /// A trailer field would change framing or routing.
     TrailerField,
     /// The head did not arrive in time.
     HeadTimeout,
 }
 
 impl Violation {
-    /// The status of the answer.
+    /// Returns the status of the response.
     pub(crate) fn status(self) -> StatusCode {
         match self {
             Self::TargetTooLong => StatusCode::URI_TOO_LONG,
@@ -81,7 +82,8 @@ impl Violation {
         }
     }
 
-    /// One sentence for the client: what is wrong and what would be right. Safe to put in JSON as it is.
+    /// Returns one sentence for the client: the error and the correct form. It needs no escaping in
+    /// JSON.
     pub(crate) fn detail(self) -> &'static str {
         match self {
             Self::BareLineFeed => "A line ends in LF alone; end lines with CRLF.",

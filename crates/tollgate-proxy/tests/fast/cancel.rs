@@ -8,7 +8,8 @@ use crate::{
     upstream::{read_head, serve_raw},
 };
 
-/// An upstream that answers with `answer`, then tells what it reads until the proxy ends the connection.
+/// Starts an upstream that sends `answer`, and then reports the bytes that it reads until the proxy
+/// closes the connection.
 async fn witness(answer: &'static str) -> (std::net::SocketAddr, mpsc::Receiver<String>) {
     let (tell, reply) = mpsc::channel(8);
     let address = serve_raw(move |mut stream| {
@@ -17,7 +18,7 @@ async fn witness(answer: &'static str) -> (std::net::SocketAddr, mpsc::Receiver<
             tell.send(read_head(&mut stream).await).await.expect("the test waits");
             stream.write_all(answer.as_bytes()).await.expect("the proxy reads");
             let mut rest = Vec::new();
-            // A reset ends the connection as well as a close does.
+            // The connection may end with a reset.
             let _ = stream.read_to_end(&mut rest).await;
             tell.send(String::from_utf8_lossy(&rest).into_owned()).await.expect("the test waits");
         }

@@ -1,4 +1,5 @@
-//! Requests that reach the upstream against requests that should: for every row, and for what is glued behind it.
+//! The requests that reach the upstream are compared with the expected ones, for every row and for
+//! the bytes that follow it.
 
 mod sound;
 mod unsound;
@@ -8,7 +9,8 @@ use crate::{
     upstream::Recorder,
 };
 
-/// Comes right after every row: part of what follows where the row is sound, never to be seen where it is not.
+/// The request right after every row: it is served after a valid row, and must never be seen after
+/// an invalid one.
 const SENTINEL: &[u8] = b"GET /sentinel HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
 
 #[tokio::test]

@@ -12,7 +12,7 @@ use crate::{
 
 const REQUEST: &str = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
 
-/// An upstream that tells of each request by `arrived`, and answers it once `released` allows.
+/// An upstream that reports each request by `arrived`, and answers it when `released` allows.
 struct Held {
     arrived: Arc<Semaphore>,
     released: Arc<Semaphore>,
@@ -122,7 +122,7 @@ async fn an_open_tunnel_is_given_the_drain_and_then_cut_off() {
     assert_eq!(client.read_to_end().await, "");
 }
 
-/// An upstream that answers with `answer` and keeps the connection.
+/// Starts an upstream that sends `answer` and keeps the connection open.
 async fn canned_open(answer: &'static str) -> std::net::SocketAddr {
     use tokio::io::AsyncWriteExt;
     serve_raw(move |mut stream| async move {

@@ -83,7 +83,7 @@ async fn the_response_timer_starts_at_the_end_of_the_body() {
     client
         .send("POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 10\r\n\r\n12345")
         .await;
-    // Longer than the upstream may take for its answer.
+    // Longer than the time limit for the response head.
     tokio::time::sleep(Duration::from_secs(3)).await;
     client.send("67890").await;
     assert_eq!(statuses(&client.read_to_end().await), [200]);
@@ -120,7 +120,7 @@ async fn an_upstream_that_does_not_take_the_body_is_a_504() {
 
 #[tokio::test]
 async fn an_upstream_that_cannot_be_connected_to_in_time_is_a_504() {
-    // A backlog of one that is full: the kernel answers no more connections.
+    // A full backlog of one: the kernel accepts no more connections.
     let socket = tokio::net::TcpSocket::new_v4().expect("a socket");
     socket.bind("127.0.0.1:0".parse().expect("an address")).expect("a free port");
     let listener = socket.listen(0).expect("a listener");

@@ -17,7 +17,7 @@ use crate::{
 
 const REQUEST: &str = "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
 
-/// Whether the answer to [`REQUEST`] is marked as the proxy's own.
+/// Returns whether the response to [`REQUEST`] is marked as the proxy's own.
 async fn is_marked(upstream: std::net::SocketAddr) -> bool {
     let marks = Arc::new(Mutex::new(Vec::new()));
     let memory = Arc::clone(&marks);
@@ -70,7 +70,8 @@ async fn a_layer_answers_in_place_of_the_upstream_and_knows_the_peer() {
     });
     let proxy = Proxy::layered(settings(upstream.address), layer).await;
     let mut client = Client::connect(proxy.address).await;
-    // A refused upgrade leaves the connection in HTTP, and a refused body that came along in step.
+    // After a refused upgrade the connection still uses HTTP, and a refused body that was sent
+    // completely does not close it.
     client
         .send("GET / HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n")
         .await;

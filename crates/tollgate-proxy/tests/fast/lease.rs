@@ -24,7 +24,7 @@ const WISH: &str =
     "GET /chat HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n";
 const PLAIN: &str = "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
 
-/// At most one request at a time, over all.
+/// Allows one request at a time in total.
 pub(crate) fn one_at_a_time() -> Limiter<Memory> {
     let in_flight = Concurrency::new(1, Millis::from_secs(3600)).expect("a lease");
     let limit = Limit::new("one", Algorithm::Concurrency(in_flight)).expect("a name");
@@ -36,7 +36,7 @@ pub(crate) fn one_at_a_time() -> Limiter<Memory> {
     Limiter::new(policy.expect("a policy"), Memory::default())
 }
 
-/// Agrees to an upgrade and then echoes; anything else is 200.
+/// Accepts an upgrade and then echoes, or else answers 200.
 async fn answer(mut stream: TcpStream) {
     let head = read_head(&mut stream).await.to_ascii_lowercase();
     if !head.contains("\r\nupgrade: websocket\r\n") {
@@ -60,12 +60,12 @@ async fn a_tunnel_holds_the_lease_of_its_handshake_until_it_ends() {
     let mut client = Client::connect(proxy.address).await;
     client.send(WISH).await;
     assert_eq!(statuses(&client.read_until("\r\n\r\n").await), [101]);
-    // Past the 101, which the proxy has done with when a byte comes back.
+    // The proxy has finished with the 101 when a byte of the tunnel comes back.
     client.send("x").await;
     client.read_until("x").await;
     assert_eq!(statuses(&exchange(proxy.address, PLAIN).await), [429]);
     drop(client);
-    // The proxy finds out in its own time.
+    // The proxy needs some time to detect it.
     within(async {
         while statuses(&exchange(proxy.address, PLAIN).await) != [200] {
             tokio::task::yield_now().await;

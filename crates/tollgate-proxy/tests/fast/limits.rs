@@ -153,7 +153,7 @@ async fn clients_beyond_the_limit_wait_for_a_place() {
     let metrics = settings.connection_metrics.clone();
     let proxy = Proxy::with(settings).await;
     let mut first = Client::connect(proxy.address).await;
-    // A connection with a request in flight is not idle, however long it takes.
+    // A connection with a request in flight is not idle, however long the request takes.
     first.send("GET /1 HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").await;
     within(async {
         while metrics.open() == 0 {

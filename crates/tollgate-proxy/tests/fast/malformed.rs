@@ -5,7 +5,7 @@ use crate::{
     upstream::{Recorder, serve},
 };
 
-/// How many malformed requests; each is one connection.
+/// The number of malformed requests, each on its own connection.
 const REQUESTS: u64 = 1_000;
 
 const ORIGINALS: [&str; 4] = [
@@ -22,7 +22,8 @@ async fn a_thousand_malformed_requests_leave_the_proxy_serving() {
     for seed in 0..REQUESTS {
         let mut client = Client::connect(proxy.address).await;
         client.send_anyway(malformed(seed)).await;
-        // Half of them leave at once; the others end what they sent, and see the proxy answer or close.
+        // Half of them disconnect at once. The others close their sending side, and wait until the
+        // proxy answers or closes.
         if seed % 2 == 0 {
             client.finish().await;
             client.read_to_end().await;
@@ -46,7 +47,8 @@ async fn malformed_requests_leave_the_proxy_serving_without_an_upstream() {
     assert_eq!(statuses(&answer), [400]);
 }
 
-/// One of the originals with up to eight bytes changed, removed, doubled or cut off; the same for the same seed.
+/// Returns one of the originals with up to eight bytes changed, removed, doubled or cut off. The
+/// same seed has the same result.
 fn malformed(seed: u64) -> Vec<u8> {
     let mut random = Random(seed);
     let mut request = ORIGINALS[random.below(ORIGINALS.len())].as_bytes().to_vec();
@@ -80,7 +82,7 @@ impl Random {
         (self.next() % bound as u64) as usize
     }
 
-    /// Often one of those that mean something to a parser.
+    /// Returns a random byte, often one that is significant to a parser.
     fn byte(&mut self) -> u8 {
         const MEANINGFUL: &[u8] = b"\r\n \t:;,0x\0-fF\x0b\x7f\xff";
         match self.next() % 2 {

@@ -1,4 +1,4 @@
-//! Requests whose cost their answers tell, through the proxy.
+//! Requests whose cost is in the response, through the proxy.
 
 use std::{
     io,
@@ -38,8 +38,8 @@ fn pointer(text: &str) -> JsonPointer {
     JsonPointer::parse(text).expect("a pointer")
 }
 
-/// A thousand tokens an hour for all: what `/max_tokens` says is reserved, or 40, and what
-/// `/usage/total_tokens` says is what it cost.
+/// Creates a limit of a thousand tokens an hour in total. `/max_tokens` of the request, or 40, is
+/// reserved, and `/usage/total_tokens` of the response is the actual cost.
 fn tokens(overdraft: u64) -> Arc<Limiter<Memory>> {
     let window = FixedWindow::new(QUOTA, Millis::from_secs(3600), Anchor::FirstRequest);
     let limit = Limit::new("tokens", Algorithm::FixedWindow(window.expect("a window")));
@@ -59,7 +59,7 @@ fn tokens(overdraft: u64) -> Arc<Limiter<Memory>> {
     Arc::new(Limiter::new(policy.expect("a policy"), Memory::default()))
 }
 
-/// What is used of the tokens, and how much of that is only held.
+/// Returns the used tokens, and how many of them are only reserved.
 async fn used(limiter: &Limiter<Memory>) -> (u64, u64) {
     let attributes =
         RequestAttributes { method: "GET", path: "/", host: None, peer: None, headers: &() };
@@ -98,8 +98,8 @@ impl http_body::Body for Pieces {
     }
 }
 
-/// Writes as many tokens as the request's path says, an event each, and tells how many there were so
-/// far; `/N/break` breaks off then, and `/N/wait` waits for the client to go.
+/// Sends as many tokens as the request's path says, one per event with the number so far.
+/// `/N/break` aborts the response after that, and `/N/wait` waits until the client disconnects.
 async fn model(request: Request<Incoming>) -> Response<Pieces> {
     let path = request.uri().path().to_owned();
     request.into_body().collect().await.expect("a whole request");
@@ -142,8 +142,8 @@ fn prompt(path: &str, max_tokens: u64) -> String {
     )
 }
 
-/// A hundred streams at once, each of which reserves `reserved` tokens and writes `written`: how
-/// many passed, and the most that was used at any time.
+/// Runs a hundred concurrent streams, each of which reserves `reserved` tokens and sends `written`.
+/// Returns how many were admitted, and the highest usage.
 async fn hundred_streams(
     limiter: &Arc<Limiter<Memory>>,
     reserved: u64,
@@ -210,8 +210,8 @@ async fn a_stream_that_breaks_and_one_whose_client_leaves_cost_what_they_wrote()
     used_is(&limiter, (14, 0)).await;
 }
 
-/// What a request with this body reserves, of an upstream that says nothing about its cost; the body
-/// must arrive as it was sent.
+/// Returns the reserved units of a request with this body, for an upstream that reports no cost.
+/// The body has to arrive unchanged.
 async fn reserved_by(fields: &str, sent: &str, body: &str) -> u64 {
     let limiter = tokens(0);
     let recorder = Recorder::start().await;
@@ -244,7 +244,7 @@ async fn a_json_body_says_what_is_reserved_and_passes_on_unchanged() {
     let chunked = "9\r\n{\"max_tok\r\n9\r\nens\": 77}\r\n0\r\n\r\n";
     let fields = format!("{JSON}transfer-encoding: chunked\r\n");
     assert_eq!(reserved_by(&fields, chunked, body).await, 77);
-    // What cannot be read says nothing.
+    // A body that cannot be read has no estimate.
     let expecting = format!("{whole}expect: 100-continue\r\n");
     assert_eq!(reserved_by(&expecting, body, body).await, 40);
     let text = format!("content-type: text/plain\r\n{}", length(body));
@@ -270,7 +270,7 @@ async fn a_body_that_breaks_off_while_it_is_read_is_refused_as_ever() {
     client.finish().await;
     client.read_to_end().await;
     assert!(recorder.take().is_empty());
-    // The proxy goes on.
+    // The proxy still serves requests.
     let body = "{\"max_tokens\":3}";
     let sound = format!("{head}connection: close\r\ncontent-length: {}\r\n\r\n{body}", body.len());
     let answer = exchange(proxy.address, sound).await;

@@ -1,4 +1,4 @@
-//! Fields that `Connection` nominates: nobody decides on what the upstream does not get.
+//! Fields that `Connection` nominates: no decision uses a field that the upstream does not receive.
 
 use std::sync::Arc;
 
@@ -26,7 +26,8 @@ use crate::{
     upstream::{Recorder, Seen},
 };
 
-/// A thousand requests an hour for each token, and three for all that have none.
+/// Creates limits of a thousand requests an hour for each token, and three for all clients without
+/// one.
 fn limiter() -> Limiter<Memory> {
     let source = SubjectSource::Credential { header: "authorization".into() };
     let token = Dimension { name: "token".into(), source };
@@ -68,7 +69,8 @@ async fn a_token_that_connection_nominates_away_is_not_decided_on() {
     assert_eq!(upstream.take_one().headers["authorization"], "Bearer 1");
 }
 
-/// What the layer saw of a request with these fields, and what the upstream did.
+/// Returns the fields that the layer saw of a request with these fields, and the request that the
+/// upstream received.
 async fn decided_and_seen(fields: &str, trusted: &str) -> (HeaderMap, Seen) {
     let decided = Arc::new(Mutex::new(HeaderMap::new()));
     let memory = Arc::clone(&decided);

@@ -1,4 +1,4 @@
-//! One address opens connections until nobody else gets any.
+//! One address opens connections to lock other clients out.
 
 use std::{convert::Infallible, fs, net::SocketAddr, sync::Arc, time::Duration};
 
@@ -26,13 +26,14 @@ const KEPT: &str = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
 const LAST: &str = "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
 const EMPTY: &str = "HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
 
-/// How many hostile connections this process has descriptors for: both ends of each are its own.
+/// Returns how many hostile connections this process has file descriptors for: it has both ends of
+/// each.
 fn hostile_connections() -> usize {
     let limits = fs::read_to_string("/proc/self/limits").unwrap_or_default();
     let files = limits.lines().find(|line| line.starts_with("Max open files"));
     let files = files.and_then(|line| line.split_whitespace().nth(3)?.parse::<usize>().ok());
     let files = files.unwrap_or(1_024);
-    // The other tests of this process have some, too.
+    // The other tests of this process need some, too.
     let most = (files.saturating_sub(2_000) / 2).clamp(64, HOSTILE_CONNECTIONS);
     eprintln!("{most} of {HOSTILE_CONNECTIONS} hostile connections: {files} open files allowed");
     most
@@ -45,7 +46,7 @@ async fn connect_from(address: [u8; 4], proxy: SocketAddr) -> TcpStream {
     within(socket.connect(proxy)).await.expect("the proxy listens")
 }
 
-/// What a good client at another address gets.
+/// Returns the response to a normal client at another address.
 async fn answer_to_a_good_client(proxy: SocketAddr) -> String {
     let mut stream = connect_from([127, 0, 0, 2], proxy).await;
     within(stream.write_all(LAST.as_bytes())).await.expect("the proxy reads");
@@ -54,7 +55,7 @@ async fn answer_to_a_good_client(proxy: SocketAddr) -> String {
     answer
 }
 
-/// What a hostile client does with its connection before it leaves it open.
+/// What a hostile client does before it leaves its connection open.
 #[derive(Debug, Clone, Copy)]
 enum Hostile {
     KeepsIt,
@@ -64,7 +65,7 @@ enum Hostile {
 
 const HOSTILE: [Hostile; 3] = [Hostile::KeepsIt, Hostile::SendsHalfAHead, Hostile::SendsNothing];
 
-/// A connection that stays open; `None` if the proxy closed it.
+/// Opens a connection that stays open. Returns `None` if the proxy closed it.
 async fn hostile(proxy: SocketAddr, kind: Hostile) -> Option<TcpStream> {
     let mut stream = TcpStream::connect(proxy).await.ok()?;
     match kind {
@@ -82,7 +83,7 @@ async fn hostile(proxy: SocketAddr, kind: Hostile) -> Option<TcpStream> {
     }
 }
 
-/// Opens so many hostile connections, some at a time, and returns those that stay open.
+/// Opens `connections` hostile connections, 64 at a time, and returns those that stay open.
 async fn attack(proxy: SocketAddr, connections: usize, kinds: &[Hostile]) -> Vec<TcpStream> {
     let at_once = Arc::new(Semaphore::new(64));
     let mut attempts = JoinSet::new();
@@ -109,7 +110,7 @@ async fn until(is_so: impl Fn() -> bool) {
     .await;
 }
 
-/// Refuses every request, as a limit does whose client has used it up.
+/// Refuses every request, as a limit does that is used up.
 fn refuses() -> impl tower_layer::Layer<
     Forward,
     Service: tower_service::Service<
@@ -153,7 +154,7 @@ async fn one_address_takes_the_whole_proxy_and_another_client_is_answered() {
     let mut settings = settings(upstream.address);
     settings.limits.connections = u32::try_from(connections).expect("a number");
     settings.limits.connections_per_address = 0;
-    // Longer than the test is patient: whoever leaves before is evicted.
+    // Longer than the test waits: a client that disconnects earlier was evicted.
     settings.timeouts.request_head = Duration::from_secs(600);
     settings.timeouts.keep_alive_idle = Duration::from_secs(600);
     let metrics = settings.connection_metrics.clone();
@@ -183,7 +184,7 @@ async fn addresses_of_trusted_proxies_have_no_limit() {
     drop(kept);
 }
 
-/// So many of ten connections, all kept.
+/// Opens and keeps `kept` of ten connections.
 async fn occupy(proxy: SocketAddr, metrics: &ConnectionMetrics, kept: u32) -> Vec<Client> {
     let mut clients = Vec::new();
     for _ in 0..kept {

@@ -79,7 +79,7 @@ async fn the_connection_to_the_upstream_is_kept() {
     }
 }
 
-/// Answers the two requests of one connection; a second connection gets nothing.
+/// Answers the two requests of one connection. A second connection gets no response.
 async fn canned_twice() -> std::net::SocketAddr {
     use std::sync::atomic::{AtomicBool, Ordering};
     use tokio::io::AsyncWriteExt;
@@ -100,7 +100,8 @@ async fn canned_twice() -> std::net::SocketAddr {
 
 #[tokio::test]
 async fn bodies_stream_both_ways_at_once() {
-    // The upstream answers each piece as it comes, so that a proxy that collects a body would wait for ever.
+    // The upstream answers each piece when it arrives, so a proxy that collects the body would wait
+    // forever.
     let upstream = serve(|request| async move { Response::new(request.into_body()) }).await;
     let proxy = Proxy::start(upstream).await;
     let mut client = Client::connect(proxy.address).await;

@@ -1,4 +1,4 @@
-//! Connections to the upstream: used again, given up, and never in each other's way.
+//! Connections to the upstream: reused, closed, and never shared by two requests.
 
 use std::{
     net::SocketAddr,
@@ -22,7 +22,8 @@ use crate::{
 const REQUEST: &str = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
 const ANSWER: &str = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
 
-/// An upstream that answers on each connection as often as it is asked, and how many connections it has had.
+/// Starts an upstream that answers every request of each connection. Returns its address and the
+/// number of its connections.
 async fn counting(answer: &'static str) -> (SocketAddr, Arc<AtomicUsize>) {
     let connections = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&connections);
@@ -102,7 +103,7 @@ async fn a_connection_that_idles_is_closed() {
 
 #[tokio::test]
 async fn a_client_that_reads_after_all_was_sent_gets_a_response_that_came_before() {
-    // More than what all sockets in between hold.
+    // More than all socket buffers on the way can contain.
     const BYTES: usize = 9 * 1024 * 1024;
     let upstream = serve_raw(|stream| async move {
         let (mut reader, mut writer) = stream.into_split();

@@ -1,4 +1,4 @@
-//! Starts proxies, and speaks to them byte by byte.
+//! Starts proxies, and sends raw bytes to them.
 
 use std::{convert::Infallible, future::Future, net::SocketAddr, time::Duration};
 
@@ -16,10 +16,10 @@ use tollgate_proxy::{Error, Forward, RequestBody, Settings, run};
 use tower_layer::{Identity, Layer};
 use tower_service::Service;
 
-/// Ends a test that hangs; nothing that passes comes near it.
+/// The time limit of a test. Tests that pass need far less.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A proxy that serves until it is told to stop.
+/// A proxy that serves until its test stops it.
 pub(crate) struct Proxy {
     pub(crate) address: SocketAddr,
     stop: oneshot::Sender<()>,
@@ -35,7 +35,7 @@ impl Proxy {
         Self::layered(settings, Identity::new()).await
     }
 
-    /// A proxy with a layer of the test's own around the forwarding.
+    /// Starts a proxy with a layer of the test around the forwarding.
     pub(crate) async fn layered<L, S, B>(settings: Settings, layer: L) -> Self
     where
         L: Layer<Forward, Service = S> + Send + 'static,
@@ -51,7 +51,7 @@ impl Proxy {
         let address = listener.local_addr().expect("an address");
         let (stop, stopped) = oneshot::channel();
         let shutdown = async {
-            // A test that is over stops its proxy too.
+            // The end of a test stops its proxy, too.
             let _ = stopped.await;
         };
         let ended = tokio::spawn(run(listener, settings, layer, shutdown));
@@ -63,7 +63,7 @@ impl Proxy {
         self.ended
     }
 
-    /// Waits for an end that nobody asked for.
+    /// Waits for the proxy to end by itself.
     pub(crate) async fn ended(self) -> Result<Result<(), Error>, JoinError> {
         self.ended.await
     }
@@ -78,7 +78,7 @@ pub(crate) async fn within<T>(future: impl Future<Output = T>) -> T {
     timeout(PATIENCE, future).await.expect("the test hangs")
 }
 
-/// A client that writes what it is told to, sound or not.
+/// A client that sends any bytes, valid or not.
 pub(crate) struct Client {
     stream: TcpStream,
     read: Vec<u8>,
@@ -94,26 +94,27 @@ impl Client {
         within(self.stream.write_all(bytes.as_ref())).await.expect("the proxy reads");
     }
 
-    /// Sends what may meet a connection that was closed over its beginning.
+    /// Sends bytes to a connection that may have been closed already.
     pub(crate) async fn send_anyway(&mut self, bytes: impl AsRef<[u8]>) {
-        // The proxy may have answered and closed already; what it answered is asserted by the reader.
+        // The proxy may have answered and closed already. The test asserts the response when it
+        // reads.
         let _ = within(self.stream.write_all(bytes.as_ref())).await;
     }
 
-    /// Says that nothing more will come.
+    /// Closes the sending side.
     pub(crate) async fn finish(&mut self) {
-        // Fails where the proxy was first to end the connection.
+        // Fails if the proxy closed the connection first.
         let _ = within(self.stream.shutdown()).await;
     }
 
-    /// Everything up to the end of the connection.
+    /// Reads everything up to the end of the connection.
     pub(crate) async fn read_to_end(&mut self) -> String {
-        // A reset ends the connection as well as a close does.
+        // The connection may end with a reset.
         let _ = within(self.stream.read_to_end(&mut self.read)).await;
         self.take()
     }
 
-    /// Everything up to and including `end`.
+    /// Reads everything up to and including `end`.
     pub(crate) async fn read_until(&mut self, end: &str) -> String {
         loop {
             if let Some(at) = find(&self.read, end.as_bytes()) {
@@ -126,7 +127,7 @@ impl Client {
         }
     }
 
-    /// One response with a `content-length`.
+    /// Reads one response with a `content-length`.
     pub(crate) async fn read_response(&mut self) -> String {
         let head = self.read_until("\r\n\r\n").await;
         let length = header(&head, "content-length").map_or(0, |n| n.parse().expect("a length"));
@@ -151,14 +152,14 @@ pub(crate) async fn exchange(address: SocketAddr, request: impl AsRef<[u8]>) -> 
     client.read_to_end().await
 }
 
-/// The statuses of the responses that `text` is made of.
+/// Returns the statuses of the responses in `text`.
 pub(crate) fn statuses(text: &str) -> Vec<u16> {
     text.match_indices("HTTP/1.")
         .filter_map(|(at, _)| text.get(at + 9..at + 12)?.parse().ok())
         .collect()
 }
 
-/// The value of a header of the first response in `text`.
+/// Returns the value of a header field of the first response in `text`.
 pub(crate) fn header<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     let head = text.split("\r\n\r\n").next()?;
     head.lines()

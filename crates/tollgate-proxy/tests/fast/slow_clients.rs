@@ -1,4 +1,4 @@
-//! Clients that send or read just enough not to be silent.
+//! Clients that send or read just fast enough not to count as silent.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ use crate::{
 const REQUEST: &str = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
 const ENDLESS: &str = "HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n";
 
-/// A least rate that clients of these tests stay far below.
+/// Sets a least rate that the clients of these tests stay far below.
 fn demanding(mut settings: Settings) -> Settings {
     settings.limits.least_bytes_per_second = 512 << 20;
     settings.timeouts.least_rate_grace = Duration::from_millis(200);
@@ -53,7 +53,7 @@ async fn a_dripped_body_is_408_and_closes() {
         }
     });
     let mut answer = Vec::new();
-    // A reset ends the connection as well as a close does.
+    // The connection may end with a reset.
     let _ = within(reader.read_to_end(&mut answer)).await;
     drip.abort();
     let answer = String::from_utf8_lossy(&answer);
@@ -117,7 +117,7 @@ async fn an_event_stream_with_nothing_to_send_is_not_slow() {
             b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
         stream.write_all(head).await.expect("the proxy reads");
         for event in ["data: one\n\n", "data: two\n\n"] {
-            // Longer than the grace.
+            // Longer than the grace time.
             sleep(Duration::from_millis(500)).await;
             stream.write_all(event.as_bytes()).await.expect("the proxy reads");
         }
@@ -143,7 +143,7 @@ async fn a_tunnel_has_no_least_rate() {
     let mut client = TcpStream::connect(proxy.address).await.expect("the proxy accepts");
     let wish = "GET / HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n";
     client.write_all(wish.as_bytes()).await.expect("the proxy reads");
-    // Longer than the grace, with bytes that wait.
+    // Longer than the grace time, while bytes are ready.
     sleep(Duration::from_millis(600)).await;
     let mut all = Vec::new();
     within(client.read_to_end(&mut all)).await.expect("all of it");

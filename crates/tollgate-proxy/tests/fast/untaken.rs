@@ -1,4 +1,4 @@
-//! HTTP/2 clients that leave no room in their window for the answer.
+//! HTTP/2 clients that leave no room for the response in their window.
 
 use std::{net::SocketAddr, time::Duration};
 
@@ -23,7 +23,8 @@ use crate::{
 
 pub(crate) type Sender = http2::SendRequest<Full<Bytes>>;
 
-/// A client that answers pings and takes `window` bytes of each answer before it has read any.
+/// Connects a client that answers pings and accepts `window` bytes of each response before it has
+/// read any.
 pub(crate) async fn connect(address: SocketAddr, window: u32) -> Sender {
     let stream = TcpStream::connect(address).await.expect("the proxy accepts");
     let mut client = http2::Builder::new(TokioExecutor::new());
@@ -39,7 +40,8 @@ pub(crate) async fn ask(sender: &mut Sender) -> Response<Incoming> {
     within(sender.send_request(request)).await.expect("an answer")
 }
 
-/// Answers with `answer` and then with more than any buffer holds, until the proxy hangs up, which is told.
+/// Starts an upstream that sends `answer` and then more than any buffer can contain, until the
+/// proxy closes the connection. It reports the close.
 pub(crate) async fn endless(answer: &'static str) -> (SocketAddr, mpsc::Receiver<()>) {
     let (ended, end) = mpsc::channel(1);
     let upstream = serve_raw(move |mut stream| {
@@ -80,7 +82,7 @@ async fn an_answer_that_an_http_2_client_does_not_take_is_closed_and_lets_go_of_
         .await;
         let broken = within(answer.into_body().collect()).await;
         assert!(broken.is_err(), "{window}: {broken:?}");
-        // Its stream alone: others of the connection may belong to somebody else.
+        // Only its stream is reset: other streams of the connection may belong to other users.
         drop(other);
         within(async {
             while ask(&mut slow).await.status() != StatusCode::OK {
@@ -120,7 +122,7 @@ async fn who_takes_an_answer_slowly_gets_all_of_it() {
     while let Some(frame) = within(body.frame()).await {
         let bytes = frame.expect("a frame").data_ref().map_or(0, Bytes::len);
         taken += bytes;
-        // 160 bytes a millisecond.
+        // 160 bytes per millisecond.
         sleep(Duration::from_micros(bytes as u64 * 1_000 / 160)).await;
     }
     assert_eq!(taken, 480_000);
@@ -137,7 +139,7 @@ async fn an_upstream_that_is_slow_is_no_client_that_stops_reading() {
             stream.write_all(piece).await.expect("the proxy reads");
             sleep(Duration::from_millis(300)).await;
         }
-        // Until the proxy hangs up.
+        // Until the proxy closes the connection.
         let _ = stream.read(&mut [0]).await;
     })
     .await;

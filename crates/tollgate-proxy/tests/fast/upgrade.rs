@@ -16,7 +16,7 @@ const AGREED: &[u8] = b"HTTP/1.1 101 Switching Protocols\r\nconnection: Upgrade\
 
 async fn echo(mut stream: TcpStream) {
     let (mut reader, mut writer) = stream.split();
-    // Ends with the tunnel.
+    // Returns at the end of the tunnel.
     let _ = tokio::io::copy(&mut reader, &mut writer).await;
     let _ = writer.shutdown().await;
 }
@@ -39,7 +39,7 @@ async fn an_agreed_upgrade_is_spliced() {
     assert_eq!(statuses(&head), [101]);
     assert_eq!(header(&head, "upgrade"), Some("websocket"));
     assert_eq!(header(&head, "sec-websocket-accept"), Some("x"));
-    // Bytes that are no HTTP at all.
+    // Bytes that are not HTTP.
     for message in ["\0\r\n\n", "GET / HTTP/9\n", "bye"] {
         client.send(message).await;
         client.read_until(message).await;
@@ -77,7 +77,7 @@ async fn bytes_sent_early_wait_for_the_101() {
 
 #[tokio::test]
 async fn a_declined_upgrade_smuggles_nothing() {
-    // What follows is judged and counted as the request that it is, on its own turn.
+    // The bytes after it are checked and counted as a request of their own.
     let upstream = Recorder::start().await;
     let proxy = Proxy::start(upstream.address).await;
     let sound = "GET /next HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";

@@ -1,4 +1,4 @@
-//! Upstreams: one that records and echoes, others that a test writes.
+//! Upstreams: one that records and echoes, and others with behaviour that a test defines.
 
 use std::{convert::Infallible, future::Future, net::SocketAddr, sync::Arc};
 
@@ -10,7 +10,7 @@ use hyper_util::rt::TokioIo;
 use parking_lot::Mutex;
 use tokio::net::{TcpListener, TcpStream};
 
-/// A request that reached the upstream, and was complete.
+/// A complete request that reached the upstream.
 #[derive(Debug, Clone)]
 pub(crate) struct Seen {
     pub(crate) line: String,
@@ -19,7 +19,7 @@ pub(crate) struct Seen {
     pub(crate) trailers: Option<HeaderMap>,
 }
 
-/// Answers every request with its own method, target and body, and remembers it.
+/// Answers every request with its own method, target and body, and records it.
 pub(crate) struct Recorder {
     pub(crate) address: SocketAddr,
     observed: Arc<Mutex<Vec<Seen>>>,
@@ -34,7 +34,7 @@ impl Recorder {
             async move {
                 let (parts, body) = request.into_parts();
                 let line = format!("{} {}", parts.method, parts.uri);
-                // A body that breaks off is no request: nothing is answered, nothing recorded.
+                // A request with an incomplete body is neither answered nor recorded.
                 let Ok(body) = body.collect().await else { return std::future::pending().await };
                 let trailers = body.trailers().cloned();
                 let body = String::from_utf8_lossy(&body.to_bytes()).into_owned();
@@ -47,12 +47,12 @@ impl Recorder {
         Self { address, observed }
     }
 
-    /// What was seen since the last call.
+    /// Returns the requests since the last call.
     pub(crate) fn take(&self) -> Vec<Seen> {
         std::mem::take(&mut self.observed.lock())
     }
 
-    /// The one request that was seen since the last call.
+    /// Returns the only request since the last call.
     pub(crate) fn take_one(&self) -> Seen {
         let mut observed = self.take();
         assert_eq!(observed.len(), 1, "{observed:?}");
@@ -60,7 +60,7 @@ impl Recorder {
     }
 }
 
-/// An HTTP/1.1 upstream that answers with `answer`.
+/// Starts an HTTP/1.1 upstream that answers with `answer`.
 pub(crate) async fn serve<F, A, B>(answer: F) -> SocketAddr
 where
     F: Fn(Request<Incoming>) -> A + Clone + Send + 'static,
@@ -75,7 +75,7 @@ where
                 let answer = answer(request);
                 async move { Ok::<_, Infallible>(answer.await) }
             });
-            // How a connection ends is for the test to see from its other side.
+            // The test checks the end of the connection from the other side.
             let _ = http1::Builder::new()
                 .max_headers(200)
                 .serve_connection(TokioIo::new(stream), service)
@@ -86,7 +86,7 @@ where
     .await
 }
 
-/// An upstream that treats each connection as `treat` does.
+/// Starts an upstream that handles each connection with `treat`.
 pub(crate) async fn serve_raw<F, T>(treat: F) -> SocketAddr
 where
     F: Fn(TcpStream) -> T + Send + 'static,
@@ -102,7 +102,7 @@ where
     address
 }
 
-/// An upstream that reads one head on each connection, writes `answer` and closes.
+/// Starts an upstream that reads one head on each connection, sends `answer` and closes.
 pub(crate) async fn canned(answer: &'static str) -> SocketAddr {
     use tokio::io::AsyncWriteExt;
     serve_raw(move |mut stream| async move {
@@ -113,7 +113,7 @@ pub(crate) async fn canned(answer: &'static str) -> SocketAddr {
     .await
 }
 
-/// Reads to the end of a head; returns it with what came after it.
+/// Reads to the end of a head. Returns it with the bytes after it.
 pub(crate) async fn read_head(stream: &mut TcpStream) -> String {
     use tokio::io::AsyncReadExt;
     let mut read = Vec::new();

@@ -1,9 +1,9 @@
-//! The words of a command, however they were sent.
+//! The arguments of a command, in either form of the protocol.
 
 use smallvec::SmallVec;
 
-/// Words of one command, at most.
+/// The most arguments of one command, including its name.
 pub const MAX_ARGS: usize = 64;
 
-/// The words of a command, the first of which names it. None at all ask for nothing.
+/// The arguments of a command. The first one is its name. An empty list requests nothing.
 pub(super) type Args<'a> = SmallVec<[&'a [u8]; 8]>;

@@ -1,4 +1,4 @@
-//! Token buckets made of the numbers of a call.
+//! Token buckets from the parameters of a call.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,27 +6,27 @@ use std::sync::Arc;
 use tollgate::core::algo::TokenBucket;
 use tollgate::core::{Algorithm, Limit, LimitError, MAX_EXACT, Millis, Visibility};
 
-/// Buckets that one connection remembers: clients use a few, with many keys.
+/// The number of buckets that a connection caches. Clients use few buckets with many keys.
 const REMEMBERED: usize = 16;
 
-/// The numbers of a bucket, as a call gives them.
+/// The parameters of a bucket, as in the call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct BucketParams {
-    /// The most tokens that are kept.
+    /// The most tokens in the bucket.
     pub(super) burst: i64,
-    /// Tokens that arrive per period.
+    /// Tokens that are added per period.
     pub(super) count: i64,
     /// The period in seconds.
     pub(super) period: i64,
 }
 
 impl BucketParams {
-    /// The limit with these numbers. Its name is made of the rate and the burst, so that what one
-    /// bucket left behind is never read as another's; the same rate in other words (5 in a minute,
-    /// 10 in two) is the same bucket.
+    /// Returns the limit with these parameters. Its name consists of the rate and the burst, so the
+    /// state of one bucket is never read as another's. Equal rates in different terms (5 a minute,
+    /// 10 in two minutes) are the same bucket.
     ///
     /// # Errors
-    /// [`BucketError`] says which number no bucket has.
+    /// [`BucketError`] with the parameter that is out of range.
     fn limit(self) -> Result<Limit, BucketError> {
         let positive = |what, number| match u64::try_from(number) {
             Ok(number @ 1..=MAX_EXACT) => Ok(number),
@@ -36,7 +36,7 @@ impl BucketParams {
         let period = positive("period", self.period)?;
         let burst = positive("burst", self.burst)?;
         let window = period.checked_mul(1_000).ok_or(BucketError::TooLong(period))?;
-        // The smallest numbers of this rate leave the most room for the burst.
+        // The reduced fraction of this rate leaves the most room for the burst.
         let divisor = greatest_common_divisor(count, window);
         let (quota, window) = (count / divisor, window / divisor);
         let bucket =
@@ -58,15 +58,16 @@ const fn greatest_common_divisor(mut one: u64, mut other: u64) -> u64 {
 /// The buckets that a connection used last.
 #[derive(Debug, Default)]
 pub(super) struct BucketCache {
-    /// Each in the place that its numbers say, where another may follow it.
+    /// The cache slots, addressed by a hash of the parameters. A newer bucket replaces an older one
+    /// in its slot.
     places: Vec<Option<(BucketParams, Arc<Limit>)>>,
 }
 
 impl BucketCache {
-    /// The limit with these numbers.
+    /// Returns the limit with these parameters.
     ///
     /// # Errors
-    /// [`BucketError`] says which number no bucket has.
+    /// [`BucketError`] with the parameter that is out of range.
     pub(super) fn get(&mut self, numbers: BucketParams) -> Result<Arc<Limit>, BucketError> {
         let place = place(numbers);
         if let Some(Some((remembered, limit))) = self.places.get(place)
@@ -88,19 +89,19 @@ const fn place(BucketParams { burst, count, period }: BucketParams) -> usize {
     (mixed >> 32) as usize % REMEMBERED
 }
 
-/// Numbers that are no bucket's.
+/// The reason why parameters do not describe a bucket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum BucketError {
-    /// A number is below one, or above what every store counts exactly.
+    /// A parameter is below 1, or above the largest number that every store counts exactly.
     OutOfRange {
-        /// Which one.
+        /// The name of the parameter.
         what: &'static str,
-        /// What was given.
+        /// Its value.
         number: i64,
     },
-    /// The period in milliseconds cannot be written down.
+    /// The period in milliseconds overflows.
     TooLong(u64),
-    /// The numbers do not fit together.
+    /// The parameters contradict each other.
     Limit(LimitError),
 }
 

@@ -1,8 +1,8 @@
-//! The commands that are understood, and what `COMMAND` tells of them.
+//! The supported commands, and their descriptions for `COMMAND`.
 
 use super::reply::{Replies, echoed};
 
-/// What a command does.
+/// The operation of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CommandKind {
     Auth,
@@ -34,17 +34,17 @@ pub(super) enum CommandKind {
 #[derive(Debug)]
 pub(super) struct Command {
     pub(super) name: &'static str,
-    /// Other names for it.
+    /// Other names of the command.
     aliases: &'static [&'static str],
     pub(super) kind: CommandKind,
-    /// How many words it has with its name; at least as many where it is negative.
+    /// The number of arguments with the name. A negative number is a minimum.
     arity: i64,
-    /// Which word is a key; 0 for none.
+    /// The position of the key among the arguments, or 0 for none.
     key: i64,
     summary: &'static str,
 }
 
-/// The most frequent first.
+/// The commands, most frequent first.
 static COMMANDS: [Command; 23] = [
     Command {
         key: 1,
@@ -136,10 +136,10 @@ const fn command(
 }
 
 impl Command {
-    /// The command that `words` name, if they are as many as it has.
+    /// Returns the command that `args` name, if their number is valid for it.
     ///
     /// # Errors
-    /// The text of the reply.
+    /// The error reply.
     #[inline]
     pub(super) fn find(args: &[&[u8]]) -> Result<&'static Self, String> {
         let Some(command) = named(args[0]) else {
@@ -151,7 +151,7 @@ impl Command {
         Err(format!("ERR wrong number of arguments for '{}' command", command.name))
     }
 
-    /// Whether it may be asked before a token was shown.
+    /// Returns whether the command is allowed before authentication.
     pub(super) const fn is_open(&self) -> bool {
         matches!(
             self.kind,
@@ -190,7 +190,7 @@ impl Command {
         replies.set(flags.len());
         flags.iter().for_each(|flag| replies.status(flag));
         (0..3).for_each(|_| replies.integer(self.key));
-        // Categories, tips, key specifications, subcommands: there are none.
+        // The lists of categories, tips, key specifications and subcommands are empty.
         replies.set(0);
         (0..3).for_each(|_| replies.array(0));
     }
@@ -222,7 +222,7 @@ fn is_script(name: &[u8]) -> bool {
     names.iter().any(|script| name.eq_ignore_ascii_case(script.as_bytes()))
 }
 
-/// What Redis says of a command that it does not know.
+/// Returns Redis' error reply to an unknown command.
 fn unknown(args: &[&[u8]]) -> String {
     let mut arguments = String::new();
     for word in &args[1..] {
@@ -236,10 +236,10 @@ fn unknown(args: &[&[u8]]) -> String {
     format!("ERR unknown command '{name}', with args beginning with: {arguments}")
 }
 
-/// Bytes of a client's arguments that an error repeats, about.
+/// The approximate number of bytes of a client's arguments that an error repeats.
 const MAX_ARGUMENTS_ECHOED: usize = 128;
 
-/// Replies to `COMMAND` and what may follow it.
+/// Replies to `COMMAND` and its subcommands.
 pub(super) fn describe(args: &[&[u8]], replies: &mut Replies) {
     let is =
         |name: &str| args.first().is_some_and(|word| word.eq_ignore_ascii_case(name.as_bytes()));
@@ -275,7 +275,7 @@ pub(super) fn describe(args: &[&[u8]], replies: &mut Replies) {
     }
 }
 
-/// What Redis says of a subcommand that it does not know.
+/// Returns Redis' error reply to an unknown subcommand.
 pub(super) fn unknown_subcommand(command: &str, word: &[u8]) -> String {
     format!("ERR unknown subcommand '{}'. Try {command} HELP.", echoed(word))
 }

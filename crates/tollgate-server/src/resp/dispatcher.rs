@@ -1,4 +1,4 @@
-//! Commands become replies: the part of a connection that has no socket.
+//! The dispatcher from commands to replies: the part of a connection without a socket.
 
 mod reserve;
 
@@ -23,30 +23,31 @@ use super::transaction::{self, Transaction};
 use crate::Access;
 use tollgate::observe::Histogram;
 
-/// Bytes of replies that wait, before they are sent and no more commands are looked at.
+/// The size of queued replies, in bytes, from which they are sent before more commands are read.
 pub(super) const MAX_REPLIES: usize = 64 * 1024;
 
-/// What goes on after the bytes that were there.
+/// The next step of a connection after its input was processed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Progress {
-    /// All whole commands are answered: more bytes are needed.
+    /// All complete commands are answered: more bytes are needed.
     Answered,
-    /// Commands wait, and so many replies do that they are to be sent first.
+    /// Complete commands are left, but the queued replies have to be sent first.
     Sending,
-    /// The connection ends once the replies are sent.
+    /// The connection closes after the replies are sent.
     End,
 }
 
-/// How a decision is replied to.
+/// The form of the reply to a decision.
 #[derive(Clone, Copy, Debug)]
 enum Reply {
     Throttle(Dialect, Bucket),
     Named,
 }
 
-/// What a client says and is told.
+/// The command processing of one connection.
 ///
-/// `decide` begins a decision: one type for all of them, so that they can wait together.
+/// `decide` starts a decision. All decisions have the same future type, so they can be polled
+/// together.
 pub(super) struct Dispatcher<'d, S, D, F: Future> {
     limiter: &'d Limiter<S>,
     decide: D,
@@ -85,12 +86,12 @@ where
         }
     }
 
-    /// What is to be sent.
+    /// Returns the replies to send.
     pub(super) fn replies(&mut self) -> &mut Replies {
         &mut self.replies
     }
 
-    /// Answers the whole commands at the start of `input` and takes them away.
+    /// Answers the complete commands at the start of `input` and removes them.
     pub(super) async fn answer(&mut self, input: &mut Vec<u8>) -> Progress {
         self.now = None;
         self.session.revalidate_token();
@@ -193,7 +194,8 @@ where
             CommandKind::CrabThrottle => self.throttle(Dialect::Crab, args).await,
             CommandKind::Charge => self.charge(args).await,
             kind => {
-                // Replies are in the order of commands, and some change what follows.
+                // Replies keep the order of commands, and some commands change the effect of later
+                // ones.
                 self.finish().await;
                 match kind {
                     CommandKind::Peek => self.peek(args).await,
@@ -209,7 +211,7 @@ where
         }
     }
 
-    /// What concerns the connection, and no limit.
+    /// Executes a command that concerns the connection and no limit.
     fn session_command(&mut self, kind: CommandKind, args: &Args<'_>) -> Next {
         let (session, replies, args) = (&mut self.session, &mut self.replies, &args[1..]);
         match kind {
@@ -263,7 +265,7 @@ where
         Next::Command
     }
 
-    /// Begins a decision, beside those that are under way if it may stand beside them.
+    /// Starts a decision. It runs concurrently with earlier ones if it charges other keys.
     async fn begin(
         &mut self,
         policy: &Arc<Revision>,
@@ -275,7 +277,7 @@ where
         if !self.in_flight.has_room(&charged) {
             self.finish().await;
         }
-        // One for all that came together and waits for nothing.
+        // One timestamp for all commands that arrived together and do not wait.
         let now = *self.now.get_or_insert_with(|| self.limiter.now());
         let decision = (self.decide)(now, policy, planned, on_failure);
         self.in_flight.begin(decision, charged, reply);
@@ -283,7 +285,7 @@ where
         self.in_flight.at_once(|decision, reply| reply.write(decision, limiter, replies)).await;
     }
 
-    /// Replies to everything that is under way.
+    /// Waits for all decisions in flight and writes their replies.
     async fn finish(&mut self) {
         if self.in_flight.is_empty() {
             return;
@@ -330,7 +332,8 @@ where
         Next::Command
     }
 
-    /// Nothing is under way for a stranger.
+    /// Refuses a command of a client that is not authenticated. Such a client never has decisions
+    /// in flight.
     fn refuse(&mut self) -> Next {
         self.abort_transaction();
         Session::refuse(&mut self.replies);
@@ -338,7 +341,7 @@ where
     }
 
     fn protest(&mut self, error: ProtocolError) {
-        // A page that has a browser send commands here would read what it is told.
+        // No reply to HTTP: a browser could show it to the page that made it send commands here.
         if error != ProtocolError::Http {
             self.replies.error(format!("ERR Protocol error: {error}"));
         }

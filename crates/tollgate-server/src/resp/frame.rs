@@ -1,8 +1,9 @@
-//! From bytes to the words of a command: arrays of bulk strings, and lines typed by hand.
+//! The parser from bytes to the arguments of a command: arrays of bulk strings, and inline
+//! commands.
 //!
-//! A command is parsed anew from its first byte whenever more of it has come. That costs little,
-//! for the bytes of a bulk string are skipped, not read, and there is no state that a split in an
-//! odd place could spoil: what is parsed of a prefix never contradicts what is parsed of the whole.
+//! A command is parsed again from its first byte whenever more of it has arrived. That is cheap,
+//! because the bytes of a bulk string are skipped, not read. It also needs no state that an unusual
+//! split could corrupt: the result for a prefix never contradicts the result for the whole.
 
 use memchr::memchr;
 
@@ -10,36 +11,36 @@ use super::args::{Args, MAX_ARGS};
 use super::inline;
 use super::protocol_error::ProtocolError;
 
-/// Bytes of one word, at most.
+/// The longest bulk string, in bytes.
 pub const MAX_BULK: usize = 64 * 1024;
 
-/// Bytes of one word before a token was shown, at most.
+/// The longest bulk string before authentication, in bytes.
 pub const MAX_UNAUTHENTICATED_BULK: usize = 4 * 1024;
 
-/// Bytes of one command with all its framing, at most.
+/// The longest command with its framing, in bytes.
 pub const MAX_COMMAND: usize = 256 * 1024;
 
-/// Bytes of a command that is a line, at most.
+/// The longest inline command, in bytes.
 pub const MAX_INLINE: usize = 4 * 1024;
 
-/// Bytes of the line that announces a length, without its first one.
+/// The longest line with a length, in bytes, without its first byte.
 const MAX_LENGTH_LINE: usize = 24;
 
-/// Who sends the bytes.
+/// The authentication state of the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ClientAuth {
-    /// Who may charge limits.
+    /// The client may charge limits.
     Authenticated,
-    /// Who has not shown a token yet.
+    /// The client has not sent a valid token yet.
     Unauthenticated,
 }
 
-/// The first command of `input` and how many bytes it takes; `None` until all of it has come.
+/// Returns the first command of `input` and its length in bytes, or `None` if it is incomplete.
 ///
-/// Where a line holds quotes, its words are put into `unquoted`.
+/// If an inline command contains quotes, its unquoted arguments are written to `unquoted`.
 ///
 /// # Errors
-/// [`ProtocolError`]: nothing that follows can be trusted.
+/// [`ProtocolError`]: the bytes after it cannot be interpreted.
 pub(super) fn parse<'a>(
     input: &'a [u8],
     sender: ClientAuth,
@@ -94,7 +95,7 @@ fn bulk_length(length: i64, sender: ClientAuth) -> Result<usize, ProtocolError> 
     }
 }
 
-/// The number in the line that begins at `from`, and where the next line begins.
+/// Returns the number in the line that starts at `from`, and the start of the next line.
 #[inline]
 fn length(
     input: &[u8],
@@ -102,7 +103,7 @@ fn length(
     wrong: ProtocolError,
 ) -> Result<Option<(i64, usize)>, ProtocolError> {
     let rest = &input[from..];
-    // Nearly all lengths have one digit or two.
+    // Nearly all lengths have one or two digits.
     match *rest {
         [one @ b'1'..=b'9', b'\r', b'\n', ..] => {
             return Ok(Some((i64::from(one - b'0'), from + 3)));
@@ -126,7 +127,7 @@ fn length(
     }
 }
 
-/// A number as the protocol writes it: no `+`, no leading zero, nothing around it.
+/// Parses a number as the protocol defines it: no `+`, no leading zeros, no spaces.
 fn integer(text: &[u8]) -> Option<i64> {
     let digits = text.strip_prefix(b"-").unwrap_or(text);
     if digits.is_empty() || digits.len() > 18 || (digits[0] == b'0' && text.len() > 1) {

@@ -1,4 +1,4 @@
-//! Commands whose decisions are under way.
+//! Commands whose decisions are in flight.
 
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
@@ -10,14 +10,14 @@ use tollgate::core::policy::PlannedCharge;
 
 use tollgate::observe::Histogram;
 
-/// Commands of one connection that are decided on at the same time, at most.
+/// The most commands of one connection that are decided concurrently.
 pub const MAX_IN_FLIGHT: usize = 64;
 
-/// Hashes of what is charged. Two that are equal only wait for each other, so they need be neither
-/// rare nor hard to find: who sends them delays nobody else.
+/// Hashes of the keys that a command charges. A collision only makes one command wait for another
+/// of the same connection, so a weak hash is enough: an attacker could only delay itself.
 pub(super) type ChargedKeys = SmallVec<[u64; 1]>;
 
-/// What `planned` charges.
+/// Returns the hashes of the keys that `planned` charges.
 pub(super) fn charged(planned: &[PlannedCharge]) -> ChargedKeys {
     const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
     let mix = |hash: u64, word: u64| (hash ^ word).wrapping_mul(ODD).rotate_left(31);
@@ -30,15 +30,15 @@ pub(super) fn charged(planned: &[PlannedCharge]) -> ChargedKeys {
     planned.iter().map(hash).collect()
 }
 
-/// Decisions that were begun in the order of their commands, and are answered in it.
+/// The decisions in flight, in the order of their commands. They are answered in this order.
 ///
-/// A store that answers at once is answered for at once. Decisions that wait for their store wait
-/// together, so that they can travel together; no two of them charge the same, for then the store
-/// might take them in another order than the client sent them.
+/// If the store answers at once, the reply is written at once. Decisions that wait for their store
+/// are polled together, so they can travel in one batch. No two of them charge the same key,
+/// because the store could execute them in another order than the client sent them.
 pub(super) struct InFlight<'l, F: Future, R> {
     latency: &'l Histogram,
-    /// The first are taken, the others are kept for later: a decision costs no allocation of its
-    /// own.
+    /// The first `taken` slots are in use. The others are kept for reuse, so a decision needs no
+    /// allocation of its own.
     slots: Vec<Slot<F, R>>,
     taken: usize,
 }
@@ -48,31 +48,33 @@ struct Slot<F: Future, R> {
     began: Instant,
     answer: Option<F::Output>,
     charged: ChargedKeys,
-    /// What to do with the answer.
+    /// The form of the reply.
     reply: Option<R>,
 }
 
 impl<'l, F: Future, R> InFlight<'l, F, R> {
-    /// Nothing yet. How long decisions take is told to `latency`.
+    /// Creates an empty list. The durations of decisions are recorded in `latency`.
     pub(super) const fn new(latency: &'l Histogram) -> Self {
         Self { latency, slots: Vec::new(), taken: 0 }
     }
 
-    /// Whether all is answered.
+    /// Returns whether no decision is in flight.
     pub(super) const fn is_empty(&self) -> bool {
         self.taken == 0
     }
 
-    /// Whether what charges `charged` may be begun beside all others.
+    /// Returns whether a command that charges `charged` can be decided concurrently with the
+    /// others.
     pub(super) fn has_room(&self, charged: &ChargedKeys) -> bool {
         let slots = &self.slots[..self.taken];
         let is_free = |one: &u64| !slots.iter().any(|slot| slot.charged.contains(one));
         self.taken < MAX_IN_FLIGHT && charged.iter().all(is_free)
     }
 
-    /// Begins `decision`, for which there is room.
+    /// Starts `decision`. There has to be room for it.
     ///
-    /// It is put into its place before anything waits: a future that holds it would move it twice.
+    /// It is moved into its slot before anything is awaited: a future that contains it would move
+    /// it twice.
     #[inline]
     pub(super) fn begin(&mut self, decision: F, charged: ChargedKeys, reply: R) {
         if self.taken == self.slots.len() {
@@ -84,8 +86,8 @@ impl<'l, F: Future, R> InFlight<'l, F, R> {
         self.taken += 1;
     }
 
-    /// Lets what was begun last reach its store, and hands its answer to `answered` if it is
-    /// answered at once and nothing is before it.
+    /// Polls the decision that was started last. If it is ready and no other is in flight, its
+    /// result is passed to `answered`.
     pub(super) async fn at_once(&mut self, answered: impl FnOnce(F::Output, R)) {
         let Some(slot) = self.slots[..self.taken].last_mut() else { return };
         let (is_alone, latency) = (self.taken == 1, self.latency);
@@ -94,7 +96,7 @@ impl<'l, F: Future, R> InFlight<'l, F, R> {
                 slot.poll(cx, latency);
                 return Poll::Ready(None);
             }
-            // The answer is not kept first: it is large, and this is the way of most.
+            // The result is large and most take this path, so it is passed on without being stored.
             let waiting = slot.waiting.as_mut().as_pin_mut();
             match waiting.map(|waiting| waiting.poll(cx)) {
                 Some(Poll::Ready(answer)) => Poll::Ready(Some(answer)),
@@ -111,7 +113,7 @@ impl<'l, F: Future, R> InFlight<'l, F, R> {
         }
     }
 
-    /// Waits for all that was begun, and hands each answer to `each` in the order of their commands.
+    /// Waits for all decisions and passes each result to `each` in the order of the commands.
     pub(super) async fn finish(&mut self, mut each: impl FnMut(F::Output, R)) {
         let latency = self.latency;
         let slots = &mut self.slots[..std::mem::take(&mut self.taken)];
@@ -135,7 +137,7 @@ impl<F: Future, R> Slot<F, R> {
         Self { waiting, began, answer: None, charged: ChargedKeys::new(), reply: None }
     }
 
-    /// Keeps the answer, once it is there, and drops what made it.
+    /// Stores the result when it is ready, and drops its future.
     fn poll(&mut self, cx: &mut Context<'_>, latency: &Histogram) {
         let Some(waiting) = self.waiting.as_mut().as_pin_mut() else { return };
         if let Poll::Ready(answer) = waiting.poll(cx) {

@@ -1,22 +1,22 @@
-//! Commands typed by hand, such as over telnet: words between spaces, with quotes as in Redis.
+//! Inline commands, for example from telnet: words separated by spaces, with quotes as in Redis.
 
 use super::args::{Args, MAX_ARGS};
 use super::protocol_error::ProtocolError;
 
-/// What HTTP requests begin with, and the field that a browser cannot leave out.
+/// The first words of HTTP requests, and of the header field that a browser always sends.
 const HTTP: [&[u8]; 11] = [
     b"CONNECT", b"DELETE", b"GET", b"HEAD", b"OPTIONS", b"PATCH", b"POST", b"PRI", b"PUT",
     b"TRACE", b"HOST:",
 ];
 
-/// Whether `line` is of an HTTP request. A page could have a browser send one here, with commands
-/// in its body.
+/// Returns whether `line` belongs to an HTTP request. A web page could make a browser send one here,
+/// with commands in its body.
 pub(super) fn is_http(line: &[u8]) -> bool {
     let first = line.split(u8::is_ascii_whitespace).next().unwrap_or_default();
     HTTP.iter().any(|word| first.eq_ignore_ascii_case(word))
 }
 
-/// The words of `line`; where there are quotes, they are put into `unquoted` without them.
+/// Splits `line` into its words. If it contains quotes, the unquoted words are written to `unquoted`.
 pub(super) fn split_words<'a>(
     line: &'a [u8],
     unquoted: &'a mut Vec<u8>,
@@ -29,7 +29,7 @@ pub(super) fn split_words<'a>(
     if args.len() > MAX_ARGS { Err(ProtocolError::ArrayLength) } else { Ok(args) }
 }
 
-/// Space as C knows it, which is one more than ASCII's: the vertical tab.
+/// Returns whether the byte is whitespace in C: ASCII whitespace and the vertical tab.
 const fn is_space(byte: u8) -> bool {
     byte.is_ascii_whitespace() || byte == 0x0b
 }
@@ -59,7 +59,7 @@ fn trim_start(text: &[u8]) -> &[u8] {
     &text[start..]
 }
 
-/// Appends the word at the start of `rest` to `text`; answers what follows it.
+/// Appends the word at the start of `rest` to `text` and returns the remaining bytes.
 fn word<'a>(mut rest: &'a [u8], text: &mut Vec<u8>) -> Result<&'a [u8], ProtocolError> {
     while let [byte, after @ ..] = rest {
         match *byte {
@@ -80,7 +80,7 @@ fn word<'a>(mut rest: &'a [u8], text: &mut Vec<u8>) -> Result<&'a [u8], Protocol
     Ok(rest)
 }
 
-/// Appends what stands before the closing `quote` to `text`; answers what follows it.
+/// Appends the text before the closing `quote` to `text` and returns the remaining bytes.
 fn quoted<'a>(
     mut rest: &'a [u8],
     quote: u8,

@@ -1,15 +1,16 @@
-//! The Redis protocol: every language has a client for it already.
+//! The Redis protocol (RESP): every language already has a client for it.
 //!
-//! A connection is three things: `wire` has bytes and time, `frame` makes words of bytes, and
-//! `exchange` makes replies of words. Commands of one read are decided on together where the
-//! order of charges allows it, and answered in one write, in their order.
+//! A connection has three layers: `wire` handles bytes and time limits, `frame` parses bytes to
+//! commands, and `dispatcher` executes commands and writes replies. Commands of one read are
+//! decided concurrently if the order of charges allows it, and answered in one write in their
+//! order.
 //!
 //! | bound | |
 //! | --- | --- |
-//! | words of a command | [`MAX_ARGS`] |
-//! | bytes of a word, and before a token was shown | [`MAX_BULK`], [`MAX_UNAUTHENTICATED_BULK`] |
-//! | bytes of a command, and of one that is a line | [`MAX_COMMAND`], [`MAX_INLINE`] |
-//! | decisions of a connection at the same time | [`MAX_IN_FLIGHT`] |
+//! | arguments of a command | [`MAX_ARGS`] |
+//! | bytes of an argument, and before authentication | [`MAX_BULK`], [`MAX_UNAUTHENTICATED_BULK`] |
+//! | bytes of a command, and of an inline command | [`MAX_COMMAND`], [`MAX_INLINE`] |
+//! | concurrent decisions of a connection | [`MAX_IN_FLIGHT`] |
 //! | limits that one command names | [`MAX_LIMITS`] |
 //! | commands and bytes of a transaction | [`MAX_QUEUED`], [`MAX_QUEUED_BYTES`] |
 //! | wrong tokens that a connection may show | [`MAX_WRONG_TOKENS`] |
@@ -50,20 +51,20 @@ use wire::{PartialCommand, Received, Wire, shrink_buffer};
 use crate::{Access, Connection, ConnectionLimits, Door};
 use tollgate::observe::Histogram;
 
-/// How a [`RespListener`] serves.
+/// The settings of a [`RespListener`].
 #[derive(Clone, Debug, Default)]
 pub struct RespSettings {
-    /// Who may ask. A token is shown as the password of any user.
+    /// The access control. A client sends its token as the password of any user.
     pub access: Access,
-    /// How long clients may take.
+    /// The limits of connections.
     pub limits: ConnectionLimits,
 }
 
-/// The listener of clients that speak the Redis protocol, in its second or third version.
+/// The listener for the Redis protocol, version 2 or 3.
 ///
-/// No rule of the policy speaks of `CL.THROTTLE` and `THROTTLE`: while the store has no answer, the
-/// policy's `answers` decide on them. Limits of the policy that are charged by name keep the word of
-/// the rules that use them.
+/// No rule of the policy applies to `CL.THROTTLE` and `THROTTLE`: while the store does not answer,
+/// the policy's `answers.on_failure` decides on them. For limits of the policy that are charged by
+/// name, the rules that use them decide.
 pub struct RespListener<S> {
     limiter: Arc<Limiter<S>>,
     settings: Arc<RespSettings>,
@@ -71,13 +72,13 @@ pub struct RespListener<S> {
 }
 
 impl<S> RespListener<S> {
-    /// A listener to `limiter`.
+    /// Creates a listener for decisions of `limiter`.
     #[must_use]
     pub fn new(limiter: Arc<Limiter<S>>, settings: RespSettings) -> Self {
         Self { limiter, settings: Arc::new(settings), latency: Arc::default() }
     }
 
-    /// How long decisions took that came in through this listener, and those of its clones.
+    /// Returns the durations of the decisions that came through this listener and its clones.
     #[must_use]
     pub fn latency(&self) -> Arc<Histogram> {
         Arc::clone(&self.latency)

@@ -1,27 +1,27 @@
-//! Bytes that are no command.
+//! Protocol errors: bytes that are not a command.
 
 use std::fmt;
 
-/// Bytes that are no command. What is sent of it ends the connection.
+/// A protocol error. After its reply, the connection is closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ProtocolError {
-    /// The number of words is none, or too large.
+    /// The number of arguments is invalid or too large.
     ArrayLength,
-    /// A word is announced by another byte than `$`.
+    /// An argument starts with this byte instead of `$`.
     NotABulk(u8),
-    /// The length of a word is none, or too large.
+    /// The length of an argument is invalid or too large.
     BulkLength,
-    /// The length of a word is too large for who has not shown a token.
+    /// The length of an argument is too large before authentication.
     UnauthenticatedBulk,
-    /// A word does not end where it was announced to.
+    /// An argument does not end at its announced length.
     BulkEnd,
-    /// All words together are too long.
+    /// The command is too long.
     CommandTooLong,
-    /// A line does not end.
+    /// The inline command is too long.
     InlineTooLong,
-    /// A quote is not closed, or followed by what is no space.
+    /// A quote is not closed, or not followed by a space.
     Quotes,
-    /// It is HTTP: a browser that was sent here, or a client at the wrong port.
+    /// The bytes are HTTP: from a browser, or from a client at the wrong port.
     Http,
 }
 

@@ -1,19 +1,19 @@
-//! Replies, in the second or third version of the protocol.
+//! Replies in RESP2 or RESP3.
 
-/// Which version of the protocol a client understands.
+/// The protocol version of a client.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Protocol {
-    /// What every client speaks.
+    /// RESP2, which every client supports.
     #[default]
     Resp2,
-    /// What a client asks for with `HELLO 3`: it knows maps and nothing.
+    /// RESP3, which a client selects with `HELLO 3`: it adds maps and null.
     Resp3,
 }
 
-/// Bytes of a client's own that an error repeats, at most.
+/// The most bytes of a client's input that an error repeats.
 const MAX_ECHOED: usize = 128;
 
-/// Replies that wait to be sent.
+/// Replies to send.
 #[derive(Debug, Default)]
 pub(super) struct Replies {
     bytes: Vec<u8>,
@@ -21,33 +21,35 @@ pub(super) struct Replies {
 }
 
 impl Replies {
-    /// What is to be sent.
+    /// Returns the bytes to send.
     pub(super) fn as_bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// Forgets what was sent; keeps at most `capacity` bytes of memory for what comes next.
+    /// Removes the bytes that were sent. Keeps at most `capacity` bytes of memory for the next
+    /// replies.
     pub(super) fn clear(&mut self, capacity: usize) {
         self.bytes.clear();
         self.bytes.shrink_to(capacity);
     }
 
-    /// Which version the next replies are in.
+    /// Returns the version of the next replies.
     pub(super) const fn protocol(&self) -> Protocol {
         self.protocol
     }
 
-    /// Replies in this version from now on.
+    /// Sets the version of the next replies.
     pub(super) const fn speak(&mut self, protocol: Protocol) {
         self.protocol = protocol;
     }
 
-    /// A status, such as `OK`.
+    /// Writes a status, such as `OK`.
     pub(super) fn status(&mut self, text: &'static str) {
         self.line(b'+', text.as_bytes());
     }
 
-    /// An error: its code and what is wrong. Line breaks in it, which would end it, are spaces.
+    /// Writes an error: its code and its text. Line breaks would end the reply, so they become
+    /// spaces.
     pub(super) fn error(&mut self, text: impl AsRef<[u8]>) {
         self.bytes.push(b'-');
         let plain = |byte: &u8| if matches!(byte, b'\r' | b'\n') { b' ' } else { *byte };
@@ -55,7 +57,7 @@ impl Replies {
         self.bytes.extend_from_slice(b"\r\n");
     }
 
-    /// A whole number.
+    /// Writes an integer.
     pub(super) fn integer(&mut self, number: i64) {
         self.bytes.push(b':');
         if number < 0 {
@@ -64,7 +66,7 @@ impl Replies {
         self.digits(number.unsigned_abs());
     }
 
-    /// Bytes of any kind.
+    /// Writes a bulk string.
     pub(super) fn bulk(&mut self, bytes: impl AsRef<[u8]>) {
         let bytes = bytes.as_ref();
         self.bytes.push(b'$');
@@ -73,7 +75,7 @@ impl Replies {
         self.bytes.extend_from_slice(b"\r\n");
     }
 
-    /// Nothing, where a bulk could be.
+    /// Writes null in place of a bulk string.
     pub(super) fn nothing(&mut self) {
         self.bytes.extend_from_slice(match self.protocol {
             Protocol::Resp2 => b"$-1\r\n",
@@ -81,7 +83,7 @@ impl Replies {
         });
     }
 
-    /// Nothing, where an array could be.
+    /// Writes null in place of an array.
     pub(super) fn no_array(&mut self) {
         match self.protocol {
             Protocol::Resp2 => self.bytes.extend_from_slice(b"*-1\r\n"),
@@ -89,13 +91,14 @@ impl Replies {
         }
     }
 
-    /// `count` replies follow as one.
+    /// Writes the head of an array of `count` replies.
     pub(super) fn array(&mut self, count: usize) {
         self.bytes.push(b'*');
         self.digits(count as u64);
     }
 
-    /// `count` pairs of replies follow as one; the older version has them one after the other.
+    /// Writes the head of a map of `count` pairs. In RESP2, it is an array of keys and values in
+    /// turn.
     pub(super) fn map(&mut self, count: usize) {
         match self.protocol {
             Protocol::Resp2 => self.array(count * 2),
@@ -106,7 +109,7 @@ impl Replies {
         }
     }
 
-    /// `count` replies follow as one, in no order.
+    /// Writes the head of a set of `count` replies.
     pub(super) fn set(&mut self, count: usize) {
         self.bytes.push(match self.protocol {
             Protocol::Resp2 => b'*',
@@ -121,7 +124,7 @@ impl Replies {
         self.bytes.extend_from_slice(b"\r\n");
     }
 
-    /// `number` and the end of its line.
+    /// Writes `number` and the end of its line.
     #[inline]
     fn digits(&mut self, number: u64) {
         match number {
@@ -135,7 +138,7 @@ impl Replies {
         let mut line = [0; LONGEST];
         line[LONGEST - 2..].copy_from_slice(b"\r\n");
         let mut start = LONGEST - 2;
-        // Two at a time: the division is what takes long.
+        // Two digits at a time: the division is the slow part.
         while number > 9 {
             start -= 2;
             let (tens, ones) = ((number % 100) / 10, number % 10);
@@ -150,7 +153,8 @@ impl Replies {
     }
 }
 
-/// What an error repeats of a client's `word`: its beginning, and nothing that a terminal obeys.
+/// Returns the part of a client's `word` that an error repeats: its start, without control
+/// characters.
 pub(super) fn echoed(word: &[u8]) -> String {
     let text = String::from_utf8_lossy(&word[..word.len().min(MAX_ECHOED)]);
     text.chars().map(|letter| if letter.is_control() { '?' } else { letter }).collect()

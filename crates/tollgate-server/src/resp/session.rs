@@ -1,4 +1,4 @@
-//! What a connection is to its client: who it is, what it speaks, what it is called.
+//! The state of a connection: authentication, protocol version and name.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,10 +8,11 @@ use super::frame::ClientAuth;
 use super::reply::{Protocol, Replies, echoed};
 use crate::Access;
 
-/// Wrong tokens that one connection may show: who guesses pays for a connection every so often.
+/// The most invalid tokens that one connection may send. Guessing tokens therefore costs
+/// connections.
 pub const MAX_WRONG_TOKENS: u32 = 8;
 
-/// Bytes of a connection's name, and of each word about its client, at most.
+/// The longest name of a connection, and the longest value of `CLIENT SETINFO`, in bytes.
 const MAX_NAME: usize = 256;
 
 const NOT_IN: &str = "NOAUTH Authentication required.";
@@ -24,19 +25,19 @@ const HELLO_NEEDS_TOKEN: &str = "NOAUTH HELLO must be called with the client alr
                                  RESP protocol version at the same time";
 const BAD_NAME: &str = "ERR Client names cannot contain spaces, newlines or special characters.";
 
-/// The last id that a connection was given.
+/// The last connection id.
 static LAST_ID: AtomicU64 = AtomicU64::new(0);
 
-/// What goes on after a command.
+/// The next step after a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Next {
-    /// The next command.
+    /// Read the next command.
     Command,
-    /// The end, after the reply.
+    /// Close after the reply.
     End,
 }
 
-/// What one connection is to its client.
+/// The state of one connection.
 #[derive(Debug)]
 pub(super) struct Session<'d> {
     access: &'d Access,
@@ -47,7 +48,7 @@ pub(super) struct Session<'d> {
     name: Vec<u8>,
 }
 
-/// The token by which a client was let in, and of which version of the listener's tokens it is one.
+/// The token that authenticated the client, and the version of the listener's tokens at that time.
 struct AuthenticatedToken {
     token: Box<[u8]>,
     version: u64,
@@ -60,14 +61,14 @@ impl fmt::Debug for AuthenticatedToken {
 }
 
 impl<'d> Session<'d> {
-    /// A new one, where `access` says who may enter.
+    /// Creates a session with the access control `access`.
     pub(super) fn new(access: &'d Access) -> Self {
         let id = LAST_ID.fetch_add(1, Ordering::Relaxed) + 1;
         let sender = initial_auth(access);
         Self { access, sender, token_in_use: None, wrong_tokens: 0, id, name: Vec::new() }
     }
 
-    /// Makes a stranger of a client whose token the listener has no more.
+    /// Revokes the authentication if the listener no longer has the client's token.
     pub(super) fn revalidate_token(&mut self) {
         let (Access::Tokens(tokens), Some(token_in_use)) = (self.access, &mut self.token_in_use)
         else {
@@ -84,12 +85,12 @@ impl<'d> Session<'d> {
         }
     }
 
-    /// Who sends.
+    /// Returns the authentication state of the client.
     pub(super) const fn sender(&self) -> ClientAuth {
         self.sender
     }
 
-    /// `AUTH [user] token`: the token counts, and any user name is as good as another.
+    /// Executes `AUTH [user] token`. Any user name is accepted.
     pub(super) fn auth(&mut self, args: &[&[u8]], replies: &mut Replies) -> Next {
         match args {
             [_] if matches!(self.access, Access::Open) => replies.error(NO_TOKEN_NEEDED),
@@ -104,7 +105,8 @@ impl<'d> Session<'d> {
     }
 
     fn admit(&mut self, token: &[u8]) -> bool {
-        // Before the token is looked for: what is replaced meanwhile is looked at again.
+        // Read before the token is checked: if the tokens are replaced in between, the token is
+        // checked again.
         let version = match self.access {
             Access::Open => 0,
             Access::Tokens(tokens) => tokens.version(),
@@ -123,7 +125,7 @@ impl<'d> Session<'d> {
         if self.wrong_tokens >= MAX_WRONG_TOKENS { Next::End } else { Next::Command }
     }
 
-    /// `HELLO [version [AUTH user token] [SETNAME name]]`
+    /// Executes `HELLO [version [AUTH user token] [SETNAME name]]`
     pub(super) fn hello(&mut self, args: &[&[u8]], replies: &mut Replies) -> Next {
         let (protocol, mut options) = match args {
             [] => (replies.protocol(), args),
@@ -171,7 +173,7 @@ impl<'d> Session<'d> {
         Next::Command
     }
 
-    /// What `HELLO` is answered.
+    /// Writes the reply to `HELLO`.
     fn introduce(&self, replies: &mut Replies) {
         let texts = [("server", "tollgate"), ("version", env!("CARGO_PKG_VERSION"))];
         replies.map(7);
@@ -191,7 +193,7 @@ impl<'d> Session<'d> {
         replies.array(0);
     }
 
-    /// `CLIENT …`
+    /// Executes `CLIENT …`
     pub(super) fn client(&mut self, args: &[&[u8]], replies: &mut Replies) {
         let is = |name: &str| args[0].eq_ignore_ascii_case(name.as_bytes());
         match &args[1..] {
@@ -204,7 +206,7 @@ impl<'d> Session<'d> {
                 false => replies.error(BAD_NAME),
             },
             [what, about] if is("setinfo") => set_info(what, about, replies),
-            // Nothing is evicted here, and no key is touched.
+            // Accepted without effect, because there are no evictions and no keys to touch.
             [_] if is("no-evict") || is("no-touch") => replies.status("OK"),
             _ if ["id", "getname", "info", "setname", "setinfo"].iter().any(|name| is(name)) => {
                 let name = echoed(args[0]).to_ascii_lowercase();
@@ -228,7 +230,7 @@ impl<'d> Session<'d> {
         format!("id={} name={name} db=0 resp={protocol}\n", self.id)
     }
 
-    /// `RESET`: as if the client had come this moment.
+    /// Executes `RESET`: the connection has the state of a new one.
     pub(super) fn reset(&mut self, replies: &mut Replies) {
         self.sender = initial_auth(self.access);
         self.token_in_use = None;
@@ -237,7 +239,7 @@ impl<'d> Session<'d> {
         replies.status("RESET");
     }
 
-    /// What somebody is told who may not ask for what was asked.
+    /// Replies that the client is not authenticated.
     pub(super) fn refuse(replies: &mut Replies) {
         replies.error(NOT_IN);
     }
@@ -262,7 +264,7 @@ fn set_info(what: &[u8], about: &[u8], replies: &mut Replies) {
     }
 }
 
-/// Whether a name is short and of visible ASCII.
+/// Returns whether a name is short and of visible ASCII characters.
 fn is_plain(name: &[u8]) -> bool {
     name.len() <= MAX_NAME && name.iter().all(u8::is_ascii_graphic)
 }
@@ -275,7 +277,7 @@ fn unsupported(version: &[u8]) -> &'static str {
     }
 }
 
-/// `SELECT database`: there is one, and its number is 0.
+/// Executes `SELECT database`. The only database is number 0.
 pub(super) fn select(word: &[u8], replies: &mut Replies) {
     match std::str::from_utf8(word).ok().and_then(|text| text.parse::<i64>().ok()) {
         Some(0) => replies.status("OK"),
@@ -284,7 +286,7 @@ pub(super) fn select(word: &[u8], replies: &mut Replies) {
     }
 }
 
-/// `PING [text]`
+/// Executes `PING [text]`
 pub(super) fn ping(args: &[&[u8]], replies: &mut Replies) {
     match args {
         [] => replies.status("PONG"),
@@ -293,10 +295,10 @@ pub(super) fn ping(args: &[&[u8]], replies: &mut Replies) {
     }
 }
 
-/// `INFO …`: what clients look for, whichever section they ask for.
+/// Executes `INFO …`: replies with the fields that clients look for, for any section.
 ///
-/// Clients take what they may use from the version of Redis, so one is named whose commands here
-/// behave as there.
+/// Clients derive the features they may use from the Redis version, so the reply contains a version
+/// whose commands behave as those here.
 pub(super) fn info(replies: &mut Replies) {
     replies.bulk(concat!(
         "# Server\r\n",

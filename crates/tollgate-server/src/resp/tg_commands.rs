@@ -1,5 +1,5 @@
-//! The policy's own limits, by name: `TG.CHARGE`, `TG.PEEK`, `TG.STANDING`, and by receipt:
-//! `TG.REFUND`, `TG.RELEASE`.
+//! The commands on the policy's limits by name, `TG.CHARGE`, `TG.PEEK`, `TG.STANDING`, and by
+//! receipt, `TG.REFUND`, `TG.RELEASE`.
 
 use tollgate::core::limit::Visibility;
 use tollgate::core::policy::{LimitBinding, NameError, Named, NamedPlan};
@@ -11,17 +11,17 @@ use tollgate::{Decision, DecisionSource};
 
 use super::reply::{Replies, echoed};
 
-/// Limits that one command names, at most.
+/// The most limits that one command names.
 pub const MAX_LIMITS: usize = 16;
 
 /// A dimension and its value.
 type Pair<'a> = (&'a str, Option<&'a str>);
 
-/// What `limit[,limit…] cost [dimension value]…` asks for: those limits, all or none, each for the
-/// part of the subject that it counts by.
+/// Plans the charge of `limit[,limit…] cost [dimension value]…`: all of these limits or none, each
+/// for the values that it counts by.
 ///
 /// # Errors
-/// The text of the reply.
+/// The error reply.
 pub(super) fn charge(
     policy: &Policy,
     args: &[&[u8]],
@@ -53,10 +53,11 @@ pub(super) fn charge(
     policy.plan_named(charges, key).map_err(|(_, error)| explain(&error))
 }
 
-/// What `[dimension value]…` asks for: every visible limit that counts by these and no others.
+/// Plans the peek of `[dimension value]…`: every visible limit that counts by exactly these
+/// dimensions.
 ///
 /// # Errors
-/// The text of the reply.
+/// The error reply.
 pub(super) fn limit_status(
     policy: &Policy,
     args: &[&[u8]],
@@ -79,7 +80,8 @@ pub(super) fn limit_status(
     policy.plan_named(charges, key).map_err(|(_, error)| explain(&error))
 }
 
-/// What is told of a mistake, in the words of this protocol: its clients cannot send a null.
+/// Returns the error reply to an invalid name. A missing value is an empty argument here, because
+/// clients of this protocol cannot send null.
 fn explain(error: &NameError) -> String {
     match error {
         NameError::Missing(name) => format!(
@@ -90,7 +92,7 @@ fn explain(error: &NameError) -> String {
     }
 }
 
-/// Replies what became of a charge; `receipt` gives it back.
+/// Replies with the result of a charge. `receipt` allows to refund it.
 pub(super) fn reply(decision: &Decision, receipt: Option<String>, replies: &mut Replies) {
     if let (DecisionSource::Failure(error), false) = (decision.source, decision.is_admitted()) {
         return reply_failure(error, replies);
@@ -99,24 +101,24 @@ pub(super) fn reply(decision: &Decision, receipt: Option<String>, replies: &mut 
     answer.write(&decision.evaluation, replies);
 }
 
-/// Replies how limits stand that were looked at.
+/// Replies with the result of a peek.
 pub(super) fn reply_peek(evaluation: &Evaluation, source: DecisionSource, replies: &mut Replies) {
     let answer = Answer { is_admitted: evaluation.is_admitted(), source, receipt: None };
     answer.write(evaluation, replies);
 }
 
-/// Replies the standings alone.
+/// Replies with the statuses only.
 pub(super) fn reply_statuses(evaluation: &Evaluation, replies: &mut Replies) {
     reply_each(&evaluation.statuses, replies);
 }
 
-/// As [`reply_statuses`], without an evaluation.
+/// Replies with `standings` only.
 pub(super) fn reply_each(standings: &[LimitStatus], replies: &mut Replies) {
     replies.array(standings.len());
     standings.iter().for_each(|limit_status| write_status(limit_status, replies));
 }
 
-/// Replies what a receipt gave back.
+/// Replies with the result of a refund or a release.
 pub(super) fn reply_refund(redeemed: &Result<Redeemed, RedeemError>, replies: &mut Replies) {
     let redeemed = match redeemed {
         Ok(redeemed) => redeemed,
@@ -142,7 +144,7 @@ pub(super) fn reply_refund(redeemed: &Result<Redeemed, RedeemError>, replies: &m
     }
 }
 
-/// Replies that the store has no answer.
+/// Replies that the store did not answer.
 pub(super) fn reply_failure(error: StoreError, replies: &mut Replies) {
     replies.error(format!("ERR {error}"));
 }
@@ -196,7 +198,7 @@ fn write_status(limit_status: &LimitStatus, replies: &mut Replies) {
     let held = is_held.then_some(("held", limit_status.reserved));
     for (name, number) in numbers.into_iter().chain(held) {
         replies.bulk(name);
-        // None is above 2^53.
+        // The number is at most 2^53, so the cast is exact.
         replies.integer(number as i64);
     }
 }
@@ -205,7 +207,7 @@ fn binding<'p>(policy: &'p Policy, name: &str) -> Option<&'p LimitBinding> {
     policy.limits().iter().find(|binding| binding.limit.name() == name)
 }
 
-/// The part of `pairs` that a limit counts by; all of it, if there is no such limit.
+/// Returns the pairs that a limit counts by, or all of them if there is no such limit.
 fn subject_values<'a>(
     policy: &Policy,
     binding: Option<&LimitBinding>,
@@ -219,7 +221,7 @@ fn subject_values<'a>(
     pairs.iter().filter(is_counted).copied().collect()
 }
 
-/// Dimensions and values in turn; an empty value says that there is none.
+/// Reads dimensions and values in turn. An empty value means that there is none.
 fn pairs<'a>(args: &[&'a [u8]]) -> Result<Vec<Pair<'a>>, String> {
     let (pairs, rest) = args.as_chunks::<2>();
     if !rest.is_empty() {
@@ -239,7 +241,7 @@ fn pairs<'a>(args: &[&'a [u8]]) -> Result<Vec<Pair<'a>>, String> {
     Ok(read)
 }
 
-/// What is wrong with names of which the policy has no limit, or which are there twice.
+/// Returns the error reply to limits that the policy does not have, or that are present twice.
 pub(super) fn unknown_limit(policy: &Policy, named: &[(&str, Cost)]) -> Option<String> {
     let mut named = named.iter().enumerate().map(|(index, (name, _))| (&named[..index], *name));
     named.find_map(|(before, name)| {
@@ -255,9 +257,9 @@ pub(super) fn text<'a>(word: &'a [u8], what: &str) -> Result<&'a str, String> {
     std::str::from_utf8(word).map_err(|_| format!("ERR the {what} is not UTF-8"))
 }
 
-/// Whole units of what is called `what`.
+/// Parses a number of whole units. `what` is its name in the error reply.
 pub(super) fn units(word: &[u8], what: &str) -> Result<Cost, String> {
-    // Digits alone: no sign, no fraction, no exponent.
+    // Digits only: no sign, no fraction, no exponent.
     let digits = word.iter().all(u8::is_ascii_digit).then_some(word);
     let units = digits.and_then(|digits| std::str::from_utf8(digits).ok()?.parse().ok());
     units.and_then(Cost::new).ok_or_else(|| {

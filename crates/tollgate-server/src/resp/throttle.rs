@@ -1,4 +1,4 @@
-//! `CL.THROTTLE` as redis-cell speaks it, and `THROTTLE` as throttlecrab does.
+//! `CL.THROTTLE` of redis-cell, and `THROTTLE` of throttlecrab.
 
 use tollgate::core::policy::PlannedCharge;
 use tollgate::core::{Cost, KeyedHash, MAX_EXACT, Millis, Subject, Value};
@@ -8,49 +8,49 @@ use super::args::Args;
 use super::bucket::{BucketCache, BucketParams};
 use super::reply::{Replies, echoed};
 
-/// The name of the one dimension of these commands' subjects. No policy can name one so, for it
-/// holds a space: what is counted here never meets what a policy counts.
+/// The name of the only dimension of these commands' subjects. It contains a space, which no
+/// dimension of a policy can, so these counters never collide with those of a policy.
 const KEY: &str = "resp key";
 
-/// How the two commands differ.
+/// The difference between the two commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Dialect {
-    /// `CL.THROTTLE key max_burst count period [quantity]`, where the burst is one more than is
-    /// said; answered by limited, limit, remaining, retry after, reset after.
+    /// `CL.THROTTLE key max_burst count period [quantity]`, with a burst of `max_burst` + 1. The
+    /// reply contains limited, limit, remaining, retry after, reset after.
     Cell,
-    /// `THROTTLE key max_burst count period [quantity]`, where it is what is said; answered by
-    /// allowed, limit, remaining, reset after, retry after.
+    /// `THROTTLE key max_burst count period [quantity]`, with a burst of `max_burst`. The reply
+    /// contains allowed, limit, remaining, reset after, retry after.
     Crab,
 }
 
-/// What a command asks for.
+/// The parsed command.
 #[derive(Debug)]
 pub(super) enum Throttle {
-    /// To charge a bucket.
+    /// A charge of a bucket.
     Charge(PlannedCharge),
-    /// To charge a bucket that never holds anything.
+    /// A charge of a bucket that has no capacity.
     Nothing {
         /// Its capacity, at most 0.
         capacity: i64,
-        /// How much.
+        /// The cost of the charge.
         cost: Cost,
     },
 }
 
-/// What a reply repeats of the charge.
+/// The parts of the charge that the reply repeats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Bucket {
-    /// The most tokens that it keeps.
+    /// The capacity of the bucket, in tokens.
     pub(super) capacity: u64,
-    /// What was asked of it.
+    /// The cost of the charge.
     pub(super) cost: Cost,
 }
 
 impl Dialect {
-    /// What `words` ask for.
+    /// Parses `args`.
     ///
     /// # Errors
-    /// The text of the reply.
+    /// The error reply.
     pub(super) fn read(
         self,
         args: &Args<'_>,
@@ -111,11 +111,11 @@ impl Dialect {
         }
     }
 
-    /// Replies what became of a charge of `cost` on `bucket`.
+    /// Replies with the result of a charge of `bucket.cost` on `bucket`.
     ///
-    /// A peek is admitted, as by both servers: it takes nothing. Times are whole seconds, rounded
-    /// up. Where nothing had an answer, and the policy's word for that is not to refuse, nobody
-    /// knows what remains, so nothing is promised.
+    /// A peek is always admitted, as in both original servers, because it takes no tokens. Times
+    /// are whole seconds, rounded up. If neither the store nor the fallback answered and
+    /// `on_failure` admits, the remaining tokens are unknown, so the reply contains 0.
     pub(super) fn reply(self, decision: &Decision, bucket: Bucket, replies: &mut Replies) {
         if let (DecisionSource::Failure(error), false) = (decision.source, decision.is_admitted()) {
             return replies.error(format!("ERR {error}"));
@@ -140,8 +140,8 @@ impl Dialect {
         );
     }
 
-    /// Replies for a bucket that never holds anything: a peek is admitted where it could hold
-    /// nothing by its numbers, and refused where it would hold less.
+    /// Replies for a bucket without capacity. A peek is admitted if the capacity is 0, and refused
+    /// if it is negative.
     pub(super) fn reply_nothing(self, capacity: i64, cost: Cost, replies: &mut Replies) {
         let is_admitted = cost == Cost::PEEK && capacity == 0;
         let answer = Answer { is_admitted, capacity, remaining: 0, retry: None, reset: 0 };
@@ -163,8 +163,8 @@ impl Dialect {
     }
 }
 
-/// The number that `word` writes, with or without a sign. It is what `str::parse` finds, in a
-/// third of the time.
+/// Parses an integer with or without a sign. The result is that of `str::parse`, in a third of its
+/// time.
 fn whole(word: &[u8]) -> Option<i64> {
     let (is_negative, digits) = match word {
         [b'-', digits @ ..] => (true, digits),
@@ -184,7 +184,7 @@ fn whole(word: &[u8]) -> Option<i64> {
     }
 }
 
-/// So many digits never pass the largest number.
+/// The number of digits that never overflow.
 const ALWAYS_FITS: usize = 18;
 
 #[cold]
@@ -193,20 +193,21 @@ fn whole_and_long(is_negative: bool, digits: &[u8]) -> Option<i64> {
         .iter()
         .try_fold(0_i64, |number, byte| {
             let digit = i64::from(byte.wrapping_sub(b'0'));
-            // Down from zero, for there is one more number below it than above.
+            // Counts down from zero, because the range has one more negative number than positive
+            // ones.
             let number = number.checked_mul(10)?;
             if digit > 9 { None } else { number.checked_sub(digit) }
         })
         .and_then(|number| if is_negative { Some(number) } else { number.checked_neg() })
 }
 
-/// What both commands tell, each in its order. Times in whole seconds.
+/// The content of both replies, in no particular order. Times are in whole seconds.
 #[derive(Clone, Copy)]
 struct Answer {
     is_admitted: bool,
     capacity: i64,
     remaining: i64,
-    /// `None` if it was admitted or never will be.
+    /// `None` if the charge was admitted, or never will be.
     retry: Option<i64>,
     reset: i64,
 }

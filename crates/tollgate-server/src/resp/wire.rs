@@ -1,4 +1,4 @@
-//! The bytes of a connection, and how long they may take.
+//! The byte stream of a connection and its time limits.
 
 use std::future::{Future, poll_fn};
 use std::io;
@@ -14,45 +14,46 @@ use crate::on_wake::OnWake;
 use crate::places::Place;
 use crate::{Connection, ConnectionLimits, LAST_REQUEST, Phase};
 
-/// Bytes that one read takes, at most.
+/// The most bytes of one read.
 const READ: usize = 8 * 1024;
 
-/// Bytes that an idle connection's buffer may hold.
+/// The largest buffer that an idle connection keeps, in bytes.
 const KEPT: usize = 2 * READ;
 
-/// Reads after the process was told to end: what a client sent before it knew is answered.
+/// The most reads after the process started to drain: commands that a client sent before it was
+/// informed are answered.
 const MAX_LINGER_READS: u32 = 64;
 
-/// How long a client that is told goodbye has to hear it.
+/// The time that a client has to read the last reply when the listener closes the connection.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Bytes of a client that is told goodbye that are read and forgotten, at most.
+/// The most bytes that are read and discarded while the listener closes a connection.
 const MAX_LINGER_BYTES: u64 = 1 << 20;
 
-/// What has come.
+/// The result of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Received {
-    /// More bytes.
+    /// More bytes have arrived.
     Bytes,
-    /// Nothing, and nothing will.
+    /// The connection has ended.
     End,
 }
 
-/// What hardly ever comes.
+/// A boxed future: such events are rare.
 type BoxedTask = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// The bytes of one connection.
+/// The byte stream of one connection.
 pub(super) struct Wire {
     stream: Stream,
     limits: ConnectionLimits,
     place: Place,
     draining: OnWake<BoxedTask>,
-    /// Resolves when others need the place more.
+    /// Resolves when the slot is needed for another client.
     wanted: OnWake<BoxedTask>,
     last_reads: Option<u32>,
     has_spoken: bool,
-    /// Rings no earlier than `ends_at`, and often later than it was set to: it is not wound up
-    /// anew for every command.
+    /// A timer that fires at `ends_at` or later. It can be set to an earlier time than `ends_at`,
+    /// because it is not reset for every command; it is checked against `ends_at` when it fires.
     alarm: Pin<Box<Sleep>>,
     ends_at: Instant,
 }
@@ -76,8 +77,8 @@ impl Wire {
         }
     }
 
-    /// Waits for more bytes behind `input`. Where it holds the beginning of a command, the whole of
-    /// it has to come in time.
+    /// Waits for more bytes and appends them to `input`. If `input` contains the start of a
+    /// command, the rest has to arrive in time.
     pub(super) async fn receive(&mut self, input: &mut Vec<u8>, begun: PartialCommand) -> Received {
         let received = self.receive_next(input, begun).await;
         self.place.work();
@@ -101,7 +102,8 @@ impl Wire {
         self.receive_last(input).await
     }
 
-    /// What is there already, and no more; of a client that has said nothing yet, its first words.
+    /// Reads bytes that have arrived already, without waiting. Only a client that has not sent
+    /// anything yet gets time for its first command.
     async fn receive_last(&mut self, input: &mut Vec<u8>) -> Received {
         let left = self.last_reads.unwrap_or_default();
         if left == 0 {
@@ -109,7 +111,7 @@ impl Wire {
         }
         self.last_reads = Some(left - 1);
         if !self.has_spoken {
-            // It came just now, and its first command is on the way.
+            // The client has just connected, and its first command may be in transit.
             let first = timeout(LAST_REQUEST, self.stream.read_buf(input)).await;
             return first.map_or(Received::End, |read| received(&read));
         }
@@ -140,10 +142,10 @@ impl Wire {
         }
     }
 
-    /// Sends `bytes`, which a client has to take in time.
+    /// Sends `bytes`. The client has to read them in time.
     ///
     /// # Errors
-    /// The client is gone, or takes too long.
+    /// The client has disconnected, or did not read in time.
     pub(super) async fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
         let send = async {
             self.stream.write_all(bytes).await?;
@@ -152,31 +154,31 @@ impl Wire {
         timeout(self.limits.request, send).await?
     }
 
-    /// Ends the connection so that the client hears the last reply: closing while its bytes are
-    /// unread would take it back.
+    /// Closes the connection after the client could read the last reply: closing it with unread
+    /// input would send a reset, which discards the reply.
     pub(super) async fn close(mut self) {
         let goodbye = async {
             self.stream.shutdown().await?;
             let unheard = (&mut self.stream).take(MAX_LINGER_BYTES);
             tokio::io::copy(&mut { unheard }, &mut tokio::io::sink()).await
         };
-        // Nobody is told: the connection ends either way.
+        // The result is ignored, because the connection ends in any case.
         let _ = timeout(CLOSE_TIMEOUT, goodbye).await;
     }
 }
 
-/// Whether the bytes that wait are the beginning of a command.
+/// Whether `input` contains the start of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PartialCommand {
-    /// There are none.
+    /// It is empty.
     Nothing,
-    /// They are, and they came last.
+    /// It contains one, which arrived with the last read.
     Now,
-    /// They are, and some were there before.
+    /// It contains one, which an earlier read started.
     Before,
 }
 
-/// Gives the memory of a buffer back that was needed for one long command.
+/// Frees the memory of a buffer that was needed for one long command.
 pub(super) fn shrink_buffer(input: &mut Vec<u8>) {
     if input.capacity() > KEPT {
         input.shrink_to(KEPT);

@@ -1,4 +1,4 @@
-//! The listeners, asked over real sockets by clients of these tests.
+//! The listeners, called over real sockets by the clients of these tests.
 
 mod grpc;
 mod http;

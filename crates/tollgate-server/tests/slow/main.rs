@@ -1,6 +1,7 @@
-//! Listeners asked by programs from outside: schemathesis, redis-cli, redis-py, ioredis.
+//! The listeners with external programs: schemathesis, redis-cli, redis-py, ioredis.
 //!
-//! Plain `cargo test` leaves this binary out; `./test` runs it, and so does `cargo test -p tollgate-server --test slow`.
+//! Plain `cargo test` skips this binary. `./test` and `cargo test -p tollgate-server --test slow`
+//! run it.
 
 mod http;
 mod resp;

@@ -1,4 +1,4 @@
-//! Requests that are sound, if sometimes odd, with what the upstream must make of each.
+//! Valid requests, some of them unusual, with the expected requests at the upstream.
 
 #[rustfmt::skip]
 pub(super) const ROWS: &[(&[u8], &[&str])] = &[

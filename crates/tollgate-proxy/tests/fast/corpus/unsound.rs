@@ -1,6 +1,6 @@
-//! Requests that no two servers need read alike, or that no server should take.
+//! Requests that servers may interpret differently, or that no server should accept.
 
-/// Answered with 400.
+/// The requests that are answered with 400.
 #[rustfmt::skip]
 pub(super) const ROWS: &[&[u8]] = &[
     b"POST /p HTTP/1.1\r\nHost: a\r\nContent-Length: \r\n\r\nabc",
@@ -195,7 +195,7 @@ pub(super) const ROWS: &[&[u8]] = &[
     b"GET / HTTP/1.1\r\nHost: caf\xe9\r\n\r\n",
 ];
 
-/// Answered with a status of their own.
+/// The requests that are answered with another status.
 #[rustfmt::skip]
 pub(super) const OTHERWISE: &[(&[u8], u16)] = &[
     (b"CONNECT a:80 HTTP/1.1\r\nHost: a\r\n\r\n", 501),

@@ -1,4 +1,4 @@
-//! What is held, put off and settled: `TG.RESERVE`, `TG.EXTEND`, `TG.SETTLE`.
+//! Reservations: `TG.RESERVE`, `TG.EXTEND`, `TG.SETTLE`.
 
 use tollgate::core::policy::NamedPlan;
 use tollgate::core::{Cost, Limit, Millis, Store};
@@ -11,7 +11,7 @@ use crate::resp::reply::Replies;
 use crate::resp::tg_commands;
 
 impl<S: Store, D, F: Future> Dispatcher<'_, S, D, F> {
-    /// `limit[,limit…] cost hold_ms [dimension value]…`
+    /// Executes `limit[,limit…] cost hold_ms [dimension value]…`
     pub(super) async fn reserve(&mut self, args: &Args<'_>) {
         let policy = self.limiter.policy();
         let hold_for = match tg_commands::units(args[3], "time") {
@@ -32,7 +32,7 @@ impl<S: Store, D, F: Future> Dispatcher<'_, S, D, F> {
         tg_commands::reply(&decision, sealed, &mut self.replies);
     }
 
-    /// `receipt hold_ms`
+    /// Executes `receipt hold_ms`
     pub(super) async fn extend(&mut self, args: &Args<'_>) {
         let hold_for = match tg_commands::units(args[2], "time") {
             Ok(millis) => Millis::new(millis.get()),
@@ -43,7 +43,7 @@ impl<S: Store, D, F: Future> Dispatcher<'_, S, D, F> {
         reply_extended(&extended, &mut self.replies);
     }
 
-    /// `receipt cost` for every limit, or `receipt limit cost [limit cost]…`
+    /// Executes `receipt cost` for every limit, or `receipt limit cost [limit cost]…`
     pub(super) async fn settle(&mut self, args: &Args<'_>) {
         let costs = match costs(&args[2..]) {
             Ok(costs) => costs,
@@ -67,11 +67,11 @@ impl<S: Store, D, F: Future> Dispatcher<'_, S, D, F> {
     }
 }
 
-/// What a request really cost.
+/// The actual cost of a request.
 enum Costs<'a> {
-    /// Of every limit.
+    /// The cost on every limit.
     All(Cost),
-    /// Of these; the others cost what they hold.
+    /// The costs on these limits. The others cost the units that are reserved.
     Named(Vec<(&'a str, Cost)>),
 }
 
@@ -103,7 +103,7 @@ fn reply_extended(extended: &Result<Extended, RedeemError>, replies: &mut Replie
     });
     replies.bulk("held_until_ms");
     match &extended.receipt {
-        // None is above 2^53.
+        // The time is at most 2^53, so the cast is exact.
         Some(_) => replies.integer(extended.until.as_millis() as i64),
         None => replies.nothing(),
     }

@@ -1,4 +1,5 @@
-//! Laws of the parser: splits change nothing, what was written is read, nothing panics.
+//! Properties of the parser: splits change nothing, encoded commands are parsed back, nothing
+//! panics.
 
 use proptest::prelude::*;
 
@@ -6,14 +7,14 @@ use super::*;
 
 type Parsed = (Vec<Vec<Vec<u8>>>, Result<usize, ProtocolError>);
 
-/// All commands of `input`, and how many of its bytes are left, or why there is an end.
+/// Returns all commands of `input` with the number of bytes left, or the error.
 fn whole(input: &[u8], sender: ClientAuth) -> Parsed {
     let mut parser = Fed::new(sender);
     parser.feed(input);
     parser.parsed()
 }
 
-/// A parser that is given its bytes piece by piece.
+/// A parser that receives its bytes in pieces.
 struct Fed {
     sender: ClientAuth,
     waiting: Vec<u8>,
@@ -68,7 +69,7 @@ fn commands() -> impl Strategy<Value = Vec<Vec<Vec<u8>>>> {
     prop::collection::vec(prop::collection::vec(word, 1..8), 0..6)
 }
 
-/// Bytes that look like the protocol, and a few that do not.
+/// Returns bytes that look like the protocol, and a few that do not.
 fn noise() -> impl Strategy<Value = Vec<u8>> {
     let pieces = prop::sample::select(vec![
         &b"*"[..],
@@ -149,7 +150,7 @@ proptest! {
 
 #[test]
 fn what_waits_is_never_longer_than_a_command_may_be() {
-    // Words as long as they may be, until all of them are too long.
+    // Arguments of the greatest length, until the command is too long.
     let mut fed = Fed::new(ClientAuth::Authenticated);
     fed.feed(format!("*{MAX_ARGS}\r\n").as_bytes());
     let word = [format!("${MAX_BULK}\r\n").into_bytes(), vec![b'x'; MAX_BULK], b"\r\n".to_vec()];

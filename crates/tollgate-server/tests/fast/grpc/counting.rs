@@ -1,4 +1,5 @@
-//! Domains that count each descriptor by itself, as the reference server does.
+//! Domains with `counting: each`, which count each descriptor on its own, as the reference server
+//! does.
 
 use crate::grpc::world::{World, counting, descriptor, giving_back, printed};
 

@@ -1,4 +1,4 @@
-//! What each descriptor is told, in the words of `told`.
+//! The status of each descriptor, in the text form of `printed`.
 
 use tollgate::core::Millis;
 use tollgate::overrides::{
@@ -58,7 +58,7 @@ async fn a_request_that_one_descriptor_refuses_is_counted_on_none() {
     let alone = world.ask(vec![descriptor("odd=1")]).await;
     assert_eq!(printed(&alone), "OK: OK odd-one 5 left 1 in 90s");
 
-    // Another value has another counter, and the next minute a new window.
+    // Another value has another counter, and the next minute is a new window.
     assert!(printed(&world.ask(vec![descriptor("a=2")]).await).starts_with("OK: "));
     world.later(49_999);
     assert_eq!(
@@ -83,12 +83,12 @@ async fn hits_are_the_descriptors_own_or_else_the_requests() {
                     OK huge 4294967295/HOUR left 4294967295 in 2750s";
     assert_eq!(printed(&answer), expected);
 
-    // 0 only asks whether one is left.
+    // 0 hits only query whether one hit is left.
     let look = || vec![counting("odd=1", 0)];
     assert_eq!(printed(&world.ask(look()).await), "OK: OK odd-one 5 left 1 in 90s");
     world.ask(vec![descriptor("odd=1")]).await;
     assert_eq!(printed(&world.ask(look()).await), "OVER: OVER odd-one 5 left 0 in 90s");
-    // The same descriptor twice costs what both cost, and both hear of it.
+    // The same descriptor twice costs the sum, and both have the status after it.
     let twice = world.ask(vec![descriptor("a=1"), descriptor("a=1")]).await;
     let one = "OK minute 3/MINUTE left 0 in 50s";
     assert_eq!(printed(&twice), format!("OK: {one}; {one}"));
@@ -102,7 +102,7 @@ async fn more_than_a_limit_holds_is_never_admitted() {
         assert_eq!(printed(&answer), "OVER: OVER odd-one 5 left 5 in 90s", "{hits}");
         assert!(answer.response_headers_to_add.iter().all(|field| field.key != "retry-after"));
     }
-    // What no number holds is refused also by a limit without an end.
+    // A number above 2^53 - 1 is refused by every limit, however large.
     for (hits, expected) in [((1 << 53) - 1, "OK"), (1 << 53, "OVER"), (u64::MAX, "OVER")] {
         let fresh = format!("huge={hits}");
         let answer = world.ask(vec![counting(&fresh, hits)]).await;
@@ -118,7 +118,7 @@ async fn what_is_refunded_can_be_taken_again() {
     world.ask(vec![counting("a=1", 3)]).await;
     let answer = world.ask(vec![giving_back("a=1", 2)]).await;
     assert_eq!(printed(&answer), "OK: OK minute 3/MINUTE left 2 in 50s");
-    // Never more than was taken, and never into the next window.
+    // Never more than was charged, and never into the next window.
     for hits in [5, u64::MAX] {
         let answer = world.ask(vec![giving_back("a=1", hits)]).await;
         assert_eq!(printed(&answer), "OK: OK minute 3/MINUTE left 3 in 50s", "{hits}");
@@ -131,14 +131,15 @@ async fn what_is_refunded_can_be_taken_again() {
 
     let fresh = world.ask(vec![giving_back("odd=new", 5), giving_back("shut", 1)]).await;
     assert_eq!(printed(&fresh), "OK: OK odd-one 5 left 5 in 90s; OK shut-down 0");
-    // A full limit does not refuse what is given back to it.
+    // A full limit does not refuse a refund.
     let mixed = world.ask(vec![giving_back("a=1", 1), descriptor("bucket=1")]).await;
     assert_eq!(printed(&mixed), "OK: OK minute 3/MINUTE left 1 in 60s; OK bucket 2 left 1 in 1s");
     let bucket = world.ask(vec![giving_back("bucket=1", 1)]).await;
     assert!(printed(&bucket).starts_with("OK: OK bucket 2 left 2 "), "{}", printed(&bucket));
 }
 
-/// A bucket that an override made larger is not cut to the policy's by what comes back.
+/// An override raised the capacity of the bucket. A refund must not cut the bucket to the capacity
+/// of the policy.
 #[tokio::test]
 async fn what_is_refunded_is_refunded_by_its_override() {
     let world = World::new(POLICY).await;
@@ -156,14 +157,14 @@ async fn what_is_refunded_is_refunded_by_its_override() {
     says(Effect::Quota { quota: 1_000, burst: Some(1_000) }).await;
     assert_eq!(left(counting("bucket=1", 100)).await, "OK: OK bucket 1000/MINUTE left 900");
     assert_eq!(left(giving_back("bucket=1", 5)).await, "OK: OK bucket 1000/MINUTE left 905");
-    // What counted nothing has nothing to give back.
+    // Nothing was charged, so nothing is refunded.
     says(Effect::Unlimited).await;
     assert_eq!(left(giving_back("bucket=1", 5)).await, "OK: OK");
     says(Effect::Quota { quota: 1_000, burst: Some(1_000) }).await;
     assert_eq!(left(counting("bucket=1", 1)).await, "OK: OK bucket 1000/MINUTE left 904");
 }
 
-/// Clients write what they like into the fields that Envoy copies.
+/// Envoy copies header fields of clients, which may contain any bytes.
 #[tokio::test]
 async fn values_that_are_no_text_are_counted_each_for_itself() {
     let world = World::new(POLICY).await;
@@ -186,7 +187,7 @@ async fn what_is_blocked_counts_nowhere() {
         let answer = world.ask(vec![descriptor("a=1"), descriptor("shut=1")]).await;
         let expected = "OVER: OK minute 3/MINUTE left 3 in 50s; OVER shut-down 0";
         assert_eq!(printed(&answer), expected);
-        // Nothing that is known explains the refusal.
+        // There is no limit status that explains the refusal.
         assert!(answer.response_headers_to_add.is_empty() && answer.raw_body.is_empty());
     }
 }
@@ -234,7 +235,8 @@ async fn a_limit_can_be_brought_along() {
     assert_eq!(printed(&world.ask(minute(2)).await), "OK: OK - 2/MINUTE left 1 in 50s");
     assert_eq!(printed(&world.ask(minute(2)).await), "OK: OK - 2/MINUTE left 0 in 50s");
     assert_eq!(printed(&world.ask(minute(2)).await), "OVER: OVER - 2/MINUTE left 0 in 50s");
-    // Raised, it goes on counting; the tree's own counter was never touched.
+    // A raised override continues with the same counter. The counter of the policy's own limit was
+    // never charged.
     assert_eq!(printed(&world.ask(minute(4)).await), "OK: OK - 4/MINUTE left 1 in 50s");
     let own = world.ask(vec![descriptor("a=1")]).await;
     assert_eq!(printed(&own), "OK: OK minute 3/MINUTE left 2 in 50s");

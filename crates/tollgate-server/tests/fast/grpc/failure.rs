@@ -1,4 +1,4 @@
-//! What becomes of requests while the store has no answer.
+//! Decisions while the store does not answer.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,7 +9,7 @@ use tonic::Code;
 
 use crate::grpc::world::{Opening, World, descriptor, giving_back, printed, request};
 
-/// A memory store that answers while it is told to.
+/// A memory store that answers only while it is switched on.
 #[derive(Default)]
 struct Breakable {
     memory: Memory,
@@ -58,7 +58,7 @@ async fn a_domain_that_denies_is_unavailable() {
         assert_eq!(status.code(), Code::Unavailable, "{limited}");
         assert_eq!(status.message(), "the store did not answer in time");
     }
-    // What asks no store has its answer, and so has what stops nobody.
+    // Descriptors without a store call get their normal answer, and so do those in shadow mode.
     for (free, expected) in [
         ("free=1", "OK: OK left 4294967295"),
         ("dark=1", "OK: OK"),
@@ -78,7 +78,7 @@ async fn a_domain_that_allows_lets_pass_and_says_nothing() {
         let answer = world.ask(vec![descriptor("a=1"), descriptor("q=1")]).await;
         assert_eq!(printed(&answer), "OK: OK; OK", "{on_failure}");
         assert!(answer.response_headers_to_add.is_empty());
-        // What is blocked needs no store to be so.
+        // A blocked descriptor is refused without the store.
         let blocked = world.ask(vec![descriptor("a=1"), descriptor("shut=1")]).await;
         assert_eq!(printed(&blocked), "OVER: OK; OVER - 0", "{on_failure}");
     }

@@ -1,4 +1,4 @@
-//! What nobody should send, and the exact answer to each: nothing here may pass by accident.
+//! Invalid and hostile requests, each with its exact response. None may be admitted by accident.
 
 use axum::body::Bytes;
 use axum::http::header::CONTENT_TYPE;
@@ -25,7 +25,7 @@ descriptors:
       - { key: '*', limit: two, name: star }
 ";
 
-/// Already used up, so that whatever counts on it is refused.
+/// A descriptor whose limit is used up, so every charge of it is refused.
 const FULL: &str = "a=full";
 
 fn entries(pairs: impl IntoIterator<Item = (String, String)>) -> RateLimitDescriptor {
@@ -63,7 +63,7 @@ fn domain(name: &str) -> RateLimitRequest {
 const TWO: &str = "two 2/MINUTE left 2 in 50s";
 const NONE: &str = "two 2/MINUTE left 0 in 50s";
 
-/// What is sent, and what is told.
+/// The name, the request, and the expected response.
 type Row = (&'static str, RateLimitRequest, String);
 
 fn invalid(printed: &str) -> String {
@@ -74,7 +74,7 @@ fn over(printed: &str) -> String {
     format!("OVER: OVER {printed}")
 }
 
-/// Too little, or too much of it.
+/// Requests with too few or too many elements.
 fn shapes() -> Vec<Row> {
     let long = "k".repeat(257);
     let no_domain = invalid("the domain is empty: name one of the policy's");
@@ -117,7 +117,7 @@ fn shapes() -> Vec<Row> {
     ]
 }
 
-/// Each has a counter of its own, of which one is taken.
+/// Unusual values. Each has its own counter, of which one unit is charged.
 fn values() -> Vec<Row> {
     let huge = "v".repeat(60_000);
     let fresh = [
@@ -137,7 +137,7 @@ fn values() -> Vec<Row> {
     rows
 }
 
-/// More than there is, or less than nothing.
+/// Hits that are too large, or negative.
 fn numbers() -> Vec<Row> {
     let take = |hits| request(vec![counting("a=1", hits)]);
     let two = |one, other| request(vec![counting("a=1", one), counting("a=1", other)]);
@@ -162,7 +162,7 @@ fn numbers() -> Vec<Row> {
     ]
 }
 
-/// Limits that nobody can keep.
+/// Limits with invalid numbers.
 fn limits() -> Vec<Row> {
     let unit = |unit: i32| {
         let limit = format!("descriptors[0].limit has the unit {unit}");
@@ -194,7 +194,7 @@ async fn each_message_has_its_answer() {
     }
 }
 
-/// A connection for bytes that no client of the protocol would send.
+/// Sends raw bytes over a new connection, which no gRPC client would send.
 async fn raw(address: &str, path: &str, body: Vec<u8>, encoding: &str) -> (u16, String) {
     let stream = hyper_util::rt::TokioIo::new(TcpStream::connect(address).await.unwrap());
     let executor = hyper_util::rt::TokioExecutor::new();
@@ -221,7 +221,7 @@ fn framed(message: &[u8]) -> Vec<u8> {
 
 const SERVICE: &str = "/envoy.service.ratelimit.v3.RateLimitService";
 
-/// What is sent to the one method, and the status.
+/// The bytes sent to the method, and the expected status.
 fn bytes() -> Vec<(&'static str, Vec<u8>, &'static str)> {
     let good = good();
     let large = one("a", &"v".repeat(65_536)).encode_to_vec();

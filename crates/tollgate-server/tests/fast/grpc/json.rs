@@ -97,7 +97,7 @@ async fn the_http_listener_has_it_for_who_shows_a_token() {
     assert_eq!(answer.status(), 200);
 }
 
-/// A form's media type lets a browser send it without asking, wherever its page stands.
+/// A browser sends a body with a form's media type without a preflight request, from any page.
 #[tokio::test]
 async fn another_sites_page_counts_nothing() {
     let limiter = Arc::new(Limiter::new(policy(POLICY), Memory::default()));

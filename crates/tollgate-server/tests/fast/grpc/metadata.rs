@@ -1,4 +1,4 @@
-//! What Envoy's other filters can read.
+//! The dynamic metadata for Envoy's other filters.
 
 use prost_types::Value;
 use prost_types::value::Kind;

@@ -1,4 +1,4 @@
-//! The gRPC listener, asked through a socket by a client of its own.
+//! The gRPC listener, called through a socket by a client.
 
 mod counting;
 mod descriptors;

@@ -1,4 +1,4 @@
-//! Quotas, of which a request needs one group only.
+//! Quota groups, of which a request needs only one.
 
 use crate::grpc::world::{World, counting, descriptor, printed};
 
@@ -33,7 +33,7 @@ async fn one_group_with_room_is_enough() {
     let answer = world.ask(vec![descriptor(&small), descriptor(&large)]).await;
     let expected = "OK: OVER model 2/MINUTE left 0 in 50s; OK model 2/MINUTE left 1 in 50s";
     assert_eq!(printed(&answer), expected);
-    // What passes is told nothing of the group that is over.
+    // A request that passes gets no header fields of the group that is over its limit.
     assert!(answer.response_headers_to_add.iter().all(|field| field.key != "retry-after"));
     let remaining =
         answer.response_headers_to_add.iter().find(|field| field.key == "x-ratelimit-remaining");
@@ -49,7 +49,7 @@ async fn one_group_with_room_is_enough() {
 async fn a_group_is_over_once_any_of_it_is_and_is_then_not_counted() {
     let world = World::new(POLICY).await;
     let tenant = format!("{},tenant=t", model("big"));
-    // `big` has a node of its own for tenants only, so the model itself is not limited here.
+    // `big` has a node only for tenants, so the model itself is not limited here.
     world.ask(vec![counting(&tenant, 4)]).await;
     let group = || vec![counting(&tenant, 2), descriptor(&model("small"))];
     let answer = world.ask(group()).await;

@@ -1,4 +1,4 @@
-//! Spans of calls, and the parents in their metadata.
+//! Spans of calls, and their parents from the metadata.
 
 use tollgate::Tracer;
 use tollgate::store::Memory;

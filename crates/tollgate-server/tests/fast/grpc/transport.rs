@@ -1,4 +1,4 @@
-//! What carries the calls: tokens, certificates, health, reflection, and the end.
+//! The transport of calls: tokens, certificates, health, reflection, and shutdown.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -108,7 +108,7 @@ async fn services_report_what_they_are_until_the_process_ends() {
         ask(MessageRequest::ListServices(String::new())),
         ask(MessageRequest::FileContainingSymbol(symbol)),
     ];
-    // It never says that it has no more questions.
+    // The client never ends its request stream.
     let questions = tokio_stream::iter(questions).chain(tokio_stream::pending());
     let mut answers = client.server_reflection_info(questions).await.unwrap().into_inner();
     let first = answers.next().await.unwrap().unwrap().message_response.unwrap();
@@ -144,7 +144,7 @@ async fn what_was_asked_is_answered_before_the_end() {
     }
     while world.ask(vec![descriptor("a=1")]).await.statuses[0].limit_remaining > 500 {}
     assert_eq!(world.end().await, Ok(()));
-    // Every call ended, with its answer or because nobody listened any more.
+    // Every call ended with its response, or because the listener was closed.
     let answered = timeout(PATIENCE, asking.join_all()).await.unwrap();
     assert!(answered.iter().all(|count| *count > 0), "{answered:?}");
 }
@@ -161,14 +161,14 @@ async fn a_connection_that_is_old_is_replaced_and_no_call_charged_in_vain() {
     )
     .await
     .unwrap();
-    // It says goodbye by itself, and closes.
+    // The connection ends by itself after `GOAWAY`.
     assert!(timeout(PATIENCE, connection).await.is_ok());
     drop(sender);
     let mut answered = 0;
     for _ in 0..500 {
         match world.send(request(vec![descriptor("a=1")])).await {
             Ok(_) => answered += 1,
-            // This client does not try again what it had not sent yet.
+            // This client does not repeat requests that it has not sent yet.
             Err(status) => assert_eq!(status.code(), Code::Cancelled, "{status:?}"),
         }
     }
@@ -190,7 +190,7 @@ async fn a_client_that_does_not_introduce_itself_is_left() {
         let mut stream = TcpStream::connect(&world.address).await.unwrap();
         stream.write_all(half.as_bytes()).await.unwrap();
         let mut received = Vec::new();
-        // Closed, in order or not.
+        // Closed, either cleanly or by a reset.
         let read = timeout(PATIENCE, stream.read_to_end(&mut received)).await;
         assert!(read.is_ok(), "{half:?}");
     }
@@ -220,7 +220,7 @@ async fn a_unix_domain_socket_will_do() {
     serving.abort();
 }
 
-/// `ca.pem`, and certificates with keys that it signed for a server and a client.
+/// Creates `ca.pem`, and certificates with keys that it signed for a server and a client.
 fn certificates() -> TempDir {
     let folder = TempDir::new().unwrap();
     let mut params = CertificateParams::new([]).unwrap();

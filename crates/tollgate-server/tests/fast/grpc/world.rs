@@ -17,13 +17,13 @@ use tollgate_server::{
 use tonic::Status;
 use tonic::transport::{Channel, Endpoint};
 
-/// When tests happen: ten seconds after a minute began.
+/// The start time of tests: ten seconds after the start of a minute.
 pub(crate) const START: Timestamp = Timestamp::from_millis(1_700_000_050_000);
 
-/// How long a test waits for what must come.
+/// The longest time that a test waits for an expected event.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A listener over a store, on a port of its own, and a client.
+/// A listener over a store, on a port of its own, with a client.
 pub(crate) struct World {
     pub(crate) client: RateLimitServiceClient<Channel>,
     pub(crate) address: String,
@@ -33,7 +33,7 @@ pub(crate) struct World {
     ended: JoinHandle<Result<(), DrainTimeout>>,
 }
 
-/// How a listener is opened.
+/// The settings of a listener.
 #[derive(Default)]
 pub(crate) struct Opening {
     pub(crate) access: Access,
@@ -44,7 +44,7 @@ pub(crate) struct Opening {
 }
 
 impl World {
-    /// A listener to an empty memory store, by the policy `text`.
+    /// Opens a listener with an empty memory store and the policy `text`.
     pub(crate) async fn new(text: &str) -> Self {
         Self::over(Memory::default(), text, Opening::default()).await
     }
@@ -75,7 +75,7 @@ impl World {
         Self { client, address, clock, overrides, end: Some(end), ended }
     }
 
-    /// Asks for `descriptors` of the domain `edge`, one hit each.
+    /// Calls the service with `descriptors` of the domain `edge`, one hit each.
     pub(crate) async fn ask(&self, descriptors: Vec<RateLimitDescriptor>) -> RateLimitResponse {
         self.send(request(descriptors)).await.unwrap()
     }
@@ -92,7 +92,7 @@ impl World {
         self.clock.advance(Millis::new(millis));
     }
 
-    /// Ends the listener, and waits for it.
+    /// Shuts the listener down and waits for it.
     pub(crate) async fn end(&mut self) -> Result<(), DrainTimeout> {
         drop(self.end.take());
         (&mut self.ended).await.unwrap()
@@ -103,12 +103,12 @@ pub(crate) fn policy(text: &str) -> Policy {
     tollgate_policy::parse("test.yaml", text).unwrap_or_else(|mistakes| panic!("{mistakes}")).policy
 }
 
-/// A request to the domain `edge`.
+/// Creates a request to the domain `edge`.
 pub(crate) fn request(descriptors: Vec<RateLimitDescriptor>) -> RateLimitRequest {
     RateLimitRequest { domain: "edge".into(), descriptors, hits_addend: 0 }
 }
 
-/// A descriptor such as `generic_key=slow,path=/a`.
+/// Creates a descriptor from text such as `generic_key=slow,path=/a`.
 pub(crate) fn descriptor(text: &str) -> RateLimitDescriptor {
     let entry = |text: &str| {
         let (key, value) = text.split_once('=').unwrap_or((text, ""));
@@ -126,7 +126,7 @@ pub(crate) fn giving_back(text: &str, hits: u64) -> RateLimitDescriptor {
     RateLimitDescriptor { is_negative_hits: true, ..counting(text, hits) }
 }
 
-/// `OVER: OVER one 3/MINUTE left 0 in 50s; OK`: the whole answer but its fields.
+/// Formats a response as `OVER: OVER one 3/MINUTE left 0 in 50s; OK`. Header fields are left out.
 pub(crate) fn printed(answer: &RateLimitResponse) -> String {
     let statuses: Vec<String> = answer.statuses.iter().map(status).collect();
     format!("{}: {}", code(answer.overall_code()), statuses.join("; "))

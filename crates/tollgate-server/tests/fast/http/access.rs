@@ -1,4 +1,4 @@
-//! Who may ask, and what is told without a token.
+//! Access control, and the responses without a token.
 
 use axum::body::Body;
 use axum::http::Request;
@@ -108,7 +108,7 @@ async fn proxies_show_theirs_in_a_field_of_its_own() {
     ] {
         assert_eq!(ask(name, &token).await.problem(403), "untrusted-proxy", "{name}: {token}");
     }
-    // It is believed, and has not said what it holds.
+    // The proxy is trusted, but has not sent the request that it holds.
     assert_eq!(ask("x-tollgate-token", TOKEN).await.problem(400), "invalid-request");
 }
 

@@ -1,4 +1,4 @@
-//! What administrators changed is kept.
+//! The audit of changes by administrators.
 
 use axum::http::Request;
 use serde_json::{Value, json};
@@ -38,7 +38,7 @@ async fn every_change_is_reported_with_who_made_it_and_what_it_was_before() {
     over["reason"] = json!("second");
     ask(&world, "PUT", "/v1/overrides", &over).await;
     ask(&world, "DELETE", "/v1/overrides?group[token]=abc", &json!(null)).await;
-    // There is none any more: nothing is changed.
+    // The override has been removed already: nothing is changed.
     ask(&world, "DELETE", "/v1/overrides?group[token]=abc", &json!(null)).await;
     ask(&world, "DELETE", "/v1/standing?limit=core&subject[token]=abc", &json!(null)).await;
     ask(&world, "PUT", "/v1/rollout", &json!({ "percent": 30 })).await;

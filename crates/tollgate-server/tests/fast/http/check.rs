@@ -1,4 +1,4 @@
-//! Charges by name, by request, and in batches; looks; refunds.
+//! Charges by name, by request, and in batches; peeks; refunds.
 
 use serde_json::{Value, json};
 
@@ -20,7 +20,7 @@ async fn a_limit_is_charged_by_its_name() {
     assert_eq!(limit_status["reset"], 1_700_000_060);
     assert_eq!(first["headers"]["x-ratelimit-remaining"], "2");
     assert!(first["receipt"].is_string() && first.get("retry_after_ms").is_none());
-    // The same subject, however its credential is written.
+    // The same subject, in another spelling of its credential.
     for _ in 0..2 {
         assert_eq!(world.post("/v1/check", core("Bearer abc")).await.ok()["admitted"], true);
     }
@@ -49,7 +49,7 @@ async fn a_minimal_answer_says_the_same_without_receipt_and_fields() {
     let batch = format!("{{\"checks\":[{}]}}", core("abc"));
     let verdicts = world.post_with("/v1/check/batch", &MINIMAL, batch).await.ok();
     assert!(verdicts["decisions"][0].get("headers").is_none());
-    // Without its receipt nobody could settle it.
+    // A reservation could not be settled without its receipt.
     let reserved = world.post_with("/v1/reserve", &MINIMAL, core("def")).await.ok();
     assert!(reserved["receipt"].is_string() && reserved["headers"].is_object());
 }
@@ -90,7 +90,7 @@ async fn all_limits_of_a_charge_or_none() {
         (&refused["admitted"], &refused["refused_by"]),
         (&json!(false), &json!(["anonymous"]))
     );
-    // Never: it costs more than the limit can hold.
+    // Left out, because the cost is higher than the limit's capacity.
     assert!(refused.get("retry_after_ms").is_none());
     assert_eq!(world.post("/v1/peek", core("abc")).await.ok()["statuses"][0]["used"], 0);
 }
@@ -120,7 +120,7 @@ async fn charges_of_a_batch_stand_each_for_itself() {
     let admitted: Vec<&Value> =
         verdicts.as_array().unwrap().iter().map(|verdict| &verdict["admitted"]).collect();
     assert_eq!(admitted, [true, true, true, false, true]);
-    // One that means nothing refuses all of them, and says which.
+    // One invalid check refuses all of them, and the response contains its location.
     let wrong = json!({ "checks": [{ "limits": [{ "name": "everybody" }] }, { "limits": [{ "name": "cor" }] }] });
     let refused = world.post("/v1/check/batch", wrong.to_string()).await;
     assert_eq!(refused.problem(422), "unknown-limit");

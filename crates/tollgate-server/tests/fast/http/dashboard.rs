@@ -1,4 +1,4 @@
-//! The dashboard's files, and the paths that it asks beside those of programs.
+//! The dashboard's files, and the paths that only the dashboard uses.
 
 use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex};
@@ -157,6 +157,6 @@ async fn a_log_that_cannot_be_used_is_refused_with_its_reason() {
     assert_eq!(world.post("/v1/simulate", large).await.problem(413), "body-too-large");
     let text = Request::post("/v1/simulate").body(Body::from("{}")).unwrap();
     assert_eq!(world.ask(text).await.problem(415), "unsupported-media-type");
-    // Whatever went wrong, the next one has its turn.
+    // An error releases the permit for the next simulation.
     assert_eq!(world.post("/v1/simulate", r#"{"log":""}"#).await.problem(422), "not-simulated");
 }

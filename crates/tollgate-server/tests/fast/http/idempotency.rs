@@ -1,4 +1,4 @@
-//! A repeated request gets the same answer, and is charged once.
+//! Idempotency keys: a repeated request gets the same response and is charged once.
 
 use std::sync::Arc;
 
@@ -80,7 +80,7 @@ async fn keys_expire() {
     ask(&world, "one", charge(5)).await.ok();
     assert_eq!(used(&world).await, 5);
     world.clock.advance(Millis::new(1));
-    // The window is over as well.
+    // The window has ended as well.
     let fresh = ask(&world, "one", charge(6)).await.ok();
     assert_eq!(fresh["statuses"][0]["used"], 6);
 }
@@ -102,7 +102,7 @@ async fn keys_are_bounded_and_none_in_force_is_forgotten() {
     ask(&world, "one-more", charge(1)).await.ok();
 }
 
-/// A store that answers when it is let.
+/// A store that answers when the test allows it.
 struct Slow {
     memory: Memory,
     requested: Arc<Semaphore>,

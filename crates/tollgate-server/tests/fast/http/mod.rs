@@ -1,4 +1,4 @@
-//! The HTTP/JSON listener: what it answers, and to whom.
+//! The HTTP/JSON listener: its responses and its access control.
 
 mod access;
 mod audit;

@@ -1,4 +1,4 @@
-//! The OpenAPI document: served, committed, and true.
+//! The OpenAPI document: it is served, committed, and matches the routes.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -41,7 +41,7 @@ async fn what_is_described_is_there_and_nothing_hangs_in_the_air() {
     assert_eq!(references(&document), defined);
 }
 
-/// The names of all schemas that are referred to.
+/// Returns the names of all schemas that are referenced.
 fn references(value: &Value) -> BTreeSet<&str> {
     match value {
         Value::Object(object) => object

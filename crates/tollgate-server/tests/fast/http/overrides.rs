@@ -1,4 +1,4 @@
-//! Another word than the policy's, for some subjects and for a time.
+//! Overrides of the policy for some subjects and for a limited time.
 
 use serde_json::{Value, json};
 use tollgate::core::Millis;
@@ -12,7 +12,7 @@ fn administered() -> World {
     World::over(Memory::default(), options)
 }
 
-/// What becomes of a charge on `core` for a token.
+/// Returns the decision on a charge on `core` for a token.
 async fn charge(world: &World, token: &str) -> Value {
     let charge = json!({ "limits": [{ "name": "core", "subject": { "token": token } }] });
     world.post("/v1/check", charge.to_string()).await.ok()
@@ -31,7 +31,7 @@ async fn another_quota_is_in_force_in_the_window_that_runs_and_until_it_ends() {
         assert_eq!(charge(&world, "abc").await["admitted"], true);
     }
     assert_eq!(charge(&world, "abc").await["admitted"], false);
-    // Before the window is over, which has 60 s.
+    // Before the end of the window, which has 60 s.
     let of = json!({ "limit": "core", "subject": { "token": "Bearer abc" }, "quota": 5 });
     let answer = set(
         &world,
@@ -79,12 +79,12 @@ async fn who_is_blocked_is_reported_until_when_and_never_why() {
     assert_eq!(refused["statuses"][0]["remaining"], 0);
     assert_eq!(refused["overrides"][0]["effect"], "blocked");
     assert_eq!(world.post("/v1/check", request("203.0.114.9")).await.ok()["admitted"], true);
-    // Nothing was counted meanwhile.
+    // Nothing was counted while the override was active.
     let removed = world.delete("/v1/overrides?group[address]=203.0.113.0/24").await.ok();
     assert_eq!((&removed["before"]["blocked"], &removed["after"]), (&json!(true), &json!(null)));
     let admitted = world.post("/v1/check", request("203.0.113.9")).await.ok();
     assert_eq!(admitted["statuses"][0]["used"], 1);
-    // It is removed already.
+    // It has been removed already.
     let again = world.delete("/v1/overrides?group[address]=203.0.113.0/24").await.ok();
     assert_eq!(again["before"], json!(null));
 }
@@ -114,7 +114,8 @@ async fn a_subject_is_named_by_its_hash_as_it_is_shown() {
     let listed = world.get("/v1/overrides").await.ok();
     assert_eq!(listed["overrides"].as_array().unwrap().len(), 1);
     assert_eq!((&listed["location"], &listed["version"]), (&json!("process"), &json!(2)));
-    // A network as it is kept of an address, in another order.
+    // A network in the form that the policy keeps of an address, with the parameters in another
+    // order.
     let query = "limit=search&subject[address]=2001:db8::/64&subject[token]=token+abc";
     let removed = world.delete(&format!("/v1/overrides?{query}")).await.ok();
     assert_eq!(removed["before"]["quota"], 7);
@@ -151,7 +152,7 @@ async fn only_administrators_are_informed_of_overrides_with_a_status() {
         (&one["limit"], &one["reason"], &one["expires"]),
         (&json!(expected.0), &json!(expected.1), &json!(expected.2))
     );
-    // A credential is looked at in a body.
+    // A credential is sent in a body, not in a query.
     let peek = json!({ "limits": [{ "name": "core", "cost": 0, "subject": { "token": "abc" } }] });
     let peeked = || axum::http::Request::post("/v1/peek");
     let printed = ask(caller, peeked(), peek.to_string()).await.ok();
@@ -243,7 +244,7 @@ async fn what_cannot_be_kept_is_refused() {
     let both = world.delete("/v1/overrides?subject[token]=a&group[token]=a").await;
     assert_eq!(both.problem(422), "invalid-override");
     assert_eq!(World::new().get("/v1/overrides").await.problem(403), "forbidden");
-    // A limit that is counted by nothing has one counter, which may be named by it alone.
+    // A limit without subjects has one counter, which the limit's name alone selects.
     set(&world, json!({ "limit": "everybody", "subject": {}, "blocked": true })).await;
     assert_eq!(charge(&world, "abc").await["admitted"], true);
 }
@@ -274,7 +275,7 @@ async fn a_limit_is_switched_for_everybody() {
     };
     assert_eq!(of("core")["reason"], "a test");
     assert_eq!(of("search"), Value::Null);
-    // What is said of somebody goes before.
+    // An override of a group takes precedence over one of all subjects.
     set(&world, json!({ "group": { "token": "abc" }, "blocked": true })).await;
     assert_eq!(charge(&world, "abc").await["admitted"], false);
     assert_eq!(charge(&world, "other").await["admitted"], true);
@@ -282,7 +283,7 @@ async fn a_limit_is_switched_for_everybody() {
     let removed = world.delete("/v1/overrides?limit=core&everybody=true").await.ok();
     assert_eq!(removed["before"]["counted"], true);
     assert_eq!(charge(&world, "abc").await["admitted"], false);
-    // All limits at once, off.
+    // Switches all limits off.
     set(&world, json!({ "everybody": true, "unlimited": true })).await;
     let passed = charge(&world, "abc").await;
     assert_eq!((&passed["admitted"], &passed["statuses"]), (&json!(true), &json!([])));

@@ -1,11 +1,11 @@
-//! Reservations: held, put off, settled once and released, over HTTP.
+//! Reservations over HTTP: reserved, extended, settled once and released.
 
 use serde_json::{Value, json};
 use tollgate::core::Millis;
 
 use crate::http::world::World;
 
-/// 2 units of `core` and one lease.
+/// 2 units of `core` and one permit of `flight`.
 fn limits(token: &str) -> Value {
     json!([
         { "name": "core", "cost": 2, "subject": { "token": token } },
@@ -13,7 +13,7 @@ fn limits(token: &str) -> Value {
     ])
 }
 
-/// Both, for 30 s.
+/// Both limits, for 30 s.
 fn both(token: &str) -> String {
     json!({ "limits": limits(token), "ttl_ms": 30_000 }).to_string()
 }

@@ -1,4 +1,4 @@
-//! `PUT /v1/rollout`: who may turn it, to what, and what is told.
+//! `PUT /v1/rollout`: access, valid values and responses.
 
 use axum::body::Body;
 use axum::http::Request;
@@ -11,7 +11,7 @@ use crate::http::world::{Answered, World};
 
 const ADMIN: &str = "fedcba9876543210";
 
-/// A listener for administrators, over a store that this percentage turns, if it is one.
+/// Opens a listener for administrators over a store whose rollout is `rollout`, if there is one.
 fn world(rollout: Option<RolloutPercentage>) -> World {
     let access = Access::Tokens(Tokens::parse(ADMIN).unwrap());
     let admin = Some(access.clone());
@@ -95,7 +95,7 @@ async fn only_an_administrator_turns_it() {
     let guarded = world(Some(percentage.clone()));
     assert_eq!(ask(&guarded, None).await.problem(401), "unauthorized");
     assert_eq!(ask(&guarded, Some("0123456789abcdef")).await.problem(401), "unauthorized");
-    // At a listener for callers there is nothing to turn, whatever is shown.
+    // A listener for callers does not serve the route, whatever token is sent.
     let options = HttpOptions { rollout: Some(percentage.clone()), ..HttpOptions::default() };
     let callers = World::over(Memory::default(), options);
     assert_eq!(ask(&callers, Some(ADMIN)).await.problem(403), "forbidden");

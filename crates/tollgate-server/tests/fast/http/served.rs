@@ -1,4 +1,4 @@
-//! The listener on real sockets: two versions of HTTP, slow clients, and a drain.
+//! The listener on real sockets: both versions of HTTP, slow clients, and a drain.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ fn head(path: &str) -> String {
     )
 }
 
-/// One answer, whose body has its length told.
+/// Reads one response with a `content-length`.
 async fn answer(stream: &mut TcpStream) -> String {
     let mut bytes = Vec::new();
     loop {
@@ -47,7 +47,7 @@ async fn a_connection_is_used_again_and_answers_come_in_order() {
     server.end().await.unwrap();
 }
 
-/// Half-sent heads and bodies are ended while others are served.
+/// Connections with incomplete heads and bodies are closed while others are served.
 #[tokio::test]
 async fn slow_clients_are_closed_while_others_are_served() {
     let limits = ConnectionLimits { request: Duration::from_millis(200), ..Default::default() };
@@ -65,13 +65,13 @@ async fn slow_clients_are_closed_while_others_are_served() {
         good.write_all(format!("{}{BODY}", head("/v1/check")).as_bytes()).await.unwrap();
         assert!(answer(&mut good).await.starts_with("HTTP/1.1 200 OK\r\n"));
         let mut rest = Vec::new();
-        // It ends: by a goodbye or a reset, and nobody waits for ever.
+        // The connection ends, cleanly or by a reset, and no client waits forever.
         let _ = stream.read_to_end(&mut rest).await;
     }
     server.end().await.unwrap();
 }
 
-/// It keeps a place ready for who comes next.
+/// It keeps one slot free for the next client.
 #[tokio::test]
 async fn a_full_listener_closes_who_was_idle_for_longest_and_serves_the_others() {
     let limits = ConnectionLimits { at_once: 3, ..Default::default() };
@@ -100,14 +100,14 @@ async fn a_full_listener_closes_who_was_idle_for_longest_and_serves_the_others()
 async fn a_draining_node_answers_what_was_asked_and_closes_what_is_idle() {
     let server = Server::start(HttpOptions::default(), ConnectionLimits::default());
     let mut stream = server.connect().await;
-    // A whole head and half of a body: it was asked before the end.
+    // A complete head and half of a body: the request was sent before the shutdown.
     stream.write_all(head("/v1/check").as_bytes()).await.unwrap();
     stream.write_all(&BODY.as_bytes()[..5]).await.unwrap();
     let mut ready = server.connect().await;
     ready.write_all(b"GET /readyz HTTP/1.1\r\nhost: a\r\n\r\n").await.unwrap();
     assert!(answer(&mut ready).await.starts_with("HTTP/1.1 200 OK\r\n"));
     let ended = tokio::spawn(server.end());
-    // Idle, so it is closed after a while: the drain has begun.
+    // The idle connection is closed after a while, which shows that the drain has started.
     let mut rest = Vec::new();
     ready.read_to_end(&mut rest).await.unwrap();
     assert!(rest.is_empty());

@@ -16,7 +16,7 @@ use super::world::policy;
 
 const DRAIN: Duration = Duration::from_secs(30);
 
-/// A server that runs until it is told to end.
+/// A server that runs until its test ends it.
 pub(crate) struct Server {
     pub(crate) address: String,
     end: oneshot::Sender<()>,

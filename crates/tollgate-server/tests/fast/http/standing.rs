@@ -1,4 +1,4 @@
-//! How limits stand, by their names in a query.
+//! The status of limits by name, from a query.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -27,7 +27,7 @@ async fn limits_take_of_a_subject_what_they_count_by() {
     let used: Vec<_> =
         limit_status["statuses"].as_array().unwrap().iter().map(|one| &one["used"]).collect();
     assert_eq!(used, [2, 1]);
-    // Everybody who has no token, which nobody was yet.
+    // The subject of all clients without a token, of which there was none yet.
     let none = world.get("/v1/standing?limit=core&subject[token]").await.ok();
     assert_eq!(none["statuses"][0]["used"], 0);
 }
@@ -75,7 +75,7 @@ async fn what_is_forgotten_starts_afresh_and_the_log_keeps_whose_it_was() {
     }
     assert_eq!(world.post("/v1/check", charge).await.ok()["admitted"], true);
     let printed = String::from_utf8(log.0.lock().clone()).unwrap();
-    // By keyed hashes, unless the limit reveals whom it counts.
+    // The log contains keyed hashes, unless the limit reveals its subjects.
     assert!(
         printed.contains("forgot") && printed.contains(r##"subject={"address":"#"##),
         "{printed}"
@@ -84,7 +84,7 @@ async fn what_is_forgotten_starts_afresh_and_the_log_keeps_whose_it_was() {
     assert!(printed.contains("limit=\"core\"") && !printed.contains("abc"), "{printed}");
 }
 
-/// What is logged.
+/// The captured log.
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<u8>>>);
 

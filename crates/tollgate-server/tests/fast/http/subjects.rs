@@ -1,4 +1,4 @@
-//! Which subjects a limit has.
+//! The list of a limit's subjects.
 
 use std::sync::{Arc, Mutex};
 
@@ -38,7 +38,7 @@ async fn where_the_store_keeps_no_names_those_of_late_are_listed() {
     for (cost, address) in [(1, "192.0.2.2"), (1, "192.0.2.1"), (1, "198.51.100.1")] {
         charge(&world, cost, address).await;
     }
-    // Who was only refused is somebody, too.
+    // A subject that was only refused is listed, too.
     charge(&world, 999, "192.0.2.3").await;
     let printed = world.get("/v1/subjects?limit=anonymous&prefix=192.0.").await.ok();
     let addresses = ["192.0.2.1", "192.0.2.2", "192.0.2.3"];

@@ -1,4 +1,4 @@
-//! Switches of rules and of load shedding, for everybody and for a time.
+//! Kill switches of rules and of load shedding.
 
 use serde_json::{Value, json};
 use tollgate::core::Millis;
@@ -12,7 +12,7 @@ fn administered() -> World {
     World::over(Memory::default(), options)
 }
 
-/// A request that the rule `read` matches, whose limit `core` has three units.
+/// Sends a request that the rule `read` matches. Its limit `core` has three units.
 async fn ask(world: &World) -> Value {
     let request = json!({ "request": {
         "method": "GET", "path": "/", "headers": { "authorization": "Bearer abc" },
@@ -59,7 +59,7 @@ async fn a_rule_that_is_off_asks_none_of_its_limits_and_one_that_counts_stops_no
     assert!(of("search")["switch"].is_null());
 
     world.clock.advance(Millis::from_secs(60));
-    // Its window is over by then as well.
+    // The window has ended by then as well.
     assert_eq!(admitted(&world, 4).await, [true, true, true, false]);
 }
 

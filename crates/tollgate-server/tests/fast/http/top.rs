@@ -1,4 +1,4 @@
-//! Who is charged and refused most.
+//! The subjects that are charged and refused most.
 
 use std::sync::Arc;
 

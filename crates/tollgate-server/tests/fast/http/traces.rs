@@ -1,4 +1,4 @@
-//! Spans of requests at the HTTP listener, and the parents that they name.
+//! Spans of requests at the HTTP listener, and their parents.
 
 use axum::body::Body;
 use axum::http::Request;
@@ -16,7 +16,7 @@ fn traced(per_million: u32) -> (World, SpanReceiver) {
     (World::traced(Memory::default(), HttpOptions::default(), tracer), spans)
 }
 
-/// The spans that have ended: of what was answered all.
+/// Returns the finished spans after all requests are answered.
 async fn ended(world: World, mut spans: SpanReceiver) -> Vec<Span> {
     drop(world);
     let mut all = Vec::new();
@@ -43,7 +43,8 @@ async fn a_sub_request_is_a_part_of_its_callers_trace() {
         world.ask(request.body(Body::empty()).unwrap())
     };
     assert_eq!(ask(Some(PARENT)).await.status, 200);
-    // Whoever does not record his trace, and what begins here, is not recorded.
+    // A request whose parent is not sampled, and one that would start a trace here, are not
+    // recorded.
     assert_eq!(ask(Some(&PARENT.replace("-01", "-00"))).await.status, 200);
     assert_eq!(ask(None).await.status, 429);
     let spans = ended(world, spans).await;

@@ -1,4 +1,4 @@
-//! HTTP/2 clients that leave no room in their window for what they asked for.
+//! HTTP/2 clients that leave no room in their flow control window.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::http::server::Server;
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// It answers pings, so its connection is alive.
+/// Connects a client that answers pings, so its connection stays alive.
 async fn connect(server: &Server, window: u32) -> http2::SendRequest<String> {
     let stream = TcpStream::connect(&server.address).await.unwrap();
     let mut client = http2::Builder::new(TokioExecutor::new());
@@ -41,7 +41,7 @@ async fn an_http_2_client_that_reads_no_response_is_not_at_work_for_ever() {
     server.end().await.unwrap();
 }
 
-/// Where all places are taken, those are no longer at work that take nothing.
+/// If no slot is free, clients that do not read their responses no longer count as busy.
 #[tokio::test]
 async fn a_listener_full_of_clients_that_take_no_answer_serves_who_comes() {
     let limits =

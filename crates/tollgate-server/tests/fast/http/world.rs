@@ -1,4 +1,4 @@
-//! A listener over the memory store, on a clock that stands.
+//! A listener over the memory store, on a clock that only the test advances.
 
 use std::sync::Arc;
 
@@ -42,13 +42,13 @@ pub(crate) fn policy() -> Policy {
     tollgate_policy::parse("test.yaml", POLICY).unwrap().policy
 }
 
-/// A listener, and the clock that it goes by.
+/// A listener and its clock.
 pub(crate) struct World {
     pub(crate) clock: Arc<ManualClock>,
     router: Router,
 }
 
-/// What was answered.
+/// A response.
 #[derive(Debug)]
 pub(crate) struct Answered {
     pub(crate) status: StatusCode,
@@ -141,7 +141,7 @@ impl Answered {
         serde_json::from_slice(&self.bytes).unwrap()
     }
 
-    /// The document, of an answer that has one.
+    /// Returns the document of a successful response.
     #[track_caller]
     pub(crate) fn ok(&self) -> Value {
         assert_eq!(self.status, StatusCode::OK, "{}", String::from_utf8_lossy(&self.bytes));
@@ -149,7 +149,7 @@ impl Answered {
         self.json()
     }
 
-    /// The problem's own name, its status being `status` in both places.
+    /// Returns the name of the problem. Its status is `status`, both in HTTP and in the document.
     #[track_caller]
     pub(crate) fn problem(&self, status: u16) -> String {
         let printed = String::from_utf8_lossy(&self.bytes);

@@ -14,7 +14,7 @@ fn limit_status(limit: &str, quota: u64, used: u64, resets_in: u64) -> String {
     )
 }
 
-/// The receipt in a reply.
+/// Returns the receipt in a reply.
 fn receipt(printed: &str) -> &str {
     let mut parts = printed.split('|').skip_while(|part| *part != "receipt");
     parts.nth(2).unwrap()

@@ -1,4 +1,4 @@
-//! What no well-meaning client sends, and exactly what it is told.
+//! Invalid and hostile commands, with their exact replies.
 
 mod bombs;
 mod buckets;
@@ -7,15 +7,15 @@ mod framing;
 
 use crate::resp::kit::{Open, TOKEN};
 
-/// What shows that a connection goes on.
+/// A `PING`, whose reply shows that the connection is still open.
 const AFTER: &str = "*1\r\n$4\r\nPING\r\n";
 
-/// Bytes that are answered the same.
+/// Inputs with the same reply.
 struct Row {
-    /// The replies, also to the `PING` that follows each; there is none after the end of a
-    /// connection. Each line break is a `|`.
+    /// The replies, including the one to the `PING` that follows each input. It is missing if the
+    /// connection was closed. Each line break is printed as `|`.
     printed: &'static str,
-    /// One connection's bytes each.
+    /// The inputs, each for a connection of its own.
     described: &'static [&'static [u8]],
 }
 
@@ -28,7 +28,7 @@ fn rows() -> impl Iterator<Item = (&'static [u8], &'static str)> {
 fn every_row_is_reported_exactly_this() {
     assert!(rows().count() >= 100);
     for (described, printed) in rows() {
-        // A listener for each: nothing that one row charged is seen by another.
+        // A listener per row, so the charges of one row do not affect another.
         let open = Open::new();
         assert_eq!(
             open.printed([described, AFTER.as_bytes()].concat()),

@@ -1,4 +1,4 @@
-//! A listener over a store, and a client that says bytes and hears bytes.
+//! A listener over a store, and a client that sends and receives bytes.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -19,19 +19,19 @@ use tollgate_server::{
     Tokens, serve,
 };
 
-/// How long a test waits for what must come.
+/// The longest time that a test waits for an expected event.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Clients of a listener.
+/// The most clients of a listener.
 pub(crate) const AT_ONCE: u32 = 64;
 
-/// When tests happen.
+/// The start time of tests.
 pub(crate) const START: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 
-/// A token that opens listeners.
+/// A valid token.
 pub(crate) const TOKEN: &str = "0123456789abcdef";
 
-/// A listener that listens until it is dropped.
+/// A listener that serves until it is dropped.
 pub(crate) struct Open {
     pub(crate) address: String,
     pub(crate) clock: Arc<ManualClock>,
@@ -41,24 +41,24 @@ pub(crate) struct Open {
 }
 
 impl Open {
-    /// A listener to an empty memory store.
+    /// Opens a listener with an empty memory store.
     pub(crate) fn new() -> Self {
         Self::over(Memory::default(), RespSettings::default())
     }
 
-    /// A listener that asks for [`TOKEN`].
+    /// Opens a listener that requires [`TOKEN`].
     pub(crate) fn with_token() -> Self {
         let access = Access::Tokens(Tokens::parse(TOKEN).unwrap());
         Self::over(Memory::default(), RespSettings { access, ..RespSettings::default() })
     }
 
-    /// A listener whose buckets do `on_failure` where `store` has no answer.
+    /// Opens a listener whose buckets use `on_failure` if `store` does not answer.
     pub(crate) fn failing(store: impl Store + 'static, on_failure: OnFailure) -> Self {
         let answers = ResponseSettings { on_failure, ..ResponseSettings::default() };
         Self::by(policy().with_answers(answers), store, RespSettings::default())
     }
 
-    /// A listener to `store`.
+    /// Opens a listener over `store`.
     pub(crate) fn over(store: impl Store + 'static, settings: RespSettings) -> Self {
         Self::by(policy(), store, settings)
     }
@@ -91,36 +91,36 @@ impl Open {
         Client { stream }
     }
 
-    /// What a client is told that says `said` and hangs up.
+    /// Sends `described`, closes the sending half, and returns all replies.
     pub(crate) fn printed(&self, described: impl AsRef<[u8]>) -> String {
         let client = self.client();
         client.send_line(described);
         client.rest()
     }
 
-    /// Tells the listener to end.
+    /// Starts the shutdown of the listener.
     pub(crate) fn end(&mut self) {
         drop(self.end.take());
     }
 
-    /// Waits until it has ended.
+    /// Waits until the shutdown is complete.
     pub(crate) fn ended(mut self) -> Result<(), DrainTimeout> {
         self.ended.take().unwrap().blocking_recv().unwrap()
     }
 }
 
-/// A client of few words.
+/// A client of the listener.
 pub(crate) struct Client {
     stream: TcpStream,
 }
 
 impl Client {
     pub(crate) fn send_line(&self, bytes: impl AsRef<[u8]>) {
-        // The listener may have closed already; then its last words tell.
+        // The listener may have closed already. Then its last reply shows the reason.
         let _ = (&self.stream).write_all(bytes.as_ref());
     }
 
-    /// Hears as much as `expected` is long, which it must be.
+    /// Reads as many bytes as `expected` has, and compares them.
     pub(crate) fn receive_reply(&self, expected: &str) {
         let mut received = vec![0; expected.len()];
         (&self.stream)
@@ -129,13 +129,13 @@ impl Client {
         assert_eq!(shown(&received), shown(expected.as_bytes()));
     }
 
-    /// Hears everything until the listener closes, after which no more is said.
+    /// Closes the sending half, and reads until the listener closes.
     pub(crate) fn rest(&self) -> String {
         let _ = self.stream.shutdown(Shutdown::Write);
         self.until_closed()
     }
 
-    /// Hears everything until the listener closes of itself.
+    /// Reads until the listener closes.
     pub(crate) fn until_closed(&self) -> String {
         let mut received = Vec::new();
         (&self.stream).read_to_end(&mut received).expect("the listener closes without a reset");
@@ -143,12 +143,12 @@ impl Client {
     }
 }
 
-/// Bytes as one line, each line break as `|`.
+/// Formats bytes as one line, with each line break as `|`.
 pub(crate) fn shown(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).replace("\r\n", "|")
 }
 
-/// A command as clients write it.
+/// Encodes a command as clients do.
 pub(crate) fn command(words: &[&str]) -> Vec<u8> {
     let mut bytes = format!("*{}\r\n", words.len());
     for word in words {
@@ -157,8 +157,8 @@ pub(crate) fn command(words: &[&str]) -> Vec<u8> {
     bytes.into_bytes()
 }
 
-/// `core`: 3 a minute for each token; `all`: 5 a minute for everybody; `area`: 2 for each network;
-/// `running`: 1 at a time for each token.
+/// `core`: 3 a minute for each token. `all`: 5 a minute for all clients together. `area`: 2 for
+/// each network. `running`: 1 at a time for each token.
 fn policy() -> Policy {
     let token = SubjectSource::Credential { header: "authorization".into() };
     let area = SubjectSource::ClientAddress { ipv4_prefix: 24, ipv6_prefix: 64 };

@@ -1,4 +1,4 @@
-//! Beginnings and ends of connections: half-sent commands, silence, the end of the process.
+//! The start and the end of connections: incomplete commands, silence, and shutdown.
 
 use std::time::Duration;
 
@@ -40,7 +40,7 @@ fn who_sends_a_byte_now_and_then_has_no_more_time() {
     client.receive_reply("+PONG\r\n");
     std::thread::scope(|scope| {
         let received = scope.spawn(|| client.until_closed());
-        // At this pace the word would take a minute.
+        // At this rate, the argument would take a minute.
         while !received.is_finished() {
             client.send_line("x");
             std::thread::sleep(Duration::from_millis(1));
@@ -59,8 +59,8 @@ fn silence_ends_a_connection() {
 #[test]
 fn who_was_idle_for_longest_leaves_a_full_listener_to_who_comes() {
     let open = Open::new();
-    // One after the other, so that each has been idle for less long than those before it, however
-    // long this takes.
+    // One after the other, so each has been idle for less time than those before it, on slow
+    // machines, too.
     let answered = |_| {
         let client = open.client();
         client.send_line("PING\r\n");

@@ -1,4 +1,4 @@
-//! The Redis-protocol listener, asked over real connections.
+//! The Redis-protocol listener, called over real connections.
 
 mod charges;
 mod hostile;

@@ -1,4 +1,4 @@
-//! Many commands at once: replies in their order, charges too, whatever the store's pace.
+//! Many commands at once: replies and charges keep their order, however fast the store is.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -31,10 +31,10 @@ fn a_pipeline_is_answered_in_its_order() {
     assert_eq!(open.printed(described), expected);
 }
 
-/// A store that answers nobody before it is let go on, and remembers who asked together.
+/// A store that answers only when the test allows it, and records which calls were concurrent.
 struct Gate {
     memory: Memory,
-    /// Who was asked for, and who was answered.
+    /// The subjects of the calls that have started, and of those that have ended.
     begun: Mutex<Vec<Subject>>,
     ended: Mutex<Vec<Subject>>,
     open: Semaphore,
@@ -57,7 +57,7 @@ impl Store for Gate {
     async fn apply(&self, now: Timestamp, charges: &[Charge<'_>]) -> Result<Readings, StoreError> {
         let subject = charges[0].subject.clone();
         self.begun.lock().push(subject.clone());
-        // Never closed.
+        // The semaphore is never closed.
         let _ = self.open.acquire().await.map(|permit| permit.forget());
         self.ended.lock().push(subject);
         self.memory.apply_now(now, charges)
@@ -73,7 +73,7 @@ fn different_keys_wait_for_the_store_together_and_equal_ones_in_turn() {
     let described: Vec<u8> =
         keys.iter().flat_map(|key| command(&["CL.THROTTLE", key, "1", "1", "60"])).collect();
     client.send_line(described);
-    // The third is on the first's key: it is begun when that one is answered.
+    // The third command has the key of the first, so it is started after that one is answered.
     gate.wait_for(2);
     gate.open.add_permits(2);
     gate.wait_for(4);

@@ -1,10 +1,10 @@
-//! Reservations by the commands of the policy's limits.
+//! Reservations by the commands on the policy's limits.
 
 use tollgate::core::Millis;
 
 use crate::resp::kit::Open;
 
-/// The receipt in a reply.
+/// Returns the receipt in a reply.
 fn receipt(printed: &str) -> &str {
     let mut parts = printed.split('|').skip_while(|part| *part != "receipt");
     parts.nth(2).unwrap()

@@ -1,4 +1,4 @@
-//! What clients say before and beside charges.
+//! Commands that concern the connection.
 
 use tollgate::store::Memory;
 use tollgate_server::resp::{MAX_WRONG_TOKENS, RespSettings};

@@ -1,11 +1,11 @@
-//! The two commands that make buckets of their numbers.
+//! The two commands that create buckets from their parameters.
 
 use tollgate::core::policy::OnFailure;
 use tollgate::core::{Charge, Millis, Readings, Store, StoreError, Timestamp};
 
 use crate::resp::kit::{Open, command};
 
-/// What `CL.THROTTLE` with these words is told.
+/// Returns the reply to `CL.THROTTLE` with these arguments.
 fn cell(open: &Open, words: &str) -> String {
     open.printed(format!("CL.THROTTLE {words}\r\n"))
 }
@@ -31,12 +31,12 @@ fn a_bucket_runs_dry_and_fills_up() {
     assert_eq!(cell(&open, one), "*5|:0|:3|:1|:-1|:24|");
     assert_eq!(cell(&open, one), "*5|:0|:3|:0|:-1|:36|");
     assert_eq!(cell(&open, one), "*5|:1|:3|:0|:12|:36|");
-    // A peek takes nothing, so it is never refused.
+    // A peek takes no tokens, so it is never refused.
     assert_eq!(cell(&open, "key 2 5 60 0"), "*5|:0|:3|:0|:-1|:36|");
-    // More than the bucket holds is refused for ever.
+    // A cost above the bucket's capacity is always refused.
     assert_eq!(cell(&open, "key 2 5 60 4"), "*5|:1|:3|:0|:-1|:36|");
     open.clock.advance(Millis::new(11_001));
-    // Whole seconds, rounded up: who waits for them gets in.
+    // Whole seconds, rounded up: a client that waits this long is admitted.
     assert_eq!(cell(&open, one), "*5|:1|:3|:0|:1|:25|");
     open.clock.advance(Millis::new(999));
     assert_eq!(cell(&open, one), "*5|:0|:3|:0|:-1|:36|");
@@ -88,11 +88,11 @@ fn throttle_answers_in_the_order_of_throttlecrab() {
     assert_eq!(throttle("key 2 5 60"), "*5|:0|:2|:0|:24|:12|");
     assert_eq!(throttle("key 2 5 60 0"), "*5|:1|:2|:0|:24|:0|");
     assert_eq!(throttle("key 2 5 60 3"), "*5|:0|:2|:0|:24|:-1|");
-    // Both commands mean the same bucket by a capacity of two.
+    // Both commands use the same bucket for a capacity of two.
     assert_eq!(cell(&open, "key 1 5 60"), "*5|:1|:2|:0|:12|:24|");
 }
 
-/// A store that nobody reaches.
+/// A store that cannot be reached.
 struct Unreachable;
 
 impl Store for Unreachable {
@@ -107,10 +107,10 @@ fn without_the_store_the_word_for_that_decides() {
     assert_eq!(cell(&denied, "key 2 5 60"), "-ERR the store cannot be reached|");
     for on_failure in [OnFailure::Allow, OnFailure::Local] {
         let open = Open::failing(Unreachable, on_failure);
-        // Nothing is known of the bucket, so nothing of it is promised.
+        // The state of the bucket is unknown, so the reply contains no remaining tokens.
         assert_eq!(cell(&open, "key 2 5 60"), "*5|:0|:3|:0|:-1|:0|");
         assert_eq!(open.printed("THROTTLE key 3 5 60\r\n"), "*5|:1|:3|:0|:0|:0|");
-        // What is no charge at all is no matter of failures.
+        // A command that is not a charge is an error, not a failure of the store.
         assert!(cell(&open, "key 2 5 x").starts_with("-Cell error"));
     }
 }

@@ -1,4 +1,4 @@
-//! The HTTP/JSON listener, asked by a program that has read its OpenAPI document.
+//! The HTTP/JSON listener, tested by a program from its OpenAPI document.
 
 mod schemathesis;
 #[path = "../../fast/http/server.rs"]

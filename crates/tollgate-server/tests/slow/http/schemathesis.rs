@@ -1,4 +1,4 @@
-//! What a program makes of the OpenAPI document that has read nothing else.
+//! Tests that are generated from the OpenAPI document only.
 
 use std::path::Path;
 use std::process::Command;
@@ -16,8 +16,8 @@ use crate::http::world::{START, policy};
 
 const TOKEN: &str = "0123456789abcdef";
 
-/// Every answer is described, every description is kept, no request is answered with 5xx, and
-/// nothing that the document forbids is taken.
+/// Every response is described, every response matches its description, no request is answered with
+/// 5xx, and no input that the document forbids is accepted.
 #[tokio::test(flavor = "multi_thread")]
 async fn schemathesis_finds_no_contradiction() {
     let packages = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/schemathesis");

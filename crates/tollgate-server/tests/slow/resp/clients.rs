@@ -1,4 +1,4 @@
-//! Clients that people use: redis-cli, redis-py, ioredis, and redis-cell's for Rust.
+//! Common clients: redis-cli, redis-py, ioredis, and a Rust client of redis-cell.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -49,7 +49,7 @@ fn redis_cli_shows_its_token() {
     assert_eq!(cli(&open, &[&["-3"], &with[..], &ask].concat(), ""), "1\n1\n0\n60\n60\n");
 }
 
-/// What both programs are told.
+/// Returns the expected output of both programs.
 fn expected(wrong_password: &Value) -> Value {
     let limited = [vec![0; 50], vec![1; 50]].concat();
     json!({
@@ -123,7 +123,7 @@ fn without_nulls(value: Value) -> Value {
     Value::Object(fields.into_iter().filter(|(_, value)| !value.is_null()).collect())
 }
 
-/// What redis-cli prints that is typed `input`.
+/// Returns the output of redis-cli for `input`.
 fn cli(open: &Open, arguments: &[&str], input: &str) -> String {
     let mut command = Command::new("redis-cli");
     printed(command.args(["-p", port(open)]).args(arguments), input)
@@ -137,7 +137,8 @@ fn python(arguments: &[&str]) -> Value {
 }
 
 fn node(arguments: &[&str]) -> Value {
-    // Modules are looked for where a program is: one that is read from a pipe is where it runs.
+    // Node.js resolves modules relative to the program. For a program from standard input, that is
+    // the working directory.
     let program = std::fs::read_to_string(here().join("node/charges.mjs")).unwrap();
     let mut command = Command::new("node");
     command.args(["--input-type=module", "-"]).args(arguments);
@@ -167,7 +168,7 @@ fn printed(command: &mut Command, input: &str) -> String {
     let mut child = command.spawn().unwrap_or_else(|error| {
         panic!("missing program: {} ({error}); ./test installs it", program.display())
     });
-    // A program that ends early has closed its input; its output tells why.
+    // A program that ended early has closed its input. Its output shows the reason.
     let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
     let output = child.wait_with_output().unwrap();
     let printed = String::from_utf8_lossy(&output.stdout).into_owned();

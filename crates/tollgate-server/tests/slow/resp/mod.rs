@@ -1,4 +1,4 @@
-//! The Redis-protocol listener, asked by the clients that people use.
+//! The Redis-protocol listener, called by common clients.
 
 mod clients;
 #[path = "../../fast/resp/kit.rs"]

@@ -1,4 +1,4 @@
-//! Heads, sizes and paths.
+//! Request heads, sizes and paths.
 
 use axum::body::Body;
 use axum::http::Request;
@@ -80,7 +80,7 @@ async fn heads_and_paths() {
     assert_eq!(world.post("/v1/peek", BODY).await.ok()["statuses"][0]["used"], 0);
 }
 
-/// Bodies at their bounds pass, and one more does not.
+/// Bodies at the largest size are accepted, and one more byte is refused.
 #[tokio::test]
 async fn bounds() {
     let world = World::new();
@@ -116,7 +116,7 @@ async fn bounds() {
     assert_eq!(world.post("/v1/check", sized(65_537)).await.problem(413), "body-too-large");
 }
 
-/// A document as deep as its bytes allow is refused without a stack that overflows.
+/// A document that is nested as deep as its bytes allow is refused without a stack overflow.
 #[tokio::test]
 async fn depth() {
     let world = World::new();

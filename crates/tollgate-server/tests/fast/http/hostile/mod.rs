@@ -1,4 +1,4 @@
-//! Input that means harm, or nothing: each has its exact answer, and none is admitted by mistake.
+//! Invalid and hostile input. Each row has its exact response, and none is admitted by mistake.
 
 mod heads;
 
@@ -10,7 +10,7 @@ const COSTS: &str = include_str!("costs.txt");
 const BODIES: &str = include_str!("bodies.txt");
 const REQUESTS: &str = include_str!("requests.txt");
 
-/// The rows that there are at least, these and those of `heads`.
+/// The least number of rows, including those of `heads`.
 const LEAST_ROWS: usize = 200;
 
 #[tokio::test]
@@ -37,7 +37,7 @@ fn there_are_enough_of_them() {
     );
 }
 
-/// What a batch holds is refused as it is alone, and nothing of the batch is charged.
+/// An invalid check is refused in a batch as it is alone, and nothing of the batch is charged.
 #[tokio::test]
 async fn one_in_a_batch_refuses_all() {
     let world = World::new();
@@ -56,7 +56,7 @@ async fn one_in_a_batch_refuses_all() {
     assert_eq!(world.post("/v1/peek", everybody).await.ok()["statuses"][0]["used"], 0);
 }
 
-/// Asks each row of `table` of a world of its own, by charging and by looking.
+/// Sends each row of `table` to a new listener, as a charge and as a peek.
 async fn run(table: &str, body: impl Fn(&str) -> Vec<u8>) {
     for (line, (status, outcome), text) in rows(table) {
         for path in ["/v1/check", "/v1/peek"] {
@@ -70,7 +70,7 @@ async fn run(table: &str, body: impl Fn(&str) -> Vec<u8>) {
     }
 }
 
-/// The status and whether it is admitted, or which problem it is.
+/// Returns the status, and either whether the request is admitted or the name of the problem.
 fn printed<'s>(answered: &Answered, status: &'s str) -> (&'s str, String) {
     if answered.status.as_u16() != 200 {
         return (status, answered.problem(status.parse().unwrap()));
@@ -89,7 +89,7 @@ fn rows(table: &str) -> impl Iterator<Item = Row<'_>> {
     })
 }
 
-/// `text` with each `\xNN` as the byte that it stands for.
+/// Replaces each `\xNN` in `text` by that byte.
 fn bytes(text: &str) -> Vec<u8> {
     let mut parts = text.split("\\x");
     let mut bytes = parts.next().unwrap().as_bytes().to_vec();

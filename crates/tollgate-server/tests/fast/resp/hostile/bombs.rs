@@ -1,4 +1,4 @@
-//! Bytes that ask for more than they are: announced lengths, floods, replies nobody takes.
+//! Inputs that try to exhaust resources: announced lengths, floods, replies that are never read.
 
 use std::io::{ErrorKind, Write};
 use std::time::Duration;
@@ -76,7 +76,8 @@ fn who_takes_no_replies_loses_the_connection() {
     let mut stream = std::net::TcpStream::connect(&open.address).unwrap();
     stream.set_write_timeout(Some(PATIENCE)).unwrap();
     let described = command(&["ECHO", &"x".repeat(MAX_BULK)]);
-    // More than any socket keeps: the listener stops reading, and then ends it.
+    // More than the socket buffers can hold: the listener stops reading, and then closes the
+    // connection.
     let gone = (0..100_000).find_map(|_| stream.write_all(&described).err());
     let kind = gone.map(|error| error.kind());
     assert!(matches!(kind, Some(ErrorKind::ConnectionReset | ErrorKind::BrokenPipe)), "{kind:?}");

@@ -1,4 +1,4 @@
-//! Numbers that are none, or no bucket's.
+//! Numbers that are invalid, or out of range for a bucket.
 
 use super::Row;
 

@@ -1,4 +1,4 @@
-//! Commands that are used wrongly, or are Redis's own.
+//! Invalid uses of commands, and Redis' own commands.
 
 use super::Row;
 

@@ -1,4 +1,4 @@
-//! Framing that is none, lines that are odd, and other protocols.
+//! Invalid framing, unusual lines, and other protocols.
 
 use super::Row;
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs the Redis clients of the tests into target/redis-clients, in the versions that the files
-# next to this one specify. Existing installations are kept.
+# Installs the Redis clients of the tests into target/redis-clients, in the versions of the files
+# next to this one. An existing installation is kept.
 set -euo pipefail
 cd "$(dirname "$0")"
 to=../../../../../../target/redis-clients

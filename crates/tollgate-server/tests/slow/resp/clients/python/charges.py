@@ -14,7 +14,7 @@ port, password, protocol = sys.argv[1:]
 
 
 def connect(password):
-    # A wrong password does not become right by trying again.
+    # Trying again does not make a wrong password right.
     once = Retry(NoBackoff(), 0)
     return redis.Redis(
         port=int(port), password=password or None, protocol=int(protocol), retry=once
