@@ -5,6 +5,7 @@ use alloc::string::String;
 use core::fmt;
 use core::net::IpAddr;
 
+use crate::policy::Ambiguity;
 use crate::policy::pointer::JsonPointer;
 
 /// The header fields of a request, and the parts of its body that the listener has read.
@@ -25,6 +26,12 @@ pub trait Headers {
     /// Returns the number or string at `pointer` in the JSON body. `None` by default, for listeners
     /// that do not read bodies.
     fn in_body(&self, _pointer: &JsonPointer) -> Option<String> {
+        None
+    }
+
+    /// Returns why the body was not read, if [`in_body`](Self::in_body) finds nothing. `None` by
+    /// default, and for requests without a body.
+    fn unread(&self) -> Option<Ambiguity> {
         None
     }
 }

@@ -39,6 +39,7 @@ impl fmt::Display for Explanation<'_> {
         let limits = limits.map(|one| (one.limit.name(), limit::limit(policy, one)));
         table(f, "limits", limits.collect())?;
         self.rules(f)?;
+        self.paths(f)?;
         for domain in policy.domains() {
             let rows = descriptor::rows(policy, domain);
             let rows = rows.iter().map(|(path, said)| (&**path, said.clone()));
@@ -64,6 +65,14 @@ impl Explanation<'_> {
             (&*rule.name, format!("{conditions} → {limits}{mode_notes}"))
         });
         table(f, title, rules.collect())
+    }
+
+    /// Writes how paths are compared, if a rule has a path.
+    fn paths(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.policy.rules().iter().all(|rule| rule.matches.paths.is_empty()) {
+            return Ok(());
+        }
+        writeln!(f, "paths\n  {}", limit::paths(self.policy.paths()))
     }
 
     fn answers(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -218,6 +227,8 @@ rules, the first match decides
   write  POST or PUT, path /a/**, has token → core, burst at 5; refused with 503 while the store does not answer
   login  path /u/{id}, host example.com, header x-beta: on, lacks token → login (shadow); refused with 503 while the store does not answer
   rest   every request → all; refused with 503 while the store does not answer
+paths
+  compared exactly, with parameters (;x); ambiguous ones are refused with 400
 answers
   headers      github, ietf
   refusal      status 429

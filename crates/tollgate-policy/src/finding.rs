@@ -3,6 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use crate::redact::MASK;
+
 /// The most characters of a line that are shown.
 pub(crate) const MAX_EXCERPT: usize = 160;
 
@@ -33,6 +35,17 @@ pub(crate) struct Excerpt {
     pub(crate) text: String,
     pub(crate) start: usize,
     pub(crate) width: usize,
+}
+
+impl Excerpt {
+    /// Masks the line from the marked place on: the end of a secret cannot be found.
+    pub(crate) fn hide(&mut self) {
+        let shown = |(place, letter): (usize, char)| match place < self.start {
+            true => letter,
+            false => MASK,
+        };
+        self.text = self.text.chars().enumerate().map(shown).collect();
+    }
 }
 
 impl Finding {

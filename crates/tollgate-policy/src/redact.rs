@@ -1,7 +1,7 @@
 //! Masks the passwords of URLs in lines of a policy file that messages show.
 
 /// The character that replaces each character of a password.
-const MASK: char = '•';
+pub(crate) const MASK: char = '•';
 
 /// Returns a line with the passwords in its URLs masked. All other characters keep their positions.
 ///
@@ -9,8 +9,25 @@ const MASK: char = '•';
 /// from the first colon after `://` to the last `@` of the same word, and everything after `pass=`
 /// in it.
 pub(crate) fn redact(line: &str) -> String {
+    let line = &*masked_literal(line);
     let is_end = |letter: char| letter.is_whitespace() || matches!(letter, '"' | '\'');
     line.split_inclusive(is_end).map(redact_word).collect()
+}
+
+/// Masks what follows a key of secrets in a line, unless it is the source of the secret.
+fn masked_literal(line: &str) -> String {
+    let value = |key: &str| {
+        let (before, after) = line.split_once(key)?;
+        let after = after.trim_start_matches(['"', '\'']).trim_start();
+        let value = after.strip_prefix(':')?.trim_start();
+        let is_literal =
+            !value.is_empty() && !value.starts_with(['{', '[', '#', '&', '*', '|', '>']);
+        (is_literal && !before.contains('#')).then_some(line.len() - value.len())
+    };
+    let first = ["secret", "password", "tokens"].into_iter().filter_map(value).min();
+    let Some(start) = first else { return line.to_owned() };
+    let hidden = line[start..].chars().map(|_| MASK);
+    line[..start].chars().chain(hidden).collect()
 }
 
 /// Masks one word of a line, such as a URL, in the same way.
@@ -47,6 +64,10 @@ mod tests {
             ("unix:///s?pass=secret", "unix:///s?pass=••••••"),
             ("redis://user@h:1 me@example.com", "redis://user@h:1 me@example.com"),
             ("é://:@", "é://:@"),
+            ("secret: hunter2", "secret: •••••••"),
+            ("store: { redis: { password: 'a, b' } }", "store: { redis: { password: ••••••••••"),
+            ("secret: { env: TOLLGATE_SECRET }", "secret: { env: TOLLGATE_SECRET }"),
+            ("password:", "password:"),
         ] {
             assert_eq!(redact(line), expected, "{line}");
             assert_eq!(redact(line).chars().count(), line.chars().count(), "{line}");

@@ -41,6 +41,14 @@ impl<'t> Report<'t> {
         self.record_error(at, message, Some(&hint));
     }
 
+    /// Adds a mistake at a place that may contain a secret: the shown line is masked.
+    pub(crate) fn hidden_mistake(&mut self, at: Span, message: impl Display, hint: impl Display) {
+        self.record_error(at, message, Some(&hint));
+        if let Some(finding) = self.errors.last_mut() {
+            finding.excerpt.hide();
+        }
+    }
+
     /// Adds a mistake without a hint.
     pub(crate) fn plain_error(&mut self, at: Span, message: impl Display) {
         self.record_error(at, message, None);

@@ -75,6 +75,14 @@ impl fmt::Display for Trace<'_> {
                 RuleOutcome::Mismatch(unmet) => writeln!(f, "no: {}", self.unmet(rule, *unmet))?,
             }
         }
+        if let Some(ambiguity) = self.plan.ambiguity {
+            return writeln!(
+                f,
+                "The request is refused with {}: {}",
+                ambiguity.status(),
+                ambiguity.detail()
+            );
+        }
         if self.plan.rules.is_empty() {
             return writeln!(f, "No rule matches: the request is not limited.");
         }
@@ -187,6 +195,18 @@ charged, all or none
         fn value(&self, name: &str, index: usize) -> Option<&[u8]> {
             (name == "authorization" && index == 0).then_some(b"Bearer a")
         }
+    }
+
+    #[test]
+    fn what_services_read_in_different_ways_is_refused() {
+        let loaded = crate::parse("shop.yaml", POLICY).unwrap();
+        let path = "/x%2fsearch";
+        let attributes =
+            RequestAttributes { method: "GET", path, host: None, peer: None, headers: &() };
+        let traced = trace(&loaded.policy, &attributes, &Sum).to_string();
+        let last = traced.lines().last();
+        let expected = "The request is refused with 400: The path holds an encoded slash (%2f).";
+        assert_eq!(last, Some(expected), "{traced}");
     }
 
     #[test]

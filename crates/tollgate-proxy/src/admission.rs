@@ -33,6 +33,9 @@ fn check_sizes<B>(request: &Request<B>, limits: &Limits) -> Result<(), Problem> 
     if !target.bytes().all(|byte| byte.is_ascii_graphic()) {
         return Err(Violation::Target.into());
     }
+    if target == "*" && request.method() != Method::OPTIONS {
+        return Err(Violation::Target.into());
+    }
     if request.headers().len() > limits.header_fields {
         return Err(Violation::TooManyFields.into());
     }
@@ -101,6 +104,8 @@ mod tests {
         assert_eq!(status(http2("http://a/0123456789")), Some(414));
         let many = http2("http://a/").header("a", "1").header("b", "2").header("c", "3");
         assert_eq!(status(many), Some(431));
+        assert_eq!(status(http2("*").header("host", "a")), Some(400));
+        assert_eq!(status(http2("*").header("host", "a").method(Method::OPTIONS)), None);
         assert_eq!(status(http2("a:80").method(Method::CONNECT)), Some(501));
     }
 

@@ -32,6 +32,40 @@ const NO_TRAILERS: [HeaderName; 5] = [
     HeaderName::from_static("x-forwarded-for"),
 ];
 
+/// Fields that frame, route or authenticate a request.
+///
+/// Servers that make one name of `-` and `_`, as CGI does, read `Content_Length` as `Content-Length`. The limiter does not, so
+/// the proxy removes the spellings with `_`.
+const NOT_WITH_UNDERSCORES: [&str; 12] = [
+    "api-key",
+    "content-encoding",
+    "content-length",
+    "content-type",
+    "private-token",
+    "proxy-authorization",
+    "transfer-encoding",
+    "x-access-token",
+    "x-api-key",
+    "x-auth-token",
+    "x-goog-api-key",
+    "x-session-token",
+];
+
+/// Removes request fields whose names have `_` if a server might read them as fields that [frame, route or
+/// authenticate](NOT_WITH_UNDERSCORES) the request, or as another field of the same request.
+pub(crate) fn remove_underscored(headers: &mut HeaderMap) {
+    let is_read_twice = |name: &&HeaderName| {
+        name.as_str().contains('_') && {
+            let dashed = name.as_str().replace('_', "-");
+            NOT_WITH_UNDERSCORES.contains(&&*dashed) || headers.contains_key(&*dashed)
+        }
+    };
+    let removed: Vec<HeaderName> = headers.keys().filter(is_read_twice).cloned().collect();
+    for name in removed {
+        headers.remove(name);
+    }
+}
+
 /// Removes the hop-by-hop fields and the fields that `Connection` nominates.
 pub(crate) fn strip(headers: &mut HeaderMap) {
     if has_connection_fields(headers) {

@@ -11,6 +11,7 @@ use crate::{hop, upgrade::Upgrade};
 /// This has to happen before any decision on the request: a decision on a field that is removed
 /// afterwards would apply to a different request.
 pub(crate) fn prepare_upgrade<B>(request: &mut Request<B>, upgrades: &[String]) {
+    hop::remove_underscored(request.headers_mut());
     if !hop::has_connection_fields(request.headers()) {
         return;
     }
@@ -63,5 +64,18 @@ mod tests {
     fn a_nominated_field_is_removed_before_the_decision() {
         let lines = [("connection", "Authorization"), ("authorization", "Bearer x"), ("x", "1")];
         assert_eq!(prepared(&lines), ["x: 1"]);
+    }
+
+    #[test]
+    fn fields_with_underscores_that_a_server_may_fold_are_removed() {
+        let left = prepared(&[
+            ("content_length", "5"),
+            ("transfer_encoding", "chunked"),
+            ("x_api_key", "decoy"),
+            ("x-user", "ann"),
+            ("x_user", "bob"),
+            ("session_id", "1"),
+        ]);
+        assert_eq!(left, ["session_id: 1", "x-user: ann"]);
     }
 }

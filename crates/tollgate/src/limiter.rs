@@ -21,6 +21,7 @@ mod reserve;
 mod settle;
 mod shedding;
 mod start;
+mod unpaid;
 
 use std::fmt;
 use std::future::Future;
@@ -41,11 +42,13 @@ pub use queue::{MAX_QUEUED, QUEUE_POLL};
 pub use redeem::{Outcome, RedeemError, Redeemed, Refunded};
 pub use reserve::{Extended, HoldOutcome, Settled, SettledLimit};
 pub use shedding::{AdmissionPermits, PROBE_PERIOD};
+pub use unpaid::MAX_UNPAID;
 
 use background::Background;
 use hold_times::HoldTimes;
 use queue::Queues;
 pub(crate) use start::Started;
+use unpaid::UnpaidCosts;
 
 use crate::clock::{Clock, SystemClock};
 use crate::hash_key::HashKey;
@@ -66,6 +69,7 @@ pub struct Limiter<S> {
     overrides: Arc<Overrides>,
     queues: Queues,
     hold_times: HoldTimes,
+    unpaid: UnpaidCosts,
     tracer: Tracer,
     background: Background,
 }
@@ -84,6 +88,7 @@ impl<S: Store> Limiter<S> {
             overrides: Arc::default(),
             queues: Queues::default(),
             hold_times: HoldTimes::default(),
+            unpaid: UnpaidCosts::default(),
             tracer: Tracer::default(),
             background: Background::default(),
         }

@@ -1,5 +1,6 @@
 //! Observers of decisions: metrics, logs, a terminal.
 
+mod ambiguous;
 mod candidates;
 mod completions;
 mod decisions;
@@ -11,11 +12,12 @@ mod top;
 
 use std::sync::Arc;
 
-use tollgate_core::policy::PlannedCharge;
-use tollgate_core::{Charge, Evaluation, Policy, Readings, StoreError};
+use tollgate_core::policy::{Ambiguity, PlannedCharge};
+use tollgate_core::{Charge, Evaluation, Policy, Readings, StoreError, Timestamp};
 
 use crate::decision::{Completion, Decision};
 
+pub use ambiguous::AmbiguousRequests;
 pub use candidates::CandidateCounts;
 pub use completions::{CompletionCounts, Completions};
 pub use decisions::{ByDecider, Decider, Decisions, LimitCounts};
@@ -43,6 +45,10 @@ pub trait Observer: Send + Sync {
 
     /// Called with the store's answer to charges that open or end permits and reservations.
     fn on_reservation(&self, _charges: &[Charge<'_>], _answer: &Result<Readings, StoreError>) {}
+
+    /// Called for every request that is refused without a decision because it can be read in more
+    /// than one way.
+    fn on_ambiguous_request(&self, _now: Timestamp, _ambiguity: Ambiguity) {}
 
     /// Called before the policy is replaced. Decisions that began under the old policy may still
     /// follow.
@@ -75,6 +81,11 @@ impl<A: Observer, B: Observer> Observer for (A, B) {
         self.1.on_reservation(charges, answer);
     }
 
+    fn on_ambiguous_request(&self, now: Timestamp, ambiguity: Ambiguity) {
+        self.0.on_ambiguous_request(now, ambiguity);
+        self.1.on_ambiguous_request(now, ambiguity);
+    }
+
     fn on_policy_replaced(&self, policy: &Policy) {
         self.0.on_policy_replaced(policy);
         self.1.on_policy_replaced(policy);
@@ -96,6 +107,10 @@ impl<O: Observer + ?Sized> Observer for Arc<O> {
 
     fn on_reservation(&self, charges: &[Charge<'_>], answer: &Result<Readings, StoreError>) {
         (**self).on_reservation(charges, answer);
+    }
+
+    fn on_ambiguous_request(&self, now: Timestamp, ambiguity: Ambiguity) {
+        (**self).on_ambiguous_request(now, ambiguity);
     }
 
     fn on_policy_replaced(&self, policy: &Policy) {

@@ -2,7 +2,8 @@
 
 use std::fmt::Write;
 
-use tollgate_core::policy::HeaderProfile;
+use http::StatusCode;
+use tollgate_core::policy::{Ambiguity, HeaderProfile};
 use tollgate_core::{Evaluation, LimitStatus, Millis};
 
 use crate::shed::{ShedCause, ShedDecision};
@@ -86,6 +87,18 @@ pub fn store_unavailable() -> String {
         "{{\"type\":\"{TYPES}#temporary-reduced-capacity\",\"title\":\"Limits cannot be checked\",\
          \"status\":503,\"detail\":\"The service cannot check its limits now; try again later.\",\
          \"violated-policies\":[]}}"
+    )
+}
+
+/// Returns the body of a refusal with [`Ambiguity::status`], of a request that can be read in more
+/// than one way.
+#[must_use]
+pub fn ambiguous(ambiguity: Ambiguity) -> String {
+    let (status, detail) = (ambiguity.status(), ambiguity.detail());
+    let reason = StatusCode::from_u16(status).ok().and_then(|status| status.canonical_reason());
+    let title = reason.unwrap_or("Bad Request");
+    format!(
+        "{{\"type\":\"about:blank\",\"title\":\"{title}\",\"status\":{status},\"detail\":\"{detail}\"}}"
     )
 }
 

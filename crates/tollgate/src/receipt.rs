@@ -245,6 +245,11 @@ impl Receipt {
         self.entries.iter().map(|entry| &entry.limit)
     }
 
+    /// The units that each of its limits holds, in the order of the store calls.
+    pub(crate) fn held(&self) -> impl Iterator<Item = Cost> {
+        self.entries.iter().map(|entry| entry.cost)
+    }
+
     /// Its permits: the concurrency limit and the subject of each.
     pub(crate) fn permits(&self) -> impl Iterator<Item = (&Limit, &Subject)> {
         let permits = self.entries.iter().filter(|entry| entry.is_permit());

@@ -25,7 +25,10 @@ pub(super) fn members(list: &Value) -> &[Value] {
 /// Returns a text of the node without control characters for the terminal.
 pub(super) fn word(value: &Value) -> String {
     let text = value.as_str().unwrap_or_default();
-    text.chars().map(|char| if char.is_control() { '\u{fffd}' } else { char }).collect()
+    let steers = |char: char| {
+        char.is_control() || matches!(char, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    text.chars().map(|char| if steers(char) { '\u{fffd}' } else { char }).collect()
 }
 
 /// Returns the rounded time from now until a second of the epoch.
@@ -46,5 +49,6 @@ mod tests {
     #[test]
     fn nothing_that_a_node_reports_steers_the_terminal() {
         assert_eq!(word(&Value::from("a\u{1b}[2Jb")), "a\u{fffd}[2Jb");
+        assert_eq!(word(&Value::from("a\u{202e}b\u{2066}")), "a\u{fffd}b\u{fffd}");
     }
 }

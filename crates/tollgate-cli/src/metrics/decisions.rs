@@ -10,7 +10,7 @@ use tollgate_server::metrics::Exposition;
 
 use super::MetricSources;
 use super::families::{
-    CANDIDATE, COMPLETIONS, DECISIONS, DEGRADED, HOLDS, REFUSALS, REQUESTS, SHADOW,
+    AMBIGUOUS, CANDIDATE, COMPLETIONS, DECISIONS, DEGRADED, HOLDS, REFUSALS, REQUESTS, SHADOW,
 };
 
 const ADMITTED: &str = "admitted";
@@ -31,6 +31,8 @@ pub(super) fn write(page: &mut Exposition, counted: &MetricSources) {
         &DEGRADED,
         told.iter().map(|((rule, source, error), count)| ([&**rule, source, error], count)),
     );
+    let ambiguous = counted.ambiguous.counts();
+    page.family(&AMBIGUOUS, ambiguous.iter().map(|(reason, count)| ([reason.name()], *count)));
     let holds = counted.holds.limits();
     let events = holds.iter().flat_map(|it| {
         let of = |event, count: u64| ([&*it.limit, event], count);

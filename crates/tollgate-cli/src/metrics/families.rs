@@ -40,6 +40,8 @@ families! {
         "Requests that a limit and its candidate both evaluated, by the decision of each";
     DEGRADED = Counter "tollgate_degraded_decisions_total" ["rule", "source", "error"]
         "Decisions without an answer of the store, by rule, by what decided and by the store's error";
+    AMBIGUOUS = Counter "tollgate_ambiguous_requests_total" ["reason"]
+        "Requests that were refused before any limit was charged because their path, their credential or their body can be read in more than one way";
     COMPLETIONS = Counter "tollgate_completions_total" ["outcome"]
         "Charges on completion: charged, refused because the limit was full (overrun), or without an answer of the store (unknown)";
     HOLDS = Counter "tollgate_reservations_total" ["limit", "event"]

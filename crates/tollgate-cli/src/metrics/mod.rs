@@ -17,7 +17,9 @@ mod store;
 use std::sync::{Arc, OnceLock};
 
 use tollgate::core::Policy;
-use tollgate::observe::{Completions, Decisions, Degraded, Observer, Reservations, Top};
+use tollgate::observe::{
+    AmbiguousRequests, Completions, Decisions, Degraded, Observer, Reservations, Top,
+};
 use tollgate::{Clock, Limiter, SystemClock};
 use tollgate_backend::{Backend, PolicyFile};
 use tollgate_proxy::ConnectionMetrics;
@@ -33,6 +35,7 @@ use proxy::ProxyConnections;
 pub(crate) struct MetricSources {
     decisions: Arc<Decisions>,
     degraded: Arc<Degraded>,
+    ambiguous: Arc<AmbiguousRequests>,
     completions: Arc<Completions>,
     holds: Arc<Reservations>,
     top: Arc<Top>,
@@ -51,6 +54,7 @@ impl MetricSources {
         Self {
             decisions: Arc::new(Decisions::new(policy)),
             degraded: Arc::new(Degraded::new(policy)),
+            ambiguous: Arc::default(),
             completions: Arc::default(),
             holds: Arc::new(Reservations::new(policy)),
             top: Arc::new(Top::new(policy, SystemClock.now())),
@@ -74,8 +78,8 @@ impl MetricSources {
 
     /// Returns the observers of every decision.
     pub(crate) fn observer(&self) -> impl Observer + 'static {
-        let Self { decisions, degraded, completions, holds, top, .. } = self.clone();
-        ((decisions, top), (degraded, (completions, holds)))
+        let Self { decisions, degraded, ambiguous, completions, holds, top, .. } = self.clone();
+        ((decisions, top), ((degraded, ambiguous), (completions, holds)))
     }
 
     /// Returns the subjects with the most charges and refusals.

@@ -5,6 +5,7 @@
 //! tollgate-cli --test slow`.
 
 mod clients;
+mod commands;
 mod envoy;
 #[path = "../../../tollgate-redis/tests/kit/mod.rs"]
 mod kit;

@@ -19,11 +19,24 @@ pub enum Ambiguity {
     /// A credential or a cookie with a subject's value has more words, or other characters, than
     /// its syntax allows.
     Malformed,
+    /// The body that has the subject is compressed, or its content type is not JSON.
+    BodyType,
+    /// The body that has the subject is longer than the listener reads.
+    BodyTooLarge,
+    /// The body that has the subject did not arrive in time.
+    BodyLate,
+    /// The client sends the body that has the subject only after `100 Continue`.
+    BodyExpectation,
+    /// The listener has no room to read the body that has the subject.
+    BodyRoom,
+    /// The body has no readable value for the subject: the value is missing, too long, or neither a
+    /// text nor a number, or the body is not JSON.
+    BodyValue,
 }
 
 impl Ambiguity {
     /// All reasons.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 13] = [
         Self::EncodedSlash,
         Self::Backslash,
         Self::Nul,
@@ -31,7 +44,26 @@ impl Ambiguity {
         Self::Escape,
         Self::Repeated,
         Self::Malformed,
+        Self::BodyType,
+        Self::BodyTooLarge,
+        Self::BodyLate,
+        Self::BodyExpectation,
+        Self::BodyRoom,
+        Self::BodyValue,
     ];
+
+    /// Returns the status of the refusal.
+    #[must_use]
+    pub const fn status(self) -> u16 {
+        match self {
+            Self::BodyType => 415,
+            Self::BodyTooLarge => 413,
+            Self::BodyLate => 408,
+            Self::BodyExpectation => 417,
+            Self::BodyRoom => 503,
+            _ => 400,
+        }
+    }
 
     /// Returns the name in metrics and logs.
     #[must_use]
@@ -44,6 +76,12 @@ impl Ambiguity {
             Self::Escape => "escape",
             Self::Repeated => "repeated",
             Self::Malformed => "malformed",
+            Self::BodyType => "body_type",
+            Self::BodyTooLarge => "body_too_large",
+            Self::BodyLate => "body_late",
+            Self::BodyExpectation => "body_expectation",
+            Self::BodyRoom => "body_room",
+            Self::BodyValue => "body_value",
         }
     }
 
@@ -59,6 +97,12 @@ impl Ambiguity {
             Self::Escape => "A percent sign in the path is not followed by two hex digits.",
             Self::Repeated => "A header field or cookie that identifies the client occurs twice.",
             Self::Malformed => "A credential or cookie that identifies the client is malformed.",
+            Self::BodyType => "The body must be JSON with a JSON content type, and not compressed.",
+            Self::BodyTooLarge => "The body is too long to read its limits from it.",
+            Self::BodyLate => "The body did not arrive in time to read its limits from it.",
+            Self::BodyExpectation => "Send the body without waiting for 100 Continue.",
+            Self::BodyRoom => "The server has no room to read the body; try again later.",
+            Self::BodyValue => "The body lacks a text or a number that its limits are read from.",
         }
     }
 }

@@ -54,6 +54,8 @@ pub enum Meter {
 pub struct ReservationAmount {
     /// The position of the number in the request.
     pub source: ReservationSource,
+    /// The fewest units to reserve, whatever the request contains.
+    pub at_least: Option<Cost>,
     /// The most units to reserve, whatever the request contains.
     pub at_most: Option<Cost>,
 }
@@ -122,6 +124,7 @@ impl ReservationAmount {
                 whole_number(attributes.headers.in_body(pointer)?.as_bytes())?
             }
         };
+        let said = self.at_least.map_or(said, |at_least| said.max(at_least));
         Some(self.at_most.map_or(said, |at_most| said.min(at_most)))
     }
 }

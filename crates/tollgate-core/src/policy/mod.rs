@@ -37,7 +37,7 @@ pub use priority::Priority;
 pub use queue::Queue;
 pub use rule::{ChargeOn, LimitRef, OnFailure, Rule, RuleMode};
 pub use shedding::Shedding;
-pub use subject::{Dimension, SubjectSource};
+pub use subject::{Dimension, SubjectSource, UnreadBodies};
 
 use crate::limit::Limit;
 use crate::time::Timestamp;

@@ -124,9 +124,14 @@ impl Policy {
         let ambiguity = Cell::new(self.ambiguity_of(&path));
         let mut plan = Plan::default();
         for rule in &self.rules {
-            let Ok(matched) = self.matched(rule, attributes, &path, &ambiguity) else { continue };
+            let noted = Cell::new(None);
+            let matched = self.matched(rule, attributes, &path, &noted);
+            let switch = if matched.is_ok() { switch(rule) } else { RuleSwitch::On };
+            let Ok(matched) = matched else {
+                note_enforced(&ambiguity, &noted, rule, switch);
+                continue;
+            };
             plan.rules.push(rule);
-            let switch = switch(rule);
             if switch != RuleSwitch::On {
                 plan.unenforced.push(Arc::clone(&rule.name));
             }
@@ -144,6 +149,7 @@ impl Policy {
                     _ => add(&mut plan.shadowed, planned),
                 }
             }
+            note_enforced(&ambiguity, &noted, rule, switch);
             if self.match_mode == MatchMode::FirstMatch {
                 break;
             }
@@ -266,6 +272,18 @@ impl Policy {
         let per = binding.per.iter().filter_map(|index| self.dimensions.get(*index));
         let subject = subject(per, &self.forwarding, attributes, matched, key);
         PlannedCharge::new(Arc::clone(&binding.limit), subject, used.cost)
+    }
+}
+
+/// Adds what a rule that can refuse found ambiguous. A shadow rule never makes a request fail.
+fn note_enforced(
+    ambiguity: &Cell<Option<Ambiguity>>,
+    noted: &Cell<Option<Ambiguity>>,
+    rule: &Rule,
+    switch: RuleSwitch,
+) {
+    if rule.mode == RuleMode::Enforce && switch == RuleSwitch::On {
+        ambiguity.set(ambiguity.get().or(noted.get()));
     }
 }
 

@@ -61,6 +61,8 @@ pub enum SubjectSource {
     Json {
         /// The position of the value.
         pointer: JsonPointer,
+        /// The answer to requests with a body in which it cannot be read.
+        unread: UnreadBodies,
     },
     /// The requested host, in lower case and without a port.
     Host,
@@ -73,6 +75,16 @@ pub enum SubjectSource {
         /// The value.
         value: Box<str>,
     },
+}
+
+/// The answer to requests with a body in which a subject cannot be read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum UnreadBodies {
+    /// They pass as requests without the subject.
+    #[default]
+    Pass,
+    /// They are refused.
+    Refuse,
 }
 
 impl SubjectSource {
@@ -123,9 +135,12 @@ impl SubjectSource {
                 let pattern = matched.pattern?;
                 pattern.parameter(parameter, matched.path).map(Cow::Borrowed)
             }
-            Self::Json { pointer } => {
-                let text = attributes.headers.in_body(pointer)?;
-                (!text.is_empty()).then_some(owned(text))
+            Self::Json { pointer, unread } => {
+                let text = attributes.headers.in_body(pointer).filter(|text| !text.is_empty());
+                if text.is_none() && *unread == UnreadBodies::Refuse {
+                    attributes.headers.unread().inspect(|reason| matched.note(*reason));
+                }
+                text.map(owned)
             }
             Self::Host => Some(owned(host_name(attributes.host?))),
             Self::Route => {

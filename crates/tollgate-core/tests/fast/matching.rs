@@ -301,3 +301,26 @@ fn methods_are_one_whatever_their_case() {
         assert_eq!(read(&policy, method, &[]).1, "who=POST");
     }
 }
+
+#[test]
+fn a_shadow_rule_never_makes_a_request_ambiguous() {
+    let mut rules = vec![rule("known", RequestMatch::default(), &[(1, 1)])];
+    rules[0].mode = tollgate_core::policy::RuleMode::Shadow;
+    let shadowed = policy(MatchMode::AllMatches, rules.clone());
+    rules[0].mode = tollgate_core::policy::RuleMode::Enforce;
+    let enforced = policy(MatchMode::AllMatches, rules);
+    let twice: &Fields = &[("x-user", b"ann"), ("x-user", b"bob")];
+    struct Headers<'a>(&'a Fields);
+    impl tollgate_core::Headers for Headers<'_> {
+        fn value(&self, name: &str, index: usize) -> Option<&[u8]> {
+            self.0.value(name, index)
+        }
+    }
+    let headers = &Headers(twice);
+    let attributes =
+        RequestAttributes { method: "GET", path: "/", host: None, peer: None, headers };
+    assert_eq!(enforced.plan(&attributes, &Length).ambiguity, Some(Ambiguity::Repeated));
+    assert_eq!(shadowed.plan(&attributes, &Length).ambiguity, None);
+    let switched = enforced.plan_switched(&attributes, &Length, |_| RuleSwitch::Counted);
+    assert_eq!(switched.ambiguity, None);
+}

@@ -63,6 +63,9 @@ pub(crate) const fn key_name(field: &'static str) -> &'static str {
     }
 }
 
+/// The description of the source of a secret. A text in its place may be the secret itself.
+const SECRET: &str = "a secret";
+
 /// The keys of one mapping. Each can be read once.
 pub(crate) struct Keys<'n> {
     values: HashMap<&'n str, (&'n Node, &'n Node)>,
@@ -82,6 +85,11 @@ impl<'n> Keys<'n> {
     ) -> Option<Self> {
         if !matches!(node.kind, NodeKind::Mapping(_)) {
             let hint = format!("its keys are {}", known.join(", "));
+            if what == SECRET {
+                let message = "expected where the secret comes from, found a text";
+                report.hidden_mistake(node.at, message, hint);
+                return None;
+            }
             unexpected_but(node, what, &hint, report);
             return None;
         }

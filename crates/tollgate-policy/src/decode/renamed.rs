@@ -3,6 +3,7 @@
 /// Renamed keys: the old name and the new one. An old key that was used in two mappings appears
 /// once for each new name.
 const KEYS: &[(&str, &str)] = &[
+    ("at_least", "min"),
     ("at_most", "max_units"),
     ("at_most", "max"),
     ("authorities", "ca"),

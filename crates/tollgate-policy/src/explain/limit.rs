@@ -4,11 +4,12 @@ use std::fmt::Write;
 
 use tollgate_core::algo::Anchor;
 use tollgate_core::policy::{
-    ChargeOn, Dimension, HeaderProfile, LimitBinding, LimitRef, Meter, MeteredLimit, OnFailure,
-    RequestMatch, ReservationSource, ResponseSettings, Rule, RuleMode, SubjectSource,
+    AmbiguousPaths, ChargeOn, Dimension, HeaderProfile, LimitBinding, LimitRef, Meter,
+    MeteredLimit, OnFailure, PathCase, PathOptions, PathParameters, RequestMatch,
+    ReservationSource, ResponseSettings, Rule, RuleMode, SubjectSource, UnreadBodies,
 };
 use tollgate_core::{
-    Algorithm, Limit, LimitMode, OnExpiry, Percent, Policy, Refusals, ReservationTerms, Unit,
+    Algorithm, Cost, Limit, LimitMode, OnExpiry, Percent, Policy, Refusals, ReservationTerms, Unit,
     Visibility,
 };
 
@@ -49,8 +50,11 @@ fn metered(metered: &MeteredLimit, otherwise: u64) -> String {
             format!("the value at {} in the request", pointer.as_str())
         }
     };
-    let at_most = reserve.at_most.map(|units| format!(", at most {}", units.get()));
-    format!("{cost} (reserved: {described}{}, else {otherwise})", at_most.unwrap_or_default())
+    let bound = |what: &str, units: Option<Cost>| {
+        units.map(|units| format!(", {what} {}", units.get())).unwrap_or_default()
+    };
+    let (least, most) = (bound("at least", reserve.at_least), bound("at most", reserve.at_most));
+    format!("{cost} (reserved: {described}{least}{most}, else {otherwise})")
 }
 
 /// `5000 requests per 1h for each token`.
@@ -144,7 +148,12 @@ pub(crate) fn source(dimension: &Dimension) -> String {
             format!("the client's network: /{ipv4_prefix}, for IPv6 its /{ipv6_prefix}")
         }
         SubjectSource::PathParameter { parameter } => format!("{{{parameter}}} in the path"),
-        SubjectSource::Json { pointer } => format!("{} in the JSON body", pointer.as_str()),
+        SubjectSource::Json { pointer, unread: UnreadBodies::Pass } => {
+            format!("{} in the JSON body", pointer.as_str())
+        }
+        SubjectSource::Json { pointer, unread: UnreadBodies::Refuse } => {
+            format!("{} in the JSON body; refused if it cannot be read there", pointer.as_str())
+        }
         SubjectSource::Host => "the host".to_owned(),
         SubjectSource::Route => "the path pattern of the rule".to_owned(),
         SubjectSource::Method => "the method".to_owned(),
@@ -180,6 +189,23 @@ pub(crate) fn conditions(policy: &Policy, matches: &RequestMatch) -> String {
         [] => "every request".to_owned(),
         parts => parts.join(", "),
     }
+}
+
+/// Describes how paths are compared.
+pub(crate) fn paths(options: PathOptions) -> String {
+    let case = match options.case {
+        PathCase::Exact => "compared exactly",
+        PathCase::Ignore => "compared without case",
+    };
+    let parameters = match options.parameters {
+        PathParameters::Keep => "with parameters (;x)",
+        PathParameters::Drop => "without parameters (;x)",
+    };
+    let ambiguous = match options.ambiguous {
+        AmbiguousPaths::Refuse => "ambiguous ones are refused with 400",
+        AmbiguousPaths::Pass => "ambiguous ones pass",
+    };
+    format!("{case}, {parameters}; {ambiguous}")
 }
 
 /// Describes how a rule enforces its limits, if that differs from the default.

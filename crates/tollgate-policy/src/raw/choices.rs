@@ -3,7 +3,8 @@
 use tollgate_core::algo::Anchor;
 use tollgate_core::policy::descriptors::{Counting, NodeMode};
 use tollgate_core::policy::{
-    AddressHeader, ChargeOn, HeaderProfile, MatchMode, OnFailure, RuleMode,
+    AddressHeader, AmbiguousPaths, ChargeOn, HeaderProfile, MatchMode, OnFailure, PathCase,
+    PathParameters, RuleMode, UnreadBodies,
 };
 use tollgate_core::{LimitMode, OnChange, OnExpiry, Unit};
 
@@ -121,6 +122,16 @@ pub(crate) enum Kept {
 }
 
 words! {
+    /// The answer to a request with a body in which a subject cannot be read.
+    struct UnreadName(UnreadBodies) as "a setting for unread bodies" {
+        /// It passes as a request without the subject.
+        "pass" => UnreadBodies::Pass,
+        /// It is refused by `tollgate proxy`: with 415 if the body is not JSON by its type or compressed, 413 if it is longer than 256 KiB, 408 if it takes longer than 5 s, 417 with `Expect: 100-continue`, 503 if there is no room to read it, and 400 if neither text nor a number can be read there.
+        "refuse" => UnreadBodies::Refuse,
+    }
+}
+
+words! {
     /// Which of the matching rules decide.
     struct RuleOrder(MatchMode) as "a rules_apply mode" {
         /// Only the first rule that matches.
@@ -128,6 +139,36 @@ words! {
         /// Every rule that matches, in one charge: all their limits admit the request, or none is
         /// charged.
         "all_matches" => MatchMode::AllMatches,
+    }
+}
+
+words! {
+    /// Whether the case of letters in paths counts.
+    struct PathCaseName(PathCase) as "a setting for case" {
+        /// `/Login` is not `/login`.
+        "exact" => PathCase::Exact,
+        /// `/Login` is `/login`, as in Express, ASP.NET and services on Windows. Parameters of paths are in lower case.
+        "ignore" => PathCase::Ignore,
+    }
+}
+
+words! {
+    /// Whether the parameters of path segments count.
+    struct PathParametersName(PathParameters) as "a setting for parameters" {
+        /// `/login;v=1` is not `/login`.
+        "keep" => PathParameters::Keep,
+        /// `/login;v=1` is `/login`, as in Tomcat, Jetty and Spring.
+        "drop" => PathParameters::Drop,
+    }
+}
+
+words! {
+    /// The answer to requests with a path that services interpret in different ways.
+    struct AmbiguousPathsName(AmbiguousPaths) as "a setting for ambiguous paths" {
+        /// They are answered with 400 and charged nothing.
+        "refuse" => AmbiguousPaths::Refuse,
+        /// They are matched by their decoded segments and forwarded unchanged.
+        "pass" => AmbiguousPaths::Pass,
     }
 }
 

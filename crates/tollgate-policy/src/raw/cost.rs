@@ -52,6 +52,8 @@ keys! {
         from_json: Text,
         /// The units that are reserved if the request has no such value.
         default: Whole,
+        /// The fewest units that are reserved, whatever the request's value. By default 1.
+        min: Whole,
         /// The most units that are reserved, whatever the request's value.
         max: Whole,
     }

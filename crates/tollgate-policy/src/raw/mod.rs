@@ -11,6 +11,7 @@ mod descriptors;
 mod limit;
 mod memcached;
 mod migration;
+mod paths;
 mod redis;
 mod rule;
 mod serve;
@@ -20,13 +21,14 @@ mod traces;
 
 pub(crate) use answers::Answers;
 pub(crate) use candidate::Candidate;
-pub(crate) use choices::{HeaderName, Keep, Kept, Kind, RuleOrder, TopologyKind};
+pub(crate) use choices::{HeaderName, Keep, Kept, Kind, RuleOrder, TopologyKind, UnreadName};
 pub(crate) use cost::{Cost, Metered, Reserve};
 pub(crate) use deployment::{Forwarded, Memory, Secret, Store};
 pub(crate) use descriptors::{DescriptorDomain, DescriptorNode};
 pub(crate) use limit::{Limit, Reservation};
 pub(crate) use memcached::Memcached;
 pub(crate) use migration::{Rollout, Shadow, Side};
+pub(crate) use paths::Paths;
 pub(crate) use redis::{Redis, Shard, Tls};
 pub(crate) use rule::{Conditions, LimitUse, Queue, Rule};
 pub(crate) use serve::{Dashboard, Listener, ListenerTls, Serve};
@@ -46,6 +48,8 @@ keys! {
         trusted_proxies: OneOrMore<Text>,
         /// How the trusted proxies announce the client's address.
         forwarded: Forwarded,
+        /// How the paths of requests are compared with those of rules. By default exactly; paths that services interpret in different ways are refused.
+        paths: Paths,
         /// The limits by name.
         limits: Names<Limit>,
         /// Which of the rules that match a request decide. By default `first_match`: only the first

@@ -1,6 +1,6 @@
 //! `subjects`: a subject.
 
-use super::Keep;
+use super::{Keep, UnreadName};
 use crate::decode::{Present, Text, Whole, keys};
 
 keys! {
@@ -37,6 +37,8 @@ keys! {
         /// With `client_address`: how many leading bits of an IPv6 address count, 1 to 128. By
         /// default 64, which is the usual size of one customer's network.
         ipv6_prefix: Whole,
+        /// With `json`: the answer to a request with a body in which the subject cannot be read. By default `pass`.
+        unread: UnreadName,
         /// With `header`: how its value is stored. By default `hashed` for credentials, `clear` for
         /// other headers.
         keep: Keep,

@@ -13,6 +13,12 @@ pub(super) fn forwarding(file: &PolicyFile, report: &mut Report<'_>) -> Option<F
     let networks = file.trusted_proxies.value().map_or(&[][..], |OneOrMore(given)| given);
     for given in networks {
         match Network::parse(&given.value.0) {
+            Ok(network) if network.prefix() == 0 => {
+                let message = format_args!("{} trusts every client", quoted(&given.value.0));
+                let hint =
+                    "each of them could choose its address: name the networks of your proxies";
+                report.error(given.at, message, hint);
+            }
             Ok(network) => forwarding.trusted.push(network),
             Err(error) => {
                 let message = format_args!("{} is not a network", quoted(&given.value.0));

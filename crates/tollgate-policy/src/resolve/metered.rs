@@ -93,12 +93,25 @@ fn reserve(
     };
     let otherwise = from.default.given()?;
     let otherwise = nonzero_units(otherwise.value, otherwise.at, report)?;
-    let at_most = match &from.max {
-        Field::Absent => None,
-        Field::Invalid => return None,
-        Field::Value(most) => Some(nonzero_units(most.value, most.at, report)?),
-    };
-    Some((otherwise, Some(ReservationAmount { source, at_most })))
+    let at_least = bound(&from.min, report)?;
+    let at_most = bound(&from.max, report)?;
+    if let (Some(least), Some(most), Some(given)) = (at_least, at_most, from.min.given())
+        && least > most
+    {
+        let message = format_args!("at least {} and at most {}", least.get(), most.get());
+        report.error(given.at, message, "`min` is not above `max`");
+        return None;
+    }
+    Some((otherwise, Some(ReservationAmount { source, at_least, at_most })))
+}
+
+/// Returns a bound if the policy has one; `None` if it is wrong, which is reported.
+fn bound(field: &Field<Whole>, report: &mut Report<'_>) -> Option<Option<Cost>> {
+    match field {
+        Field::Absent => Some(None),
+        Field::Invalid => None,
+        Field::Value(bound) => nonzero_units(bound.value, bound.at, report).map(Some),
+    }
 }
 
 fn nonzero_units(units: Whole, at: Span, report: &mut Report<'_>) -> Option<Cost> {

@@ -14,6 +14,7 @@ mod memcached_pairs;
 mod metered;
 mod mode;
 mod names;
+mod paths;
 mod pointer;
 mod reservations;
 mod rules;
@@ -44,6 +45,9 @@ pub(crate) fn resolve(file: &PolicyFile, report: &mut Report<'_>) -> Option<(Pol
     warn_if_nothing_is_limited(file, report);
     let order = file.rules_apply.value().map(|order| order.0).unwrap_or_default();
     let forwarding = forwarding::forwarding(file, report);
+    let paths = paths::paths(file, report);
+    let placed = rules.iter().flatten().map(|placed| (&placed.rule, placed.at));
+    paths::check(paths.unwrap_or_default(), placed, report);
     let answers = answers::answers(file.answers.value(), report);
     let shed = shedding::shed(file, counted.len(), report);
     let key = secret::key(file, report);
@@ -64,6 +68,7 @@ pub(crate) fn resolve(file: &PolicyFile, report: &mut Report<'_>) -> Option<(Pol
         order,
     )?
     .with_forwarding(forwarding?)
+    .with_paths(paths?)
     .with_answers(answers?)
     .with_descriptors(domains.into_iter().collect::<Option<_>>()?)?
     .with_shedding(shed.shedding)?;

@@ -1,6 +1,6 @@
 //! Secrets: the source of each, never the value.
 
-use crate::decode::{Field, Spanned, Text, quoted};
+use crate::decode::{Field, Spanned, Text};
 use crate::raw::{PolicyFile, Secret};
 use crate::report::Report;
 use crate::settings::KeySource;
@@ -50,9 +50,8 @@ fn variable(
     let is_name = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
     let name = &env.value.0;
     if !name.bytes().all(is_name) || name.starts_with(|letter: char| letter.is_ascii_digit()) {
-        let message = format_args!("{} is not a name of an environment variable", quoted(name));
         let hint = format_args!("expected its name, such as {usual}, not the {what} itself");
-        report.error(env.at, message, hint);
+        report.hidden_mistake(env.at, "this is not the name of an environment variable", hint);
         return None;
     }
     Some(KeySource::Environment { name: name.clone() })

@@ -72,7 +72,8 @@ fn source(
         return Some(SubjectSource::PathParameter { parameter: parameter.0.as_str().into() });
     }
     if let Some(json) = subject.json.given() {
-        return Some(SubjectSource::Json { pointer: pointer(json, report)? });
+        let unread = subject.unread.value().map(|unread| unread.0).unwrap_or_default();
+        return Some(SubjectSource::Json { pointer: pointer(json, report)?, unread });
     }
     if let Some(value) = subject.constant.value() {
         return Some(SubjectSource::Constant { value: value.0.as_str().into() });
@@ -131,6 +132,9 @@ fn misplaced(subject: &Subject, report: &mut Report<'_>) {
                 report.plain_error(given.key, format_args!("`{key}` belongs to `client_address`"));
             }
         }
+    }
+    if let (true, Some(unread)) = (subject.json.is_absent(), subject.unread.given()) {
+        report.plain_error(unread.key, "`unread` belongs to `json`");
     }
     if let (true, Some(keep)) = (subject.header.is_absent(), subject.keep.given()) {
         let hint = "credentials and cookies are hashed, all other values are stored in clear text";

@@ -9,7 +9,7 @@ use tollgate_core::policy::answers::RefundPolicy;
 use tollgate_core::policy::{
     AddressHeader, ChargeOn, Forwarding, HeaderProfile, JsonPointer, MatchMode, Meter,
     MeteredLimit, Network, OnFailure, ReservationAmount, ReservationSource, ResponseSettings,
-    RuleMode, SubjectSource,
+    RuleMode, SubjectSource, UnreadBodies,
 };
 use tollgate_core::{Algorithm, Cost, Limit, Millis, Refusals, Unit, Visibility};
 use tollgate_policy::{
@@ -125,6 +125,8 @@ fn subjects_have_their_sources() {
     let plain = |header: &str| SubjectSource::Header { header: header.into() };
     let address =
         |ipv4_prefix, ipv6_prefix| SubjectSource::ClientAddress { ipv4_prefix, ipv6_prefix };
+    let json =
+        |unread| SubjectSource::Json { pointer: JsonPointer::parse("/model").unwrap(), unread };
     for (keys, expected) in [
         ("header: Authorization", credential("authorization")),
         ("header: x-api-key", credential("x-api-key")),
@@ -140,7 +142,8 @@ fn subjects_have_their_sources() {
         ("host: {}", SubjectSource::Host),
         ("route: true", SubjectSource::Route),
         ("method: {}", SubjectSource::Method),
-        ("json: /model", SubjectSource::Json { pointer: JsonPointer::parse("/model").unwrap() }),
+        ("json: /model", json(UnreadBodies::Pass)),
+        ("json: /model, unread: refuse", json(UnreadBodies::Refuse)),
         ("constant: all", SubjectSource::Constant { value: "all".into() }),
     ] {
         assert_eq!(source(keys), expected, "{keys}");
@@ -203,11 +206,12 @@ fn metered_costs_say_what_reports_them_and_what_is_reserved() {
         ("from_json: /usage/a~1b", 1, Meter::Json { pointer: pointer("/usage/a~1b") }, None),
         ("from_size: 1KiB, reserve: 7", 7, size(1024), None),
         (
-            "from_time: 10ms, reserve: { from_header: X-Max, default: 3, max: 5 }",
+            "from_time: 10ms, reserve: { from_header: X-Max, default: 3, min: 2, max: 5 }",
             3,
             Meter::Time { each: Millis::new(10) },
             Some(ReservationAmount {
                 source: field("x-max"),
+                at_least: Some(Cost::new(2).unwrap()),
                 at_most: Some(Cost::new(5).unwrap()),
             }),
         ),
@@ -217,6 +221,7 @@ fn metered_costs_say_what_reports_them_and_what_is_reserved() {
             size(1),
             Some(ReservationAmount {
                 source: ReservationSource::Json { pointer: pointer("/max") },
+                at_least: None,
                 at_most: None,
             }),
         ),

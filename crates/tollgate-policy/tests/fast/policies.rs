@@ -159,6 +159,20 @@ fn sign_in() {
         assert_eq!(met(&policy, method, path, headers), expected, "{method} {path}");
     }
     assert!(policy.rules().iter().all(|rule| rule.on_failure == OnFailure::Deny));
+    for path in ["/LOGIN", "/Login/", "/login;x", "/LOGIN;a=1;b", "//login", "/%6cogin", "/login;/"]
+    {
+        let counted = "sign-in: account-attempts/account 1, address-attempts/address 1";
+        for method in ["POST", "post"] {
+            assert_eq!(met(&policy, method, path, account), counted, "{method} {path}");
+        }
+    }
+    let many = format!("/{}{}login", "a/".repeat(257), "../".repeat(257));
+    for path in ["/x%2f..%2flogin", "/login\\", "/login%5c", "/login%00", "/x/..;/login", &many] {
+        let headers: &dyn Headers = &Fields(account);
+        let attributes =
+            RequestAttributes { method: "POST", path, host: None, peer: None, headers };
+        assert!(policy.plan(&attributes, &Fold).ambiguity.is_some(), "{path}");
+    }
     assert!(policy.limits().iter().all(|limit| limit.limit.refusals() == Refusals::Counted));
 }
 
@@ -268,8 +282,10 @@ fn llm_tokens() {
     assert!(policy.reads_bodies());
     let small = ("/model", "small");
     let said = met(&[small, ("/max_tokens", "100")]);
-    assert_eq!(said, "requests/1 1, tokens/1 100, model-tokens/2 100");
+    assert_eq!(said, "requests/1 1, tokens/1 256, model-tokens/2 256");
     assert_eq!(met(&[small]), "requests/1 1, tokens/1 4096, model-tokens/2 4096");
+    assert_eq!(met(&[("/max_tokens", "0")]), "requests/1 1, tokens/1 256");
+    assert_eq!(met(&[("/max_tokens", "300")]), "requests/1 1, tokens/1 300");
     assert_eq!(met(&[("/max_tokens", "999999")]), "requests/1 1, tokens/1 32768");
 }
 

@@ -42,10 +42,11 @@ fn every_policy_fits_the_schema() {
 }
 
 /// A mapping of each kind, in the order of the reference, with an unknown key.
-const PLACES: [(&str, &str); 37] = [
+const PLACES: [(&str, &str); 38] = [
     ("PolicyFile", "zzzzzzzz: 1"),
     ("Subject", "subjects: { a: { host: {}, zzzzzzzz: 1 } }"),
     ("Forwarded", "forwarded: { zzzzzzzz: 1 }"),
+    ("Paths", "paths: { zzzzzzzz: 1 }"),
     ("Limit", "limits: { a: { quota: 1, window: 1s, zzzzzzzz: 1 } }"),
     ("Candidate", "limits: { a: { quota: 1, window: 1s, candidate: { zzzzzzzz: 1 } } }"),
     ("Metered", "limits: { a: { quota: 1, window: 1s, cost: { zzzzzzzz: 1 } } }"),
@@ -227,6 +228,7 @@ fn title(name: &str) -> &'static str {
     match name {
         "PolicyFile" => "The file",
         "Subject" => "`subjects.NAME`",
+        "Paths" => "`paths`",
         "Forwarded" => "`forwarded`",
         "Limit" => "`limits.NAME`",
         "Candidate" => "`limits.NAME.candidate`",

@@ -4,7 +4,8 @@ use bytes::Bytes;
 use http::{Request, header};
 use http_body::{Body, Frame};
 use tokio::{task::consume_budget, time::timeout};
-use tollgate::tower::JsonBody;
+use tollgate::core::policy::Ambiguity;
+use tollgate::tower::{JsonBody, UnreadBody};
 
 use super::{BodyError, RequestBody};
 use crate::json_bodies::{JsonBodyBuffering, MAX_READ_AHEAD, ReadAheadPermit};
@@ -44,25 +45,41 @@ enum ReadStep {
 /// Reads the complete body of a request, if it is JSON and short, and adds it to the request's
 /// extensions. The request keeps its body.
 pub(crate) async fn read_json(request: &mut Request<RequestBody>, bodies: &JsonBodyBuffering) {
-    let headers = request.headers();
-    let is_wanted = bodies.is_enabled()
-        && JsonBody::is_announced_by(headers)
-        && !headers.contains_key(header::EXPECT)
-        && !request.body().is_end_stream();
-    if !is_wanted {
+    if !bodies.is_enabled() || request.body().is_end_stream() {
         return;
+    }
+    match read_whole(request, bodies).await {
+        Ok(whole) => drop(request.extensions_mut().insert(JsonBody(whole))),
+        Err(reason) => drop(request.extensions_mut().insert(UnreadBody(reason))),
+    }
+}
+
+async fn read_whole(
+    request: &mut Request<RequestBody>,
+    bodies: &JsonBodyBuffering,
+) -> Result<Bytes, Ambiguity> {
+    if !JsonBody::is_announced_by(request.headers()) {
+        return Err(Ambiguity::BodyType);
+    }
+    if request.headers().contains_key(header::EXPECT) {
+        return Err(Ambiguity::BodyExpectation);
     }
     let stated = request.body().size_hint().exact();
     let most = stated.map_or(Some(MAX_READ_AHEAD), |bytes| usize::try_from(bytes).ok());
-    let Some(most) = most.filter(|most| *most <= MAX_READ_AHEAD) else { return };
-    let Some(room) = bodies.acquire(most) else { return };
+    let most = most.filter(|most| *most <= MAX_READ_AHEAD).ok_or(Ambiguity::BodyTooLarge)?;
+    let room = bodies.acquire(most).ok_or(Ambiguity::BodyRoom)?;
     let body = request.body_mut();
     body.ahead = Some(Box::new(ReadAhead::within(most, Some(room))));
-    let whole = timeout(READ_AHEAD_TIME, body.read_ahead()).await.ok().flatten();
+    let whole = timeout(READ_AHEAD_TIME, body.read_ahead()).await;
     // From here on, the proxy waits for the upstream and not for the client.
     body.pace.moved(0);
-    if let Some(whole) = whole {
-        request.extensions_mut().insert(JsonBody(whole));
+    match whole {
+        Ok(Some(whole)) => Ok(whole),
+        Ok(None) if body.ahead.as_ref().is_some_and(|ahead| ahead.is_broken()) => {
+            Err(Ambiguity::BodyValue)
+        }
+        Ok(None) => Err(Ambiguity::BodyTooLarge),
+        Err(_) => Err(Ambiguity::BodyLate),
     }
 }
 
@@ -104,6 +121,11 @@ impl ReadAhead {
 
     pub(super) fn is_empty(&self) -> bool {
         self.bytes() == 0 && self.last.is_none()
+    }
+
+    /// Whether the body ended before it was complete.
+    fn is_broken(&self) -> bool {
+        matches!(self.last, Some(Err(_)))
     }
 
     /// Returns the number of buffered bytes.

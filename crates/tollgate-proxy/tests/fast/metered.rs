@@ -53,7 +53,7 @@ fn tokens(overdraft: u64) -> Arc<Limiter<Memory>> {
     rule.metered.push(MeteredLimit {
         limit: 0,
         meter: Arc::new(Meter::Json { pointer: pointer("/usage/total_tokens") }),
-        reserve: Some(ReservationAmount { source, at_most: None }),
+        reserve: Some(ReservationAmount { source, at_least: None, at_most: None }),
     });
     let policy = Policy::new(Vec::new(), vec![limit], vec![rule], MatchMode::FirstMatch);
     Arc::new(Limiter::new(policy.expect("a policy"), Memory::default()))

@@ -35,6 +35,10 @@ pub(super) async fn authorize<S: Store + 'static>(
         .map_err(|error| Problem::new(Kind::InvalidRequest, error.to_string()))?;
     let now = app.limiter.now();
     let mut plan = app.limiter.plan_at(now, &policy, &sub_request.facts());
+    if let Some(ambiguity) = plan.ambiguity {
+        app.limiter.report_ambiguous(now, ambiguity);
+        return Err(Problem::new(Kind::InvalidRequest, ambiguity.detail()));
+    }
     // A permit would be held until it expires: the proxy does not report the end of the request.
     plan.enforced.retain(is_no_lease);
     plan.shadowed.retain(is_no_lease);

@@ -81,7 +81,7 @@ impl<S: Store> App<S> {
                 self.by_name(now, policy, limits)
             }
             CheckRequest { limits: None, request: Some(Object(request)) } => {
-                Ok(self.by_rules(now, policy, request))
+                self.by_rules(now, policy, request)
             }
             _ => Err(Fault::at("", "give either \"limits\" or \"request\"").into()),
         }
@@ -89,15 +89,22 @@ impl<S: Store> App<S> {
 
     /// Charges on arrival, also for rules that charge on completion: this listener does not see the
     /// response. A caller that knows that it is free refunds the receipt.
+    ///
+    /// # Errors
+    /// A [`Problem`] if the request can be read in more than one way. The caller should refuse it.
     fn by_rules<'p>(
         &self,
         now: Timestamp,
         policy: &'p Arc<Revision>,
         request: &RequestFacts<'_>,
-    ) -> DecisionRequest<'p> {
+    ) -> Result<DecisionRequest<'p>, Problem> {
         let plan = self.limiter.plan_at(now, policy, &request.facts());
+        if let Some(ambiguity) = plan.ambiguity {
+            self.limiter.report_ambiguous(now, ambiguity);
+            return Err(Problem::new(Kind::InvalidRequest, ambiguity.detail()).at("/request"));
+        }
         let request = DecisionRequest::new(now, policy, plan);
-        DecisionRequest { charge: ChargeOn::Arrival, ..request }
+        Ok(DecisionRequest { charge: ChargeOn::Arrival, ..request })
     }
 
     fn by_name<'p>(

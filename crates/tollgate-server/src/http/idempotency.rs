@@ -27,6 +27,9 @@ pub const REMEMBERED_FOR: Millis = Millis::from_secs(60);
 /// The most answers that are remembered at once.
 pub const MAX_REMEMBERED: usize = 10_000;
 
+/// The most answers that are remembered for one token: a caller must not take the places of all others.
+pub const MAX_REMEMBERED_PER_TOKEN: usize = 2_500;
+
 /// The most bytes that they have together.
 pub const MAX_REMEMBERED_BYTES: usize = 16 * 1024 * 1024;
 
@@ -75,8 +78,9 @@ impl IdempotencyCache {
         let digest = self.digest_of(request);
         let whose = self.digest.hash(token.unwrap_or_default());
         let key = ScopedKey { whose, key };
+        let most = if token.is_some() { MAX_REMEMBERED_PER_TOKEN } else { MAX_REMEMBERED };
         let (sender, answered) = watch::channel(None);
-        match self.with(|table| table.find_or_begin(now, &key, digest, &answered)) {
+        match self.with(|table| table.find_or_begin(now, &key, digest, most, &answered)) {
             Lookup::New => {}
             Lookup::Same(before) => return (wait_for(before).await, ResponseOrigin::Replayed),
             Lookup::Refused(problem) => return (Err(problem), ResponseOrigin::Fresh),
@@ -150,6 +154,8 @@ struct Table {
     /// In the order in which they expire, which is that in which they came.
     order: VecDeque<(Timestamp, ScopedKey)>,
     bytes: usize,
+    /// The number of entries of each caller that has one.
+    callers: HashMap<[u8; 16], usize>,
 }
 
 struct Entry {
@@ -170,6 +176,7 @@ impl Table {
         now: Timestamp,
         key: &ScopedKey,
         request: [u8; 16],
+        most: usize,
         answered: &watch::Receiver<Option<Answer>>,
     ) -> Lookup {
         self.forget_expired(now);
@@ -183,11 +190,16 @@ impl Table {
         }
         let bytes = key.key.0.len() + EXPECTED_BYTES;
         // To forget one that is in force would charge its repetition twice.
-        if self.entries.len() >= MAX_REMEMBERED || self.bytes + bytes > MAX_REMEMBERED_BYTES {
+        let known = self.callers.get(&key.whose).copied().unwrap_or_default();
+        if known >= most
+            || self.entries.len() >= MAX_REMEMBERED
+            || self.bytes + bytes > MAX_REMEMBERED_BYTES
+        {
             let detail = "too many requests had a key within the last minute: ask again later";
             return Lookup::Refused(Problem::new(Kind::TooManyIdempotencyKeys, detail));
         }
         self.bytes += bytes;
+        *self.callers.entry(key.whose).or_default() += 1;
         self.order.push_back((now.after(REMEMBERED_FOR), key.clone()));
         self.entries.insert(key.clone(), Entry { request, answered: answered.clone(), bytes });
         Lookup::New
@@ -204,11 +216,21 @@ impl Table {
         }
     }
 
+    fn forget_one_of(&mut self, whose: [u8; 16]) {
+        if let Some(known) = self.callers.get_mut(&whose) {
+            *known -= 1;
+            if *known == 0 {
+                self.callers.remove(&whose);
+            }
+        }
+    }
+
     fn forget_expired(&mut self, now: Timestamp) {
         while self.order.front().is_some_and(|(expires_at, _)| *expires_at <= now) {
             let Some((_, key)) = self.order.pop_front() else { return };
             if let Some(entry) = self.entries.remove(&key) {
                 self.bytes -= entry.bytes;
+                self.forget_one_of(key.whose);
             }
         }
     }

@@ -40,7 +40,9 @@ pub use app::{HttpOptions, Readiness};
 pub use audit::MAX_AUDITED;
 pub use body::MAX_BODY_BYTES;
 pub use hosts::AllowedHosts;
-pub use idempotency::{MAX_KEY_BYTES, MAX_REMEMBERED, MAX_REMEMBERED_BYTES, REMEMBERED_FOR};
+pub use idempotency::{
+    MAX_KEY_BYTES, MAX_REMEMBERED, MAX_REMEMBERED_BYTES, MAX_REMEMBERED_PER_TOKEN, REMEMBERED_FOR,
+};
 pub use listener::HttpListener;
 pub use metrics::Metrics;
 pub use openapi::openapi;

@@ -3,13 +3,14 @@
 use std::future::Future;
 use std::sync::Arc;
 
-use tollgate_core::policy::{ChargeOn, OnFailure, Plan, PlannedCharge, Queue, RuleMode};
+use tollgate_core::policy::{Ambiguity, ChargeOn, OnFailure, Plan, PlannedCharge, Queue, RuleMode};
 use tollgate_core::{Millis, Policy, RequestAttributes, Store, Timestamp};
 
 use super::Limiter;
 use super::charge_mode::{ChargeMode, Reservation};
 use super::charge_record::ChargeRecord;
 use super::evaluate::{EvaluationOutcome, FailureTerms};
+use super::overrides::Resolved;
 use crate::decision::{ChargePositions, Decision, Evaluated};
 use crate::overrides::Effect;
 use crate::receipt::new_charge_id;
@@ -134,6 +135,12 @@ impl<S: Store> Limiter<S> {
         policy.plan_switched(attributes, &self.key, |rule| self.overrides.switched(rule, now))
     }
 
+    /// Reports to the observer that the caller refuses a request because of [`Plan::ambiguity`],
+    /// without a decision.
+    pub fn report_ambiguous(&self, now: Timestamp, ambiguity: Ambiguity) {
+        self.observer.on_ambiguous_request(now, ambiguity);
+    }
+
     /// Decides on a request: charges every limit that is enforced for it, or none.
     ///
     /// If the rules charge on completion, limits are looked at instead, and [`Decision::pending`]
@@ -160,7 +167,14 @@ impl<S: Store> Limiter<S> {
         shadowed.extend(counted);
         let (charges, overrides) =
             self.apply_overrides(now, enforced, Evaluated::Enforced, &mut positions);
+        let unpaid = match &charges {
+            Resolved::Charges(planned) if !self.unpaid.is_empty() => Some(planned.clone()),
+            _ => None,
+        };
         async move {
+            if let Some(planned) = unpaid {
+                Box::pin(self.charge_unpaid(now, planned)).await;
+            }
             // All charges of the request share the id: they are refunded and renewed together.
             let id = new_charge_id();
             let terms = FailureTerms { on_failure, queue };

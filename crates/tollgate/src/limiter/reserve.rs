@@ -62,7 +62,9 @@ pub struct Extended {
 
 impl<S: Store> Limiter<S> {
     /// Replaces the reserved amounts of `receipt` by the real cost. `real` returns the cost for a
-    /// limit and its reserved amount: the rest is refunded, and an excess is charged now.
+    /// limit and its reserved amount: the rest is refunded, and an excess is charged now. What the
+    /// limit has no room for is carried over, as [`settle_metered_at`](Self::settle_metered_at)
+    /// does.
     ///
     /// # Errors
     /// [`RedeemError`] if the receipt is not of a reservation, or if the store does not answer; the
@@ -146,7 +148,9 @@ impl<S: Store> Limiter<S> {
             return Ok(Settled { policy, limits: Vec::new(), outcome: HoldOutcome::Expired });
         }
         let receipt = self.with_overridden_limits(now, receipt);
-        let readings = self.apply_at_store(now, &receipt.settlements(real)).await?;
+        let charges = receipt.settlements(real);
+        let readings = self.apply_at_store(now, &charges).await?;
+        self.carry_over(now, &receipt, &charges, &readings);
         let settled = |(limit, reading): (&Arc<Limit>, &Reading)| SettledLimit {
             refunded: reading.refunded,
             added: reading.added,

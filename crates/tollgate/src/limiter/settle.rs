@@ -11,6 +11,9 @@ impl<S: Store> Limiter<S> {
     /// Replaces the reserved amounts of `reserved` by the cost that each meter reports. If a meter
     /// reports none, the reserved amount is charged. Settling again has no further effect.
     ///
+    /// What the limit has no room for is charged before the next decisions of this limiter on the
+    /// same subject, for at most [`MAX_UNPAID`](super::MAX_UNPAID) limits of subjects.
+    ///
     /// # Errors
     /// [`StoreError`] if the store does not answer; the reservation then expires as before.
     pub async fn settle_metered_at(
@@ -35,7 +38,9 @@ impl<S: Store> Limiter<S> {
         }
         let answer = self.store.apply(now, &charges).await;
         self.notify_holds(&charges, &answer);
-        answer.map(|_| ())
+        let readings = answer?;
+        self.carry_over(now, reserved, &charges, &readings);
+        Ok(())
     }
 
     /// Extends the reservation of `reserved`, as far as each limit allows.

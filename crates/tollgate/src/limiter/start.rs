@@ -2,6 +2,7 @@
 
 use std::future::Future;
 
+use tollgate_core::policy::Ambiguity;
 use tollgate_core::{Evaluation, RequestAttributes, Store, StoreError};
 
 use super::Limiter;
@@ -16,6 +17,8 @@ use crate::shed::ShedDecision;
 pub(crate) enum Started<H> {
     /// The client asked for the status of its limits.
     Status(Result<Evaluation, StoreError>),
+    /// The request can be read in more than one way and is refused. Nothing was charged.
+    Ambiguous(Ambiguity),
     /// The request is shed. Nothing was charged.
     ShedDecision(ShedDecision),
     /// The request was decided on. The first value holds its permits.
@@ -25,11 +28,13 @@ pub(crate) enum Started<H> {
 /// The work that decides on an arriving request.
 enum Starting<Look, Admit, Decide> {
     Status(Look),
+    Ambiguous(Ambiguity),
     Decision(Admit, Decide),
 }
 
 impl<S: Store> Limiter<S> {
-    /// Starts a request: answers the status path, sheds load, or decides. Reads the clock and the
+    /// Starts a request: answers the status path, refuses an ambiguous request, sheds load, or
+    /// decides. Reads the clock and the
     /// policy once. Reserves the [metered](Reservation::Metered) limits.
     ///
     /// `hold` creates a guard for the permits of an admitted request. The guard releases them when
@@ -50,17 +55,24 @@ impl<S: Store> Limiter<S> {
             Starting::Status(Box::pin(async move { self.look_at(now, &planned).await }))
         } else {
             let plan = self.plan_at(now, &policy, attributes);
-            let (priority, queue) = (plan.priority, plan.queue());
-            let admit = self.enter(now, &policy, priority);
-            let request = DecisionRequest::new(now, &policy, plan);
-            let request = DecisionRequest { reservation: Reservation::Metered, queue, ..request };
-            Starting::Decision(admit, Box::pin(self.decide(request)))
+            if let Some(ambiguity) = plan.ambiguity {
+                self.report_ambiguous(now, ambiguity);
+                Starting::Ambiguous(ambiguity)
+            } else {
+                let (priority, queue) = (plan.priority, plan.queue());
+                let admit = self.enter(now, &policy, priority);
+                let request = DecisionRequest::new(now, &policy, plan);
+                let reservation = Reservation::Metered;
+                let request = DecisionRequest { reservation, queue, ..request };
+                Starting::Decision(admit, Box::pin(self.decide(request)))
+            }
         };
         async move {
             match starting {
                 Starting::Status(look) => {
                     Started::Status(look.await.map(|(evaluation, _)| evaluation))
                 }
+                Starting::Ambiguous(ambiguity) => Started::Ambiguous(ambiguity),
                 Starting::Decision(admit, decide) => match admit.await {
                     Err(shed) => Started::ShedDecision(shed),
                     Ok(permits) => {

@@ -48,7 +48,7 @@ struct Row {
 
 /// The last log line of a cause, and the decisions since.
 #[derive(Debug, Default)]
-struct Line {
+pub(super) struct Line {
     /// In milliseconds since the epoch; zero before the first time.
     logged_at: AtomicU64,
     untold: AtomicU64,
@@ -142,7 +142,7 @@ impl Row {
 
 impl Line {
     /// Returns the number of decisions since the last line if a line is due now.
-    fn is_due(&self, now: Timestamp) -> Option<u64> {
+    pub(super) fn is_due(&self, now: Timestamp) -> Option<u64> {
         let now = now.as_millis();
         let logged_at = self.logged_at.load(Ordering::Relaxed);
         // In both directions: otherwise a clock that is set back would suppress the log for as long.

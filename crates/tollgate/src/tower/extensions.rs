@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 
 use bytes::Bytes;
 use http::{Extensions, HeaderMap};
+use tollgate_core::policy::Ambiguity;
 
 use super::meter::is_json;
 
@@ -33,6 +34,11 @@ impl JsonBody {
         is_json(headers)
     }
 }
+
+/// The reason why a server that reads bodies did not read the body of a request. The server puts it
+/// into the request's extensions. A policy can refuse the request for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UnreadBody(pub Ambiguity);
 
 /// Marks a response that a proxy sends in place of an upstream that failed. The proxy puts it into
 /// the response's extensions.

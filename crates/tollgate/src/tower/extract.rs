@@ -4,21 +4,25 @@ use std::net::IpAddr;
 
 use http::Request;
 use http::header::{HOST, HeaderMap};
-use tollgate_core::policy::JsonPointer;
+use tollgate_core::attributes::Field;
+use tollgate_core::policy::{Ambiguity, JsonPointer};
 use tollgate_core::{Headers, RequestAttributes};
 
-use super::extensions::JsonBody;
+use super::extensions::{JsonBody, UnreadBody};
 use super::meter::value_at;
 
 /// The header fields of a request, and its body if the server has read it, by reference.
 pub(super) struct Fields<'a> {
     headers: &'a HeaderMap,
     body: Option<&'a JsonBody>,
+    unread: Option<Ambiguity>,
 }
 
 impl<'a> Fields<'a> {
     pub(super) fn of<B>(request: &'a Request<B>) -> Self {
-        Self { headers: request.headers(), body: request.extensions().get() }
+        let body = request.extensions().get();
+        let unread = request.extensions().get::<UnreadBody>().map(|unread| unread.0);
+        Self { headers: request.headers(), body, unread }
     }
 }
 
@@ -27,8 +31,21 @@ impl Headers for Fields<'_> {
         value_at(&self.body?.0, pointer)
     }
 
+    fn unread(&self) -> Option<Ambiguity> {
+        self.unread.or_else(|| self.body.map(|_| Ambiguity::BodyValue))
+    }
+
     fn value(&self, name: &str, index: usize) -> Option<&[u8]> {
         self.headers.get_all(name).iter().nth(index).map(|value| value.as_bytes())
+    }
+
+    fn field(&self, name: &str) -> Field<'_> {
+        let mut lines = self.headers.get_all(name).iter();
+        match (lines.next(), lines.next()) {
+            (None, _) => Field::Absent,
+            (Some(line), None) => Field::Once(line.as_bytes()),
+            (Some(_), Some(_)) => Field::Repeated,
+        }
     }
 }
 

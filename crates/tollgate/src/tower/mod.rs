@@ -19,7 +19,7 @@ mod service;
 mod upgraded;
 
 pub use body::Body;
-pub use extensions::{JsonBody, Peer, RequestIncomplete, UpstreamFailed};
+pub use extensions::{JsonBody, Peer, RequestIncomplete, UnreadBody, UpstreamFailed};
 pub use layer::Layer;
 pub use service::Service;
 pub use upgraded::{Upgraded, WhileUpgraded, upgraded};

@@ -11,6 +11,7 @@ use std::task::{Context, Poll};
 
 use http::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER};
 use http::{Method, Request, Response, StatusCode};
+use tollgate_core::policy::Ambiguity;
 use tollgate_core::{Evaluation, Store};
 
 use super::admitted::Admitted;
@@ -72,6 +73,7 @@ where
             };
             let (in_flight, decision) = match started.await {
                 Started::Status(status) => return Ok(answer_status(status)),
+                Started::Ambiguous(ambiguity) => return Ok(refuse_ambiguous(ambiguity)),
                 Started::ShedDecision(shed) => return Ok(answer_shed(&shed)),
                 Started::Decided(_, decision) if !decision.is_admitted() => {
                     return Ok(refuse(&decision));
@@ -123,6 +125,12 @@ fn refuse<B>(decision: &Decision) -> Response<Body<B>> {
     let mut response = answer(status, media_type, body);
     headers::write(&answers.headers, &decision.evaluation, response.headers_mut());
     response
+}
+
+fn refuse_ambiguous<B>(ambiguity: Ambiguity) -> Response<Body<B>> {
+    let body = problem::ambiguous(ambiguity);
+    let status = StatusCode::from_u16(ambiguity.status()).unwrap_or(StatusCode::BAD_REQUEST);
+    answer(status, problem::CONTENT_TYPE, body)
 }
 
 fn answer_shed<B>(shed: &ShedDecision) -> Response<Body<B>> {

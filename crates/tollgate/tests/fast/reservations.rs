@@ -117,6 +117,38 @@ async fn a_settlement_above_overdraws_as_far_as_the_policy_lets_it() {
 }
 
 #[tokio::test]
+async fn costs_above_reservation_and_quota_are_charged_in_later_windows() {
+    let limiter = limiter(&HashKey::random());
+    let receipt = reserve_at(&limiter, START, MINUTE).await.receipt.unwrap();
+    limiter.settle(receipt, tokens(320)).await.unwrap();
+    assert_eq!(status_at(&limiter, START).await[1], (110, 0), "100, and 10 of the overdraft");
+    // 210 units are unpaid: the next window pays 110, the one after it 100.
+    let mut now = START;
+    for (used, is_admitted) in [(110, false), (100, false), (40, true)] {
+        now = now.after(MINUTE);
+        let decision = reserve_at(&limiter, now, MINUTE).await;
+        assert_eq!(decision.is_admitted(), is_admitted, "{used}");
+        assert_eq!(status_at(&limiter, now).await[1].0, used);
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_reserves_less_than_it_costs_pays_in_the_end() {
+    let limiter = limiter(&HashKey::random());
+    let receipts = [
+        reserve_at(&limiter, START, MINUTE).await.receipt.unwrap(),
+        reserve_at(&limiter, START, MINUTE).await.receipt.unwrap(),
+    ];
+    for receipt in receipts {
+        limiter.settle(receipt, tokens(100)).await.unwrap();
+    }
+    let now = START.after(MINUTE);
+    assert!(!reserve_at(&limiter, now, MINUTE).await.is_admitted(), "90 of 100 are paid");
+    assert_eq!(status_at(&limiter, now).await[1].0, 90);
+    assert!(reserve_at(&limiter, now.after(MINUTE), MINUTE).await.is_admitted());
+}
+
+#[tokio::test]
 async fn a_settlement_has_the_room_that_an_override_gives() {
     let key = HashKey::random();
     let limiter = limiter(&key);

@@ -8,7 +8,7 @@ use crate::sub_requests::client::send;
 use crate::sub_requests::laws::number;
 use crate::sub_requests::site::limit_of;
 use crate::sub_requests::tollgate::Tollgate;
-use crate::support::world::Answer;
+use crate::support::world::{Answer, policy};
 
 /// Traefik's forwardAuth without trustForwardHeader: the client's fields, overwritten by these.
 const TRAEFIK: &[&str] = &[
@@ -136,4 +136,44 @@ fn what_is_not_clear_is_refused_and_costs_nothing() {
         assert!(answer.body.to_lowercase().contains("x-"), "it names the field: {answer:?}");
     }
     assert_eq!(ask(node.address, "GET", TRAEFIK).status, 200);
+}
+
+/// How many of 200 guesses of a password pass at `uri`.
+fn passed(method: &str, uri: &str) -> usize {
+    let node = Tollgate::start(&policy("sign-in.yaml"));
+    let (method, uri) = (format!("X-Original-Method: {method}"), format!("X-Original-URI: {uri}"));
+    let fields = [&*method, &uri, "X-Forwarded-For: 192.0.2.7", "X-Account: alice"];
+    (0..200).filter(|_| ask(node.address, "GET", &fields).status == 200).count()
+}
+
+#[test]
+fn no_spelling_of_login_lets_more_than_five_of_two_hundred_guesses_pass() {
+    for path in ["/login", "/LOGIN", "/login;x", "//login", "/%6cogin?a=b"] {
+        assert_eq!(passed("POST", path), 5, "{path}");
+    }
+    assert_eq!(passed("post", "/login"), 5);
+    let many = format!("/{}{}login", "a/".repeat(257), "../".repeat(257));
+    for path in ["/x%2f..%2flogin", "/x\\..\\login", "/login%5c", "/login%00", "/%2e/login", &many]
+    {
+        assert_eq!(passed("POST", path), 0, "{path}");
+    }
+}
+
+#[test]
+fn a_request_that_can_be_read_in_two_ways_is_a_400() {
+    let node = tollgate(
+        "subjects: { token: { header: authorization } }\n\
+                         limits: { few: { quota: 3, window: 1h, per: token } }\n\
+                         rules: [ { name: all, match: { has: token }, limits: few } ]\n",
+    );
+    let encoded = TRAEFIK.join("\n").replace("/user?", "/x%2fuser?");
+    let encoded: Vec<_> = encoded.lines().collect();
+    let answer = ask(node.address, "GET", &encoded);
+    assert_eq!(answer.status, 400);
+    assert!(answer.body.contains("encoded slash"), "{answer:?}");
+    let twice = [TRAEFIK, &["Authorization: Bearer def"]].concat();
+    assert_eq!(ask(node.address, "GET", &twice).status, 400);
+    let answer = ask(node.address, "GET", TRAEFIK);
+    assert_eq!((answer.status, &*answer.body), (200, ""));
+    assert!(answer.field("ratelimit").contains("r=2"), "nothing was charged: {answer:?}");
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 use tollgate::core::{Charge, Millis, Readings, Store, StoreError, Timestamp};
 use tollgate::store::Memory;
-use tollgate_server::http::{HttpOptions, MAX_REMEMBERED};
+use tollgate_server::http::{HttpOptions, MAX_REMEMBERED, MAX_REMEMBERED_PER_TOKEN};
 use tollgate_server::{Access, Tokens};
 
 use crate::http::world::{Answered, World};
@@ -100,6 +100,26 @@ async fn keys_are_bounded_and_none_in_force_is_forgotten() {
     assert_eq!(used(&world).await, 0);
     world.clock.advance(Millis::from_secs(60));
     ask(&world, "one-more", charge(1)).await.ok();
+}
+
+#[tokio::test]
+async fn the_keys_of_one_token_leave_room_for_those_of_others() {
+    let tokens = ["0123456789abcdef", "fedcba9876543210"];
+    let access = Access::Tokens(Tokens::parse(&tokens.join("\n")).unwrap());
+    let world = World::over(Memory::default(), HttpOptions { access, ..HttpOptions::default() });
+    let ask = async |token: &str, key: &str| {
+        let bearer = format!("Bearer {token}");
+        let fields = [("idempotency-key", key), ("authorization", &*bearer)];
+        world.post_with("/v1/check", &fields, charge(0)).await
+    };
+    for key in 0..MAX_REMEMBERED_PER_TOKEN {
+        ask(tokens[0], &key.to_string()).await.ok();
+    }
+    let refused = ask(tokens[0], "one-more").await;
+    assert_eq!(refused.problem(503), "too-many-idempotency-keys");
+    ask(tokens[1], "one-more").await.ok();
+    world.clock.advance(Millis::from_secs(60));
+    ask(tokens[0], "one-more").await.ok();
 }
 
 /// A store that answers when the test allows it.

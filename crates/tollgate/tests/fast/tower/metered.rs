@@ -251,7 +251,7 @@ async fn a_service_that_fails_costs_what_was_reserved_or_the_time_it_took() {
 
 #[tokio::test]
 async fn a_request_says_how_much_to_reserve() {
-    let reserve = |source, at_most| Some(ReservationAmount { source, at_most });
+    let reserve = |source, at_most| Some(ReservationAmount { source, at_least: None, at_most });
     let from_body = ReservationSource::Json { pointer: pointer("/max_tokens") };
     let by_body = metered(tokens(), reserve(from_body, Some(units(60))), RuleMode::Enforce);
     let world = World::by(of(vec![by_body]));

@@ -1,0 +1,3 @@
+//! Commands that many requests test: real processes, real sockets.
+
+mod spellings;
