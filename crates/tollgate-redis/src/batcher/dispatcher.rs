@@ -25,7 +25,7 @@ pub(super) struct Dispatcher<C: Codec> {
     link: Arc<Link>,
     counters: Arc<Counters>,
     last_words: Duration,
-    /// The last connection that was found to be of no use.
+    /// The generation of the last connection that was found to be unusable.
     left: AtomicU64,
 }
 
@@ -53,7 +53,8 @@ enum ErrorClass {
 }
 
 impl<C: Codec> Dispatcher<C> {
-    /// Over `link`, where [`last_words`](crate::LinkLimits::last_words) are waited for as long.
+    /// Creates a dispatcher for `link`, which waits for last answers for
+    /// [`last_words`](crate::LinkLimits::last_words).
     pub(super) fn new(
         codec: Arc<C>,
         link: Arc<Link>,
@@ -180,10 +181,10 @@ impl<C: Codec> Dispatcher<C> {
         let told = call.send(connection);
         tokio::pin!(told);
         let told = tokio::select! {
-            // An answer that is there counts, however late it is looked at.
+            // An answer that has arrived counts, however late this task is polled.
             biased;
             told = &mut told => Some(told),
-            // A server that gave way still says what it did not carry out.
+            // A demoted server still reports which calls it did not execute.
             () = left => match timeout_at(last.min(Instant::now() + self.last_words), told).await {
                 Ok(told) => Some(told),
                 Err(_) => return Outcome::Disconnected,
