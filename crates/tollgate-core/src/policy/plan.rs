@@ -283,7 +283,7 @@ fn note_enforced(
     switch: RuleSwitch,
 ) {
     if rule.mode == RuleMode::Enforce && switch == RuleSwitch::On {
-        ambiguity.set(ambiguity.get().or(noted.get()));
+        ambiguity.set(ambiguity.get().or_else(|| noted.get()));
     }
 }
 

@@ -313,7 +313,7 @@ impl File<'_, '_> {
         let construct = "counting of several descriptors".to_owned();
         match self.converter.counting {
             Counting::Each => {
-                self.kept(at, construct, "each separately, and refused requests count")
+                self.kept(at, construct, "each separately, and refused requests count");
             }
             Counting::Atomic => {
                 let how = "all of a request's are counted or none; the server counts each, also \
