@@ -1,6 +1,8 @@
-//! What it costs a decision to be remembered: `cargo bench -p tollgate-bench --bench failover_replay`.
+//! The cost of the failover replay log for a decision: `cargo bench -p tollgate-bench --bench
+//! failover_replay`.
 //!
-//! The store beneath is the one in memory, which answers at once: what is left is the wrapper's.
+//! The inner store is the memory store, which answers at once, so the rest is the cost of the
+//! wrapper.
 
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
@@ -17,7 +19,7 @@ use tollgate::{Clock, HashKey, SystemClock};
 use tollgate_bench::draw;
 
 const DECISIONS: usize = 10_000;
-/// As many as are remembered, or one, or far more.
+/// The numbers of subjects: one, as many as the log can contain, and far more.
 const SUBJECTS: [u32; 3] = [1, 8_192, 1_000_000];
 
 fn main() {
@@ -34,7 +36,7 @@ fn remembered(bencher: Bencher<'_, '_>, subjects: u32) {
     charges(bencher, subjects, &FailoverReplay::new(Lasting::default()));
 }
 
-/// Charges a fixed window that nobody uses up.
+/// Charges a fixed window that is never used up.
 fn charges(bencher: Bencher<'_, '_>, subjects: u32, store: &impl Store) {
     let window = FixedWindow::new(1 << 40, Millis::from_secs(3_600), Anchor::FirstRequest);
     let limit = Limit::new("core", Algorithm::FixedWindow(window.unwrap())).unwrap();
@@ -53,7 +55,7 @@ fn charges(bencher: Bencher<'_, '_>, subjects: u32, store: &impl Store) {
     });
 }
 
-/// The output of a future that never waits.
+/// Returns the output of a future that never waits.
 fn at_once<T>(future: impl Future<Output = T>) -> T {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(output) => output,
@@ -61,7 +63,7 @@ fn at_once<T>(future: impl Future<Output = T>) -> T {
     }
 }
 
-/// A store whose history is one for as long as it is there.
+/// A store with a single replication epoch.
 #[derive(Debug, Default)]
 struct Lasting(Memory);
 

@@ -1,6 +1,7 @@
 //! Single cases of the memory store: `cargo bench -p tollgate-bench --bench memory`.
 //!
-//! One iteration takes a thousand decisions: a single one is about as short as a clock can tell.
+//! One iteration makes a thousand decisions, because a single one is about as short as a clock can
+//! measure.
 
 use divan::Bencher;
 use divan::counter::ItemsCount;

@@ -1,4 +1,4 @@
-//! Who is compared: each decides by its own clock, on keys of the type that it takes.
+//! The contenders: each uses its own clock, and keys of its own type.
 
 use std::fmt;
 use std::hint::black_box;
@@ -18,22 +18,23 @@ use tollgate::store::memory::Bounds;
 
 /// A rate limiter under test.
 pub trait Contender: Sync {
-    /// What the report calls it.
+    /// Returns the name in the report.
     fn name(&self) -> &'static str;
 
-    /// The requests of the subjects in `order`, each with a key of its own that lies beside the
-    /// next one's: as a server has the key of a request at hand when it asks its limiter.
+    /// Returns the requests of the subjects in `order`. Each has its own key, stored next to the
+    /// following one's, because a server has the key of a request in its cache when it calls its
+    /// limiter.
     fn requests(&self, order: &[u32]) -> Box<dyn Requests + '_>;
 }
 
-/// Requests that are ready to be decided on.
+/// Prepared requests.
 pub trait Requests: Sync {
-    /// Reads the clock and charges one unit, `decisions` times, over and over in their order;
-    /// answers how many were admitted.
+    /// Reads the clock and charges one unit, `decisions` times, cycling through the requests in
+    /// order. Returns how many were admitted.
     fn decide(&self, decisions: usize) -> usize;
 }
 
-/// A limiter, how it decides on one key, and the keys.
+/// A limiter with its keys, and a function that decides on one key.
 struct Prepared<K, F> {
     keys: Vec<K>,
     charge: F,
@@ -46,20 +47,20 @@ impl<K: Sync, F: Fn(&K) -> bool + Sync> Requests for Prepared<K, F> {
     }
 }
 
-/// How much every subject may have.
+/// The quota of every subject.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Allowance {
-    /// More than any run asks for: every charge is admitted and counted.
+    /// More than any run charges: every charge is admitted and counted.
     Ample,
-    /// One unit an hour: every charge but the first is refused.
+    /// One unit an hour: every charge except the first is refused.
     Exhausted,
 }
 
-/// `governor`'s keyed limiter as its documentation shows it: a `DashMap` with `String` keys.
+/// `governor`'s keyed limiter as in its documentation: a `DashMap` with `String` keys.
 pub struct Governor(DefaultKeyedRateLimiter<String>);
 
 impl Governor {
-    /// A limiter that nobody was charged by.
+    /// Creates a limiter without any charges.
     #[must_use]
     pub fn new(allowance: Allowance) -> Self {
         let quota = match allowance {
@@ -82,7 +83,7 @@ impl Contender for Governor {
     }
 }
 
-/// Tollgate's memory store, asked as the limiter asks it: the answer carries the whole status.
+/// Tollgate's memory store, called as the limiter does: the answer contains the full status.
 pub struct Tollgate<C> {
     name: &'static str,
     store: Memory,
@@ -91,10 +92,10 @@ pub struct Tollgate<C> {
 }
 
 impl<C: Clock> Tollgate<C> {
-    /// A store that nobody was charged in, under a fixed window.
+    /// Creates a store without any charges, with a fixed window.
     ///
     /// # Errors
-    /// [`LimitError`] if the allowance makes no limit.
+    /// [`LimitError`] if the allowance is not a valid limit.
     pub fn fixed_window(
         name: &'static str,
         clock: C,
@@ -108,10 +109,10 @@ impl<C: Clock> Tollgate<C> {
         Self::new(name, clock, Algorithm::FixedWindow(window))
     }
 
-    /// A store that nobody was charged in, under a token bucket.
+    /// Creates a store without any charges, with a token bucket.
     ///
     /// # Errors
-    /// [`LimitError`] if the allowance makes no limit.
+    /// [`LimitError`] if the allowance is not a valid limit.
     pub fn token_bucket(
         name: &'static str,
         clock: C,
@@ -154,8 +155,8 @@ impl<C: Clock> Contender for Tollgate<C> {
     }
 }
 
-/// The wall clock as the kernel last wrote it down: up to a timer tick (1 … 10 ms) behind, and
-/// read without asking the processor's counter.
+/// The coarse wall clock of the kernel: up to a timer tick (1 … 10 ms) behind, and read without the
+/// processor's counter.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CoarseClock;
 
@@ -166,12 +167,13 @@ impl Clock for CoarseClock {
     }
 }
 
-/// The same for everyone, of a length that user names and API keys have.
+/// Returns the name of a subject, the same for all contenders, with the usual length of user names
+/// and API keys.
 pub(crate) fn subject_name(number: u32) -> String {
     format!("customer-{number:010}")
 }
 
-/// The subjects of these benchmarks are no secrets and short: nothing is hashed.
+/// A hash that is never used: the subjects of these benchmarks are short and not secret.
 pub(crate) struct NoSecrets;
 
 impl KeyedHash for NoSecrets {

@@ -1,18 +1,18 @@
-//! In which order subjects come: drawn before the clock runs, the same for every contender.
+//! The order of subjects: drawn before the measurement, and the same for every contender.
 
-/// A small generator (`SplitMix64`; Steele, Lea and Flood, 2014): reproducible, and its cost is not
-/// measured.
+/// A small generator (`SplitMix64`; Steele, Lea and Flood, 2014): reproducible, and not part of the
+/// measurement.
 #[derive(Clone, Debug)]
 pub struct Generator(u64);
 
 impl Generator {
-    /// A generator whose numbers `seed` decides.
+    /// Creates the generator for `seed`.
     #[must_use]
     pub const fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// The next number.
+    /// Returns the next number.
     pub const fn number(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
@@ -21,18 +21,18 @@ impl Generator {
         mixed ^ (mixed >> 31)
     }
 
-    /// The next number below `bound`.
+    /// Returns the next number below `bound`.
     pub const fn below(&mut self, bound: u32) -> u32 {
         (((self.number() >> 32) * bound as u64) >> 32) as u32
     }
 
-    /// The next number in 0 … 1.
+    /// Returns the next number in 0 … 1.
     fn unit(&mut self) -> f64 {
         (self.number() >> 11) as f64 / (1_u64 << 53) as f64
     }
 }
 
-/// Every one of `subjects` once, in a random order.
+/// Returns every one of `subjects` once, in a random order.
 #[must_use]
 pub fn each(subjects: u32, seed: u64) -> Vec<u32> {
     let mut generator = Generator::new(seed);
@@ -43,15 +43,15 @@ pub fn each(subjects: u32, seed: u64) -> Vec<u32> {
     order
 }
 
-/// Every one of `subjects` as likely as any other.
+/// Returns uniformly distributed subjects.
 #[must_use]
 pub fn uniform(subjects: u32, count: usize, seed: u64) -> Vec<u32> {
     let mut generator = Generator::new(seed);
     (0..count).map(|_| generator.below(subjects)).collect()
 }
 
-/// The subject of rank r about as likely as 1/r (Zipf's law with exponent 1, drawn as `subjects^u`);
-/// ranks lie scattered among the subjects.
+/// Returns subjects with a probability of about 1/r for rank r (Zipf's law with exponent 1, drawn
+/// as `subjects^u`). Ranks are scattered over the subjects.
 #[must_use]
 pub fn skewed(subjects: u32, count: usize, seed: u64) -> Vec<u32> {
     let mut generator = Generator::new(seed);

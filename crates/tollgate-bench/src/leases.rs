@@ -1,4 +1,4 @@
-//! One hot limit, charged through several processes over one Redis: leased beside exact.
+//! One hot limit, charged through several processes with one Redis: leased compared with exact.
 
 pub mod case;
 pub mod nodes;

@@ -1,8 +1,8 @@
-//! Benchmarks of Tollgate beside its peers: always in the same run, in turns.
+//! Benchmarks of Tollgate and its peers: always in the same run, in turns.
 //!
-//! `memory_vs_governor`, `redis_vs_two_keys`, `listeners` and `leases` print the comparisons that
-//! `docs/benchmarks.md` shows, and `shedding` what becomes of critical requests under overload; the
-//! divan benches time single cases while one works on them.
+//! `memory_vs_governor`, `redis_vs_two_keys`, `listeners` and `leases` print the comparisons in
+//! `docs/benchmarks.md`, and `shedding` the results for critical requests under overload. The divan
+//! benches measure single cases, for work on them.
 
 pub mod contender;
 pub mod draw;

@@ -1,4 +1,4 @@
-//! What a decision costs the server that is asked for it, through each listener and beside its peer.
+//! The server's cost of a decision, through each listener, compared with a peer.
 
 pub mod case;
 pub mod contender;

@@ -1,4 +1,4 @@
-//! The Redis store beside a script that keeps two keys, on one server, in turns.
+//! The Redis store compared with a script that uses two keys, on one server, in turns.
 
 pub mod cases;
 pub mod closed_loop;

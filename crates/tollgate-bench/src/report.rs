@@ -1,4 +1,4 @@
-//! One table of everything that was measured, each beside the first contender.
+//! A table of all measurements, compared with the first contender.
 
 use comfy_table::Table;
 
@@ -10,7 +10,7 @@ use crate::table;
 pub struct Report(Table);
 
 impl Report {
-    /// A table without rows.
+    /// Creates a table without rows.
     #[must_use]
     pub fn new() -> Self {
         Self(table::of_figures(
@@ -19,8 +19,7 @@ impl Report {
         ))
     }
 
-    /// Adds what the contenders named `names` took in one case; the first is what the others are
-    /// held against.
+    /// Adds the results of the contenders `names` in one case. The first one is the baseline.
     pub fn add(&mut self, case: &str, names: &[&str], took: &[DecisionTimes]) {
         let first = took.first().copied().unwrap_or_default();
         for (name, took) in names.iter().zip(took) {

@@ -1,5 +1,5 @@
-//! Timing in turns: each round lets every contender do the same work, so that a noisy neighbour
-//! disturbs them alike, and the median round counts.
+//! Measurement in turns: each round gives every contender the same work, so disturbances from other
+//! processes affect all of them, and the median round counts.
 
 use std::hint::black_box;
 use std::sync::Barrier;
@@ -11,16 +11,16 @@ use rustix::time::{ClockId, clock_gettime};
 use crate::contender::{Contender, Requests};
 use crate::spread::Spread;
 
-/// What one decision took, in nanoseconds: the median of the rounds.
+/// The time of one decision in nanoseconds: the median of the rounds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct DecisionTimes {
-    /// By the wall clock, over all threads: the whole time divided by all decisions.
+    /// Wall-clock time, over all threads: the total time divided by the number of decisions.
     pub wall: f64,
-    /// Processor time of the threads: what preemption by others does not touch.
+    /// Processor time of the threads, which preemption by other processes does not affect.
     pub processor: f64,
 }
 
-/// Lets each of `contenders` take `decisions` decisions on the subjects of each of `orders`, one
+/// Runs `decisions` decisions of each of `contenders` on the subjects of each of `orders`, with one
 /// thread for each order, in `rounds` rounds.
 #[must_use]
 pub fn compare(
@@ -35,7 +35,7 @@ pub fn compare(
         .collect();
     let mut took: Vec<Vec<DecisionTimes>> = vec![Vec::with_capacity(rounds); contenders.len()];
     for round in 0..rounds {
-        // Who begins changes from round to round.
+        // The contender that starts changes from round to round.
         for turn in 0..contenders.len() {
             let index = (round + turn) % contenders.len();
             took[index].push(time(&prepared[index], decisions));
@@ -44,7 +44,7 @@ pub fn compare(
     took.iter().map(|rounds| median(rounds)).collect()
 }
 
-/// One round of one contender.
+/// Measures one round of one contender.
 fn time(threads: &[Box<dyn Requests + '_>], decisions: usize) -> DecisionTimes {
     let start = Barrier::new(threads.len());
     let spans: Vec<Span> = thread::scope(|scope| {
@@ -68,7 +68,7 @@ fn time(threads: &[Box<dyn Requests + '_>], decisions: usize) -> DecisionTimes {
     DecisionTimes { wall: each(wall), processor: each(processor) }
 }
 
-/// What one thread spent.
+/// The time of one thread.
 struct Span {
     begun: Instant,
     ended: Instant,

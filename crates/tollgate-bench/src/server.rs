@@ -1,4 +1,4 @@
-//! A server of the benchmark's own: a process that is gone with its value.
+//! A server for the benchmark: a process that ends when it is dropped.
 
 use std::fs::File;
 use std::io::{self, Error, ErrorKind, Read, Seek, SeekFrom};
@@ -11,9 +11,9 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::processor_time;
 
-/// How often a port is tried that another process may take first.
+/// How many ports are tried, because another process may use a free port first.
 const PORT_TRIES: usize = 10;
-/// How often a server that starts is asked whether it listens, and how long between.
+/// How often the start of a server is polled, and the pause between polls.
 const READY_TRIES: usize = 1_500;
 const READY_PAUSE: Duration = Duration::from_millis(20);
 
@@ -26,11 +26,12 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts what `command` makes of a free port of 127.0.0.1, and waits until it listens there.
+    /// Starts the process that `command` creates for a free port of 127.0.0.1, and waits until it
+    /// listens.
     ///
     /// # Errors
-    /// If the program cannot be started, or does not listen after half a minute on any of several
-    /// ports; with what it said.
+    /// If the program cannot be started, or does not listen within half a minute on any of several
+    /// ports. The error contains the program's output.
     pub fn start(command: impl Fn(u16) -> Command) -> io::Result<Self> {
         let mut told = String::new();
         for _ in 0..PORT_TRIES {
@@ -44,30 +45,30 @@ impl Server {
         Err(Error::new(ErrorKind::AddrNotAvailable, what))
     }
 
-    /// Where it listens.
+    /// Returns its address.
     #[must_use]
     pub const fn address(&self) -> SocketAddr {
         SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), self.port)
     }
 
-    /// The number of its process.
+    /// Returns its process id.
     #[must_use]
     pub fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// The processor time of all its threads since it started.
+    /// Returns the processor time of all its threads since its start.
     ///
     /// # Errors
-    /// If the kernel does not tell, as [`processor_time::of_process`] says.
+    /// If the kernel does not provide it, as for [`processor_time::of_process`].
     pub fn processor_time(&self) -> io::Result<Duration> {
         processor_time::of_process(self.child.id())
     }
 
-    /// Asks it to end, waits until it has, and returns what it wrote to its standard error.
+    /// Terminates the process, waits for it, and returns its standard error output.
     ///
     /// # Errors
-    /// If it cannot be asked or waited for.
+    /// If it cannot be terminated or waited for.
     pub fn end(mut self) -> io::Result<String> {
         let id = Pid::from_child(&self.child);
         kill_process(id, Signal::TERM)?;
@@ -87,7 +88,7 @@ impl Server {
         Ok(Self { child, port, told })
     }
 
-    /// Whether it listens, before it ends.
+    /// Waits until it listens. Returns whether it does, or `false` if it has ended.
     fn listens(&mut self) -> io::Result<bool> {
         for _ in 0..READY_TRIES {
             if self.child.try_wait()?.is_some() {
@@ -111,7 +112,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // It keeps nothing, so there is nothing to say goodbye to.
+        // It stores nothing, so it can be killed.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

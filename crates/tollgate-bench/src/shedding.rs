@@ -1,5 +1,5 @@
-//! What becomes of each priority when a service is asked for three times what it can do, through
-//! the proxy: with shedding and without.
+//! The results of each priority when a service gets three times its capacity of requests through
+//! the proxy: with load shedding and without.
 
 pub mod figures;
 pub mod load;

@@ -1,20 +1,20 @@
-//! What many rounds say together: the middle one, and how far apart they lie.
+//! The summary of several rounds: the median and the range.
 
 use std::fmt;
 
-/// The median of some measurements, with the least and the greatest.
+/// The median of some measurements, with the minimum and the maximum.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Spread {
-    /// The least.
+    /// The minimum.
     pub least: f64,
-    /// Half of them are at most this.
+    /// The median.
     pub median: f64,
-    /// The greatest.
+    /// The maximum.
     pub greatest: f64,
 }
 
 impl Spread {
-    /// The spread of `values`; zeros if there are none.
+    /// Returns the spread of `values`, or zeros if there are none.
     #[must_use]
     pub fn of(values: impl IntoIterator<Item = f64>) -> Self {
         let mut values: Vec<f64> = values.into_iter().collect();
@@ -29,7 +29,7 @@ impl Spread {
 }
 
 impl fmt::Display for Spread {
-    /// `12.3 (11.9–14.0)`, with as many digits as the precision says.
+    /// Formats as `12.3 (11.9–14.0)`, with as many digits as the precision.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let digits = f.precision().unwrap_or(1);
         let Self { least, median, greatest } = self;

@@ -1,8 +1,9 @@
-//! Tables of figures, as they stand in the documentation.
+//! Tables of figures, in the form of the documentation.
 
 use comfy_table::{CellAlignment, Table, presets};
 
-/// A table without rows, in Markdown: words in the first columns, so many, and figures in the others.
+/// Creates a Markdown table without rows: the first `words` columns contain text, the others
+/// figures.
 #[must_use]
 pub fn of_figures<const COLUMNS: usize>(header: [&str; COLUMNS], words: usize) -> Table {
     let mut table = Table::new();

@@ -1,4 +1,4 @@
-//! The simplest store there can be: a map of cells behind a lock.
+//! The simplest possible store: a map of cells behind a lock.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -11,16 +11,18 @@ use tollgate_core::{
 
 type Key = (Box<str>, Subject);
 
-/// Applies the core's step to a map and adds nothing: no bound, no sweep, no speed.
+/// A store that applies the core's step to a map and adds nothing: no bounds, no sweeping, no
+/// optimization.
 ///
-/// What passes here is true of the core; what then fails in another store is that store's own.
+/// A test that passes here shows that the core is correct. If it then fails on another store, the
+/// error is in that store.
 #[derive(Debug, Default)]
 pub struct Cells(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
     cells: HashMap<Key, Cell>,
-    /// Until when each refunded charge must not be refunded again.
+    /// The time until which each refunded charge must not be refunded again.
     refunded: HashMap<(Key, ChargeId), Timestamp>,
 }
 
@@ -58,7 +60,8 @@ impl State {
         reading
     }
 
-    /// Whether this is a guarded refund that came before; remembers it if it is one that did not.
+    /// Returns whether this is a deduplicated refund that was executed before. Records it if it is
+    /// new.
     fn is_repeated(&mut self, now: Timestamp, charge: &Charge<'_>) -> bool {
         let Operation::Refund { position, id, deduplication: Deduplication::ById, .. } =
             charge.operation

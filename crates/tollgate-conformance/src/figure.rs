@@ -1,35 +1,35 @@
-//! A figure beside its bound, as every test under faults tells what it saw.
+//! A measured figure with its bound, as every fault test reports it.
 
 use std::fmt;
 use std::thread;
 
-/// What a figure is held against.
+/// The bound of a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bound {
-    /// More breaks a promise.
+    /// A larger figure violates a guarantee.
     AtMost(u64),
-    /// Told beside this, and not judged.
+    /// A number for comparison, which is not a bound.
     Context(u64),
-    /// Fewer mean that the fault did not bite, so that nothing was shown.
+    /// At least one is required: otherwise the fault did not occur, and the test showed nothing.
     FaultSeen,
 }
 
-/// A figure beside its bound.
+/// A figure with its bound.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Figure {
-    /// What was counted, with its unit.
+    /// The name of the figure, with its unit.
     pub what: &'static str,
-    /// What was seen.
+    /// The measured value.
     pub seen: u64,
-    /// What it is held against.
+    /// The bound of the value.
     pub bound: Bound,
 }
 
-/// Prints `figures` in one line under the name of the test, and holds each against its bound.
+/// Prints `figures` in one line under the name of the test, and compares each with its bound.
 ///
 /// # Panics
-/// With that line, if a figure is beyond its bound or the fault did not bite; and if no figure says
-/// that it bit, or none has a bound, for then nothing was shown.
+/// With that line, if a figure exceeds its bound or the fault did not occur. Also if no figure
+/// shows that the fault occurred, or none has a bound, because the test then showed nothing.
 #[track_caller]
 pub fn assert_held(figures: &[Figure]) {
     let told: Vec<_> = figures.iter().map(ToString::to_string).collect();
@@ -37,7 +37,10 @@ pub fn assert_held(figures: &[Figure]) {
     let current = thread::current();
     println!("{}: {told}", current.name().unwrap_or("a test"));
     let has = |kind: fn(&Bound) -> bool| figures.iter().any(|figure| kind(&figure.bound));
-    assert!(has(|bound| matches!(bound, Bound::FaultSeen)), "no figure shows that it bit: {told}");
+    assert!(
+        has(|bound| matches!(bound, Bound::FaultSeen)),
+        "no figure shows that the fault occurred: {told}"
+    );
     assert!(has(|bound| matches!(bound, Bound::AtMost(_))), "no figure has a bound: {told}");
     for figure in figures {
         assert!(figure.holds(), "{figure} does not hold: {told}");
@@ -45,25 +48,25 @@ pub fn assert_held(figures: &[Figure]) {
 }
 
 impl Figure {
-    /// What may be so much and no more.
+    /// Creates a figure that must be at most `bound`.
     #[must_use]
     pub const fn at_most(what: &'static str, seen: u64, bound: u64) -> Self {
         Self { what, seen, bound: Bound::AtMost(bound) }
     }
 
-    /// What is told beside a number, and not judged.
+    /// Creates a figure with a number for comparison.
     #[must_use]
     pub const fn context(what: &'static str, seen: u64, number: u64) -> Self {
         Self { what, seen, bound: Bound::Context(number) }
     }
 
-    /// What shows that the fault happened: at least one.
+    /// Creates a figure that shows that the fault occurred: at least one.
     #[must_use]
     pub const fn fault_seen(what: &'static str, seen: u64) -> Self {
         Self { what, seen, bound: Bound::FaultSeen }
     }
 
-    /// Whether it is within its bound.
+    /// Returns whether the figure is within its bound.
     #[must_use]
     pub const fn holds(&self) -> bool {
         match self.bound {

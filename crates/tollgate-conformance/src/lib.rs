@@ -1,12 +1,13 @@
-//! What every Tollgate store must pass: the reference model and the suite.
+//! The tests that every Tollgate store must pass: the reference model and the suite.
 //!
-//! - [`Model`]: an obvious, slow oracle that keeps every charge and sums them up for each question.
+//! - [`Model`]: a simple, slow oracle that keeps every charge and adds them up for each request.
 //! - [`suite`]: fixed cases; [`check`] runs them all on a store.
-//! - [`figure`]: what a test under faults saw, beside its bound.
-//! - [`history`]: what a store told under faults, held against the invariants.
-//! - [`trace`]: random traces, run on a store and on the model side by side.
-//! - [`Cells`]: the simplest store there can be, to prove the core itself.
-//! - [`vectors`]: traces with their answers as lines of JSON, for steps in other languages.
+//! - [`figure`]: measured figures of fault tests, with their bounds.
+//! - [`history`]: a checker of recorded answers of a store under faults against the invariants.
+//! - [`trace`]: random traces, run on a store and on the model for comparison.
+//! - [`Cells`]: the simplest possible store, to test the core itself.
+//! - [`vectors`]: traces with their answers as lines of JSON, for implementations in other
+//!   languages.
 
 pub mod cells;
 pub mod figure;

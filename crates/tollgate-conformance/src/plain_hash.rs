@@ -2,8 +2,8 @@
 
 use tollgate_core::KeyedHash;
 
-/// FNV-1a in 128 bits, under no key: the same in every run, which is what tests want and what a
-/// deployment must never have.
+/// FNV-1a in 128 bits, without a key. It is the same in every run, as tests need it and a
+/// deployment must never have it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PlainHash;
 

@@ -1,8 +1,9 @@
-//! A small seeded generator: one seed, one trace, on every machine and in every version.
+//! A small seeded generator: the same seed produces the same trace, on every machine and in every
+//! version.
 
 use std::ops::RangeInclusive;
 
-/// Random numbers from a seed.
+/// A generator of random numbers from a seed.
 ///
 /// Source: SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators",
 /// 2014).
@@ -10,13 +11,13 @@ use std::ops::RangeInclusive;
 pub struct Random(u64);
 
 impl Random {
-    /// The generator of `seed`.
+    /// Creates the generator for `seed`.
     #[must_use]
     pub const fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// The next 64 bits.
+    /// Returns the next 64 bits.
     pub const fn bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut bits = self.0;
@@ -25,18 +26,18 @@ impl Random {
         bits ^ (bits >> 31)
     }
 
-    /// A number in `range`; the slight bias of a remainder does not matter here.
+    /// Returns a number in `range`. The slight bias of a remainder does not matter here.
     pub fn within(&mut self, range: RangeInclusive<u64>) -> u64 {
         let size = (range.end() - range.start()).saturating_add(1);
         range.start() + self.bits() % size
     }
 
-    /// One of `choices`, which are not empty.
+    /// Returns one of `choices`, which must not be empty.
     pub fn one_of<T: Copy>(&mut self, choices: &[T]) -> T {
         choices[self.within(0..=choices.len() as u64 - 1) as usize]
     }
 
-    /// Whether something of chance `percent` in a hundred happens.
+    /// Returns true with a probability of `percent` %.
     pub fn chance(&mut self, percent: u64) -> bool {
         self.within(1..=100) <= percent
     }

@@ -1,6 +1,6 @@
-//! Traces with their answers as lines of JSON, for steps in other languages.
+//! Traces with their answers as lines of JSON, for implementations in other languages.
 //!
-//! The format is told in `vectors/README.md`; the answers are the model's.
+//! `vectors/README.md` describes the format. The answers are the model's.
 
 use serde_json::{Map, Value, json};
 use tollgate_core::algo::fixed_window::Anchor;
@@ -15,7 +15,7 @@ use tollgate_core::{
 use crate::trace::random_limit;
 use crate::{Ledger, Random};
 
-/// The files of vectors: the algorithm's name, and the kind of [`random_limit`].
+/// The files of vectors: the name of the algorithm, and the kind of [`random_limit`].
 pub const FILES: [(&str, u64); 7] = [
     ("fixed_window", 0),
     ("fixed_window_calendar", 1),
@@ -26,21 +26,21 @@ pub const FILES: [(&str, u64); 7] = [
     ("concurrency", 6),
 ];
 
-/// Vectors of one file.
+/// The vectors in one file.
 const LINES: u64 = 120;
-/// Steps of one vector.
+/// The steps of one vector.
 const STEPS: u64 = 12;
 
-/// One limit, and what is asked of it in order, with the answers.
+/// One limit with operations in their order and their answers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Vector {
     /// The limit.
     pub limit: Limit,
-    /// Moments, asks and the readings after them.
+    /// Times, operations and the readings after them.
     pub steps: Vec<(Timestamp, Operation, Reading)>,
 }
 
-/// The vectors of `kind` as lines of JSON, answered by the model.
+/// Returns the vectors of `kind` as lines of JSON, answered by the model.
 #[must_use]
 pub fn lines_of_model(kind: u64) -> String {
     (0..LINES).map(|seed| write(&vector_of_model(kind, seed)) + "\n").collect()
@@ -97,7 +97,7 @@ fn random_cost(random: &mut Random, limit: &Limit) -> Cost {
     Cost::new(units).unwrap_or(Cost::ONE)
 }
 
-/// One vector as a line, without the line's end.
+/// Returns one vector as a line, without the line end.
 #[must_use]
 pub fn write(vector: &Vector) -> String {
     let steps: Vec<_> =
@@ -105,7 +105,7 @@ pub fn write(vector: &Vector) -> String {
     json!({ "limit": limit(&vector.limit), "steps": steps }).to_string()
 }
 
-/// Reads a line; `None` if it is no vector.
+/// Parses a line. Returns `None` if it is not a valid vector.
 #[must_use]
 pub fn read(line: &str) -> Option<Vector> {
     let line: Value = serde_json::from_str(line).ok()?;
@@ -182,7 +182,7 @@ fn step(at: Timestamp, operation: &Operation, reading: &Reading) -> Value {
         }
         Operation::Renew { id } => ("renew", None, None, Some(id)),
         Operation::Reset => ("forget", None, None, None),
-        // No vector asks for these: the random traces do.
+        // No vector contains these: the random traces do.
         Operation::Reserve { cost, id, .. } => ("reserve", Some(cost), None, Some(id)),
         Operation::Extend { id, position, .. } => ("extend", None, Some(position), Some(id)),
         Operation::Settle { id, position, cost } => {

@@ -70,7 +70,7 @@ fn check_expectation(headers: &HeaderMap) -> Result<(), Problem> {
         true => Ok(()),
         false => Err(Problem::new(
             StatusCode::EXPECTATION_FAILED,
-            "The only expectation met here is 100-continue.",
+            "The only supported expectation is 100-continue.",
         )),
     }
 }

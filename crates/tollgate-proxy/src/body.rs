@@ -262,11 +262,11 @@ impl fmt::Display for BodyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Stalled { waited } => {
-                write!(f, "nothing of the body came for {} ms", waited.as_millis())
+                write!(f, "no byte of the body arrived for {} ms", waited.as_millis())
             }
-            Self::TooSlow { least } => write!(f, "the body came below {least} bytes a second"),
+            Self::TooSlow { least } => write!(f, "the body arrived below {least} bytes a second"),
             Self::TooLarge { limit } => write!(f, "the body is larger than {limit} bytes"),
-            Self::Broken(error) => write!(f, "the body broke off: {error}"),
+            Self::Broken(error) => write!(f, "the body ended early: {error}"),
         }
     }
 }

@@ -45,7 +45,8 @@ impl fmt::Display for Error {
             ),
             Self::DrainTimeout { connections, waited } => write!(
                 f,
-                "{connections} connections were still busy {}s after the shutdown and were cut off; raise timeouts.drain to give them longer",
+                "{connections} connections were still busy {}s after the shutdown and were closed; \
+                 raise timeouts.drain to give them longer",
                 waited.as_secs()
             ),
         }

@@ -67,14 +67,14 @@ impl UpstreamFailure {
                 (StatusCode::GATEWAY_TIMEOUT, "The upstream server could not be reached in time.")
             }
             Self::ResponseTimeout => {
-                (StatusCode::GATEWAY_TIMEOUT, "The upstream server did not answer in time.")
+                (StatusCode::GATEWAY_TIMEOUT, "The upstream server did not respond in time.")
             }
             Self::ConnectionLost => (
                 StatusCode::BAD_GATEWAY,
-                "The upstream server closed the connection before it answered.",
+                "The upstream server closed the connection before it responded.",
             ),
             Self::InvalidResponse => {
-                (StatusCode::BAD_GATEWAY, "The upstream server sent an invalid answer.")
+                (StatusCode::BAD_GATEWAY, "The upstream server sent an invalid response.")
             }
         };
         Problem::new(status, detail)

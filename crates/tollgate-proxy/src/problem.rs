@@ -54,7 +54,7 @@ impl From<UploadFault> for Problem {
             }
             UploadFault::Malformed(violation) => violation.into(),
             UploadFault::Broken => {
-                Self::new(StatusCode::BAD_REQUEST, "The request body broke off before its end.")
+                Self::new(StatusCode::BAD_REQUEST, "The request body ended early.")
             }
         }
     }

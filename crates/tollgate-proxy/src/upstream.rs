@@ -77,17 +77,17 @@ impl fmt::Display for Upstream {
 
 impl fmt::Display for UpstreamError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const RIGHT: &str = "write http://host:port";
+        const RIGHT: &str = "use http://host:port";
         match self {
-            Self::NotAUrl { given } => write!(f, "the upstream {given:?} is no URL; {RIGHT}"),
+            Self::NotAUrl { given } => write!(f, "the upstream {given:?} is not a URL; {RIGHT}"),
             Self::Scheme { given } => {
-                write!(f, "the upstream {given:?} is not reached by plain http; {RIGHT}")
+                write!(f, "the upstream {given:?} does not use plain http; {RIGHT}")
             }
             Self::PathOrQuery { given } => write!(
                 f,
                 "the upstream {given:?} has a path or a query, but requests keep their own; {RIGHT}"
             ),
-            Self::UserInfo => write!(f, "the upstream has a user name; {RIGHT}"),
+            Self::UserInfo => write!(f, "the upstream URL has a user name; {RIGHT}"),
         }
     }
 }

@@ -136,19 +136,19 @@ pub enum AccessError {
 impl fmt::Display for AccessError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NoToken => f.write_str("there is no token; write one a line"),
+            Self::NoToken => f.write_str("no token found: write one token per line"),
             Self::TooManyTokens(count) => {
-                write!(f, "there are {count} tokens; at most {MAX_TOKENS} are compared")
+                write!(f, "there are {count} tokens: at most {MAX_TOKENS} are allowed")
             }
             Self::ShortToken(length) => write!(
                 f,
-                "a token has {length} bytes: {SHORTEST_TOKEN} are the least that cannot be \
-                 guessed; make one with `openssl rand -hex 16`"
+                "a token has {length} bytes: at least {SHORTEST_TOKEN} are required; create one \
+                 with `openssl rand -hex 16`"
             ),
             Self::Exposed(listen) => write!(
                 f,
-                "{listen} is reached from other machines, and nobody is asked for a token: give \
-                 tokens, listen on loopback, or say --insecure"
+                "{listen} is reachable from other machines and requires no token: configure \
+                 tokens, listen on loopback, or pass --insecure"
             ),
         }
     }

@@ -121,9 +121,9 @@ impl Places {
         let Self { door, at_once, .. } = self;
         tracing::warn!(
             listener = door,
-            "all {at_once} connections are taken: those that are idle for longest are closed for \
-             who comes now, and where none is idle, who comes waits; look for clients that open \
-             many"
+            "all {at_once} connections are in use: the longest idle ones are closed for new \
+             clients, and new clients wait while none is idle; look for clients that open many \
+             connections"
         );
     }
 }

@@ -173,7 +173,7 @@ impl fmt::Display for DrainTimeout {
         let left: Vec<String> =
             self.left.iter().map(|(name, count)| format!("{count} at {name}")).collect();
         let (left, waited) = (left.join(", "), self.waited.as_secs());
-        write!(f, "connections were cut off that had not ended within {waited} s: {left}")
+        write!(f, "closed connections that had not ended within {waited} s: {left}")
     }
 }
 

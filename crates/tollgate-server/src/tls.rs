@@ -120,7 +120,7 @@ pub(crate) fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, 
     let read = || CertificateDer::pem_file_iter(path)?.collect::<Result<Vec<_>, _>>();
     let certificates = read().map_err(|error| TlsError::new(path, error))?;
     if certificates.is_empty() {
-        return Err(TlsError::new(path, io::Error::other("it holds no certificate")));
+        return Err(TlsError::new(path, io::Error::other("it contains no certificate")));
     }
     Ok(certificates)
 }

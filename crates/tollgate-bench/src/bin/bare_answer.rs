@@ -1,5 +1,5 @@
-//! A server that reads each request and answers the same, whatever it says, made of the same parts
-//! as Tollgate's HTTP listener: what HTTP itself costs is measured by it, beneath which no decision goes.
+//! A server that answers every request in the same way, with the same libraries as Tollgate's HTTP
+//! listener. It measures the cost of HTTP itself, which is the lower bound of a decision.
 //!
 //! `bare_answer ADDRESS`
 
@@ -17,7 +17,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use tokio::net::{TcpListener, TcpStream};
 
-/// As short as an answer that says anything.
+/// The shortest useful response.
 const ANSWER: &[u8] = br#"{"admitted":true}"#;
 
 #[tokio::main]
@@ -36,12 +36,12 @@ async fn main() -> Result<(), Box<dyn Error>> {
 async fn serve(stream: TcpStream) {
     let mut protocols = auto::Builder::new(TokioExecutor::new());
     protocols.http1().timer(TokioTimer::new()).header_read_timeout(None);
-    // What goes wrong on a connection concerns its client.
+    // An error on a connection concerns only its client.
     let _ = protocols.serve_connection(TokioIo::new(stream), service_fn(answer)).await;
 }
 
 async fn answer(request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
-    // A body that breaks off ends its connection.
+    // An incomplete body ends its connection.
     let _ = request.into_body().collect().await;
     let mut answer = Response::new(Full::new(Bytes::from_static(ANSWER)));
     answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));

@@ -1,5 +1,5 @@
-//! A reverse proxy that does nothing but forward, made of the same parts as Tollgate's and set as
-//! it is: what its limits and its care cost is measured against this.
+//! A reverse proxy that only forwards, with the same libraries and settings as Tollgate's. It is
+//! the baseline for the cost of Tollgate's limits and checks.
 //!
 //! `bare_proxy ADDRESS UPSTREAM`
 
@@ -19,7 +19,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use tokio::net::{TcpListener, TcpStream};
 
-/// How long a connection to the upstream may wait for its next request.
+/// How long a connection to the upstream may be idle.
 const IDLE: Duration = Duration::from_secs(60);
 
 type Upstream = Client<HttpConnector, Incoming>;
@@ -54,7 +54,7 @@ async fn serve(stream: TcpStream, client: Upstream, upstream: SocketAddr) {
     });
     let mut protocols = auto::Builder::new(TokioExecutor::new());
     protocols.http1().timer(TokioTimer::new()).header_read_timeout(None);
-    // What goes wrong on a connection concerns its client.
+    // An error on a connection concerns only its client.
     let _ = protocols.serve_connection_with_upgrades(TokioIo::new(stream), answer).await;
 }
 

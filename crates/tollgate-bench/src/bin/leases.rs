@@ -1,5 +1,5 @@
-//! One subject that is charged as fast as nodes can: a limit that Redis decides beside one of which
-//! nodes take parts in advance, through several processes of `tollgate serve`, in one run.
+//! A subject that is charged as fast as nodes can: a limit that Redis decides, compared with a
+//! leased limit, through several processes of `tollgate serve`, in one run.
 //!
 //! ```sh
 //! cargo build --release --bin tollgate
@@ -21,19 +21,19 @@ use tollgate_bench::leases::round::Round;
 /// Compares a leased limit with an exact one.
 #[derive(Debug, Parser)]
 struct Flags {
-    /// Processes that decide.
+    /// The number of nodes.
     #[arg(long, value_name = "COUNT", default_value_t = 2)]
     nodes: usize,
     /// How often each case is measured.
     #[arg(long, value_name = "COUNT", default_value_t = 7)]
     rounds: u32,
-    /// Charges of a round.
+    /// The charges of a round.
     #[arg(long, value_name = "COUNT", default_value_t = 200_000)]
     decisions: u64,
-    /// The node to start; by default the one beside this program.
+    /// The `tollgate` binary; by default the one next to this program.
     #[arg(long, value_name = "PATH")]
     tollgate: Option<PathBuf>,
-    /// The server to start.
+    /// The Redis server to start.
     #[arg(long, value_name = "PATH", default_value = "redis-server")]
     redis_server: OsString,
 }
@@ -56,7 +56,7 @@ async fn compare(flags: &Flags) -> Result<(), Box<dyn Error>> {
     let nodes = Nodes::start(&tollgate, &flags.redis_server, count, flags.decisions).await;
     let mut nodes = nodes.map_err(|error| error.to_string())?;
     let mut measured: [Vec<Round>; CASES.len()] = Default::default();
-    // The first round connects, and is not counted.
+    // The first round opens the connections and is not counted.
     for round in 0..=flags.rounds.max(1) {
         eprintln!("round {round} of {}", flags.rounds);
         for (case, rounds) in CASES.iter().zip(&mut measured) {

@@ -1,5 +1,5 @@
-//! What a decision costs through each listener: processor time of `tollgate serve` beside
-//! throttlecrab-server's, and of `tollgate proxy` beside a bare proxy's, in one run.
+//! The cost of a decision through each listener: the processor time of `tollgate serve` compared
+//! with throttlecrab-server, and of `tollgate proxy` compared with a bare proxy, in one run.
 //!
 //! ```sh
 //! cargo install throttlecrab-server --version 0.4.40 --locked --root target/peers
@@ -21,28 +21,28 @@ use tollgate_bench::listeners::instructions::per_decision;
 use tollgate_bench::listeners::report::Report;
 use tollgate_bench::listeners::upstream::Upstream;
 
-/// Compares what a decision costs the server, listener by listener.
+/// Compares the server's cost of a decision for each listener.
 #[derive(Debug, Parser)]
 struct Flags {
-    /// A few decisions of every case, to see that it works.
+    /// Run a few decisions of every case, to check that it works.
     #[arg(long)]
     quick: bool,
-    /// Count instructions too, in runs of their own under valgrind.
+    /// Also count instructions, in separate runs under valgrind.
     #[arg(long)]
     instructions: bool,
     /// How often each contender is measured.
     #[arg(long, value_name = "COUNT")]
     rounds: Option<usize>,
-    /// Only the cases whose name begins like this: HTTP, gRPC, RESP, proxy.
+    /// Only the cases whose name starts with this: HTTP, gRPC, RESP, proxy.
     #[arg(long, value_name = "NAME", default_value = "")]
     only: String,
-    /// The server to measure; by default the one beside this program.
+    /// The `tollgate` binary to measure; by default the one next to this program.
     #[arg(long, value_name = "PATH")]
     tollgate: Option<PathBuf>,
-    /// The server to measure beside it.
+    /// The throttlecrab-server binary to compare with.
     #[arg(long, value_name = "PATH", default_value = "target/peers/bin/throttlecrab-server")]
     throttlecrab: PathBuf,
-    /// Where callgrind's profiles go.
+    /// The folder for callgrind's profiles.
     #[arg(long, value_name = "DIRECTORY", default_value = "target/tmp")]
     profiles: PathBuf,
 }
@@ -58,8 +58,9 @@ async fn compare(flags: &Flags) -> Result<(), Box<dyn Error>> {
     let directory = tempfile::tempdir()?;
     if flags.instructions {
         let profiles = &flags.profiles;
-        fs::create_dir_all(profiles)
-            .map_err(|error| format!("no place for profiles at {}: {error}", profiles.display()))?;
+        fs::create_dir_all(profiles).map_err(|error| {
+            format!("cannot create the folder {} for profiles: {error}", profiles.display())
+        })?;
     }
     let upstream = Upstream::start().await?;
     let programs = programs(flags, directory.path(), &upstream)?;
@@ -125,7 +126,7 @@ async fn instructions(
     Ok(counted)
 }
 
-/// What the numbers hold for.
+/// Returns the versions and the machine that the numbers apply to.
 fn setting(programs: &Programs) -> Result<String, Box<dyn Error>> {
     let version = |program: &Path| -> Result<String, Box<dyn Error>> {
         let told = Command::new(program).arg("--version").output()?.stdout;

@@ -15,17 +15,17 @@ use tollgate_bench::draw;
 use tollgate_bench::report::Report;
 use tollgate_bench::rounds::compare;
 
-/// Counts what is allocated: bytes asked for, without what the allocator adds.
+/// An allocator that counts the allocated bytes, without the allocator's own overhead.
 #[global_allocator]
 static ALLOCATOR: Cap<System> = Cap::new(System, usize::MAX);
 
-/// Decisions of one thread in one round.
+/// The decisions of one thread in one round.
 const DECISIONS: usize = 1_000_000;
 
 /// Compares the memory store with governor's keyed limiter.
 #[derive(Debug, Parser)]
 struct Flags {
-    /// How many subjects there are
+    /// The number of subjects
     #[arg(default_value_t = 1_000_000)]
     subjects: u32,
     /// How often each case is measured
@@ -64,7 +64,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Those that are compared, nobody charged yet; the first is what the others are held against.
+/// Returns the contenders, without any charges. The first one is the baseline.
 fn contenders(allowance: Allowance) -> Result<Vec<Box<dyn Contender>>, LimitError> {
     Ok(vec![
         Box::new(Governor::new(allowance)),
@@ -84,7 +84,7 @@ fn contenders(allowance: Allowance) -> Result<Vec<Box<dyn Contender>>, LimitErro
     ])
 }
 
-/// The bytes that `work` leaves allocated.
+/// Returns the bytes that `work` leaves allocated.
 fn allocated_by(work: impl FnOnce()) -> usize {
     let before = ALLOCATOR.allocated();
     work();

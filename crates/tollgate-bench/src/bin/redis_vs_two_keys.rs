@@ -1,5 +1,5 @@
-//! Compares the Redis store with the two-key script called once a request: decisions per second,
-//! processor time of the server and of the client, and latencies.
+//! Compares the Redis store with the two-key script, which is called once per request: decisions
+//! per second, processor time of the server and of the client, and latencies.
 //!
 //! `cargo run --release -p tollgate-bench --bin redis_vs_two_keys [-- --markdown]`
 
@@ -14,22 +14,22 @@ use tollgate_bench::redis_store::cases::{Case, Contest, Scale};
 use tollgate_bench::redis_store::report::{Report, Style};
 use tollgate_bench::redis_store::server::Server;
 
-/// Compares Tollgate's Redis store with a script that keeps two keys for a limit, in one run.
+/// Compares Tollgate's Redis store with a script that uses two keys for each limit, in one run.
 #[derive(Debug, Parser)]
 struct Flags {
-    /// A few decisions of every case, to see that it works.
+    /// Run a few decisions of every case, to check that it works.
     #[arg(long)]
     quick: bool,
-    /// The table as the documentation has it.
+    /// Print the table in the form of the documentation.
     #[arg(long)]
     markdown: bool,
     /// How often each case is measured.
     #[arg(long, value_name = "COUNT")]
     rounds: Option<usize>,
-    /// Only the cases with so many callers.
+    /// Only the cases with this number of callers.
     #[arg(long, value_name = "COUNT")]
     callers: Option<usize>,
-    /// The server to start.
+    /// The Redis server to start.
     #[arg(long, value_name = "PATH", default_value = "redis-server")]
     redis_server: OsString,
 }
@@ -66,7 +66,7 @@ async fn compare(
     Ok(())
 }
 
-/// What the numbers hold for.
+/// Returns the versions and the machine that the numbers apply to.
 async fn setting(contest: &Contest) -> Result<String, Box<dyn Error>> {
     let version = contest.two_keys.server_version().await?;
     let processors = thread::available_parallelism()?;

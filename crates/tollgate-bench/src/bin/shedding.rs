@@ -1,5 +1,5 @@
-//! Critical requests through `tollgate proxy` at three times what the service behind it can do:
-//! with shedding and without, one after the other.
+//! Critical requests through `tollgate proxy` at three times the capacity of the service behind it,
+//! first with load shedding and then without.
 //!
 //! ```sh
 //! cargo build --release --bin tollgate
@@ -18,13 +18,13 @@ use tollgate_bench::shedding::load::{Phase, Sent, policy, send};
 use tollgate_bench::shedding::plot::draw;
 use tollgate_bench::shedding::upstream::{CAPACITY, PLACES, SERVICE, Upstream};
 
-/// Shows what shedding does for critical requests.
+/// Shows the effect of load shedding on critical requests.
 #[derive(Debug, Parser)]
 struct Flags {
-    /// Where to draw what was found.
+    /// The file to draw the results to.
     #[arg(long, value_name = "PATH")]
     svg: Option<PathBuf>,
-    /// The proxy to measure; by default the one beside this program.
+    /// The `tollgate` binary to measure; by default the one next to this program.
     #[arg(long, value_name = "PATH")]
     tollgate: Option<PathBuf>,
 }
@@ -49,8 +49,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let overload = CALM.seconds..CALM.seconds + OVERLOAD.seconds;
     let service = SERVICE.as_millis();
     println!(
-        "A service with {PLACES} places and {service} ms for each request: {CAPACITY} a second, asked \
-         for three times as much for {} s.\n",
+        "A service with {PLACES} workers and {service} ms per request serves {CAPACITY} requests a \
+         second. The load is three times as much, for {} s.\n",
         OVERLOAD.seconds
     );
     println!("{}", Report { runs: &runs, seconds: overload.clone() });

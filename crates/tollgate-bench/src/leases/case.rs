@@ -1,28 +1,28 @@
-//! What is compared: a limit that the store decides, and one of which nodes take parts in advance.
+//! The cases: a limit that the store decides, and a leased limit.
 
 /// A limit that is charged.
 #[derive(Clone, Copy, Debug)]
 pub struct Case {
-    /// What it is called in the report.
+    /// The name in the report.
     pub name: &'static str,
     /// The limit's name.
     pub limit: &'static str,
     /// Its mode.
     pub mode: &'static str,
-    /// How much of what is asked it admits.
+    /// The part of the charges that it admits.
     pub room: Room,
 }
 
-/// How much of what is asked a limit admits.
+/// The part of the charges that a limit admits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Room {
-    /// All of it, many times over.
+    /// All, with a large reserve.
     Enough,
     /// Half of it.
     Half,
 }
 
-/// Every case: the exact one before the leased one.
+/// Every case: each exact one is followed by the leased one.
 pub const CASES: [Case; 4] = [
     Case { name: "far from the limit", limit: "far-exact", mode: "exact", room: Room::Enough },
     Case { name: "", limit: "far-leased", mode: "leased", room: Room::Enough },
@@ -31,7 +31,7 @@ pub const CASES: [Case; 4] = [
 ];
 
 impl Case {
-    /// The units of its limit, where `scale` charges are made in a round.
+    /// Returns the quota of the limit, for `scale` charges in a round.
     #[must_use]
     pub const fn quota(&self, scale: u64) -> u64 {
         match self.room {

@@ -1,4 +1,4 @@
-//! The processes: one Redis, and nodes of `tollgate serve` over it.
+//! The processes: one Redis, and nodes of `tollgate serve`.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -15,7 +15,7 @@ use crate::listeners::wire::DIMENSION;
 use crate::redis_store::server::Server as Redis;
 use crate::server::Server;
 
-/// A Redis, and nodes that count in it.
+/// A Redis server with its nodes.
 #[derive(Debug)]
 pub struct Nodes {
     redis: Redis,
@@ -24,19 +24,19 @@ pub struct Nodes {
     _directory: TempDir,
 }
 
-/// What was spent so far.
+/// The cost so far.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Spent {
-    /// Processor time of all nodes together.
+    /// The processor time of all nodes together.
     pub nodes: Duration,
-    /// Processor time of Redis.
+    /// The processor time of Redis.
     pub redis: Duration,
-    /// Calls of the step that decides, each for one charge or several that travelled together.
+    /// The calls of the deciding function, each for one charge or for a batch.
     pub calls: u64,
 }
 
 impl Nodes {
-    /// Starts `count` nodes, each of which knows of the others.
+    /// Starts `count` nodes, each of which has the number of nodes in its policy.
     ///
     /// # Errors
     /// If a program is missing or does not start.
@@ -63,16 +63,16 @@ impl Nodes {
         Ok(Self { redis, asked, nodes, _directory: directory })
     }
 
-    /// The nodes.
+    /// Returns the nodes.
     #[must_use]
     pub fn all(&self) -> &[Server] {
         &self.nodes
     }
 
-    /// What was spent until now.
+    /// Returns the cost so far.
     ///
     /// # Errors
-    /// If the kernel or Redis does not tell.
+    /// If the kernel or Redis does not provide it.
     pub async fn spent(&mut self) -> Result<Spent, LoadError> {
         let told: String =
             redis::cmd("INFO").arg("commandstats").query_async(&mut self.asked).await?;
@@ -85,7 +85,7 @@ impl Nodes {
 }
 
 impl Spent {
-    /// What was spent since `before`.
+    /// Returns the cost since `before`.
     #[must_use]
     pub fn since(self, before: Self) -> Self {
         Self {
@@ -96,7 +96,7 @@ impl Spent {
     }
 }
 
-/// The policy of `count` nodes over the Redis at `url`: of each case a limit.
+/// Returns the policy of `count` nodes with the Redis at `url`, with a limit for each case.
 #[must_use]
 pub fn policy(url: &str, count: usize, scale: u64) -> String {
     let limit = |case: &Case| {
@@ -115,7 +115,7 @@ pub fn policy(url: &str, count: usize, scale: u64) -> String {
     )
 }
 
-/// How often functions and scripts were called, by Redis's statistics of commands.
+/// Returns how often functions and scripts were called, from Redis' command statistics.
 fn calls(told: &str) -> u64 {
     let steps = ["cmdstat_fcall:calls=", "cmdstat_evalsha:calls=", "cmdstat_eval:calls="];
     let count = |line: &str| -> Option<u64> {

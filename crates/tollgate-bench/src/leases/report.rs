@@ -1,4 +1,4 @@
-//! One table: the exact limit, and the leased one below it.
+//! A table with each exact limit followed by the leased one.
 
 use std::time::Duration;
 
@@ -20,13 +20,13 @@ const HEADER: [&str; 8] = [
     "admitted",
 ];
 
-/// What the rounds of each of [`CASES`] did, an exact limit's before the leased one's of the same
-/// time.
+/// Returns the table of the rounds of each of [`CASES`], in which an exact limit precedes its
+/// leased counterpart.
 #[must_use]
 pub fn table(measured: &[Vec<Round>; CASES.len()]) -> Table {
     let mut table = table::of_figures(HEADER, 2);
     for (index, (case, rounds)) in CASES.iter().zip(measured).enumerate() {
-        // Every other one is exact.
+        // Every second case is exact.
         table.add_row(row(case, rounds, &measured[index / 2 * 2]));
     }
     table

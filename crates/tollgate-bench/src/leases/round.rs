@@ -1,4 +1,4 @@
-//! One case, charged through all nodes for a while.
+//! One case, charged through all nodes for some time.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -10,28 +10,29 @@ use super::nodes::{Nodes, Spent};
 use crate::listeners::load::{Load, LoadError};
 use crate::listeners::wire::Wire;
 
-/// Connections to each node, and commands of each that wait at once.
+/// The connections to each node, which is also the number of pending commands of each connection.
 const CONNECTIONS: usize = 16;
 const IN_FLIGHT: usize = 16;
 
-/// What one case did in one round.
+/// The result of one case in one round.
 #[derive(Clone, Copy, Debug)]
 pub struct Round {
-    /// Charges that were decided.
+    /// The charges that were decided.
     pub decided: usize,
-    /// Those that were admitted.
+    /// The charges that were admitted.
     pub admitted: usize,
-    /// Seconds from the first charge to the last answer.
+    /// The seconds from the first charge to the last answer.
     pub seconds: f64,
-    /// What it took.
+    /// The cost.
     pub spent: Spent,
 }
 
 impl Case {
-    /// Charges one subject `scale` times, which no round charged before, through all nodes at once.
+    /// Charges a new subject `scale` times, through all nodes at once.
     ///
     /// # Errors
-    /// If a connection breaks, an answer is none, or the admitted are not what the limit has.
+    /// If a connection breaks, an answer is invalid, or the number of admitted charges differs from
+    /// the limit's.
     pub async fn round(
         &self,
         nodes: &mut Nodes,

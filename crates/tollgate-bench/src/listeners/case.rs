@@ -1,4 +1,4 @@
-//! What is compared: a listener, how it is asked, and who is behind it.
+//! The cases: a listener, its load, and the two contenders.
 
 use std::error::Error;
 use std::net::SocketAddr;
@@ -10,24 +10,24 @@ use super::load::{Load, LoadError};
 use crate::draw;
 use crate::server::Server;
 
-/// Subjects, each as likely as any other.
+/// The number of subjects, which are uniformly distributed.
 const SUBJECTS: u32 = 100_000;
 
-/// A listener, and two who have it.
+/// A listener with two contenders.
 #[derive(Clone, Copy, Debug)]
 pub struct Case {
-    /// What it is called.
+    /// The name of the case.
     pub name: &'static str,
-    /// Connections.
+    /// The number of connections.
     pub connections: usize,
-    /// Requests of one connection that wait at once.
+    /// The pending requests of each connection.
     pub in_flight: usize,
-    /// Who is measured.
+    /// The contender that is measured.
     pub ours: Contender,
-    /// Who it is held against.
+    /// The contender to compare with.
     pub peer: Contender,
-    /// At most so much of the peer's processor time is aimed at; nothing of what only shows where
-    /// the bottom is.
+    /// The goal for the processor time, as a part of the peer's. `None` for a case that only shows
+    /// the lower bound.
     pub aim: Option<f64>,
 }
 
@@ -99,39 +99,39 @@ pub const CASES: [Case; 8] = [
     },
 ];
 
-/// How much is measured.
+/// The size of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Scale {
-    /// How often each contender is.
+    /// The rounds of each contender.
     pub rounds: usize,
-    /// Decisions of a round.
+    /// The decisions of a round.
     pub decisions: usize,
 }
 
 impl Scale {
-    /// What the documentation shows.
+    /// The size for the documentation.
     pub const FULL: Self = Self { rounds: 9, decisions: 50_000 };
-    /// A few of everything, to see that it works.
+    /// A small size, to check that it works.
     pub const QUICK: Self = Self { rounds: 1, decisions: 400 };
 }
 
-/// What one server did in one round.
+/// The result of one server in one round.
 #[derive(Clone, Copy, Debug)]
 pub struct Round {
-    /// Requests that were answered.
+    /// The requests that were answered.
     pub decisions: usize,
-    /// From the first request to the last answer.
+    /// The time from the first request to the last answer.
     pub wall: Duration,
-    /// The server's processor time meanwhile.
+    /// The processor time of the server during that time.
     pub server: Duration,
 }
 
 /// The rounds of both contenders of a case.
 #[derive(Debug, Default)]
 pub struct Measured {
-    /// Of ours.
+    /// The rounds of Tollgate.
     pub ours: Vec<Round>,
-    /// Of the peer's.
+    /// The rounds of the peer.
     pub peer: Vec<Round>,
 }
 
@@ -139,11 +139,11 @@ impl Case {
     /// Measures both in turns.
     ///
     /// # Errors
-    /// If a server cannot be started or asked, or refuses what it should admit.
+    /// If a server cannot be started or called, or refuses a request that it should admit.
     pub async fn measure(&self, programs: &Programs, scale: Scale) -> Result<Measured, LoadError> {
         let start = |who: Contender| Server::start(|port| who.command(programs, port));
         let (ours, peer) = (start(self.ours)?, start(self.peer)?);
-        // The first round finds every bucket missing, and every buffer small.
+        // A warm-up: in the first round, no bucket exists and every buffer is small.
         let warm = self.subjects(usize::MAX, scale.decisions);
         self.round(self.ours, &ours, &warm).await?;
         self.round(self.peer, &peer, &warm).await?;
@@ -156,16 +156,16 @@ impl Case {
         Ok(measured)
     }
 
-    /// Subjects of a round, the same for both.
+    /// Returns the subjects of a round, the same for both contenders.
     #[must_use]
     pub fn subjects(&self, round: usize, count: usize) -> Arc<[u32]> {
         draw::uniform(SUBJECTS, count, round as u64).into()
     }
 
-    /// Asks `who`, which listens at `address`, for all of `subjects`.
+    /// Sends a request for each of `subjects` to `who`, which listens at `address`.
     ///
     /// # Errors
-    /// As [`Load::run`]; and if it refuses anything.
+    /// As for [`Load::run`], and if a request is refused.
     pub async fn ask(
         &self,
         who: Contender,

@@ -1,4 +1,4 @@
-//! Who is measured: how each is started, and what it is asked.
+//! The contenders: how each is started, and its requests.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -8,18 +8,18 @@ use std::process::Command;
 use super::upstream::Upstream;
 use super::wire::{BURST, COUNT, Envoy, GrpcCall, HttpCall, Throttle, Wire, encoded};
 
-/// One server, entered through one listener.
+/// One server with one listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Contender {
     /// Tollgate over HTTP with JSON.
     TollgateHttp,
-    /// The same, asked for minimal answers: without receipts and header fields, as the peer's are.
+    /// The same with minimal responses: without receipts and header fields, as the peer's are.
     TollgateHttpMinimal,
     /// Tollgate as Envoy's rate limit service.
     TollgateGrpc,
     /// Tollgate over the Redis protocol.
     TollgateResp,
-    /// Tollgate's proxy, which limits.
+    /// Tollgate's proxy with limits.
     TollgateProxy,
     /// throttlecrab-server over HTTP with JSON.
     ThrottlecrabHttp,
@@ -27,13 +27,13 @@ pub enum Contender {
     ThrottlecrabGrpc,
     /// throttlecrab-server over the Redis protocol.
     ThrottlecrabResp,
-    /// A server that decides nothing, of the same parts as Tollgate's over HTTP.
+    /// A server without decisions, with the same libraries as Tollgate's HTTP listener.
     BareAnswer,
-    /// A proxy that does nothing else, of the same parts.
+    /// A proxy that only forwards, with the same libraries.
     BareProxy,
 }
 
-/// Where the programs are, and what they read.
+/// The paths of the programs and of their input.
 #[derive(Debug)]
 pub struct Programs {
     /// The `tollgate` binary.
@@ -44,13 +44,13 @@ pub struct Programs {
     pub bare_answer: PathBuf,
     /// The `bare_proxy` binary of this crate.
     pub bare_proxy: PathBuf,
-    /// The file that holds [`policy`].
+    /// The file with [`policy`].
     pub policy: PathBuf,
-    /// Where the proxies send what passes.
+    /// The upstream of the proxies.
     pub upstream: SocketAddr,
 }
 
-/// Tollgate's policy: the same bucket for every listener.
+/// Returns Tollgate's policy: the same bucket for every listener.
 #[must_use]
 pub fn policy() -> String {
     let bucket = format!("algorithm: token_bucket, quota: {COUNT}, burst: {BURST}, window: 1h");
@@ -63,7 +63,7 @@ pub fn policy() -> String {
 }
 
 impl Contender {
-    /// The command that serves on `port` of 127.0.0.1.
+    /// Returns the command that serves on `port` of 127.0.0.1.
     #[must_use]
     pub fn command(self, programs: &Programs, port: u16) -> Command {
         let address = format!("127.0.0.1:{port}");
@@ -93,7 +93,7 @@ impl Contender {
         }
     }
 
-    /// How it is spoken to.
+    /// Returns the protocol and the requests of the contender.
     #[must_use]
     pub fn wire(self) -> Wire {
         match self {

@@ -1,5 +1,5 @@
-//! How many instructions of its own a server needs for a decision, as valgrind counts them: a
-//! number that other programs on the machine do not change. The kernel's are not in it.
+//! The number of instructions of a server for a decision, counted by valgrind: other programs on
+//! the machine do not affect it. Kernel instructions are not included.
 
 use std::ffi::OsString;
 use std::process::Command;
@@ -9,14 +9,15 @@ use super::contender::{Contender, Programs};
 use super::load::LoadError;
 use crate::server::Server;
 
-/// Decisions until it has surely started; those of both runs, and those that only the longer one has.
+/// The decisions for the start, those of both runs, and those of the longer run only.
 const FIRST: usize = 200;
 const WARM: usize = 2_000;
 const COUNTED: usize = 4_000;
 
-/// Instructions of `who` for one decision of `case`: the difference of two runs, so that connections
-/// and the end cancel out. Leaves callgrind's profile of the longer run at `profile`, of what came
-/// after the start: clocks that spin until they are calibrated take as many as the machine lets them.
+/// Returns the instructions of `who` for one decision of `case`: the difference of two runs, so
+/// connections and the shutdown cancel out. Leaves callgrind's profile of the longer run at
+/// `profile`. It does not include the start, in which the calibration of clocks takes a varying
+/// number of instructions.
 ///
 /// # Errors
 /// If valgrind is missing, or the server fails under it.
@@ -39,12 +40,12 @@ async fn run(
     decisions: usize,
 ) -> Result<u64, LoadError> {
     let server = Server::start(|port| under_valgrind(&who.command(programs, port), profile))?;
-    // It listens before it serves: once it answers, it has started.
+    // The server listens before it serves: after its first answer, it has started.
     case.ask(who, server.address(), &case.subjects(1, FIRST)).await?;
     forget_the_start(&server)?;
     case.ask(who, server.address(), &case.subjects(0, decisions)).await?;
     let told = server.end()?;
-    collected(&told).ok_or_else(|| format!("valgrind said no number: {told}").into())
+    collected(&told).ok_or_else(|| format!("valgrind printed no number: {told}").into())
 }
 
 fn under_valgrind(command: &Command, profile: &OsString) -> Command {
@@ -56,7 +57,7 @@ fn under_valgrind(command: &Command, profile: &OsString) -> Command {
     valgrind
 }
 
-/// Counts from here on.
+/// Resets the count.
 fn forget_the_start(server: &Server) -> Result<(), LoadError> {
     let id = server.id().to_string();
     let told = Command::new("callgrind_control").args(["--zero", &id]).output()?;
@@ -68,7 +69,7 @@ fn forget_the_start(server: &Server) -> Result<(), LoadError> {
         .into())
 }
 
-/// The number behind `Collected :`.
+/// Returns the number after `Collected :`.
 fn collected(told: &str) -> Option<u64> {
     let (_, rest) = told.rsplit_once("Collected :")?;
     rest.split_ascii_whitespace().next()?.parse().ok()

@@ -1,4 +1,5 @@
-//! Callers in a closed loop: each connection asks again as soon as it was answered.
+//! Callers in a closed loop: each connection sends its next request after the answer to the
+//! previous one.
 
 use std::error::Error;
 use std::net::SocketAddr;
@@ -15,35 +16,35 @@ use tokio::task::JoinSet;
 
 use super::wire::{Decision, GrpcCall, Unreadable, Wire};
 
-/// Bytes that one read takes, at most.
+/// The most bytes of one read.
 const READ: usize = 64 * 1024;
 
-/// How a server is asked.
+/// The load of a server.
 #[derive(Clone, Copy, Debug)]
 pub struct Load {
-    /// Where it listens.
+    /// The address of the server.
     pub address: SocketAddr,
-    /// How it is spoken to.
+    /// The protocol and the requests.
     pub wire: Wire,
-    /// How many connections there are.
+    /// The number of connections.
     pub connections: usize,
-    /// Requests of one connection that wait for their answers at once.
+    /// The pending requests of each connection.
     pub in_flight: usize,
 }
 
-/// What fails a load.
+/// The error of a load.
 pub type LoadError = Box<dyn Error + Send + Sync>;
 
 impl Load {
-    /// Asks once for each of `subjects`, and tells how many were admitted.
+    /// Sends a request for each of `subjects`, and returns how many were admitted.
     ///
     /// # Errors
-    /// If a connection breaks, or an answer is none.
+    /// If a connection breaks, or an answer is invalid.
     pub async fn run(&self, subjects: &Arc<[u32]>) -> Result<usize, LoadError> {
         let mut callers = JoinSet::new();
         for caller in 0..self.connections {
             let (load, subjects) = (*self, Arc::clone(subjects));
-            // In turns: every caller has as many as any other, but one.
+            // Distributed in turns, so the numbers of any two callers differ by at most one.
             let own = (caller..subjects.len()).step_by(load.connections);
             let own: Vec<String> = own.map(|index| subject(subjects[index])).collect();
             match load.wire {
@@ -58,7 +59,7 @@ impl Load {
         Ok(admitted)
     }
 
-    /// Sends as many requests as may wait, and the next ones when all of those are answered.
+    /// Sends as many requests as may be pending, and the next ones when all of those are answered.
     async fn converse(self, subjects: Vec<String>) -> Result<usize, LoadError> {
         let mut stream = TcpStream::connect(self.address).await?;
         stream.set_nodelay(true)?;
@@ -84,7 +85,7 @@ impl Load {
         Ok(admitted)
     }
 
-    /// Keeps as many calls open as may be on one connection.
+    /// Keeps as many calls open on one connection as may be pending.
     async fn call(self, call: GrpcCall, subjects: Vec<String>) -> Result<usize, LoadError> {
         let stream = TcpStream::connect(self.address).await?;
         stream.set_nodelay(true)?;
@@ -114,7 +115,7 @@ impl Load {
     }
 }
 
-/// The name of a subject: 17 bytes.
+/// Returns the name of a subject, 17 bytes long.
 fn subject(number: u32) -> String {
     format!("user:{number:012}")
 }

@@ -1,4 +1,4 @@
-//! One table of all listeners, the two of a case below each other.
+//! A table of all listeners, with the two contenders of a case below each other.
 
 use std::fmt;
 
@@ -12,22 +12,23 @@ use crate::table;
 #[derive(Debug)]
 pub struct Report(Table);
 
-/// Instructions of a decision, where they were counted: ours, and the peer's.
+/// The instructions of a decision, if they were counted: Tollgate's and the peer's.
 pub type Counted = Option<[u64; 2]>;
 
 const HEADER: [&str; 7] =
     ["door", "who", "CPU s/M", "of the peer's", "aim", "instructions", "decisions/s"];
 
 impl Report {
-    /// A table without rows.
+    /// Creates a table without rows.
     #[must_use]
     pub fn new() -> Self {
         Self(table::of_figures(HEADER, 2))
     }
 
-    /// Adds what both did in `case`.
+    /// Adds the results of both contenders of `case`.
     pub fn add(&mut self, case: &Case, measured: &Measured, counted: Counted) {
-        // Each round beside the other's of the same time: what disturbs both cancels out.
+        // Each round is compared with the other's of the same time, so disturbances of both cancel
+        // out.
         let beside = |(ours, peer): (&Round, &Round)| seconds(ours) / seconds(peer);
         let ratio = Spread::of(measured.ours.iter().zip(&measured.peer).map(beside));
         let [ours, peer] = match counted {
@@ -67,7 +68,7 @@ impl fmt::Display for Report {
     }
 }
 
-/// Processor seconds of the server for a million decisions.
+/// Returns the processor seconds of the server for a million decisions.
 fn seconds(round: &Round) -> f64 {
     round.server.as_secs_f64() * 1e6 / round.decisions as f64
 }

@@ -1,4 +1,4 @@
-//! What stands behind the proxies: it answers every request with the same few bytes.
+//! The upstream of the proxies: it answers every request with the same few bytes.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -7,14 +7,14 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 
-/// What every request is answered with.
+/// The response to every request.
 const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\
                         content-length: 15\r\n\r\n{\"passed\":true}";
 
-/// Bytes that one read takes, at most: more than any request here has.
+/// The most bytes of one read, more than any request here has.
 const READ: usize = 16 * 1024;
 
-/// A server that answers as long as the value is there.
+/// A server that serves until it is dropped.
 #[derive(Debug)]
 pub struct Upstream {
     address: SocketAddr,
@@ -22,13 +22,13 @@ pub struct Upstream {
 }
 
 impl Upstream {
-    /// What its answers hold.
+    /// The body of its responses.
     pub const BODY: &str = "\"passed\":true";
 
     /// Listens on a free port of 127.0.0.1.
     ///
     /// # Errors
-    /// If there is none.
+    /// If there is no free port.
     pub async fn start() -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let address = listener.local_addr()?;
@@ -37,21 +37,21 @@ impl Upstream {
             let mut connections = JoinSet::new();
             while let Ok((stream, _)) = listener.accept().await {
                 connections.spawn(answer(stream));
-                // Of those that have ended, nothing is kept.
+                // Removes the tasks that have ended.
                 while connections.try_join_next().is_some() {}
             }
         });
         Ok(Self { address, _serving: serving })
     }
 
-    /// Where it listens.
+    /// Returns its address.
     #[must_use]
     pub const fn address(&self) -> SocketAddr {
         self.address
     }
 }
 
-/// Answers requests that have no body, one after another.
+/// Answers requests without bodies, one after another.
 async fn answer(mut stream: TcpStream) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let mut head = Vec::with_capacity(READ);

@@ -1,4 +1,4 @@
-//! What is said on a connection: requests as bytes, and answers out of bytes.
+//! The bytes on a connection: encoding of requests and parsing of answers.
 
 mod charge;
 mod grpc;
@@ -11,30 +11,30 @@ use std::fmt;
 pub use charge::DIMENSION;
 pub use grpc::{Envoy, Throttle, encoded};
 
-/// The bucket that every contender counts with: nobody runs out of it.
+/// The burst of every contender's bucket, which is never used up.
 pub const BURST: u32 = 1_000_000;
-/// Tokens that come back to it in an hour.
+/// The tokens that are added in an hour.
 pub const COUNT: u32 = 1_000_000;
 
-/// How a contender is spoken to.
+/// The protocol of a contender.
 #[derive(Clone, Copy, Debug)]
 pub enum Wire {
-    /// HTTP/1.1, as these calls.
+    /// HTTP/1.1, with these calls.
     Http(HttpCall),
-    /// gRPC, as these calls.
+    /// gRPC, with these calls.
     Grpc(GrpcCall),
-    /// The Redis protocol, by `THROTTLE`.
+    /// The Redis protocol, with `THROTTLE`.
     Resp,
-    /// The Redis protocol, by `TG.CHARGE` of the limit of this name.
+    /// The Redis protocol, with `TG.CHARGE` on the limit of this name.
     Charge(&'static str),
 }
 
 /// A call over HTTP/1.1.
 #[derive(Clone, Copy, Debug)]
 pub struct HttpCall {
-    /// The whole request for a subject.
+    /// Returns the complete request for a subject.
     pub request: fn(&str) -> String,
-    /// What the body of an answer holds if the subject may pass.
+    /// A text in the body of a response that admits.
     pub admitted: &'static str,
 }
 
@@ -43,35 +43,35 @@ pub struct HttpCall {
 pub struct GrpcCall {
     /// The path of the method.
     pub path: &'static str,
-    /// The message for a subject, encoded.
+    /// Returns the encoded message for a subject.
     pub message: fn(&str) -> Vec<u8>,
 }
 
 /// An answer at the start of some bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Answer {
-    /// How many of the bytes are its.
+    /// The length of the answer in bytes.
     pub length: usize,
-    /// Whether the subject may pass.
+    /// Whether the subject is admitted.
     pub decision: Decision,
 }
 
-/// Whether a subject may pass.
+/// Whether a subject is admitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
-    /// It may.
+    /// It is admitted.
     Admitted,
-    /// It may not: no contender has a reason for that here.
+    /// It is refused, which no contender should do here.
     Refused,
 }
 
-/// An answer that is none of this wire.
+/// An answer that is invalid for its protocol.
 #[derive(Debug)]
 pub struct Unreadable(String);
 
 impl Unreadable {
     pub(super) fn of(bytes: &[u8]) -> Self {
-        /// Longer ones are not told whole.
+        /// The most bytes of an answer that an error repeats.
         const MAX_SHOWN: usize = 400;
         Self(String::from_utf8_lossy(&bytes[..bytes.len().min(MAX_SHOWN)]).into_owned())
     }
@@ -86,8 +86,8 @@ impl fmt::Display for Unreadable {
 impl Error for Unreadable {}
 
 impl Wire {
-    /// Writes the request for `subject` behind `out`. A call of gRPC is its message, as frames are
-    /// its connection's business.
+    /// Appends the request for `subject` to `out`. For gRPC, it is only the message, because the
+    /// connection adds the frames.
     pub fn write(&self, subject: &str, out: &mut Vec<u8>) {
         match self {
             Self::Http(call) => out.extend_from_slice((call.request)(subject).as_bytes()),
@@ -97,10 +97,10 @@ impl Wire {
         }
     }
 
-    /// The answer at the start of `bytes`; `None` while it is not whole.
+    /// Parses the answer at the start of `bytes`. Returns `None` while it is incomplete.
     ///
     /// # Errors
-    /// [`Unreadable`] if it is an error, or nothing that was asked for.
+    /// [`Unreadable`] if it is an error, or not an answer to the request.
     pub fn read(&self, bytes: &[u8]) -> Result<Option<Answer>, Unreadable> {
         match self {
             Self::Http(call) => http::read(bytes, call.admitted),

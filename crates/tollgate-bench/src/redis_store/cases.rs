@@ -1,5 +1,5 @@
-//! What is measured: every number of callers, with one hot key and with many, on one limit and on
-//! four. The contenders take turns, so that a noisy neighbour disturbs them alike.
+//! The cases: every number of callers, with one hot key and with many, on one limit and on four.
+//! The contenders take turns, so disturbances from other processes affect both.
 
 use std::error::Error;
 use std::fmt;
@@ -12,7 +12,7 @@ use super::shard::Shard;
 use super::two_keys::TwoKeys;
 use crate::draw;
 
-/// How much is done.
+/// The size of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Scale {
     /// How often each case is measured.
@@ -21,14 +21,14 @@ pub struct Scale {
     pub decisions_alone: usize,
     /// The decisions of a round with many callers.
     pub decisions: usize,
-    /// How many subjects there are where there are many.
+    /// The number of subjects in the cases with many.
     pub subjects: u32,
     /// The quota of every limit.
     pub quota: u64,
 }
 
 impl Scale {
-    /// For numbers: every charge is admitted.
+    /// For measurements: every charge is admitted.
     pub const FULL: Self = Self {
         rounds: 11,
         decisions_alone: 10_000,
@@ -36,33 +36,33 @@ impl Scale {
         subjects: 100_000,
         quota: 500_000,
     };
-    /// For seeing that it works: the hot keys run out of their quota.
+    /// For checking that it works: the hot keys use up their quota.
     pub const QUICK: Self =
         Self { rounds: 2, decisions_alone: 300, decisions: 1_000, subjects: 100, quota: 200 };
 }
 
-/// How many subjects are asked for.
+/// The subjects that are charged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keys {
-    /// One, which nobody asked for in an earlier round.
+    /// One, which no earlier round charged.
     Hot,
-    /// Many, each as likely, that have their windows open.
+    /// Many, uniformly distributed, with open windows.
     Many,
 }
 
-/// One row of the plan.
+/// One case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Case {
-    /// How many ask at once.
+    /// The number of concurrent callers.
     pub callers: usize,
     /// The subjects that the callers charge.
     pub keys: Keys,
-    /// On how many limits each request is charged.
+    /// The number of limits that each request charges.
     pub limits: usize,
 }
 
 impl Case {
-    /// All of them, in the order of the report.
+    /// Returns all cases, in the order of the report.
     pub fn all() -> impl Iterator<Item = Self> {
         let kinds = [
             (Keys::Hot, 1),
@@ -76,21 +76,21 @@ impl Case {
     }
 }
 
-/// What the contenders did in all rounds of one case.
+/// The results of the contenders in all rounds of one case.
 #[derive(Clone, Debug)]
 pub struct Measured {
     /// The case.
     pub case: Case,
-    /// The two-key script's rounds.
+    /// The rounds of the two-key script.
     pub two_keys: Vec<Round>,
-    /// The store's rounds.
+    /// The rounds of the store.
     pub tollgate: Vec<Round>,
 }
 
-/// Those that are compared, on one server.
+/// The contenders, on one server.
 #[derive(Debug)]
 pub struct Contest {
-    /// Where both keep their state.
+    /// The server of both.
     pub server: Server,
     /// The script, called once for each decision.
     pub two_keys: Arc<TwoKeys>,
@@ -102,7 +102,7 @@ impl Contest {
     /// Connects both to `server`, with one connection each.
     ///
     /// # Errors
-    /// Why one of them could not.
+    /// The error of the contender that could not connect.
     pub async fn new(server: Server, scale: &Scale) -> Result<Self, Box<dyn Error>> {
         let url = server.url();
         let two_keys = Arc::new(TwoKeys::connect(&url, scale.quota).await?);
@@ -110,10 +110,10 @@ impl Contest {
         Ok(Self { server, two_keys, tollgate })
     }
 
-    /// Opens the windows of all subjects for both, as they are after the first requests of a day.
+    /// Opens the windows of all subjects for both, as after the first requests of a day.
     ///
     /// # Errors
-    /// The first of a contender's.
+    /// The first error of a contender.
     pub async fn open_windows(&self, scale: &Scale) -> Result<(), Box<dyn Error>> {
         let order = draw::each(scale.subjects, 1).into();
         let load = Load { callers: 64, limits: LIMITS.len(), order };
@@ -122,10 +122,10 @@ impl Contest {
         Ok(())
     }
 
-    /// Measures `case`, the `number`th of the run.
+    /// Measures `case`, which is number `number` of the run.
     ///
     /// # Errors
-    /// The first of a contender's, or if the two admitted different numbers of requests.
+    /// The first error of a contender, or if the two admitted different numbers of requests.
     pub async fn measure(
         &self,
         number: usize,
@@ -135,7 +135,7 @@ impl Contest {
         let mut measured = Measured { case, two_keys: Vec::new(), tollgate: Vec::new() };
         for round in 0..scale.rounds {
             let load = load(case, scale, number * scale.rounds + round);
-            // Who begins changes from round to round.
+            // The contender that starts changes from round to round.
             if round % 2 == 0 {
                 measured.two_keys.push(run(&self.two_keys, &load, &self.server).await?);
                 measured.tollgate.push(run(&self.tollgate, &load, &self.server).await?);
@@ -148,14 +148,14 @@ impl Contest {
         Ok(measured)
     }
 
-    /// The names of the contenders, in the order of [`Measured`].
+    /// Returns the names of the contenders, in the order of [`Measured`].
     #[must_use]
     pub fn names(&self) -> [&'static str; 2] {
         [self.two_keys.name(), self.tollgate.name()]
     }
 }
 
-/// The requests of the `turn`th round of a run.
+/// Returns the requests of round number `turn` of a run.
 fn load(case: Case, scale: &Scale, turn: usize) -> Load {
     let decisions = if case.callers == 1 { scale.decisions_alone } else { scale.decisions };
     let order = match case.keys {
@@ -165,7 +165,8 @@ fn load(case: Case, scale: &Scale, turn: usize) -> Load {
     Load { callers: case.callers, limits: case.limits, order: order.into() }
 }
 
-/// Contenders that do not admit the same do not do the same work.
+/// Checks that both contenders admitted the same number of requests: otherwise they did not do the
+/// same work.
 fn check(measured: &Measured) -> Result<(), Disagreement> {
     match (measured.two_keys.last(), measured.tollgate.last()) {
         (Some(theirs), Some(ours)) if theirs.admitted != ours.admitted => Err(Disagreement {
@@ -177,7 +178,7 @@ fn check(measured: &Measured) -> Result<(), Disagreement> {
     }
 }
 
-/// The contenders did not admit the same number of requests.
+/// The error that the contenders admitted different numbers of requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Disagreement {
     case: Case,

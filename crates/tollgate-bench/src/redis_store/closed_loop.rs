@@ -1,4 +1,4 @@
-//! Callers in a closed loop: each asks again as soon as it was answered.
+//! Callers in a closed loop: each sends its next request after the answer to the previous one.
 
 use std::error::Error;
 use std::io;
@@ -12,54 +12,54 @@ use tokio::task::JoinSet;
 use super::contender::{Contender, ContenderError};
 use super::server::Server;
 
-/// Who asks for what.
+/// The load of one round.
 #[derive(Clone, Debug)]
 pub struct Load {
-    /// How many ask at once.
+    /// The number of concurrent callers.
     pub callers: usize,
-    /// How many limits each request is charged on.
+    /// The number of limits that each request charges.
     pub limits: usize,
-    /// The subject of each request. Callers take them in turns.
+    /// The subject of each request, distributed to the callers in turns.
     pub order: Arc<[u32]>,
 }
 
-/// What one contender did with one load.
+/// The result of one contender with one load.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Round {
-    /// How many requests were admitted.
+    /// The number of admitted requests.
     pub admitted: usize,
-    /// From the first request to the last answer.
+    /// The time from the first request to the last answer.
     pub wall: Duration,
     /// The processor time of the server.
     pub server: Duration,
     /// The processor time of this process: the contender's client and the callers.
     pub client: Duration,
-    /// The calls that were sent, one or more decisions in each.
+    /// The calls that were sent, each with one or more decisions.
     pub calls: u64,
-    /// How long each decision took, shortest first.
+    /// The latency of each decision, shortest first.
     pub latencies: Vec<Duration>,
 }
 
 impl Round {
-    /// How many decisions were taken.
+    /// Returns the number of decisions.
     #[must_use]
     pub fn decisions(&self) -> usize {
         self.latencies.len()
     }
 
-    /// The latency that `per_mille` of a thousand decisions did not pass.
+    /// Returns the latency that `per_mille` of a thousand decisions did not exceed.
     #[must_use]
     pub fn percentile(&self, per_mille: usize) -> Duration {
-        // The nearest rank: the smallest value with at least that share at or below it.
+        // By nearest rank: the smallest value with at least that share at or below it.
         let rank = (self.latencies.len() * per_mille).div_ceil(1_000);
         self.latencies.get(rank.saturating_sub(1)).copied().unwrap_or_default()
     }
 }
 
-/// Lets `contender` carry out `load` on `server`.
+/// Runs `load` on `server` with `contender`.
 ///
 /// # Errors
-/// The first of the contender's, or if processor time cannot be read.
+/// The first error of the contender, or if processor time cannot be read.
 pub async fn run<C: Contender>(
     contender: &Arc<C>,
     load: &Load,
@@ -93,7 +93,7 @@ pub async fn run<C: Contender>(
     })
 }
 
-/// What has been spent so far.
+/// The cost so far.
 struct Spent {
     server: Duration,
     client: Duration,
@@ -109,7 +109,7 @@ impl Spent {
     }
 }
 
-/// What one caller was told.
+/// The results of one caller.
 struct Answers {
     admitted: usize,
     latencies: Vec<Duration>,
@@ -123,7 +123,7 @@ async fn call<C: Contender>(
 ) -> Result<Answers, ContenderError> {
     let latencies = Vec::with_capacity(load.order.len().div_ceil(load.callers));
     let mut answers = Answers { admitted: 0, latencies };
-    // An error means that the run was given up, and this caller with it.
+    // An error means that the run was aborted, and this caller with it.
     let _ = started.wait_for(|started| *started).await;
     for &subject in load.order.iter().skip(caller).step_by(load.callers) {
         let asked = Instant::now();

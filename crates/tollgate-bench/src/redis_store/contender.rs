@@ -1,4 +1,4 @@
-//! Who is compared, and what all of them limit.
+//! The contenders, and their limits.
 
 use std::fmt;
 use std::future::Future;
@@ -7,12 +7,12 @@ use redis::RedisError;
 use tollgate::core::algo::{Anchor, FixedWindow};
 use tollgate::core::{Algorithm, Limit, LimitError, Millis, StoreError};
 
-/// A rate limiter with its state in Redis, asked by many callers at once.
+/// A rate limiter with its state in Redis, called by many callers concurrently.
 pub trait Contender: Send + Sync + 'static {
-    /// What the report calls it.
+    /// Returns the name in the report.
     fn name(&self) -> &'static str;
 
-    /// Reads the clock and charges one unit on the first `limits` limits of `subject`; answers
+    /// Reads the clock and charges one unit on the first `limits` limits of `subject`. Returns
     /// whether all of them admitted it.
     fn decide(
         &self,
@@ -20,18 +20,18 @@ pub trait Contender: Send + Sync + 'static {
         limits: usize,
     ) -> impl Future<Output = Result<bool, ContenderError>> + Send;
 
-    /// How many calls it has sent, where that is not one for each decision.
+    /// Returns the number of calls that it has sent, or `None` if that is one for each decision.
     fn calls(&self) -> Option<u64>;
 }
 
-/// The name and the hours of each limit: fixed windows that outlast any run, so that all
-/// contenders admit the same however long they take.
+/// The name and the hours of each limit: fixed windows that are longer than any run, so all
+/// contenders admit the same number regardless of their speed.
 pub const LIMITS: [(&str, u64); 4] = [("core", 24), ("burst", 48), ("daily", 72), ("weekly", 168)];
 
-/// [`LIMITS`] with `quota` units each, as the store takes them.
+/// Returns [`LIMITS`] with `quota` units each, for the store.
 ///
 /// # Errors
-/// [`LimitError`] if there is no such quota.
+/// [`LimitError`] if the quota is invalid.
 pub fn limits(quota: u64) -> Result<Vec<Limit>, LimitError> {
     let limit = |(name, hours): (&str, u64)| {
         let length = Millis::from_secs(hours * 3_600);
@@ -41,7 +41,8 @@ pub fn limits(quota: u64) -> Result<Vec<Limit>, LimitError> {
     LIMITS.into_iter().map(limit).collect()
 }
 
-/// Why a contender did not decide. It ends the run: a benchmark of errors is none.
+/// The reason why a contender did not decide. It ends the run, because a benchmark with errors is
+/// meaningless.
 #[derive(Debug)]
 pub enum ContenderError {
     /// The two-key script failed.

@@ -1,4 +1,4 @@
-//! One table of everything that was measured, the two contenders of a case below each other.
+//! A table of all measurements, with the two contenders of a case below each other.
 
 use std::fmt;
 
@@ -9,12 +9,12 @@ use super::closed_loop::Round;
 use crate::spread::Spread;
 use crate::table;
 
-/// How the table is drawn.
+/// The style of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Style {
-    /// For a terminal, with the least and the greatest of the rounds beside each median.
+    /// For a terminal, with the minimum and the maximum of the rounds next to each median.
     Terminal,
-    /// For a page of documentation: medians; the spread only of what the aim is about.
+    /// For the documentation: medians, and the spread only for the figures with a goal.
     Markdown,
 }
 
@@ -41,15 +41,14 @@ const HEADER: [&str; 12] = [
 ];
 
 impl Report {
-    /// A table without rows.
+    /// Creates a table without rows.
     #[must_use]
     pub fn new(style: Style) -> Self {
         let table = table::of_figures(HEADER, 1);
         Self { table, style }
     }
 
-    /// Adds what the contenders called `names` did in one case; the first is what the other is held
-    /// against.
+    /// Adds the results of the contenders `names` in one case. The first one is the baseline.
     pub fn add(&mut self, names: [&str; 2], measured: &Measured) {
         for (name, rounds) in names.into_iter().zip([&measured.two_keys, &measured.tollgate]) {
             self.add_row(name, measured, rounds);
@@ -63,7 +62,8 @@ impl Report {
             Keys::Many => "many keys",
         };
         let spread = |of: fn(&Round) -> f64| Spread::of(rounds.iter().map(of));
-        // Each round beside the other's of the same time: what disturbs both cancels out.
+        // Each round is compared with the other's of the same time, so disturbances of both cancel
+        // out.
         let beside = |(ours, theirs)| server_seconds(ours) / server_seconds(theirs);
         let ratio = Spread::of(rounds.iter().zip(&measured.two_keys).map(beside));
         let admitted: usize = rounds.iter().map(|round| round.admitted).sum();
@@ -106,12 +106,12 @@ fn decisions_a_call(round: &Round) -> f64 {
     round.decisions() as f64 / round.calls as f64
 }
 
-/// Processor seconds of the server for a million decisions.
+/// Returns the processor seconds of the server for a million decisions.
 fn server_seconds(round: &Round) -> f64 {
     round.server.as_secs_f64() * 1e6 / round.decisions() as f64
 }
 
-/// Processor seconds of this process for a million decisions.
+/// Returns the processor seconds of this process for a million decisions.
 fn client_seconds(round: &Round) -> f64 {
     round.client.as_secs_f64() * 1e6 / round.decisions() as f64
 }

@@ -1,4 +1,4 @@
-//! A Redis server of the benchmark's own: it keeps nothing on disk, and is gone with its value.
+//! A Redis server for the benchmark: it stores nothing on disk, and ends when it is dropped.
 
 use std::ffi::OsStr;
 use std::io::{self, Error, ErrorKind};
@@ -20,7 +20,7 @@ impl Server {
     /// Starts `program` on a free port of 127.0.0.1 and waits until it listens.
     ///
     /// # Errors
-    /// If the program is missing, or does not listen after some seconds on any of several ports.
+    /// If the program is missing, or does not listen within some seconds on any of several ports.
     pub fn start(program: &OsStr) -> io::Result<Self> {
         let directory = TempDir::new()?;
         let process = server::Server::start(|port| {
@@ -31,7 +31,7 @@ impl Server {
         });
         let process = process.map_err(|error| match error.kind() {
             ErrorKind::NotFound => {
-                let what = "install redis-server, or name it by --redis-server";
+                let what = "install redis-server, or pass its path by --redis-server";
                 Error::new(error.kind(), format!("{error}; {what}"))
             }
             _ => error,
@@ -39,16 +39,16 @@ impl Server {
         Ok(Self { process, _directory: directory })
     }
 
-    /// Where clients reach it.
+    /// Returns its URL.
     #[must_use]
     pub fn url(&self) -> String {
         format!("redis://{}", self.process.address())
     }
 
-    /// The processor time of all its threads since it started.
+    /// Returns the processor time of all its threads since its start.
     ///
     /// # Errors
-    /// If the kernel does not tell, as [`crate::processor_time::of_process`] says.
+    /// If the kernel does not provide it, as for [`crate::processor_time::of_process`].
     pub fn processor_time(&self) -> io::Result<Duration> {
         self.process.processor_time()
     }

@@ -1,4 +1,4 @@
-//! Tollgate's Redis store, asked as the limiter asks it.
+//! Tollgate's Redis store, called as the limiter does.
 
 use std::error::Error;
 use std::time::Duration;
@@ -10,14 +10,14 @@ use tollgate_redis::{Keys, RedisShard, RuntimeChoice, ShardSettings, StepRuntime
 use super::contender::{Contender, ContenderError, limits};
 use crate::contender::{NoSecrets, subject_name};
 
-/// How long the server may take to be connected.
+/// The time limit for connecting to the server.
 const READY_WITHIN: Duration = Duration::from_secs(30);
 
-/// How long a decision may take: far longer than any does, for the two-key script has no deadline
-/// at all, and one that is missed would end the run.
+/// The deadline of a decision. It is far longer than any decision takes: the two-key script has no
+/// deadline, and a missed one would end the run.
 const DEADLINE: Duration = Duration::from_secs(10);
 
-/// One shard of one server, and the limits.
+/// One shard with one server, and the limits.
 #[derive(Debug)]
 pub struct Shard {
     store: RedisShard,
@@ -28,7 +28,7 @@ impl Shard {
     /// Connects to the server at `url`. Every limit has `quota` units.
     ///
     /// # Errors
-    /// Why it could not.
+    /// The error of the connection.
     pub async fn connect(url: &str, quota: u64) -> Result<Self, Box<dyn Error>> {
         let keys = Keys::new(HashKey::from_secret(b"benchmark"));
         let settings = ShardSettings::new(url.parse()?);
@@ -37,7 +37,7 @@ impl Shard {
         Ok(Self { store, limits: limits(quota)? })
     }
 
-    /// How the step runs in the server.
+    /// Returns how the step runs on the server.
     #[must_use]
     pub fn runtime(&self) -> StepRuntime {
         self.store.runtime()

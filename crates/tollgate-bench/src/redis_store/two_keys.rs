@@ -1,4 +1,4 @@
-//! The layout that GitHub published in 2021: a count and, in a key of its own, when it expires.
+//! The layout that GitHub published in 2021: a count, and its expiry in a key of its own.
 
 use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, Client, InfoDict, RedisResult, Script, ScriptInvocation};
@@ -7,8 +7,9 @@ use tollgate::{Clock, SystemClock};
 use super::contender::{Contender, ContenderError, LIMITS};
 use crate::contender::subject_name;
 
-/// For each limit two keys, its count and its expiry; first the units and the time in seconds, then
-/// when a window that opens now ends. Answers each limit's count and expiry.
+/// The script. Each limit has two keys, its count and its expiry. The arguments are the units, the
+/// time in seconds, and the end of a window that opens now for each limit. It returns each limit's
+/// count and expiry.
 const SCRIPT: &str = r"
 local units, now = ARGV[1], tonumber(ARGV[2])
 local status = {}
@@ -26,7 +27,8 @@ end
 return status
 ";
 
-/// One `EVALSHA` for each decision over one multiplexed connection, as a service would write it.
+/// One `EVALSHA` for each decision over one multiplexed connection, as a typical service would do
+/// it.
 #[derive(Debug)]
 pub struct TwoKeys {
     connection: MultiplexedConnection,
@@ -35,12 +37,12 @@ pub struct TwoKeys {
 }
 
 impl TwoKeys {
-    /// Connects to the server at `url` and gives it the script. Every limit has `quota` units.
+    /// Connects to the server at `url` and loads the script. Every limit has `quota` units.
     ///
     /// # Errors
-    /// The server's or the connection's.
+    /// The error of the server or of the connection.
     pub async fn connect(url: &str, quota: u64) -> RedisResult<Self> {
-        // As the store's: no time limit below the caller's own.
+        // As for the store: no time limit below the caller's own.
         let config = AsyncConnectionConfig::new().set_response_timeout(None);
         let client = Client::open(url)?;
         let mut connection = client.get_multiplexed_async_connection_with_config(&config).await?;
@@ -49,10 +51,10 @@ impl TwoKeys {
         Ok(Self { connection, script, quota })
     }
 
-    /// The version that the server tells.
+    /// Returns the version of the server.
     ///
     /// # Errors
-    /// The connection's.
+    /// The error of the connection.
     pub async fn server_version(&self) -> RedisResult<String> {
         let mut connection = self.connection.clone();
         let info: InfoDict = redis::cmd("INFO").arg("server").query_async(&mut connection).await?;

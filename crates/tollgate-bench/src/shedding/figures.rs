@@ -1,4 +1,4 @@
-//! What was found, as numbers.
+//! The results as numbers.
 
 use std::fmt;
 use std::ops::Range;
@@ -9,19 +9,19 @@ use tollgate::shed::Priority;
 
 use super::load::{End, Sent};
 
-/// What became of the requests of one priority that were sent in some seconds.
+/// The results of the requests of one priority in a period.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Figures {
-    /// How many were sent.
+    /// The number of requests.
     pub sent: usize,
-    /// How many were refused.
+    /// The number of refused requests.
     pub refused: usize,
-    /// How long those took that were served in time, in rising order.
+    /// The latencies of the requests that were served in time, in ascending order.
     pub served: Vec<Duration>,
 }
 
 impl Figures {
-    /// Those of `priority`, sent in `seconds`.
+    /// Returns the results of `priority` in `seconds`.
     #[must_use]
     pub fn of(sent: &[Sent], priority: Priority, seconds: &Range<u64>) -> Self {
         let mut figures = Self::default();
@@ -38,13 +38,13 @@ impl Figures {
         figures
     }
 
-    /// The hundredths that were served in time.
+    /// Returns the percentage that was served in time.
     #[must_use]
     pub fn percent_in_time(&self) -> usize {
         self.served.len() * 100 / self.sent.max(1)
     }
 
-    /// Within how long so many hundredths of those were served that were served in time.
+    /// Returns a percentile of the latencies of requests that were served in time.
     #[must_use]
     pub fn percentile(&self, hundredths: usize) -> Option<Duration> {
         let rank = (self.served.len() * hundredths).div_ceil(100);
@@ -52,12 +52,12 @@ impl Figures {
     }
 }
 
-/// A table of runs by their names, over the same seconds of each.
+/// A table of runs by their names, for the same seconds of each.
 #[derive(Debug)]
 pub struct Report<'r> {
-    /// The names of the runs, and what was sent.
+    /// The names of the runs, with their requests.
     pub runs: &'r [(&'r str, Vec<Sent>)],
-    /// The seconds that are told of.
+    /// The seconds that are reported.
     pub seconds: Range<u64>,
 }
 

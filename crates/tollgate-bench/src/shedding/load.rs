@@ -1,4 +1,4 @@
-//! Requests that come whether or not those before were answered.
+//! An open-loop load: requests are sent whether or not earlier ones were answered.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -11,33 +11,33 @@ use tollgate::shed::Priority;
 
 use super::upstream::CAPACITY;
 
-/// An answer that takes longer is worth nothing: the client is gone by then.
+/// The longest useful latency: after that, the client has disconnected.
 pub const PATIENCE: Duration = Duration::from_secs(1);
 
-/// A stretch of time in which so much comes.
+/// A period with a constant load.
 #[derive(Clone, Copy, Debug)]
 pub struct Phase {
-    /// How long it is.
+    /// Its duration.
     pub seconds: u64,
-    /// How much comes, in halves of what the service can do.
+    /// Its load, in halves of the service's capacity.
     pub halves: u64,
 }
 
-/// What became of one request.
+/// The result of one request.
 #[derive(Clone, Copy, Debug)]
 pub struct Sent {
-    /// How much it mattered.
+    /// Its priority.
     pub priority: Priority,
-    /// In which second it was sent, from the beginning of the run.
+    /// The second of the run in which it was sent.
     pub second: u64,
-    /// What came of it.
+    /// Its outcome.
     pub end: End,
 }
 
-/// What came of a request.
+/// The outcome of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// It was served within [`PATIENCE`], after so long.
+    /// It was served within [`PATIENCE`], with this latency.
     Served(Duration),
     /// It was shed, or refused by the service.
     Refused,
@@ -45,7 +45,7 @@ pub enum End {
     Late,
 }
 
-/// A sixth is critical, a sixth writes, a third reads, a third is on trial.
+/// The mix of priorities: 1/6 critical, 1/6 writes, 1/3 reads, 1/3 tests.
 const MIX: [Priority; 6] = [
     Priority::Read,
     Priority::Test,
@@ -55,7 +55,7 @@ const MIX: [Priority; 6] = [
     Priority::Write,
 ];
 
-/// Sends all of `phases` to `proxy`, evenly.
+/// Sends all requests of `phases` to `proxy` at an even rate.
 pub async fn send(proxy: SocketAddr, phases: &[Phase]) -> Vec<Sent> {
     let began = Instant::now();
     let (mut requests, mut second, mut count) = (JoinSet::new(), 0, 0);
@@ -105,7 +105,7 @@ async fn status(proxy: SocketAddr, priority: Priority) -> std::io::Result<Vec<u8
     Ok(answer)
 }
 
-/// The policy of the run, which sheds in `mode`.
+/// Returns the policy of the run, which sheds in `mode`.
 #[must_use]
 pub fn policy(mode: &str) -> String {
     format!(

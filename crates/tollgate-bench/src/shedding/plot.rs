@@ -1,5 +1,5 @@
-//! What was found, as a drawing: how many of the critical requests were served in time, and how
-//! long they took, second by second.
+//! The results as a chart: the percentage of critical requests that were served in time, and their
+//! latency, for each second.
 
 use std::fmt::Write;
 use std::ops::Range;
@@ -13,11 +13,11 @@ const WIDTH: u64 = 760;
 const LEFT: u64 = 64;
 const RIGHT: u64 = 16;
 const PANEL: u64 = 130;
-/// Where the panels begin.
+/// The top edges of the panels.
 const TOPS: [u64; 2] = [64, 244];
 const HEIGHT: u64 = 420;
 
-/// The colours of the runs, which can be told apart by those who see few.
+/// The colours of the runs, which colour-blind readers can distinguish.
 const COLOURS: [&str; 2] = ["#0f766e", "#c2410c"];
 
 const STYLE: &str = "text{font:13px system-ui,sans-serif;fill:#475569}\
@@ -25,7 +25,7 @@ const STYLE: &str = "text{font:13px system-ui,sans-serif;fill:#475569}\
 .grid{stroke:#e2e8f0}.paper{fill:#fff}.load{fill:#f1f5f9}.end{text-anchor:end}\
 .middle{text-anchor:middle}";
 
-/// Draws the `runs` of so many seconds each, of which those in `overload` have too much to do.
+/// Draws the `runs` of `seconds` each, in which the service is overloaded during `overload`.
 #[must_use]
 pub fn draw(runs: &[(&str, Vec<Sent>); 2], seconds: u64, overload: &Range<u64>) -> String {
     let mut svg = format!(
@@ -48,7 +48,7 @@ pub fn draw(runs: &[(&str, Vec<Sent>); 2], seconds: u64, overload: &Range<u64>) 
         ("Critical requests served within 1 s", 100, "%", |figures| {
             Some(figures.percent_in_time() as u64)
         }),
-        ("Time that 99 % of those took", patience, "ms", |figures| {
+        ("p99 latency of those requests", patience, "ms", |figures| {
             figures.percentile(99).and_then(|took| u64::try_from(took.as_millis()).ok())
         }),
     ];
@@ -63,7 +63,7 @@ pub fn draw(runs: &[(&str, Vec<Sent>); 2], seconds: u64, overload: &Range<u64>) 
     svg
 }
 
-/// What a panel shows of one second.
+/// The value of a panel for one second.
 type Value = fn(&Figures) -> Option<u64>;
 
 struct Panel {
@@ -92,7 +92,7 @@ impl Panel {
                 "<rect class=\"load\" x=\"{from}\" y=\"{top}\" width=\"{width}\" height=\"{PANEL}\"/>\
              <text class=\"title\" x=\"{LEFT}\" y=\"{above}\">{title}</text>\
              <text class=\"middle\" x=\"{middle}\" y=\"{}\">three times the capacity</text>\n",
-                // Where no run's line is that does well or badly.
+                // At a height that no line of a good or a bad run crosses.
                 top + PANEL * 3 / 8
             ),
         );
@@ -118,7 +118,7 @@ impl Panel {
         }
     }
 
-    /// A line through the seconds, broken where there is nothing to show.
+    /// Draws a line over the seconds, with gaps for missing values.
     fn line(&self, svg: &mut String, sent: &[Sent], colour: &str, value: Value) {
         let mut path = String::new();
         let mut pen = 'M';
@@ -137,7 +137,7 @@ impl Panel {
 }
 
 fn write(text: &mut String, what: std::fmt::Arguments<'_>) {
-    // Writing to a string does not fail.
+    // Writing to a string never fails.
     let _ = text.write_fmt(what);
 }
 

@@ -1,5 +1,4 @@
-//! A service that can do so much at a time and no more: whoever comes then waits, first come, first
-//! served.
+//! A service with a fixed capacity: further requests wait in order of arrival.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -11,21 +10,21 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
-/// How many requests it works on at a time.
+/// The number of requests that it serves at the same time.
 pub const PLACES: u32 = 8;
 
-/// How long each of them takes.
+/// The time for each of them.
 pub const SERVICE: Duration = Duration::from_millis(100);
 
-/// What it can do in a second.
+/// Its capacity in requests per second.
 pub const CAPACITY: u64 = PLACES as u64 * 10;
 
-/// Bytes that one read takes, at most: more than any request here has.
+/// The most bytes of one read, more than any request here has.
 const READ: usize = 16 * 1024;
 
 const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
 
-/// A server that answers as long as the value is there.
+/// A server that serves until it is dropped.
 #[derive(Debug)]
 pub struct Upstream {
     address: SocketAddr,
@@ -36,7 +35,7 @@ impl Upstream {
     /// Listens on a free port of 127.0.0.1.
     ///
     /// # Errors
-    /// If there is none.
+    /// If there is no free port.
     pub async fn start() -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let address = listener.local_addr()?;
@@ -52,15 +51,15 @@ impl Upstream {
         Ok(Self { address, _serving: serving })
     }
 
-    /// Where it listens.
+    /// Returns its address.
     #[must_use]
     pub const fn address(&self) -> SocketAddr {
         self.address
     }
 }
 
-/// Works on requests that have no body, one after another; also on those that nobody waits for any
-/// more, which a service learns too late.
+/// Serves requests without bodies, one after another. It also serves those whose client has
+/// disconnected, which a real service detects too late.
 async fn answer(mut stream: TcpStream, places: Arc<Semaphore>) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let mut head = Vec::with_capacity(READ);

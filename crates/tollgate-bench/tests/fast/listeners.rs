@@ -1,4 +1,4 @@
-//! The load that measures the listeners, on what needs no other program.
+//! The load generator of the listener benchmark, without external programs.
 
 use std::process::Command;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use tollgate_bench::listeners::load::Load;
 use tollgate_bench::listeners::upstream::Upstream;
 use tollgate_bench::server::Server;
 
-/// Programs of which only the bare ones are there.
+/// Returns programs of which only the bare ones exist.
 fn programs(upstream: &Upstream) -> Programs {
     Programs {
         tollgate: "none".into(),

@@ -1,4 +1,4 @@
-//! The benchmarks' own parts, on what needs no other program.
+//! The parts of the benchmarks that need no external program.
 
 mod listeners;
 mod pages;

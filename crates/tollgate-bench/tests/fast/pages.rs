@@ -1,5 +1,6 @@
-//! What `docs/benchmarks.md` and `docs/load-shedding.md` say of running benchmarks. They take minutes, so here each
-//! program is only given its arguments, with `--help` behind them: what it does not understand it says before it helps.
+//! The benchmark commands in `docs/benchmarks.md` and `docs/load-shedding.md`. The benchmarks take
+//! minutes, so each program only gets its arguments followed by `--help`: it reports an invalid
+//! argument before it prints the help.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,14 +8,14 @@ use std::process::Command;
 
 const PAGES: [&str; 2] = ["docs/benchmarks.md", "docs/load-shedding.md"];
 
-/// Commands that fetch what others made.
+/// Commands that install external programs.
 const FETCHES: [&str; 2] = ["apt-get install ", "cargo install "];
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// The commands of a page's `sh` blocks, without their remarks.
+/// Returns the commands in a page's `sh` blocks, without comments.
 fn commands(page: &str) -> Vec<String> {
     let text = fs::read_to_string(root().join(page)).unwrap();
     let blocks =
@@ -23,12 +24,12 @@ fn commands(page: &str) -> Vec<String> {
     lines.map(str::to_owned).collect()
 }
 
-/// Where a program of this package is.
+/// Returns the path of a program of this package.
 fn program(name: &str) -> PathBuf {
     Path::new(env!("CARGO_BIN_EXE_listeners")).with_file_name(name)
 }
 
-/// The words behind each `flag`.
+/// Returns the words after each `flag`.
 fn after<'w>(words: &[&'w str], flag: &str) -> Vec<&'w str> {
     words.windows(2).filter(|pair| pair[0] == flag).map(|pair| pair[1]).collect()
 }
@@ -43,7 +44,7 @@ fn understands(name: &str, arguments: &[&str]) {
     );
 }
 
-/// Tries one command, as far as it can be done in no time.
+/// Checks one command as far as that is possible without running it.
 fn check(command: &str) {
     let words: Vec<_> = command.split_whitespace().collect();
     match words[..] {
@@ -66,7 +67,7 @@ fn check(command: &str) {
                 "{command}"
             );
         }
-        // What the packages are built with.
+        // The settings that the packages are built with.
         ["export", ref settings @ ..] => {
             let image = fs::read_to_string(root().join("deploy/docker/Dockerfile")).unwrap();
             for setting in settings {

@@ -1,5 +1,6 @@
-//! A benchmark that starts Redis.
+//! The benchmark that starts Redis.
 //!
-//! Plain `cargo test` leaves this binary out; `./test` runs it, and so does `cargo test -p tollgate-bench --test slow`.
+//! Plain `cargo test` skips this binary. `./test` and `cargo test -p tollgate-bench --test slow`
+//! run it.
 
 mod redis_vs_two_keys;

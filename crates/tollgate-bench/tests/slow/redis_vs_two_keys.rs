@@ -1,4 +1,4 @@
-//! The benchmark of the Redis store runs to its end and measures the same work for both.
+//! The benchmark of the Redis store runs to its end and measures the same work for both contenders.
 
 use std::process::Command;
 
@@ -21,9 +21,9 @@ fn a_quick_run_prints_one_table_in_which_both_admitted_the_same() {
         assert_eq!([&pair[0][who], &pair[1][who]], ["two keys", "tollgate"], "{text}");
         assert_eq!(pair[0][admitted], pair[1][admitted], "{text}");
     }
-    // Two rounds of one hot key each: what is above its quota of 200 is refused.
+    // Two rounds with one hot key each: charges above its quota of 200 are refused.
     assert_eq!(rows[0][admitted], "400", "{text}");
-    // Two rounds of a thousand decisions on a hundred keys: nothing is.
+    // Two rounds of a thousand decisions on a hundred keys: none is refused.
     assert_eq!(rows[8][admitted], "2000", "{text}");
 }
 

@@ -1,4 +1,4 @@
-//! One limit and subject: all that was asked of it and told.
+//! One limit and subject with all charges and answers of a history.
 
 use std::collections::BTreeMap;
 
@@ -11,21 +11,21 @@ use super::holds::{self, Holds};
 /// One limit and subject.
 #[derive(Debug)]
 pub(super) struct Account<'h> {
-    /// The limit; of several of one name the most generous one.
+    /// The limit. If there are several of one name, the most generous one.
     pub(super) limit: &'h Limit,
     pub(super) subject: &'h Subject,
-    /// All, in the order in which they were asked.
+    /// All events, in the order of their requests.
     pub(super) events: Vec<Event<'h>>,
-    /// What the store told between two losses of its state, in the order in which it was asked.
+    /// The answers of the store between two losses of its state, in the order of their requests.
     pub(super) epochs: Vec<Vec<Event<'h>>>,
-    /// What may have been carried out, and in which epoch nobody knows.
+    /// Events that may have been executed in an unknown epoch.
     pub(super) uncertain: Vec<Event<'h>>,
-    /// What was reserved, or may have been.
+    /// The reservations that were made, or may have been.
     pub(super) holds: Holds<'h>,
 }
 
 impl<'h> Account<'h> {
-    /// Every limit and subject of `history`.
+    /// Returns every limit and subject of `history`.
     pub(super) fn all(history: &'h History) -> Vec<Self> {
         let mut events = BTreeMap::<_, Vec<_>>::new();
         let mut calls: Vec<_> = history.calls.iter().enumerate().collect();
@@ -61,7 +61,8 @@ impl<'h> Account<'h> {
             match event.told {
                 Some((AnswerSource::Store, ..)) if !between => epochs[epoch].push(*event),
                 Some((AnswerSource::Store, ..)) | None => uncertain.push(*event),
-                // Another one answered, but the store may have carried it out unheard.
+                // Another source answered, but the store may have executed the charge without its
+                // answer arriving.
                 Some((AnswerSource::Fallback, ..)) if event.may_be_unheard => {
                     uncertain.push(Event { told: None, ..*event });
                 }
@@ -71,15 +72,15 @@ impl<'h> Account<'h> {
         Some(Self { limit, subject, events, epochs, uncertain, holds })
     }
 
-    /// How the limit counts, if it counted so all the time.
+    /// Returns the algorithm of the limit, if it was the same all the time.
     pub(super) fn algorithm(&self) -> Option<&'h Algorithm> {
         let algorithm = self.limit.algorithm();
         self.events.iter().all(|event| event.limit.algorithm() == algorithm).then_some(algorithm)
     }
 }
 
-/// When the account's state was lost: wherever the store's was, and where a charge replaced what
-/// counted as none. Apart from each other, in their order.
+/// Returns when the account's state was lost: at each loss of the store, and when a charge replaced
+/// state that counts as empty. They do not overlap and are in order.
 fn losses_of(events: &[Event<'_>], losses: &[Loss]) -> Vec<Loss> {
     let replaces = |event: &&Event<'_>| {
         let found = event.reading().map(|reading| reading.found);

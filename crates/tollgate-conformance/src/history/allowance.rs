@@ -1,25 +1,26 @@
-//! What a mode may weaken.
+//! The deviations that a mode allows.
 
-/// By how much a history may miss exactness, in units: the stated bound of the mode in force.
+/// The units by which a history may deviate from exactness: the documented bound of the current
+/// mode.
 ///
-/// Nothing by default.
+/// All are 0 by default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Allowance {
-    /// Units that the store may have counted and lost, in each window of a limit and subject: what
-    /// a replica that took over had not heard of.
+    /// Units that the store may have counted and lost in each window of a limit and subject:
+    /// charges that a promoted replica had not received.
     pub lost: u64,
-    /// Units by which a settlement may pass a limit.
+    /// Units by which a settlement may exceed a limit.
     pub overdraft: u64,
-    /// Units of a limit and subject that calls on several subjects may hold at one time while they
-    /// are under way, and give back because they are refused: others see them used.
+    /// Units of a limit and subject that concurrent calls on several subjects may have charged
+    /// temporarily and refund because they are refused. Other calls see them as used.
     pub held: u64,
-    /// Units of a limit and subject that were held so and could not be given back.
+    /// Units of a limit and subject that were charged in this way and could not be refunded.
     pub unrefunded: u64,
-    /// Units that what stands in for the store may admit by itself, in each window of a limit and
-    /// subject, beside what the store admits.
+    /// Units that the fallback may admit by itself in each window of a limit and subject, in
+    /// addition to the store.
     pub fallback: u64,
-    /// Units of a limit and subject that nodes may have taken in advance and not used, where the limit
-    /// is [leased](tollgate_core::LimitMode::Leased): the other nodes see them used. Of a limit that is
-    /// not, and where this is none, every number is exact.
+    /// Units of a limit and subject that nodes may have leased and not used, for a
+    /// [leased](tollgate_core::LimitMode::Leased) limit. Other nodes see them as used. For other
+    /// limits, and if this is 0, every number is exact.
     pub leased: u64,
 }

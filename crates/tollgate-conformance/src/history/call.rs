@@ -1,23 +1,23 @@
-//! What is recorded: calls in real time, and what each was told.
+//! The recorded data: calls in real time, and their outcomes.
 
 use tollgate_core::{Charge, Limit, Operation, Readings, Subject, Timestamp};
 
-/// A place in the real time of one history: of two moments the later has the larger number.
+/// A point in the real time of one history. A later point has a larger number.
 ///
-/// A counter serves as well as a clock, as long as all callers share it.
+/// A counter is sufficient, if all callers share it.
 pub type Moment = u64;
 
-/// The moment of what has not happened yet.
+/// The moment of an event that has not happened.
 pub const NEVER: Moment = Moment::MAX;
 
-/// One charge of a call, kept.
+/// One recorded charge of a call.
 #[derive(Clone, Debug)]
 pub struct RecordedCharge {
     /// The limit.
     pub limit: Limit,
-    /// Who is limited.
+    /// The subject.
     pub subject: Subject,
-    /// What to do.
+    /// The operation.
     pub operation: Operation,
 }
 
@@ -31,57 +31,58 @@ impl From<&Charge<'_>> for RecordedCharge {
     }
 }
 
-/// What became of a call.
+/// The outcome of a call.
 #[derive(Clone, Debug, Default)]
 pub enum Outcome {
-    /// Its readings, in the order of its charges. Where what is recorded does not say what was
-    /// found (an HTTP answer does not), that is state if anything is used, else nothing.
+    /// Its readings, in the order of its charges. If the record does not contain whether state was
+    /// found (an HTTP response does not), it counts as found if any units are used.
     Answered(Readings),
-    /// Nobody heard: it was carried out whole, or not at all.
+    /// No answer arrived: the call was executed completely, or not at all.
     #[default]
     Unknown,
-    /// It certainly was not carried out, and will not be.
+    /// The call was certainly not executed, and will not be.
     NotCarriedOut,
 }
 
-/// One call of a store, or one request of a server.
+/// One call to a store, or one request to a server.
 #[derive(Clone, Debug)]
 pub struct Call {
     /// Before anything was sent.
     pub issued: Moment,
-    /// After its answer was there, or the news that there is none; [`NEVER`] if the caller left.
+    /// After the answer or the error arrived, or [`NEVER`] if the caller stopped waiting.
     pub answered: Moment,
-    /// The time by which it was decided: the caller's.
+    /// The caller's time, by which the call was decided.
     pub now: Timestamp,
-    /// What was asked.
+    /// The charges.
     pub charges: Vec<RecordedCharge>,
-    /// What was told.
+    /// The outcome.
     pub outcome: Outcome,
 }
 
-/// A stretch of real time in which the store lost its whole state: it was killed or flushed. What a
-/// replica that took over had not heard of is an [`Allowance`](super::Allowance) instead.
+/// A period of real time in which the store lost its complete state: it was killed or flushed.
+/// Charges that a promoted replica had not received are an [`Allowance`](super::Allowance) instead.
 #[derive(Clone, Copy, Debug)]
 pub struct Loss {
     /// Before anything was lost.
     pub from: Moment,
-    /// After the last of it; [`NEVER`] if it is not over.
+    /// After the last loss, or [`NEVER`] if it has not ended.
     pub until: Moment,
 }
 
-/// Calls, and the losses that the world is to blame for.
+/// The calls, and the losses that the environment caused.
 ///
-/// Made by a [`Recorder`](super::Recorder), or by hand of what was recorded elsewhere.
+/// It is created by a [`Recorder`](super::Recorder), or by hand from other records.
 #[derive(Clone, Debug, Default)]
 pub struct History {
-    /// In any order.
+    /// The calls, in any order.
     pub calls: Vec<Call>,
-    /// Each ends every window early.
+    /// The losses. Each ends every window early.
     pub losses: Vec<Loss>,
-    /// Each takes along what the store counted last: a window that was opened in it is gone, and
-    /// what was charged to others in it may be. How many units, an [`Allowance`](super::Allowance)
-    /// says.
+    /// The cuts. Each loses the latest charges of the store: a window that was opened during the
+    /// cut is gone, and charges to other windows during the cut may be. An
+    /// [`Allowance`](super::Allowance) contains the number of units.
     pub cuts: Vec<Loss>,
-    /// Calls that were made and are not here: with any of them nothing can be said.
+    /// The number of calls that were made but not recorded. If there are any, the history cannot be
+    /// checked.
     pub unrecorded: u64,
 }

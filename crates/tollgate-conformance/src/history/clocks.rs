@@ -1,13 +1,13 @@
-//! What time it was anywhere, as far as callers showed it.
+//! The clocks of the callers, as far as they are known from the calls.
 
 use tollgate_core::Timestamp;
 
 use super::call::{History, Moment, NEVER};
 
-/// How far the clocks of all callers had come.
+/// The progress of the latest clock of all callers.
 #[derive(Debug)]
 pub(super) struct Clocks {
-    /// When each time was first passed, in rising order of both.
+    /// When each time was first passed. Both are in rising order.
     reached: Vec<(Moment, Timestamp)>,
 }
 
@@ -25,14 +25,14 @@ impl Clocks {
         Self { reached }
     }
 
-    /// The latest time that any caller had shown the store before `moment`. What ended by then the
-    /// store may have forgotten, and a caller whose clock lags finds nothing of it.
+    /// Returns the latest time that any caller had sent to the store before `moment`. The store may
+    /// have deleted state that ended by then, and a caller with a slower clock finds none of it.
     pub(super) fn latest_before(&self, moment: Moment) -> Timestamp {
         let count = self.reached.partition_point(|(issued, _)| *issued < moment);
         count.checked_sub(1).map_or(Timestamp::EPOCH, |last| self.reached[last].1)
     }
 
-    /// When a caller first showed the store `time` or a later one.
+    /// Returns when a caller first sent `time` or a later time to the store.
     pub(super) fn reaching(&self, time: Timestamp) -> Moment {
         let index = self.reached.partition_point(|(_, now)| *now < time);
         self.reached.get(index).map_or(NEVER, |(issued, _)| *issued)

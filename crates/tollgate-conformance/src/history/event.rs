@@ -1,4 +1,4 @@
-//! One charge of one call, as the rules see it.
+//! One charge of one call, in the form that the rules use.
 
 use std::fmt;
 
@@ -12,17 +12,17 @@ use super::call::{Call, Loss, Moment, NEVER, Outcome, RecordedCharge};
 /// Units, with room for sums and differences of any number of costs.
 pub(super) type Units = i128;
 
-/// Who told a reading.
+/// The source of a reading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AnswerSource {
     Store,
-    /// The node, of an answer that the store gave it before.
+    /// The node, from an earlier answer of the store.
     Memory,
-    /// What stands in for the store.
+    /// The fallback.
     Fallback,
 }
 
-/// What the call that a charge is part of decided.
+/// The decision of the call that a charge belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Decision {
     Admitted,
@@ -32,25 +32,25 @@ pub(super) enum Decision {
 /// One charge of one call.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Event<'h> {
-    /// The call's place in the history.
+    /// The index of the call in the history.
     pub(super) call: usize,
     pub(super) issued: Moment,
     pub(super) answered: Moment,
     pub(super) now: Timestamp,
     pub(super) limit: &'h Limit,
     pub(super) operation: Operation,
-    /// `None` where nobody heard.
+    /// The answer. `None` if none arrived.
     pub(super) told: Option<(AnswerSource, Decision, &'h Reading)>,
-    /// Whether its call is on several subjects, which may have several homes.
+    /// Whether its call has several subjects, which may be on several servers.
     pub(super) spans: bool,
-    /// Whether the store may have carried it out though something else answered.
+    /// Whether the store may have executed it although another source answered.
     pub(super) may_be_unheard: bool,
-    /// The units of the reservation that it settles; none of any other.
+    /// The units of the reservation that it settles, or 0.
     pub(super) reserved: Units,
 }
 
 impl<'h> Event<'h> {
-    /// The charge `asked`, at `place` in the call of this number.
+    /// Creates the event for the charge `asked`, at index `place` of call `number`.
     pub(super) fn new(
         number: usize,
         call: &'h Call,
@@ -63,7 +63,7 @@ impl<'h> Event<'h> {
                 let source = match readings.source() {
                     DecisionSource::Store => AnswerSource::Store,
                     DecisionSource::DenyCache => AnswerSource::Memory,
-                    // It may refuse early, and shows what others used.
+                    // It may refuse too early, and its units include those of other subjects.
                     DecisionSource::Overflow | DecisionSource::Fallback(_) => {
                         AnswerSource::Fallback
                     }
@@ -74,7 +74,7 @@ impl<'h> Event<'h> {
             Outcome::Unknown | Outcome::NotCarriedOut => None,
         };
         let (limit, operation, spans) = (&asked.limit, asked.operation, spans(call));
-        // One home can have no answer, and another one be out of reach.
+        // One server may not answer while another one cannot be reached.
         let may_be_unheard = spans || !is_certainly_not_received(call);
         let reserved = 0;
         Self {
@@ -91,7 +91,8 @@ impl<'h> Event<'h> {
         }
     }
 
-    /// The reading that the store told of its primary state. A look may be answered by a copy.
+    /// Returns the reading of the store's primary state. A peek is excluded, because a replica may
+    /// answer it.
     pub(super) fn reading(&self) -> Option<&'h Reading> {
         match (self.operation, self.told) {
             (Operation::Peek { .. }, _) => None,
@@ -100,7 +101,7 @@ impl<'h> Event<'h> {
         }
     }
 
-    /// The units of a take that the store admitted.
+    /// Returns the units of a charge that the store admitted.
     pub(super) fn admitted(&self) -> Units {
         match self.told {
             Some((AnswerSource::Store, Decision::Admitted, _)) => self.asked(),
@@ -108,7 +109,8 @@ impl<'h> Event<'h> {
         }
     }
 
-    /// The units that somebody was given: of a take that was admitted, or beyond a reservation.
+    /// Returns the units that were granted: those of an admitted charge, or those beyond a
+    /// reservation.
     pub(super) fn granted(&self) -> Units {
         match self.operation {
             Operation::Settle { .. } => self.counted(),
@@ -116,8 +118,9 @@ impl<'h> Event<'h> {
         }
     }
 
-    /// The units that the store counted: those of an admitted take, of a refused one where the limit
-    /// counts refusals, and what a settlement took beyond its reservation.
+    /// Returns the units that the store counted: those of an admitted charge, those of a refused
+    /// one if the limit counts refusals, and those that a settlement charged beyond its
+    /// reservation.
     pub(super) fn counted(&self) -> Units {
         if let Operation::Settle { .. } = self.operation {
             return self.reading().map_or(0, |reading| Units::from(reading.added));
@@ -132,7 +135,8 @@ impl<'h> Event<'h> {
         }
     }
 
-    /// The units that it may hold while its call is under way, and that are given back then.
+    /// Returns the units that may be charged temporarily while its call is running, and are
+    /// refunded then.
     pub(super) fn held(&self) -> Units {
         match self.told {
             Some((AnswerSource::Store, Decision::Refused, _)) if self.spans => self.asked(),
@@ -140,12 +144,12 @@ impl<'h> Event<'h> {
         }
     }
 
-    /// The units that it may have been admitted for: all of them where nobody heard.
+    /// Returns the units that may have been admitted: all of them if no answer arrived.
     pub(super) fn may_be_admitted(&self) -> Units {
         if self.told.is_none() { self.asked() } else { self.admitted() }
     }
 
-    /// The units that may have counted: all of them where nobody heard.
+    /// Returns the units that may have been counted: all of them if no answer arrived.
     pub(super) fn may_count(&self) -> Units {
         match self.operation {
             _ if self.told.is_some() => self.counted(),
@@ -154,7 +158,7 @@ impl<'h> Event<'h> {
         }
     }
 
-    /// The charge that it is, gives back or renews.
+    /// Returns the id of the charge that it makes, refunds or renews.
     pub(super) const fn id(&self) -> Option<ChargeId> {
         match self.operation {
             Operation::Charge { id, .. }
@@ -167,7 +171,7 @@ impl<'h> Event<'h> {
         }
     }
 
-    /// The units that a take asks for.
+    /// Returns the units that a charge requests.
     pub(super) fn asked(&self) -> Units {
         match self.operation {
             Operation::Charge { cost, .. } | Operation::Reserve { cost, .. } => {
@@ -177,7 +181,8 @@ impl<'h> Event<'h> {
         }
     }
 
-    /// The units that a refund or a settlement gave back; all that it may where nobody heard.
+    /// Returns the units that a refund or a settlement returned, or the most it can return if no
+    /// answer arrived.
     pub(super) fn refunded(&self) -> Units {
         match (self.operation, self.told) {
             (Operation::Refund { .. } | Operation::Settle { .. }, Some((_, _, reading))) => {
@@ -191,18 +196,19 @@ impl<'h> Event<'h> {
         }
     }
 
-    /// What was used after it.
+    /// Returns the units used after it.
     pub(super) fn used(&self) -> Units {
         self.reading().map_or(0, |reading| Units::from(reading.used))
     }
 
-    /// What was used before it, if nobody gave anything back.
+    /// Returns the units used before it, if nothing was refunded.
     pub(super) fn start(&self) -> Units {
         self.used() - self.counted()
     }
 
-    /// Whether its reading is of state that is stored, not of what a charge would open. Reservations
-    /// outlive their window: where they are all that is stored, it tells of no window.
+    /// Returns whether its reading is of stored state, and not of a window that a charge would
+    /// open. Reservations outlive their window: if only they are stored, the reading contains no
+    /// window.
     pub(super) fn is_of_state(&self) -> bool {
         let Some(reading) = self.reading() else { return false };
         let finds = matches!(self.operation, Operation::Settle { .. } | Operation::Extend { .. })
@@ -211,23 +217,23 @@ impl<'h> Event<'h> {
         reading.found == StoredState::Present && !may_be_of_holds || self.counted() > 0
     }
 
-    /// Whether it was told before `other` was asked.
+    /// Returns whether its answer arrived before `other` was sent.
     pub(super) const fn precedes(&self, other: &Self) -> bool {
         self.answered < other.issued
     }
 
-    /// Whether it may have happened before or after `loss`.
+    /// Returns whether it may have happened before or after `loss`.
     pub(super) const fn straddles(&self, loss: &Loss) -> bool {
         self.issued < loss.until && loss.from < self.answered
     }
 }
 
-/// Whether a call is on several subjects.
+/// Returns whether a call has several subjects.
 fn spans(call: &Call) -> bool {
     call.charges.windows(2).any(|pair| pair[0].subject != pair[1].subject)
 }
 
-/// Whether something else answered a call because it never came to the store.
+/// Returns whether another source answered a call because the store certainly never received it.
 fn is_certainly_not_received(call: &Call) -> bool {
     let Outcome::Answered(readings) = &call.outcome else { return false };
     matches!(
@@ -236,7 +242,7 @@ fn is_certainly_not_received(call: &Call) -> bool {
     )
 }
 
-/// A call is admitted if all of its takes fit.
+/// Returns the decision of a call: it is admitted if all of its charges fit.
 fn decision(call: &Call, readings: &[Reading]) -> Decision {
     let refused = |(asked, reading): (&RecordedCharge, &Reading)| {
         asked.operation.as_charge().is_some() && reading.admission != Admission::Now
@@ -246,7 +252,7 @@ fn decision(call: &Call, readings: &[Reading]) -> Decision {
 }
 
 impl fmt::Display for Event<'_> {
-    /// `call 7 (12..15) take 3 at 1000: admitted, used 5, whole at 2000`.
+    /// Formats as `call 7 (12..15) take 3 at 1000: admitted, used 5, whole at 2000`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "call {} ({}..", self.call, self.issued)?;
         if self.answered != NEVER {
@@ -282,7 +288,7 @@ impl fmt::Display for Event<'_> {
                 f.write_str("not held, ")?;
             }
             (Operation::Settle { .. }, _) => {
-                write!(f, "gave back {}, took {}, ", reading.refunded, reading.added)?;
+                write!(f, "refunded {}, charged {}, ", reading.refunded, reading.added)?;
             }
             _ => {}
         }

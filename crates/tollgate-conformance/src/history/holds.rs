@@ -1,4 +1,4 @@
-//! What reservations hold of one limit and subject, and until when, as far as callers were told.
+//! The reservations of one limit and subject with their ends, as far as callers know them.
 
 use std::collections::BTreeMap;
 
@@ -14,21 +14,22 @@ use super::event::{Event, Units};
 pub(super) struct Held<'h> {
     /// The call that made it.
     pub(super) made: Event<'h>,
-    /// Where it was put; `None` where nobody heard.
+    /// The window or block it was charged to. `None` if no answer arrived.
     pub(super) position: Option<ChargePosition>,
-    /// The ends that were told, each with the moment of the answer, in the order of the questions.
+    /// The ends that were reported, each with the moment of the answer, in the order of the
+    /// requests.
     told: Vec<(Moment, Timestamp)>,
-    /// The latest end that it may have been given, told or not.
+    /// The latest end that it may have, reported or not.
     latest: Timestamp,
     /// Whether it was settled, or may have been.
     settled: bool,
 }
 
-/// The reservations of one limit and subject, by the charge that made each.
+/// The reservations of one limit and subject, by the id of the charge that made them.
 pub(super) type Holds<'h> = BTreeMap<ChargeId, Held<'h>>;
 
-/// The reservations among `events`, which are in the order in which they were asked. An id that is
-/// reserved twice is one of which nothing certain can be said; its first call stands for it.
+/// Returns the reservations among `events`, which are in the order of their requests. Nothing is
+/// certain about an id that is reserved twice; its first call is used.
 pub(super) fn all<'h>(events: &[Event<'h>]) -> Holds<'h> {
     let mut holds = Holds::new();
     for event in events {
@@ -66,35 +67,35 @@ impl<'h> Held<'h> {
         Self { made: *made, position, told: Vec::new(), latest: Timestamp::EPOCH, settled: false }
     }
 
-    /// The units.
+    /// Returns the units.
     pub(super) fn units(&self) -> Units {
         self.made.may_be_admitted()
     }
 
-    /// Whether it is given back if it runs out.
+    /// Returns whether it is released when it expires.
     pub(super) fn is_released(&self) -> bool {
         self.made.limit.reservation_terms().on_expiry == OnExpiry::Release
     }
 
-    /// Whether it was put into the window that ends at `resets_at`, and is given back into it if it
-    /// runs out.
+    /// Returns whether it was charged to the window that ends at `resets_at`, and is released into
+    /// it when it expires.
     pub(super) fn is_released_into(&self, resets_at: Timestamp) -> bool {
         let limit = self.made.limit;
         let is_there = |position| refundable_until(limit, position) == resets_at;
         self.is_released() && self.position.is_none_or(is_there) && self.first_end() < resets_at
     }
 
-    /// Whether `event` may have seen it run out, whoever told the store that it was so late.
+    /// Returns whether `event` may have found it expired, by the time of any caller.
     pub(super) fn may_be_over(&self, event: &Event<'_>, clocks: &Clocks) -> bool {
         clocks.latest_before(event.answered) >= self.end_before(event.issued)
     }
 
-    /// Whether `event` has to see it run out: by its own time it was over, whatever was told.
+    /// Returns whether `event` must find it expired: by its own time, it was over in any case.
     pub(super) fn is_over(&self, event: &Event<'_>) -> bool {
         !self.settled && event.now >= self.latest
     }
 
-    /// When anybody may first have seen it run out.
+    /// Returns the earliest moment at which any call may have found it expired.
     pub(super) fn may_run_out_from(&self, clocks: &Clocks) -> Moment {
         clocks.reaching(self.first_end())
     }
@@ -103,7 +104,7 @@ impl<'h> Held<'h> {
         self.told.first().map_or(self.latest, |(_, end)| *end)
     }
 
-    /// The latest end that was told before `moment`.
+    /// Returns the latest end that was reported before `moment`.
     fn end_before(&self, moment: Moment) -> Timestamp {
         let told = self.told.iter().filter(|(answered, _)| *answered < moment);
         told.map(|(_, end)| *end).max().unwrap_or_else(|| self.first_end())

@@ -1,33 +1,35 @@
-//! The history checker: what any store told, under whatever faults, against the invariants.
+//! The history checker: compares the answers of a store under faults with the invariants.
 //!
-//! [`Recorded`] wraps a store and records what it is asked and tells, in real time; a [`Recorder`]
-//! does so call by call, and a [`History`] can be made by hand of what was recorded elsewhere.
-//! [`History::check`] then holds it against every [`Rule`]. Nothing is known of the store but what
-//! it told its callers.
+//! [`Recorded`] wraps a store and records its calls and answers in real time. A [`Recorder`] does
+//! this for single calls, and a [`History`] can be created by hand from other records.
+//! [`History::check`] then compares the history with every [`Rule`]. It uses only the answers that
+//! the callers received.
 //!
 //! # Exactness
-//! For a fixed window without refunds the check is complete: it passes exactly if the answers are
+//! For a fixed window without refunds, the check is complete: it passes exactly if the answers are
 //! those of some order of the calls that real time allows. The admitted charges of a window are
-//! intervals `(used - cost, used]` that must be disjoint, in the order of real time, and together
-//! all that is used, up to the costs of calls whose outcome nobody knows. Where units were given
-//! back the sums are bounded by what must and what may have happened before each answer, which is
-//! exact where calls do not overlap; likewise where calls over several homes hold units for a while,
-//! and where units are reserved: a settlement gives back and takes what it says, and a reservation
-//! that is neither settled nor extended leaves at its end, or stays, as the limit's terms say.
-//! Of the other algorithms their quota is checked: over every span of blocks, times or buckets, at
-//! their rate, or in flight.
+//! intervals `(used - cost, used]`. They must be disjoint, in the order of real time, and cover all
+//! used units, up to the costs of calls with an unknown outcome. If units were refunded, the sums
+//! are bounded by the events that must and that may have happened before each answer, which is
+//! exact for calls that do not overlap. The same applies to calls on several servers, which charge
+//! units temporarily, and to reservations: a settlement refunds and charges the units that it
+//! reports, and a reservation that is neither settled nor extended is released at its end, or stays
+//! charged, as the limit's terms say. For the other algorithms, the quota is checked: over every
+//! span of blocks, times or buckets, by their rate, or in flight.
 //!
-//! Of a [leased](tollgate_core::LimitMode::Leased) limit several nodes tell numbers that are some
-//! moments old, and count as used what others have taken in advance: admitted is never more than the
-//! quota, and used never more than what was charged and what nodes may have. Of one node all is exact.
+//! For a [leased](tollgate_core::LimitMode::Leased) limit, several nodes report numbers that are
+//! slightly old, and include units that others have leased as used: the admitted units never exceed
+//! the quota, and the used units never exceed the charges and the units that nodes may have. For a
+//! single node all numbers are exact.
 //!
-//! What the world is to blame for is no violation: a [`Loss`] of state ends every window early, an
-//! [`Allowance`] widens the rules by the bound of a mode, and what a caller with a lagging clock
-//! is told of a window that another caller's clock had ended counts as uncertain. The clocks of one
-//! history disagree by less than the limits' `skew_max`.
+//! Effects of the environment are not violations: a [`Loss`] of state ends every window early, an
+//! [`Allowance`] widens the rules by the bound of a mode, and answers about a window that another
+//! caller's faster clock had ended count as uncertain for a caller with a slower clock. The clocks
+//! of one history differ by less than the limits' `skew_max`.
 //!
-//! Source: the intervals are Wing and Gong, "Testing and verifying concurrent objects" (1993), for
-//! a counter whose answers say where in the order they stand, which makes the search a sort.
+//! Source: the intervals are from Wing and Gong, "Testing and verifying concurrent objects" (1993),
+//! for a counter whose answers contain their position in the order, which reduces the search to a
+//! sort.
 
 mod account;
 mod allowance;
@@ -52,7 +54,7 @@ pub use reserving_workload::ReservingWorkload;
 pub use workload::{LARGEST_COST, Refunds, Subjects, Workload};
 
 impl History {
-    /// Holds the history against every rule, widened by `allowance`.
+    /// Checks the history against every rule, widened by `allowance`.
     #[must_use]
     pub fn check(&self, allowance: Allowance) -> Report {
         rules::check(self, allowance)

@@ -1,4 +1,4 @@
-//! A store whose calls are recorded.
+//! A store that records its calls.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use tollgate_core::{Charge, Readings, Store, StoreError, Timestamp};
 
 use super::{History, Recorder};
 
-/// Records every call of a store, and changes none.
+/// A wrapper that records every call of a store and changes none.
 #[derive(Debug)]
 pub struct Recorded<S> {
     store: S,
@@ -14,28 +14,28 @@ pub struct Recorded<S> {
 }
 
 impl<S> Recorded<S> {
-    /// `store`, with a recorder of its own.
+    /// Wraps `store`, with a new recorder.
     pub fn new(store: S) -> Self {
         Self::with_recorder(store, Arc::default())
     }
 
-    /// `store`, recorded by `recorder`, which others may share: several nodes on one home of state
-    /// have one history.
+    /// Wraps `store` with `recorder`, which can be shared: several nodes with the same state have
+    /// one history.
     pub const fn with_recorder(store: S, recorder: Arc<Recorder>) -> Self {
         Self { store, recorder }
     }
 
-    /// The store.
+    /// Returns the store.
     pub const fn store(&self) -> &S {
         &self.store
     }
 
-    /// The recorder.
+    /// Returns the recorder.
     pub const fn recorder(&self) -> &Arc<Recorder> {
         &self.recorder
     }
 
-    /// What was recorded so far.
+    /// Returns the history so far.
     pub fn history(&self) -> History {
         self.recorder.history()
     }

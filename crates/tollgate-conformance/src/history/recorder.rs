@@ -1,4 +1,4 @@
-//! Records the calls that many threads make.
+//! A recorder for calls from many threads.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -7,17 +7,17 @@ use tollgate_core::{Charge, Readings, Timestamp};
 
 use super::call::{Call, History, Loss, Moment, NEVER, Outcome, RecordedCharge};
 
-/// The calls that a recorder holds unless another number is set.
+/// The default number of calls that a recorder stores.
 pub const DEFAULT_CALLS: usize = 1 << 20;
 
-/// Records calls in real time, from any number of threads.
+/// A recorder of calls in real time, from any number of threads.
 ///
-/// It holds a bounded number of calls. What comes after is counted, and the history is then unfit
-/// to be judged.
+/// It stores a bounded number of calls. Further calls are only counted, and the history can then
+/// not be checked.
 #[derive(Debug)]
 pub struct Recorder {
     max_calls: usize,
-    /// The next moment. One counter for all: its order is real time's.
+    /// The next moment. All callers share this counter, so its order is that of real time.
     moment: AtomicU64,
     history: Mutex<History>,
 }
@@ -29,13 +29,13 @@ impl Default for Recorder {
 }
 
 impl Recorder {
-    /// An empty recorder of at most so many calls.
+    /// Creates an empty recorder of at most `max_calls` calls.
     #[must_use]
     pub fn new(max_calls: usize) -> Self {
         Self { max_calls, moment: AtomicU64::new(0), history: Mutex::default() }
     }
 
-    /// Records that a call is made; to be asked before anything is sent.
+    /// Records that a call is made. Call this before anything is sent.
     #[must_use = "the answer is recorded with it"]
     pub fn issue(&self, now: Timestamp, charges: &[Charge<'_>]) -> Issued<'_> {
         let charges = charges.iter().map(RecordedCharge::from).collect();
@@ -50,15 +50,15 @@ impl Recorder {
         Issued { recorder: self, index: Some(history.calls.len() - 1) }
     }
 
-    /// Records that the store loses its whole state, from now until what is returned is dropped:
-    /// whoever kills or flushes it holds that meanwhile.
+    /// Records that the store loses its complete state, from now until the returned guard is
+    /// dropped. Keep the guard while the store is killed or flushed.
     #[must_use = "the loss ends when this is dropped"]
     pub fn begin_loss(&self) -> LossGuard<'_> {
         self.begin(losses)
     }
 
-    /// Records that the store loses what it counts from now on until what is returned is dropped,
-    /// as where a server takes over that has heard of a part of it.
+    /// Records that the store loses the charges from now until the returned guard is dropped, as
+    /// when a replica is promoted that has received only a part of them.
     #[must_use = "the cut ends when this is dropped"]
     pub fn begin_cut(&self) -> LossGuard<'_> {
         self.begin(cuts)
@@ -72,13 +72,13 @@ impl Recorder {
         LossGuard { recorder: self, kind, index }
     }
 
-    /// What was recorded so far. Calls without an answer yet have an unknown outcome.
+    /// Returns the history so far. Calls without an answer have an unknown outcome.
     #[must_use]
     pub fn history(&self) -> History {
         self.lock().clone()
     }
 
-    /// How many calls were made so far and recorded.
+    /// Returns the number of calls that were recorded so far.
     #[must_use]
     pub fn calls(&self) -> usize {
         self.lock().calls.len()
@@ -93,7 +93,7 @@ impl Recorder {
     }
 }
 
-/// A call that is under way. Dropped, its outcome stays unknown, and it may still be carried out.
+/// A call in progress. If it is dropped, its outcome stays unknown, and it may still be executed.
 #[derive(Debug)]
 pub struct Issued<'r> {
     recorder: &'r Recorder,
@@ -101,7 +101,7 @@ pub struct Issued<'r> {
 }
 
 impl Issued<'_> {
-    /// Records the answer, or with any error that it is unknown what became of the call.
+    /// Records the answer. An error means that the outcome of the call is unknown.
     pub fn answered<E>(self, told: &Result<Readings, E>) {
         self.ended(match told {
             Ok(readings) => Outcome::Answered(readings.clone()),
@@ -109,9 +109,9 @@ impl Issued<'_> {
         });
     }
 
-    /// Records what became of the call, where more is known of it than that there was an error.
+    /// Records the outcome, if more is known than that there was an error.
     pub fn ended(self, outcome: Outcome) {
-        // Taken before the lock: who waits for it has the answer already.
+        // Taken before the lock: a caller that waits for the lock has its answer already.
         let answered = self.recorder.tick();
         if let Some(index) = self.index {
             let call = &mut self.recorder.lock().calls[index];
@@ -120,7 +120,7 @@ impl Issued<'_> {
     }
 }
 
-/// A store that loses its state, or the end of it.
+/// A guard for a period in which the store loses state.
 #[derive(Debug)]
 pub struct LossGuard<'r> {
     recorder: &'r Recorder,

@@ -1,48 +1,49 @@
-//! What the judge found.
+//! The result of the check.
 
 use std::fmt;
 
-/// The violations that a report keeps; the others are only counted.
+/// The most violations that a report contains. Further ones are only counted.
 pub const MAX_VIOLATIONS: usize = 100;
-/// The violations that are printed.
+/// The most violations that are printed.
 const PRINTED: usize = 10;
 
-/// What a history must keep.
+/// A rule that a history must satisfy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Rule {
-    /// Admitted cost that was not given back never passes the quota.
+    /// The admitted cost that was not refunded never exceeds the quota.
     Quota,
     /// A window has one reset, and ends neither early nor late.
     Reset,
-    /// Every unit is told to one caller: no two charges count the same ones.
+    /// Every unit is granted to one caller: no two charges count the same units.
     Interval,
-    /// What was answered before something else was asked, counts in it.
+    /// An answer includes all calls that were answered before its request was sent.
     Order,
-    /// An answer agrees with itself: evaluation, used, remaining and times.
+    /// An answer is consistent: its decision, used and remaining units, and times.
     Reading,
-    /// Nothing is used that nobody was charged: what was refused, or did not answer, takes at most
-    /// what it may.
+    /// Only charged units are used: a refused or unanswered call accounts for at most its own
+    /// units.
     Refusal,
-    /// A refund gives back what its charge took, once, and while that is in force.
+    /// A refund returns the units of its charge, once, and while the charge is in force.
     Refund,
-    /// A settlement gives back and takes no more than its cost and its reservation differ by, once.
+    /// A settlement refunds and charges at most the difference between its cost and its
+    /// reservation, once.
     Settlement,
-    /// What stands in for the store keeps its bound.
+    /// The fallback stays within its bound.
     Fallback,
-    /// What nodes have taken in advance and do not use is no more than they say.
+    /// The units that nodes have leased and not used are within their bound.
     Lease,
 }
 
-/// One thing that no sound store does.
+/// A violation, which no correct store causes.
 #[derive(Clone, Debug)]
 pub struct Violation {
-    /// What was not kept.
+    /// The violated rule.
     pub rule: Rule,
     /// The limit's name.
     pub limit: String,
-    /// The subject, as a person reads it.
+    /// The subject in readable form.
     pub subject: String,
-    /// What is wrong, with the numbers.
+    /// The error, with its numbers.
     pub what: String,
     /// The answers that show it: one or two.
     pub events: Vec<String>,
@@ -56,42 +57,44 @@ impl fmt::Display for Violation {
     }
 }
 
-/// What was judged, and what was found.
+/// The result of a check.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
     /// Calls in the history.
     pub calls: u64,
-    /// Calls that the store admitted, or in which nothing was taken.
+    /// Calls that the store admitted, or that charged nothing.
     pub admitted: u64,
     /// Calls that the store refused.
     pub refused: u64,
-    /// Calls that certainly were not carried out.
+    /// Calls that were certainly not executed.
     pub not_carried_out: u64,
     /// Calls whose outcome is unknown.
     pub unknown: u64,
-    /// Calls that a node answered by what it remembers.
+    /// Calls that a node answered from its deny cache.
     pub remembered: u64,
-    /// Calls that something else than the store answered.
+    /// Calls that another source than the store answered.
     pub fallback: u64,
-    /// Calls that were made and not recorded. There must be none.
+    /// Calls that were made but not recorded. There must be none.
     pub unrecorded: u64,
-    /// Windows of fixed windows that were seen.
+    /// The number of windows that were found, for fixed windows.
     pub windows: u64,
-    /// All violations.
+    /// The number of violations.
     pub violated: u64,
     /// The first [`MAX_VIOLATIONS`] of them.
     pub violations: Vec<Violation>,
 }
 
 impl Report {
-    /// Whether the whole history was recorded, and holds no violation.
+    /// Returns whether the complete history was recorded and has no violations.
     #[must_use]
     pub const fn is_sound(&self) -> bool {
         self.violated == 0 && self.unrecorded == 0
     }
 
+    /// Asserts that the history [is sound](Self::is_sound).
+    ///
     /// # Panics
-    /// With the report, unless it [is sound](Self::is_sound).
+    /// With the report, if it is not.
     #[track_caller]
     pub fn assert_sound(&self) {
         assert!(self.is_sound(), "the history is not sound\n{self}");

@@ -1,4 +1,4 @@
-//! Callers that reserve, extend, settle and die, to record what a store tells.
+//! Callers that reserve, extend, settle and crash, to record the answers of a store.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -12,46 +12,46 @@ use tollgate_core::{
 
 use crate::{PlainHash, Random};
 
-/// The most units that one charge takes or holds.
+/// The most units that one call charges or reserves.
 const LARGEST: u64 = 4;
-/// The longest that a reservation is asked for, in milliseconds: some outlast their window.
+/// The longest requested reservation, in milliseconds. Some outlive their window.
 const LONGEST_HOLD: u64 = 150;
-/// The longest that the time goes on between two calls of one caller, in milliseconds.
+/// The longest time between two calls of one caller, in milliseconds.
 const LONGEST_STEP: u64 = 10;
 
-/// Callers of one limit at a time, who share a clock and a few subjects.
+/// Callers that each use one limit at a time, and share a clock and a few subjects.
 ///
-/// A caller has up to a few reservations; one in five is forgotten, as by a node that died between
-/// reserving and settling, and runs out.
+/// A caller has a few open reservations. One in five is abandoned and expires, as if a node had
+/// crashed between reserving and settling.
 #[derive(Debug)]
 pub struct ReservingWorkload {
-    /// What the callers do is random from this; what they are told is not.
+    /// The seed of the callers' behaviour. The answers do not depend on it.
     pub seed: u64,
-    /// A call is on one of them.
+    /// The limits. Each call is on one of them.
     pub limits: Vec<Limit>,
-    /// How many subjects are charged.
+    /// The number of subjects.
     pub subjects: u64,
-    /// Calls of each caller.
+    /// The number of calls of each caller.
     pub calls: u64,
     clock: AtomicU64,
 }
 
 impl ReservingWorkload {
-    /// Callers of `limits`, from a moment at which many windows begin.
+    /// Creates callers of `limits`, starting at a time at which many windows start.
     #[must_use]
     pub const fn new(seed: u64, limits: Vec<Limit>) -> Self {
         let clock = AtomicU64::new(1_700_000_000_000);
         Self { seed, limits, subjects: 2, calls: 250, clock }
     }
 
-    /// Limits of every algorithm, small enough to refuse often; what runs out is released or
-    /// charged, and settlements may or may not overdraw.
+    /// Returns limits of every algorithm, small enough to refuse often. Expired reservations are
+    /// released or charged, and settlements may overdraw or not.
     #[must_use]
     pub fn limits_of_each_kind() -> Vec<Limit> {
         limits_of_each_kind().expect("the numbers fit")
     }
 
-    /// All calls of the caller of this number, one after the other. Errors are passed over.
+    /// Executes all calls of caller number `caller`, one after the other. Errors are ignored.
     pub async fn call<S: Store>(&self, store: &S, caller: u64) {
         let mut random = Random::new(self.seed ^ caller.wrapping_mul(0x9e37_79b9));
         let mut open = Vec::new();
@@ -88,7 +88,7 @@ impl ReservingWorkload {
                         )
                         .await;
                     }
-                    // Who asks once more is told that there is nothing to settle.
+                    // A repeated settlement is answered that there is nothing to settle.
                     if random.chance(80) {
                         open.swap_remove(index);
                     }
@@ -105,7 +105,7 @@ impl ReservingWorkload {
             subject: &subject,
             operation: Operation::Charge { cost, id },
         };
-        // An error is the history's to tell.
+        // The recorder contains the error.
         let _ = store.apply(now, &[charge]).await;
     }
 
@@ -125,7 +125,7 @@ impl ReservingWorkload {
         match told.as_deref() {
             Ok([reading]) if reading.admission != Admission::Now => None,
             Ok([reading]) => Some(Reserved { id, limit, subject, position: reading.position }),
-            // Nobody heard; who asks to settle all the same is told.
+            // No answer arrived. A settlement is sent nevertheless, and is answered.
             _ => Some(Reserved { id, limit, subject, position: ChargePosition::default() }),
         }
     }
@@ -174,7 +174,7 @@ fn limits_of_each_kind() -> Result<Vec<Limit>, LimitError> {
         ("log", Algorithm::SlidingLog(SlidingLog::new(quota, window)?), charged),
         ("bucket", Algorithm::TokenBucket(bucket), terms),
     ];
-    // A lease has its own end.
+    // A permit has an end of its own.
     let leases = Algorithm::Concurrency(Concurrency::new(quota, window)?);
     let held = held
         .into_iter()

@@ -1,4 +1,4 @@
-//! The windows of a fixed window's account.
+//! The windows of an account with a fixed window.
 
 use std::collections::BTreeMap;
 
@@ -11,27 +11,28 @@ use super::clocks::Clocks;
 use super::event::{Event, Units};
 use super::holds::Held;
 
-/// All that the store told of one window, known by its reset.
+/// All answers of the store about one window, identified by its reset.
 #[derive(Debug, Default)]
 pub(super) struct Window<'h> {
     pub(super) resets_at: Timestamp,
-    /// What counted, and when it was told the window certainly stood.
+    /// The events that counted while the window certainly existed.
     pub(super) charges: Vec<Event<'h>>,
-    /// What gave units back.
+    /// The events that returned units.
     pub(super) refunds: Vec<Event<'h>>,
-    /// What changed nothing and told what is used.
+    /// The events that changed nothing and reported the used units.
     pub(super) sights: Vec<Event<'h>>,
-    /// What may have counted here, or given back: its outcome is unknown, or the window may have
-    /// been forgotten by then because some caller's clock had passed its end.
+    /// The events that may have counted or refunded here: their outcome is unknown, or the window
+    /// may have been deleted by then because a caller's clock had passed its end.
     pub(super) uncertain: Vec<Event<'h>>,
-    /// What is given back into it when it runs out, and may have been.
+    /// The reservations that are released into it when they expire, and may have been.
     pub(super) holds: Vec<Held<'h>>,
-    /// Charges that were told after the window may have been forgotten.
+    /// The units of charges that were answered after the window may have been deleted.
     pub(super) late: Units,
 }
 
 impl<'h> Window<'h> {
-    /// The windows of one epoch of `account`, whose limit is `limit`, in the order of their resets.
+    /// Returns the windows of one epoch of `account`, whose limit is `limit`, in the order of their
+    /// resets.
     pub(super) fn all(
         account: &Account<'h>,
         epoch: &[Event<'h>],
@@ -64,10 +65,10 @@ impl<'h> Window<'h> {
         windows.into_values().collect()
     }
 
-    /// Has what windows count that opened anew in a cut be a part of those, perhaps, that opened
-    /// before them: a store that is told of a window that it lost joins the two. The one that opened
-    /// first stands then, with as much used as either had. `is_cut` tells whether a window may be
-    /// gone by what told of it first; `windows` are in the order of their resets.
+    /// Adds the charges of a window that was opened again in a cut to the windows that were opened
+    /// before it: a store that receives a lost window again merges the two. The window that was
+    /// opened first then remains, with the larger used units of both. `is_cut` returns whether a
+    /// window may be lost, by its first answer; `windows` are in the order of their resets.
     pub(super) fn join_cut(
         windows: &mut [Self],
         limit: &FixedWindow,
@@ -86,31 +87,31 @@ impl<'h> Window<'h> {
         }
     }
 
-    /// When the first answer told of the window.
+    /// Returns the first answer about the window.
     pub(super) fn first_reported(&self) -> Option<&Event<'h>> {
         self.certain_events().min_by_key(|event| event.answered)
     }
 
-    /// Everything that was told of it with certainty.
+    /// Returns all events that certainly belong to it.
     pub(super) fn certain_events(&self) -> impl Iterator<Item = &Event<'h>> {
         self.charges.iter().chain(&self.refunds).chain(&self.sights)
     }
 
-    /// Whether units were or may have been given back in it.
+    /// Returns whether units were or may have been returned to it.
     pub(super) fn has_refunds(&self) -> bool {
         !self.refunds.is_empty()
             || !self.holds.is_empty()
             || self.uncertain.iter().any(|event| event.refunded() > 0)
     }
 
-    /// Whether it counts more than a store can count: then the numbers say nothing.
+    /// Returns whether it counts more than a store can count. Then the numbers are meaningless.
     pub(super) fn is_saturated(&self) -> bool {
         self.certain_events().any(|event| event.used() >= Units::from(MAX_EXACT))
     }
 }
 
-/// Whether a charge whose outcome or epoch nobody knows may have been put into the window that
-/// ends at `resets_at`.
+/// Returns whether a charge of unknown outcome or epoch may belong to the window that ends at
+/// `resets_at`.
 fn may_hold(resets_at: Timestamp, event: &Event<'_>, limit: &FixedWindow) -> bool {
     if let Some(reading) = event.reading() {
         return reading.full_reset_at == resets_at;
@@ -125,7 +126,7 @@ fn may_hold(resets_at: Timestamp, event: &Event<'_>, limit: &FixedWindow) -> boo
 pub(super) struct Sums(Vec<(Moment, Units)>);
 
 impl Sums {
-    /// Of units that happened, or may have, from these moments on.
+    /// Creates the sums of units from the moments of the events.
     pub(super) fn new(units: impl IntoIterator<Item = (Moment, Units)>) -> Self {
         let mut sums: Vec<_> = units.into_iter().filter(|(_, units)| *units != 0).collect();
         sums.sort_unstable();
@@ -137,7 +138,7 @@ impl Sums {
         Self(sums)
     }
 
-    /// The units before `moment`.
+    /// Returns the units before `moment`.
     pub(super) fn before(&self, moment: Moment) -> Units {
         let count = self.0.partition_point(|(at, _)| *at < moment);
         count.checked_sub(1).map_or(0, |last| self.0[last].1)

@@ -1,4 +1,4 @@
-//! Callers that ask a store for this and that, to record what it tells.
+//! Callers with random charges, to record the answers of a store.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -14,15 +14,15 @@ use crate::{PlainHash, Random};
 
 /// The largest cost of a charge.
 pub const LARGEST_COST: u64 = 3;
-/// The longest that the time goes on between two calls of one caller, in milliseconds: the time of
-/// all calls of eight callers together is within what clocks may disagree by, so that a caller
-/// that is held up does not come from an impossible past.
+/// The longest time between two calls of one caller, in milliseconds. The total time of all calls
+/// of eight callers is within the allowed clock skew, so a caller that was delayed does not appear
+/// to have an impossible clock.
 const LONGEST_STEP: u64 = 10;
 
-/// Whether callers give back what they took.
+/// Whether callers refund their charges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refunds {
-    /// Never: the rules of fixed windows are then complete.
+    /// Never. The rules of fixed windows are then complete.
     Never,
     /// Often, and sometimes twice.
     Often,
@@ -34,23 +34,22 @@ pub enum Subjects {
     /// One subject, on each of the call's limits.
     #[default]
     One,
-    /// Mostly several: each of the call's charges is on a subject of its own, which another one of
-    /// them can be, too.
+    /// Mostly several: each charge of the call has a random subject.
     Several,
 }
 
-/// Callers of a few limits and subjects, who share a clock.
+/// Callers of a few limits and subjects, which share a clock.
 #[derive(Debug)]
 pub struct Workload {
-    /// What the callers do is random from this; what they are told is not.
+    /// The seed of the callers' behaviour. The answers do not depend on it.
     pub seed: u64,
-    /// A call takes of any of them at once.
+    /// The limits. A call may charge several of them.
     pub limits: Vec<Limit>,
-    /// How many subjects are charged.
+    /// The number of subjects.
     pub subjects: u64,
-    /// Calls of each caller.
+    /// The number of calls of each caller.
     pub calls: u64,
-    /// Whether they give back.
+    /// Whether they refund.
     pub refunds: Refunds,
     /// The subjects that a call charges.
     pub of_a_call: Subjects,
@@ -58,7 +57,7 @@ pub struct Workload {
 }
 
 impl Workload {
-    /// Callers of `limits`, from a moment at which many windows begin.
+    /// Creates callers of `limits`, starting at a time at which many windows start.
     #[must_use]
     pub const fn new(seed: u64, limits: Vec<Limit>, refunds: Refunds) -> Self {
         let clock = AtomicU64::new(1_700_000_000_000);
@@ -66,13 +65,13 @@ impl Workload {
         Self { seed, limits, subjects: 2, calls: 400, refunds, of_a_call, clock }
     }
 
-    /// Limits of every algorithm, small enough to refuse often.
+    /// Returns limits of every algorithm, small enough to refuse often.
     #[must_use]
     pub fn limits_of_each_kind() -> Vec<Limit> {
         limits_of_each_kind().expect("the numbers fit")
     }
 
-    /// All calls of the caller of this number, one after the other. Errors are passed over.
+    /// Executes all calls of caller number `caller`, one after the other. Errors are ignored.
     pub async fn call<S: Store>(&self, store: &S, caller: u64) {
         let mut random = Random::new(self.seed ^ caller.wrapping_mul(0x9e37_79b9));
         let mut receipts = Vec::new();
@@ -136,7 +135,7 @@ impl Workload {
             let (cost, position, deduplication) = (taken.cost, taken.position, Deduplication::ById);
             Operation::Refund { cost, position, id: *id, deduplication }
         };
-        // An error is the history's to tell.
+        // The recorder contains the error.
         let _ = store.apply(now, &self.charges(taken, ask)).await;
     }
 

@@ -1,53 +1,54 @@
-//! What an algorithm's oracle answers.
+//! The interface of an algorithm's oracle.
 
 use std::fmt::Debug;
 
 use tollgate_core::ChargeId;
 
-/// The charges of one limit and subject. All times are milliseconds since the epoch.
+/// The charges of one limit and subject. All times are in milliseconds since the Unix epoch.
 pub(super) trait Account: Debug + Send {
-    /// The same account, to go on with apart.
+    /// Returns an independent copy.
     fn copied(&self) -> Box<dyn Account>;
 
-    /// Units used at `at`, leaving out what came from an impossible future as judged at `seen`.
+    /// Returns the units used at `at`, without state that is from an impossible future by the clock
+    /// at `seen`.
     fn used(&self, seen: u64, at: u64) -> u64;
 
-    /// When nothing of it will be used any more.
+    /// Returns when all units will be available again.
     fn full_reset_at(&self, now: u64) -> u64;
 
-    /// Where a charge at `now` is put.
+    /// Returns the position that a charge at `now` gets.
     fn position(&self, now: u64) -> u64;
 
-    /// Whether what is kept comes from an impossible future and counts as nothing.
+    /// Returns whether the state is from an impossible future and counts as empty.
     fn is_impossible(&self, now: u64) -> bool;
 
     /// Counts `units` of `id`, whether they fit or not.
     fn record(&mut self, now: u64, units: u64, id: ChargeId);
 
-    /// Gives back up to `units` of what `id` charged, where that is not over; answers how many.
+    /// Refunds up to `units` of the charge `id` that have not expired. Returns how many.
     fn refund(&mut self, now: u64, id: ChargeId, units: u64) -> u64;
 
-    /// Puts the end of `id`'s lease off; answers whether it was held.
+    /// Extends the permit of `id`. Returns whether it was held.
     fn renew(&mut self, _now: u64, _id: ChargeId) -> bool {
         false
     }
 
-    /// The moment from which nothing counts that is not refunded.
+    /// Returns the time from which no charge counts any more.
     fn expires_at(&self) -> u64;
 }
 
-/// What one charge counts for.
+/// One charge.
 #[derive(Clone, Debug)]
 pub(super) struct Charged {
-    /// The window, block, bucket or millisecond that it was put into.
+    /// The window, block, bucket or millisecond that it was charged to.
     pub(super) place: u64,
     pub(super) id: ChargeId,
-    /// What is not given back of it.
+    /// The units that were not refunded.
     pub(super) units: u64,
 }
 
 impl Charged {
-    /// Takes up to `units` of what is left of it.
+    /// Removes up to `units` of its units. Returns how many.
     pub(super) fn refund_units(&mut self, units: u64) -> u64 {
         let refunded = units.min(self.units);
         self.units -= refunded;
@@ -55,7 +56,7 @@ impl Charged {
     }
 }
 
-/// The units in `place`.
+/// Returns the units in `place`.
 pub(super) fn units_in(charges: &[Charged], place: u64) -> u64 {
     charges.iter().filter(|charge| charge.place == place).map(|charge| charge.units).sum()
 }

@@ -1,4 +1,4 @@
-//! Concurrency: the leases that are held.
+//! Concurrency: the permits that are held.
 
 use tollgate_core::{ChargeId, MAX_EXACT, algo};
 
@@ -27,7 +27,7 @@ impl Concurrency {
         self.leases.iter().filter(move |lease| lease.granted_at <= seen + self.skew)
     }
 
-    /// The moment of the decision: never before a lease was granted.
+    /// Returns the time of the decision, which is never before the start of a permit.
     fn moment(&self, seen: u64, at: u64) -> u64 {
         self.possible(seen).map(|lease| lease.granted_at).fold(at, u64::max)
     }
@@ -37,7 +37,7 @@ impl Concurrency {
         self.possible(seen).filter(move |lease| moment < lease.granted_at + self.lease)
     }
 
-    /// Lets go of what nobody holds.
+    /// Removes expired permits.
     fn sweep(&mut self, now: u64) {
         let held: Vec<_> = self.held(now, now).map(|lease| lease.id).collect();
         self.leases.retain(|lease| held.contains(&lease.id));

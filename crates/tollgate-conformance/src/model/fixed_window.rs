@@ -1,4 +1,4 @@
-//! Fixed window: a list of windows, each with its charges.
+//! Fixed window: a list of windows with their charges.
 
 use tollgate_core::algo::{self, fixed_window::Anchor};
 use tollgate_core::{ChargeId, MAX_EXACT};
@@ -10,9 +10,9 @@ pub(super) struct FixedWindow {
     window: u64,
     anchor: Anchor,
     skew: u64,
-    /// The ends of all windows that were ever opened, in the order of their opening.
+    /// The ends of all windows that were ever opened, in the order in which they were opened.
     ends: Vec<u64>,
-    /// Placed by the end of their window.
+    /// The charges, by the end of their window.
     charges: Vec<Charged>,
 }
 
@@ -22,13 +22,13 @@ impl FixedWindow {
         Self { window: of.window().get(), anchor: of.anchor(), skew, ends, charges }
     }
 
-    /// The end of the window in force at `at`, if one is.
+    /// Returns the end of the window that is open at `at`, if there is one.
     fn in_force(&self, seen: u64, at: u64) -> Option<u64> {
         let end = *self.ends.last()?;
         (at < end && !self.is_impossible(seen)).then_some(end)
     }
 
-    /// The end of the window that a charge at `now` falls into.
+    /// Returns the end of the window that a charge at `now` belongs to.
     fn end(&self, now: u64) -> u64 {
         self.in_force(now, now).unwrap_or_else(|| match self.anchor {
             Anchor::FirstRequest => now + self.window,
@@ -61,7 +61,8 @@ impl Account for FixedWindow {
     fn record(&mut self, now: u64, units: u64, id: ChargeId) {
         let end = self.end(now);
         if self.in_force(now, now).is_none() {
-            // A window that another clock opened and closed in between is not this one.
+            // A window with the same end that another clock opened and closed in between is a
+            // different one.
             self.charges.retain(|charge| charge.place != end);
             self.ends.push(end);
         }

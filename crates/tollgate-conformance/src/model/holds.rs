@@ -1,8 +1,8 @@
-//! What is reserved and not settled yet.
+//! Reservations that are not settled.
 
 use tollgate_core::{ChargeId, MAX_RESERVATIONS, OnExpiry};
 
-/// The reservations of one limit and subject, the one that ends first at the front.
+/// The reservations of one limit and subject, in the order of their ends.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Holds(Vec<Hold>);
 
@@ -25,7 +25,7 @@ impl Holds {
         Some(self.0.remove(index))
     }
 
-    /// Takes those that ran out by `at`.
+    /// Removes and returns those that have expired by `at`.
     pub(super) fn take_over(&mut self, at: u64) -> Vec<Hold> {
         let (over, held) = std::mem::take(&mut self.0).into_iter().partition(|it| it.until <= at);
         self.0 = held;
@@ -40,12 +40,12 @@ impl Holds {
         self.units() + units <= at_most && self.0.len() < MAX_RESERVATIONS
     }
 
-    /// When the first of them runs out.
+    /// Returns when the first of them expires.
     pub(super) fn first_end(&self) -> Option<u64> {
         self.0.first().map(|hold| hold.until)
     }
 
-    /// When the last of them runs out.
+    /// Returns when the last of them expires.
     pub(super) fn last_end(&self) -> u64 {
         self.0.last().map_or(0, |hold| hold.until)
     }

@@ -1,4 +1,4 @@
-//! One limit and subject.
+//! The oracle of one limit and subject.
 
 use tollgate_core::{
     Admission, Algorithm, ChargeId, ChargePosition, Cost, Limit, OnExpiry, Reading, Refusals,
@@ -14,7 +14,7 @@ use super::sliding_window::SlidingWindow;
 use super::token_bucket::TokenBucket;
 use super::two_bucket::TwoBucket;
 
-/// All that one subject was ever charged on one limit.
+/// All charges of one subject on one limit.
 #[derive(Debug)]
 pub struct Ledger {
     limit: Limit,
@@ -23,7 +23,7 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// Nothing charged yet.
+    /// Creates an empty ledger.
     #[must_use]
     pub fn new(limit: &Limit) -> Self {
         let skew = limit.skew_max().get();
@@ -38,13 +38,13 @@ impl Ledger {
         Self { limit: limit.clone(), account, holds: Holds::default() }
     }
 
-    /// How the limit stands at `now` for one more charge of `cost`.
+    /// Returns the status at `now`, and the decision on a further charge of `cost`.
     #[must_use]
     pub fn status(&self, now: Timestamp, cost: Cost) -> Reading {
         self.status_for(now, cost, Purpose::Charge)
     }
 
-    /// How the limit stands at `now` for one more reservation of `cost`.
+    /// Returns the status at `now`, and the decision on a further reservation of `cost`.
     #[must_use]
     pub fn standing_of_reservation(&self, now: Timestamp, cost: Cost) -> Reading {
         self.status_for(now, cost, Purpose::Hold)
@@ -76,14 +76,14 @@ impl Ledger {
         }
     }
 
-    /// Counts a charge that fits every limit of its call.
+    /// Counts a charge that all limits of its call admit.
     pub fn admit(&mut self, now: Timestamp, cost: Cost, id: ChargeId) -> Reading {
         let before = self.status(now, cost);
         self.count(now, cost, id);
         Reading { admission: Admission::Now, found: before.found, ..self.status(now, cost) }
     }
 
-    /// Counts a reservation that fits every limit of its call.
+    /// Counts a reservation that all limits of its call admit.
     pub fn reserve(
         &mut self,
         now: Timestamp,
@@ -106,12 +106,13 @@ impl Ledger {
         }
     }
 
-    /// Answers a charge that some limit of its call refused, and counts it if this limit does.
+    /// Answers a charge that a limit of its call refused, and counts it if this limit counts
+    /// refusals.
     pub fn refuse(&mut self, now: Timestamp, cost: Cost, id: ChargeId) -> Reading {
         self.refuse_for(now, cost, id, Purpose::Charge)
     }
 
-    /// Answers a reservation that some limit of its call refused, as [`refuse`](Self::refuse).
+    /// Answers a reservation that a limit of its call refused, as [`refuse`](Self::refuse).
     pub fn refuse_reservation(&mut self, now: Timestamp, cost: Cost, id: ChargeId) -> Reading {
         self.refuse_for(now, cost, id, Purpose::Hold)
     }
@@ -134,7 +135,7 @@ impl Ledger {
         Reading { admission, found: before.found, ..after }
     }
 
-    /// Gives back what `id` was charged.
+    /// Refunds the charge `id`.
     pub fn refund(&mut self, now: Timestamp, id: ChargeId) -> Reading {
         let before = self.status(now, Cost::PEEK);
         let mut current = self.as_of(now.as_millis());
@@ -150,14 +151,14 @@ impl Ledger {
         Reading { refunded, found: before.found, ..self.status(now, Cost::PEEK) }
     }
 
-    /// Puts the end of a lease off: fits if it was held.
+    /// Extends a permit. It is admitted if the permit was held.
     pub fn renew(&mut self, now: Timestamp, id: ChargeId) -> Reading {
         let renewed = self.account.renew(now.as_millis(), id);
         let admission = if renewed { Admission::Now } else { Admission::Never };
         Reading { admission, ..self.status(now, Cost::PEEK) }
     }
 
-    /// Puts the end of a reservation off: fits if it was held.
+    /// Extends a reservation. It is admitted if the reservation was open.
     pub fn extend(&mut self, now: Timestamp, id: ChargeId, until: Timestamp) -> Reading {
         let status = self.status(now, Cost::PEEK);
         let mut current = self.as_of(now.as_millis());
@@ -176,7 +177,7 @@ impl Ledger {
         Reading { admission: Admission::Now, ..self.status(now, Cost::PEEK) }
     }
 
-    /// Puts `cost` in the place of what is reserved: fits if it was held.
+    /// Replaces the reserved units by `cost`. It is admitted if the reservation was open.
     pub fn settle(&mut self, now: Timestamp, id: ChargeId, cost: Cost) -> Reading {
         let before = self.status(now, Cost::PEEK);
         let moment = now.as_millis();
@@ -198,7 +199,7 @@ impl Ledger {
         Reading { admission: Admission::Now, refunded, added, found: before.found, ..after }
     }
 
-    /// The moment from which nothing counts that is not refunded.
+    /// Returns the time from which no charge counts any more.
     #[must_use]
     pub fn expires_at(&self) -> Timestamp {
         Timestamp::from_millis(self.account.expires_at().max(self.holds.last_end()))
@@ -217,8 +218,8 @@ impl Ledger {
         self.account.record(now.as_millis(), cost.get(), id);
     }
 
-    /// With every reservation that ran out by `at` released, or charged, when it did; `None` where
-    /// none did.
+    /// Returns a copy in which every reservation that expired by `at` was released or charged at
+    /// its end, or `None` if there is none.
     fn released(&self, at: u64) -> Option<Self> {
         if self.holds.first_end().is_none_or(|end| at < end) {
             return None;
@@ -250,7 +251,7 @@ impl Ledger {
         let fits = |at: u64| {
             let released = self.released(at);
             let later = released.as_ref().unwrap_or(self);
-            // What is possible now stays so, whatever is released until then.
+            // State that is possible now stays possible, whatever is released until then.
             let used =
                 if is_impossible { self.account.used(now, at) } else { later.account.used(at, at) };
             let has_room = is_impossible || later.holds.have_room(cost.get(), at_most);
@@ -265,20 +266,20 @@ impl Ledger {
     }
 }
 
-/// What units are asked for.
+/// The kind of a request for units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Purpose {
     Charge,
     Hold,
 }
 
-/// The first moment after `now` of which `holds` is true, if it stays true from then on.
+/// Returns the first time after `now` at which `holds` is true, if it stays true from then on.
 ///
 /// # Panics
-/// If it is not true in 2^60 milliseconds: no limit is that long.
+/// If it is not true within 2^60 milliseconds, which is longer than any limit.
 fn first_moment(now: u64, holds: impl Fn(u64) -> bool) -> u64 {
     let reach = (0..60).map(|power| 1_u64 << power).find(|reach| holds(now + reach));
-    let mut late = now + reach.expect("every limit is whole again some time");
+    let mut late = now + reach.expect("every limit is fully reset at some time");
     let mut early = now;
     while late - early > 1 {
         let middle = early + (late - early) / 2;

@@ -1,8 +1,8 @@
-//! The reference model: an obvious, slow oracle that every store is compared with.
+//! The reference model: a simple, slow oracle that every store is compared with.
 //!
-//! Written from what the limits mean, not from the core's step. It keeps every charge that was
-//! ever counted and answers each question by going through all of them; when a charge will fit it
-//! finds by trying moments.
+//! It is written from the meaning of the limits, not from the core's step. It keeps every charge
+//! that was ever counted, and goes through all of them for each request. It finds the time at which
+//! a charge will fit by trying times.
 
 mod account;
 mod concurrency;
@@ -25,22 +25,22 @@ pub use ledger::Ledger;
 
 type Key = (Box<str>, Subject);
 
-/// Every limit and subject: what a store answers is what this answers.
+/// The oracle of all limits and subjects: every store must return the same answers.
 #[derive(Debug, Default)]
 pub struct Model {
     ledgers: HashMap<Key, Ledger>,
-    /// Every guarded refund that was ever asked.
+    /// Every deduplicated refund that was ever requested.
     refunded: Vec<(Key, ChargeId)>,
 }
 
 impl Model {
-    /// Nothing charged yet.
+    /// Creates an empty model.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Carries out `charges` at `now`, all or nothing, as [`tollgate_core::Store::apply`] says.
+    /// Executes `charges` at `now`, all or none, as [`tollgate_core::Store::apply`] does.
     pub fn apply(&mut self, now: Timestamp, charges: &[Charge<'_>]) -> Readings {
         let admitted = charges.iter().all(|charge| match charge.operation {
             Operation::Charge { cost, .. } => {
@@ -61,8 +61,8 @@ impl Model {
         charges.iter().map(|charge| self.carry_out(now, charge, admitted)).collect()
     }
 
-    /// The moment from which nothing that was charged to this limit and subject counts, so that a
-    /// store may have forgotten it.
+    /// Returns the time from which no charge to this limit and subject counts, so a store may have
+    /// deleted it.
     #[must_use]
     pub fn expires_at(&self, limit: &str, subject: &Subject) -> Timestamp {
         let ledger = self.ledgers.get(&(limit.into(), subject.clone()));
@@ -83,7 +83,8 @@ impl Model {
             Operation::Peek { cost } => self.ledger(charge).status(now, cost),
             Operation::Refund { id, deduplication, .. } => {
                 let asked = (key(charge), id);
-                // A lease is given back by its id, which is gone with it: nothing is remembered.
+                // A permit is released by its id, which is deleted with it, so no record of the
+                // refund is needed.
                 let may_repeat = deduplication == Deduplication::ById && !has_leases(charge);
                 if may_repeat && self.refunded.contains(&asked) {
                     return self.ledger(charge).status(now, Cost::PEEK);

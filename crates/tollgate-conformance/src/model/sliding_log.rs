@@ -9,7 +9,7 @@ pub(super) struct SlidingLog {
     quota: u64,
     window: u64,
     skew: u64,
-    /// Placed by their millisecond.
+    /// The charges, by their millisecond.
     charges: Vec<Charged>,
 }
 
@@ -22,7 +22,7 @@ impl SlidingLog {
         self.charges.iter().map(|charge| charge.place).max()
     }
 
-    /// The moment of the decision: never before a charge.
+    /// Returns the time of the decision, which is never before a charge.
     fn moment(&self, seen: u64, at: u64) -> u64 {
         if self.is_impossible(seen) {
             at
@@ -31,7 +31,7 @@ impl SlidingLog {
         }
     }
 
-    /// Forgets what the charges after it outweigh: with count_refused a log would grow for ever.
+    /// Deletes charges that later ones outweigh: with `count_refused`, the log would grow forever.
     fn forget_outweighed(&mut self) {
         let charges = self.charges.clone();
         let after = |place: u64| {

@@ -9,7 +9,7 @@ pub(super) struct SlidingWindow {
     blocks: u64,
     precision: u64,
     skew: u64,
-    /// Placed by their block.
+    /// The charges, by their block.
     charges: Vec<Charged>,
 }
 
@@ -24,7 +24,7 @@ impl SlidingWindow {
         self.charges.iter().map(|charge| charge.place).max()
     }
 
-    /// The current block: never older than one that was charged.
+    /// Returns the current block, which is never older than one with charges.
     fn head(&self, seen: u64, at: u64) -> u64 {
         let by_clock = at / self.precision;
         if self.is_impossible(seen) {

@@ -1,6 +1,7 @@
-//! Token bucket: all that ever happened, replayed for every question.
+//! Token bucket: all events, replayed for every request.
 //!
-//! In shares of a token: one token is `window` shares, and each millisecond brings `quota` shares.
+//! Levels are in shares of a token: one token is `window` shares, and each millisecond adds `quota`
+//! shares.
 
 use tollgate_core::{ChargeId, MAX_EXACT, algo};
 
@@ -26,7 +27,8 @@ enum EventKind {
     Taken {
         id: ChargeId,
         shares: u128,
-        /// The last moment at which, after this charge and left alone, nothing overflows.
+        /// The last time at which the bucket does not overflow if nothing happens after this
+        /// charge.
         brim_at: u64,
     },
     Refunded {
@@ -53,12 +55,12 @@ impl TokenBucket {
         self.events.iter().map(|event| event.at).max().unwrap_or(0)
     }
 
-    /// The moment of the decision: never before something that happened.
+    /// Returns the time of the decision, which is never before an event.
     fn moment(&self, seen: u64, at: u64) -> u64 {
         if self.is_impossible(seen) { at } else { self.newest().max(at) }
     }
 
-    /// The shares in the bucket.
+    /// Returns the shares in the bucket.
     fn level(&self, seen: u64, at: u64) -> u128 {
         let mut level = self.full();
         if self.is_impossible(seen) {
@@ -108,7 +110,8 @@ impl Account for TokenBucket {
         self.newest() > now + self.skew
     }
 
-    /// A refused charge that counts takes what is there: the bucket has no debts.
+    /// Records a charge. A refused charge that counts takes the available tokens, because the
+    /// bucket has no debts.
     fn record(&mut self, now: u64, units: u64, id: ChargeId) {
         let at = self.moment(now, now);
         if self.is_impossible(now) {
@@ -124,8 +127,9 @@ impl Account for TokenBucket {
         }
     }
 
-    /// What has arrived again by itself is not given: at most what would still have arrived until
-    /// the bucket brims, and at most what is missing.
+    /// Refunds units. Tokens that were refilled since the charge are not refunded: at most the
+    /// tokens that would still have been refilled until the bucket is full, and at most the missing
+    /// ones.
     fn refund(&mut self, now: u64, id: ChargeId, units: u64) -> u64 {
         let at = self.moment(now, now);
         let taken = self.events.iter().find_map(|event| match event.happened {

@@ -9,7 +9,7 @@ pub(super) struct TwoBucket {
     quota: u64,
     window: u64,
     skew: u64,
-    /// Placed by their bucket.
+    /// The charges, by their bucket.
     charges: Vec<Charged>,
 }
 
@@ -22,7 +22,8 @@ impl TwoBucket {
         self.charges.iter().map(|charge| charge.place).max()
     }
 
-    /// The current bucket, never older than one that was charged, and how far it has run.
+    /// Returns the current bucket, which is never older than one with charges, and its elapsed
+    /// time.
     fn head(&self, seen: u64, at: u64) -> (u64, u64) {
         let by_clock = at / self.window;
         match self.newest() {
@@ -62,7 +63,7 @@ impl Account for TwoBucket {
         self.newest().is_some_and(|newest| newest * self.window > now + self.skew)
     }
 
-    /// A refused charge that counts fills its bucket at most to the quota.
+    /// Records a charge. A refused charge that counts fills its bucket at most to the quota.
     fn record(&mut self, now: u64, units: u64, id: ChargeId) {
         let (place, _) = self.head(now, now);
         if self.is_impossible(now) {

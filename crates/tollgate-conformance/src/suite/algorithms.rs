@@ -1,4 +1,4 @@
-//! What holds for every algorithm.
+//! The cases for every algorithm.
 
 use tollgate_core::{Admission, Refusals, Store};
 
@@ -28,7 +28,7 @@ async fn exactly_the_quota<S: Store>(store: &S, prefix: &str) {
     }
 }
 
-/// Whoever waits as long as told gets in; one millisecond less is too early.
+/// A charge is admitted after the reported wait, and refused one millisecond earlier.
 async fn exactly_the_wait<S: Store>(store: &S, prefix: &str) {
     for (name, algorithm) in every(3, 1_000) {
         for cost in 1..=3 {
@@ -68,7 +68,7 @@ async fn peeks_change_nothing<S: Store>(store: &S, prefix: &str) {
     }
 }
 
-/// What costs more than a limit can ever hold is refused for good, and changes nothing.
+/// A cost above the capacity is refused permanently, and changes nothing.
 async fn never<S: Store>(store: &S, prefix: &str) {
     for (name, algorithm) in every(5, 1_000) {
         let scene = Scene::new(store, prefix, &format!("never-{name}"), algorithm);
@@ -78,7 +78,7 @@ async fn never<S: Store>(store: &S, prefix: &str) {
     }
 }
 
-/// A refused charge takes nothing, or, where refusals count, all that was left.
+/// A refused charge takes nothing, or all remaining units if refusals count.
 async fn refusals_are_free_or_counted<S: Store>(store: &S, prefix: &str) {
     for refusals in [Refusals::Free, Refusals::Counted] {
         for (name, algorithm) in every(2, 1_000) {
@@ -115,7 +115,7 @@ async fn one_reset<S: Store>(store: &S, prefix: &str) {
     assert_eq!((next.used, next.full_reset_at), (1, moment(2_007)));
 }
 
-/// After a limit's algorithm was changed, what the old one kept counts as nothing.
+/// After a change of a limit's algorithm, the state of the old one counts as empty.
 async fn another_algorithm<S: Store>(store: &S, prefix: &str) {
     let all = every(1, 1_000);
     for (before, old) in all {

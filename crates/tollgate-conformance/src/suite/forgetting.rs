@@ -1,4 +1,4 @@
-//! What is forgotten: the subject starts afresh, and nobody else does.
+//! Resets: the subject starts from zero, and other subjects are not affected.
 
 use tollgate_core::{Admission, Operation, Store, StoredState};
 

@@ -1,4 +1,4 @@
-//! Leases: held until given back, renewed or over.
+//! Permits: held until released, renewed or expired.
 
 use tollgate_core::{Admission, ChargePosition, Store};
 

@@ -1,4 +1,4 @@
-//! Looks: they tell what a take would do, and do nothing.
+//! Peeks: they return the result of a charge without making it.
 
 use tollgate_core::{Admission, Charge, Limit, Operation, Store};
 
@@ -25,7 +25,8 @@ async fn looks_tell_what_a_take_would_do<S: Store>(store: &S, prefix: &str) {
     }
 }
 
-/// A look that does not fit refuses nobody, and a refused take does not touch a look.
+/// A peek that does not fit does not refuse other charges, and a refused charge does not affect a
+/// peek.
 async fn looks_stand_each_for_itself<S: Store>(store: &S, prefix: &str) {
     for (name, algorithm) in every(5, 1_000) {
         let subject = subject(prefix, &format!("look-beside-{name}"));

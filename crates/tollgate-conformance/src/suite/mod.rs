@@ -1,4 +1,4 @@
-//! Fixed cases that every store must pass.
+//! The fixed cases that every store must pass.
 
 mod algorithms;
 mod clocks;
@@ -17,19 +17,19 @@ pub use transfer::check_transfer;
 
 use crate::trace::{Trace, run_trace, seeds};
 
-/// How many random traces [`check`] runs.
+/// The number of random traces that [`check`] runs.
 pub const TRACES: u64 = 200;
 
-/// Their seeds where they reserve: other subjects.
+/// The offset of the seeds of traces with reservations, which therefore use other subjects.
 const RESERVING: u64 = 1_000_000;
 
-/// Runs every fixed case and [`TRACES`] random traces on `store`, and as many that reserve.
+/// Runs every fixed case and [`TRACES`] random traces on `store`, and as many with reservations.
 ///
-/// The subjects' names begin with `prefix`: one that was not used before on this store. The store
-/// needs room for some thousand subjects.
+/// The names of the subjects start with `prefix`, which must not have been used before on this
+/// store. The store needs room for some thousand subjects.
 ///
 /// # Panics
-/// At the first answer that is wrong, saying which; a trace also says its seed.
+/// At the first wrong answer, with the name of its case. For a trace also with its seed.
 pub async fn check<S: Store>(store: &S, prefix: &str) {
     check_charges(store, prefix).await;
     reservations::check(store, prefix).await;
@@ -38,7 +38,7 @@ pub async fn check<S: Store>(store: &S, prefix: &str) {
     }
 }
 
-/// As [`check`], of a store that has no place for reservations.
+/// As [`check`], for a store that does not support reservations.
 ///
 /// # Panics
 /// As [`check`] does.

@@ -1,4 +1,4 @@
-//! Refunds: into where they were taken from, once, and nowhere else.
+//! Refunds: to the windows that were charged, once, and nowhere else.
 
 use tollgate_core::algo::{SlidingLog, SlidingWindow};
 use tollgate_core::{
@@ -51,7 +51,7 @@ async fn what_was_never_charged<S: Store>(store: &S, prefix: &str) {
     }
 }
 
-/// One request may have charged two places of one limit: each gets its own back, once.
+/// One call may charge two windows of one limit: each is refunded separately, once.
 async fn to_two_places_in_one_call<S: Store>(store: &S, prefix: &str) {
     let (window, block) = (Millis::new(1_000), Millis::new(250));
     let blocks = SlidingWindow::new(10, window, block).expect("a limit");

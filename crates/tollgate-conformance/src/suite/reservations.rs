@@ -1,4 +1,5 @@
-//! Reservations: held until settled or over, settled once, and never more given back than taken.
+//! Reservations: open until settled or expired, settled once, and never refunded by more than was
+//! reserved.
 
 use tollgate_core::{
     Admission, ChargeId, Cost, Limit, Millis, OnExpiry, Operation, ReservationTerms, Store,
@@ -6,7 +7,7 @@ use tollgate_core::{
 
 use super::scene::{Scene, apply, concurrency, every, fixed, moment, subject};
 
-/// How long the longest of these are held.
+/// The longest of these reservations, in milliseconds.
 const MAX: u64 = 400;
 
 pub(super) async fn check<S: Store>(store: &S, prefix: &str) {
@@ -48,7 +49,8 @@ impl<S: Store> Scene<'_, S> {
     }
 }
 
-/// What a settlement gives back fits at once, and a second one gives nothing.
+/// The refunded units of a settlement are available at once, and a second settlement refunds
+/// nothing.
 async fn settled_below<S: Store>(store: &S, prefix: &str) {
     for (name, algorithm) in every(10, 1_000).into_iter().take(6) {
         let scene = Scene::new(store, prefix, &format!("settled-{name}"), algorithm);
@@ -96,7 +98,7 @@ async fn released<S: Store>(store: &S, prefix: &str) {
     }
 }
 
-/// A refused charge is told the moment at which a reservation runs out, and fits then.
+/// A refused charge contains the time at which a reservation expires, and is admitted then.
 async fn run_out<S: Store>(store: &S, prefix: &str) {
     for (name, algorithm) in every(10, 1_000).into_iter().take(5) {
         let scene = Scene::new(store, prefix, &format!("run-out-{name}"), algorithm);
@@ -156,7 +158,7 @@ async fn overdrawn<S: Store>(store: &S, prefix: &str) {
     }
 }
 
-/// Into a window that is over nothing is given back; what was used beyond it is used now.
+/// Nothing is refunded into a window that has ended. Units beyond the reservation are charged now.
 async fn settled_in_a_later_window<S: Store>(store: &S, prefix: &str) {
     let scene = Scene::new(store, prefix, "later", fixed(10, 100));
     scene.reserve(0, 6, 1).await;

@@ -1,4 +1,4 @@
-//! What the cases are written with.
+//! The helpers of the cases.
 
 use tollgate_core::algo::fixed_window::Anchor;
 use tollgate_core::algo::{
@@ -11,10 +11,10 @@ use tollgate_core::{
 
 use crate::PlainHash;
 
-/// When the cases begin: a multiple of every window in them.
+/// The start time of the cases: a multiple of all their windows.
 pub(super) const START: u64 = 1_700_000_000_000;
 
-/// One limit and subject on a store, so that a case reads as what happens.
+/// One limit and subject on a store, which makes the cases short.
 pub(super) struct Scene<'s, S> {
     store: &'s S,
     pub(super) limit: Limit,
@@ -32,7 +32,7 @@ impl<'s, S: Store> Scene<'s, S> {
         apply(self.store, at, &[charge]).await[0]
     }
 
-    /// Takes `units` at `at` after the start, as charge `id`.
+    /// Charges `units` at `at` milliseconds after the start, with the id `id`.
     pub(super) async fn take(&self, at: u64, units: u64, id: u128) -> Reading {
         self.ask(at, take(units, id)).await
     }
@@ -64,7 +64,7 @@ pub(super) async fn apply<S: Store>(store: &S, at: u64, charges: &[Charge<'_>]) 
     readings
 }
 
-/// A moment after the start.
+/// Returns the time `at` milliseconds after the start.
 pub(super) fn moment(at: u64) -> Timestamp {
     Timestamp::from_millis(START + at)
 }
@@ -73,7 +73,7 @@ pub(super) fn take(units: u64, id: u128) -> Operation {
     Operation::Charge { cost: cost(units), id: ChargeId(id) }
 }
 
-/// Whether `units` would fit.
+/// Returns a peek for `units`.
 pub(super) fn look(units: u64) -> Operation {
     Operation::Peek { cost: cost(units) }
 }
@@ -101,7 +101,7 @@ pub(super) fn bucket(quota: u64, window: u64, burst: u64) -> Algorithm {
     Algorithm::TokenBucket(of.expect("a limit"))
 }
 
-/// Every algorithm, at `quota` in `window`, with its name.
+/// Returns every algorithm with its name, with `quota` and `window`.
 pub(super) fn every(quota: u64, window: u64) -> [(&'static str, Algorithm); 7] {
     let span = Millis::new(window);
     let calendar = FixedWindow::new(quota, span, Anchor::Calendar).expect("a limit");

@@ -1,4 +1,4 @@
-//! Cells that are read out of one store and taken in by another.
+//! Transfers of cells from one store to another.
 
 use std::collections::BTreeMap;
 
@@ -7,11 +7,12 @@ use tollgate_core::{Algorithm, Cell, CellKey, CellTransfer, Limit, Subject};
 use super::scene::{apply, every, moment, subject, take};
 use tollgate_core::{Admission, Charge, Operation, Store};
 
-/// What every store whose cells can be carried must pass, beside [`check`](super::check). The two
-/// may be of different kinds; the subjects' names begin with `prefix`, unused before on both.
+/// The cases that every store with cell transfer must pass, in addition to [`check`](super::check).
+/// The two stores may be of different kinds. The names of the subjects start with `prefix`, which
+/// must not have been used before on either.
 ///
 /// # Panics
-/// At the first answer that is wrong.
+/// At the first wrong answer.
 pub async fn check_transfer<A: CellTransfer, B: CellTransfer>(from: &A, to: &B, prefix: &str) {
     for (name, algorithm) in every(5, 1_000) {
         let case = Case::new(prefix, name, algorithm);
@@ -89,7 +90,7 @@ impl Case {
                 self.name
             );
         }
-        // Its window ends where it began to.
+        // Its window ends at the original time.
         for at in [900, 1_000, 1_001, 1_040, 2_100] {
             let there = self.operation(from, "moves", at, take(1, u128::from(at))).await;
             let here = self.operation(to, "moves", at, take(1, u128::from(at))).await;
@@ -110,7 +111,7 @@ impl Case {
         assert_eq!(self.operation(to, "twice", 11, take(0, 2)).await, there, "{}", self.name);
     }
 
-    /// Who went on at the other store keeps what it used there.
+    /// A subject that was already charged on the other store keeps its usage there.
     async fn what_the_other_has_is_not_forgotten<A: CellTransfer, B: CellTransfer>(
         &self,
         from: &A,

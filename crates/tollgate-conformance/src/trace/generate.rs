@@ -6,19 +6,20 @@ use super::limits::{random_limit, with_random_hold};
 use super::{Call, Op, Take, Trace};
 use crate::Random;
 
-/// Operations of one trace.
+/// The operations of one trace.
 const OPS: usize = 48;
-/// Limits of one trace, at most.
+/// The most limits of one trace.
 const LIMITS: u64 = 4;
-/// Subjects of one trace.
+/// The subjects of one trace.
 const SUBJECTS: u64 = 2;
-/// How far behind the latest moment a clock is at most: less than what counts as impossible.
+/// The most that a clock is behind the latest time, in milliseconds: less than the skew that counts
+/// as impossible.
 const STEP_BACK: u64 = 3_000;
-/// Longer than a trace takes on a machine that does other things as well.
+/// Longer than a trace takes on a busy machine.
 const SLOW: Millis = Millis::from_secs(60);
 
 impl Trace {
-    /// The trace of `seed`.
+    /// Returns the trace of `seed`.
     #[must_use]
     pub fn random(seed: u64) -> Self {
         let mut random = Random::new(seed);
@@ -42,13 +43,13 @@ impl Trace {
         Self { seed, limits, ops }
     }
 
-    /// The trace of `seed` with terms for reservations, and with some of those among its calls.
+    /// Returns the trace of `seed` with reservation terms, and with reservations among its calls.
     #[must_use]
     pub fn reserving(seed: u64) -> Self {
         let mut trace = Self::random(seed);
         let mut random = Random::new(!seed);
         for limit in &mut trace.limits {
-            // A server ends keys by its own clock, which a slow machine must not let win.
+            // A server expires keys by its own clock, which must not happen on a slow machine.
             let patient = limit.clone().with_skew_max(SLOW);
             *limit = with_random_hold(&mut random, patient);
         }
@@ -60,8 +61,8 @@ impl Trace {
         trace
     }
 
-    /// The trace of `seed` in which every charge is on both subjects, where it has parts for both:
-    /// over stores that spread subjects, most of its calls span two of them.
+    /// Returns the trace of `seed` in which every charge is on both subjects, if it has at least
+    /// two parts. On stores that distribute subjects, most calls then span two servers.
     #[must_use]
     pub fn spanning(seed: u64) -> Self {
         let mut trace = Self::random(seed);
@@ -81,7 +82,7 @@ impl Trace {
     }
 }
 
-/// Mostly the same millisecond, the next, or one around the end of a window.
+/// Returns mostly the same millisecond, the next, or one around the end of a window.
 fn next_moment(random: &mut Random, now: u64, limits: &[tollgate_core::Limit]) -> u64 {
     let limit = &limits[random.within(0..=limits.len() as u64 - 1) as usize];
     let window = limit.window().get().min(100_000);
@@ -109,7 +110,7 @@ fn random_call(random: &mut Random, limits: &[tollgate_core::Limit]) -> Call {
     }
 }
 
-/// Reserved, put off and settled: soon and often, so that some run out first.
+/// Returns a reservation, an extension or a settlement: soon and often, so some expire first.
 fn random_reservation(random: &mut Random, limits: &[tollgate_core::Limit]) -> Call {
     let back = random.one_of(&[0, 0, 0, 1, 1, 2, 3, 5]);
     let duration = random.one_of(&[0, 1, 2, 10, 60, 100, 1_000, 100_000]);
@@ -120,7 +121,7 @@ fn random_reservation(random: &mut Random, limits: &[tollgate_core::Limit]) -> C
     }
 }
 
-/// At most one take on each limit and subject.
+/// Returns at most one charge for each limit and subject.
 fn random_takes(random: &mut Random, limits: &[tollgate_core::Limit]) -> Vec<Take> {
     let first = random.within(0..=limits.len() as u64 - 1) as usize;
     let subject = random.within(0..=SUBJECTS - 1) as u8;

@@ -1,4 +1,4 @@
-//! Limits for traces: small ones, where everything happens often, and some at the bounds.
+//! Limits for traces: small ones, on which everything happens often, and some at the bounds.
 
 use tollgate_core::algo::fixed_window::Anchor;
 use tollgate_core::algo::{
@@ -10,10 +10,11 @@ use tollgate_core::{
 
 use crate::Random;
 
-/// A limit of the kind of that number (there are seven, the two anchors apart), named `name`.
+/// Returns a limit of kind `kind`, named `name`. There are seven kinds; the two anchors are
+/// separate ones.
 ///
 /// # Panics
-/// If `name` is no name of a limit.
+/// If `name` is not a valid limit name.
 #[must_use]
 pub fn random_limit(random: &mut Random, kind: u64, name: &str) -> Limit {
     let algorithm = random_algorithm(random, kind).expect("the numbers fit");
@@ -25,7 +26,7 @@ pub fn random_limit(random: &mut Random, kind: u64, name: &str) -> Limit {
     limit
 }
 
-/// `limit` with terms for its reservations that are met often; leases have none.
+/// Returns `limit` with reservation terms that take effect often. Permits have none.
 pub(super) fn with_random_hold(random: &mut Random, limit: Limit) -> Limit {
     let hold = ReservationTerms {
         max: Millis::new(random.one_of(&[1, 7, 60, 1_000, 50_000])),

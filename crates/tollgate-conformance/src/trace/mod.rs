@@ -1,4 +1,4 @@
-//! Random traces, run on a store and on the model side by side.
+//! Random traces, run on a store and on the model for comparison.
 
 mod generate;
 mod limits;
@@ -12,61 +12,62 @@ use tollgate_core::{Cost, Deduplication, Limit, Reading, StoreError, Timestamp};
 pub use limits::random_limit;
 pub use run::{run_trace, run_trace_by};
 
-/// What happens to a few limits and subjects, in order.
+/// The operations on a few limits and subjects, in order.
 #[derive(Clone, Debug)]
 pub struct Trace {
-    /// The seed that it was made from, and can be made from again.
+    /// The seed of the trace, from which it can be created again.
     pub seed: u64,
     /// The limits that are charged.
     pub limits: Vec<Limit>,
-    /// What is asked.
+    /// The operations.
     pub ops: Vec<Op>,
 }
 
-/// One call of a store.
+/// One call to a store.
 #[derive(Clone, Debug)]
 pub struct Op {
-    /// When, by a clock that may step back.
+    /// The time, by a clock that may step back.
     pub now: Timestamp,
-    /// What.
+    /// The call.
     pub call: Call,
 }
 
-/// What is asked in one call.
+/// The content of one call.
 #[derive(Clone, Debug)]
 pub enum Call {
-    /// A charge over one or more limits, all or nothing.
+    /// A charge on one or more limits, all or none.
     Take(Vec<Take>),
-    /// Looks, each for itself, at what the same charge would do.
+    /// Independent peeks at the result of the same charge.
     Look(Vec<Take>),
-    /// Gives an admitted charge back: the one of this number, counted back from the last.
+    /// A refund of an admitted charge: the one with this number, counted back from the last.
     Refund(usize, Deduplication),
-    /// Renews the leases of an admitted charge: the one of this number, counted back from the last.
+    /// A renewal of the permits of an admitted charge: the one with this number, counted back from
+    /// the last.
     Renew(usize),
-    /// A reservation over one or more limits, all or nothing, for so many milliseconds.
+    /// A reservation on one or more limits, all or none, for this many milliseconds.
     Reserve(Vec<Take>, u64),
-    /// Puts the end of a reservation off to so many milliseconds from now: the one of this number,
+    /// An extension of a reservation to this many milliseconds from now: the one with this number,
     /// counted back from the last.
     Extend(usize, u64),
-    /// Settles a reservation at so many percent of what it holds: the one of this number, counted
-    /// back from the last.
+    /// A settlement of a reservation with this percentage of its units: the one with this number,
+    /// counted back from the last.
     Settle(usize, u64),
-    /// Forgets what a subject used in a limit, at no cost.
+    /// A reset of a subject on a limit. The cost is ignored.
     Forget(Take),
 }
 
 /// A part of a charge.
 #[derive(Clone, Copy, Debug)]
 pub struct Take {
-    /// Index into [`Trace::limits`].
+    /// The index in [`Trace::limits`].
     pub limit: usize,
     /// The number of a subject.
     pub subject: u8,
-    /// What it costs.
+    /// The cost.
     pub cost: Cost,
 }
 
-/// Where a store and the model part.
+/// The first difference between a store and the model.
 #[derive(Clone, Debug)]
 pub struct Difference {
     /// The seed of the trace.
@@ -75,13 +76,13 @@ pub struct Difference {
     pub op: usize,
     /// The operation.
     pub call: Call,
-    /// When it was decided.
+    /// The time of the decision.
     pub now: Timestamp,
     /// The limit.
     pub limit: Option<Limit>,
-    /// What the model answers.
+    /// The answer of the model.
     pub expected: Option<Reading>,
-    /// What the store answered; an error, or one reading too few, if there is none.
+    /// The answer of the store: a reading, an error, or `None` if a reading is missing.
     pub answered: Result<Option<Reading>, StoreError>,
 }
 
@@ -97,10 +98,10 @@ impl fmt::Display for Difference {
 
 impl std::error::Error for Difference {}
 
-/// The seeds that a test runs: `count` of them from `first`, or the one in `TOLLGATE_SEED`.
+/// Returns the seeds of a test: `count` from `first`, or the one in `TOLLGATE_SEED`.
 ///
 /// # Panics
-/// If `TOLLGATE_SEED` is set and is no number.
+/// If `TOLLGATE_SEED` is set and is not a number.
 #[must_use]
 pub fn seeds(first: u64, count: u64) -> std::ops::Range<u64> {
     match std::env::var("TOLLGATE_SEED") {

@@ -1,10 +1,10 @@
-//! What a trace was admitted for, and can be asked about again.
+//! The receipts of a trace, which later operations can use.
 
 use tollgate_core::{ChargeId, ChargePosition, Cost, Deduplication, Operation, Timestamp};
 
 use super::{Call, Take};
 
-/// The admitted charges and reservations of a trace, each in their order.
+/// The admitted charges and reservations of a trace, in their order.
 #[derive(Default)]
 pub(super) struct Receipts {
     charges: Vec<Receipt>,
@@ -26,7 +26,7 @@ impl Receipts {
         }
     }
 
-    /// Voids what was forgotten of them.
+    /// Invalidates the receipts of a subject that was reset.
     pub(super) fn forget(&mut self, take: Take) {
         let is_other = |of: &Take| (of.limit, of.subject) != (take.limit, take.subject);
         let all = self.charges.iter_mut().chain(&mut self.reservations);
@@ -39,7 +39,7 @@ impl Receipts {
         deduplication: Deduplication,
     ) -> Vec<(Take, Operation)> {
         let Some(receipt) = self.charges.iter_mut().rev().nth(back) else { return Vec::new() };
-        // Whoever gave its receipt away with the asking cannot ask again.
+        // A refund without deduplication uses up its receipt, so it cannot be repeated.
         let deduplication = match receipt.refund {
             None => *receipt.refund.insert(deduplication),
             Some(Deduplication::ById) => Deduplication::ById,
@@ -76,7 +76,7 @@ impl Receipts {
 }
 
 impl Receipt {
-    /// What is asked of each part that cost anything.
+    /// Returns the operations for all parts with a cost.
     fn asks(&self, ask: impl Fn(&Take, ChargePosition) -> Operation) -> Vec<(Take, Operation)> {
         let cost_anything = self.takes.iter().filter(|(take, _)| take.cost != Cost::PEEK);
         cost_anything.map(|(take, position)| (*take, ask(take, *position))).collect()

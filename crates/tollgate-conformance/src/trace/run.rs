@@ -1,4 +1,4 @@
-//! A trace on a store and on the model side by side.
+//! Runs a trace on a store and on the model for comparison.
 
 use std::time::{Duration, Instant};
 
@@ -12,19 +12,19 @@ use super::receipts::{Receipt, Receipts};
 use super::{Call, Difference, Op, Take, Trace};
 use crate::{Model, PlainHash};
 
-/// How often a trace is run on other subjects after the machine stalled.
+/// How often a trace is run, each time on other subjects, after the machine stalled.
 const TRIES: u32 = 5;
 
-/// Runs `trace` on `store` and on the model; the subjects' names begin with `prefix`, so that
-/// runs on a shared store do not meet.
+/// Runs `trace` on `store` and on the model. The names of the subjects start with `prefix`, so runs
+/// on a shared store do not affect each other.
 ///
-/// A clock that steps back never steps back over the end of what a key stored: a store may have
-/// forgotten it by then, and need not. The same is so of a real server where real time went on by
-/// `skew_max` during the run, because the machine stalled: what it answers then counts only if it is
-/// the model's, and else the trace is run anew, a few times at most.
+/// A clock that steps back never steps back over the end of stored state, because a store may or
+/// may not have deleted it by then. The same applies to a real server if real time advanced by
+/// `skew_max` during the run because the machine stalled. Its answers then count only if they equal
+/// the model's; otherwise the trace is run again, a few times at most.
 ///
 /// # Errors
-/// [`Difference`]: the first answer that is not the model's.
+/// [`Difference`]: the first answer that differs from the model's.
 pub async fn run_trace<S: Store>(
     store: &S,
     trace: &Trace,
@@ -34,17 +34,17 @@ pub async fn run_trace<S: Store>(
     run_trace_by(store, trace, prefix, || begun.elapsed()).await
 }
 
-/// As [`run_trace`], by a stopwatch of the caller's that tells how much real time has passed.
+/// As [`run_trace`], with a stopwatch of the caller that returns the elapsed real time.
 ///
 /// # Errors
-/// As of [`run_trace`].
+/// As for [`run_trace`].
 pub async fn run_trace_by<S: Store>(
     store: &S,
     trace: &Trace,
     prefix: &str,
     elapsed: impl Fn() -> Duration,
 ) -> Result<(), Box<Difference>> {
-    // Keys live so long after the end of what they keep, however short that was.
+    // Keys live for this time after the end of their content, however short that was.
     let skew_max = trace.limits.iter().map(|limit| limit.skew_max().get()).min();
     let kept_for = Duration::from_millis(skew_max.unwrap_or_default());
     let mut tries = 1;
@@ -163,7 +163,8 @@ impl Run<'_> {
         }
     }
 
-    /// `now`, or the latest moment if a store may have forgotten by then what counts at `now`.
+    /// Returns `now`, or the latest time if a store may have deleted by then state that counts at
+    /// `now`.
     fn settled_moment(&self, now: Timestamp, asks: &[(Take, Operation)]) -> Timestamp {
         let between = |expires_at: Timestamp| now < expires_at && expires_at <= self.latest;
         let may_be_forgotten = asks.iter().any(|(take, operation)| {
@@ -179,8 +180,9 @@ impl Run<'_> {
     }
 }
 
-/// Whether two readings tell a client the same. Of `found` only what was discarded counts, and of
-/// `position` only the one of an admitted charge: nobody is told of the others.
+/// Returns whether two readings are equal for a client. Of `found`, only discarded state is
+/// compared, and of `position`, only that of an admitted charge, because the others are not
+/// reported.
 fn agree(charge: &Charge<'_>, expected: &Reading, answered: &Reading) -> bool {
     let admitted = charge.operation.as_charge().is_some_and(|(cost, _)| cost != Cost::PEEK)
         && expected.admission == Admission::Now

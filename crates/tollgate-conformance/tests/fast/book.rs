@@ -1,4 +1,4 @@
-//! The guide: every page has its place in the table of contents, once, and every place its page.
+//! The guide: the table of contents lists every page exactly once, and every listed page exists.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -8,7 +8,7 @@ fn docs() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs")
 }
 
-/// The pages that the table of contents lists, in its order.
+/// Returns the pages in the table of contents, in their order.
 fn listed() -> Vec<String> {
     let summary = fs::read_to_string(docs().join("SUMMARY.md")).unwrap();
     let entries = summary.lines().filter(|line| line.trim_start().starts_with("- "));
@@ -20,7 +20,7 @@ fn listed() -> Vec<String> {
     entries.map(|page| page.expect("an entry is `- [Title](page.md)`")).collect()
 }
 
-/// The pages that there are.
+/// Returns the pages that exist.
 fn written() -> BTreeSet<String> {
     let of = |folder: &str| {
         let entries = fs::read_dir(docs().join(folder)).unwrap().flatten();

@@ -1,9 +1,10 @@
-//! The page of bounds names what there is, and each wrapper of stores says its own bound.
+//! The page of bounds names only code that exists, and the documentation of each store wrapper
+//! states its bound.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The wrappers, and the functions by which they say what they weaken.
+/// The wrappers, with the functions that return their bounds.
 const WRAPPERS: [(&str, &[&str]); 8] = [
     ("Sharded", &["fair_share"]),
     ("Atomic", &["max_held_units", "max_store_calls"]),
@@ -15,7 +16,7 @@ const WRAPPERS: [(&str, &[&str]); 8] = [
     ("Rebalance", &["max_over_admission", "max_double_count"]),
 ];
 
-/// What is written before the name of what is defined.
+/// The keywords before the name of a definition.
 const DEFINES: [&str; 7] = ["fn ", "const ", "static ", "struct ", "enum ", "trait ", "type "];
 
 /// A source file.
@@ -66,7 +67,8 @@ fn what_is_not_there_is_missed() {
     assert_eq!(names("`a`, [`b`](c.md) and `d e`; `F`").collect::<Vec<_>>(), ["a", "F"]);
 }
 
-/// The names of code in a cell; words of policy files have dots, and what is linked is told elsewhere.
+/// Returns the names of code in a cell. Policy keys contain dots and are skipped, and links are
+/// checked elsewhere.
 fn names(cell: &str) -> impl Iterator<Item = &str> {
     let is_name = |text: &&str| {
         text.chars().all(|char| char.is_ascii_alphanumeric() || "_:/.".contains(char))
@@ -78,8 +80,8 @@ fn names(cell: &str) -> impl Iterator<Item = &str> {
     found.into_iter()
 }
 
-/// Whether something of this name is defined: of `Type::name` by a file that speaks of the type, and
-/// of `module::name` in a file or folder of the module.
+/// Returns whether this name is defined: `Type::name` by a file that contains the type, and
+/// `module::name` in a file or folder of the module.
 fn is_there(sources: &[Source], name: &str) -> bool {
     if name.ends_with(".rs") {
         return sources.iter().any(|source| source.path.ends_with(name));
@@ -99,7 +101,7 @@ fn is_there(sources: &[Source], name: &str) -> bool {
     })
 }
 
-/// Whether `text` has one of `before`, and then `name` as a whole.
+/// Returns whether `text` contains one of `before` directly before `name` as a whole word.
 fn words(text: &str, name: &str, before: &[&str]) -> bool {
     before.iter().any(|before| {
         let defined = format!("{before}{name}");
@@ -117,7 +119,7 @@ fn is_field(text: &str, name: &str) -> bool {
     text.contains(&format!("pub {name}: "))
 }
 
-/// What is said of the struct of this name.
+/// Returns the documentation of the struct of this name.
 fn docstring(sources: &[Source], name: &str) -> Option<String> {
     sources.iter().find_map(|source| {
         let lines: Vec<_> = source.text.lines().collect();
@@ -133,7 +135,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the repository")
 }
 
-/// Every source file of every crate.
+/// Returns every source file of every crate.
 fn sources() -> Vec<Source> {
     let mut found = Vec::new();
     let crates = fs::read_dir(root().join("crates")).expect("the crates").flatten();

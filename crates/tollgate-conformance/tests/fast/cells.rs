@@ -1,4 +1,4 @@
-//! The simplest store passes the suite: the core means what the model means.
+//! The simplest store passes the suite: the core agrees with the model.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -50,8 +50,8 @@ fn cells_answer_reservations_as_the_model() {
     }
 }
 
-/// A guarded refund finds a lease that has ended; asked again by a clock that lags, from before its
-/// end, it finds it held. The lease is given back once: the first time gave nothing.
+/// A deduplicated refund finds a permit that has expired. Repeated by a slow clock, from before the
+/// end, it finds the permit held. The permit is released once: the first refund released nothing.
 #[test]
 fn regression_guarded_refund_of_an_ended_lease_repeated_by_a_lagging_clock() {
     let trace = Trace::random(1_010_056);
@@ -60,8 +60,8 @@ fn regression_guarded_refund_of_an_ended_lease_repeated_by_a_lagging_clock() {
     }
 }
 
-/// Keeps nothing in its first runs, as a server whose keys ended while the machine stalled. A run
-/// begins and ends with a look at the stopwatch.
+/// A store that loses its state in the first runs, like a server whose keys expired while the
+/// machine stalled. A run reads the stopwatch at its start and its end.
 struct Forgetful<'t> {
     cells: Cells,
     looks: &'t AtomicU64,

@@ -1,4 +1,4 @@
-//! The crates: what each depends on, as `ARCHITECTURE.md` says, and that each dependency is used.
+//! The crates: their dependencies agree with `ARCHITECTURE.md`, and each dependency is used.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::source::{code, crates, root, shipped};
 
-/// What `cargo` prints.
+/// Returns the output of `cargo`.
 fn cargo(arguments: &[&str]) -> String {
     let output =
         Command::new(env!("CARGO")).current_dir(root()).args(arguments).output().expect("cargo");
@@ -17,21 +17,21 @@ fn cargo(arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).expect("text")
 }
 
-/// What the manifest of each crate says of it.
+/// Returns the manifest data of each crate.
 fn packages() -> Vec<Value> {
     let told = cargo(&["metadata", "--no-deps", "--offline", "--locked", "--format-version", "1"]);
     let told: Value = serde_json::from_str(&told).expect("JSON");
     told["packages"].as_array().expect("packages").clone()
 }
 
-/// The dependencies of `package`, each with its kind.
+/// Returns the dependencies of `package`, each with its kind.
 fn dependencies(package: &Value) -> impl Iterator<Item = (&str, &str)> {
     let all = package["dependencies"].as_array().expect("dependencies");
     all.iter()
         .map(|it| (it["name"].as_str().expect("a name"), it["kind"].as_str().unwrap_or("normal")))
 }
 
-/// The crates of this repository that each of them depends on.
+/// Returns for each crate the crates of this repository that it depends on.
 fn own(kinds: &[&str]) -> BTreeMap<String, BTreeSet<String>> {
     let packages = packages();
     let name = |package: &Value| package["name"].as_str().expect("a name").to_owned();
@@ -69,7 +69,7 @@ fn no_circle_is_among_crates_even_by_their_tests() {
     assert!(left.is_empty(), "in a circle, or above one: {left:#?}");
 }
 
-/// Serializing is what listeners, the policy file and reports do.
+/// Only listeners, the policy file and reports serialize.
 #[test]
 fn limits_stores_and_the_proxy_are_built_without_serde() {
     for name in
@@ -91,7 +91,7 @@ fn limits_stores_and_the_proxy_are_built_without_serde() {
     }
 }
 
-/// One binary of tests a crate and tier, apart from those that need a process of their own.
+/// Each crate has one test binary per tier, apart from tests that need a process of their own.
 #[test]
 fn plain_cargo_test_leaves_out_the_slow_tests_alone() {
     for package in packages() {
@@ -106,7 +106,7 @@ fn plain_cargo_test_leaves_out_the_slow_tests_alone() {
     }
 }
 
-/// Normal dependencies in what ships, others anywhere.
+/// Normal dependencies are named in shipped code, others anywhere.
 #[test]
 fn every_dependency_is_named_in_the_source() {
     let folders: BTreeMap<_, _> = crates().into_iter().collect();
@@ -126,7 +126,7 @@ fn every_dependency_is_named_in_the_source() {
     assert!(unused.is_empty(), "depended on, and named nowhere: {unused:#?}");
 }
 
-/// Dependencies that generated code names, or modules of tests that lie in the folder of another crate.
+/// Dependencies that generated code names, or test modules in the folder of another crate.
 const NAMED_ELSEWHERE: [(&str, &str); 4] = [
     ("tollgate-backend", "rcgen"),
     ("tollgate-backend", "tollgate-core"),
@@ -134,7 +134,7 @@ const NAMED_ELSEWHERE: [(&str, &str); 4] = [
     ("tollgate-server", "tonic-prost"),
 ];
 
-/// Whether `text` names the crate `word` in a path, a `use` or a macro.
+/// Returns whether `text` names the crate `word` in a path, a `use` or a macro.
 fn names(text: &str, word: &str) -> bool {
     text.match_indices(word).any(|(at, _)| {
         let before = text[..at].chars().next_back();
@@ -144,7 +144,7 @@ fn names(text: &str, word: &str) -> bool {
     })
 }
 
-/// What `part` says of the code of each Rust file below `folder`.
+/// Returns the concatenated results of `part` for each Rust file below `folder`.
 fn gather(folder: &Path, part: &impl Fn(&str) -> String) -> String {
     let mut text = String::new();
     for entry in fs::read_dir(folder).expect("a folder").flatten() {

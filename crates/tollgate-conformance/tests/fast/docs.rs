@@ -1,9 +1,9 @@
-//! The documentation's links, over every Markdown file of the repository.
+//! The links of the documentation, in every Markdown file of the repository.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Folders of what is built or fetched, not written here.
+/// Folders with built or downloaded files.
 const NOT_OURS: [&str; 2] = ["target", "node_modules"];
 
 #[test]
@@ -64,7 +64,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the repository")
 }
 
-/// Every Markdown file below `root`, apart from hidden folders and [`NOT_OURS`].
+/// Returns every Markdown file below `root`, except in hidden folders and [`NOT_OURS`].
 fn pages(root: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut folders = vec![root.to_owned()];
@@ -72,7 +72,8 @@ fn pages(root: &Path) -> Vec<PathBuf> {
         for entry in fs::read_dir(&folder).expect("a folder of the repository").flatten() {
             let (path, name) = (entry.path(), entry.file_name());
             let name = name.to_string_lossy();
-            // The kind of the entry itself: a link to a folder is not followed, which could lead in a circle.
+            // The type of the entry itself: symbolic links to folders are not followed, because
+            // they could form a cycle.
             let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
             if is_folder && !name.starts_with('.') && !NOT_OURS.contains(&&*name) {
                 folders.push(path);
@@ -84,7 +85,7 @@ fn pages(root: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// The targets of the inline links of a page, which are not in code.
+/// Returns the targets of the inline links of a page, outside of code.
 fn links(page: &str) -> impl Iterator<Item = &str> {
     let mut fenced = false;
     let prose = page.lines().filter(move |line| {
@@ -92,15 +93,16 @@ fn links(page: &str) -> impl Iterator<Item = &str> {
         fenced ^= fence;
         !fenced && !fence
     });
-    // Of what backticks separate, every other piece is code; a link's text may be code too, so that a link counts
-    // where its target begins.
+    // Backticks separate text and code, so every other piece is code. The text of a link may be
+    // code as well, so a link counts where its target starts.
     prose.flat_map(|line| line.split('`').step_by(2)).flat_map(|text| {
         let targets = text.split("](").skip(1);
         targets.filter_map(|rest| rest.split([')', ' ']).next()).filter(|target| !target.is_empty())
     })
 }
 
-/// The file that a link points to, without the place in it; `None` where it leaves the repository or stays on its page.
+/// Returns the file that a link points to, without its fragment. Returns `None` if it points
+/// outside the repository or to its own page.
 fn file_of(target: &str) -> Option<&str> {
     let is_elsewhere = target.contains("://") || target.starts_with("mailto:");
     let file = target.split('#').next().unwrap_or(target);

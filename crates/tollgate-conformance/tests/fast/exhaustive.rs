@@ -1,4 +1,4 @@
-//! Everything that can happen to small limits in a few steps, on the core and on the model.
+//! All sequences of a few operations on small limits, compared between the core and the model.
 
 use tollgate_conformance::Ledger;
 use tollgate_core::algo::fixed_window::Anchor;
@@ -10,28 +10,28 @@ use tollgate_core::{
     OnExpiry, Operation, Reading, Refusals, ReservationTerms, Timestamp, decide,
 };
 
-/// Steps of one history.
+/// The steps of one sequence.
 const LENGTH: usize = 5;
-/// No multiple of the windows.
+/// Not a multiple of any window.
 const START: u64 = 1_000_001;
 
 #[derive(Clone, Copy, Debug)]
 enum Act {
-    /// Moves the clock on by milliseconds, then takes.
+    /// Advances the clock by milliseconds, then charges.
     Take(u64, u64),
-    /// Gives back the last charge.
+    /// Refunds the last charge.
     Refund,
-    /// Gives back the first charge, two milliseconds later.
+    /// Refunds the first charge, two milliseconds later.
     RefundFirst,
-    /// Takes by a clock that lags two milliseconds.
+    /// Charges by a clock that is two milliseconds behind.
     Lagging,
-    /// Looks, a millisecond later, at what would become of units.
+    /// Peeks at a charge of these units, a millisecond later.
     Look(u64),
-    /// Reserves for so many milliseconds.
+    /// Reserves for this many milliseconds.
     Reserve(u64, u64),
-    /// Settles the last reservation at so many units; asked again, it changes nothing.
+    /// Settles the last reservation at this many units. A repetition changes nothing.
     Settle(u64),
-    /// Puts the end of the last reservation off, three milliseconds later.
+    /// Extends the last reservation, three milliseconds later.
     Extend,
 }
 
@@ -55,7 +55,7 @@ const RESERVING: [Act; 7] = [
     Act::Look(1),
 ];
 
-/// Every limit with a quota up to 3 and a window up to 4 milliseconds.
+/// Returns every limit with a quota up to 3 and a window up to 4 milliseconds.
 fn limits() -> Vec<Limit> {
     let mut algorithms = Vec::new();
     for quota in 1..=3 {
@@ -114,7 +114,7 @@ fn every_short_history_of_reservations_is_the_models() {
     }
 }
 
-/// Every history of `length` steps, each of which is one of `acts`.
+/// Compares every sequence of `length` steps, each of which is one of `acts`.
 fn compare_all(limit: &Limit, acts: &[Act], length: usize) {
     for history in 0..acts.len().pow(length as u32) {
         let steps =

@@ -1,24 +1,24 @@
-//! The page of faults: what it says shows a fault is there, and prints its figures beside their bounds.
+//! The page of faults: the tests that it lists exist, and print their figures with their bounds.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The page, and the heading of its table.
+/// The page, and the header of its table.
 const PAGE: &str = "docs/chaos.md";
 const TABLE: &str = "## Every fault, and what shows it";
-/// Where the scenarios are, one a file.
+/// The folder of the scenarios, one per file.
 const SCENARIOS: &str = "crates/tollgate-chaos/src/scenarios";
-/// What a test of a fault calls, by itself or by a function of its file.
+/// The function that a fault test calls, directly or through a function of its file.
 const HOLDS: &str = "assert_held(";
-/// What a scenario says of its fault.
+/// The call in a scenario that shows its fault.
 const BITES: &str = "Figure::fault_seen(";
 
-/// A fault, and what shows it.
+/// A fault, with the scenarios and tests that show it.
 #[derive(Debug, Default)]
 struct Fault<'p> {
     scenarios: Vec<&'p str>,
-    /// Files, from the page, and the names of tests in them.
+    /// Files, relative to the page, and the names of tests in them.
     tests: Vec<(&'p str, &'p str)>,
 }
 
@@ -78,7 +78,7 @@ fn a_test_without_figures_is_found() {
     assert!(holds_figures(text, "by_another"));
 }
 
-/// The rows of the page's table.
+/// Returns the rows of the page's table.
 fn faults(page: &str) -> Vec<Fault<'_>> {
     let (_, table) = page.split_once(TABLE).expect(TABLE);
     let rows = table.lines().skip_while(|line| !line.starts_with("| ---")).skip(1);
@@ -93,7 +93,7 @@ fn fault(row: &str) -> Fault<'_> {
     Fault { scenarios: in_code.collect(), tests: tests.collect() }
 }
 
-/// Whether `test` calls [`HOLDS`], by itself or by functions of `text`.
+/// Returns whether `test` calls [`HOLDS`], directly or through functions of `text`.
 fn holds_figures(text: &str, test: &str) -> bool {
     let mut seen = BTreeSet::new();
     let mut open = vec![test];
@@ -109,18 +109,18 @@ fn holds_figures(text: &str, test: &str) -> bool {
     false
 }
 
-/// The function of this name, from its first line to the brace that closes it.
+/// Returns the function of this name, from its first line to its closing brace.
 fn body<'t>(text: &'t str, name: &str) -> Option<&'t str> {
     let at = text.find(&format!("fn {name}("))?;
     let begun = text[..at].rfind('\n').map_or(0, |end| end + 1);
     let indent = text[begun..].len() - text[begun..].trim_start().len();
     let closed = format!("\n{}}}\n", &text[begun..begun + indent]);
     let length = text[at..].find(&closed)?;
-    // Without its own name, which calls nothing.
+    // Without its own name, which is not a call.
     Some(&text[at..at + length][name.len() + 4..])
 }
 
-/// The names of all functions of `text`.
+/// Returns the names of all functions of `text`.
 fn functions(text: &str) -> impl Iterator<Item = &str> {
     text.split("fn ").skip(1).filter_map(|rest| rest.split(['(', '<', ' ']).next())
 }

@@ -1,4 +1,4 @@
-//! The rules of the house that a machine can check, over every source file of the workspace.
+//! Project rules that can be checked automatically, for every source file of the workspace.
 
 use std::fs;
 
@@ -6,7 +6,7 @@ use crate::source::{code, root, shipped};
 
 const LONGEST_FILE: usize = 500;
 
-/// Every Rust file below `crates`, with its path from the root and its text.
+/// Returns every Rust file below `crates`, with its path from the root and its text.
 fn sources() -> Vec<(String, String)> {
     let mut found = Vec::new();
     let mut folders = vec![root().join("crates")];
@@ -25,7 +25,7 @@ fn sources() -> Vec<(String, String)> {
     found
 }
 
-/// The files, other than `allowed` ones, that hold `word`.
+/// Returns the files that contain `word` and are not `allowed`.
 fn holders(word: &str, allowed: impl Fn(&str) -> bool) -> Vec<String> {
     let holds =
         |(name, text): (String, String)| (text.contains(word) && !allowed(&name)).then_some(name);
@@ -44,7 +44,7 @@ fn no_file_is_longer_than_the_house_allows() {
 
 #[test]
 fn only_the_clock_reads_the_time_of_day() {
-    // Written in two parts, so that this file is not one of its own finds.
+    // Written in two parts, so this file does not match.
     let word = ["SystemTime", "::now"].concat();
     let readers = holders(&word, |name| {
         name == "crates/tollgate/src/clock.rs" || name.starts_with("crates/tollgate-bench/")
@@ -69,7 +69,7 @@ fn the_core_reads_no_clock_and_knows_no_io() {
     }
 }
 
-/// The code that ships of each file below `folder`, with its path from the root.
+/// Returns the shipped code of each file below `folder`, with its path from the root.
 fn shipped_below(folder: &str) -> Vec<(String, String)> {
     let all = sources().into_iter().filter(|(name, _)| name.starts_with(folder));
     let found: Vec<_> = all.map(|(name, text)| (name, shipped(&code(&text)))).collect();
@@ -77,7 +77,8 @@ fn shipped_below(folder: &str) -> Vec<(String, String)> {
     found
 }
 
-/// `now` is an argument of whatever decides. These files look at a clock to wait, and the first one to tell `now`.
+/// Functions that decide get `now` as an argument. These files read a clock to wait, and the first
+/// one to provide `now`.
 #[test]
 fn what_decides_reads_no_clock() {
     const WAIT: [&str; 4] = [
@@ -95,7 +96,7 @@ fn what_decides_reads_no_clock() {
     assert_eq!(readers, WAIT, "files that call Instant::now (left), and those that may (right)");
 }
 
-/// `Step` is private to the core; whoever does not name it cannot carry out an algorithm.
+/// `Step` is private to the core: code that does not name it cannot execute an algorithm.
 #[test]
 fn only_decide_carries_out_the_step_of_an_algorithm() {
     let is_word = |it: char| it.is_alphanumeric() || it == '_';

@@ -1,4 +1,4 @@
-//! The model and the history checker, and what a machine can check of the repository itself.
+//! The model and the history checker, and automatic checks of the repository.
 
 mod book;
 mod bounds;

@@ -1,7 +1,7 @@
-//! The modules of every crate: which uses which, read from the source, and that no circle is among them.
+//! The modules of every crate: their uses of each other, read from the source, have no cycles.
 //!
-//! Two modules are compared where they are siblings, with everything below them: a crate's modules among each other,
-//! and the modules of each folder. What a module re-exports belongs to the module that defines it.
+//! Sibling modules are compared, with everything below them: the modules of a crate, and the
+//! modules of each folder. A re-exported item belongs to the module that defines it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 
 use crate::source::{code, crates, shipped};
 
-/// Circles that were there when this test was written, each with the module whose children it is among. Part of one
-/// may be left, nothing may be added, and one that is gone is taken off this list.
+/// Known cycles, each with the module whose children it consists of. Nothing may be added, parts
+/// may be removed, and a cycle that no longer exists has to be removed from this list.
 const KNOWN: [(&str, &[&str]); 9] = [
     ("tollgate-core", &["attributes", "policy"]),
     ("tollgate-core::policy::descriptors", &["level", "node"]),
@@ -52,9 +52,9 @@ type Name = Vec<String>;
 
 #[derive(Debug, Default)]
 struct Modules {
-    /// Each module's code, without tests.
+    /// The code of each module, without tests.
     code: BTreeMap<Name, String>,
-    /// What each module imports: the name it has there, and the path behind it.
+    /// The imports of each module: the name in the module, and its path.
     imports: BTreeMap<Name, BTreeMap<String, Vec<String>>>,
 }
 
@@ -79,7 +79,7 @@ fn no_circle_is_among_modules() {
 }
 
 impl Modules {
-    /// Of the library or the program below `src`.
+    /// Reads the library or the program below `src`.
     fn read(src: &Path) -> Self {
         let mut modules = Self::default();
         let root =
@@ -90,7 +90,7 @@ impl Modules {
         modules
     }
 
-    /// The module `name` of `file`, whose children are below `folder`.
+    /// Adds the module `name` of `file`, whose children are below `folder`.
     fn add(&mut self, name: Name, file: &Path, folder: &Path) {
         let text =
             fs::read_to_string(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
@@ -123,7 +123,8 @@ impl Modules {
         self.code.insert(name, text);
     }
 
-    /// The module in which the item of `path` is defined, as `from` names it; `None` of other crates.
+    /// Returns the module that defines the item of `path`, as seen from `from`, or `None` for other
+    /// crates.
     fn definer(&self, from: &[String], path: &[String], depth: usize) -> Option<Name> {
         let mut at = match path.first()?.as_str() {
             "crate" => Vec::new(),
@@ -144,7 +145,7 @@ impl Modules {
         self.below(at, rest, depth)
     }
 
-    /// As [`Self::definer`], of a path that begins below the module `at`.
+    /// As [`Self::definer`], for a path that starts below the module `at`.
     fn below(&self, mut at: Name, path: &[String], depth: usize) -> Option<Name> {
         for (index, part) in path.iter().enumerate() {
             let child = [&*at, std::slice::from_ref(part)].concat();
@@ -154,7 +155,7 @@ impl Modules {
             }
             let imported = self.imports[&at].get(part).filter(|_| depth > 0);
             return match imported {
-                // `use self::x` of the same name would lead here again.
+                // `use self::x` with the same name would recurse here.
                 Some(before) if before.len() > 1 => {
                     let whole = [&**before, &path[index + 1..]].concat();
                     self.definer(&at, &whole, depth - 1).or(Some(at))
@@ -165,7 +166,7 @@ impl Modules {
         Some(at)
     }
 
-    /// The child of `at` that defines `item`, if `at` re-exports all of it.
+    /// Returns the child of `at` that defines `item`, if `at` re-exports all of it.
     fn globbed(&self, at: &[String], item: &str, depth: usize) -> Option<Name> {
         let path = self.imports[at].get("*").filter(|_| depth > 0)?;
         let child = self.definer(at, &path[..path.len() - 1], depth - 1)?;
@@ -174,7 +175,7 @@ impl Modules {
         kinds.any(defines).then_some(child)
     }
 
-    /// Every path in the code of `name` that begins with `crate` or `super`.
+    /// Returns every path in the code of `name` that starts with `crate` or `super`.
     fn paths(&self, name: &[String]) -> Vec<Vec<String>> {
         let imports =
             self.imports[name].values().filter(|path| matches!(&*path[0], "crate" | "super"));
@@ -196,14 +197,14 @@ impl Modules {
         paths
     }
 
-    /// The circles, each with the module whose children it is among.
+    /// Returns the cycles, each with the module whose children it consists of.
     fn circles(&self) -> Vec<(Name, Vec<String>)> {
         let mut uses: BTreeMap<Name, BTreeMap<String, BTreeSet<String>>> = BTreeMap::new();
         for name in self.code.keys() {
             for path in self.paths(name) {
                 let Some(used) = self.definer(name, &path, 8) else { continue };
                 let common = name.iter().zip(&used).take_while(|(one, other)| one == other).count();
-                // A parent and its child are one thing: only siblings are compared.
+                // A parent and its child are not compared: only siblings are.
                 if let (Some(one), Some(other)) = (name.get(common), used.get(common)) {
                     let siblings = uses.entry(name[..common].to_vec()).or_default();
                     siblings.entry(one.clone()).or_default().insert(other.clone());
@@ -217,7 +218,7 @@ impl Modules {
     }
 }
 
-/// What stands behind each `keyword` of `code`.
+/// Returns the text after each `keyword` of `code`.
 fn behind<'c>(code: &'c str, keyword: &'c str) -> impl Iterator<Item = &'c str> {
     let found = code.match_indices(keyword);
     let found = found
@@ -225,7 +226,7 @@ fn behind<'c>(code: &'c str, keyword: &'c str) -> impl Iterator<Item = &'c str> 
     found.map(move |(at, _)| &code[at + keyword.len()..])
 }
 
-/// The groups in which each reaches each other.
+/// Returns the groups whose members all reach each other.
 fn circles_among(uses: &BTreeMap<String, BTreeSet<String>>) -> Vec<Vec<String>> {
     let reach = |from: &String| {
         let (mut seen, mut open) = (BTreeSet::new(), vec![from]);
@@ -253,7 +254,7 @@ fn circles_among(uses: &BTreeMap<String, BTreeSet<String>>) -> Vec<Vec<String>> 
     groups.into_iter().collect()
 }
 
-/// The paths of a `use` declaration, its braces spread out.
+/// Returns the paths of a `use` declaration, with its braces expanded.
 fn spread(declared: &str) -> Vec<String> {
     let declared = declared.trim();
     let Some(at) = declared.find('{') else { return vec![declared.to_owned()] };

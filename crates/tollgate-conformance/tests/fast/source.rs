@@ -1,14 +1,14 @@
-//! Rust source as the tests of the repository read it: without comments, strings and tests.
+//! Rust source for the tests of the repository: without comments, strings and tests.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The folder of the repository.
+/// Returns the folder of the repository.
 pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the repository")
 }
 
-/// The folders of the crates, by name, in alphabetical order.
+/// Returns the folders of the crates by name, in alphabetical order.
 pub(crate) fn crates() -> Vec<(String, PathBuf)> {
     let entries = fs::read_dir(root().join("crates")).expect("the crates").flatten();
     let mut crates: Vec<_> = entries
@@ -20,7 +20,8 @@ pub(crate) fn crates() -> Vec<(String, PathBuf)> {
     crates
 }
 
-/// `text` with every comment, string and character literal replaced by blanks, line by line.
+/// Returns `text` with every comment, string and character literal replaced by spaces, line by
+/// line.
 pub(crate) fn code(text: &str) -> String {
     let bytes = text.as_bytes();
     let mut code = String::with_capacity(text.len());
@@ -40,11 +41,12 @@ pub(crate) fn code(text: &str) -> String {
     code
 }
 
-/// Where the comment, string or character literal ends that begins at `at`; `at` if none does.
+/// Returns the end of the comment, string or character literal that starts at `at`, or `at` if none
+/// does.
 fn literal_end(bytes: &[u8], at: usize) -> usize {
     let rest = &bytes[at..];
     let is_word = |it: u8| it.is_ascii_alphanumeric() || it == b'_';
-    // A raw string of bytes is one too: `br"…"`.
+    // A raw byte string, `br"…"`, counts as well.
     let word = if at > 0 && bytes[at - 1] == b'b' { at - 1 } else { at };
     let follows_word = word > 0 && is_word(bytes[word - 1]);
     if rest.starts_with(b"//") {
@@ -85,7 +87,7 @@ fn quoted_length(rest: &[u8], quote: u8) -> usize {
     (at + 1).min(rest.len())
 }
 
-/// A character literal, not a lifetime.
+/// Returns whether this is a character literal, not a lifetime.
 fn is_character(rest: &[u8]) -> bool {
     let text = String::from_utf8_lossy(&rest[1..rest.len().min(6)]).into_owned();
     let mut characters = text.chars();
@@ -96,7 +98,7 @@ fn is_character(rest: &[u8]) -> bool {
     }
 }
 
-/// Of `r"…"` or `r#"…"#`; 0 of a raw name such as `r#type`.
+/// Returns the length of `r"…"` or `r#"…"#`, or 0 for a raw identifier such as `r#type`.
 fn raw_length(rest: &[u8]) -> usize {
     let hashes = rest[1..].iter().take_while(|it| **it == b'#').count();
     if rest.get(1 + hashes) != Some(&b'"') {
@@ -108,7 +110,8 @@ fn raw_length(rest: &[u8]) -> usize {
     closes.map_or(rest.len(), |at| from + at + end.len())
 }
 
-/// `code` without what stands behind `#[cfg(test)]`, and behind any other `cfg` that begins with `all(test`.
+/// Returns `code` without items after `#[cfg(test)]`, or after any other `cfg` that starts with
+/// `all(test`.
 pub(crate) fn shipped(code: &str) -> String {
     let mut shipped = String::with_capacity(code.len());
     let mut rest = code;
@@ -123,7 +126,7 @@ pub(crate) fn shipped(code: &str) -> String {
     shipped
 }
 
-/// How long an item is: to its `;`, or to the brace that closes it.
+/// Returns the length of an item: to its `;`, or to its closing brace.
 fn item_length(code: &str) -> usize {
     let mut depth = 0_usize;
     for (at, it) in code.char_indices() {

@@ -88,14 +88,14 @@ impl Violation {
         match self {
             Self::BareLineFeed => "A line ends in LF alone; end lines with CRLF.",
             Self::BareCarriageReturn => "A CR is not followed by LF; end lines with CRLF.",
-            Self::ControlByte => "The head holds a control byte.",
+            Self::ControlByte => "The head contains a control byte.",
             Self::EmptyRequestLine => "Empty lines come before the request line.",
             Self::RequestLine => "The request line is not: method, space, target, space, version.",
             Self::Method => "The method is not a token of at most 32 bytes.",
-            Self::Connect => "CONNECT is not offered here.",
+            Self::Connect => "CONNECT is not supported.",
             Self::Target => "The target is not a path, an absolute http URL, or * with OPTIONS.",
             Self::TargetTooLong => "The target is longer than this server accepts.",
-            Self::Version => "Only HTTP/1.0, HTTP/1.1 and HTTP/2 are spoken here.",
+            Self::Version => "Only HTTP/1.0, HTTP/1.1 and HTTP/2 are supported.",
             Self::FieldName => "A header line does not start with a name and a colon.",
             Self::ObsoleteFold => "A header value is folded over two lines.",
             Self::SectionTooLarge => "The header section is larger than this server accepts.",
@@ -114,7 +114,9 @@ impl Violation {
             Self::ChunkSize => "A chunk size is not a hexadecimal number that fits.",
             Self::ChunkEnd => "The data of a chunk is not followed by CRLF.",
             Self::ChunkExtensions => "The chunk extensions are larger than this server accepts.",
-            Self::TrailerField => "A trailer field frames or routes the message.",
+            Self::TrailerField => {
+                "A trailer field would change the framing or routing of the message."
+            }
             Self::HeadTimeout => "The request head did not arrive in time.",
         }
     }

@@ -50,14 +50,14 @@ async fn an_upstream_that_speaks_nonsense_is_a_502() {
         "HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n",
     ];
     for answer in nonsense {
-        assert_problem(canned(answer).await, 502, "invalid answer").await;
+        assert_problem(canned(answer).await, 502, "invalid response").await;
     }
 }
 
 #[tokio::test]
 async fn an_upstream_with_too_large_a_head_is_a_502() {
     let head = format!("HTTP/1.1 200 OK\r\nx: {}\r\n\r\n", "y".repeat(100_000));
-    assert_problem(canned(head.leak()).await, 502, "invalid answer").await;
+    assert_problem(canned(head.leak()).await, 502, "invalid response").await;
 }
 
 #[tokio::test]
@@ -70,7 +70,7 @@ async fn an_upstream_that_does_not_answer_is_a_504() {
     let mut settings = settings(upstream);
     settings.timeouts.response_head = Duration::from_millis(50);
     let proxy = Proxy::with(settings).await;
-    assert_problem_of(&proxy, upstream, 504, "did not answer in time").await;
+    assert_problem_of(&proxy, upstream, 504, "did not respond in time").await;
 }
 
 #[tokio::test]

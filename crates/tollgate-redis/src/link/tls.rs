@@ -69,7 +69,7 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
         .collect::<Result<Vec<_>, _>>()
         .map_err(|error| TlsError::file(path, error))?;
     if found.is_empty() {
-        return Err(TlsError::file(path, "it holds no certificate in PEM form"));
+        return Err(TlsError::file(path, "it contains no certificate in PEM form"));
     }
     Ok(found)
 }

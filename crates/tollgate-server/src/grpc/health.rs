@@ -39,9 +39,9 @@ impl health_server::Health for Health {
     ) -> Result<Response<HealthCheckResponse>, Status> {
         match request.get_ref().service.as_str() {
             name if is_known(name) => Ok(Response::new(self.now())),
-            other => Err(Status::not_found(format!(
-                "there is no service {other:?}; ask for {SERVICE_NAME:?}"
-            ))),
+            other => {
+                Err(Status::not_found(format!("unknown service {other:?}: call {SERVICE_NAME:?}")))
+            }
         }
     }
 

@@ -41,7 +41,7 @@ async fn should_rate_limit<S: Store + 'static>(
     let Some(messages) = &*MESSAGES else {
         return error_response(
             StatusCode::INTERNAL_SERVER_ERROR,
-            "the protocol's own files cannot be read",
+            "the protocol's descriptors cannot be decoded",
         );
     };
     let request = match messages.read(&body) {

@@ -172,10 +172,10 @@ pub(super) enum InvalidDescriptor {
 impl fmt::Display for InvalidRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NoDomain => f.write_str("the domain is empty: name one of the policy's"),
+            Self::NoDomain => f.write_str("the domain is empty: send a domain of the policy"),
             Self::NoDescriptors => f.write_str("there are no descriptors: send at least one"),
             Self::ManyDescriptors(count) => {
-                write!(f, "there are {count} descriptors: at most {MAX_DESCRIPTORS} are counted")
+                write!(f, "there are {count} descriptors: at most {MAX_DESCRIPTORS} are allowed")
             }
             Self::At(index, what) => write!(f, "descriptors[{index}]{what}"),
         }
@@ -187,14 +187,14 @@ impl fmt::Display for InvalidDescriptor {
         match self {
             Self::NoEntries => f.write_str(" has no entries: send at least one"),
             Self::ManyEntries(count) => {
-                write!(f, " has {count} entries: at most {MAX_ENTRIES} are read")
+                write!(f, " has {count} entries: at most {MAX_ENTRIES} are allowed")
             }
             Self::NoKey(entry) => write!(f, ".entries[{entry}] has an empty key"),
             Self::LongKey(entry, bytes) => {
                 write!(f, ".entries[{entry}] has a key of {bytes} bytes: at most {MAX_KEY_BYTES}")
             }
             Self::Unit(unit) => {
-                write!(f, ".limit has the unit {unit}, which is none: SECOND is 1, YEAR is 6")
+                write!(f, ".limit has the unknown unit {unit}: use 1 (SECOND) to 6 (YEAR)")
             }
         }
     }

@@ -102,7 +102,8 @@ impl<S: Store + 'static> Shared<S> {
         if let Some(encoding) = request.headers().get(GRPC_ENCODING)
             && encoding != IDENTITY
         {
-            let wrong = format!("messages are not read in {encoding:?}, only in {IDENTITY:?}");
+            let wrong =
+                format!("the message encoding {encoding:?} is not supported: use {IDENTITY:?}");
             return Err(Status::unimplemented(wrong));
         }
         let parsed = unary::message(request.into_body()).await?;
@@ -137,7 +138,7 @@ impl<S: Store + 'static> Shared<S> {
         match self.access.admits(token(headers)) {
             true => Ok(()),
             false => Err(Status::unauthenticated(
-                "this listener asks for a token: send it as `authorization: Bearer TOKEN`",
+                "this listener requires a token: send it as `authorization: Bearer TOKEN`",
             )),
         }
     }
@@ -203,11 +204,11 @@ fn set_resource_exhausted(answer: &mut Response<Body>) {
 }
 
 fn unknown_method(path: &str) -> Status {
-    Status::unimplemented(format!("there is no method {path:?}; ask for {SHOULD_RATE_LIMIT:?}"))
+    Status::unimplemented(format!("unknown method {path:?}: call {SHOULD_RATE_LIMIT:?}"))
 }
 
 fn unknown(service: &str) -> Status {
-    Status::unimplemented(format!("there is no service {service:?}; ask for {RATE_LIMIT:?}"))
+    Status::unimplemented(format!("unknown service {service:?}: call {RATE_LIMIT:?}"))
 }
 
 /// Returns the caller's token. Returns `None` if there are several, because it is unknown which of

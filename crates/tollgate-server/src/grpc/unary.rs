@@ -40,7 +40,7 @@ pub(super) async fn message<M: Message + Default>(mut body: Incoming) -> Result<
     match framed(&bytes)? {
         Some(message) => M::decode(message).map_err(|error| Status::internal(error.to_string())),
         None => Err(Status::internal(format!(
-            "the call ended after {} bytes, and its message did not",
+            "the message is incomplete: the call ended after {} bytes",
             bytes.len()
         ))),
     }
@@ -60,7 +60,7 @@ fn framed(bytes: &[u8]) -> Result<Option<&[u8]>, Status> {
     };
     if compression != 0 {
         let wrong = format!(
-            "the message's frame begins with {compression}: compression is not spoken here"
+            "the message has the compression flag {compression}: compression is not supported"
         );
         return Err(Status::internal(wrong));
     }
@@ -72,7 +72,7 @@ fn framed(bytes: &[u8]) -> Result<Option<&[u8]>, Status> {
 }
 
 fn too_long(length: usize) -> Status {
-    let wrong = format!("a message of {length} bytes: at most {MAX_MESSAGE_BYTES} are read");
+    let wrong = format!("the message has {length} bytes: at most {MAX_MESSAGE_BYTES} are allowed");
     Status::resource_exhausted(wrong)
 }
 

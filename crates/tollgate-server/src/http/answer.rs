@@ -1,4 +1,4 @@
-//! Decisions, looks and refunds as JSON documents.
+//! Decisions, peeks and refunds as JSON documents.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use super::wire::{
 };
 
 impl<S: Store> App<S> {
-    /// The document of a decision, with its receipt.
+    /// Returns the document of a decision, with its receipt.
     pub(super) fn decision_answer<'d>(
         &self,
         decision: &'d mut Decision,
@@ -40,7 +40,7 @@ impl<S: Store> App<S> {
     }
 }
 
-/// The document of a look, which charged nothing.
+/// Returns the document of a peek, which charges nothing.
 pub(super) fn peek_answer<'v>(
     policy: &'v Revision,
     rules: &'v [Arc<str>],
@@ -70,7 +70,7 @@ pub(super) fn peek_answer<'v>(
     }
 }
 
-/// The document of what a receipt did.
+/// Returns the document of a refund or a release.
 pub(super) fn refund_answer<'r>(redeemed: &'r Redeemed) -> RefundResponse<'r> {
     let limit = |Refunded { units, status: limit_status }: &'r Refunded| RefundedLimitStatus {
         refunded: *units,
@@ -87,7 +87,7 @@ pub(super) fn refund_answer<'r>(redeemed: &'r Redeemed) -> RefundResponse<'r> {
     }
 }
 
-/// What decided, and why the store did not.
+/// Returns the source of a decision, and why the store did not decide.
 pub(super) const fn source_of(source: limiter::DecisionSource) -> (Source, Option<FailureCause>) {
     match source {
         limiter::DecisionSource::Store => (Source::Store, None),
@@ -103,7 +103,7 @@ const fn cause_of(error: StoreError) -> FailureCause {
         StoreError::Full => FailureCause::Full,
         StoreError::TimedOut => FailureCause::TimedOut,
         StoreError::Corrupt => FailureCause::Corrupt,
-        // Also errors that a later version adds: there was no answer.
+        // Also covers variants that a later version adds: the store did not answer.
         _ => FailureCause::Unavailable,
     }
 }

@@ -1,4 +1,4 @@
-//! What all routes share.
+//! The options of the HTTP listener, and the state that its routes share.
 
 use std::fmt;
 use std::sync::Arc;
@@ -24,74 +24,75 @@ use crate::dashboard::Dashboard;
 use crate::grpc::json_route;
 use tollgate::observe::Histogram;
 
-/// How the listener is opened.
+/// The options of the HTTP listener.
 #[derive(Clone, Debug, Default)]
 pub struct HttpOptions {
-    /// Who may ask for verdicts.
+    /// The access control for decisions.
     pub access: Access,
-    /// Who may forget what subjects used, and see the status; nobody by default.
+    /// The access control for administrators: resetting subjects, status, and the other
+    /// administrative routes. No one has access by default.
     pub admin: Option<Access>,
-    /// What administrators are told at `GET /v1/status`; nothing by default.
+    /// The document at `GET /v1/status`, for administrators. Absent by default.
     pub status: Option<Status>,
-    /// What administrators are told at `GET /metrics`; nothing by default.
+    /// The metrics at `GET /metrics`, for administrators. Absent by default.
     pub metrics: Option<Metrics>,
-    /// How administrators have the policy read anew; not at all by default.
+    /// The function that reloads the policy for administrators. Absent by default.
     pub reload: Option<Reload>,
-    /// What administrators turn by `PUT /v1/rollout`; nothing by default.
+    /// The rollout that administrators set by `PUT /v1/rollout`. Absent by default.
     pub rollout: Option<RolloutPercentage>,
-    /// Who keeps the overrides that administrators set at `/v1/overrides`; nobody by default. It
-    /// has to put them in force where this limiter [finds](Limiter::overrides) them.
+    /// The store of the overrides that administrators set at `/v1/overrides`. Absent by default. It
+    /// has to put them into the table where this limiter [finds](Limiter::overrides) them.
     pub overrides: Option<Arc<dyn OverrideStore>>,
-    /// The subjects that `GET /v1/top` lists for administrators; none by default.
+    /// The subjects that `GET /v1/top` lists for administrators. Absent by default.
     pub top: Option<Arc<Top>>,
-    /// Who lists subjects to administrators at `GET /v1/subjects`; by default those of
-    /// [`top`](Self::top) are all.
+    /// The source of the subjects that `GET /v1/subjects` lists for administrators. By default it
+    /// lists only those of [`top`](Self::top).
     pub subjects: Option<Subjects>,
-    /// The limits whose subjects administrators see in clear; none by default. Credentials are
-    /// hashed all the same.
+    /// The limits whose subjects administrators see in clear text. Empty by default. Credentials
+    /// are always hashed.
     pub revealed: Arc<[Box<str>]>,
-    /// How administrators try policies on access logs; not at all by default.
+    /// The function that evaluates policies on access logs for administrators. Absent by default.
     pub simulate: Option<Simulate>,
-    /// Whether the dashboard is served; it is not by default.
+    /// Whether the dashboard is served. It is not by default.
     pub dashboard: Dashboard,
-    /// By which names browsers may call the listener; by any, by default.
+    /// The host names by which browsers may reach the listener. By default any name is allowed.
     pub hosts: Option<AllowedHosts>,
-    /// Whether this node can take traffic.
+    /// Whether this node can accept traffic.
     pub readiness: Readiness,
-    /// How long charges took, from the head of a request to its answer.
+    /// The durations of charges, from the head of a request to its response.
     pub latency: Arc<Histogram>,
 }
 
 impl HttpOptions {
-    /// Whether subjects of `limit` are shown.
+    /// Returns whether the subjects of `limit` are shown in clear text.
     pub(super) fn redaction_of(&self, limit: &str) -> Redaction {
         let is_revealed = self.revealed.iter().any(|revealed| **revealed == *limit);
         if is_revealed { Redaction::Clear } else { Redaction::Hashed }
     }
 }
 
-/// Whether a node can take traffic: an error says what is missing.
+/// A check of whether a node can accept traffic. An error contains the reason why it cannot.
 #[derive(Clone)]
 pub struct Readiness(Arc<dyn Fn() -> Result<(), String> + Send + Sync>);
 
 impl Readiness {
-    /// As `check` says whenever it is asked. It is asked on the request's way: it reads what is
-    /// known and waits for nothing.
+    /// Calls `check` for each request. It must not block: it runs within the request, so it should
+    /// only read known state.
     pub fn new(check: impl Fn() -> Result<(), String> + Send + Sync + 'static) -> Self {
         Self(Arc::new(check))
     }
 
-    /// What is missing, if anything is.
+    /// Runs the check.
     ///
     /// # Errors
-    /// What is missing.
+    /// The reason why the node cannot accept traffic.
     pub fn check(&self) -> Result<(), String> {
         (self.0)()
     }
 }
 
 impl Default for Readiness {
-    /// Always, as with a store in this process.
+    /// Returns a check that is always ready, for a store in this process.
     fn default() -> Self {
         Self::new(|| Ok(()))
     }
@@ -103,13 +104,13 @@ impl fmt::Debug for Readiness {
     }
 }
 
-/// What all routes share.
+/// The state that all routes share.
 pub(super) struct App<S> {
     pub(super) limiter: Arc<Limiter<S>>,
     pub(super) options: HttpOptions,
     pub(super) idempotency: IdempotencyCache,
     pub(super) audit: Audit,
-    /// `POST /json`: the gRPC listener's service, in JSON.
+    /// `POST /json`: the gRPC listener's service in JSON.
     pub(super) descriptors: Router,
 }
 

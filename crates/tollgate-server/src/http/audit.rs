@@ -1,4 +1,4 @@
-//! `GET /v1/audit`: what administrators changed, for those who run it.
+//! `GET /v1/audit`: the changes that administrators made, for administrators.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -15,20 +15,20 @@ use super::auth::bearer_token;
 use super::json;
 use super::respond::Answer;
 
-/// The changes that are remembered; the log has all of them.
+/// The most changes that are kept in memory. The log contains all of them.
 pub const MAX_AUDITED: usize = 1_000;
 
-/// The most bytes of a request's id that are kept.
+/// The most bytes of a request id that are kept.
 const MAX_REQUEST_ID: usize = 128;
 
-/// Who changes something.
+/// The administrator that changes something.
 #[derive(Clone, Debug)]
 pub(super) struct Actor {
     actor: Box<str>,
     request_id: Option<Box<str>>,
 }
 
-/// What was changed lately.
+/// The most recent changes.
 #[derive(Debug, Default)]
 pub(super) struct Audit(Mutex<VecDeque<Arc<Entry>>>);
 
@@ -38,26 +38,26 @@ pub(super) struct Audit(Mutex<VecDeque<Arc<Entry>>>);
 pub(super) struct Entry {
     /// Milliseconds since the Unix epoch.
     at_ms: u64,
-    /// The token that was shown: `token ` and eight digits of its keyed hash, or `anonymous` at a listener
-    /// without tokens.
+    /// The administrator's token: `token ` and eight digits of its keyed hash, or `anonymous` at a
+    /// listener without tokens.
     actor: Box<str>,
-    /// What was done.
+    /// The action.
     action: &'static str,
-    /// What it was done to.
+    /// The object that was changed.
     target: Value,
-    /// How it stood before.
+    /// Its state before the change.
     before: Value,
-    /// How it stands since.
+    /// Its state after the change.
     after: Value,
-    /// The request's own `x-request-id`.
+    /// The `x-request-id` of the request.
     request_id: Option<Box<str>>,
 }
 
-/// The changes of late.
+/// The most recent changes.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct AuditResponse {
-    /// The last one first. Those before this process began, and any but the last 1,000, are in
-    /// the log alone.
+    /// The changes, latest first. At most 1,000 since this process started: earlier ones are only
+    /// in the log.
     entries: Vec<Arc<Entry>>,
 }
 
@@ -70,13 +70,13 @@ pub(super) struct AuditEvent {
 }
 
 impl<S: Store> App<S> {
-    /// What was changed here lately.
+    /// Returns the most recent changes of this node.
     pub(super) fn audit(&self) -> Answer {
         let entries = self.audit.0.lock().iter().rev().cloned().collect();
         Ok(json::write(&AuditResponse { entries })?)
     }
 
-    /// Remembers a change, and tells it to the log in one line.
+    /// Records a change, and writes it to the log as one line.
     pub(super) fn note(&self, actor: &Actor, event: AuditEvent) {
         let AuditEvent { action, target, before, after } = event;
         let at_ms = self.limiter.now().as_millis();
@@ -91,7 +91,7 @@ impl<S: Store> App<S> {
         entries.push_back(Arc::new(entry));
     }
 
-    /// Who asks with these `headers`.
+    /// Returns the administrator that sent a request with these `headers`.
     pub(super) fn actor(&self, headers: &HeaderMap) -> Actor {
         let actor = match bearer_token(headers) {
             None => "anonymous".into(),

@@ -1,4 +1,4 @@
-//! Who may ask.
+//! Access control by tokens.
 
 use axum::http::{HeaderMap, header};
 
@@ -7,7 +7,7 @@ use super::problem::{Kind, Problem};
 use super::route::Audience;
 use crate::access::Access;
 
-/// Lets only those pass who may ask for what needs `entry`.
+/// Checks that a request with `headers` may use routes for `audience`.
 pub(super) fn admit(
     options: &HttpOptions,
     audience: Audience,
@@ -15,7 +15,7 @@ pub(super) fn admit(
 ) -> Result<(), Problem> {
     let is_admin = |token| options.admin.as_ref().is_some_and(|admin| admin.admits(token));
     match (audience, &options.access) {
-        // Proxies show themselves otherwise, which their route looks at.
+        // Proxies authenticate in another header field, which the route of `/v1/authorize` checks.
         (Audience::Public | Audience::Proxy, _) | (Audience::Caller, Access::Open) => Ok(()),
         (Audience::Caller, access) => {
             let token = bearer_token(headers);
@@ -29,22 +29,22 @@ pub(super) fn admit(
             if !access.admits(token) {
                 return Err(unknown(token));
             }
-            let detail = "this is for administrators: ask the listener that is opened for them";
+            let detail = "this path is for administrators: send the request to the admin listener";
             Err(Problem::new(Kind::Forbidden, detail))
         }
     }
 }
 
-/// Who is told.
+/// The kind of caller, which decides how much a response contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Caller {
-    /// Those who run it.
+    /// An administrator.
     Admin,
-    /// Those who are limited, and whoever asks for them.
+    /// A client, or a service that charges for its clients.
     Client,
 }
 
-/// Who is told that asks with these `headers`.
+/// Returns the kind of the caller that sent these `headers`.
 pub(super) fn caller(options: &HttpOptions, headers: &HeaderMap) -> Caller {
     let is_admin = |admin: &Access| admin.admits(bearer_token(headers));
     if options.admin.as_ref().is_some_and(is_admin) { Caller::Admin } else { Caller::Client }
@@ -52,13 +52,13 @@ pub(super) fn caller(options: &HttpOptions, headers: &HeaderMap) -> Caller {
 
 fn unknown(token: Option<&[u8]>) -> Problem {
     let detail = match token {
-        Some(_) => "this token opens nothing here",
+        Some(_) => "the token is not valid for this listener",
         None => "send `authorization: Bearer TOKEN` with one of the listener's tokens",
     };
     Problem::new(Kind::Unauthorized, detail)
 }
 
-/// The token of `Authorization: Bearer TOKEN`; none if there are several fields.
+/// Returns the token of `Authorization: Bearer TOKEN`, or `None` if there are several such fields.
 pub(super) fn bearer_token(headers: &HeaderMap) -> Option<&[u8]> {
     const SCHEME: &[u8] = b"bearer ";
     let mut lines = headers.get_all(header::AUTHORIZATION).iter();

@@ -1,4 +1,5 @@
-//! `/v1/authorize`: requests that another proxy holds while it asks whether they may pass.
+//! `/v1/authorize`: decisions for sub-requests of another proxy, which waits for the decision
+//! before it forwards its client's request.
 
 mod sub_request;
 
@@ -15,14 +16,16 @@ use crate::access::Access;
 use crate::hyper_door::Peer;
 use sub_request::SubRequest;
 
-/// Where a proxy shows the listener's token: `authorization` is what its client sent.
+/// The header field of the listener's token in a sub-request. `authorization` contains the
+/// credentials of the proxy's client.
 const TOKEN: HeaderName = HeaderName::from_static("x-tollgate-token");
 
-/// What an admitted request was charged, for who learns that it should have been free.
+/// The receipt of an admitted request, for a service that detects that the request should not have
+/// been charged.
 const RECEIPT: HeaderName = HeaderName::from_static("tollgate-receipt");
 
-/// Decides on the request that a sub-request tells of: 200 if it may pass, without a body; else what
-/// its client should be told.
+/// Decides on the request that a sub-request describes. Returns 200 without a body if it is
+/// admitted, or else the response for the proxy's client.
 pub(super) async fn authorize<S: Store + 'static>(
     app: &App<S>,
     peer: Option<Peer>,
@@ -39,7 +42,8 @@ pub(super) async fn authorize<S: Store + 'static>(
         app.limiter.report_ambiguous(now, ambiguity);
         return Err(Problem::new(Kind::InvalidRequest, ambiguity.detail()));
     }
-    // A permit would be held until it expires: the proxy does not report the end of the request.
+    // A permit would be held until it expires, because the proxy does not report the end of the
+    // request.
     plan.enforced.retain(is_no_lease);
     plan.shadowed.retain(is_no_lease);
     // The proxy does not report the response: what would be charged on completion is charged now.
@@ -53,8 +57,8 @@ fn is_no_lease(planned: &PlannedCharge) -> bool {
     !matches!(planned.limit.algorithm(), Algorithm::Concurrency(_))
 }
 
-/// Whether a sub-request is believed: from who shows a token of the listener; where the listener asks for
-/// none, from this machine and from the proxies that the policy trusts.
+/// Returns whether a sub-request is trusted. With tokens, it has to carry one of them. Without
+/// tokens, it has to come from this machine or from a proxy that the policy trusts.
 fn may_ask_for_others(
     access: &Access,
     token: Option<&[u8]>,
@@ -74,9 +78,11 @@ fn may_ask_for_others(
             if address.is_loopback() || is_trusted() {
                 return Ok(());
             }
-            refused("the policy's `trusted_proxies` do not name the proxy that asks")
+            refused("the address of the proxy is not in the policy's `trusted_proxies`")
         }
-        (Access::Open, None) => refused("nobody knows who asks; give the listener tokens"),
+        (Access::Open, None) => {
+            refused("the address of the proxy is unknown: configure tokens for this listener")
+        }
     }
 }
 

@@ -1,4 +1,4 @@
-//! The body of a request, bounded in bytes and in time.
+//! Request bodies, limited in bytes and in time.
 
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
@@ -12,26 +12,27 @@ use tokio::time::timeout;
 
 use super::problem::{Kind, Problem};
 
-/// The most bytes of a request's body.
+/// The most bytes of a request body.
 pub const MAX_BODY_BYTES: usize = 64 * 1024;
 
-/// How long a body may take from its head to its last byte.
+/// The longest time from a request's head to the last byte of its body.
 pub(super) const BODY_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How large a body may be, and how slow.
+/// The limits of a request body.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct BodyLimits {
     pub(super) bytes: usize,
-    /// From the head of the request to the body's last byte.
+    /// The time from the head of the request to the last byte of the body.
     pub(super) within: Duration,
 }
 
 impl BodyLimits {
-    /// Of what says which limits and subjects are meant.
+    /// The limits for bodies that only name limits and subjects.
     pub(super) const SMALL: Self = Self { bytes: MAX_BODY_BYTES, within: BODY_TIMEOUT };
 }
 
-/// Checks that a body says it is JSON: no browser sends another site's page's without asking first.
+/// Checks that the media type is JSON. A browser does not send such a body for a page of another
+/// site without a preflight request.
 pub(super) fn expect_json(headers: &HeaderMap) -> Result<(), Problem> {
     if is_json(headers) {
         return Ok(());
@@ -40,7 +41,7 @@ pub(super) fn expect_json(headers: &HeaderMap) -> Result<(), Problem> {
     Err(Problem::new(Kind::UnsupportedMediaType, detail))
 }
 
-/// The bytes of a request's body.
+/// Reads a request body.
 pub(super) async fn read<B>(
     headers: &HeaderMap,
     body: B,
@@ -56,12 +57,12 @@ where
     }
     let body = pin!(body);
     let mut collected = pin!(collect(body, bound));
-    // Most bodies come with their heads, and need no clock.
+    // Most bodies arrive with their heads, and need no timer.
     if let Some(collected) = collected.as_mut().now_or_never() {
         return collected;
     }
     timeout(bound.within, collected).await.unwrap_or_else(|_| {
-        let detail = format!("the body did not come within {} s", bound.within.as_secs());
+        let detail = format!("the body did not arrive within {} s", bound.within.as_secs());
         Err(Problem::new(Kind::SlowBody, detail))
     })
 }
@@ -84,12 +85,12 @@ async fn collect<B: Body<Data = Bytes>>(
     if whole.len() > bound.bytes { Err(too_large(bound)) } else { Ok(whole.into()) }
 }
 
-/// The next piece of a body, if there is one.
+/// Returns the next frame of a body, if there is one.
 async fn piece<B: Body<Data = Bytes>>(mut body: Pin<&mut B>) -> Result<Option<Bytes>, Problem> {
     while let Some(frame) = poll_fn(|cx| body.as_mut().poll_frame(cx)).await {
-        // Its client went away, and reads no answer.
-        let frame = frame.map_err(|_| Problem::new(Kind::SlowBody, "the body has no end"))?;
-        // Trailers say nothing here.
+        // The client has disconnected and does not read a response.
+        let frame = frame.map_err(|_| Problem::new(Kind::SlowBody, "the body ended early"))?;
+        // Trailers are ignored.
         if let Ok(piece) = frame.into_data() {
             return Ok(Some(piece));
         }
@@ -98,7 +99,10 @@ async fn piece<B: Body<Data = Bytes>>(mut body: Pin<&mut B>) -> Result<Option<By
 }
 
 fn too_large(bound: BodyLimits) -> Problem {
-    Problem::new(Kind::BodyTooLarge, format!("this body has at most {} bytes", bound.bytes))
+    Problem::new(
+        Kind::BodyTooLarge,
+        format!("the body is too large: at most {} bytes are allowed", bound.bytes),
+    )
 }
 
 fn is_json(headers: &HeaderMap) -> bool {

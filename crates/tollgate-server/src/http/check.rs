@@ -44,7 +44,7 @@ impl<S: Store> App<S> {
         };
         let requests = checks.iter().enumerate().map(within).collect::<Result<Vec<_>, _>>()?;
         let decisions = requests.into_iter().map(|request| {
-            // A span has the attributes of one decision.
+            // A span per decision, because a span has the attributes of one decision.
             trace::child(trace::SpanKind::Internal, "check").run(self.limiter.decide(request))
         });
         let mut decisions = join_all(decisions).await;
@@ -114,7 +114,7 @@ impl<S: Store> App<S> {
         limits: &[Object<LimitCharge<'_>>],
     ) -> Result<DecisionRequest<'p>, Problem> {
         if !(1..=MAX_LIMITS).contains(&limits.len()) {
-            let message = format!("a charge is on 1 to {MAX_LIMITS} limits, not {}", limits.len());
+            let message = format!("a charge has 1 to {MAX_LIMITS} limits, not {}", limits.len());
             return Err(Fault::at("/limits", message).into());
         }
         let subjects: Vec<_> = limits.iter().flat_map(|charge| charge.0.subject.values()).collect();

@@ -8,15 +8,15 @@ use super::problem::{Kind, Problem};
 use super::respond::{self, Response};
 use crate::shutdown::{Phase, Shutdown};
 
-/// The field that names the version of the policy in force.
+/// The header field with the version of the current policy.
 const POLICY: HeaderName = HeaderName::from_static("x-tollgate-policy");
 
-/// This process serves; restarting it would help nobody.
+/// Reports that this process serves requests, so restarting it would not help.
 pub(super) fn live<S: Store>(app: &App<S>) -> Response {
     well(app)
 }
 
-/// Whether this node can take traffic.
+/// Reports whether this node can accept traffic.
 pub(super) fn ready<S: Store>(
     app: &App<S>,
     shutdown: Option<&Shutdown>,
@@ -32,7 +32,7 @@ pub(super) fn ready<S: Store>(
 
 fn well<S: Store>(app: &App<S>) -> Response {
     let mut response = respond::plainly("ok\n");
-    // A version is hexadecimal digits.
+    // A version consists of hexadecimal digits, so this never fails.
     let version = HeaderValue::from_str(app.limiter.policy().version());
     response.headers_mut().extend(version.map(|version| (POLICY, version)));
     response

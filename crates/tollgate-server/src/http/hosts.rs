@@ -1,8 +1,9 @@
-//! By which names a listener is called, and from whose pages: what keeps other sites' pages out of it.
+//! Checks of the host and origin of requests, to keep pages of other sites away from a listener.
 //!
-//! A browser lets any page send requests to an address on its own machine. Two things tell such a
-//! request from an administrator's: a page whose own host name was led to that address (DNS
-//! rebinding) has a foreign name in `host`, and a page elsewhere has its own in `origin`.
+//! A browser lets any page send requests to an address on the local machine. Two header fields
+//! distinguish such a request from an administrator's: if the page resolved its own host name to
+//! that address (DNS rebinding), `host` contains that foreign name; if the page is on another site,
+//! `origin` contains that site.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -15,35 +16,36 @@ use super::problem::{Kind, Problem};
 use crate::access::Access;
 use crate::listen::Listen;
 
-/// What a browser says of where the page stands that asks.
+/// The header field in which browsers send the relation of the page's site to the target's site.
 const SITE: &str = "sec-fetch-site";
 
-/// The names of the hosts by which browsers may call a listener.
+/// The host names by which browsers may reach a listener.
 #[derive(Clone, Debug)]
 pub struct AllowedHosts {
     reach: HostPolicy,
     listed: Arc<[Box<str>]>,
 }
 
-/// Which names need not be listed. A number is never one that somebody else led elsewhere.
+/// The names that are allowed without being listed. An IP address is always safe, because DNS
+/// rebinding needs a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum HostPolicy {
-    /// `localhost`, and addresses of loopback.
+    /// `localhost`, and loopback addresses.
     Loopback,
     /// `localhost`, and every address.
     Addresses,
-    /// All: whoever reads something there has shown a token, or a certificate proves the name.
+    /// Every name: reading requires a token, or a certificate proves the name.
     Any,
 }
 
 impl AllowedHosts {
-    /// The names of a listener at `listen` that asks for what `access` says: those that are `listed`, in
-    /// lower case and without a port, and those that are its own by where it listens.
+    /// Creates the names of a listener at `listen` with the access control `access`: those that are
+    /// `listed`, in lower case and without a port, and those that are safe for its address.
     #[must_use]
     pub fn new(listen: &Listen, access: &Access, listed: &[Box<str>]) -> Self {
         let reach = match (listen, access) {
             (Listen::Tcp(_), _) if listen.is_local() => HostPolicy::Loopback,
-            // No browser connects to a path.
+            // A browser cannot connect to a unix domain socket.
             (Listen::Unix(_), _) => HostPolicy::Any,
             (_, Access::Tokens(_)) if listed.is_empty() => HostPolicy::Any,
             _ => HostPolicy::Addresses,
@@ -51,16 +53,17 @@ impl AllowedHosts {
         Self { reach, listed: listed.into() }
     }
 
-    /// The names of a listener that shows a certificate: those that are `listed`, or any where none is.
-    /// A page whose name was led here has no certificate for it.
+    /// Creates the names of a listener with a certificate: those that are `listed`, or any if the
+    /// list is empty. A page that resolves its own name to this address has no certificate for that
+    /// name.
     #[must_use]
     pub fn certified(listed: &[Box<str>]) -> Self {
         let reach = if listed.is_empty() { HostPolicy::Any } else { HostPolicy::Addresses };
         Self { reach, listed: listed.into() }
     }
 
-    /// Lets only those requests pass that call the listener by one of its names, and that no page
-    /// elsewhere made if they change something.
+    /// Checks that a request uses an allowed name of the listener. If the request changes
+    /// something, it also checks that it does not come from a page of another site.
     pub(super) fn admit(&self, head: &Parts) -> Result<(), Problem> {
         let called = called(head)?;
         if let Some(called) = &called
@@ -68,8 +71,8 @@ impl AllowedHosts {
         {
             let host = called.host();
             let detail = format!(
-                "this listener is not called {host:?}: ask it by its address, or name the host in the \
-                 policy file: `serve: {{ dashboard: {{ hosts: [{host:?}] }} }}`"
+                "the host {host:?} is not allowed: use the listener's address, or add the host to \
+                 the policy file: `serve: {{ dashboard: {{ hosts: [{host:?}] }} }}`"
             );
             return Err(Problem::new(Kind::Misdirected, detail));
         }
@@ -96,16 +99,16 @@ impl AllowedHosts {
     }
 }
 
-/// Lets no request of another site's page pass, by whatever name it calls the listener.
+/// Checks that the request does not come from a page of another site, for any name of the listener.
 pub(super) fn expect_own(head: &Parts) -> Result<(), Problem> {
     if is_own(&head.headers, called(head)?.as_ref()) { Ok(()) } else { Err(is_cross_site()) }
 }
 
 fn is_cross_site() -> Problem {
-    Problem::new(Kind::CrossSite, "another site's page may change nothing here")
+    Problem::new(Kind::CrossSite, "requests from pages of other sites are refused")
 }
 
-/// The authority that a request names; none in a request of HTTP/1.0, which no browser sends.
+/// Returns the authority of a request. `None` is possible only in HTTP/1.0, which no browser uses.
 fn called(head: &Parts) -> Result<Option<Authority>, Problem> {
     let mut lines = head.headers.get_all(header::HOST).iter();
     let named = match (lines.next(), lines.next()) {
@@ -114,7 +117,8 @@ fn called(head: &Parts) -> Result<Option<Authority>, Problem> {
         (Some(_), Some(_)) => return Err(no_host()),
     };
     match (head.uri.authority(), named) {
-        // Two names, of which one would be looked at and the other believed.
+        // Two different names are refused: one could be checked here while another component uses
+        // the other.
         (Some(target), Some(named)) if *target != named => Err(no_host()),
         (target, named) => Ok(target.cloned().or(named)),
     }
@@ -125,10 +129,10 @@ fn authority(line: &HeaderValue) -> Option<Authority> {
 }
 
 fn no_host() -> Problem {
-    Problem::new(Kind::Misdirected, "a request names one host")
+    Problem::new(Kind::Misdirected, "the request must have exactly one valid host")
 }
 
-/// Whether a page of this listener made the request, or no page at all.
+/// Returns whether the request comes from a page of this listener, or not from a page at all.
 fn is_own(headers: &HeaderMap, called: Option<&Authority>) -> bool {
     let mut sites = headers.get_all(SITE).iter();
     if !sites.all(|site| matches!(site.as_bytes(), b"same-origin" | b"none")) {
@@ -240,7 +244,8 @@ mod tests {
             for method in ["POST", "PUT", "DELETE", "PATCH"] {
                 assert_eq!(status(&hosts, method, &[own, field]), expected, "{method} {field:?}");
             }
-            // What is only read stays unread by who is not told that it may be.
+            // A cross-site read needs no check: without CORS fields, the browser does not pass the
+            // response to the page.
             assert_eq!(status(&hosts, "GET", &[own, field]), 200, "{field:?}");
         }
         assert_eq!(status(&hosts, "DELETE", &[own]), 200, "no page made this");

@@ -1,4 +1,4 @@
-//! Idempotency keys: a repeated request gets the same answer, and is charged once.
+//! Idempotency keys: a repeated request gets the same response and is charged once.
 
 use std::collections::{HashMap, VecDeque};
 use std::future::Future;
@@ -15,41 +15,41 @@ use tollgate::core::{KeyedHash, Millis, Timestamp};
 use super::problem::{Kind, Problem};
 use super::respond::Answer;
 
-/// The header field.
+/// The header field of the key.
 pub(super) const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
 /// The longest key, in bytes.
 pub const MAX_KEY_BYTES: usize = 64;
 
-/// How long an answer is remembered, from when it was asked.
+/// How long a response is kept, from the time of its request.
 pub const REMEMBERED_FOR: Millis = Millis::from_secs(60);
 
-/// The most answers that are remembered at once.
+/// The most responses that are kept at once.
 pub const MAX_REMEMBERED: usize = 10_000;
 
-/// The most answers that are remembered for one token: a caller must not take the places of all others.
+/// The most responses that are kept for one token, so one caller cannot use the room of all others.
 pub const MAX_REMEMBERED_PER_TOKEN: usize = 2_500;
 
-/// The most bytes that they have together.
+/// The most bytes of all kept responses and their keys.
 pub const MAX_REMEMBERED_BYTES: usize = 16 * 1024 * 1024;
 
-/// What an answer that is still under way counts for among them.
+/// The bytes that a pending response counts with until its size is known.
 const EXPECTED_BYTES: usize = 1024;
 
-/// How long a repetition waits for an answer that is under way.
+/// How long a repeated request waits for a pending response.
 const WAIT: Duration = Duration::from_secs(5);
 
-/// Whether an answer is the first, or one that was given before.
+/// Whether a response is new or a stored one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ResponseOrigin {
     Fresh,
     Replayed,
 }
 
-/// The answers that this process gave lately, by their keys. Another process knows nothing of them.
+/// The recent responses of this process, by their keys. They are not shared with other processes.
 pub(super) struct IdempotencyCache {
     table: Arc<Mutex<Table>>,
-    /// Of this process only: a digest never leaves it.
+    /// A random key of this process: its digests never leave the process.
     digest: HashKey,
 }
 
@@ -60,10 +60,10 @@ impl Default for IdempotencyCache {
 }
 
 impl IdempotencyCache {
-    /// The answer of `carry_out`, or the one that it had before under the same key of whoever shows
-    /// this token.
+    /// Returns the response of `carry_out`, or the stored response to the same key of the same
+    /// `token`.
     ///
-    /// It is carried out to its end also if the client goes away meanwhile.
+    /// `carry_out` runs to its end even if the client disconnects.
     pub(super) async fn once<F>(
         &self,
         now: Timestamp,
@@ -105,7 +105,7 @@ impl IdempotencyCache {
 }
 
 fn lock<T>(table: &Mutex<Table>, change: impl FnOnce(&mut Table) -> T) -> T {
-    // Nothing panics while it holds the lock.
+    // Nothing panics while the lock is held, so a poisoned lock is still consistent.
     change(&mut table.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
@@ -117,14 +117,19 @@ async fn wait_for(mut answered: watch::Receiver<Option<Answer>>) -> Answer {
 }
 
 fn unfinished() -> Problem {
-    Problem::new(Kind::Internal, "it is not known whether this was charged; ask again")
+    Problem::new(
+        Kind::Internal,
+        "the first request with this key has not finished and may have been charged: send it again \
+         with the same key",
+    )
 }
 
 /// A key that a client chose.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Key(Box<[u8]>);
 
-/// A key, and whose it is: two clients with tokens of their own may number their requests alike.
+/// A key with a digest of its client's token: two clients with different tokens may use the same
+/// key.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct ScopedKey {
     whose: [u8; 16],
@@ -132,7 +137,7 @@ struct ScopedKey {
 }
 
 impl Key {
-    /// The key of a request, if it has one.
+    /// Returns the key of a request, if it has one.
     pub(super) fn of(headers: &HeaderMap) -> Result<Option<Self>, Problem> {
         let mut lines = headers.get_all(IDEMPOTENCY_KEY).iter();
         let Some(line) = lines.next() else { return Ok(None) };
@@ -151,7 +156,7 @@ impl Key {
 #[derive(Default)]
 struct Table {
     entries: HashMap<ScopedKey, Entry>,
-    /// In the order in which they expire, which is that in which they came.
+    /// In the order of arrival, which is the order of expiry.
     order: VecDeque<(Timestamp, ScopedKey)>,
     bytes: usize,
     /// The number of entries of each caller that has one.
@@ -184,18 +189,21 @@ impl Table {
             return if entry.request == request {
                 Lookup::Same(entry.answered.clone())
             } else {
-                let detail = "another request had this key within the last minute: use a new one";
+                let detail = "this key was used for another request within the last minute: use a \
+                    new key";
                 Lookup::Refused(Problem::new(Kind::IdempotencyKeyReused, detail))
             };
         }
         let bytes = key.key.0.len() + EXPECTED_BYTES;
-        // To forget one that is in force would charge its repetition twice.
+        // Evicting an unexpired response would charge its repetition twice, so the new request is
+        // refused.
         let known = self.callers.get(&key.whose).copied().unwrap_or_default();
         if known >= most
             || self.entries.len() >= MAX_REMEMBERED
             || self.bytes + bytes > MAX_REMEMBERED_BYTES
         {
-            let detail = "too many requests had a key within the last minute: ask again later";
+            let detail = "too many idempotency keys were used within the last minute: try again \
+                later";
             return Lookup::Refused(Problem::new(Kind::TooManyIdempotencyKeys, detail));
         }
         self.bytes += bytes;
@@ -205,9 +213,9 @@ impl Table {
         Lookup::New
     }
 
-    /// Counts the bytes of an answer that has come.
+    /// Counts the bytes of a response that has become known.
     fn grow(&mut self, key: &ScopedKey, request: [u8; 16], bytes: usize) {
-        // It may have expired meanwhile, and its key be another request's.
+        // The entry may have expired, and another request may use the same key.
         let Some(entry) = self.entries.get_mut(key) else { return };
         if entry.request == request {
             let grown = bytes.saturating_sub(EXPECTED_BYTES);

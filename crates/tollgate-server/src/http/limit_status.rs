@@ -1,4 +1,5 @@
-//! `/v1/standing?limit=core&subject[token]=abc`: `GET` tells how it stands, `DELETE` forgets it.
+//! `/v1/standing?limit=core&subject[token]=abc`: `GET` returns the status of limits, `DELETE`
+//! resets them.
 
 use serde_json::{Value, json};
 use tollgate::core::policy::{LimitBinding, NameError, Named, NamedPlan, PlannedCharge};
@@ -47,15 +48,16 @@ impl<S: Store> App<S> {
         let (overrides, key) = (self.limiter.overrides(), self.limiter.key());
         let found = planned.iter().filter_map(|PlannedCharge { limit, subject, .. }| {
             let found = overrides.find(limit, subject, key, now)?;
-            // Which limit it is about here, also where it is about others too.
+            // Each entry names the limit that it was found for, even if the override applies to
+            // several limits.
             let limit = Some(limit.name().into());
             Some(OverrideDetails { limit, ..self.shown_override(&found) })
         });
         found.collect()
     }
 
-    /// Forgets what a subject used, and tells how it stands then. The log keeps who was forgotten:
-    /// in clear where the limit reveals its subjects, else by keyed hashes.
+    /// Resets the usage of a subject, and returns the status after that. The log contains the
+    /// subject: in clear text if the limit reveals its subjects, else as keyed hashes.
     pub(super) async fn forget(&self, query: &str, actor: &Actor) -> Answer {
         let policy = self.limiter.policy();
         let wanted = StatusQuery::read(query)?;
@@ -69,7 +71,8 @@ impl<S: Store> App<S> {
                 |redaction| json!(RedactedSubject::of(subject, redaction, self.limiter.key()));
             let observed = shown(self.options.redaction_of(limit.name()));
             let limit_name = limit.name();
-            tracing::info!(limit = limit_name, subject = %observed, "an administrator forgot what was used");
+            tracing::info!(limit = limit_name, subject = %observed, "an administrator reset the \
+                usage of a subject");
             let shown = shown(Redaction::Hashed);
             let target = json!({ "limit": limit.name(), "subject": shown });
             let (action, before, after) = ("subject reset", Value::Null, Value::Null);
@@ -80,7 +83,8 @@ impl<S: Store> App<S> {
         Ok(json::write(&SubjectStatusResponse { source, policy, statuses, overrides })?)
     }
 
-    /// Each limit takes of the subject what it counts by; what none counts by is a mistake.
+    /// Plans the limits with the subject values that each of them counts by. A value that none of
+    /// them counts by is an error.
     fn named_by(&self, policy: &Policy, wanted: &StatusQuery) -> Result<NamedPlan, Problem> {
         let counts_by = |limit: &str, name: &str| {
             let binding = policy.limits().iter().find(|other| other.limit.name() == limit);
@@ -146,7 +150,9 @@ impl StatusQuery {
                 (_, Some(dimension), value) => wanted.subject.push((dimension.to_owned(), value)),
                 _ => {
                     let known = "`limit=NAME` and `subject[NAME]=VALUE`";
-                    return Err(invalid(format!("unknown parameter {name:?}: there are {known}")));
+                    return Err(invalid(format!(
+                        "unknown parameter {name:?}: the parameters are {known}"
+                    )));
                 }
             }
         }

@@ -1,4 +1,4 @@
-//! The HTTP/JSON listener on its connections.
+//! The HTTP/JSON listener and its connections.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -24,7 +24,7 @@ pub struct HttpListener<S> {
 }
 
 impl<S: Store + 'static> HttpListener<S> {
-    /// A listener to `limiter`, its connections held to `limits`.
+    /// Creates a listener for decisions of `limiter`, with the connection limits `limits`.
     pub fn new(limiter: Arc<Limiter<S>>, options: HttpOptions, limits: ConnectionLimits) -> Self {
         Self { app: App::new(limiter, options), limits }
     }

@@ -1,4 +1,4 @@
-//! `GET /metrics`: numbers for Prometheus, for those who run it.
+//! `GET /metrics`: metrics for Prometheus, for administrators.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,13 +10,13 @@ use super::problem::{Kind, Problem};
 use super::respond::{self, Response};
 use crate::metrics::{Exposition, MEDIA_TYPE};
 
-/// Writes what is counted.
+/// A function that writes the metrics.
 #[derive(Clone)]
 pub struct Metrics(Arc<dyn Fn(&mut Exposition) + Send + Sync>);
 
 impl Metrics {
-    /// As `write` does whenever it is asked. It is asked on the request's way: it reads what is
-    /// known and waits for nothing.
+    /// Calls `write` for each request. It must not block: it runs within the request, so it should
+    /// only read known state.
     pub fn new(write: impl Fn(&mut Exposition) + Send + Sync + 'static) -> Self {
         Self(Arc::new(write))
     }
@@ -29,10 +29,10 @@ impl fmt::Debug for Metrics {
 }
 
 impl<S> App<S> {
-    /// What is counted, if this listener tells.
+    /// Returns the metrics, if this listener serves them.
     pub(super) fn metrics(&self) -> Result<Response, Problem> {
         let Some(Metrics(write)) = &self.options.metrics else {
-            return Err(Problem::new(Kind::NotFound, "this listener tells no metrics"));
+            return Err(Problem::new(Kind::NotFound, "this listener serves no metrics"));
         };
         let mut page = Exposition::default();
         write(&mut page);

@@ -1,4 +1,4 @@
-//! The HTTP/JSON listener: charges, looks, standings and refunds for any program that speaks HTTP.
+//! The HTTP/JSON listener: charges, peeks, status and refunds for any program that uses HTTP.
 
 mod answer;
 mod app;

@@ -1,4 +1,4 @@
-//! The OpenAPI document, made of the types that are read and written.
+//! The OpenAPI document, generated from the types of requests and responses.
 
 mod administration;
 mod descriptors;
@@ -13,11 +13,11 @@ use operation::{Holds, OPERATIONS, Operation};
 use super::problem::{Kind, ProblemDocument};
 use super::route::Audience;
 
-/// What every path that reads a body may answer.
+/// The problems of every path that reads a body.
 const OF_BODIES: &[Kind] =
     &[Kind::InvalidRequest, Kind::SlowBody, Kind::BodyTooLarge, Kind::UnsupportedMediaType];
 
-/// The OpenAPI 3.1 document of the HTTP/JSON listener.
+/// Returns the OpenAPI 3.1 document of the HTTP/JSON listener.
 #[must_use]
 pub fn openapi() -> Value {
     let mut schemas = Schemas::new();
@@ -31,8 +31,8 @@ pub fn openapi() -> Value {
         "info": {
             "title": "Tollgate",
             "version": env!("CARGO_PKG_VERSION"),
-            "description": "Decides whether requests may pass, and charges what they cost. A \
-                refusal is an answer like any other: its status is 200, and `admitted` is false.",
+            "description": "Decides whether requests are admitted, and charges their costs. A \
+                refusal is a normal response: its status is 200, and `admitted` is false.",
             "license": { "name": "MIT OR Apache-2.0", "identifier": "MIT OR Apache-2.0" },
         },
         "paths": paths,
@@ -42,26 +42,28 @@ pub fn openapi() -> Value {
                 "token": {
                     "type": "http",
                     "scheme": "bearer",
-                    "description": "One of the listener's tokens. A listener on loopback may ask for none.",
+                    "description": "One of the listener's tokens. A listener on loopback may \
+                        require none.",
                 },
                 "administrator": {
                     "type": "http",
                     "scheme": "bearer",
-                    "description": "One of the tokens of the listener for administrators.",
+                    "description": "One of the tokens of the admin listener.",
                 },
                 "proxy": {
                     "type": "apiKey",
                     "in": "header",
                     "name": "x-tollgate-token",
-                    "description": "One of the listener's tokens: `authorization` is the client's own.",
+                    "description": "One of the listener's tokens. `authorization` contains the \
+                        credentials of the proxy's client.",
                 },
             },
         },
     })
 }
 
-/// The schemas of what is read, and of what is written: a member that has a default may be left out
-/// by who writes to us, and is always in what we write.
+/// The schemas of requests and of responses. They differ for a member with a default: a request may
+/// leave it out, and a response always contains it.
 struct Schemas {
     read: SchemaGenerator,
     written: SchemaGenerator,
@@ -124,7 +126,11 @@ impl Schemas {
         };
         respond("200", operation.told, operation.answer);
         if let Some(refusal) = operation.refusal {
-            respond("429", "It is over a limit. The policy may name another status.", refusal);
+            respond(
+                "429",
+                "The request is over a limit. The policy may set another status.",
+                refusal,
+            );
         }
         let of_bodies = if operation.body.is_some() { OF_BODIES } else { &[] };
         let of_audience = of_audience(operation.audience());
@@ -163,7 +169,7 @@ impl Schemas {
     }
 }
 
-/// The name of the scheme by which who may ask shows it.
+/// Returns the name of the security scheme for an audience.
 const fn scheme(entry: Audience) -> Option<&'static str> {
     match entry {
         Audience::Public => None,
@@ -173,7 +179,7 @@ const fn scheme(entry: Audience) -> Option<&'static str> {
     }
 }
 
-/// What is told to who may not ask.
+/// Returns the problems of requests without access.
 const fn of_audience(entry: Audience) -> &'static [Kind] {
     match entry {
         Audience::Public => &[],

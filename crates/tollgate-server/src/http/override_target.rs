@@ -11,21 +11,21 @@ use super::check::unknown_name;
 use super::problem::{Kind, Problem};
 use super::redaction::HASH_MARK;
 
-/// Whose an override is, as it is said.
+/// The target of an override, as a request names it.
 pub(super) enum TargetSelector<'n> {
-    /// One subject's.
+    /// One subject.
     Subject(Vec<(&'n str, Option<&'n str>)>),
-    /// That of all who have one value.
+    /// All subjects with one value.
     Group(Vec<(&'n str, Option<&'n str>)>),
-    /// That of all subjects.
+    /// All subjects.
     Everybody,
-    /// That of a rule.
+    /// A rule.
     Rule(&'n str),
-    /// That of load shedding.
+    /// Load shedding.
     Shedding(SheddingTarget),
 }
 
-/// The target of these names.
+/// Returns the target with these names.
 pub(super) fn target(
     policy: &Policy,
     key: &HashKey,
@@ -37,11 +37,13 @@ pub(super) fn target(
         TargetSelector::Subject(pairs) => names.subject(pairs)?,
         TargetSelector::Group(pairs) => match **pairs {
             [(name, value)] => names.group(name, value)?,
-            _ => return Err(invalid("a group is all who have one value: name one")),
+            _ => return Err(invalid("a group has exactly one value: send one")),
         },
         TargetSelector::Everybody => names.dimensions().map(|_| OverrideTarget::Everybody)?,
         TargetSelector::Rule(_) | TargetSelector::Shedding(_) if limit.is_some() => {
-            return Err(invalid("a switch of a rule or of shedding is of no single limit"));
+            return Err(invalid(
+                "an override of a rule or of load shedding has no limit: leave it out",
+            ));
         }
         TargetSelector::Rule(name) => names.rule(name)?,
         TargetSelector::Shedding(shedder) => OverrideTarget::Shedding(*shedder),
@@ -49,7 +51,7 @@ pub(super) fn target(
     Ok(OverrideScope { limit: limit.map(Into::into), target: whom })
 }
 
-/// What these names may have meant in a policy before this one.
+/// Returns the targets that these names may have meant under an earlier policy.
 pub(super) fn past_targets(
     key: &HashKey,
     limit: Option<&str>,
@@ -79,7 +81,7 @@ pub(super) fn past_targets(
     whom.into_iter().map(move |whom| OverrideScope { limit: limit.clone(), target: whom })
 }
 
-/// All who have this value, or whose address lies there.
+/// Returns the targets with this value, or with an address in this network.
 fn of_group((name, value): &(&str, Option<&str>), pair: Subject) -> Vec<OverrideTarget> {
     let network = value.and_then(|text| Network::parse(text).ok());
     let network =
@@ -87,7 +89,7 @@ fn of_group((name, value): &(&str, Option<&str>), pair: Subject) -> Vec<Override
     network.into_iter().chain([OverrideTarget::Value(pair)]).collect()
 }
 
-/// What names mean.
+/// Resolves names by a policy.
 struct NameResolver<'n> {
     policy: &'n Policy,
     key: &'n HashKey,
@@ -95,7 +97,7 @@ struct NameResolver<'n> {
 }
 
 impl NameResolver<'_> {
-    /// The subject with these values: all that the limit counts by.
+    /// Returns the subject with these values. All dimensions that the limit counts by are required.
     fn subject(&self, pairs: &[(&str, Option<&str>)]) -> Result<OverrideTarget, Problem> {
         let mut encoding = Vec::new();
         for (name, value) in pairs {
@@ -111,9 +113,11 @@ impl NameResolver<'_> {
             return Err(self.name_error(&NameError::Missing(missing.name.clone())));
         }
         if self.limit.is_none() && pairs.is_empty() {
-            return Err(invalid("name a subject, or the limit whose only counter is meant"));
+            return Err(invalid(
+                "send a subject, or the name of a limit that has only one counter",
+            ));
         }
-        // Pairs one after the other are a whole encoding.
+        // Concatenated pairs are a complete encoding.
         Ok(OverrideTarget::subject(&Subject::from_bytes(&encoding).unwrap_or_default()))
     }
 
@@ -127,7 +131,7 @@ impl NameResolver<'_> {
         Err(invalid(format!("there is no rule {name:?}{near}")))
     }
 
-    /// All who have this value, or whose address lies in this network.
+    /// Returns the group of all subjects with this value, or with an address in this network.
     fn group(&self, name: &str, value: Option<&str>) -> Result<OverrideTarget, Problem> {
         let dimension = self.dimension(name)?;
         let (SubjectSource::ClientAddress { ipv4_prefix, ipv6_prefix }, Some(text)) =
@@ -138,24 +142,24 @@ impl NameResolver<'_> {
         let told = |error| Problem::new(Kind::InvalidSubject, format!("{text:?}: {error}"));
         let network = Network::parse(text).map_err(told)?;
         let kept = if network.is_ipv4() { *ipv4_prefix } else { *ipv6_prefix };
-        // Of a single address that which is kept of it is meant.
+        // A single address means the network that the policy keeps of it.
         let is_single = !text.contains('/');
         let widened = network.within(kept).filter(|_| is_single);
         let network = widened.unwrap_or(network);
         if network.prefix() > kept {
             let detail =
-                format!("{name:?} is counted by its first {kept} bits, so {text} is nobody");
+                format!("{name:?} counts networks of {kept} bits, so {text} matches no subject");
             return Err(Problem::new(Kind::InvalidSubject, detail));
         }
         Ok(OverrideTarget::Network { dimension: name.into(), network })
     }
 
-    /// The veiled pair of a value, or of its hash.
+    /// Returns the hashed pair of a value, or of a hash that was given.
     fn pair(&self, dimension: &Dimension, value: Option<&str>) -> Result<Subject, Problem> {
         if let Some(hash) = value.and_then(hash) {
             return Ok(Subject::new([(&*dimension.name, Value::Hashed(hash))], self.key));
         }
-        // What is kept of an address is shown as a network, and meant by it.
+        // The part of an address that is kept is displayed as a network, and accepted in this form.
         let address = matches!(dimension.source, SubjectSource::ClientAddress { .. });
         let shown = value.and_then(|text| text.split_once('/')).filter(|_| address);
         let value = shown.map_or(value, |(address, _)| Some(address));
@@ -163,7 +167,7 @@ impl NameResolver<'_> {
         Ok(pair.veiled(self.key))
     }
 
-    /// What the limit counts by, or any limit.
+    /// Returns the dimensions that the limit counts by, or those of all limits.
     fn dimensions(&self) -> Result<Vec<&Dimension>, Problem> {
         let all = self.policy.dimensions();
         let Some(name) = self.limit else { return Ok(all.iter().collect()) };
@@ -183,7 +187,7 @@ impl NameResolver<'_> {
     }
 }
 
-/// The hash that a text shows.
+/// Parses a hash in its displayed form.
 fn hash(text: &str) -> Option<[u8; HASH]> {
     let digits = text.strip_prefix(HASH_MARK)?;
     let is_hash = digits.len() == 2 * HASH && digits.bytes().all(|byte| byte.is_ascii_hexdigit());

@@ -1,4 +1,4 @@
-//! `/v1/overrides`: another quota, unlimited or blocked, for some subjects and for a time.
+//! `/v1/overrides`: another quota, unlimited or blocked, for some subjects and for a limited time.
 
 use serde_json::{Value, json as value};
 use tollgate::core::{Millis, Policy, Store, Timestamp};
@@ -21,7 +21,7 @@ use super::wire::{
 };
 
 impl<S: Store> App<S> {
-    /// All overrides that are in force.
+    /// Returns all active overrides.
     pub(super) fn overrides(&self) -> Answer {
         let override_store = self.override_store()?;
         let (table, now) = (override_store.table(), self.limiter.now());
@@ -47,7 +47,7 @@ impl<S: Store> App<S> {
         self.changed("override set", &changed, Some(shown), actor)
     }
 
-    /// Removes an override; one that is not there is removed already.
+    /// Removes an override. Removing one that does not exist succeeds.
     pub(super) async fn remove_override(&self, query: &str, actor: &Actor) -> Answer {
         let override_store = self.override_store()?;
         let target = self.target_in(query, &override_store.table())?;
@@ -70,7 +70,7 @@ impl<S: Store> App<S> {
     ) -> Answer {
         let before = changed.before.as_ref().map(|one| self.shown_override(one));
         let value = |shown: &Option<OverrideDetails>| {
-            // Text and numbers always become JSON.
+            // Texts and numbers always convert to JSON.
             serde_json::to_value(shown).unwrap_or_default()
         };
         let (before_told, after_told) = (value(&before), value(&after));
@@ -102,7 +102,8 @@ impl<S: Store> App<S> {
         Ok(Override { target, effect, expires_at, reason: request.reason.as_ref().into() })
     }
 
-    /// Whose an override in `table` is. What the policy has no name for any more can be lifted still.
+    /// Finds the target of an override in `table`. An override with names that the policy no longer
+    /// has can still be removed.
     fn target_in(&self, query: &str, table: &OverrideTable) -> Result<OverrideScope, Problem> {
         let (mut limit, mut subject, mut group) = (None, Vec::new(), Vec::new());
         let mut switch = None;
@@ -125,7 +126,7 @@ impl<S: Store> App<S> {
                 _ => {
                     let known = "`limit=NAME`, `subject[NAME]=VALUE`, `group[NAME]=VALUE`, \
                                  `everybody=true`, `rule=NAME` and `shedding=WHICH`";
-                    let detail = format!("unknown parameter {name:?}: there are {known}");
+                    let detail = format!("unknown parameter {name:?}: the parameters are {known}");
                     return Err(query::invalid(detail));
                 }
             }
@@ -134,7 +135,11 @@ impl<S: Store> App<S> {
             (_, true, None) => TargetSelector::Subject(subject),
             (true, false, None) => TargetSelector::Group(group),
             (true, true, Some(switch)) => switch,
-            _ => return Err(invalid("name a subject, a group or a switch, and no two of them")),
+            _ => {
+                return Err(invalid(
+                    "send exactly one of `subject`, `group`, `everybody`, `rule` and `shedding`",
+                ));
+            }
         };
         let (policy, key, now) = (self.limiter.policy(), self.limiter.key(), self.limiter.now());
         target(&policy, key, limit, &named).or_else(|problem| {
@@ -143,7 +148,7 @@ impl<S: Store> App<S> {
         })
     }
 
-    /// An override as it is told to those who run it.
+    /// Returns an override in the form for administrators.
     pub(super) fn shown_override(&self, one: &Override) -> OverrideDetails {
         let shown = |subject| RedactedSubject::of(subject, Redaction::Hashed, self.limiter.key());
         let (subject, group) = match &one.target.target {
@@ -186,11 +191,11 @@ impl<S: Store> App<S> {
     fn override_store(&self) -> Result<&dyn OverrideStore, Problem> {
         let override_store = self.options.overrides.as_deref();
         override_store
-            .ok_or_else(|| Problem::new(Kind::NotFound, "this listener keeps no overrides"))
+            .ok_or_else(|| Problem::new(Kind::NotFound, "this listener does not support overrides"))
     }
 }
 
-/// Whose it is to be.
+/// Returns the target that the request names.
 fn named<'r>(request: &'r OverrideRequest<'_>) -> Result<TargetSelector<'r>, Problem> {
     let OverrideRequest { subject, group, everybody, rule, shedding, .. } = request;
     match (subject, group, everybody, rule, shedding) {
@@ -214,7 +219,7 @@ fn shedder(name: Option<&str>) -> Result<SheddingTarget, Problem> {
     known.ok_or_else(|| query::invalid("`shedding` is `all`, `fleet` or `worker`"))
 }
 
-/// What is decided instead; a quota is one that its limit can count.
+/// Returns the effect of the override. A quota has to be one that its limit can count.
 fn effect(
     request: &OverrideRequest<'_>,
     policy: &Policy,
@@ -237,16 +242,18 @@ fn effect(
     };
     let is_switch = matches!(target.target, OverrideTarget::Rule(_) | OverrideTarget::Shedding(_));
     if is_switch && !matches!(effect, Effect::Unlimited | Effect::Counted) {
-        return Err(invalid("rules and shedding are switched to unlimited or to counted"));
+        return Err(invalid(
+            "an override of a rule or of load shedding is either unlimited or counted",
+        ));
     }
     let Effect::Quota { quota, burst } = effect else {
         return match burst {
-            Some(_) => Err(invalid("a burst goes with a quota")),
+            Some(_) => Err(invalid("`burst` requires `quota`")),
             None => Ok(effect),
         };
     };
     let Some(name) = &target.limit else {
-        return Err(invalid("a quota is of one limit: name it"));
+        return Err(invalid("`quota` requires `limit`"));
     };
     let limit = policy.limits().iter().find(|binding| binding.limit.name() == &**name);
     match limit.map(|binding| binding.limit.with_quota(quota, burst)) {
@@ -255,7 +262,7 @@ fn effect(
     }
 }
 
-/// `90s`, `15m`, `12h` or `7d`.
+/// Parses `90s`, `15m`, `12h` or `7d`.
 fn parse_duration(text: &str) -> Result<Millis, Problem> {
     let wrong =
         || invalid_request("`expires_in` is a time such as \"90s\", \"15m\", \"12h\" or \"7d\"");
@@ -273,7 +280,9 @@ fn parse_duration(text: &str) -> Result<Millis, Problem> {
     let number: u64 = number.parse().ok().filter(|_| is_number).ok_or_else(wrong)?;
     let lasts = Millis::from_secs(number * seconds);
     if lasts > MAX_OVERRIDE_DURATION {
-        return Err(invalid("an override lasts 366 days at most: the policy says what is to stay"));
+        return Err(invalid(
+            "an override lasts at most 366 days: change the policy for a permanent change",
+        ));
     }
     Ok(lasts)
 }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Number;
 use tollgate::core::Percent;
 
-/// A percentage as a number, `30` or `0.1`: in JSON, and as text without its sign.
+/// A percentage as a number, `30` or `0.1`, both in JSON and as text without the percent sign.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Percentage(pub Percent);
 
@@ -23,7 +23,7 @@ impl Serialize for Percentage {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self.0.whole() {
             Some(whole) => serializer.serialize_u8(whole),
-            // Shown only: what is decided is decided by whole parts.
+            // For display only: decisions use the integer parts.
             None => serializer.serialize_f64(f64::from(self.0.parts()) / 100.0),
         }
     }
@@ -31,7 +31,7 @@ impl Serialize for Percentage {
 
 impl<'de> Deserialize<'de> for Percentage {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        // By its digits, so that no rounding decides who is among them.
+        // Parsed from the digits, so no rounding affects which clients are selected.
         let number = Number::deserialize(deserializer)?.to_string();
         number.parse().map(Self).map_err(D::Error::custom)
     }

@@ -1,4 +1,4 @@
-//! `GET /v1/policy`: the policy in force, for those who run it.
+//! `GET /v1/policy`: the current policy, for administrators.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -15,31 +15,31 @@ use super::redaction::Redaction;
 use super::respond::Answer;
 use super::wire::OverrideDetails;
 
-/// The policy in force.
+/// The current policy.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct PolicyResponse<'a> {
-    /// Its version: the same for the same file on every node.
+    /// The version of the policy. The same file has the same version on every node.
     policy: &'a str,
-    /// Which of the matching rules decide: `first_match` or `all_matches`.
+    /// Which of the matching rules apply: `first_match` or `all_matches`.
     rules_apply: &'static str,
-    /// What limits count by.
+    /// The subjects that limits count by.
     subjects: Vec<SubjectText<'a>>,
     /// The limits, in the file's order.
     limits: Vec<LimitText<'a>>,
-    /// The rules, in the order in which they are tried.
+    /// The rules, in the order in which they are evaluated.
     rules: Vec<RuleText<'a>>,
 }
 
-/// A dimension of subjects.
+/// A subject that limits count by.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "PolicySubject")]
 struct SubjectText<'a> {
     /// Its name.
     name: &'a str,
-    /// Where its value comes from: `credential`, `header`, `cookie`, `client_address`,
+    /// The source of its value: `credential`, `header`, `cookie`, `client_address`,
     /// `path_parameter`, `json`, `host`, `route`, `method` or `constant`.
     source: &'static str,
-    /// Whether its values are credentials, which are hashed before they are used.
+    /// Whether its values are credentials, which are hashed before use.
     secret: bool,
 }
 
@@ -49,44 +49,44 @@ struct SubjectText<'a> {
 struct LimitText<'a> {
     /// Its name.
     name: &'a str,
-    /// The name under which clients see it.
+    /// The name that clients see.
     resource: &'a str,
     /// `fixed_window`, `sliding_window`, `two_bucket`, `sliding_log`, `token_bucket` or
     /// `concurrency`.
     algorithm: &'static str,
-    /// Units per window; of concurrency, units in flight.
+    /// Units per window, or units in flight for `concurrency`.
     quota: u64,
-    /// Milliseconds of the window; of `concurrency`, its `permit_ttl`.
+    /// The window in milliseconds, or the `permit_ttl` for `concurrency`.
     window_ms: u64,
     /// The most units that can be used at one moment.
     capacity: u64,
-    /// What it counts by; nothing for one counter over everybody.
+    /// The subjects that it counts by. Empty for one counter that all clients share.
     per: Vec<&'a str>,
-    /// Whether clients are told of it.
+    /// Whether clients see it.
     visible: bool,
-    /// Whether those who run it see its subjects in clear, credentials apart.
+    /// Whether administrators see its subjects in clear text. Credentials are always hashed.
     revealed: bool,
-    /// For how many of a hundred of its subjects it refuses; for the others it only counts.
+    /// The percentage of its subjects for which it refuses. For the others it only counts.
     enforced_percent: Percentage,
-    /// What is tried beside it.
+    /// The candidate definition that is evaluated on the same requests.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "CandidateText")]
     candidate: Option<CandidateText>,
-    /// The override of everybody that decides in its place: a switch of the limit.
+    /// The override that replaces it for all subjects: a kill switch.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "OverrideDetails")]
     switch: Option<OverrideDetails>,
 }
 
-/// A definition that is tried beside a limit.
+/// A candidate definition of a limit.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "PolicyCandidate")]
 struct CandidateText {
-    /// How it counts, as of a limit.
+    /// The algorithm, as for a limit.
     algorithm: &'static str,
-    /// Units per window; of concurrency, units in flight.
+    /// Units per window, or units in flight for `concurrency`.
     quota: u64,
-    /// Milliseconds of the window; of `concurrency`, its `permit_ttl`.
+    /// The window in milliseconds, or the `permit_ttl` for `concurrency`.
     window_ms: u64,
     /// The most units that can be used at one moment.
     capacity: u64,
@@ -102,49 +102,49 @@ struct RuleText<'a> {
     mode: &'static str,
     /// When it charges: `on_arrival` or `on_completion`.
     charge: &'static str,
-    /// What it does while the store has no answer: `allow`, `local` or `deny`.
+    /// The fallback while the store does not answer: `allow`, `local` or `deny`.
     on_failure: &'static str,
-    /// What a request costs.
+    /// The limits that it charges.
     limits: Vec<UseText<'a>>,
-    /// The override that decides in its place: a switch of the rule.
+    /// The override that replaces it: a kill switch.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "OverrideDetails")]
     switch: Option<OverrideDetails>,
 }
 
-/// A limit as a rule uses it.
+/// A limit that a rule charges.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "PolicyUse")]
 struct UseText<'a> {
     /// The limit's name.
     name: &'a str,
-    /// Units of one request; where the answer tells its cost, those that are reserved until then,
-    /// unless the request says how many.
+    /// Units per request. If the response reports the cost, the units that are reserved until then,
+    /// unless the request contains an estimate.
     cost: u64,
-    /// Where the cost is read, of one that the answer tells.
+    /// The source of the cost, if the response reports it.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "MeterText")]
     meter: Option<MeterText<'a>>,
 }
 
-/// Where a cost is read.
+/// The source of a cost.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "PolicyMeter")]
 struct MeterText<'a> {
-    /// `header` or `json` of the answer, its `size` or the `time` that it takes.
+    /// `header` or `json` of the response, its `size`, or the `time` that it takes.
     from: &'static str,
-    /// The header's name, or the place in JSON.
+    /// The name of the header field, or the path in the JSON body.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
     name: Option<&'a str>,
-    /// For how many bytes, or milliseconds, there is one unit.
+    /// The number of bytes or milliseconds per unit.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "u64")]
     each: Option<u64>,
 }
 
 impl<S: Store> App<S> {
-    /// The policy in force.
+    /// Returns the current policy.
     pub(super) fn policy(&self) -> Answer {
         let (policy, now) = (self.limiter.policy(), self.limiter.now());
         let mut answer = PolicyResponse::of(&policy);
@@ -224,7 +224,7 @@ fn candidate(limit: &Limit) -> CandidateText {
     CandidateText { algorithm, quota, window_ms, capacity: limit.capacity() }
 }
 
-/// The algorithm, units, and in how many milliseconds.
+/// Returns the algorithm, its units, and its window in milliseconds.
 fn numbers(limit: &Limit) -> (&'static str, u64, u64) {
     match limit.algorithm() {
         Algorithm::FixedWindow(limit) => ("fixed_window", limit.quota(), limit.window().get()),

@@ -1,27 +1,30 @@
-//! How much an answer tells, as its caller prefers ([RFC 7240](https://www.rfc-editor.org/rfc/rfc7240)).
+//! The caller's preference for the amount of detail in a response ([RFC
+//! 7240](https://www.rfc-editor.org/rfc/rfc7240)).
 
 use axum::http::{HeaderMap, HeaderName};
 
-/// The header field.
+/// The header field of the preference.
 pub(super) const PREFER: HeaderName = HeaderName::from_static("prefer");
 
-/// How much an evaluation tells.
+/// The amount of detail in a decision.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Detail {
-    /// All there is.
+    /// All members.
     #[default]
     Full,
-    /// Without what only some callers use, and what takes the most to write: the receipt, and the
-    /// fields for the caller's own client.
+    /// Without the members that only some callers use and that take the most time to write: the
+    /// receipt, and the header fields for the caller's own client.
     Minimal,
 }
 
 impl Detail {
-    /// As `fields` ask for it. The first word on it counts; a preference that is not known is none.
+    /// Reads the preference of `fields`. The first `return` preference counts, and unknown ones are
+    /// ignored.
     pub(super) fn preferred(fields: &HeaderMap) -> Self {
         match fields.get(PREFER) {
             None => Self::Full,
-            // As most write it: to take it apart costs as much as the answer saves by half.
+            // The usual spelling is compared as a whole: parsing it would cost half of what the
+            // shorter response saves.
             Some(line) if line == "return=minimal" => Self::Minimal,
             Some(_) => Self::listed(fields),
         }
@@ -37,7 +40,7 @@ impl Detail {
     }
 }
 
-/// The value of `return`, if this is the preference for it; its parameters mean nothing here.
+/// Returns the value of a `return` preference. Its parameters are ignored.
 fn wanted_return(preference: &str) -> Option<&str> {
     let (preference, _) = preference.split_once(';').unwrap_or((preference, ""));
     let (name, value) = preference.split_once('=')?;

@@ -1,4 +1,4 @@
-//! Every error as problem details (RFC 9457).
+//! Errors as problem details (RFC 9457).
 
 use std::borrow::Cow;
 
@@ -11,10 +11,10 @@ use tollgate::problem;
 use super::json::{Fault, FaultKind};
 use super::respond::{self, Response};
 
-/// Seconds after which to ask again what could not be answered.
+/// The `retry-after` of problems that may be temporary, in seconds.
 const RETRY_AFTER: HeaderValue = HeaderValue::from_static("1");
 
-/// Why a request has no answer.
+/// The reason why a request fails.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Problem {
     kind: Kind,
@@ -22,19 +22,19 @@ pub(super) struct Problem {
     pointer: Option<String>,
 }
 
-/// The document that tells of a problem.
+/// An error, as problem details (RFC 9457).
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Problem")]
 pub(super) struct ProblemDocument<'a> {
-    /// What kind of problem: `urn:problem-type:tollgate:…`
+    /// The kind of problem: `urn:problem-type:tollgate:…`
     r#type: String,
-    /// The same in words.
+    /// A short description of the kind.
     title: &'a str,
-    /// The status of the answer.
+    /// The status of the response.
     status: u16,
-    /// What is wrong with this request, and what to do.
+    /// The error in this request, and how to correct it.
     detail: &'a str,
-    /// Where it is wrong: a JSON pointer (RFC 6901) into the request's body.
+    /// The location of the error: a JSON pointer (RFC 6901) into the request's body.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
     pointer: Option<&'a str>,
@@ -59,35 +59,35 @@ macro_rules! kinds {
 }
 
 kinds! {
-    InvalidJson BAD_REQUEST "invalid-json" "The body is no JSON",
-    InvalidRequest BAD_REQUEST "invalid-request" "The request says something else than it may",
-    InvalidQuery BAD_REQUEST "invalid-query" "The query says something else than it may",
-    InvalidReceipt BAD_REQUEST "invalid-receipt" "The receipt is none",
-    InvalidIdempotencyKey BAD_REQUEST "invalid-idempotency-key" "The idempotency key cannot be used",
-    Unauthorized UNAUTHORIZED "unauthorized" "A token is needed",
-    Forbidden FORBIDDEN "forbidden" "This token does not open that",
-    CrossSite FORBIDDEN "cross-site" "Another site asks",
-    UntrustedProxy FORBIDDEN "untrusted-proxy" "This proxy may not ask for others",
-    NotFound NOT_FOUND "not-found" "There is nothing here",
-    MethodNotAllowed METHOD_NOT_ALLOWED "method-not-allowed" "The method is of no use here",
-    PolicyRefused CONFLICT "policy-rejected" "The policy in force stays so",
-    Misdirected MISDIRECTED_REQUEST "misdirected" "This listener has another name",
-    OverrideRefused CONFLICT "override-rejected" "The overrides in force stay so",
+    InvalidJson BAD_REQUEST "invalid-json" "The body is not valid JSON",
+    InvalidRequest BAD_REQUEST "invalid-request" "The request is invalid",
+    InvalidQuery BAD_REQUEST "invalid-query" "The query is invalid",
+    InvalidReceipt BAD_REQUEST "invalid-receipt" "The receipt is invalid",
+    InvalidIdempotencyKey BAD_REQUEST "invalid-idempotency-key" "The idempotency key is invalid",
+    Unauthorized UNAUTHORIZED "unauthorized" "A valid token is required",
+    Forbidden FORBIDDEN "forbidden" "The token does not permit this",
+    CrossSite FORBIDDEN "cross-site" "The request comes from another site",
+    UntrustedProxy FORBIDDEN "untrusted-proxy" "The proxy is not trusted",
+    NotFound NOT_FOUND "not-found" "Not found",
+    MethodNotAllowed METHOD_NOT_ALLOWED "method-not-allowed" "The method is not allowed",
+    PolicyRefused CONFLICT "policy-rejected" "The policy was not reloaded",
+    Misdirected MISDIRECTED_REQUEST "misdirected" "The host is not allowed",
+    OverrideRefused CONFLICT "override-rejected" "The overrides were not changed",
     SlowBody REQUEST_TIMEOUT "slow-body" "The body took too long",
     BodyTooLarge PAYLOAD_TOO_LARGE "body-too-large" "The body is too large",
     UnsupportedMediaType UNSUPPORTED_MEDIA_TYPE "unsupported-media-type" "The body must be JSON",
     UnknownLimit UNPROCESSABLE_ENTITY "unknown-limit" "The policy has no such limit",
     InvalidSubject UNPROCESSABLE_ENTITY "invalid-subject" "The subject does not fit the limit",
     NotSimulated UNPROCESSABLE_ENTITY "not-simulated" "The log or the policy cannot be used",
-    InvalidOverride UNPROCESSABLE_ENTITY "invalid-override" "The override cannot be kept",
+    InvalidOverride UNPROCESSABLE_ENTITY "invalid-override" "The override is invalid",
     IdempotencyKeyReused UNPROCESSABLE_ENTITY "idempotency-key-reused"
         "The idempotency key belongs to another request",
-    Internal INTERNAL_SERVER_ERROR "internal" "The request was not carried to its end",
-    StoreUnavailable SERVICE_UNAVAILABLE "store-unavailable" "The store has no answer",
-    Busy SERVICE_UNAVAILABLE "busy" "This node does that for somebody else",
-    NotReady SERVICE_UNAVAILABLE "not-ready" "This node takes no traffic",
+    Internal INTERNAL_SERVER_ERROR "internal" "The request failed",
+    StoreUnavailable SERVICE_UNAVAILABLE "store-unavailable" "The store is unavailable",
+    Busy SERVICE_UNAVAILABLE "busy" "Another such request is running",
+    NotReady SERVICE_UNAVAILABLE "not-ready" "The node is not ready",
     TooManyIdempotencyKeys SERVICE_UNAVAILABLE "too-many-idempotency-keys"
-        "No more idempotency keys can be remembered",
+        "Too many idempotency keys",
 }
 
 impl Problem {
@@ -95,13 +95,13 @@ impl Problem {
         Self { kind, detail: detail.into(), pointer: None }
     }
 
-    /// The same, which is wrong at `pointer` in the body.
+    /// Sets the location in the body.
     pub(super) fn at(mut self, pointer: impl Into<String>) -> Self {
         self.pointer = Some(pointer.into());
         self
     }
 
-    /// The same, seen from outside of what `pointer` leads to.
+    /// Prefixes the location with `pointer`.
     pub(super) fn within(mut self, pointer: &str) -> Self {
         self.pointer = Some(format!("{pointer}{}", self.pointer.unwrap_or_default()));
         self
@@ -120,7 +120,7 @@ impl Problem {
             detail: &self.detail,
             pointer: self.pointer.as_deref(),
         };
-        // Strings and numbers always become JSON.
+        // Strings and numbers always convert to JSON.
         serde_json::to_vec(&document).unwrap_or_default()
     }
 

@@ -1,11 +1,11 @@
-//! The query of a target, read as strictly as a body: what is not understood is refused.
+//! Query strings, parsed as strictly as bodies: unknown parameters are refused.
 
 use super::problem::{Kind, Problem};
 
 /// The most parameters of one query.
 const MAX_PARAMETERS: usize = 100;
 
-/// Names and values, decoded, in their order; no value where there is no `=`.
+/// Returns the decoded names and values in their order. A parameter without `=` has no value.
 pub(super) fn parameters(query: &str) -> Result<Vec<(String, Option<String>)>, Problem> {
     let parts = query.split('&').filter(|part| !part.is_empty());
     let parameters = parts.take(MAX_PARAMETERS + 1).map(|part| match part.split_once('=') {
@@ -23,7 +23,7 @@ pub(super) fn invalid(detail: impl Into<String>) -> Problem {
     Problem::new(Kind::InvalidQuery, detail.into())
 }
 
-/// `text` with `%20` and `+` as what they stand for.
+/// Decodes `%20` and `+` in `text`.
 fn decoded(text: &str) -> Result<String, Problem> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();
@@ -34,12 +34,13 @@ fn decoded(text: &str) -> Result<String, Problem> {
                 let digit = |byte: u8| char::from(byte).to_digit(16);
                 let digits = rest.next().and_then(digit).zip(rest.next().and_then(digit));
                 let value = digits.and_then(|(high, low)| u8::try_from(high * 16 + low).ok());
-                value.ok_or_else(|| invalid("a \"%\" is followed by two hexadecimal digits"))?
+                value
+                    .ok_or_else(|| invalid("a \"%\" must be followed by two hexadecimal digits"))?
             }
             byte => byte,
         });
     }
-    String::from_utf8(bytes).map_err(|_| invalid("a parameter is no UTF-8"))
+    String::from_utf8(bytes).map_err(|_| invalid("a parameter is not UTF-8"))
 }
 
 #[cfg(test)]

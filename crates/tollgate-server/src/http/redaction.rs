@@ -1,4 +1,4 @@
-//! Subjects as those who run it see them.
+//! Subjects as administrators see them.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -10,29 +10,31 @@ use tollgate::HashKey;
 use tollgate::core::key::Stored;
 use tollgate::core::{KeyedHash, Subject};
 
-/// What a value begins with that is a hash in hexadecimal.
+/// The first character of a displayed hash.
 pub(super) const HASH_MARK: char = '#';
 
-/// A subject, its values in clear or as their keyed hashes: `#` and 32 hexadecimal digits.
+/// A subject with its values in clear text, or as their keyed hashes: `#` and 32 hexadecimal
+/// digits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct RedactedSubject(Vec<(Box<str>, Option<String>)>);
 
-/// Whether values that are no credentials are shown.
+/// Whether values that are not credentials are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Redaction {
-    /// In clear.
+    /// In clear text.
     Clear,
     /// As their keyed hashes.
     Hashed,
 }
 
 impl RedactedSubject {
-    /// One value as it is.
+    /// Creates a subject of one value in clear text.
     pub(super) fn pair(name: &str, value: String) -> Self {
         Self(vec![(name.into(), Some(value))])
     }
 
-    /// `subject` as it is shown. What looks like a hash in clear, and what is no text, is hashed.
+    /// Returns `subject` in its displayed form. Values that look like a hash and values that are
+    /// not UTF-8 are hashed.
     pub(super) fn of(subject: &Subject, redaction: Redaction, key: &HashKey) -> Self {
         let shown = |stored| match stored {
             Stored::Absent => None,
@@ -68,7 +70,7 @@ impl JsonSchema for RedactedSubject {
 
 fn marked(hash: &[u8]) -> String {
     hash.iter().fold(HASH_MARK.to_string(), |mut text, byte| {
-        // Writing to a string does not fail.
+        // Writing to a string never fails.
         let _ = write!(text, "{byte:02x}");
         text
     })

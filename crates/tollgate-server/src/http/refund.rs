@@ -11,13 +11,13 @@ use super::respond::Answer;
 use super::wire::RefundRequest;
 
 impl<S: Store> App<S> {
-    /// Gives back what a receipt proves, once.
+    /// Refunds the charge of a receipt, once.
     pub(super) async fn refund(&self, body: &[u8]) -> Answer {
         let RefundRequest { receipt } = json::read(body)?;
         outcome(self.limiter.redeem_at(self.limiter.now(), &receipt).await)
     }
 
-    /// Ends the leases that a receipt proves, and leaves what was counted; releases a reservation.
+    /// Releases the permits of a receipt and leaves what was counted, or releases a reservation.
     pub(super) async fn release(&self, body: &[u8]) -> Answer {
         let RefundRequest { receipt } = json::read(body)?;
         outcome(self.limiter.release_at(self.limiter.now(), &receipt).await)
@@ -28,7 +28,7 @@ fn outcome(redeemed: Result<Redeemed, RedeemError>) -> Answer {
     Ok(json::write(&refund_answer(&redeemed.map_err(unread)?))?)
 }
 
-/// Why a receipt did nothing.
+/// Returns the problem of a receipt that could not be used.
 pub(super) fn unread(error: RedeemError) -> Problem {
     match error {
         RedeemError::Receipt(error) => {

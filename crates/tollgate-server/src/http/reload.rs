@@ -1,4 +1,4 @@
-//! `POST /v1/policy/reload`: the policy file is read anew, for those who run it.
+//! `POST /v1/policy/reload`: reloads the policy file, for administrators.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,12 +13,13 @@ use super::json;
 use super::problem::{Kind, Problem};
 use super::respond::Answer;
 
-/// Reads the policy anew, and tells what came of it, or why the one in force stays so.
+/// A function that reloads the policy. It returns the result, or the reason why the current policy
+/// stays in force.
 #[derive(Clone)]
 pub struct Reload(Arc<dyn Fn() -> Result<Value, String> + Send + Sync>);
 
 impl Reload {
-    /// As `reload` does whenever it is asked. It may read from a disk.
+    /// Calls `reload` for each request. It may read files.
     pub fn new(reload: impl Fn() -> Result<Value, String> + Send + Sync + 'static) -> Self {
         Self(Arc::new(reload))
     }
@@ -31,10 +32,10 @@ impl fmt::Debug for Reload {
 }
 
 impl<S: Store> App<S> {
-    /// Reads the policy anew, if this listener can.
+    /// Reloads the policy, if this listener supports it.
     pub(super) async fn reload(&self, actor: &Actor) -> Answer {
         let Some(Reload(reload)) = self.options.reload.clone() else {
-            return Err(Problem::new(Kind::NotFound, "this listener reads no policy anew"));
+            return Err(Problem::new(Kind::NotFound, "this listener cannot reload the policy"));
         };
         let version = || Value::from(&**self.limiter.policy().version());
         let before = version();

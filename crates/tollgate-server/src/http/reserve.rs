@@ -20,7 +20,7 @@ use super::wire::{
 };
 
 impl<S: Store> App<S> {
-    /// Reserves what a check would charge.
+    /// Reserves the units that a check would charge.
     pub(super) async fn reserve(&self, body: &[u8]) -> Answer {
         let (now, policy) = (self.limiter.now(), self.limiter.policy());
         let ReserveRequest { limits, request, ttl_ms } = json::read(body)?;
@@ -30,14 +30,14 @@ impl<S: Store> App<S> {
         Ok(json::write(&self.decision_answer(&mut decision, Detail::Full))?)
     }
 
-    /// Extends what a receipt holds.
+    /// Extends the reservation of a receipt.
     pub(super) async fn extend(&self, body: &[u8]) -> Answer {
         let ExtendRequest { receipt, ttl_ms } = json::read(body)?;
         let extended = self.limiter.extend_at(self.limiter.now(), &receipt, hold_for(ttl_ms));
         Ok(json::write(&put_off(&extended.await.map_err(unread)?))?)
     }
 
-    /// Replaces what a receipt holds by the real cost.
+    /// Replaces the reserved units of a receipt by the actual cost.
     pub(super) async fn settle(&self, body: &[u8]) -> Answer {
         let SettleRequest { receipt, cost, limits } = json::read(body)?;
         let now = self.limiter.now();
@@ -60,15 +60,16 @@ impl<S: Store> App<S> {
     }
 }
 
-/// The time to hold; without one, as long as each limit allows.
+/// Returns the duration of a reservation. Without one, it is limited only by each limit's own
+/// maximum.
 fn hold_for(ttl_ms: Option<Units>) -> Millis {
     ttl_ms.map_or(MAX_WINDOW, |millis| Millis::new(millis.cost().get()))
 }
 
-/// Checks that each name is the name of a limit, and given once.
+/// Checks that each name is the name of a limit and is present only once.
 fn check_names(policy: &Policy, limits: &[Object<ActualCost<'_>>]) -> Result<(), Problem> {
     if !(1..=MAX_LIMITS).contains(&limits.len()) {
-        let message = format!("a settlement is of 1 to {MAX_LIMITS} limits, not {}", limits.len());
+        let message = format!("a settlement has 1 to {MAX_LIMITS} limits, not {}", limits.len());
         return Err(Fault::at("/limits", message).into());
     }
     for (index, Object(ActualCost { name, .. })) in limits.iter().enumerate() {

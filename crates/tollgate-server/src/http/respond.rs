@@ -1,4 +1,4 @@
-//! Answers as they go out.
+//! Responses of the listener.
 
 use axum::body::Bytes;
 use axum::http::{HeaderValue, Method, StatusCode, header};
@@ -6,13 +6,13 @@ use http_body_util::Full;
 
 use super::problem::Problem;
 
-/// An answer: it is known as a whole before its first byte goes out.
+/// A response with a body that is complete before its first byte is sent.
 pub(super) type Response = axum::http::Response<Full<Bytes>>;
 
-/// A document, or why there is none.
+/// A JSON document, or a problem.
 pub(super) type Answer = Result<Bytes, Problem>;
 
-/// A body of `media_type`.
+/// Creates a response with a body of `media_type`.
 pub(super) fn of(status: StatusCode, media_type: &'static str, body: impl Into<Bytes>) -> Response {
     let mut response = Response::new(Full::new(body.into()));
     *response.status_mut() = status;
@@ -21,19 +21,19 @@ pub(super) fn of(status: StatusCode, media_type: &'static str, body: impl Into<B
     response
 }
 
-/// The document, or the problem.
+/// Creates a response with the document or the problem.
 pub(super) fn with(answer: Answer) -> Response {
     answer.map_or_else(Problem::into_response, |document| {
         of(StatusCode::OK, "application/json", document)
     })
 }
 
-/// A word for supervisors and balancers.
+/// Creates a plain text response, for supervisors and load balancers.
 pub(super) fn plainly(word: &'static str) -> Response {
     of(StatusCode::OK, "text/plain; charset=utf-8", word)
 }
 
-/// What `method` lets through: `HEAD` is answered as `GET`, without the body.
+/// Adapts a response to `method`: the response to `HEAD` is that to `GET` without the body.
 pub(super) fn to(method: &Method, mut response: Response) -> Response {
     use hyper::body::Body;
     if *method == Method::HEAD {

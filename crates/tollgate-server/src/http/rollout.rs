@@ -1,5 +1,5 @@
-//! `PUT /v1/rollout {"percent": 30}`: how many clients the new one of two stores decides, for those
-//! who run it.
+//! `PUT /v1/rollout {"percent": 30}`: sets the percentage of clients that the new one of two stores
+//! decides, for administrators.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -13,30 +13,30 @@ use super::percentage::Percentage;
 use super::problem::{Kind, Problem};
 use super::respond::Answer;
 
-/// What to turn a rollout to.
+/// The percentage to set.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RolloutRequest {
-    /// How many clients of a hundred the new store decides, to two places after the point.
+    /// The percentage of clients that the new store decides, with at most two decimal places.
     percent: Percentage,
 }
 
-/// What a rollout was turned to.
+/// The result of a change of the rollout.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct RolloutResponse {
-    /// How many clients of a hundred the new store decides.
+    /// The percentage of clients that the new store decides.
     percent: Percentage,
-    /// How many it did before.
+    /// The percentage before.
     before: Percentage,
 }
 
 impl<S: Store> App<S> {
-    /// Turns the rollout, if there is one. It stays so until it is turned again: here, or by another
-    /// percentage in the policy file. The log keeps it.
+    /// Sets the percentage, if there is a rollout. It stays until it is set again, here or by
+    /// another percentage in the policy file. The change is logged.
     pub(super) fn set_rollout(&self, body: &[u8], actor: &Actor) -> Answer {
         let RolloutRequest { percent: Percentage(percent) } = json::read(body)?;
         let Some(percentage) = &self.options.rollout else {
-            let detail = "this node's store is no rollout: name one in the policy file";
+            let detail = "this node has no rollout: configure one in the policy file";
             return Err(Problem::new(Kind::NotFound, detail));
         };
         let before = percentage.get();

@@ -1,10 +1,10 @@
-//! What can be asked, and where.
+//! The routes of the listener: paths, methods and audiences.
 
 use axum::http::Method;
 
 use crate::dashboard::{self, AssetLookup};
 
-/// What can be asked.
+/// An operation of the listener.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Route {
     Check,
@@ -37,42 +37,42 @@ pub(super) enum Route {
     SharedBlob,
 }
 
-/// Who may ask.
+/// The callers that may use a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Audience {
-    /// Everybody: it tells nothing of anybody.
+    /// Anyone. The route returns no data about clients.
     Public,
-    /// Who knows one of the listener's tokens.
+    /// Callers with one of the listener's tokens.
     Caller,
-    /// Who knows one of an administrator's.
+    /// Callers with one of the administrators' tokens.
     Admin,
-    /// A proxy, in its client's name: it shows itself in a field of its own.
+    /// A proxy that asks on behalf of its client. It authenticates in a header field of its own.
     Proxy,
 }
 
-/// What a request brings with it.
+/// The body that a route expects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum BodyKind {
-    /// Nothing; a body is not read.
+    /// None. A body is not read.
     Nothing,
-    /// A body that says it is JSON.
+    /// A body with the media type JSON.
     Json,
-    /// A body that says it is JSON, with an access log in it.
+    /// A body with the media type JSON that contains an access log.
     Log,
-    /// A body of JSON, whatever it says.
+    /// A JSON body with any media type.
     Bytes,
 }
 
-/// Why a request leads nowhere.
+/// The reason why a request has no route.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum RouteError {
-    /// There is no such path.
+    /// The path does not exist.
     UnknownPath,
-    /// The path is asked with these methods only.
+    /// The path exists, but only with these methods.
     UnknownMethod(&'static [(Method, Route)]),
 }
 
-/// Each path with its methods. The one that is asked most stands first.
+/// The paths with their methods. The most frequent path comes first.
 pub(super) static ROUTES: &[(&str, &[(Method, Route)])] = &[
     ("/v1/check", &[(Method::POST, Route::Check)]),
     ("/v1/check/batch", &[(Method::POST, Route::CheckBatch)]),
@@ -109,11 +109,12 @@ pub(super) static ROUTES: &[(&str, &[(Method, Route)])] = &[
     ("/openapi.json", &[(Method::GET, Route::SharedBlob)]),
 ];
 
-/// What the dashboard's files are asked with.
+/// The methods of the dashboard's files.
 static DASHBOARD: &[(Method, Route)] = &[(Method::GET, Route::Dashboard(AssetLookup::Missing))];
 
 impl Route {
-    /// Where `method` on `path` leads. `HEAD` asks for what `GET` answers, without its body.
+    /// Returns the route of `method` and `path`. `HEAD` uses the route of `GET`; its response has
+    /// no body.
     pub(super) fn find(method: &Method, path: &str) -> Result<Self, RouteError> {
         let known = ROUTES.iter().find(|(known, _)| *known == path);
         let method = if *method == Method::HEAD { &Method::GET } else { method };
@@ -128,7 +129,7 @@ impl Route {
         route.map(|(_, route)| *route).ok_or(RouteError::UnknownMethod(methods))
     }
 
-    /// Who may ask.
+    /// Returns the callers that may use the route.
     pub(super) const fn audience(self) -> Audience {
         match self {
             Self::Live | Self::Ready | Self::SharedBlob | Self::Dashboard(_) => Audience::Public,
@@ -159,7 +160,7 @@ impl Route {
         }
     }
 
-    /// Whether it decides on requests.
+    /// Returns whether the route makes decisions on requests.
     pub(super) const fn decides(self) -> bool {
         matches!(
             self,
@@ -167,17 +168,18 @@ impl Route {
         )
     }
 
-    /// Whether programs ask it in the course of their requests.
+    /// Returns whether programs call the route for their own requests.
     pub(super) const fn is_traffic(self) -> bool {
         matches!(self.audience(), Audience::Caller | Audience::Proxy)
     }
 
-    /// Whether supervisors and balancers ask it, by whatever name they have for the node.
+    /// Returns whether the route is for supervisors and load balancers, which may use any host name
+    /// for the node.
     pub(super) const fn is_probe(self) -> bool {
         matches!(self, Self::Live | Self::Ready)
     }
 
-    /// What a request brings with it.
+    /// Returns the body that the route expects.
     pub(super) const fn body_kind(self) -> BodyKind {
         match self {
             Self::Check

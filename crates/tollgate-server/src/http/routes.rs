@@ -1,4 +1,4 @@
-//! The routes of the listener, as one connection sees them.
+//! The request handling of the listener.
 
 use std::convert::Infallible;
 use std::sync::{Arc, LazyLock};
@@ -31,11 +31,11 @@ use crate::shutdown::Shutdown;
 
 const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 
-/// The routes of the HTTP/JSON listener over `limiter`, to be a part of another axum server.
+/// Returns the routes of the HTTP/JSON listener over `limiter`, to merge into another axum server.
 ///
-/// Verdicts need the token that `options` ask for; `/healthz`, `/readyz` and `/openapi.json` need
-/// none. Without a token `/v1/authorize` believes only a [`Peer`] among a request's extensions. A
-/// node that drains stays ready unless its [`Shutdown`] is there too.
+/// Decisions require a token if `options` do; `/healthz`, `/readyz` and `/openapi.json` do not.
+/// Without tokens, `/v1/authorize` trusts only a [`Peer`] in the request's extensions. A node that
+/// drains stays ready unless its [`Shutdown`] is in the extensions, too.
 pub fn router<S: Store + 'static>(limiter: Arc<Limiter<S>>, options: HttpOptions) -> Router {
     let app = App::new(limiter, options);
     Router::new().fallback_service(service_fn(move |request: Request<axum::body::Body>| {
@@ -46,7 +46,7 @@ pub fn router<S: Store + 'static>(limiter: Arc<Limiter<S>>, options: HttpOptions
     }))
 }
 
-/// The routes of the listener, as one connection sees them.
+/// The routes of the listener, for one connection.
 pub(super) struct Routes<S> {
     pub(super) app: Arc<App<S>>,
     pub(super) peer: Option<Peer>,
@@ -54,7 +54,7 @@ pub(super) struct Routes<S> {
 }
 
 impl<S: Store + 'static> Routes<S> {
-    /// Answers one request.
+    /// Returns the response to one request.
     pub(super) async fn answer<B>(self: Arc<Self>, request: Request<B>) -> Response
     where
         B: Body<Data = Bytes>,
@@ -74,7 +74,7 @@ impl<S: Store + 'static> Routes<S> {
         respond::to(&head.method, answered.unwrap_or_else(Problem::into_response))
     }
 
-    /// Carries a request out within a span of its own, where requests are traced.
+    /// Handles a request within its own span, if requests are traced.
     fn traced<'a, B>(
         &'a self,
         route: Route,
@@ -84,7 +84,7 @@ impl<S: Store + 'static> Routes<S> {
     where
         B: Body<Data = Bytes> + 'a,
     {
-        // A path that leads somewhere is one of few.
+        // Only known paths get here, so the number of span names is bounded.
         let name = || format!("{} {}", head.method, head.uri.path()).into();
         let span = self.app.limiter.tracer().serve(&head.headers, name);
         span.run(async move {
@@ -107,7 +107,8 @@ impl<S: Store + 'static> Routes<S> {
         let body = match route.body_kind() {
             BodyKind::Nothing => Bytes::new(),
             BodyKind::Bytes => {
-                // Its media type may be any, so a browser asks nobody before it sends one.
+                // A browser sends a body with some media types without a preflight request, so the
+                // origin is checked here.
                 hosts::expect_own(head)?;
                 body::read(&head.headers, body, BodyLimits::SMALL).await?
             }
@@ -155,12 +156,12 @@ impl<S: Store + 'static> Routes<S> {
         }))
     }
 
-    /// Whether the request calls this listener by a name that it has.
+    /// Checks that the request uses an allowed name of this listener.
     fn called(&self, head: &Parts) -> Result<(), Problem> {
         self.app.options.hosts.as_ref().map_or(Ok(()), |hosts| hosts.admit(head))
     }
 
-    /// Reads a log when its turn has come, and simulates.
+    /// Waits for the simulation permit before it reads the log, and simulates.
     async fn simulate<B>(&self, head: &Parts, body: B) -> Result<Response, Problem>
     where
         B: Body<Data = Bytes>,
@@ -181,7 +182,7 @@ impl<S: Store + 'static> Routes<S> {
         }
     }
 
-    /// Carries a charge out, once for each idempotency key.
+    /// Executes a charge, once for each idempotency key.
     async fn once(&self, route: Route, head: &Parts, body: Bytes) -> Result<Response, Problem> {
         let detail = Detail::preferred(&head.headers);
         let Some(key) = Key::of(&head.headers)? else {
@@ -199,7 +200,7 @@ impl<S: Store + 'static> Routes<S> {
         Ok(response)
     }
 
-    /// Asks the gRPC listener's service, in JSON.
+    /// Calls the gRPC listener's service, in JSON.
     async fn descriptors(&self, head: &Parts, body: Bytes) -> Result<Response, Problem> {
         let mut request = Request::new(axum::body::Body::from(body));
         *request.method_mut() = head.method.clone();
@@ -214,10 +215,10 @@ impl<S: Store + 'static> Routes<S> {
 }
 
 impl<S: Store> App<S> {
-    /// Charges what a request of `route` says.
+    /// Executes the charge of a request of `route`.
     async fn decide(&self, route: Route, body: &[u8], detail: Detail) -> Answer {
         match route {
-            // Apart: what is larger than a check makes no check larger.
+            // Boxed: the larger futures must not make the future of a check larger.
             Route::CheckBatch => Box::pin(self.check_batch(body, detail)).await,
             Route::Reserve => Box::pin(self.reserve(body)).await,
             _ => self.check(body, detail).await,
@@ -233,15 +234,15 @@ fn described() -> Answer {
 fn nothing_there(astray: RouteError) -> Response {
     let methods = match astray {
         RouteError::UnknownPath => {
-            return Problem::new(Kind::NotFound, "the paths are those of /openapi.json")
+            return Problem::new(Kind::NotFound, "unknown path: /openapi.json lists the paths")
                 .into_response();
         }
         RouteError::UnknownMethod(methods) => methods,
     };
-    let detail = "the `allow` field tells which methods are";
+    let detail = "the `allow` header field lists the allowed methods";
     let mut response = Problem::new(Kind::MethodNotAllowed, detail).into_response();
     let methods: Vec<&str> = methods.iter().map(|(method, _)| method.as_str()).collect();
-    // Methods are letters.
+    // Methods consist of letters, so this never fails.
     let allow = HeaderValue::try_from(methods.join(",")).ok();
     response.headers_mut().extend(allow.map(|allow| (header::ALLOW, allow)));
     response

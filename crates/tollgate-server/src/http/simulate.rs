@@ -1,5 +1,5 @@
-//! `POST /v1/simulate`: what a policy would have done with the requests of an access log, for those
-//! who run it.
+//! `POST /v1/simulate`: the decisions that a policy would have made on the requests of an access
+//! log, for administrators.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -21,45 +21,48 @@ use super::problem::{Kind, Problem};
 use super::respond::Answer;
 use super::wire::given;
 
-/// The most bytes of a request with a log in it: a log of 8 MiB in base64, and a policy.
+/// The most bytes of a simulation request: a log of 8 MiB in base64, and a policy.
 pub const MAX_SIMULATION_BYTES: usize = 12 << 20;
 
-/// How long such a request may take from its head to its last byte.
+/// The longest time from the head of such a request to its last byte.
 pub(super) const SIMULATION_BODY_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// How many simulations run at once: each has a processor to itself, which decisions lack then.
+/// The number of simulations that run at once. Each occupies a processor, which decisions cannot
+/// use during that time.
 const AT_ONCE: usize = 1;
 
-/// Puts the requests of an access log to the policy in force, and to another one if it is given.
+/// A function that evaluates the current policy, and optionally another one, on the requests of an
+/// access log.
 #[derive(Clone)]
 pub struct Simulate {
     simulate: Arc<Run>,
     places: Arc<Semaphore>,
 }
 
-/// What decodes: whole groups, and no bits beside the last byte's.
+/// The pattern of base64 that decodes without leftover characters or bits.
 const BASE64: &str =
     "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/][AQgw]==|[A-Za-z0-9+/]{2}[AEIMQUYcgkosw048]=)?$";
 
 type Run = dyn Fn(Bytes, Option<&str>) -> Result<Value, String> + Send + Sync;
 
-/// A log, and a policy to try on it.
+/// A log, and a policy to evaluate on it.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct SimulateRequest<'a> {
-    /// The log in base64 (RFC 4648), plain or compressed with gzip: common, combined or a JSON object a line.
+    /// The log in base64 (RFC 4648), plain or compressed with gzip. Its format is common, combined,
+    /// or one JSON object per line.
     #[serde(borrow)]
     #[schemars(regex(pattern = BASE64))]
     log: Cow<'a, str>,
-    /// A policy file to compare the one in force with.
+    /// A policy file to compare with the current policy.
     #[serde(default, deserialize_with = "given")]
     #[schemars(with = "String")]
     policy: Option<String>,
 }
 
 impl Simulate {
-    /// As `simulate` does with the bytes of a log and the text of another policy. It may take its
-    /// time, and bounds that and its memory.
+    /// Calls `simulate` with the bytes of a log and the text of another policy. It may take long,
+    /// and has to limit its own time and memory.
     pub fn new(
         simulate: impl Fn(Bytes, Option<&str>) -> Result<Value, String> + Send + Sync + 'static,
     ) -> Self {
@@ -73,35 +76,38 @@ impl fmt::Debug for Simulate {
     }
 }
 
-/// A simulation's turn: it is taken before its log is read, so that one log at a time is held.
+/// A permit for one simulation. It is acquired before the log is read, so only one log at a time is
+/// in memory.
 pub(super) struct SimulationPermit {
     simulate: Arc<Run>,
     place: OwnedSemaphorePermit,
 }
 
 impl<S> App<S> {
-    /// Takes the turn, if this listener simulates and nobody else does.
+    /// Acquires the permit, if this listener simulates and no other simulation runs.
     pub(super) fn simulation(&self) -> Result<SimulationPermit, Problem> {
         let Some(Simulate { simulate, places }) = self.options.simulate.clone() else {
-            return Err(Problem::new(Kind::NotFound, "this listener simulates nothing"));
+            return Err(Problem::new(Kind::NotFound, "this listener does not support simulations"));
         };
-        let busy = "another simulation runs on this node: ask again when it has ended";
+        let busy = "another simulation is running on this node: try again later";
         let place = places.try_acquire_owned().map_err(|_| Problem::new(Kind::Busy, busy))?;
         Ok(SimulationPermit { simulate, place })
     }
 }
 
 impl SimulationPermit {
-    /// What came of it.
+    /// Runs the simulation and returns its report.
     pub(super) async fn run(self, body: &[u8]) -> Answer {
         let SimulateRequest { log, policy } = json::read(body)?;
         let log = STANDARD.decode(log.as_bytes()).map_err(|error| {
-            Problem::new(Kind::InvalidRequest, format!("the log is no base64: {error}")).at("/log")
+            Problem::new(Kind::InvalidRequest, format!("the log is not valid base64: {error}"))
+                .at("/log")
         })?;
         let Self { simulate, place } = self;
         let run = move || {
             let message = simulate(log.into(), policy.as_deref());
-            // It runs on when its client goes away, and keeps its place for so long.
+            // The simulation continues if its client disconnects, and keeps its permit until its
+            // end.
             drop(place);
             message
         };

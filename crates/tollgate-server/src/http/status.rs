@@ -1,4 +1,4 @@
-//! `GET /v1/status`: how what is behind a listener stands, for those who run it.
+//! `GET /v1/status`: the status of the node and its store, for administrators.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,13 +10,13 @@ use super::json;
 use super::problem::{Kind, Problem};
 use super::respond::Answer;
 
-/// Tells how what is behind a listener stands, as a JSON document.
+/// A function that returns the status of the node as a JSON document.
 #[derive(Clone)]
 pub struct Status(Arc<dyn Fn() -> Value + Send + Sync>);
 
 impl Status {
-    /// As `tell` says whenever it is asked. It is asked on the request's way: it reads what is
-    /// known and waits for nothing.
+    /// Calls `tell` for each request. It must not block: it runs within the request, so it should
+    /// only read known state.
     pub fn new(tell: impl Fn() -> Value + Send + Sync + 'static) -> Self {
         Self(Arc::new(tell))
     }
@@ -33,11 +33,11 @@ impl fmt::Debug for Status {
 }
 
 impl<S> App<S> {
-    /// How it stands, if this listener tells.
+    /// Returns the status, if this listener serves it.
     pub(super) fn status(&self) -> Answer {
         match &self.options.status {
             Some(status) => Ok(json::write(&status.read())?),
-            None => Err(Problem::new(Kind::NotFound, "this listener tells no status")),
+            None => Err(Problem::new(Kind::NotFound, "this listener serves no status")),
         }
     }
 }

@@ -1,5 +1,5 @@
-//! `GET /v1/subjects?limit=core&prefix=ali&after=CURSOR`: who is counted by a limit whose subjects
-//! are revealed, for those who run it.
+//! `GET /v1/subjects?limit=core&prefix=ali&after=CURSOR`: the subjects of a limit that reveals
+//! them, for administrators.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -21,69 +21,69 @@ use super::query::{invalid, parameters};
 use super::redaction::{RedactedSubject, Redaction};
 use super::respond::Answer;
 
-/// Lists the subjects that a store knows by their names.
+/// A function that lists the subjects that a store has under clear names.
 #[derive(Clone)]
 pub struct Subjects(Arc<List>);
 
 type List = dyn Fn(SubjectsAsked) -> Pin<Box<Listing>> + Send + Sync;
 type Listing = dyn Future<Output = Result<Option<SubjectsPage>, SubjectsError>> + Send;
 
-/// Which subjects are asked for.
+/// A query for subjects.
 #[derive(Clone, Debug)]
 pub struct SubjectsAsked {
     /// The limit that counts them.
     pub limit: Arc<Limit>,
-    /// The first of what it counts by.
+    /// The first dimension that it counts by.
     pub dimension: Box<str>,
-    /// What its value begins with.
+    /// The prefix of the value of that dimension.
     pub prefix: Box<str>,
-    /// What the page before named as the next; `None` at the beginning.
+    /// The `next` of the previous page. `None` for the first page.
     pub after: Option<Box<str>>,
 }
 
-/// Some of the subjects.
+/// One page of subjects.
 #[derive(Clone, Debug, Default)]
 pub struct SubjectsPage {
-    /// In an order of their own.
+    /// In the order of the store.
     pub subjects: Vec<Subject>,
-    /// Where the next page begins, if there is one.
+    /// The start of the next page, if there is one.
     pub next: Option<String>,
 }
 
-/// Why there is no page.
+/// The reason why there is no page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SubjectsError {
-    /// What is asked for as the next page is none.
+    /// The requested start of the page is invalid.
     After,
-    /// The store did not tell, for this reason.
+    /// The store failed with this error.
     Store(String),
 }
 
-/// Some of the subjects of a limit.
+/// One page of the subjects of a limit.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "SubjectsResponse")]
 pub(super) struct SubjectsResponse<'a> {
     /// The limit's name.
     limit: &'a str,
-    /// Who tells of them.
+    /// The source of the list.
     source: SubjectSource,
-    /// Some of them: there may be more though a page has none.
+    /// The subjects of this page. A page can be empty although there are more.
     subjects: Vec<RedactedSubject>,
-    /// What to give as `after` for the next page; null at the end.
+    /// The value of `after` for the next page. Null at the end.
     next: Option<String>,
 }
 
-/// Who tells of subjects.
+/// The source of a list of subjects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum SubjectSource {
-    /// The store: all whose state it keeps.
+    /// The store, with all subjects that have state.
     Store,
-    /// This node, of what it decided in the last five to ten minutes: the heaviest.
+    /// This node, with the heaviest subjects of its decisions in the last five to ten minutes.
     Recent,
 }
 
-/// What is asked.
+/// The parsed query.
 struct SubjectsQuery {
     limit: String,
     prefix: String,
@@ -91,8 +91,8 @@ struct SubjectsQuery {
 }
 
 impl Subjects {
-    /// As `list` says whenever it is asked: a page that was found within a bounded time, or `None`
-    /// where the store keeps no names.
+    /// Calls `list` for each request. It has to return a page within a bounded time, or `None` if
+    /// the store has no clear names.
     pub fn new<F>(list: impl Fn(SubjectsAsked) -> F + Send + Sync + 'static) -> Self
     where
         F: Future<Output = Result<Option<SubjectsPage>, SubjectsError>> + Send + 'static,
@@ -108,7 +108,7 @@ impl fmt::Debug for Subjects {
 }
 
 impl<S: Store> App<S> {
-    /// Some of the subjects of a limit, if it reveals them.
+    /// Returns one page of the subjects of a limit, if the limit reveals them.
     pub(super) async fn subjects(&self, query: &str) -> Answer {
         let SubjectsQuery { limit, prefix, after } = SubjectsQuery::read(query)?;
         let policy = self.limiter.policy();
@@ -118,11 +118,14 @@ impl<S: Store> App<S> {
         };
         let first = known.per.first().and_then(|index| policy.dimensions().get(*index));
         let Some(first) = first else {
-            return Err(invalid(format!("{limit:?} counts everybody together")));
+            return Err(invalid(format!(
+                "{limit:?} has one counter for all clients and no subjects"
+            )));
         };
         if self.options.redaction_of(&limit) == Redaction::Hashed {
             let detail = format!(
-                "the subjects of {limit:?} are not revealed: `reveal: true` in its policy does"
+                "the subjects of {limit:?} are not revealed: set `reveal: true` for the limit in \
+                 the policy"
             );
             return Err(Problem::new(Kind::NotFound, detail));
         }
@@ -142,7 +145,7 @@ impl<S: Store> App<S> {
     async fn list(&self, wanted: SubjectsAsked) -> Result<(SubjectSource, SubjectsPage), Problem> {
         if let Some(Subjects(list)) = &self.options.subjects {
             let listed = list(wanted.clone()).await.map_err(|error| match error {
-                SubjectsError::After => invalid("`after` is what the page before told as `next`"),
+                SubjectsError::After => invalid("`after` must be the `next` of the previous page"),
                 SubjectsError::Store(reason) => Problem::new(Kind::StoreUnavailable, reason),
             })?;
             if let Some(page) = listed {
@@ -151,11 +154,11 @@ impl<S: Store> App<S> {
         }
         if wanted.after.is_some() {
             return Err(invalid(
-                "`after` is what the page before told as `next`: there is one page",
+                "`after` must be the `next` of the previous page: there is only one page",
             ));
         }
         let Some(top) = &self.options.top else {
-            return Err(Problem::new(Kind::NotFound, "this listener lists no subjects"));
+            return Err(Problem::new(Kind::NotFound, "this listener does not list subjects"));
         };
         let now = self.limiter.now();
         let of = |by| top.ranked(by, Some(wanted.limit.name()), TOP_SUBJECTS, now);
@@ -167,7 +170,7 @@ impl<S: Store> App<S> {
     }
 }
 
-/// Whether the first value of `subject` begins with `prefix`.
+/// Returns whether the first value of `subject` starts with `prefix`.
 fn begins(subject: &Subject, prefix: &str) -> bool {
     prefix.is_empty()
         || subject.pairs().next().is_some_and(|(_, stored)| match stored {
@@ -186,7 +189,9 @@ impl SubjectsQuery {
                 "after" => &mut after,
                 _ => {
                     let known = "`limit=NAME`, `prefix=TEXT` and `after=CURSOR`";
-                    return Err(invalid(format!("unknown parameter {name:?}: there are {known}")));
+                    return Err(invalid(format!(
+                        "unknown parameter {name:?}: the parameters are {known}"
+                    )));
                 }
             };
             let value = value.ok_or_else(|| invalid(format!("`{name}` has no value")))?;

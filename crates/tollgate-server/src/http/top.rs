@@ -1,5 +1,5 @@
-//! `GET /v1/top?by=refused&limit=core&count=20`: who is charged or refused most, for those who run
-//! it.
+//! `GET /v1/top?by=refused&limit=core&count=20`: the subjects that are charged or refused most, for
+//! administrators.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -15,54 +15,55 @@ use super::query::{invalid, parameters};
 use super::redaction::RedactedSubject;
 use super::respond::Answer;
 
-/// How many subjects of each limit are told unless another number is asked for.
+/// The default number of subjects of each limit.
 pub(super) const DEFAULT_COUNT: usize = 20;
 
 /// The heaviest subjects of each limit.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "TopResponse")]
 pub(super) struct TopResponse {
-    /// The second of the Unix epoch from which on is counted: five to ten minutes ago, or the
-    /// start of this node.
+    /// The start of the counted period, in seconds since the Unix epoch: five to ten minutes ago,
+    /// or the start of this node.
     since: u64,
-    /// Ranking what they are ranked.
+    /// The quantity by which subjects are ranked.
     by: Ranking,
-    /// Each limit that has some.
+    /// The limits that have such subjects.
     limits: Vec<TopLimit>,
 }
 
-/// Ranking what subjects are ranked.
+/// The quantity by which subjects are ranked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum Ranking {
-    /// Units that they were charged.
+    /// Units that were charged.
     Charged,
-    /// Units that were refused to them.
+    /// Units that were refused.
     Refused,
 }
 
 /// The heaviest subjects of one limit.
 #[derive(Debug, Serialize, JsonSchema)]
 struct TopLimit {
-    /// Its name in the policy.
+    /// The limit's name in the policy.
     limit: Box<str>,
-    /// The heaviest first.
+    /// The subjects, heaviest first.
     subjects: Vec<TopSubject>,
 }
 
-/// A subject that weighs much.
+/// A heavy subject.
 #[derive(Debug, Serialize, JsonSchema)]
 struct TopSubject {
-    /// A value for each subject that the limit counts by; null for who has none. What the policy
-    /// does not reveal is its keyed hash, `#` and 32 hexadecimal digits.
+    /// A value for each subject that the limit counts by, or null if the subject has none. A value
+    /// that the policy does not reveal is replaced by its keyed hash, `#` and 32 hexadecimal
+    /// digits.
     subject: RedactedSubject,
-    /// The most units that it can have.
+    /// The upper bound of its units.
     units: u64,
-    /// How many of them may be of others: it has `units` less these at least.
+    /// The error of the bound: the subject has at least `units` minus this.
     error: u64,
 }
 
-/// What is asked.
+/// The parsed query.
 struct TopQuery {
     by: Ranking,
     limit: Option<String>,
@@ -70,11 +71,12 @@ struct TopQuery {
 }
 
 impl<S: Store> App<S> {
-    /// Who is charged or refused most at this node, if this listener tells.
+    /// Returns the subjects that are charged or refused most at this node, if this listener serves
+    /// them.
     pub(super) fn top(&self, query: &str) -> Answer {
         let wanted = TopQuery::read(query)?;
         let Some(top) = &self.options.top else {
-            return Err(Problem::new(Kind::NotFound, "this listener tells no top subjects"));
+            return Err(Problem::new(Kind::NotFound, "this listener serves no top subjects"));
         };
         let policy = self.limiter.policy();
         if let Some(limit) = &wanted.limit
@@ -116,7 +118,9 @@ impl TopQuery {
                 ("count", Some(count)) => wanted.count = count_of(count)?,
                 _ => {
                     let known = "`by=refused`, `limit=NAME` and `count=NUMBER`";
-                    return Err(invalid(format!("unknown parameter {name:?}: there are {known}")));
+                    return Err(invalid(format!(
+                        "unknown parameter {name:?}: the parameters are {known}"
+                    )));
                 }
             }
         }

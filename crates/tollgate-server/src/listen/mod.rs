@@ -184,15 +184,15 @@ impl fmt::Display for ListenError {
         match self {
             Self::Address(text) => write!(
                 f,
-                "{text:?} is no place to listen: write 127.0.0.1:8080, unix:/path or systemd:NAME"
+                "{text:?} is not a listen address: use 127.0.0.1:8080, unix:/path or systemd:NAME"
             ),
             Self::Open { listen, error } => write!(f, "cannot listen on {listen}: {error}"),
             Self::NotInherited { name, given } if given.is_empty() => {
-                write!(f, "the service manager gave no socket at all, so none named {name:?}")
+                write!(f, "no socket named : the service manager passed none{name:?}")
             }
             Self::NotInherited { name, given } => write!(
                 f,
-                "the service manager gave no socket named {name:?}; it gave {}",
+                "no socket named {name:?}: the service manager passed {}",
                 given.join(", ")
             ),
         }

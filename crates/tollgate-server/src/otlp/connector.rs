@@ -94,12 +94,12 @@ pub enum ConnectorError {
 impl fmt::Display for ConnectorError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::File(error) => write!(f, "the authorities of the collector: {error}"),
+            Self::File(error) => write!(f, "cannot read the authorities of the collector: {error}"),
             Self::Nobody => f.write_str(
-                "this machine believes no authority: name a file of authorities for the collector",
+                "this system trusts no authority: configure a file of authorities for the collector",
             ),
             Self::Name(host) => {
-                write!(f, "no certificate can be for the collector's host {host:?}")
+                write!(f, "the collector's host  is not a valid name for a certificate{host:?}")
             }
             Self::Unusable(problem) => {
                 write!(f, "TLS to the collector cannot be set up: {problem}")

@@ -80,10 +80,10 @@ impl fmt::Display for EndpointError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::NoUrl => "expected a URL such as http://127.0.0.1:4318",
-            Self::Scheme => {
-                "collectors are reached over http or https, such as http://127.0.0.1:4318"
+            Self::Scheme => "expected the scheme http or https, such as http://127.0.0.1:4318",
+            Self::TooMuch => {
+                "a collector's URL has only a host, a port and a path: remove everything else"
             }
-            Self::TooMuch => "a collector's URL has a host, a port and perhaps a path, no more",
         })
     }
 }

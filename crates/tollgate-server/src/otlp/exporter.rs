@@ -253,7 +253,8 @@ impl Post {
                 status => Err(ExportError::status(status)),
             }
         };
-        let late = |_| ExportError { why: "it does not answer".to_owned(), is_final: false };
+        let late =
+            |_| ExportError { why: "the collector did not respond".to_owned(), is_final: false };
         timeout(EXPORT_TIMEOUT, answered).await.map_err(late)?
     }
 
@@ -264,9 +265,9 @@ impl Post {
         self.state = state;
         let collector = &self.endpoint;
         match state {
-            ExportState::Healthy => tracing::info!(%collector, "the collector takes spans again"),
+            ExportState::Healthy => tracing::info!(%collector, "the collector accepts spans again"),
             ExportState::Failing => {
-                tracing::warn!(%collector, "spans are lost: the collector: {why}");
+                tracing::warn!(%collector, "cannot export spans, they are dropped: {why}");
             }
         }
     }
@@ -307,6 +308,6 @@ impl ExportError {
                 | StatusCode::SERVICE_UNAVAILABLE
                 | StatusCode::GATEWAY_TIMEOUT
         );
-        Self { why: format!("it answers {status}"), is_final }
+        Self { why: format!("the collector responded {status}"), is_final }
     }
 }

@@ -75,7 +75,12 @@ static COMMANDS: [Command; 23] = [
     },
     Command {
         aliases: &["tg.peek"],
-        ..command("tollgate.peek", CommandKind::Peek, -3, "Tells whether limits would admit a cost")
+        ..command(
+            "tollgate.peek",
+            CommandKind::Peek,
+            -3,
+            "Returns whether limits would admit a cost",
+        )
     },
     Command {
         aliases: &["tg.standing"],
@@ -83,20 +88,20 @@ static COMMANDS: [Command; 23] = [
             "tollgate.standing",
             CommandKind::LimitStatus,
             -1,
-            "Tells how all limits of a subject stand",
+            "Returns the status of all limits of a subject",
         )
     },
     Command {
         aliases: &["tg.refund"],
-        ..command("tollgate.refund", CommandKind::Refund, 2, "Gives back what a receipt proves")
+        ..command("tollgate.refund", CommandKind::Refund, 2, "Refunds the charge of a receipt")
     },
     Command {
         aliases: &["tg.reserve"],
-        ..command("tollgate.reserve", CommandKind::Reserve, -4, "Holds what limits may be charged")
+        ..command("tollgate.reserve", CommandKind::Reserve, -4, "Reserves units of limits")
     },
     Command {
         aliases: &["tg.extend"],
-        ..command("tollgate.extend", CommandKind::Extend, 3, "Holds a reservation longer")
+        ..command("tollgate.extend", CommandKind::Extend, 3, "Extends a reservation")
     },
     Command {
         aliases: &["tg.settle"],
@@ -104,26 +109,31 @@ static COMMANDS: [Command; 23] = [
             "tollgate.settle",
             CommandKind::Settle,
             -3,
-            "Charges what a reservation really cost",
+            "Settles a reservation with the actual cost",
         )
     },
     Command {
         aliases: &["tg.release"],
-        ..command("tollgate.release", CommandKind::Release, 2, "Ends what a receipt holds")
+        ..command(
+            "tollgate.release",
+            CommandKind::Release,
+            2,
+            "Releases what a receipt has reserved",
+        )
     },
-    command("auth", CommandKind::Auth, -2, "Shows a token"),
+    command("auth", CommandKind::Auth, -2, "Authenticates with a token"),
     command("client", CommandKind::Client, -2, "Names and describes the connection"),
     command("command", CommandKind::Command, -1, "Lists the commands"),
     command("discard", CommandKind::Discard, 1, "Drops the queued commands"),
-    command("echo", CommandKind::Echo, 2, "Replies what was sent"),
+    command("echo", CommandKind::Echo, 2, "Replies with its argument"),
     command("exec", CommandKind::Exec, 1, "Executes the queued commands"),
-    command("hello", CommandKind::Hello, -1, "Chooses the version of the protocol"),
+    command("hello", CommandKind::Hello, -1, "Selects the protocol version"),
     command("info", CommandKind::Info, -1, "Describes the server"),
     command("multi", CommandKind::Multi, 1, "Starts to queue commands"),
     command("ping", CommandKind::Ping, -1, "Replies"),
     command("quit", CommandKind::Quit, -1, "Ends the connection"),
-    command("reset", CommandKind::Reset, 1, "Forgets everything of the connection"),
-    command("select", CommandKind::Select, 2, "Chooses the only database"),
+    command("reset", CommandKind::Reset, 1, "Resets the state of the connection"),
+    command("select", CommandKind::Select, 2, "Selects the only database"),
 ];
 
 const fn command(

@@ -45,7 +45,7 @@ pub(super) fn charge(
         && limits.iter().all(is_known)
     {
         return Err(format!(
-            "ERR no limit that is named counts by \"{}\"",
+            "ERR none of the named limits counts by \"{}\"",
             echoed(name.as_bytes())
         ));
     }
@@ -85,8 +85,8 @@ pub(super) fn limit_status(
 fn explain(error: &NameError) -> String {
     match error {
         NameError::Missing(name) => format!(
-            "ERR the limit counts by {name:?}: give its value, or an empty one for those who have \
-             none"
+            "ERR the limit counts by {name:?}: send its value, or an empty one for clients without \
+             a value"
         ),
         error => format!("ERR {error}"),
     }
@@ -263,6 +263,6 @@ pub(super) fn units(word: &[u8], what: &str) -> Result<Cost, String> {
     let digits = word.iter().all(u8::is_ascii_digit).then_some(word);
     let units = digits.and_then(|digits| std::str::from_utf8(digits).ok()?.parse().ok());
     units.and_then(Cost::new).ok_or_else(|| {
-        format!("ERR the {what} \"{}\" is no whole number from 0 to {MAX_EXACT}", echoed(word))
+        format!("ERR the {what} \"{}\" is not a whole number from 0 to {MAX_EXACT}", echoed(word))
     })
 }

@@ -1,11 +1,11 @@
-//! `TG.CHARGE` of the Redis protocol: a limit of the policy, by its name.
+//! `TG.CHARGE` of the Redis protocol: charges a limit of the policy by its name.
 
 use super::{Answer, Decision, Unreadable};
 
-/// The most items of a reply, those within others with them.
+/// The most items of a reply, including nested ones.
 const ITEMS: usize = 1_000;
 
-/// The dimension by which the limit counts.
+/// The dimension that the limit counts by.
 pub const DIMENSION: &str = "tenant";
 
 pub(super) fn write(limit: &str, subject: &str, out: &mut Vec<u8>) {
@@ -15,7 +15,7 @@ pub(super) fn write(limit: &str, subject: &str, out: &mut Vec<u8>) {
     }
 }
 
-/// A reply is names and values by turns; the first says whether.
+/// Parses a reply: names and values in turn, of which the first is the decision.
 pub(super) fn read(bytes: &[u8]) -> Result<Option<Answer>, Unreadable> {
     const BEGIN: &[u8] = b"*10\r\n$8\r\nadmitted\r\n:";
     let told = &bytes[..bytes.len().min(BEGIN.len())];
@@ -27,7 +27,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Option<Answer>, Unreadable> {
     Ok(Some(Answer { length, decision }))
 }
 
-/// The bytes of the reply at the start of `bytes`, if it is whole.
+/// Returns the length of the reply at the start of `bytes`, if it is complete.
 fn length(bytes: &[u8]) -> Option<usize> {
     let (mut at, mut left) = (0, 1_usize);
     while left > 0 {

@@ -1,39 +1,39 @@
-//! Messages of the two services, and the frame around each.
+//! The messages of the two services, and their frames.
 
 use prost::Message;
 
 use super::{Answer, BURST, COUNT, Decision, Unreadable};
 
-/// A message's frame: whether it is compressed, and its length.
+/// The length of a message's frame: the compression flag and the length.
 const FRAME: usize = 5;
 
 /// `throttlecrab.ThrottleRequest`
 #[derive(Clone, PartialEq, Message)]
 pub struct Throttle {
-    /// Who is limited.
+    /// The subject.
     #[prost(string, tag = "1")]
     pub key: String,
-    /// The most tokens that are kept.
+    /// The burst.
     #[prost(int32, tag = "2")]
     pub max_burst: i32,
-    /// Tokens that come back in a period.
+    /// The tokens that are added in a period.
     #[prost(int32, tag = "3")]
     pub count_per_period: i32,
     /// The period in seconds.
     #[prost(int32, tag = "4")]
     pub period: i32,
-    /// Tokens that are asked for.
+    /// The cost in tokens.
     #[prost(int32, tag = "5")]
     pub quantity: i32,
 }
 
-/// `envoy.service.ratelimit.v3.RateLimitRequest`, as far as one descriptor needs it.
+/// `envoy.service.ratelimit.v3.RateLimitRequest`, with the fields for one descriptor.
 #[derive(Clone, PartialEq, Message)]
 pub struct Envoy {
-    /// Which tree is meant.
+    /// The domain of the descriptors.
     #[prost(string, tag = "1")]
     pub domain: String,
-    /// What is asked for.
+    /// The descriptors.
     #[prost(message, repeated, tag = "2")]
     pub descriptors: Vec<Descriptor>,
 }
@@ -49,16 +49,16 @@ pub struct Descriptor {
 /// `RateLimitDescriptor.Entry`
 #[derive(Clone, PartialEq, Message)]
 pub struct Entry {
-    /// What it says something about.
+    /// The key.
     #[prost(string, tag = "1")]
     pub key: String,
-    /// What it says.
+    /// The value.
     #[prost(string, tag = "2")]
     pub value: String,
 }
 
 impl Throttle {
-    /// One token of `key`'s bucket.
+    /// Creates a request for one token of `key`'s bucket.
     #[must_use]
     pub fn one(key: &str) -> Self {
         let (max_burst, count_per_period) = (BURST as i32, COUNT as i32);
@@ -67,7 +67,7 @@ impl Throttle {
 }
 
 impl Envoy {
-    /// One descriptor of `domain`, of one entry.
+    /// Creates a request for one descriptor of `domain` with one entry.
     #[must_use]
     pub fn one(domain: &str, key: &str, value: &str) -> Self {
         let entry = Entry { key: key.to_owned(), value: value.to_owned() };
@@ -76,7 +76,7 @@ impl Envoy {
     }
 }
 
-/// A message's bytes.
+/// Returns the bytes of a message.
 #[must_use]
 pub fn encoded(message: &impl Message) -> Vec<u8> {
     message.encode_to_vec()
@@ -88,8 +88,8 @@ pub(super) fn frame(message: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(message);
 }
 
-/// Both services begin their answer with whether the subject may pass, as field 1 with the value 1:
-/// `allowed: true`, and `overall_code: OK`.
+/// Parses the response of either service. Both start with the decision, as field 1 with the value 1
+/// for admitted: `allowed: true`, and `overall_code: OK`.
 pub(super) fn read(bytes: &[u8]) -> Result<Option<Answer>, Unreadable> {
     let Some((&[0, head @ ..], rest)) = bytes.split_first_chunk::<FRAME>() else {
         return if bytes.is_empty() || bytes[0] == 0 {

@@ -1,4 +1,4 @@
-//! HTTP/1.1, as far as the contenders go.
+//! HTTP/1.1, for the responses of the contenders.
 
 use super::{Answer, Decision, Unreadable};
 

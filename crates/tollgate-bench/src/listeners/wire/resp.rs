@@ -2,7 +2,7 @@
 
 use super::{Answer, BURST, COUNT, Decision, Unreadable};
 
-/// Lines of a reply: how many numbers follow, and five of them.
+/// The lines of a reply: the number of integers, and five integers.
 const LINES: usize = 6;
 
 pub(super) fn write(subject: &str, out: &mut Vec<u8>) {

@@ -63,7 +63,7 @@ fn who_shows_a_token_is_reported_and_nobody_else() {
     assert_eq!(shown["statuses"][0]["limit"], 7);
     assert_eq!(shown["overrides"][0]["reason"], "a test");
     let refused = complaint(&keys(&folder, &node, "wrong", &show));
-    assert!(refused.contains("opens nothing here"), "{refused}");
+    assert!(refused.contains("not valid for this listener"), "{refused}");
     let missing = complaint(&keys(&folder, &node, "missing", &show));
     assert!(missing.contains("missing"), "{missing}");
 }
@@ -120,7 +120,10 @@ fn what_the_node_does_not_understand_is_reported_in_its_words() {
             ],
             "expires_in",
         ),
-        (&["override", "--group", "--blocked", "--for", "1h", "--reason", "a test"], "name one"),
+        (
+            &["override", "--group", "--blocked", "--for", "1h", "--reason", "a test"],
+            "exactly one value",
+        ),
     ];
     for (arguments, expected) in rows {
         let refused = complaint(&keys(&folder, &node, "tokens", arguments));

@@ -67,20 +67,19 @@ fn what_cannot_work_is_explained() {
         (&["--admin", "127.0.0.1:0"], listener),
         (
             &["--resp", "0.0.0.0:0"],
-            "the resp listener: 0.0.0.0:0 is reached from other machines, and nobody is asked \
-             for a token: give tokens, listen on loopback, or say --insecure\n",
+            "the resp listener: 0.0.0.0:0 is reachable from other machines and requires no token: \
+             configure tokens, listen on loopback, or pass --insecure\n",
         ),
         (
             &["--http", "systemd:http", "--insecure"],
-            "the http listener: the service manager gave no socket at all, so none named \
-             \"http\"\n",
+            "the http listener: no socket named : the service manager passed none\"http\"\n",
         ),
     ] {
         assert_eq!(refused(&folder.policy(), flags), words, "{flags:?}");
     }
     let response = refused(&folder.policy(), &["--grpc", "localhost:1"]);
-    let words = "\"localhost:1\" is no place to listen: write 127.0.0.1:8080, unix:/path or \
-                 systemd:NAME";
+    let words = "\"localhost:1\" is not a listen address: use 127.0.0.1:8080, unix:/path or \
+        systemd:NAME";
     assert!(response.contains(words), "{response}");
 }
 
@@ -94,8 +93,8 @@ fn tokens_that_cannot_be_used_keep_it_from_starting() {
     let response = refused(&folder.policy(), &[]);
     assert_eq!(response, format!("serve.http.tokens: cannot read {tokens}: {words}\n"));
     for (text, words) in [
-        ("", "serve.http.tokens: there is no token; write one a line"),
-        ("too-short\n", "serve.http.tokens: a token has 9 bytes: 16 are the least"),
+        ("", "serve.http.tokens: no token found: write one token per line"),
+        ("too-short\n", "serve.http.tokens: a token has 9 bytes: at least 16 are required"),
     ] {
         folder.write("tokens.txt", text);
         let response = refused(&folder.policy(), &[]);

@@ -59,7 +59,7 @@ fn a_collector_that_is_not_there_keeps_nobody_waiting() {
     ));
     let node = Node::start(listeners(&folder));
     assert_eq!(ask(node.listener("http"), "POST", "/v1/check", None).status, 200);
-    node.tells("spans are lost: the collector:");
+    node.tells("cannot export spans, they are dropped: ");
     let page = ask(node.listener("admin"), "GET", "/metrics", None).body;
     for line in [
         "tollgate_trace_spans_total{outcome=\"exported\"} 0",
@@ -106,7 +106,7 @@ fn a_collector_whose_certificate_nobody_signed_gets_nothing() {
     command.env("OTEL_EXPORTER_OTLP_TRACES_CERTIFICATE", folder.path("ca.pem"));
     let node = Node::start(command);
     assert_eq!(ask(node.listener("http"), "POST", "/v1/check", None).status, 200);
-    let response = node.tells("spans are lost: the collector:");
+    let response = node.tells("cannot export spans, they are dropped: ");
     assert!(response.contains("certificate"), "{response}");
 }
 
@@ -129,11 +129,14 @@ fn what_cannot_be_reached_is_refused_at_the_start() {
     let folder = Folder::with(POLICY);
     let flags = ["--http", ANY, "--traces", "grpc://collector:4317"];
     let response = refused(&folder.policy(), &flags);
-    assert!(response.contains("over http or https"), "{response}");
+    assert!(response.contains("the scheme http or https"), "{response}");
     let authorities = "traces: { endpoint: 'https://collector:4318', ca: none.pem }\n";
     folder.write("policy.yaml", &format!("{POLICY}{authorities}"));
     let response = refused(&folder.policy(), &["--http", ANY]);
-    assert!(response.contains("the authorities of the collector: none.pem: "), "{response}");
+    assert!(
+        response.contains("cannot read the authorities of the collector: none.pem: "),
+        "{response}"
+    );
     folder.write("policy.yaml", &format!("{POLICY}traces: {{ endpoint: 'collector:4318' }}\n"));
     let response = refused(&folder.policy(), &["--http", ANY]);
     assert!(response.contains("\"collector:4318\" is not a collector's URL"), "{response}");

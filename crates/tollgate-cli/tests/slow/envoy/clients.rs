@@ -60,7 +60,7 @@ fn the_messages_of_another_project_are_understood() {
     assert_eq!(left(5, 1), (json!("OK"), json!(597)));
     let refusal = json!({
         "status": "INVALID_ARGUMENT",
-        "details": "the domain is empty: name one of the policy's",
+        "details": "the domain is empty: send a domain of the policy",
     });
     assert_eq!(answers[6], refusal);
 }

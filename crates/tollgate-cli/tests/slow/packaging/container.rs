@@ -90,7 +90,7 @@ fn the_image_lets_nobody_in_without_a_token() {
     let output = run(command.envs(SECRETS));
     assert!(!output.status.success());
     let response = String::from_utf8(output.stderr).unwrap();
-    assert!(response.contains("nobody is asked for a token"), "{response}");
+    assert!(response.contains("requires no token"), "{response}");
 }
 
 #[test]

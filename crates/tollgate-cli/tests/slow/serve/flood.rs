@@ -45,7 +45,7 @@ fn is_served(node: &Node) {
 fn a_listener_that_is_full_says_so_and_takes_the_next_when_one_leaves() {
     let node = Node::open(&Folder::new("").policy());
     let mut taken: Vec<Client> = (0..AT_ONCE).map(|_| entered(&node)).collect();
-    let response = node.tells("connections are taken");
+    let response = node.tells("connections are in use");
     assert!(response.contains("all 10000") && response.contains("resp"), "{response}");
     let mut waiting: Vec<Client> = (0..MORE)
         .map(|_| {

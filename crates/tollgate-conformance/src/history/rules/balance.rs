@@ -1,10 +1,10 @@
-//! A window in which units were given back, or held for a while: what is used lies between sums.
+//! A window with refunds or temporary charges: the used units are between two sums.
 
 use super::super::window::{Sums, Window};
 use super::*;
 
-/// What was told before an answer was asked for is in it, and what was asked before the answer was
-/// there may be.
+/// An answer includes the calls that were answered before its request, and may include the calls
+/// that were sent before its arrival.
 pub(super) fn check(case: &mut Case<'_, '_>, window: &Window<'_>) {
     let Window { charges, refunds, uncertain, .. } = window;
     let surely_charged = Sums::new(charges.iter().map(|event| (event.answered, event.counted())));
@@ -27,27 +27,27 @@ pub(super) fn check(case: &mut Case<'_, '_>, window: &Window<'_>) {
         let held = held.min(Units::from(case.allowance.held));
         let most = most - own_back + held + Units::from(case.allowance.unrefunded);
         if event.used() < least {
-            let what = format!("{} used, where at least {least} must be", event.used());
+            let what = format!("{} used, but at least {least} must be", event.used());
             case.violates(Rule::Order, what, &[event]);
             return;
         }
         if event.used() > most {
-            let what = format!("{} used, where at most {most} can be", event.used());
+            let what = format!("{} used, but at most {most} can be", event.used());
             case.violates(Rule::Refusal, what, &[event]);
             return;
         }
     }
 }
 
-/// The units of reservations that `event` has to see given back because they ran out, and those that
-/// it may see so. What was reserved after it was told is in neither sum.
+/// Returns the units of expired reservations that `event` must see as released, and those that it
+/// may. Reservations that were made after its answer are in neither sum.
 fn run_out(case: &Case<'_, '_>, window: &Window<'_>, event: &Event<'_>) -> (Units, Units) {
     let (mut surely, mut maybe) = (0, 0);
     for held in &window.holds {
         if held.made.issued < event.answered && held.is_over(event) {
             surely += held.units();
         }
-        // Where nobody heard of the reservation, it is not among what must be used.
+        // Without an answer to the reservation, it is not in the sum of units that must be used.
         if held.made.answered < event.issued
             && held.made.told.is_some()
             && held.may_be_over(event, case.clocks)

@@ -1,4 +1,4 @@
-//! What stands in for the store keeps its bound.
+//! The fallback stays within its bound.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! The rules of a fixed window, which are complete where nothing is given back.
+//! The rules of a fixed window, which are complete without refunds.
 
 use tollgate_core::algo::FixedWindow;
 

@@ -1,4 +1,4 @@
-//! No more is in flight than the quota.
+//! At most the quota is in flight.
 
 use std::collections::BTreeMap;
 
@@ -8,8 +8,9 @@ use tollgate_core::{ChargeId, Operation};
 use super::super::call::{Moment, NEVER};
 use super::*;
 
-/// Checks the leases that were certainly held at once: each from its answer until it may have been
-/// given back, or some caller's clock had passed its end. Renewals could only make them longer.
+/// Checks the permits that were certainly held at the same time: each from its answer until it may
+/// have been released, or until a caller's clock had passed its end. Renewals could only extend
+/// them.
 pub(super) fn check(case: &mut Case<'_, '_>, limit: &Concurrency) {
     let leases = Leases::of(case.account);
     for epoch in &case.account.epochs {
@@ -18,7 +19,8 @@ pub(super) fn check(case: &mut Case<'_, '_>, limit: &Concurrency) {
             let Some(id) = event.id() else { continue };
             let expired = case.clocks.reaching(event.now.after(limit.permit_ttl()));
             let until = leases.refunded(id).min(expired);
-            // An id that is taken twice holds one lease, and nobody knows which of the two.
+            // An id that is charged twice holds one permit, and it is unknown from which of the two
+            // calls.
             if leases.is_single(id) && event.answered < until {
                 changes.push((event.answered, event.admitted(), event));
                 changes.push((until, -event.admitted(), event));
@@ -37,7 +39,7 @@ pub(super) fn check(case: &mut Case<'_, '_>, limit: &Concurrency) {
     }
 }
 
-/// How often each id was taken, and when it was first asked to be given back.
+/// How often each id was charged, and when its release was first sent.
 struct Leases(BTreeMap<ChargeId, (u32, Moment)>);
 
 impl Leases {

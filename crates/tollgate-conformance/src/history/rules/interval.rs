@@ -1,4 +1,4 @@
-//! Every unit of a window is told to one caller.
+//! Every unit of a window is granted to one caller.
 
 use super::super::window::Window;
 use super::*;
@@ -12,7 +12,7 @@ pub(super) fn check(case: &mut Case<'_, '_>, window: &Window<'_>) {
         let both = one.used() - other.start();
         shared += both.clamp(0, other.counted());
         if both > 0 && shared > case.lost() {
-            let what = format!("two were told the same {both} units");
+            let what = format!("two charges were given the same {both} units");
             case.violates(Rule::Interval, what, &[one, other]);
             return;
         }
@@ -24,7 +24,7 @@ pub(super) fn check(case: &mut Case<'_, '_>, window: &Window<'_>) {
         let used = sight.used();
         let over = charges.partition_point(|charge| charge.used() <= used);
         if let Some(charge) = charges.get(over).filter(|charge| charge.start() < used) {
-            let what = format!("{used} used is within one charge: half of it was seen");
+            let what = format!("{used} used is within one charge: a part of it was observed");
             case.violates(Rule::Interval, what, &[charge, sight]);
             return;
         }

@@ -1,9 +1,10 @@
-//! A window of which nodes take parts in advance: what they have and do not use, others see used.
+//! A window of which nodes lease parts in advance: other nodes see the unused leased units as used.
 //!
-//! A node tells what the store counted when it was asked last, less what the node itself has unused.
-//! So two may be told the same number, and a later one may be lower; but none is higher than what was
-//! charged by then and what other nodes have. A refusal is the store's, which has heard of every
-//! refund that was told before: how early it may be follows from what it says is used.
+//! A node reports the units that the store counted at its last call, minus its own unused units.
+//! Two answers may therefore contain the same number, and a later answer a lower one. But none
+//! exceeds the units that were charged by then plus the unused units of other nodes. A refusal is
+//! the store's, which includes every refund that was answered before: its used units bound how
+//! early it may be.
 
 use super::super::window::{Sums, Window};
 use super::*;
@@ -20,7 +21,7 @@ pub(super) fn check(case: &mut Case<'_, '_>, window: &Window<'_>) {
         let known = charged.before(event.answered) - gone;
         if event.used() > known + beside {
             let what = format!(
-                "{} used, where {known} were charged and nodes have {beside} at most",
+                "{} used, but {known} were charged and nodes have at most {beside}",
                 event.used()
             );
             case.violates(Rule::Lease, what, &[event]);

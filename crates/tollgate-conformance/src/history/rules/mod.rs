@@ -1,4 +1,4 @@
-//! The rules, one a file, over one limit and subject at a time.
+//! The rules, one per file, which are applied to one limit and subject at a time.
 
 mod balance;
 mod fallback;
@@ -25,7 +25,7 @@ use super::clocks::Clocks;
 use super::event::{Event, Units};
 use super::report::{Report, Rule, Violation};
 
-/// Holds `history` against every rule.
+/// Checks `history` against every rule.
 pub(super) fn check(history: &History, allowance: Allowance) -> Report {
     let mut report = Report { unrecorded: history.unrecorded, ..Report::default() };
     for (number, call) in history.calls.iter().enumerate() {
@@ -47,14 +47,14 @@ pub(super) fn check(history: &History, allowance: Allowance) -> Report {
             Some(Algorithm::TwoBucket(_)) => span::check(&mut case, 1),
             Some(Algorithm::TokenBucket(limit)) => rate::check(&mut case, limit),
             Some(Algorithm::Concurrency(limit)) => in_flight::check(&mut case, limit),
-            // The policy changed under way: windows of before and after are not comparable.
+            // The policy changed during the history: windows before and after are not comparable.
             None => {}
         }
     }
     report
 }
 
-/// One limit and subject before the judge.
+/// One limit and subject that is checked.
 struct Case<'a, 'h> {
     account: &'a Account<'h>,
     allowance: Allowance,
@@ -64,12 +64,13 @@ struct Case<'a, 'h> {
 }
 
 impl Case<'_, '_> {
-    /// What is admitted at most of one window: the capacity and what the mode may weaken.
+    /// Returns the most units that one window may admit: the capacity and the allowance of the
+    /// mode.
     fn most(&self) -> Units {
         Units::from(self.account.limit.capacity()) + self.lost() + self.overdraft()
     }
 
-    /// By how much a settlement may pass the limit.
+    /// Returns the units by which a settlement may exceed the limit.
     fn overdraft(&self) -> Units {
         Units::from(self.account.limit.reservation_terms().overdraft.max(self.allowance.overdraft))
     }
@@ -78,7 +79,7 @@ impl Case<'_, '_> {
         Units::from(self.allowance.lost)
     }
 
-    /// What nodes may have taken in advance and not used.
+    /// Returns the units that nodes may have leased and not used.
     fn leased(&self) -> Units {
         match self.account.limit.mode() {
             LimitMode::Exact => 0,
@@ -86,7 +87,7 @@ impl Case<'_, '_> {
         }
     }
 
-    /// Whether a window that `opened` told of first may be gone as a whole.
+    /// Returns whether a window that `opened` reported first may be lost completely.
     fn is_cut(&self, opened: &Event<'_>) -> bool {
         self.cuts.iter().any(|cut| opened.answered >= cut.from && opened.issued <= cut.until)
     }

@@ -1,4 +1,4 @@
-//! What was answered before something else was asked, counts in it.
+//! An answer includes all calls that were answered before its request was sent.
 
 use super::super::window::Window;
 use super::*;
@@ -9,14 +9,14 @@ pub(super) fn check(case: &mut Case<'_, '_>, window: &Window<'_>) {
         let Some(earlier) = highest.before(event) else { continue };
         let (was, is) = (earlier.used(), event.start());
         if was > is + case.lost() {
-            let what = format!("{was} were used before, {is} are when it is asked later");
+            let what = format!("{was} were used before, and {is} in a later answer");
             case.violates(Rule::Order, what, &[earlier, event]);
             return;
         }
     }
 }
 
-/// The answer that told the most used of all that were there by a moment.
+/// The answer with the most used units of all that had arrived by a moment.
 struct Highest<'e, 'h>(Vec<&'e Event<'h>>);
 
 impl<'e, 'h> Highest<'e, 'h> {
@@ -32,7 +32,7 @@ impl<'e, 'h> Highest<'e, 'h> {
         Self(answered)
     }
 
-    /// The one before `event` was asked.
+    /// Returns the answer before `event` was sent.
     fn before(&self, event: &Event<'h>) -> Option<&'e Event<'h>> {
         let count = self.0.partition_point(|earlier| earlier.precedes(event));
         count.checked_sub(1).map(|last| self.0[last])

@@ -1,4 +1,4 @@
-//! In no window does the admitted cost that was not given back pass the quota.
+//! The admitted cost of a window that was not refunded never exceeds the quota.
 
 use super::super::holds::Held;
 use super::super::window::Window;
@@ -15,12 +15,12 @@ pub(super) fn check(case: &mut Case<'_, '_>, window: &Window<'_>) {
     let (most, resets_at) = (case.most(), window.resets_at.as_millis());
     if admitted - refunded > most {
         let what =
-            format!("{admitted} admitted and {refunded} given back until {resets_at}, of {most}");
+            format!("{admitted} admitted and {refunded} refunded until {resets_at}, of {most}");
         let last = window.charges.iter().filter(|event| event.granted() > 0);
         let last = last.max_by_key(|event| event.answered);
         case.violates(Rule::Quota, what, last.as_slice());
     }
-    // A window that is forgotten early, for one clock that was ahead, is opened once more.
+    // A window that was deleted early because of one fast clock is opened again.
     if window.late - maybe_back - ran_out > most {
         let what = format!("{} admitted late until {resets_at}, of {most}", window.late);
         case.violates(Rule::Quota, what, &[]);

@@ -1,4 +1,4 @@
-//! A token bucket admits no more than its burst, what arrives and what is given back.
+//! A token bucket admits at most its burst, the refilled tokens and the refunds.
 
 use tollgate_core::algo::TokenBucket;
 use tollgate_core::{Operation, Timestamp};
@@ -7,19 +7,19 @@ use super::super::call::Moment;
 use super::super::window::Sums;
 use super::*;
 
-/// Checks every stretch of time at once: of all charges from one on, what was admitted less what
-/// arrived and was given back meanwhile is at most the burst.
+/// Checks every period of time at once: for all charges from one on, the admitted tokens minus the
+/// refilled and refunded ones are at most the burst.
 ///
-/// A charge was decided no earlier than its caller's time, and no later than the latest that any
-/// caller had shown by then. What was not certainly given back before a stretch or after it, was
-/// within it.
+/// A charge was decided no earlier than its caller's time, and no later than the latest time that
+/// any caller had sent by then. A refund counts for a period unless it certainly happened before or
+/// after it.
 pub(super) fn check(case: &mut Case<'_, '_>, limit: &TokenBucket) {
     let (quota, window) = (Units::from(limit.quota()), Units::from(limit.window().get()));
     let refunds = Refunds::of(case);
     for epoch in &case.account.epochs {
         let mut charges: Vec<_> = epoch.iter().filter(|event| event.admitted() > 0).collect();
         charges.sort_by_key(|event| event.now);
-        // Levels are in units of one token by the window's milliseconds, as the bucket's are.
+        // Levels are in tokens times the window's milliseconds, as in the bucket.
         let (mut taken, mut most) = (0, Units::MIN);
         let (mut latest, mut answered) = (Timestamp::EPOCH, 0);
         for (event, first_issued) in charges.iter().zip(issued_from(&charges)) {
@@ -35,7 +35,7 @@ pub(super) fn check(case: &mut Case<'_, '_>, limit: &TokenBucket) {
                 let tokens = level / window;
                 let most = case.most();
                 let what =
-                    format!("{tokens} tokens taken beside what arrived, of a burst of {most}");
+                    format!("{tokens} tokens charged beyond the refill, of a burst of {most}");
                 case.violates(Rule::Quota, what, &[event]);
                 return;
             }
@@ -43,7 +43,7 @@ pub(super) fn check(case: &mut Case<'_, '_>, limit: &TokenBucket) {
     }
 }
 
-/// For each charge when the first of it and those after it was asked.
+/// Returns for each charge the earliest moment at which it or a later one was sent.
 fn issued_from(charges: &[&Event<'_>]) -> Vec<Moment> {
     let mut first = Moment::MAX;
     let mut issued: Vec<_> = charges.iter().map(|event| event.issued).collect();
@@ -54,7 +54,7 @@ fn issued_from(charges: &[&Event<'_>]) -> Vec<Moment> {
     issued
 }
 
-/// What was given back by a moment, at least and at most.
+/// The refunds by a moment, at least and at most.
 struct Refunds {
     certainly: Sums,
     maybe: Sums,
@@ -67,7 +67,7 @@ impl Refunds {
         };
         let refunds = || case.account.events.iter().filter(gives_back);
         let told = refunds().filter(|event| event.reading().is_some());
-        // When a reservation that runs out was given back nobody is told.
+        // The release of an expired reservation is not reported.
         let released = case.account.holds.values().filter(|held| held.is_released());
         let ran_out = released.map(|held| (held.may_run_out_from(case.clocks), held.units()));
         let maybe = refunds().map(|event| (event.issued, event.refunded())).chain(ran_out);

@@ -1,4 +1,4 @@
-//! An answer agrees with itself.
+//! An answer is consistent in itself.
 
 use tollgate_core::{
     Admission, Cost, DecisionSource, MAX_RESERVATIONS, Operation, Reading, Refusals,
@@ -7,7 +7,7 @@ use tollgate_core::{
 use super::super::event::{AnswerSource, Decision};
 use super::*;
 
-/// Whether an answered call has one reading for each charge.
+/// Checks that an answered call has one reading for each charge.
 pub(super) fn check_count(report: &mut Report, number: usize, call: &Call) {
     let Outcome::Answered(readings) = &call.outcome else { return };
     let (is, should) = (readings.len(), call.charges.len());
@@ -43,8 +43,8 @@ pub(super) fn check(case: &mut Case<'_, '_>) {
     }
 }
 
-/// Whether what is left and the evaluation say the same. What was held and given back fitted before
-/// others took, and is told as it stood after.
+/// Checks that the remaining units and the decision agree. Units of temporary charges fitted before
+/// other calls charged them, and the reading is from the time after that.
 fn of_verdict(
     case: &Case<'_, '_>,
     event: &Event<'_>,
@@ -56,7 +56,8 @@ fn of_verdict(
     let used = Units::from(reading.used);
     let (left, held) = (capacity - used, Units::from(case.allowance.held));
     let by_store = source == AnswerSource::Store;
-    // Of a reservation what is left of the limit is one half; the other is what may be held.
+    // For a reservation, the remaining units of the limit are one condition, and the most reserved
+    // units the other.
     if reading.admission != Admission::Now && has_no_room_to_hold(event, reading) {
         return None;
     }
@@ -65,37 +66,37 @@ fn of_verdict(
             Some(format!("{used} used after {} were admitted", event.admitted()))
         }
         Admission::Now if by_store && left + event.counted() + held < needed => {
-            Some(format!("{needed} fit, it says, where {} of {capacity} are used", event.start()))
+            Some(format!("{needed} are admitted, but {} of {capacity} are used", event.start()))
         }
         Admission::At(_) | Admission::Never if left >= needed => {
-            Some(format!("{needed} do not fit, it says, where {left} of {capacity} are left"))
+            Some(format!("{needed} are refused, but {left} of {capacity} are left"))
         }
-        Admission::At(ready_at) if by_store && ready_at <= event.now => {
-            Some(format!("it fits at {}, it says, which is past", ready_at.as_millis()))
-        }
+        Admission::At(ready_at) if by_store && ready_at <= event.now => Some(format!(
+            "the charge is admitted from {}, which is in the past",
+            ready_at.as_millis()
+        )),
         Admission::At(_) if by_store && needed > capacity => {
-            Some(format!("{needed} fit later, it says, where {capacity} is all there ever is"))
+            Some(format!("{needed} are admitted later, but the capacity is {capacity}"))
         }
         Admission::Never if by_store && needed <= capacity => {
-            Some(format!("{needed} never fit, it says, where {capacity} is all there is"))
+            Some(format!("{needed} are never admitted, but the capacity is {capacity}"))
         }
         Admission::Now | Admission::At(_) | Admission::Never => None,
     }
 }
 
-/// Whether so much is held already that a reservation beside it may not be.
+/// Returns whether so many units are reserved already that a further reservation is refused.
 fn has_no_room_to_hold(event: &Event<'_>, reading: &Reading) -> bool {
     let Operation::Reserve { cost, .. } = event.operation else { return false };
     let at_most = event.limit.reservation_terms().at_most;
     let room = at_most.saturating_sub(reading.reserved);
-    // Each reservation holds a unit at least.
+    // Each reservation has at least one unit.
     cost.get() > room || reading.reserved >= MAX_RESERVATIONS as u64
 }
 
-/// Whether no more is used than there is; refusals that count may pass it.
+/// Checks that the used units do not exceed the capacity. Refusals that count may exceed it.
 ///
-/// Two buckets are estimated at the caller's time: for a clock that lags behind the bucket both
-/// weigh whole.
+/// Two buckets are estimated at the caller's time: for a clock behind the bucket, both count fully.
 fn of_used(
     case: &Case<'_, '_>,
     event: &Event<'_>,
@@ -114,9 +115,9 @@ fn of_used(
     passes.then(|| format!("{} used of {most}", reading.used))
 }
 
-/// A node remembers refusals alone.
+/// Checks that a node answers only refusals from its deny cache.
 fn of_memory(event: &Event<'_>, source: AnswerSource, decision: Decision) -> Option<String> {
     let admits =
         source == AnswerSource::Memory && decision == Decision::Admitted && event.asked() > 0;
-    admits.then(|| "admitted without asking the store".to_owned())
+    admits.then(|| "admitted without a call to the store".to_owned())
 }

@@ -1,4 +1,4 @@
-//! A refund gives back what its charge took, once, and while that is in force.
+//! A refund returns the units of its charge, once, and while the charge is in force.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +23,8 @@ pub(super) fn check(case: &mut Case<'_, '_>) {
                 if let Some(what) = misplaced(event) {
                     case.violates(Rule::Refund, what, &[event]);
                 }
-                // What one clock had ended the store need not remember for another one that lags.
+                // The store may have deleted state that one clock had ended, although another clock
+                // is behind.
                 let latest = case.clocks.latest_before(event.answered);
                 if !is_lease(event) && latest >= refundable_until(event.limit, position) {
                     continue;
@@ -38,7 +39,7 @@ pub(super) fn check(case: &mut Case<'_, '_>) {
     for Receipt { charged, charges, refunded, refunds } in receipts.into_values() {
         let last = &refunds[refunds.len().saturating_sub(2)..];
         if refunded > charged {
-            let what = format!("{refunded} given back of {charged} charged");
+            let what = format!("{refunded} refunded of {charged} charged");
             case.violates(Rule::Refund, what, last);
         } else if refunds.len() > charges {
             let what = format!("{charges} charges, and {} refunds of them", refunds.len());
@@ -47,7 +48,7 @@ pub(super) fn check(case: &mut Case<'_, '_>) {
     }
 }
 
-/// What the charges of one id took, and what was given back of it.
+/// The charges of one id, and their refunds.
 #[derive(Default)]
 struct Receipt<'e, 'h> {
     charged: Units,
@@ -56,26 +57,26 @@ struct Receipt<'e, 'h> {
     refunds: Vec<&'e Event<'h>>,
 }
 
-/// A lease is given back by its id, at whatever time.
+/// Returns whether it is a permit, which is released by its id at any time.
 fn is_lease(event: &Event<'_>) -> bool {
     matches!(event.limit.algorithm(), Algorithm::Concurrency(_))
 }
 
-/// What is wrong with one refund by itself, which gave something back.
+/// Returns the error of a single refund that returned units.
 fn misplaced(event: &Event<'_>) -> Option<String> {
     let Operation::Refund { cost, position, .. } = event.operation else { return None };
     let (asked, refunded) = (Units::from(cost.get()), event.refunded());
     let expires_at = refundable_until(event.limit, position);
     match event.limit.algorithm() {
-        // It is given back whole.
+        // It is released completely.
         Algorithm::Concurrency(_) => None,
-        _ if refunded > asked => Some(format!("{refunded} given back where {asked} were asked")),
+        _ if refunded > asked => Some(format!("{refunded} refunded, but {asked} were requested")),
         _ if expires_at <= event.now => {
-            Some(format!("given back though what it was of was over at {}", expires_at.as_millis()))
+            Some(format!("refunded after the charge had expired at {}", expires_at.as_millis()))
         }
         Algorithm::FixedWindow(_) if event.reading()?.full_reset_at != expires_at => {
             let resets_at = event.reading()?.full_reset_at.as_millis();
-            Some(format!("given back to the window until {resets_at}, which is another one"))
+            Some(format!("refunded to another window, until {resets_at}"))
         }
         _ => None,
     }

@@ -1,10 +1,10 @@
-//! Nothing of a window is used that nobody was charged.
+//! Only charged units of a window are used.
 
 use super::super::window::{Sums, Window};
 use super::*;
 
-/// Where the charges that were told leave a gap, calls of unknown outcome must fill it, which were
-/// asked before the gap was seen. A refused call that was charged all the same leaves one too.
+/// If the reported charges leave a gap, it must be filled by calls with an unknown outcome that
+/// were sent before the gap was observed. A refused call that was charged leaves a gap, too.
 pub(super) fn check(case: &mut Case<'_, '_>, window: &Window<'_>) {
     let mut charges: Vec<_> = window.charges.iter().collect();
     charges.sort_by_key(|event| event.used());
@@ -24,8 +24,8 @@ pub(super) fn check(case: &mut Case<'_, '_>, window: &Window<'_>) {
         let filled = may_fill.before(event.answered);
         if gap > filled {
             let what = format!(
-                "{gap} of the {used} used before it nobody was told of; {filled} of them may be of \
-                 calls without an answer"
+                "{gap} of the {used} units used before it belong to no reported charge; calls \
+                 without an answer explain {filled} of them"
             );
             case.violates(Rule::Refusal, what, &[event]);
             return;

@@ -23,7 +23,7 @@ pub(super) fn check(
     }
 }
 
-/// What is wrong with the reset of one answer by itself.
+/// Returns the error of the reset in a single answer.
 fn misplaced(event: &Event<'_>, limit: &FixedWindow) -> Option<String> {
     let resets_at = event.reading()?.full_reset_at;
     let (reset, window) = (resets_at.as_millis(), limit.window());
@@ -32,17 +32,17 @@ fn misplaced(event: &Event<'_>, limit: &FixedWindow) -> Option<String> {
     }
     let latest = event.now.after(window).after(event.limit.skew_max());
     if resets_at <= event.now {
-        Some(format!("a window that ended at {reset} is told of after its end"))
+        Some(format!("a window that ended at {reset} is reported after its end"))
     } else if resets_at > latest {
         Some(format!("a window of {window} that ends at {reset} cannot be open yet"))
     } else if limit.anchor() == Anchor::Calendar && !reset.is_multiple_of(window.get()) {
-        Some(format!("{reset} is no multiple of {window}"))
+        Some(format!("{reset} is not a multiple of {window}"))
     } else {
         None
     }
 }
 
-/// No window opens before the one before it is over.
+/// Checks that no window opens before the previous one has ended.
 fn check_apart(case: &mut Case<'_, '_>, limit: &FixedWindow, windows: &[Window<'_>]) {
     let told =
         windows.iter().filter_map(|window| Some((window.resets_at, window.first_reported()?)));
@@ -60,7 +60,7 @@ fn check_apart(case: &mut Case<'_, '_>, limit: &FixedWindow, windows: &[Window<'
     }
 }
 
-/// Nobody is told that nothing is used while a window is open.
+/// Checks that no answer reports an empty state while a window is open.
 fn check_remembered(case: &mut Case<'_, '_>, epoch: &[Event<'_>], windows: &[Window<'_>]) {
     let may_be_gone =
         |window: &&Window<'_>| window.first_reported().is_some_and(|opened| case.is_cut(opened));
@@ -84,7 +84,7 @@ fn check_remembered(case: &mut Case<'_, '_>, epoch: &[Event<'_>], windows: &[Win
         };
         let forgotten = case.clocks.latest_before(event.answered) >= resets_at;
         if nothing && !forgotten {
-            let what = format!("nothing is found of the window until {}", resets_at.as_millis());
+            let what = format!("no state is found of the window until {}", resets_at.as_millis());
             case.violates(Rule::Reset, what, &[charge, event]);
             return;
         }

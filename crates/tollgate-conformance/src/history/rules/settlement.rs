@@ -1,5 +1,5 @@
-//! A settlement gives back at most what its reservation held beyond the real cost, takes at most
-//! what the cost is beyond that, and happens once.
+//! A settlement refunds at most the reserved units above the actual cost, charges at most the units
+//! beyond them, and happens once.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use super::*;
 
 pub(super) fn check(case: &mut Case<'_, '_>) {
     if matches!(case.account.algorithm(), Some(Algorithm::Concurrency(_))) {
-        // Its leases are given back whole, at whatever cost.
+        // Permits are released completely, at any cost.
         return;
     }
     let mut reservations = BTreeMap::<ChargeId, Reservation<'_, '_>>::new();
@@ -33,7 +33,7 @@ pub(super) fn check(case: &mut Case<'_, '_>) {
                 case.violates(Rule::Settlement, what, &[event]);
             }
         }
-        // What a replica had not heard of can be settled there again.
+        // A settlement that a promoted replica had not received can be repeated there.
         if let [_, .., last] = &settled[..]
             && case.allowance.lost == 0
         {
@@ -43,24 +43,24 @@ pub(super) fn check(case: &mut Case<'_, '_>) {
     }
 }
 
-/// What the charge of one id held, and the settlements that found it held.
+/// The reserved units of one id, and the settlements that found the reservation.
 #[derive(Default)]
 struct Reservation<'e, 'h> {
     held: Units,
     settled: Vec<&'e Event<'h>>,
 }
 
-/// What is wrong with one settlement of so many units by itself.
+/// Returns the error of a single settlement of `held` units.
 fn beyond(event: &Event<'_>, held: Units) -> Option<String> {
     let Operation::Settle { cost, .. } = event.operation else { return None };
     let reading = event.reading()?;
     let cost = Units::from(cost.get());
     let (refunded, added) = (Units::from(reading.refunded), Units::from(reading.added));
     if refunded > (held - cost).max(0) {
-        return Some(format!("{refunded} given back of {held} held, at a cost of {cost}"));
+        return Some(format!("{refunded} refunded of {held} reserved, at a cost of {cost}"));
     }
     if added > (cost - held).max(0) {
-        return Some(format!("{added} taken beyond {held} held, at a cost of {cost}"));
+        return Some(format!("{added} charged beyond {held} reserved, at a cost of {cost}"));
     }
     None
 }

@@ -8,15 +8,16 @@ use tollgate_core::{ChargePosition, Operation};
 use super::super::call::NEVER;
 use super::*;
 
-/// Checks that in no `span` successive places together more than the quota is admitted. A place is
-/// what the mark of a charge numbers: the block, the millisecond or the bucket it fell into.
+/// Checks that any `span` successive periods together admit at most the quota. A period is the
+/// number in a charge's position: its block, millisecond or bucket.
 pub(super) fn check(case: &mut Case<'_, '_>, span: u64) {
     for epoch in &case.account.epochs {
         let mut places = BTreeMap::<u64, PeriodUsage<'_, '_>>::new();
         for event in epoch.iter().filter(|event| event.admitted() > 0) {
             let Some(reading) = event.reading() else { continue };
             let expires_at = refundable_until(event.limit, reading.position);
-            // What one clock had ended, a caller with another one may have begun anew.
+            // State that one clock had ended may have been restarted by a caller with another
+            // clock.
             if case.clocks.latest_before(event.answered) < expires_at {
                 let place = places.entry(reading.position.0).or_default();
                 place.units += event.admitted();
@@ -33,8 +34,8 @@ pub(super) fn check(case: &mut Case<'_, '_>, span: u64) {
     }
 }
 
-/// What was or may have been given back to each place: by a refund or a settlement, or because a
-/// reservation ran out.
+/// Returns the units that were or may have been returned to each period: by a refund or a
+/// settlement, or by an expired reservation.
 fn refunded(case: &Case<'_, '_>) -> Vec<(ChargePosition, Units)> {
     let account = case.account;
     let by_calls = account.events.iter().filter_map(|event| match event.operation {
@@ -49,7 +50,7 @@ fn refunded(case: &Case<'_, '_>) -> Vec<(ChargePosition, Units)> {
     by_calls.chain(ran_out).collect()
 }
 
-/// What fell into one place and was not given back.
+/// The units of one period that were not refunded.
 #[derive(Default)]
 struct PeriodUsage<'e, 'h> {
     units: Units,

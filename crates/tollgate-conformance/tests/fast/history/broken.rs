@@ -1,4 +1,4 @@
-//! Each fault is found by its rule: a checker that cannot fail is none.
+//! Each fault is found by its rule, which shows that the checker can fail.
 
 use tollgate_conformance::Cells;
 use tollgate_conformance::history::{Allowance, Recorded, Refunds, Report, Rule, Workload};
@@ -8,10 +8,10 @@ use super::at_once;
 use super::faults::{self, Broken, Fault};
 
 const SEEDS: u64 = 5;
-/// Enough for several windows of one caller.
+/// The number of calls, enough for several windows of one caller.
 const CALLS: u64 = 1_000;
 
-/// The report on one caller of the limits of these names.
+/// Returns the report on one caller of the limits with these names.
 fn report(fault: Fault, seed: u64, names: &[&str], refunds: Refunds) -> Report {
     let limits = Workload::limits_of_each_kind();
     let named = |limit: &Limit| names.contains(&limit.name());

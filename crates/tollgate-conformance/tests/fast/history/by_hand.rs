@@ -1,4 +1,4 @@
-//! Histories made by hand, at the edge of what is sound.
+//! Histories created by hand, at the boundary of what is valid.
 
 use tollgate_conformance::PlainHash;
 use tollgate_conformance::history::{
@@ -35,7 +35,7 @@ pub(super) fn reading(used: u64) -> Reading {
     }
 }
 
-/// A take of `cost` that was admitted, and told that `used` are used after it.
+/// Returns an admitted charge of `cost`, with `used` units used after it.
 pub(super) fn admitted(issued: Moment, answered: Moment, cost: u64, used: u64) -> Call {
     call(issued, answered, cost, Outcome::Answered(Readings::one(reading(used))))
 }
@@ -55,7 +55,7 @@ fn broken_rules(calls: &[Call]) -> Vec<Rule> {
 
 #[test]
 fn calls_that_overlap_may_be_reported_in_any_order() {
-    // The one that was asked first and answered last was counted in between.
+    // The call that was sent first and answered last was counted in between.
     let calls = [admitted(0, 9, 2, 5), admitted(1, 4, 3, 3), admitted(2, 5, 1, 6)];
     assert_eq!(broken_rules(&calls), []);
     let calls = [admitted(0, 3, 2, 5), admitted(4, 5, 3, 3)];
@@ -92,7 +92,7 @@ fn what_is_counted_exactly_to_the_quota_passes_and_one_more_does_not() {
 
 #[test]
 fn what_a_replica_had_not_heard_of_is_allowed_where_it_is_allowed() {
-    // Three units were counted, two of them lost, and counted again.
+    // Three units were counted, two of them were lost, and counted again.
     let calls = [admitted(0, 1, 1, 1), admitted(2, 3, 2, 3), admitted(4, 5, 2, 3)];
     let lost = |lost| check(&calls, Allowance { lost, ..Allowance::default() }).is_sound();
     assert!(lost(2) && !lost(1));
@@ -108,7 +108,7 @@ fn a_loss_ends_every_window_early_and_nothing_else_does() {
     };
     lost(2, 5).assert_sound();
     assert!(!lost(8, 9).is_sound());
-    // What was asked while it lasted may be of either side.
+    // A call that was sent during the loss may belong to either side.
     let during = vec![calls[0].clone(), admitted(3, 4, 1, 10), admitted(6, 7, 2, 3)];
     let losses = vec![Loss { from: 2, until: 5 }];
     History { calls: during, losses, ..History::default() }
@@ -145,8 +145,8 @@ fn what_stood_in_fills_a_gap_only_where_the_store_may_have_heard_it() {
 
 #[test]
 fn units_that_are_held_for_a_while_are_seen_up_to_their_bound() {
-    // Three units were there for the second charge, and not for the third: those of a call that
-    // another subject's limit refused.
+    // Three units were used for the second charge, and not for the third: those of a call that the
+    // limit of another subject refused.
     let other = || Subject::new([("user", Value::Clear(b"43"))], &PlainHash);
     let mut full = admitted(0, 1, QUOTA, QUOTA);
     full.charges[0].subject = other();
@@ -164,7 +164,7 @@ fn units_that_are_held_for_a_while_are_seen_up_to_their_bound() {
     };
     held(3, 7).assert_sound();
     assert_eq!(held(2, 7).violations[0].rule, Rule::Refusal);
-    // It was told, and so its units were given back, before they were seen.
+    // It was answered before, so its units had been refunded before they were observed.
     assert_eq!(held(3, 3).violations[0].rule, Rule::Refusal);
     let unrefunded =
         |unrefunded| check(&seen[..2], Allowance { unrefunded, ..Allowance::default() });
@@ -181,7 +181,7 @@ fn a_violation_names_the_limit_the_subject_and_both_answers() {
     let report = check(&calls, Allowance::default()).to_string();
     for part in [
         "3 calls: 3 admitted",
-        "Interval: core of user=42: two were told the same 1 units",
+        "Interval: core of user=42: two charges were given the same 1 units",
         "call 0 (0..1) take 2 at 1000000: admitted, used 2, whole at 1001000",
         "call 1 (2..3) take 2 at 1000000: admitted, used 3, whole at 1001000",
     ] {
@@ -189,7 +189,8 @@ fn a_violation_names_the_limit_the_subject_and_both_answers() {
     }
 }
 
-/// A window that a new primary had not heard of begins anew; one that it had heard of does not.
+/// A window that a promoted replica had not received starts again; one that it had received does
+/// not.
 #[test]
 fn what_was_opened_in_a_cut_may_be_gone_and_nothing_before() {
     let later = Timestamp::from_millis(RESET.as_millis() + 100);
@@ -205,7 +206,7 @@ fn what_was_opened_in_a_cut_may_be_gone_and_nothing_before() {
     assert_eq!(judged(6, 7), [Rule::Reset, Rule::Reset]);
 }
 
-/// A new primary opened a window anew, and then a node told it of the one that it had lost.
+/// A promoted replica opened a window again, and then a node sent it the lost one.
 #[test]
 fn a_window_that_was_lost_in_a_cut_and_reported_again_counts_what_the_one_between_did() {
     let later = Timestamp::from_millis(RESET.as_millis() + 100);
@@ -230,7 +231,7 @@ fn a_window_that_was_lost_in_a_cut_and_reported_again_counts_what_the_one_betwee
     assert!(judged(3, Vec::new()).contains(&Rule::Refusal), "nothing was lost");
 }
 
-/// A settlement of what the charge of `id` held, and what it did.
+/// Returns a settlement of the reservation `id`, with this result.
 fn settled(issued: Moment, id: u128, cost: u64, reading: Reading) -> Call {
     let told = Outcome::Answered(Readings::one(Reading { admission: Admission::Now, ..reading }));
     let mut call = call(issued, issued + 1, 0, told);

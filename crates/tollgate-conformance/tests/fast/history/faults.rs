@@ -1,4 +1,4 @@
-//! Stores with one fault each, and answers that are tampered with.
+//! Stores with one fault each, and modified answers.
 
 use tollgate_conformance::Cells;
 use tollgate_core::algo::{
@@ -13,10 +13,10 @@ use super::at_once;
 
 pub(crate) type Answer = Result<Readings, StoreError>;
 
-/// What a broken store does in place of a sound one.
+/// The function that a faulty store executes instead of the correct one.
 pub(crate) type Fault = fn(&Cells, Timestamp, &[Charge<'_>]) -> Answer;
 
-/// A sound store but for one fault.
+/// A store that is correct except for one fault.
 pub(crate) struct Broken {
     pub(crate) cells: Cells,
     pub(crate) fault: Fault,
@@ -28,7 +28,7 @@ impl Store for Broken {
     }
 }
 
-/// Loses answers: half of those that are lost had been charged, as over a network.
+/// A store that loses answers, as over a network: half of the lost calls were executed.
 #[derive(Default)]
 pub(crate) struct Lossy(Cells);
 
@@ -53,7 +53,7 @@ pub(crate) fn sound(cells: &Cells, now: Timestamp, charges: &[Charge<'_>]) -> An
     at_once(cells.apply(now, charges))
 }
 
-/// Whether this call is one of those in which a fault shows that does not show always.
+/// Returns whether an intermittent fault occurs in this call.
 fn strikes(now: Timestamp, charges: &[Charge<'_>]) -> bool {
     let id = charges.iter().find_map(|charge| match charge.operation {
         Operation::Charge { id, .. } | Operation::Refund { id, .. } => Some(id.0 as u64),
@@ -70,7 +70,8 @@ fn is_peek(charge: &Charge<'_>) -> bool {
     matches!(charge.operation, Operation::Charge { cost: Cost::PEEK, .. })
 }
 
-/// The answer of a sound store with every reading changed by `change`, where the fault strikes.
+/// Returns the answer of a correct store, with every reading changed by `change` if the fault
+/// occurs.
 fn told(
     cells: &Cells,
     now: Timestamp,
@@ -128,7 +129,7 @@ pub(crate) fn charges_refusals(cells: &Cells, now: Timestamp, charges: &[Charge<
     Ok(told)
 }
 
-/// The same charges, each asked something else.
+/// Returns the same charges with other operations.
 fn asked<'a>(charges: &[Charge<'a>], ask: impl Fn(Operation) -> Operation) -> Vec<Charge<'a>> {
     charges.iter().map(|charge| Charge { operation: ask(charge.operation), ..*charge }).collect()
 }
@@ -168,7 +169,7 @@ pub(crate) fn gives_back_more(cells: &Cells, now: Timestamp, charges: &[Charge<'
     sound(cells, now, &more)
 }
 
-/// Says that it gave back, and gives back twice as much.
+/// Reports the requested refund, and refunds twice as much.
 pub(crate) fn hides_refunds(cells: &Cells, now: Timestamp, charges: &[Charge<'_>]) -> Answer {
     let told = refunds_twice(cells, now, charges);
     if charges.iter().any(|charge| matches!(charge.operation, Operation::Refund { .. })) {
@@ -213,7 +214,7 @@ pub(crate) fn finds_nothing(cells: &Cells, now: Timestamp, charges: &[Charge<'_>
     })
 }
 
-/// Ends windows at half their time: another store counts in every other half.
+/// Ends windows after half their time: another store counts in every other half.
 pub(crate) fn restarts_early(cells: &Cells, now: Timestamp, charges: &[Charge<'_>]) -> Answer {
     let half = |charge: &Charge<'_>| now.as_millis() / (charge.limit.window().get() / 2) % 2;
     let aside = |charge: &Charge<'_>| Limit::new("aside", *charge.limit.algorithm()).unwrap();
@@ -267,7 +268,7 @@ pub(crate) fn remembers_to_admit(cells: &Cells, now: Timestamp, charges: &[Charg
     Ok(sound(cells, now, charges)?.with_source(DecisionSource::DenyCache))
 }
 
-/// Decides by twice the quota, and tells less than it counted.
+/// Decides with twice the quota, and reports fewer units than it counted.
 pub(crate) fn is_lax(cells: &Cells, now: Timestamp, charges: &[Charge<'_>]) -> Answer {
     let limits: Vec<_> = charges.iter().map(|charge| doubled(charge.limit)).collect();
     let lax = charges.iter().zip(&limits).map(|(charge, limit)| Charge { limit, ..*charge });

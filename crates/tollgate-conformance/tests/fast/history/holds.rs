@@ -1,4 +1,5 @@
-//! Reservations: callers that hold, settle and die are judged, and each fault of a hold is found.
+//! Reservations: callers that reserve, settle and crash pass the check, and each fault of
+//! reservations is found.
 
 use tollgate_conformance::Cells;
 use tollgate_conformance::history::{Allowance, Recorded, Report, ReservingWorkload, Rule};
@@ -11,7 +12,7 @@ use super::faults::{Answer, Broken, Fault, Lossy, sound};
 use super::{at_once, judged};
 
 const SEEDS: u64 = 5;
-/// Enough for many reservations of one caller to run out.
+/// The number of calls, enough for many reservations of one caller to expire.
 const CALLS: u64 = 4_000;
 
 fn judge<S: Store>(workload: &ReservingWorkload, store: S) {
@@ -33,7 +34,7 @@ fn eight_callers_that_reserve_and_die_pass() {
     }
 }
 
-/// The report on one caller of the limit of this name.
+/// Returns the report on one caller of the limit of this name.
 fn report(fault: Fault, seed: u64, name: &str) -> Report {
     let limits = ReservingWorkload::limits_of_each_kind();
     let limits: Vec<_> = limits.into_iter().filter(|limit| limit.name() == name).collect();
@@ -76,13 +77,13 @@ fn every_fault_of_a_hold_is_found_by_its_rule() {
     assert!(silent.is_empty(), "{}", silent.join("\n"));
 }
 
-/// One charge is what every call of these callers is.
+/// Returns the only charge of a call.
 fn only<'c, 'a>(charges: &'c [Charge<'a>]) -> &'c Charge<'a> {
     let [charge] = charges else { panic!("{} charges", charges.len()) };
     charge
 }
 
-/// Carries `charges` out by `terms` in the place of their own.
+/// Executes `charges` with `terms` instead of their own.
 fn by_terms(
     cells: &Cells,
     now: Timestamp,
@@ -179,7 +180,7 @@ fn forgets_extensions(cells: &Cells, now: Timestamp, charges: &[Charge<'_>]) -> 
     let Operation::Extend { id, position, .. } = charge.operation else {
         return sound(cells, now, charges);
     };
-    // The end that it has already: never nearer.
+    // The current end, because an extension never shortens.
     sound(
         cells,
         now,

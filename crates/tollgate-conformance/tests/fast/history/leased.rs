@@ -1,4 +1,4 @@
-//! Histories of a limit with quota leases, made by hand.
+//! Histories of a limit with quota leases, created by hand.
 
 use tollgate_conformance::history::{Allowance, Call, History, Outcome, Report, Rule};
 use tollgate_core::{
@@ -9,7 +9,7 @@ use tollgate_core::{StoredState, Timestamp};
 
 use super::by_hand::{QUOTA, RESET, admitted, call, reading};
 
-/// What is said of `calls` on a leased limit, of which nodes may have so many units unused.
+/// Returns the report on `calls` on a leased limit, of which nodes may have `leased` unused units.
 fn judged(calls: &[Call], leased: u64) -> Report {
     let mut calls = calls.to_vec();
     for asked in calls.iter_mut().flat_map(|call| &mut call.charges) {
@@ -23,7 +23,7 @@ fn broken_rules(calls: &[Call], leased: u64) -> Vec<Rule> {
     judged(calls, leased).violations.iter().map(|violation| violation.rule).collect()
 }
 
-/// A refusal of `cost` that says so much is used.
+/// Returns a refusal of `cost` with `used` units used.
 fn refused(issued: u64, cost: u64, used: u64) -> Call {
     let told = Reading {
         admission: Admission::At(RESET),
@@ -33,7 +33,7 @@ fn refused(issued: u64, cost: u64, used: u64) -> Call {
     call(issued, issued + 1, cost, Outcome::Answered(Readings::one(told)))
 }
 
-/// A refund of `cost` of what the charge of this number took, after which so much is used.
+/// Returns a refund of `cost` of charge number `of`, with `used` units used after it.
 fn refunded(issued: u64, of: u64, cost: u64, used: u64) -> Call {
     let told = Reading { refunded: cost, ..reading(used) };
     let mut call = call(issued, issued + 1, cost, Outcome::Answered(Readings::one(told)));
@@ -45,7 +45,7 @@ fn refunded(issued: u64, of: u64, cost: u64, used: u64) -> Call {
 
 #[test]
 fn what_others_have_unused_is_seen_used_up_to_its_bound() {
-    // One node takes five in advance and uses two of them; another one sees all.
+    // One node leases five units and uses two of them. Another node sees all as used.
     let calls = [admitted(0, 1, 1, 1), admitted(2, 3, 2, 3), admitted(4, 5, 1, 7)];
     assert_eq!(broken_rules(&calls, 3), []);
     assert_eq!(broken_rules(&calls, 2), [Rule::Lease]);
@@ -79,7 +79,7 @@ fn a_refusal_has_heard_of_what_was_refunded_before() {
     let meanwhile = Call { answered: 9, ..refunded(4, 2, 2, 5) };
     let meanwhile = [&charges[..], &[meanwhile, refused(6, 1, QUOTA)]].concat();
     assert_eq!(broken_rules(&meanwhile, 3), []);
-    // What a node decides out of its lease it may decide before it hears of the refund.
+    // A node may make a decision from its lease before it receives the refund.
     let by_lease = [&charges[..], &[refunded(4, 2, 2, 5), admitted(6, 7, 1, 9)]].concat();
     assert_eq!(broken_rules(&by_lease, 1), []);
 }

@@ -1,4 +1,4 @@
-//! The history checker: what is sound passes, and each thing that is not is found.
+//! The history checker: correct stores pass, and each fault is found.
 
 mod broken;
 mod by_hand;
@@ -16,8 +16,8 @@ use tollgate_core::Store;
 
 const CALLERS: u64 = 8;
 
-/// What the checker says of a sound `store` on which callers do `call`, each with its number, all at
-/// the same time.
+/// Returns the report on a correct `store` on which callers execute `call` concurrently, each with
+/// its number.
 fn judged<S: Store>(store: S, call: impl AsyncFn(&Recorded<S>, u64) + Sync) -> Report {
     let store = Recorded::new(store);
     thread::scope(|scope| {
@@ -33,7 +33,7 @@ fn judged<S: Store>(store: S, call: impl AsyncFn(&Recorded<S>, u64) + Sync) -> R
     report
 }
 
-/// The answer of a store that waits for nothing.
+/// Returns the result of a future that is ready at once.
 fn at_once<F: Future>(future: F) -> F::Output {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(answer) => answer,

@@ -1,4 +1,4 @@
-//! Sound stores pass, however their callers meet.
+//! Correct stores pass, however their callers interleave.
 
 use tollgate_conformance::Cells;
 use tollgate_conformance::history::{Allowance, Recorded, Recorder, Refunds, Workload};

@@ -1,4 +1,4 @@
-//! A request as the sub-request of the proxy that holds it tells of it.
+//! The request that a proxy describes in the header fields of its sub-request.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -9,11 +9,11 @@ use tollgate::core::{Headers, RequestAttributes};
 const FORWARDED_FOR: &str = "x-forwarded-for";
 const FORWARDED_HOST: &str = "x-forwarded-host";
 
-/// The longest method and the longest host, in bytes.
+/// The longest method that is accepted, in bytes.
 const LONGEST_METHOD: usize = 32;
 const LONGEST_HOST: usize = 255;
 
-/// A request that another proxy holds.
+/// A request that another proxy has received and not forwarded yet.
 #[derive(Debug)]
 pub(super) struct SubRequest<'a> {
     target: Target<'a>,
@@ -23,19 +23,20 @@ pub(super) struct SubRequest<'a> {
 }
 
 impl<'a> SubRequest<'a> {
-    /// Reads what the proxy says in `fields`, in which its client's own stand as well.
+    /// Reads the request from `fields`. These can also contain fields that the proxy's client sent.
     ///
-    /// | what | where |
+    /// | part | header fields |
     /// | --- | --- |
     /// | method and URI | `x-forwarded-method` and `-uri`, or `x-original-method` and `-uri` |
     /// | client | the last address of `x-forwarded-for` |
-    /// | host | `x-forwarded-host`, if it is there |
+    /// | host | `x-forwarded-host`, if present |
     ///
-    /// A proxy that sets one pair of fields may let its client's other pair pass: so there is no
-    /// order among them, and two that differ are refused, as is a half of one, or a field twice.
+    /// A proxy that sets one pair of fields may pass on the other pair from its client. Neither
+    /// pair therefore takes precedence: two pairs that differ are refused, and so are half a pair
+    /// and a repeated field.
     ///
     /// # Errors
-    /// [`SubRequestError`] says which field is wrong, and what should be there.
+    /// [`SubRequestError`] with the field that is invalid, and the expected value.
     pub(super) fn read(fields: &'a HeaderMap) -> Result<Self, SubRequestError> {
         let forwarded = FORWARDED.read(fields)?;
         let original = ORIGINAL.read(fields)?;
@@ -50,8 +51,8 @@ impl<'a> SubRequest<'a> {
         Ok(Self { target, host, client, fields })
     }
 
-    /// The same as the policy sees it: its peer is the proxy's client, and the forwarding fields are
-    /// those which that client sent.
+    /// Returns the request's attributes for the policy. The peer is the proxy's client, and the
+    /// forwarding fields are those which that client sent.
     pub(super) fn facts(&self) -> RequestAttributes<'_> {
         let Target { method, path } = self.target;
         RequestAttributes {
@@ -64,14 +65,14 @@ impl<'a> SubRequest<'a> {
     }
 }
 
-/// What is asked for.
+/// The target of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Target<'a> {
     method: &'a str,
     path: &'a str,
 }
 
-/// Two fields that tell of a target together.
+/// Two fields that describe a target together.
 struct Pair {
     method: &'static str,
     uri: &'static str,
@@ -100,7 +101,7 @@ impl Pair {
         value.to_str().ok().filter(is_method).ok_or(SubRequestError::Invalid(self.method, expected))
     }
 
-    /// The path of `/path?query`, as it was sent.
+    /// Returns the path of `/path?query`, without decoding it.
     fn path<'a>(&self, value: &'a HeaderValue) -> Result<&'a str, SubRequestError> {
         let is_target = |text: &&str| (text.starts_with('/') || *text == "*") && is_plain(text);
         let expected = "a path that begins with \"/\", with or without a query";
@@ -111,7 +112,7 @@ impl Pair {
     }
 }
 
-/// The value of a field that is there once, if it is.
+/// Returns the value of a field, if it is present exactly once.
 fn single<'a>(
     fields: &'a HeaderMap,
     name: &'static str,
@@ -131,12 +132,12 @@ fn host(value: &HeaderValue) -> Result<&str, SubRequestError> {
     value.to_str().ok().filter(is_host).ok_or(SubRequestError::Invalid(FORWARDED_HOST, expected))
 }
 
-/// Whether there is neither a space nor a control character in `text`.
+/// Returns whether `text` contains neither whitespace nor control characters.
 fn is_plain(text: &str) -> bool {
     !text.chars().any(|character| character.is_whitespace() || character.is_control())
 }
 
-/// The fields as the client sent them: without the address that the proxy wrote behind.
+/// The header fields that the client sent: without the address that the proxy appended.
 #[derive(Debug)]
 struct ClientHeaders<'a> {
     fields: &'a HeaderMap,
@@ -171,7 +172,7 @@ impl Headers for ClientHeaders<'_> {
     }
 }
 
-/// An address, with a port or without, IPv6 in brackets or without.
+/// Parses an address with or without a port, and with or without brackets around IPv6.
 fn address(text: &[u8]) -> Option<IpAddr> {
     let text = std::str::from_utf8(text).ok()?.trim();
     let bracketed = || text.strip_prefix('[')?.strip_suffix(']')?.parse().ok().map(IpAddr::V6);
@@ -180,18 +181,18 @@ fn address(text: &[u8]) -> Option<IpAddr> {
     address.map(|address| address.to_canonical())
 }
 
-/// Why it is not clear which request a proxy holds.
+/// The reason why a sub-request does not describe a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SubRequestError {
-    /// Neither pair of fields is there.
+    /// Neither pair of fields is present.
     NoTarget,
-    /// The two pairs of fields name different requests.
+    /// The two pairs of fields describe different requests.
     Contradiction,
-    /// This field is not there.
+    /// This field is missing.
     Missing(&'static str),
-    /// This field is there more than once.
+    /// This field is present more than once.
     Twice(&'static str),
-    /// This field holds something else than what is said.
+    /// This field has an invalid value. The second text describes the expected value.
     Invalid(&'static str, &'static str),
 }
 
@@ -199,16 +200,19 @@ impl fmt::Display for SubRequestError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NoTarget => f.write_str(
-                "the proxy has to tell of the request that it holds: in x-forwarded-method and \
-                 x-forwarded-uri, or in x-original-method and x-original-uri",
+                "the sub-request does not describe a request: send x-forwarded-method and \
+                 x-forwarded-uri, or x-original-method and x-original-uri",
             ),
             Self::Contradiction => f.write_str(
-                "x-forwarded-* and x-original-* tell of different requests; the proxy has to \
-                 remove those that it does not set",
+                "x-forwarded-* and x-original-* describe different requests: the proxy has to \
+                 remove the pair that it does not set",
             ),
-            Self::Missing(name) => write!(f, "{name} is missing; the proxy has to set it"),
+            Self::Missing(name) => write!(f, "{name} is missing: the proxy has to set it"),
             Self::Twice(name) => {
-                write!(f, "{name} is there twice; the proxy has to replace what its client sent")
+                write!(
+                    f,
+                    "{name} is present twice: the proxy has to replace the field of its client"
+                )
             }
             Self::Invalid(name, expected) => write!(f, "{name} is not {expected}"),
         }

@@ -1,11 +1,11 @@
-//! What is wrong with a document, and where.
+//! Errors in a document, with their location.
 
 use std::fmt;
 
 use serde::de::{Error, Expected, Unexpected};
 use tollgate_policy::suggest;
 
-/// What is wrong, and where.
+/// An error in a document, with its location.
 #[derive(Debug)]
 pub(in crate::http) struct Fault {
     pointer: String,
@@ -13,12 +13,12 @@ pub(in crate::http) struct Fault {
     kind: FaultKind,
 }
 
-/// What kind of wrong.
+/// The kind of error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::http) enum FaultKind {
-    /// It is no JSON.
+    /// The document is not valid JSON.
     Syntax,
-    /// It is JSON that says something else than it may.
+    /// The document is valid JSON, but not of the expected form.
     Meaning,
 }
 
@@ -27,13 +27,13 @@ impl Fault {
         Self { pointer: String::new(), message: error.to_string(), kind: FaultKind::Syntax }
     }
 
-    /// A fault of meaning at `pointer` (RFC 6901).
+    /// Creates an error of meaning at `pointer` (RFC 6901).
     pub(in crate::http) fn at(pointer: impl Into<String>, message: impl fmt::Display) -> Self {
         let (pointer, message) = (pointer.into(), message.to_string());
         Self { pointer, message, kind: FaultKind::Meaning }
     }
 
-    /// The same fault, seen from outside of the member or element `segment`.
+    /// Prefixes the location with the member or element `segment`.
     pub(in crate::http) fn inside(mut self, segment: impl fmt::Display) -> Self {
         let segment = segment.to_string().replace('~', "~0").replace('/', "~1");
         self.pointer.insert_str(0, &segment);
@@ -41,7 +41,7 @@ impl Fault {
         self
     }
 
-    /// Where: a JSON pointer (RFC 6901), empty for the whole document.
+    /// Returns the location as a JSON pointer (RFC 6901). It is empty for the whole document.
     pub(in crate::http) fn pointer(&self) -> &str {
         &self.pointer
     }

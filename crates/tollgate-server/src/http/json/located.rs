@@ -1,4 +1,4 @@
-//! Reads a tree into what it means, and tells where it could not.
+//! A deserializer over a parsed tree, which reports the location of errors.
 
 use std::slice;
 

@@ -1,4 +1,4 @@
-//! Strict JSON: what is not exactly understood is refused, and the place told.
+//! Strict JSON: unexpected input is refused with its location.
 
 mod fault;
 mod located;
@@ -16,13 +16,13 @@ pub(super) use object::Object;
 use text::Text;
 use tree::Tree;
 
-/// Reads `bytes` as a `T`, which is an object, and may borrow from them. Unknown and repeated names,
-/// and numbers that are no whole ones, are refused where `T` refuses them.
+/// Reads `bytes` as a `T`, which is an object and may borrow from them. Unknown names, repeated
+/// names and numbers that are not integers are refused if `T` refuses them.
 ///
 /// # Errors
-/// [`Fault`] says what is wrong, where, and what was probably meant.
+/// [`Fault`] with the error, its location, and a suggestion for a similar name.
 pub(super) fn read<'b, T: Deserialize<'b>>(bytes: &'b [u8]) -> Result<T, Fault> {
-    // Whether it is text is asked once, not of every name and value.
+    // UTF-8 is validated once for the whole document, instead of for each name and value.
     let read = match std::str::from_utf8(bytes) {
         Ok(text) => serde_json::from_str(text),
         Err(_) => serde_json::from_slice(bytes),
@@ -31,7 +31,7 @@ pub(super) fn read<'b, T: Deserialize<'b>>(bytes: &'b [u8]) -> Result<T, Fault> 
         Ok(Object(value)) => return Ok(value),
         Err(error) => error,
     };
-    // Read once more, and slowly, by what remembers where it is.
+    // Parse again with the slower deserializer that tracks the location.
     let tree: Tree = serde_json::from_slice(bytes).map_err(|error| Fault::syntax(&error))?;
     match Object::<T>::deserialize(Located(&tree)) {
         Err(fault) => Err(fault),
@@ -39,12 +39,14 @@ pub(super) fn read<'b, T: Deserialize<'b>>(bytes: &'b [u8]) -> Result<T, Fault> 
     }
 }
 
-/// The text of `document`.
+/// Returns `document` as JSON.
 ///
 /// # Errors
-/// If it holds what JSON has no words for, such as an object with names that are no text.
+/// Fails if `document` cannot be expressed in JSON, for example because a map has keys that are not
+/// strings.
 pub(super) fn write(document: &impl Serialize) -> serde_json::Result<Bytes> {
-    /// Bytes of an evaluation on one limit or two, with its receipt: it is written in one piece.
+    /// The usual size of a response, in bytes: a decision on one or two limits with its receipt.
+    /// The buffer then never has to grow.
     const USUAL: usize = 1024;
     let mut written = Vec::with_capacity(USUAL);
     document.serialize(Text(&mut written))?;

@@ -1,4 +1,4 @@
-//! Documents with names.
+//! Documents that are JSON objects.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -8,8 +8,8 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 
-/// A `T` that is written as an object. Left to itself, a struct is also read from a list of its
-/// members' values, which no document here means.
+/// A `T` that is read only from a JSON object. By default, serde also reads a struct from a list of
+/// its members' values, which no document here uses.
 #[derive(Clone, Debug)]
 pub(in crate::http) struct Object<T>(pub(in crate::http) T);
 

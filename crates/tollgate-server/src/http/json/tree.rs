@@ -1,11 +1,11 @@
-//! A document as it was written: nothing is merged, nothing is lost.
+//! A parsed document that preserves repeated names and their order.
 
 use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::Number;
 
-/// A JSON value that remembers repeated names. Its depth is bounded by the parser (128).
+/// A JSON value that preserves repeated names. The parser limits its depth (128).
 #[derive(Debug)]
 pub(super) enum Tree {
     Null,
@@ -48,7 +48,7 @@ impl<'de> Visitor<'de> for AnyValue {
     }
 
     fn visit_f64<E>(self, value: f64) -> Result<Tree, E> {
-        // The parser makes finite numbers only.
+        // The parser produces only finite numbers.
         Ok(Number::from_f64(value).map_or(Tree::Null, Tree::Number))
     }
 

@@ -1,4 +1,4 @@
-//! What those ask who run it.
+//! The operations for administrators.
 
 use serde_json::{Value, json};
 use tollgate::observe::TOP_SUBJECTS;
@@ -13,18 +13,18 @@ use crate::http::subjects::SubjectsResponse;
 use crate::http::top::{DEFAULT_COUNT, TopResponse};
 use crate::http::wire::{OverrideRequest, OverrideResponse, OverridesResponse};
 
-/// All of it asks for an administrator's token.
+/// All of them require an administrator's token.
 pub(super) const ADMINISTRATION: &[Operation] = &[
     Operation {
         path: "/v1/status",
         method: "get",
         id: "status",
-        summary: "How the node and its store stand",
-        description: "Asks for an administrator's token.",
+        summary: "Return the status of the node and its store",
+        description: "Requires an administrator's token.",
         body: None,
         parameters: Vec::new,
         answer: Holds::Json(any_object),
-        told: "The policy's version, the store, its shards and what was counted of them.",
+        told: "The policy's version, the store, its shards and their counters.",
         refusal: None,
         problems: &[Kind::NotFound],
     },
@@ -32,9 +32,9 @@ pub(super) const ADMINISTRATION: &[Operation] = &[
         path: "/v1/policy",
         method: "get",
         id: "policy",
-        summary: "The policy in force",
-        description: "Its limits, what they count by, and the rules that use them. Asks for an \
-            administrator's token.",
+        summary: "Return the current policy",
+        description: "Returns its limits, their subjects, and the rules that charge them. Requires \
+            an administrator's token.",
         body: None,
         parameters: Vec::new,
         answer: Holds::Json(of::<PolicyResponse<'_>>),
@@ -46,10 +46,10 @@ pub(super) const ADMINISTRATION: &[Operation] = &[
         path: "/v1/simulate",
         method: "post",
         id: "simulate",
-        summary: "What a policy would have done with the requests of an access log",
-        description: "The policy in force, and beside it another one if it is given: each on \
-            counters of its own, by the log's clock. One log at a time, of 8 MiB at most and 64 MiB \
-            when it is decompressed. Asks for an administrator's token.",
+        summary: "Simulate a policy on the requests of an access log",
+        description: "Evaluates the current policy, and optionally another one for comparison, \
+            each with its own counters and by the log's timestamps. One log at a time, at most 8 \
+            MiB, and 64 MiB after decompression. Requires an administrator's token.",
         body: Some(Body {
             schema: of::<SimulateRequest<'_>>,
             examples: &[(
@@ -67,13 +67,13 @@ pub(super) const ADMINISTRATION: &[Operation] = &[
         path: "/v1/policy/reload",
         method: "post",
         id: "reloadPolicy",
-        summary: "Read the policy file anew",
-        description: "All of it or nothing: where the file cannot be used the policy in force \
-            stays so. Asks for an administrator's token.",
+        summary: "Reload the policy file",
+        description: "If the file cannot be used, the current policy stays in force. Requires an \
+            administrator's token.",
         body: None,
         parameters: Vec::new,
         answer: Holds::Json(any_object),
-        told: "The version that is in force, and whether that is another one than before.",
+        told: "The version of the current policy, and whether it has changed.",
         refusal: None,
         problems: &[Kind::NotFound, Kind::PolicyRefused],
     },
@@ -81,9 +81,9 @@ pub(super) const ADMINISTRATION: &[Operation] = &[
         path: "/v1/top",
         method: "get",
         id: "top",
-        summary: "Tell who is charged or refused most",
-        description: "What this node decided in the last five to ten minutes. Of each limit it \
-            holds a bounded number of subjects: every one that weighs much is among them.",
+        summary: "List the subjects that are charged or refused most",
+        description: "Covers the decisions of this node in the last five to ten minutes. Each \
+            limit has a bounded number of subjects, which always include the heaviest ones.",
         body: None,
         parameters: ranking,
         answer: Holds::Json(of::<TopResponse>),
@@ -96,14 +96,14 @@ pub(super) const ADMINISTRATION: &[Operation] = &[
         method: "get",
         id: "subjects",
         summary: "List the subjects of a limit",
-        description: "Of a limit that reveals them, those whose first value begins with `prefix`. \
-            Where the names of keys tell them, in Redis, a page is found by looking at a bounded \
-            number of keys; otherwise those are told that this node decided on lately. Asks for an \
-            administrator's token.",
+        description: "Lists the subjects of a limit that reveals them, with a first value that \
+            starts with `prefix`. If the store is Redis and its key names contain the subjects, \
+            each page scans a bounded number of keys; otherwise the list contains subjects of \
+            recent decisions of this node. Requires an administrator's token.",
         body: None,
         parameters: listing,
         answer: Holds::Json(of::<SubjectsResponse<'_>>),
-        told: "Some of the subjects.",
+        told: "One page of subjects.",
         refusal: None,
         problems: &[Kind::InvalidQuery, Kind::UnknownLimit, Kind::NotFound, Kind::StoreUnavailable],
     },
@@ -112,9 +112,9 @@ pub(super) const ADMINISTRATION: &[Operation] = &[
         method: "put",
         id: "setOverride",
         summary: "Set an override",
-        description: "Another quota in the window that runs, unlimited, or blocked, for one subject \
-            or a group, until it ends; in the place of what was said of the same. Every node goes by \
-            it within a second.",
+        description: "Sets another quota in the current window, unlimited, or blocked, for one \
+            subject or a group, until the override ends. It replaces an earlier override of the \
+            same target. Every node applies it within a second.",
         body: Some(Body {
             schema: of::<OverrideRequest<'_>>,
             examples: &[
@@ -136,7 +136,7 @@ pub(super) const ADMINISTRATION: &[Operation] = &[
             ],
         }),
         answer: Holds::Json(of::<OverrideResponse>),
-        told: "What it was, and what it is.",
+        told: "The previous and the new override.",
         problems: &[
             Kind::InvalidJson,
             Kind::UnknownLimit,
@@ -152,11 +152,11 @@ pub(super) const ADMINISTRATION: &[Operation] = &[
         method: "delete",
         id: "removeOverride",
         summary: "Remove an override",
-        description: "The policy is in force again for this target. One that is not there is removed \
-            already.",
+        description: "The policy applies again to this target. Removing an override that does not \
+            exist succeeds.",
         parameters: target,
         answer: Holds::Json(of::<OverrideResponse>),
-        told: "What it was.",
+        told: "The previous override.",
         problems: &[
             Kind::InvalidQuery,
             Kind::UnknownLimit,
@@ -172,12 +172,13 @@ pub(super) const ADMINISTRATION: &[Operation] = &[
         path: "/v1/audit",
         method: "get",
         id: "audit",
-        summary: "Tell what administrators changed",
-        description: "The last 1,000 changes by this node's administrators, as its log has them.",
+        summary: "List the changes of administrators",
+        description: "Returns the last 1,000 changes by administrators of this node, in the form \
+            of its log.",
         body: None,
         parameters: Vec::new,
         answer: Holds::Json(of::<AuditResponse>),
-        told: "The last one first.",
+        told: "The changes, latest first.",
         refusal: None,
         problems: &[],
     },
@@ -186,15 +187,15 @@ pub(super) const ADMINISTRATION: &[Operation] = &[
         method: "put",
         id: "setRollout",
         summary: "Set the percentage of clients that the new store decides",
-        description: "It stays so on this node until it is turned again: here, or by another \
-            percentage in the policy file. Asks for an administrator's token; the log keeps it.",
+        description: "The percentage stays on this node until it is set again: here, or by another \
+            percentage in the policy file. Requires an administrator's token. The change is logged.",
         body: Some(Body {
             schema: of::<RolloutRequest>,
             examples: &[("third", r#"{"percent":30}"#)],
         }),
         parameters: Vec::new,
         answer: Holds::Json(of::<RolloutResponse>),
-        told: "What it was turned to, and from.",
+        told: "The new and the previous percentage.",
         refusal: None,
         problems: &[Kind::InvalidJson, Kind::NotFound],
     },
@@ -204,12 +205,12 @@ const OVERRIDES: Operation = Operation {
     path: "/v1/overrides",
     method: "get",
     id: "overrides",
-    summary: "Tell the overrides in force",
-    description: "All of them, and where they are kept.",
+    summary: "List the active overrides",
+    description: "Returns all active overrides, and where they are stored.",
     body: None,
     parameters: Vec::new,
     answer: Holds::Json(of::<OverridesResponse>),
-    told: "The overrides in force.",
+    told: "The active overrides.",
     refusal: None,
     problems: &[Kind::NotFound],
 };
@@ -229,15 +230,15 @@ fn target() -> Vec<Value> {
         json!({
             "name": "limit",
             "in": "query",
-            "description": "The name of the only limit that it is about.",
+            "description": "The name of the only limit that the override applies to.",
             "schema": { "type": "string" },
         }),
-        values("subject", "The subject that it is about."),
-        values("group", "The value or the network that it is about."),
+        values("subject", "The subject that the override applies to."),
+        values("group", "The value or the network that the override applies to."),
         json!({
             "name": "everybody",
             "in": "query",
-            "description": "True where it is about every subject.",
+            "description": "True if the override applies to every subject.",
             "schema": { "type": "boolean", "enum": [true] },
         }),
     ]
@@ -249,8 +250,8 @@ fn listing() -> Vec<Value> {
     limit["required"] = true.into();
     vec![
         limit,
-        parameter("prefix", "What the first value begins with."),
-        parameter("after", "What the page before told as `next`."),
+        parameter("prefix", "The prefix of the first value."),
+        parameter("after", "The `next` of the previous page."),
     ]
 }
 
@@ -261,8 +262,8 @@ fn ranking() -> Vec<Value> {
         "type": "integer", "minimum": 1, "maximum": TOP_SUBJECTS, "default": DEFAULT_COUNT,
     });
     vec![
-        parameter("by", "By what subjects are ranked.", by),
-        parameter("limit", "The name of the only limit to tell of.", json!({ "type": "string" })),
-        parameter("count", "How many subjects of each limit.", count),
+        parameter("by", "The quantity by which subjects are ranked.", by),
+        parameter("limit", "The name of the only limit to list.", json!({ "type": "string" })),
+        parameter("count", "The number of subjects of each limit.", count),
     ]
 }

@@ -1,11 +1,12 @@
-//! Envoy's messages in JSON, as far as they are told: the protocol's own files say it all.
+//! A partial JSON schema of Envoy's messages. The complete definition is in the protocol's own
+//! files.
 
 use schemars::{Schema, SchemaGenerator, json_schema};
 
 use crate::grpc::{MAX_DESCRIPTORS, MAX_ENTRIES};
 
-/// `RateLimitRequest`. Its numbers may be written as text, and its names as the protocol's files
-/// write them: so nothing is said here of types that have several forms.
+/// `RateLimitRequest`. Protocol buffers allow numbers as text and names in two spellings, so types
+/// with several forms are left out of this schema.
 pub(super) fn request(_: &mut SchemaGenerator) -> Schema {
     let entry = json_schema!({
         "type": "object",
@@ -35,7 +36,7 @@ pub(super) fn request(_: &mut SchemaGenerator) -> Schema {
                     },
                 },
             },
-            "hitsAddend": { "description": "Units of each descriptor that says none; 1 by default." },
+            "hitsAddend": { "description": "Units of each descriptor without its own; 1 by default." },
         },
     })
 }

@@ -1,4 +1,4 @@
-//! What can be asked, and how it is told.
+//! The operations of the OpenAPI document.
 
 mod reservations;
 
@@ -25,37 +25,37 @@ pub(super) struct Operation {
     pub(super) description: &'static str,
     pub(super) body: Option<Body>,
     pub(super) parameters: fn() -> Vec<Value>,
-    /// What the answer holds.
+    /// The content of the response.
     pub(super) answer: Holds,
-    /// What the answer tells.
+    /// The description of the response.
     pub(super) told: &'static str,
-    /// What the answer with status 429 holds, where a refusal is told by its status.
+    /// The content of the response with status 429, if a refusal has that status.
     pub(super) refusal: Option<Holds>,
-    /// Beside those of every body, and of every path that asks for a token.
+    /// The problems, in addition to those of every body and of every path that requires a token.
     pub(super) problems: &'static [Kind],
 }
 
-/// What an answer holds.
+/// The content of a response.
 #[derive(Clone, Copy)]
 pub(super) enum Holds {
-    /// A document in JSON.
+    /// A JSON document.
     Json(fn(&mut SchemaGenerator) -> Schema),
-    /// What is wrong, as of every error.
+    /// Problem details, as for every error.
     Problem,
-    /// A word.
+    /// A short text.
     Text,
-    /// Header fields alone.
+    /// Header fields only.
     Nothing,
 }
 
-/// What is sent.
+/// The body of a request.
 pub(super) struct Body {
     pub(super) schema: fn(&mut SchemaGenerator) -> Schema,
     pub(super) examples: &'static [(&'static str, &'static str)],
 }
 
 impl Operation {
-    /// Who may ask; nobody who is described has gone astray.
+    /// Returns the audience of the route. Every described path has a route.
     pub(super) fn audience(&self) -> Audience {
         let method = Method::from_bytes(self.method.to_ascii_uppercase().as_bytes());
         let route = method.ok().and_then(|method| Route::find(&method, self.path).ok());
@@ -92,10 +92,10 @@ const CHECK: Operation = Operation {
     path: "/v1/check",
     method: "post",
     id: "check",
-    summary: "Decide on a request, and charge it",
-    description: "Charges limits by their names, or those that the policy's rules find for a \
-        request: all of them, or none. With an `idempotency-key` a repeated request gets the same \
-        answer and is charged once.",
+    summary: "Charge a request and decide on it",
+    description: "Charges limits by their names, or the limits of the policy's rules that match a \
+        request: all of them, or none. With an `idempotency-key`, a repeated request gets the same \
+        response and is charged once.",
     body: Some(Body { schema: of::<CheckRequest<'_>>, examples: CHECKS }),
     parameters: of_a_charge,
     answer: Holds::Json(of::<DecisionResponse<'_>>),
@@ -115,16 +115,16 @@ const REFUND: Operation = Operation {
     path: "/v1/refund",
     method: "post",
     id: "refund",
-    summary: "Give a charge back",
-    description: "Gives back what a receipt proves, into the windows that it was charged to. \
-        The same receipt again changes nothing and says so.",
+    summary: "Refund a charge",
+    description: "Refunds the charge of a receipt to the windows that it was charged to. Using the \
+        same receipt again changes nothing: the outcome is `unchanged`.",
     body: Some(Body {
         schema: of::<RefundRequest<'_>>,
         examples: &[("receipt", r#"{"receipt":"AQ"}"#)],
     }),
     parameters: Vec::new,
     answer: Holds::Json(of::<RefundResponse<'_>>),
-    told: "What it did.",
+    told: "The outcome, and the refund of each limit.",
     refusal: None,
     problems: &[Kind::InvalidJson, Kind::InvalidReceipt, Kind::StoreUnavailable],
 };
@@ -133,17 +133,18 @@ const READY: Operation = Operation {
     path: "/readyz",
     method: "get",
     id: "ready",
-    summary: "Whether this node can take traffic",
-    description: "For load balancers and readiness probes. Needs no token.",
+    summary: "Report whether this node can accept traffic",
+    description: "For load balancers that send traffic to another node otherwise. Requires no \
+        token.",
     body: None,
     parameters: Vec::new,
     answer: Holds::Text,
-    told: "It can.",
+    told: "The node can accept traffic.",
     refusal: None,
     problems: &[Kind::NotReady],
 };
 
-/// What those ask who are limited, and those who watch them.
+/// The operations for clients and for monitoring.
 pub(super) const OPERATIONS: &[Operation] = &[
     AUTHORIZE,
     Operation { method: "post", id: "authorizePost", ..AUTHORIZE },
@@ -152,12 +153,13 @@ pub(super) const OPERATIONS: &[Operation] = &[
         path: "/healthz",
         method: "get",
         id: "live",
-        summary: "Whether this process serves",
-        description: "For who would restart it otherwise. Asks for no token.",
+        summary: "Report whether this process serves requests",
+        description: "For supervisors that restart the process if it does not respond. Requires no \
+            token.",
         body: None,
         parameters: Vec::new,
         answer: Holds::Text,
-        told: "It serves.",
+        told: "The process serves requests.",
         refusal: None,
         problems: &[],
     },
@@ -165,12 +167,12 @@ pub(super) const OPERATIONS: &[Operation] = &[
         path: "/metrics",
         method: "get",
         id: "metrics",
-        summary: "Numbers for Prometheus",
-        description: "In its text format. Asks for an administrator's token.",
+        summary: "Metrics for Prometheus",
+        description: "Returns all metrics in its text format. Requires an administrator's token.",
         body: None,
         parameters: Vec::new,
         answer: Holds::Text,
-        told: "What was counted, and how things stand.",
+        told: "The metrics.",
         refusal: None,
         problems: &[Kind::NotFound],
     },
@@ -178,7 +180,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
     Operation {
         path: "/healthcheck",
         id: "healthcheck",
-        description: "The same as `/readyz`, under the path of envoyproxy/ratelimit's probe. Needs \
+        description: "The same as `/readyz`, under the path of envoyproxy/ratelimit's probe. Requires \
             no token.",
         ..READY
     },
@@ -186,21 +188,21 @@ pub(super) const OPERATIONS: &[Operation] = &[
     Operation {
         path: "/v1/check/batch",
         id: "checkBatch",
-        summary: "Decide on several requests, each for itself",
-        description: "One charge that cannot be understood refuses the whole batch, of which then \
-            nothing is charged.",
+        summary: "Charge several requests, each on its own",
+        description: "If one charge is invalid, the whole batch is refused and nothing is charged.",
         body: Some(Body { schema: of::<BatchRequest<'_>>, examples: BATCHES }),
         answer: Holds::Json(of::<BatchResponse<'_>>),
-        told: "A decision for each.",
+        told: "A decision for each charge.",
         ..CHECK
     },
     Operation {
         path: "/v1/peek",
         id: "peek",
         summary: "Decide on a request without charging it",
-        description: "Whether it would be admitted now, and how its limits stand.",
+        description: "Returns whether the request would be admitted now, and the status of its \
+            limits.",
         parameters: || vec![preference()],
-        told: "The decision that a check would make.",
+        told: "The decision that a check would return.",
         problems: &[
             Kind::InvalidJson,
             Kind::UnknownLimit,
@@ -216,21 +218,22 @@ pub(super) const OPERATIONS: &[Operation] = &[
     Operation {
         path: "/v1/release",
         id: "release",
-        summary: "End a request in flight, or a reservation",
-        description: "Ends the leases that a receipt proves, on limits of concurrency, and leaves \
-            what was counted. Without it they end by themselves when their time is over. A \
-            reservation is released whole: it costs nothing.",
+        summary: "Release a permit or a reservation",
+        description: "Releases the permits of a receipt on `concurrency` limits, and leaves other \
+            charges. Permits that are not released expire. A reservation is released completely: \
+            it costs nothing.",
         ..REFUND
     },
     STANDING,
     Operation {
         method: "delete",
         id: "resetSubject",
-        summary: "Forget what a subject used",
-        description: "The next charge on these limits starts afresh. Receipts of what was \
-            forgotten are void. Asks for an administrator's token; the log keeps who was forgotten.",
+        summary: "Reset the usage of a subject",
+        description: "The next charge on these limits starts from zero. Receipts of earlier \
+            charges become invalid. Requires an administrator's token. The log contains the \
+            subject.",
         parameters: limits_and_subject,
-        told: "How they stand now.",
+        told: "The status after the reset.",
         ..STANDING
     },
 ];
@@ -239,14 +242,14 @@ const STANDING: Operation = Operation {
     path: "/v1/standing",
     method: "get",
     id: "subjectStatus",
-    summary: "How limits stand",
-    description: "Without `limit`: every limit that counts by nothing but the given subject. For \
-        subjects that are no secret: a target is written to many logs. For credentials use \
-        `/v1/peek`.",
+    summary: "Return the status of limits",
+    description: "Without `limit`: every limit that counts by nothing but the given subject. \
+        Use it for subjects that are not secret, because request targets are written to \
+        many logs. For credentials, use `/v1/peek`.",
     body: None,
     parameters: limits_or_all_and_subject,
     answer: Holds::Json(of::<SubjectStatusResponse<'_>>),
-    told: "How they stand.",
+    told: "The status of the limits.",
     refusal: None,
     problems: &[
         Kind::InvalidQuery,
@@ -260,15 +263,16 @@ const AUTHORIZE: Operation = Operation {
     path: "/v1/authorize",
     method: "get",
     id: "authorize",
-    summary: "Decide on the request that a proxy holds, and charge it",
+    summary: "Charge a request of a proxy and decide on it",
     description: "For sub-requests: nginx' `auth_request`, Traefik's forwardAuth, Caddy's \
-        `forward_auth`, HAProxy. Reads method, URI, client and host of the request from the \
-        fields in which the proxy tells of them; instead of the pair `x-forwarded-method` and \
-        `-uri` it may send `x-original-method` and `-uri`. On loopback a listener may ask for no token.",
+        `forward_auth`, HAProxy. Reads method, URI, client and host of the request from the header \
+        fields that the proxy sets. Instead of the pair `x-forwarded-method` and `-uri`, it may \
+        send `x-original-method` and `-uri`. A listener on loopback may require no token.",
     body: None,
     parameters: held_request,
     answer: Holds::Nothing,
-    told: "It may pass. The fields are those of the policy's profiles, and `tollgate-receipt`.",
+    told: "The request is admitted. The header fields are those of the policy's profiles, and \
+        `tollgate-receipt`.",
     refusal: Some(Holds::Problem),
     problems: &[Kind::InvalidRequest, Kind::StoreUnavailable],
 };
@@ -277,9 +281,9 @@ const DESCRIPTORS: Operation = Operation {
     path: "/json",
     method: "post",
     id: "shouldRateLimit",
-    summary: "Ask Envoy's rate limit service, in JSON",
-    description: "A `RateLimitRequest` of `envoy.service.ratelimit.v3` in the JSON form of \
-        protocol buffers, on the descriptors of the policy.",
+    summary: "Call Envoy's rate limit service in JSON",
+    description: "Charges the descriptors of a `RateLimitRequest` of `envoy.service.ratelimit.v3`, \
+        in the JSON form of protocol buffers.",
     body: Some(Body {
         schema: descriptors::request,
         examples: &[(
@@ -289,7 +293,7 @@ const DESCRIPTORS: Operation = Operation {
     }),
     parameters: Vec::new,
     answer: Holds::Json(descriptors::response),
-    told: "It may pass.",
+    told: "The request is admitted.",
     refusal: Some(Holds::Json(descriptors::response)),
     problems: &[Kind::StoreUnavailable],
 };
@@ -310,8 +314,8 @@ pub(super) fn idempotency_key() -> Value {
     json!({
         "name": "idempotency-key",
         "in": "header",
-        "description": "Another request needs another key. An answer is remembered for 60 s by the \
-            process that gave it.",
+        "description": "Each request needs its own key. A response is kept for 60 s by the process \
+            that sent it.",
         "schema": { "type": "string", "pattern": format!("^[!-~]{{1,{MAX_KEY_BYTES}}}$") },
     })
 }
@@ -380,7 +384,12 @@ fn held_request() -> Vec<Value> {
         json!({ "type": "string", "anyOf": [{ "format": "ipv4" }, { "format": "ipv6" }] });
     vec![
         field("x-forwarded-method", "The request's method.", "GET", method),
-        field("x-forwarded-uri", "The request's path, with or without its query.", "/", uri),
-        field("x-forwarded-for", "Whose it is: the last address counts.", "192.0.2.1", address),
+        field("x-forwarded-uri", "The request's path, with or without a query.", "/", uri),
+        field(
+            "x-forwarded-for",
+            "The address of the client: the last address counts.",
+            "192.0.2.1",
+            address,
+        ),
     ]
 }

@@ -1,4 +1,4 @@
-//! What is asked.
+//! The documents of charges.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -18,17 +18,17 @@ pub(in crate::http) const MAX_LIMITS: usize = 32;
 /// The most charges of one batch.
 pub(in crate::http) const MAX_CHECKS: usize = 64;
 
-/// One charge, all or nothing: either limits by their names, or the attributes of a request that
-/// the policy's rules match.
+/// One charge, all or nothing: either limits by their names, or the attributes of a request, on
+/// which the policy's matching rules are charged.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(extend("oneOf" = [{ "required": ["limits"] }, { "required": ["request"] }]))]
 pub(in crate::http) struct CheckRequest<'a> {
-    /// Limits by their names, charged together or not at all.
+    /// Limits by their names. Either all are charged or none.
     #[serde(borrow, default, deserialize_with = "given")]
     #[schemars(with = "Vec<LimitCharge<'_>>", length(min = 1, max = 32))]
     pub(in crate::http) limits: Option<Vec<Object<LimitCharge<'a>>>>,
-    /// A request as the policy's rules see it.
+    /// The attributes of a request, as the policy's rules see it.
     #[serde(borrow, default, deserialize_with = "given")]
     #[schemars(with = "RequestFacts<'_>")]
     pub(in crate::http) request: Option<Object<RequestFacts<'a>>>,
@@ -42,15 +42,15 @@ pub(in crate::http) struct LimitCharge<'a> {
     #[serde(borrow)]
     #[schemars(length(min = 1, max = 64))]
     pub(in crate::http) name: Cow<'a, str>,
-    /// Whole units; 1 if it is left out. 0 changes nothing.
+    /// Whole units, 1 by default. 0 charges nothing.
     #[serde(default)]
     pub(in crate::http) cost: Units,
-    /// Who is limited: a value for each subject that the limit counts by.
+    /// The subject: a value for each subject that the limit counts by.
     #[serde(borrow, default)]
     pub(in crate::http) subject: SubjectValues<'a>,
 }
 
-/// Names and values; `null` is the value of all who have none.
+/// Names and values. `null` is the value of all clients that have none.
 #[derive(Clone, Debug, Default)]
 pub(in crate::http) struct SubjectValues<'a>(Vec<(Cow<'a, str>, Option<Cow<'a, str>>)>);
 
@@ -64,21 +64,21 @@ impl SubjectValues<'_> {
     }
 }
 
-/// Several charges, each for itself.
+/// Several independent charges.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::http) struct BatchRequest<'a> {
-    /// The charges. They are decided at the same time, in no order that could be relied on.
+    /// The charges. They are decided concurrently, in no defined order.
     #[serde(borrow)]
     #[schemars(length(min = 1, max = 64))]
     pub(in crate::http) checks: Vec<Object<CheckRequest<'a>>>,
 }
 
-/// A charge that is given back.
+/// A charge to refund.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::http) struct RefundRequest<'a> {
-    /// The receipt, as the charge's answer gave it.
+    /// The receipt from the response to the charge.
     #[serde(borrow)]
     #[schemars(length(min = 1))]
     pub(in crate::http) receipt: Cow<'a, str>,
@@ -129,5 +129,5 @@ impl<'de> Visitor<'de> for NamesAndValues {
     }
 }
 
-/// The most names of one subject: policies have a handful.
+/// The most values of one subject. Policies use few.
 const MAX_VALUES: usize = 64;

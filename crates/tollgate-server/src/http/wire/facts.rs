@@ -1,4 +1,4 @@
-//! A request as it is told by somebody who has it.
+//! The attributes of a request, sent by a caller that has received it.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -16,11 +16,11 @@ use crate::hyper_door::MAX_HEAD_BYTES;
 /// The most header fields of one request.
 const MAX_FIELDS: usize = 100;
 
-/// A request as the policy's rules see it.
+/// The attributes of a request, as the policy's rules see it.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::http) struct RequestFacts<'a> {
-    /// The method, in its own case: `GET`.
+    /// The method, case-sensitive: `GET`.
     #[serde(borrow, deserialize_with = "method")]
     #[schemars(
         with = "String",
@@ -28,26 +28,26 @@ pub(in crate::http) struct RequestFacts<'a> {
         length(max = 32)
     )]
     method: Cow<'a, str>,
-    /// The path as it was sent. A query after it does not count.
+    /// The path as it was sent. A query is ignored.
     #[serde(borrow, deserialize_with = "path")]
     #[schemars(with = "String", regex(pattern = r"^/[!-~]*$"), length(max = 32_768))]
     path: Cow<'a, str>,
-    /// The host that was asked for, with or without a port.
+    /// The requested host, with or without a port.
     #[serde(borrow, default, deserialize_with = "host")]
     #[schemars(with = "String", regex(pattern = r"^[!-~]+$"), length(max = 255))]
     host: Option<Cow<'a, str>>,
-    /// The address of who sent the request to you. The policy's `trusted_proxies` say whether its
-    /// forwarding headers are believed.
+    /// The address that the request came from. The policy's `trusted_proxies` decide whether its
+    /// forwarding header fields are trusted.
     #[serde(default, deserialize_with = "given")]
     #[schemars(with = "String", extend("anyOf" = [{ "format": "ipv4" }, { "format": "ipv6" }]))]
     client_address: Option<IpAddr>,
-    /// Header fields; of one that was sent on several lines a list.
+    /// Header fields. A field that was sent on several lines has a list of values.
     #[serde(default)]
     headers: HeaderFields,
 }
 
 impl RequestFacts<'_> {
-    /// The same as the policy sees it.
+    /// Returns the attributes for the policy.
     pub(in crate::http) fn facts(&self) -> RequestAttributes<'_> {
         let path = self.path.split_once('?').map_or(&*self.path, |(path, _)| path);
         RequestAttributes {
@@ -85,13 +85,13 @@ fn is_visible(text: &str) -> bool {
 }
 
 fn invalid<E: Error>(text: &str, expected: &'static str) -> E {
-    /// Longer texts are not repeated.
+    /// The longest text that an error message repeats, in bytes.
     const TOLD: usize = 100;
     let message = text.char_indices().nth(TOLD).map_or(text, |(end, _)| &text[..end]);
     E::invalid_value(Unexpected::Str(message), &expected)
 }
 
-/// Header fields, their names in lower case.
+/// Header fields with names in lower case.
 #[derive(Debug, Default)]
 struct HeaderFields(Vec<(HeaderName, Vec<HeaderValue>)>);
 
@@ -191,6 +191,10 @@ impl<'de> Visitor<'de> for OneOrMore {
 
 fn field_value<E: Error>(text: &str) -> Result<HeaderValue, E> {
     let value = HeaderValue::from_str(text);
-    // Not repeated: it may be a credential.
-    value.map_err(|_| E::custom("the value of a header field holds control characters or others"))
+    // The value is not repeated in the error, because it may be a credential.
+    value.map_err(|_| {
+        E::custom(
+            "the value of a header field contains control characters or other invalid characters",
+        )
+    })
 }

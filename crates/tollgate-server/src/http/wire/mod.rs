@@ -1,4 +1,4 @@
-//! The documents that go over the wire, and nothing of what they do.
+//! The documents of the HTTP API, without their behaviour.
 
 mod charge;
 mod facts;
@@ -30,12 +30,12 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Deserializer};
 
-/// A text that is borrowed from the document unless it holds escapes.
+/// A text that borrows from the document unless it contains escapes.
 #[derive(Deserialize)]
 #[serde(transparent)]
 struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
 
-/// A member that may be left out, and that is not `null` when it is there.
+/// Deserializes a member that is optional but must not be `null`.
 pub(in crate::http) fn given<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     deserializer: D,
 ) -> Result<Option<T>, D::Error> {

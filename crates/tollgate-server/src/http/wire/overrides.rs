@@ -1,4 +1,4 @@
-//! Overrides as documents.
+//! The documents of overrides.
 
 use std::borrow::Cow;
 
@@ -11,7 +11,8 @@ use super::given;
 use super::units::Units;
 use crate::http::redaction::RedactedSubject;
 
-/// An override that is to be set: of a subject, a group, everybody, a rule or shedding, and a quota, unlimited, blocked or counted.
+/// An override to set: for a subject, a group, all subjects, a rule or load shedding, with a quota,
+/// unlimited, blocked or counted.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(extend("allOf" = [
@@ -25,11 +26,12 @@ use crate::http::redaction::RedactedSubject;
     ] },
 ]))]
 pub(in crate::http) struct OverrideRequest<'a> {
-    /// The name of the only limit that it is about; every limit that counts these if it is left out.
+    /// The name of the only limit that it applies to. If it is left out, the override applies to
+    /// every limit that counts by these subjects.
     #[serde(borrow, default, deserialize_with = "given")]
     #[schemars(with = "String", length(min = 1, max = 64))]
     pub(in crate::http) limit: Option<Cow<'a, str>>,
-    /// One subject: a value for each that the limit counts by, or the value's keyed hash, `#` and
+    /// One subject: for each subject that the limit counts by, a value or its keyed hash, `#` and
     /// 32 hexadecimal digits.
     #[serde(borrow, default, deserialize_with = "given")]
     #[schemars(with = "SubjectValues<'_>")]
@@ -38,16 +40,17 @@ pub(in crate::http) struct OverrideRequest<'a> {
     #[serde(borrow, default, deserialize_with = "given")]
     #[schemars(with = "SubjectValues<'_>")]
     pub(in crate::http) group: Option<SubjectValues<'a>>,
-    /// Every subject: a switch of the limit itself.
+    /// All subjects: a kill switch of the limit.
     #[serde(default, deserialize_with = "given")]
     #[schemars(with = "bool", extend("const" = true))]
     pub(in crate::http) everybody: Option<bool>,
-    /// Every request that the rule of this name matches: a switch of the rule, with `unlimited` or
-    /// `counted`.
+    /// All requests that match the rule of this name: a kill switch of the rule, with `unlimited`
+    /// or `counted`.
     #[serde(borrow, default, deserialize_with = "given")]
     #[schemars(with = "String", length(min = 1, max = 64))]
     pub(in crate::http) rule: Option<Cow<'a, str>>,
-    /// Every request that this sheds: a switch of load shedding, with `unlimited` or `counted`.
+    /// All requests that this kind of load shedding would refuse: a kill switch, with `unlimited`
+    /// or `counted`.
     #[serde(default, deserialize_with = "given")]
     #[schemars(with = "ShedderName")]
     pub(in crate::http) shedding: Option<ShedderName>,
@@ -55,42 +58,42 @@ pub(in crate::http) struct OverrideRequest<'a> {
     #[serde(default, deserialize_with = "given")]
     #[schemars(with = "Units")]
     pub(in crate::http) quota: Option<Units>,
-    /// What a token bucket holds.
+    /// The burst of a token bucket.
     #[serde(default, deserialize_with = "given")]
     #[schemars(with = "Units")]
     pub(in crate::http) burst: Option<Units>,
-    /// They pass, and nothing is counted.
+    /// Requests are admitted and not counted.
     #[serde(default, deserialize_with = "given")]
     #[schemars(with = "bool", extend("const" = true))]
     pub(in crate::http) unlimited: Option<bool>,
-    /// They do not pass.
+    /// Requests are refused.
     #[serde(default, deserialize_with = "given")]
     #[schemars(with = "bool", extend("const" = true))]
     pub(in crate::http) blocked: Option<bool>,
-    /// They pass, and are counted as by a rule in shadow mode.
+    /// Requests are admitted and counted, as by a rule in shadow mode.
     #[serde(default, deserialize_with = "given")]
     #[schemars(with = "bool", extend("const" = true))]
     pub(in crate::http) counted: Option<bool>,
-    /// How long it lasts: a number of seconds, minutes, hours or days such as `90s`, `15m`, `12h`
-    /// or `7d`; at most 366 days.
+    /// The duration: a number of seconds, minutes, hours or days such as `90s`, `15m`, `12h` or
+    /// `7d`, at most 366 days.
     #[serde(borrow)]
     #[schemars(regex(pattern = "^[1-9][0-9]{0,7}[smhd]$"))]
     pub(in crate::http) expires_in: Cow<'a, str>,
-    /// Why, for those who run it. Clients are never told.
+    /// The reason, for administrators. Clients never see it.
     #[serde(borrow)]
     #[schemars(length(min = 1, max = 500))]
     pub(in crate::http) reason: Cow<'a, str>,
 }
 
-/// What sheds.
+/// A kind of load shedding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(in crate::http) enum ShedderName {
-    /// Everything that does.
+    /// All kinds.
     All,
-    /// The fleet, by what all nodes have in flight together.
+    /// By the requests in flight of all nodes together.
     Fleet,
-    /// Each node, by its own load.
+    /// By the load of each node.
     Worker,
 }
 
@@ -117,27 +120,27 @@ impl From<SheddingTarget> for ShedderName {
 /// An override.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub(in crate::http) struct OverrideDetails {
-    /// The only limit that it is about.
+    /// The only limit that it applies to.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
     pub(in crate::http) limit: Option<Box<str>>,
-    /// The subject, its values as their keyed hashes.
+    /// The subject. Its values are keyed hashes.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "RedactedSubject")]
     pub(in crate::http) subject: Option<RedactedSubject>,
-    /// The value that all of them have, as its keyed hash, or the network.
+    /// The value of the group as its keyed hash, or the network.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "RedactedSubject")]
     pub(in crate::http) group: Option<RedactedSubject>,
-    /// True where it is about every subject.
+    /// True if it applies to all subjects.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "bool")]
     pub(in crate::http) everybody: Option<bool>,
-    /// The rule that it switches.
+    /// The rule that it applies to.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
     pub(in crate::http) rule: Option<Box<str>>,
-    /// What of load shedding it switches.
+    /// The kind of load shedding that it applies to.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "ShedderName")]
     pub(in crate::http) shedding: Option<ShedderName>,
@@ -145,58 +148,59 @@ pub(in crate::http) struct OverrideDetails {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "u64")]
     pub(in crate::http) quota: Option<u64>,
-    /// What a token bucket holds.
+    /// The burst of a token bucket.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "u64")]
     pub(in crate::http) burst: Option<u64>,
-    /// True where they pass.
+    /// True if requests are admitted and not counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "bool")]
     pub(in crate::http) unlimited: Option<bool>,
-    /// True where they do not.
+    /// True if requests are refused.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "bool")]
     pub(in crate::http) blocked: Option<bool>,
-    /// True where they pass and are counted.
+    /// True if requests are admitted and counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "bool")]
     pub(in crate::http) counted: Option<bool>,
-    /// The second of the Unix epoch at which it is over, rounded up.
+    /// The end of the override in seconds since the Unix epoch, rounded up.
     pub(in crate::http) expires: u64,
-    /// Why it was set.
+    /// The reason why it was set.
     pub(in crate::http) reason: Box<str>,
 }
 
-/// All overrides that are in force.
+/// All active overrides.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(in crate::http) struct OverridesResponse {
-    /// Where they are kept.
+    /// The place where they are stored.
     pub(in crate::http) location: OverrideLocation,
-    /// Why this node could not read them the last time; the last ones that it read are in force.
+    /// The error of the last attempt of this node to read them. The overrides of the last
+    /// successful read are in force.
     pub(in crate::http) failure: Option<String>,
-    /// How many changes led to them.
+    /// The number of changes that led to them.
     pub(in crate::http) version: u64,
-    /// The oldest first.
+    /// The overrides, oldest first.
     pub(in crate::http) overrides: Vec<OverrideDetails>,
 }
 
-/// Where overrides are kept.
+/// The place where overrides are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(in crate::http) enum OverrideLocation {
-    /// In this process: they end with it, and other nodes know nothing of them.
+    /// This process: they end with it, and other nodes do not have them.
     Process,
-    /// In the store, where every node finds them.
+    /// The store, from which every node reads them.
     Store,
 }
 
-/// What a change of an override made.
+/// The result of a change of an override.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(in crate::http) struct OverrideResponse {
-    /// What was in force of the same target.
+    /// The previous override of the same target.
     pub(in crate::http) before: Option<OverrideDetails>,
-    /// What is in force of it now.
+    /// The current override of the target.
     pub(in crate::http) after: Option<OverrideDetails>,
-    /// How many changes led to the overrides that are in force now.
+    /// The number of changes that led to the current overrides.
     pub(in crate::http) version: u64,
 }

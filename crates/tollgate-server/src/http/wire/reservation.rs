@@ -1,4 +1,4 @@
-//! Reservations: what is asked, and what is answered.
+//! The documents of reservations.
 
 use std::borrow::Cow;
 
@@ -13,60 +13,60 @@ use super::units::Units;
 use super::verdict::{LimitStatusBody, each};
 use crate::http::json::Object;
 
-/// One charge that is held, all or nothing, as a check says it.
+/// One reservation, all or nothing. Its charges have the form of a check.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(extend("oneOf" = [{ "required": ["limits"] }, { "required": ["request"] }]))]
 pub(in crate::http) struct ReserveRequest<'a> {
-    /// Limits by their names, reserved together or not at all.
+    /// Limits by their names. Either all are reserved or none.
     #[serde(borrow, default, deserialize_with = "given")]
     #[schemars(with = "Vec<LimitCharge<'_>>", length(min = 1, max = 32))]
     pub(in crate::http) limits: Option<Vec<Object<LimitCharge<'a>>>>,
-    /// A request as the policy's rules see it.
+    /// The attributes of a request, as the policy's rules see it.
     #[serde(borrow, default, deserialize_with = "given")]
     #[schemars(with = "RequestFacts<'_>")]
     pub(in crate::http) request: Option<Object<RequestFacts<'a>>>,
-    /// How many milliseconds the reservation lasts, unless it is settled before. As long as each limit lets it
-    /// if it is left out.
+    /// The duration of the reservation in milliseconds, unless it is settled before. By default,
+    /// the longest that each limit allows.
     #[serde(default, deserialize_with = "given")]
     #[schemars(with = "Units")]
     pub(in crate::http) ttl_ms: Option<Units>,
 }
 
-/// A reservation that is to last longer.
+/// An extension of a reservation.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::http) struct ExtendRequest<'a> {
-    /// The receipt, as the reservation's answer or the last extension's gave it.
+    /// The receipt from the response to the reservation or to its last extension.
     #[serde(borrow)]
     #[schemars(length(min = 1))]
     pub(in crate::http) receipt: Cow<'a, str>,
-    /// Milliseconds from now. As long as each limit lets it if it is left out.
+    /// Milliseconds from now. By default, the longest that each limit allows.
     #[serde(default, deserialize_with = "given")]
     #[schemars(with = "Units")]
     pub(in crate::http) ttl_ms: Option<Units>,
 }
 
-/// What a request really cost that was reserved.
+/// The actual cost of a reserved request.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(extend("oneOf" = [{ "required": ["cost"] }, { "required": ["limits"] }]))]
 pub(in crate::http) struct SettleRequest<'a> {
-    /// The receipt, as the reservation's answer or the last extension's gave it.
+    /// The receipt from the response to the reservation or to its last extension.
     #[serde(borrow)]
     #[schemars(length(min = 1))]
     pub(in crate::http) receipt: Cow<'a, str>,
-    /// Whole units, of every limit that was reserved.
+    /// Whole units, for every limit that was reserved.
     #[serde(default, deserialize_with = "given")]
     #[schemars(with = "Units")]
     pub(in crate::http) cost: Option<Units>,
-    /// Limits with their real costs; the others cost what they hold.
+    /// Limits with their actual costs. The others cost the units that are reserved.
     #[serde(borrow, default, deserialize_with = "given")]
     #[schemars(with = "Vec<ActualCost<'_>>", length(min = 1, max = 32))]
     pub(in crate::http) limits: Option<Vec<Object<ActualCost<'a>>>>,
 }
 
-/// What a request really cost of one limit.
+/// The actual cost of a request on one limit.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::http) struct ActualCost<'a> {
@@ -78,19 +78,19 @@ pub(in crate::http) struct ActualCost<'a> {
     pub(in crate::http) cost: Units,
 }
 
-/// What an extension did.
+/// The result of an extension.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(in crate::http) struct ExtendResponse<'a> {
-    /// Whether every limit still held it.
+    /// Whether the reservation was still open on every limit.
     pub(in crate::http) outcome: ExtendOutcome,
-    /// The version of the policy in force.
+    /// The version of the current policy.
     pub(in crate::http) policy: &'a str,
-    /// The millisecond of the Unix epoch at which the first of them ends now. Left out if nothing was
-    /// put off.
+    /// The time at which the first of the reservations now ends, in milliseconds since the Unix
+    /// epoch. Left out if nothing was extended.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "u64")]
     pub(in crate::http) expires_at_ms: Option<u64>,
-    /// The receipt to use from now on. Left out if nothing was put off.
+    /// The receipt to use from now on. Left out if nothing was extended.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
     pub(in crate::http) receipt: Option<&'a str>,
@@ -100,45 +100,45 @@ pub(in crate::http) struct ExtendResponse<'a> {
     pub(in crate::http) statuses: &'a [LimitStatus],
 }
 
-/// Whether a reservation was put off.
+/// Whether a reservation was extended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(in crate::http) enum ExtendOutcome {
-    /// It was.
+    /// It was extended.
     Extended,
-    /// Not on every limit: it was settled before, or ran out.
+    /// It was not extended on every limit: it was settled before, or has expired.
     Unchanged,
-    /// It was not: the receipt is too old.
+    /// It was not extended: the receipt is too old.
     Expired,
 }
 
-/// What a settlement did.
+/// The result of a settlement.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(in crate::http) struct SettleResponse<'a> {
-    /// Whether there was anything to settle.
+    /// Whether there was a reservation to settle.
     pub(in crate::http) outcome: SettleOutcome,
-    /// The version of the policy in force.
+    /// The version of the current policy.
     pub(in crate::http) policy: &'a str,
-    /// Each limit that was reserved and still is in the policy; none of an expired receipt.
+    /// The limits that were reserved and are still in the policy. Empty for an expired receipt.
     pub(in crate::http) limits: Vec<SettledLimitStatus<'a>>,
 }
 
-/// Whether there was anything to settle.
+/// Whether there was a reservation to settle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(in crate::http) enum SettleOutcome {
-    /// There was, and it is.
+    /// The reservation is settled.
     Settled,
-    /// There was not: it was settled before, or ran out.
+    /// Nothing was changed: it was settled before, or has expired.
     Unchanged,
-    /// There was not: the receipt is too old.
+    /// Nothing was changed: the receipt is too old.
     Expired,
 }
 
-/// What a settlement did to one limit.
+/// The settlement of one limit.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(in crate::http) struct SettledLimitStatus<'a> {
-    /// Units that were refunded of the reservation.
+    /// Reserved units that were refunded.
     pub(in crate::http) refunded: u64,
     /// Units that were charged beyond the reservation, as far as the limit and its overdraft allow.
     pub(in crate::http) added: u64,

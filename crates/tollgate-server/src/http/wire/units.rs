@@ -1,4 +1,4 @@
-//! A cost as JSON says it.
+//! Costs in JSON.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::de::{Deserialize, Deserializer, Error, Unexpected, Visitor};
 use tollgate::core::{Cost, MAX_EXACT};
 
-/// Whole units, 0 … 2^53 − 1: the numbers that every JSON parser holds exactly.
+/// Whole units, 0 … 2^53 − 1: the integers that every JSON parser represents exactly.
 #[derive(Clone, Copy, Debug, JsonSchema)]
 #[schemars(inline)]
 pub(in crate::http) struct Units(
@@ -37,7 +37,7 @@ impl Visitor<'_> for WholeUnits {
     type Value = Units;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "a whole number from 0 to {MAX_EXACT}, written in digits alone")
+        write!(f, "a whole number from 0 to {MAX_EXACT}, in digits only")
     }
 
     fn visit_u64<E: Error>(self, units: u64) -> Result<Units, E> {

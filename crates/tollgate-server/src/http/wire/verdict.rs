@@ -1,4 +1,4 @@
-//! What is answered.
+//! The documents of decisions, status and refunds.
 
 use std::sync::Arc;
 
@@ -13,19 +13,21 @@ use super::{HeaderFields, OverrideDetails};
 /// The decision of one charge.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(in crate::http) struct DecisionResponse<'a> {
-    /// Whether it may pass. Read this, not the status: a refusal is an answer like any other.
+    /// Whether the request is admitted. Read this, not the HTTP status: a refusal is a response
+    /// with status 200, too.
     pub(in crate::http) admitted: bool,
-    /// Who decided.
+    /// The source of the decision.
     pub(in crate::http) source: Source,
-    /// Why the store did not.
+    /// The reason why the store did not decide.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "FailureCause")]
     pub(in crate::http) failure: Option<FailureCause>,
-    /// The version of the policy in force.
+    /// The version of the current policy.
     pub(in crate::http) policy: &'a str,
-    /// The rules that the request met, in the policy's order; none for limits by their names.
+    /// The rules that the request matched, in the policy's order. Empty for limits by their names.
     pub(in crate::http) rules: &'a [Arc<str>],
-    /// The status of each limit, from the same atomic step as the decision; empty if there is none.
+    /// The status of each limit, from the same atomic step as the decision. Empty if neither the
+    /// store nor the fallback answered.
     #[serde(serialize_with = "each")]
     #[schemars(with = "Vec<LimitStatusBody<'_>>")]
     pub(in crate::http) statuses: &'a [LimitStatus],
@@ -33,26 +35,27 @@ pub(in crate::http) struct DecisionResponse<'a> {
     #[serde(serialize_with = "names_of_refusals")]
     #[schemars(with = "Vec<String>")]
     pub(in crate::http) refused_by: &'a [LimitStatus],
-    /// Milliseconds until every limit that refused admits the same charge, if nobody else charges
-    /// meanwhile. Left out if it was admitted, or never will be.
+    /// Milliseconds until every limit that refused would admit the same charge if there are no
+    /// other charges until then. Left out if the charge was admitted, or would never be.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "u64")]
     pub(in crate::http) retry_after_ms: Option<u64>,
-    /// What the rules in shadow mode would have said, and limits that are not enforced for these
+    /// The decision of the rules in shadow mode, and of the limits that are not enforced for these
     /// subjects.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "ShadowDecision<'_>")]
     pub(in crate::http) shadow: Option<ShadowDecision<'a>>,
-    /// Overrides that replaced limits; left out if none did.
+    /// The overrides that replaced limits. Left out if there were none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(with = "Vec<OverriddenLimit<'_>>")]
     pub(in crate::http) overrides: Vec<OverriddenLimit<'a>>,
-    /// With it the charge can be given back. Left out if nothing was charged, and of a minimal answer.
+    /// The receipt, to refund the charge. Left out if nothing was charged, and in a minimal
+    /// response.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
     pub(in crate::http) receipt: Option<String>,
-    /// The header fields that the policy's profiles tell your client, to be added to your answer.
-    /// Left out of a minimal answer.
+    /// The header fields of the policy's profiles, to add to your response to the client. Left out
+    /// of a minimal response.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "HeaderFields")]
     pub(in crate::http) headers: Option<HeaderFields>,
@@ -65,16 +68,17 @@ pub(in crate::http) struct BatchResponse<'a> {
     pub(in crate::http) decisions: Vec<DecisionResponse<'a>>,
 }
 
-/// Who decided.
+/// The source of a decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(in crate::http) enum Source {
-    /// The store, or nobody because no limit applies.
+    /// The store, or no source because no limit applies.
     Store,
-    /// The deny cache of this node, which knows until when the store or an override refuses.
+    /// The deny cache of this node, which keeps refusals of the store or of an override until they
+    /// end.
     DenyCache,
-    /// An overflow counter of the full memory store, shared by several subjects: never beyond the quota, but it
-    /// may refuse before the quota is reached.
+    /// An overflow counter of the full memory store, which several subjects share. It never admits
+    /// more than the quota, but it may refuse before the quota of one subject is reached.
     Overflow,
     /// The local fallback: the store did not answer.
     Fallback,
@@ -82,17 +86,17 @@ pub(in crate::http) enum Source {
     Failure,
 }
 
-/// Why the store had no answer.
+/// The reason why the store did not decide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(in crate::http) enum FailureCause {
-    /// It has no room for another subject.
+    /// The store has no room for another subject.
     Full,
-    /// It cannot be reached.
+    /// The store cannot be reached.
     Unavailable,
-    /// It did not answer in time.
+    /// The store did not answer in time.
     TimedOut,
-    /// It answered what makes no sense.
+    /// The response of the store was invalid.
     Corrupt,
 }
 
@@ -102,11 +106,11 @@ pub(in crate::http) enum FailureCause {
 pub(in crate::http) struct LimitStatusBody<'a> {
     /// The limit's name in the policy.
     pub(in crate::http) name: &'a str,
-    /// The name under which clients see it.
+    /// The name that clients see.
     pub(in crate::http) resource: &'a str,
-    /// Whether clients are told of it. Do not tell them of one that is not.
+    /// Whether clients may see it. If not, leave it out of your responses.
     pub(in crate::http) visible: bool,
-    /// Whether it admits the charge by itself.
+    /// Whether this limit admits the charge.
     pub(in crate::http) admits: bool,
     /// The most units that can be used at one moment.
     pub(in crate::http) limit: u64,
@@ -114,10 +118,10 @@ pub(in crate::http) struct LimitStatusBody<'a> {
     pub(in crate::http) used: u64,
     /// Units left.
     pub(in crate::http) remaining: u64,
-    /// The second of the Unix epoch from which there is more, rounded up.
+    /// The time from which more units are available, in seconds since the Unix epoch, rounded up.
     pub(in crate::http) reset: u64,
-    /// Units that are reserved and not settled yet; of a limit of concurrency all that is in flight.
-    /// Left out if there are none.
+    /// Units that are reserved and not settled yet, or all units in flight for `concurrency`. Left
+    /// out if there are none.
     #[serde(skip_serializing_if = "is_nothing")]
     #[schemars(default)]
     pub(in crate::http) reserved: u64,
@@ -126,7 +130,7 @@ pub(in crate::http) struct LimitStatusBody<'a> {
 /// The decision of shadow rules, and of limits that are not enforced for these subjects.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(in crate::http) struct ShadowDecision<'a> {
-    /// Whether they would have admitted it.
+    /// Whether they would have admitted the charge.
     pub(in crate::http) admitted: bool,
     /// The status of their limits.
     #[serde(serialize_with = "each")]
@@ -134,37 +138,38 @@ pub(in crate::http) struct ShadowDecision<'a> {
     pub(in crate::http) statuses: &'a [LimitStatus],
 }
 
-/// A limit that an override replaced. Do not tell your client.
+/// A limit that an override replaced. Do not show it to your client.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(in crate::http) struct OverriddenLimit<'a> {
     /// The limit's name.
     limit: &'a str,
-    /// What was decided instead.
+    /// The effect of the override.
     effect: OverrideEffect,
-    /// The second of the Unix epoch at which the override is over, rounded up.
+    /// The end of the override in seconds since the Unix epoch, rounded up.
     expires: u64,
-    /// The override itself; only administrators are told, where they look at how limits stand.
+    /// The override itself. Only administrators see it, in the status of limits.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "OverrideDetails")]
     definition: Option<OverrideDetails>,
 }
 
-/// What an override decides.
+/// The effect of an override.
 #[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum OverrideEffect {
-    /// By another quota.
+    /// Another quota applies.
     Quota,
-    /// They pass, and nothing is counted.
+    /// Requests are admitted and not counted.
     Unlimited,
-    /// They do not pass.
+    /// Requests are refused.
     Blocked,
-    /// They pass, and are counted.
+    /// Requests are admitted and counted.
     Counted,
 }
 
 impl<'a> OverriddenLimit<'a> {
-    /// An override that replaced a limit. `show` returns what administrators may see of it.
+    /// Returns the document of an override that replaced a limit. `show` returns the part that
+    /// administrators may see.
     pub(in crate::http) fn of(
         applied: &'a AppliedOverride,
         show: impl FnOnce(&Override) -> Option<OverrideDetails>,
@@ -184,29 +189,29 @@ impl<'a> OverriddenLimit<'a> {
 /// The status of limits.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(in crate::http) struct SubjectStatusResponse<'a> {
-    /// Who says so.
+    /// The source of the status.
     pub(in crate::http) source: Source,
-    /// The version of the policy in force.
+    /// The version of the current policy.
     pub(in crate::http) policy: &'a str,
     /// The status of each limit.
     #[serde(serialize_with = "each")]
     #[schemars(with = "Vec<LimitStatusBody<'_>>")]
     pub(in crate::http) statuses: &'a [LimitStatus],
-    /// The overrides that say so; only administrators are told. Whom one lets pass unlimited has
-    /// no status.
+    /// The overrides behind this status. Only administrators see them. A limit that an override
+    /// lifts for this subject (`unlimited`) has no status.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(with = "Vec<OverrideDetails>")]
     pub(in crate::http) overrides: Vec<OverrideDetails>,
 }
 
-/// What a receipt did.
+/// The result of a refund or a release.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(in crate::http) struct RefundResponse<'a> {
-    /// Whether it gave something back.
+    /// Whether units were refunded.
     pub(in crate::http) outcome: RefundOutcome,
-    /// The version of the policy in force.
+    /// The version of the current policy.
     pub(in crate::http) policy: &'a str,
-    /// Each limit that was charged and still is in the policy; none of an expired receipt.
+    /// The limits that were charged and are still in the policy. Empty for an expired receipt.
     pub(in crate::http) limits: Vec<RefundedLimitStatus<'a>>,
 }
 
@@ -214,11 +219,11 @@ pub(in crate::http) struct RefundResponse<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(in crate::http) enum RefundOutcome {
-    /// It did.
+    /// Units were refunded.
     Refunded,
-    /// It did not: it was refunded before, or its windows are over.
+    /// Nothing was refunded: the receipt was used before, or its windows are over.
     Unchanged,
-    /// It did not: all that it proves is over by now.
+    /// Nothing was refunded: the receipt has expired.
     Expired,
 }
 

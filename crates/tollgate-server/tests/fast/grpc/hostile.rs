@@ -77,10 +77,10 @@ fn over(printed: &str) -> String {
 /// Requests with too few or too many elements.
 fn shapes() -> Vec<Row> {
     let long = "k".repeat(257);
-    let no_domain = invalid("the domain is empty: name one of the policy's");
+    let no_domain = invalid("the domain is empty: send a domain of the policy");
     let no_entries =
         |index| invalid(&format!("descriptors[{index}] has no entries: send at least one"));
-    let crowd = |count| invalid(&format!("there are {count} descriptors: at most 64 are counted"));
+    let crowd = |count| invalid(&format!("there are {count} descriptors: at most 64 are allowed"));
     let no_key = |entry| invalid(&format!("descriptors[0].entries[{entry}] has an empty key"));
     let empty = RateLimitDescriptor::default;
     vec![
@@ -100,7 +100,7 @@ fn shapes() -> Vec<Row> {
         ("65 descriptors", many(65), crowd(65)),
         ("1000 descriptors", many(1000), crowd(1000)),
         ("32 entries", deep(32), "OK: OK".into()),
-        ("33 entries", deep(33), invalid("descriptors[0] has 33 entries: at most 32 are read")),
+        ("33 entries", deep(33), invalid("descriptors[0] has 33 entries: at most 32 are allowed")),
         ("an empty key", one("", "v"), no_key(0)),
         ("an empty second key", request(vec![descriptor("a=full,=x")]), no_key(1)),
         (
@@ -165,8 +165,8 @@ fn numbers() -> Vec<Row> {
 /// Limits with invalid numbers.
 fn limits() -> Vec<Row> {
     let unit = |unit: i32| {
-        let limit = format!("descriptors[0].limit has the unit {unit}");
-        (brought(5, unit), invalid(&format!("{limit}, which is none: SECOND is 1, YEAR is 6")))
+        let limit = format!("descriptors[0].limit has the unknown unit {unit}");
+        (brought(5, unit), invalid(&format!("{limit}: use 1 (SECOND) to 6 (YEAR)")))
     };
     let rows = [
         ("a limit of nothing", (brought(0, 1), over("- 0"))),

@@ -77,7 +77,7 @@ async fn what_is_forgotten_starts_afresh_and_the_log_keeps_whose_it_was() {
     let printed = String::from_utf8(log.0.lock().clone()).unwrap();
     // The log contains keyed hashes, unless the limit reveals its subjects.
     assert!(
-        printed.contains("forgot") && printed.contains(r##"subject={"address":"#"##),
+        printed.contains("reset the usage") && printed.contains(r##"subject={"address":"#"##),
         "{printed}"
     );
     assert!(!printed.contains("192.0.2.1"), "{printed}");

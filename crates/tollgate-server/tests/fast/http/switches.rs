@@ -89,9 +89,9 @@ async fn what_cannot_be_switched_is_refused_with_a_reason() {
     let world = administered();
     for (body, words) in [
         (json!({ "rule": "raed", "unlimited": true }), "did you mean \"read\"?"),
-        (json!({ "rule": "read", "blocked": true }), "to unlimited or to counted"),
-        (json!({ "rule": "read", "limit": "core", "counted": true }), "of no single limit"),
-        (json!({ "shedding": "fleet", "quota": 3 }), "to unlimited or to counted"),
+        (json!({ "rule": "read", "blocked": true }), "either unlimited or counted"),
+        (json!({ "rule": "read", "limit": "core", "counted": true }), "has no limit"),
+        (json!({ "shedding": "fleet", "quota": 3 }), "either unlimited or counted"),
         (json!({ "shedding": "everything", "counted": true }), "everything"),
         (json!({ "shedding": "all", "rule": "read", "counted": true }), "give one of"),
     ] {

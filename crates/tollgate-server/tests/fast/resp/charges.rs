@@ -104,20 +104,21 @@ fn what_the_policy_does_not_know_is_named() {
         ("cor 1 token a", "there is no limit \"cor\""),
         (
             "core 1",
-            "the limit counts by \"token\": give its value, or an empty one for those who have none",
+            "the limit counts by \"token\": send its value, or an empty one for clients without a \
+             value",
         ),
         ("core 1 token", "a dimension has no value: write dimension and value in turn"),
         ("core 1 token a token b", "the dimension \"token\" is there twice"),
-        ("core 1 token a host b", "no limit that is named counts by \"host\""),
+        ("core 1 token a host b", "none of the named limits counts by \"host\""),
         (
             "area 1 address x",
             "the value of \"address\" is no IP address: write one such as 192.0.2.1 or 2001:db8::1",
         ),
-        ("core -1 token a", "the cost \"-1\" is no whole number from 0 to 9007199254740991"),
-        ("core 1e3 token a", "the cost \"1e3\" is no whole number from 0 to 9007199254740991"),
+        ("core -1 token a", "the cost \"-1\" is not a whole number from 0 to 9007199254740991"),
+        ("core 1e3 token a", "the cost \"1e3\" is not a whole number from 0 to 9007199254740991"),
         (
             "core 9007199254740992 token a",
-            "the cost \"9007199254740992\" is no whole number from 0 to 9007199254740991",
+            "the cost \"9007199254740992\" is not a whole number from 0 to 9007199254740991",
         ),
         ("core,,all 1 token a", "there is no limit \"\""),
     ] {

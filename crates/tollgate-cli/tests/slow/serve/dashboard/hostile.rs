@@ -42,18 +42,18 @@ fn names_that_are_scripts_are_shown_and_do_not_run() {
     page.go(&super::address(&node, "what-if"));
     page.choose("input[type=file]", &folder.path("access.log"));
     page.click("button", "Simulate");
-    page.says("Subjects that were hit most");
+    page.says("Most affected subjects");
     page.says("hit()");
     // As a subject, and as a policy with reported mistakes.
     page.go(&super::address(&node, "subject"));
     for script in SCRIPTS {
         page.write("user", script);
-        page.click("button", "Look");
+        page.click("button", "Show");
         page.until("/refused\\s+3\\s+3\\s+0/.test(document.querySelector('tbody tr')?.innerText)");
     }
     folder.write("policy.yaml", &format!("limits: {{ {}: 1 }}\n", json!(SCRIPTS[0])));
     page.go(&super::address(&node, "policy"));
-    page.click("button", "Read the file anew");
+    page.click("button", "Reload the file");
     page.says("hit()");
     page.is_clean();
 }
@@ -163,7 +163,7 @@ fn a_name_that_was_led_here_opens_nothing() {
     let mut browser = Browser::with(&[rules]);
     let port = node.listener("admin").rsplit_once(':').unwrap().1;
     let page = browser.open(&format!("http://evil.example:{port}/dashboard/"));
-    page.says("This listener has another name");
+    page.says("The host is not allowed");
     for (method, path) in [
         ("GET", "/v1/status"),
         ("GET", "/metrics"),

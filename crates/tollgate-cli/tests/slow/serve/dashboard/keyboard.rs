@@ -35,12 +35,12 @@ fn everything_is_reached_by_keys_and_the_focus_stays() {
     tab_to(&page, "it.type === 'search'");
     page.call("Input.insertText", &json!({ "text": "few" }));
     page.says("1 row");
-    tab_to(&page, "it.textContent === 'Refused in all'");
+    tab_to(&page, "it.textContent === 'Refused in total'");
     page.press("Enter");
     page.until("document.activeElement.closest('th').ariaSort === 'descending'");
     assert_eq!(
         page.value("document.getElementById('announcer').textContent"),
-        json!("Sorted by Refused in all, descending")
+        json!("Sorted by Refused in total, descending")
     );
     tab_to(&page, "it.tagName === 'A' && it.textContent === 'few'");
     // The numbers change, but the focus does not.
@@ -57,16 +57,16 @@ fn everything_is_reached_by_keys_and_the_focus_stays() {
     page.call("Input.insertText", &json!({ "text": "mallory" }));
     page.press("Enter");
     page.says("1 limit counts this subject");
-    tab_to(&page, "it.textContent === 'Forget what it used'");
+    tab_to(&page, "it.textContent === 'Reset usage'");
     page.press("Enter");
     page.until("document.querySelector('dialog').open");
     page.press("Escape");
     page.until("!document.querySelector('dialog').open");
-    assert_eq!(page.value("document.activeElement.textContent"), json!("Forget what it used"));
+    assert_eq!(page.value("document.activeElement.textContent"), json!("Reset usage"));
     page.press("Enter");
-    page.until("document.activeElement.textContent === 'Forget it'");
+    page.until("document.activeElement.textContent === 'Reset'");
     page.press("Enter");
-    page.says("What it used is forgotten.");
+    page.says("The usage was reset.");
     page.is_clean();
 }
 

@@ -40,26 +40,26 @@ fn the_one_who_is_refused_most_is_found_blocked_and_let_in_again() {
     page.until("document.title.startsWith('Overrides')");
     page.write("Reason", "scraping");
     page.click("button", "Set");
-    page.says("It is in force.");
+    page.says("The override is in force.");
     rows(&page, 1);
     let all = in_force(&node);
     assert_eq!((&all[0]["limit"], &all[0]["blocked"]), (&json!("few"), &json!(true)));
     assert_eq!(all[0]["reason"], "scraping");
     // A new override of the same subject replaces the previous one.
-    pick(&page, "They are given", "quota");
+    pick(&page, "Effect", "quota");
     page.write("Quota", "40");
-    page.write("For", "7d");
+    page.write("Duration", "7d");
     page.click("button", "Set");
     page.says("40 units");
     rows(&page, 1);
     assert_eq!(in_force(&node)[0]["quota"], 40);
-    page.click("tbody button", "Lift");
-    page.says("None: the policy decides for everybody.");
+    page.click("tbody button", "Remove");
+    page.says("None: the policy applies to all subjects.");
     assert_eq!(in_force(&node), Vec::<Value>::new());
     // Errors of the node are shown, and the form keeps its input.
     pick(&page, "Limit", "");
     page.click("button", "Set");
-    page.says("a quota is of one limit: name it");
+    page.says("`quota` requires `limit`");
     page.is_clean();
 }
 
@@ -68,7 +68,7 @@ fn what_is_said_of_a_subject_stands_on_its_page() {
     let (_folder, node) = node("");
     let mut browser = Browser::start();
     let page = open(&mut browser, &node, "overrides?limit=few&user=mallory");
-    page.says("They are given");
+    page.says("Effect");
     let reason = SCRIPTS[0];
     page.write("Reason", reason);
     page.click("button", "Set");
@@ -158,14 +158,14 @@ fn networks_and_exact_subjects_are_named() {
     page.says("all with address=192.0.2.0/24");
     page.value("document.querySelector('main form').reset()");
     pick(&page, "Limit", "few");
-    pick(&page, "Meant are", "subject");
-    pick(&page, "They are given", "unlimited");
+    pick(&page, "Applies to", "subject");
+    pick(&page, "Effect", "unlimited");
     page.write("user", "ann");
     page.write("Reason", "a partner");
     page.click("button", "Set");
     rows(&page, 2);
     page.says("unlimited");
-    page.click("tbody button", "Lift");
+    page.click("tbody button", "Remove");
     rows(&page, 1);
     page.is_clean();
 }
@@ -175,19 +175,19 @@ fn a_limit_is_switched_for_everybody() {
     let (_folder, node) = node("");
     let mut browser = Browser::start();
     let page = open(&mut browser, &node, "overrides?limit=few");
-    pick(&page, "Meant are", "everybody");
-    pick(&page, "They are given", "counted");
+    pick(&page, "Applies to", "everybody");
+    pick(&page, "Effect", "counted");
     page.write("Reason", "it refuses partners");
     page.click("button", "Set");
     page.says("only counted");
     charge(&node, "few", ("user", "mallory"), 5);
     page.go(&super::address(&node, "limits/few"));
-    page.says("The policy does not decide: for everybody it is only counted until");
+    page.says("An override applies to all subjects: only counted until");
     page.says("it refuses partners");
     page.says("0 refused by this limit");
     page.go(&super::address(&node, "overrides"));
-    page.click("tbody button", "Lift");
-    page.says("None: the policy decides for everybody.");
+    page.click("tbody button", "Remove");
+    page.says("None: the policy applies to all subjects.");
     page.is_clean();
 }
 
@@ -196,17 +196,17 @@ fn what_is_switched_off_is_reported_above_every_view_until_it_is_lifted() {
     let (_folder, node) = node("");
     let mut browser = Browser::start();
     let page = open(&mut browser, &node, "overrides");
-    pick(&page, "Meant are", "rule");
+    pick(&page, "Applies to", "rule");
     pick(&page, "Rule", "named");
     page.until("document.querySelector('option[value=blocked]').disabled");
-    pick(&page, "They are given", "unlimited");
+    pick(&page, "Effect", "unlimited");
     page.write("Reason", "it refuses <b>partners</b>");
     page.click("button", "Set");
     rows(&page, 1);
     assert_eq!((&in_force(&node)[0]["rule"]), (&json!("named")));
-    pick(&page, "Meant are", "shedding");
+    pick(&page, "Applies to", "shedding");
     pick(&page, "What", "worker");
-    pick(&page, "They are given", "counted");
+    pick(&page, "Effect", "counted");
     page.write("Reason", "too much is shed");
     page.click("button", "Set");
     rows(&page, 2);
@@ -220,7 +220,7 @@ fn what_is_switched_off_is_reported_above_every_view_until_it_is_lifted() {
     page.says("switched off");
     page.go(&super::address(&node, "overrides"));
     for left in [1, 0] {
-        page.click("tbody button", "Lift");
+        page.click("tbody button", "Remove");
         rows(&page, left);
     }
     page.until("document.getElementById('switches').hidden");
@@ -263,9 +263,9 @@ fn an_override_is_set_and_lifted_with_keys_alone() {
     page.call("Input.insertText", &json!({ "text": "scraping" }));
     page.press("Enter");
     rows(&page, 1);
-    super::keyboard::tab_to(&page, "it.textContent === 'Lift'");
+    super::keyboard::tab_to(&page, "it.textContent === 'Remove'");
     page.press("Enter");
-    page.says("Lifted: all with user=#");
-    page.until("document.getElementById('announcer').textContent.startsWith('Lifted')");
+    page.says("Removed: all with user=#");
+    page.until("document.getElementById('announcer').textContent.startsWith('Removed')");
     page.is_clean();
 }

@@ -50,7 +50,7 @@ fn a_candidate_is_compared_on_the_page_of_its_limit() {
     charge(&node, "few", ("user", "mallory"), 6);
     let mut browser = Browser::start();
     let page = open(&mut browser, &node, "limits/few");
-    page.says("Tried on the same requests, refusing nobody: 1 per 2h, fixed window.");
+    page.says("Evaluated on the same requests, without refusing any: 1 per 2h, fixed window.");
     let facts = "document.querySelector('section[aria-label=Candidate] dl').innerText";
     page.until(&format!("/Both admit\\s+1\\s+Only the candidate refuses\\s+3\\s+Only the limit refuses\\s+0\\s+Both refuse\\s+2/.test({facts})"));
     page.is_clean();
@@ -76,12 +76,12 @@ fn subjects_are_found_on_the_page_of_a_limit_that_reveals_them() {
     page.go(&super::address(&node, "limits/few"));
     // A hidden field does not accept keys.
     page.until("document.querySelector('section[aria-label=Subjects]')?.hidden === false");
-    page.write("Begins with", "mal");
+    page.write("Prefix", "mal");
     page.press("Enter");
-    page.says("2 subjects that this node decided on lately: its store keeps no names.");
-    page.write("Begins with", "<");
+    page.says("2 subjects of recent decisions of this node: its store has no names.");
+    page.write("Prefix", "<");
     page.click("button", "List");
-    page.says("1 subject that this node");
+    page.says("1 subject of recent decisions");
     page.click("section a", "user=<img src=x onerror=hit()>");
     page.says("1 limit counts this subject");
     page.is_clean();
@@ -120,7 +120,7 @@ fn a_thousand_limits_are_searched_and_paged() {
     let mut browser = Browser::start();
     let page = open(&mut browser, &node, "limits");
     page.says("1–50 of 1,000");
-    page.click("button.sort", "Refused in all");
+    page.click("button.sort", "Refused in total");
     page.until("document.querySelector('tbody th').innerText === 'limit-0777'");
     assert_eq!(page.value("document.querySelectorAll('tbody tr').length"), json!(50));
     page.click("button.sort", "Limit");

@@ -3,7 +3,7 @@
 const KEPT = 'tollgate-token';
 const PATIENCE = 10_000;
 
-/// What was answered instead of what was asked for.
+/// The error of a request.
 export class Problem extends Error {
   constructor(status, title, detail) {
     super(detail || title);
@@ -12,20 +12,20 @@ export class Problem extends Error {
   }
 }
 
-/// The token is kept by this tab alone and for so long as it is open. It goes out in a field that no
-/// other site's page can make a browser send.
+/// The token, stored by this tab while it is open. It is sent in a header field that a page of another
+/// site cannot make a browser send.
 export const token = {
   read: () => sessionStorage.getItem(KEPT),
   keep: (text) => sessionStorage.setItem(KEPT, text),
   forget: () => sessionStorage.removeItem(KEPT),
 };
 
-/// Asks `path`, such as `v1/status`, and gives the document that is answered.
+/// Sends a request to `path`, such as `v1/status`, and returns the document of the response.
 export async function ask(path, { method = 'GET', body, patience = PATIENCE } = {}) {
   return (await sent(path, method, body, patience)).json();
 }
 
-/// The same, for text.
+/// Sends a request to `path`, and returns the text of the response.
 export async function askText(path) {
   return (await sent(path, 'GET', undefined, PATIENCE)).text();
 }
@@ -46,14 +46,14 @@ async function sent(path, method, body, patience) {
       signal: AbortSignal.timeout(patience),
     });
   } catch {
-    throw new Problem(0, 'No answer', 'This node does not answer. It is asked again shortly.');
+    throw new Problem(0, 'No response', 'This node does not respond. Retrying.');
   }
   if (response.ok) return response;
   let told = {};
   try {
     told = await response.json();
   } catch {
-    // Something between here and the node answered; its status is all there is.
+    // The response is not from the node but from a proxy in between: it has only a status.
   }
   throw new Problem(response.status, told.title ?? `Status ${response.status}`, told.detail);
 }

@@ -1,4 +1,4 @@
-// Lines over time, drawn as SVG, and the same numbers as a table.
+// Line charts as SVG, with the same numbers as a table.
 
 import { element, fill, say, shape } from './dom.js';
 import { clock, rate } from './format.js';
@@ -8,29 +8,30 @@ const LEFT = 44;
 const RIGHT = 12;
 const TOP = 10;
 const BOTTOM = 24;
-/// How much time a chart shows, the least that holds what is known, and in how many parts.
+/// The time spans of a chart in milliseconds, with their numbers of ticks. The shortest span that
+/// contains all samples is used.
 const SPANS = [[60_000, 4], [120_000, 4], [300_000, 5]];
-/// Rows of the table beside a chart.
+/// The rows of the table below a chart.
 const ROWS = 10;
 
-/// The lines of traffic, in the order in which they are told.
+/// The lines of a traffic chart, in the order of the legend.
 export const LINES = [
-  { key: 'admitted', label: 'Admitted' },
-  { key: 'refused', label: 'Refused' },
-  { key: 'degraded', label: 'Degraded' },
+  { key: 'admitted', label: 'Admitted', hint: 'Requests that were admitted, per second.' },
+  { key: 'refused', label: 'Refused', hint: 'Requests that were refused, per second.' },
+  { key: 'degraded', label: 'Degraded', hint: 'Decisions of the fallback because the store did not answer, per second. They also count as admitted or refused.' },
 ];
 
-/// A chart of a `Traffic`. `draw(feed, traffic)` draws what is known by now.
+/// Creates a chart of a `Traffic`. `draw(feed, traffic)` draws the current samples.
 export function trafficChart(title) {
   const svg = shape('svg', { class: 'chart', role: 'img', height: HEIGHT });
   const values = new Map(LINES.map(({ key }) => [key, element('span', { class: 'figure' })]));
-  const legend = element('ul', { class: 'legend' }, LINES.map(({ key, label }) =>
-    element('li', {}, swatch(key), label, values.get(key), ' / s')));
+  const legend = element('ul', { class: 'legend' }, LINES.map(({ key, label, hint }) =>
+    element('li', { title: hint }, swatch(key), label, values.get(key), ' / s')));
   const rows = element('tbody');
   const details = element('details', {},
-    element('summary', {}, 'The same as a table'),
+    element('summary', {}, 'Show as a table'),
     element('table', { class: 'narrow' },
-      element('caption', { class: 'unseen' }, `${title}, the last looks`),
+      element('caption', { class: 'unseen' }, `${title}, the last samples`),
       element('thead', {}, element('tr', {}, ['Time', ...LINES.map((line) => `${line.label} / s`)]
         .map((label, place) => element('th', { scope: 'col', class: place ? 'number' : null }, label)))),
       rows));
@@ -82,7 +83,7 @@ function lines(svg, feed, traffic) {
   fill(svg, grid, times, paths);
 }
 
-/// The line of a series; what is not known makes a gap.
+/// Returns the path of a series. A missing sample makes a gap.
 function path(rounds, feed, series, x, y) {
   let [drawn, pen] = ['', 'M'];
   for (const round of rounds) {
@@ -109,7 +110,7 @@ function table(rows, feed, traffic) {
     LINES.map(({ key }) => element('td', { class: 'number' }, rate(traffic[key].at(round)))))));
 }
 
-/// A small line without axes, for a cell of a table.
+/// Draws a small line without axes, for a table cell.
 export function spark(svg, feed, series) {
   const [width, height] = [96, 22];
   svg.setAttribute('viewBox', `0 0 ${width} ${height}`);

@@ -1,14 +1,15 @@
-// Elements, made without markup: whatever is a string becomes text.
+// Elements, created without markup: every string becomes text.
 
 const SVG = 'http://www.w3.org/2000/svg';
 
-/// An element with `attributes` and `children`. What begins with `on` is a listener; `true` is an
-/// attribute without a value, and `false`, `null` and `undefined` are none.
+/// Creates an element with `attributes` and `children`. A function is an event listener, with a name
+/// that starts with `on`. `true` is an attribute without a value; `false`, `null` and `undefined` set
+/// no attribute.
 export function element(tag, attributes = {}, ...children) {
   return furnish(document.createElement(tag), attributes, children);
 }
 
-/// The same, in a drawing.
+/// Creates an SVG element.
 export function shape(tag, attributes = {}, ...children) {
   return furnish(document.createElementNS(SVG, tag), attributes, children);
 }
@@ -23,7 +24,7 @@ function furnish(node, attributes, children) {
   return node;
 }
 
-/// Puts `children` in the place of what `node` holds.
+/// Replaces the content of `node` by `children`.
 export function fill(node, ...children) {
   node.replaceChildren(...flat(children));
 }
@@ -32,22 +33,22 @@ function flat(children) {
   return children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false);
 }
 
-/// Says `text`, if that is not what is said already: nothing is redrawn, and nobody loses the focus.
+/// Sets the text of `node` if it differs, so nothing is redrawn and the focus stays.
 export function say(node, text) {
   if (node.textContent !== text) node.textContent = text;
 }
 
-/// Tells screen readers what happened.
+/// Announces `text` to screen readers.
 export function announce(text) {
   say(document.getElementById('announcer'), text);
 }
 
-/// A box that tells of something: `kind` is `good`, `bad` or `calm`.
+/// Creates a message box. `kind` is `good`, `bad` or `calm`.
 export function notice(kind, ...children) {
   return element('div', { class: `notice ${kind}`, role: kind === 'bad' ? 'alert' : null }, ...children);
 }
 
-/// A field of a form, with its label and a hint.
+/// Creates a field of a form, with its label and a hint.
 export function field(label, input, hint) {
   const id = `field-${field.next++}`;
   input.id = id;

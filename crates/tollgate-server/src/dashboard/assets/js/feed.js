@@ -1,4 +1,4 @@
-// What this node counts, looked at every two seconds.
+// The node's metrics and status, read every two seconds.
 
 import { ask, askText } from './api.js';
 import { parse, quantile } from './metrics.js';
@@ -7,10 +7,10 @@ import { words } from './switches.js';
 
 const PERIOD = 2_000;
 const DEGRADED = new Set(['fallback', 'failure']);
-/// Changes of shards that are remembered.
+/// The most events that are kept.
 const MOST_EVENTS = 50;
 
-/// Three counters that are drawn together.
+/// Three counters that share a chart.
 class Traffic {
   constructor() {
     this.admitted = new Series();
@@ -25,12 +25,12 @@ class Traffic {
   }
 }
 
-/// How long what is counted under one name took: all of it, and what is new since the look before.
+/// The durations of one name: the whole histogram, and the percentiles since the previous sample.
 class Durations {
   look(buckets) {
     const old = this.buckets ?? buckets.map(([bound]) => [bound, 0]);
     const since = buckets.map(([bound, count], place) => [bound, count - (old[place]?.[1] ?? 0)]);
-    // What nobody asked in these two seconds took as long as before.
+    // Without requests in these two seconds, the previous percentiles stay.
     if (since.at(-1)[1] > 0) {
       this.p50 = quantile(since, 0.5);
       this.p99 = quantile(since, 0.99);
@@ -39,7 +39,7 @@ class Durations {
   }
 }
 
-/// Looks at the node again and again, and tells who listens.
+/// Samples the node periodically and calls its listeners.
 export class Feed {
   constructor() {
     this.round = -1;
@@ -47,7 +47,7 @@ export class Feed {
     this.all = new Traffic();
     this.limits = new Map();
     this.trials = new Map();
-    /// The listeners of the node by their names; `listeners` are those of this feed.
+    /// The network listeners of the node by name. `listeners` are the callbacks of this feed.
     this.serving = new Map();
     this.shards = new Map();
     this.status = null;
@@ -57,13 +57,13 @@ export class Feed {
     this.timer = null;
   }
 
-  /// Calls `listener` after each look; the result ends that.
+  /// Calls `listener` after each sample. Returns a function that removes it.
   listen(listener) {
     this.listeners.add(listener);
     return () => this.listeners.delete(listener);
   }
 
-  /// Looks, and goes on looking. A page that nobody sees does not.
+  /// Samples now and then periodically. A hidden page does not sample.
   async run() {
     clearTimeout(this.timer);
     if (!document.hidden) await this.look();
@@ -71,7 +71,7 @@ export class Feed {
     this.timer = setTimeout(() => this.run(), PERIOD);
   }
 
-  /// Ends looking.
+  /// Stops sampling.
   stop() {
     clearTimeout(this.timer);
     this.timer = null;
@@ -130,7 +130,7 @@ export class Feed {
     }
   }
 
-  /// Remembers what changed of the shards.
+  /// Records the events between two samples: shards, servers, overrides and the policy.
   compare(old, now, at) {
     const tell = (text) => this.events.unshift({ at, text });
     for (const shard of now.shards ?? []) {
@@ -138,7 +138,7 @@ export class Feed {
       if (!before) continue;
       const name = shardName(shard);
       if (before.primary !== shard.primary) {
-        tell(shard.primary ? `${name}: ${shard.primary} is the primary now` : `${name}: no primary answers`);
+        tell(shard.primary ? `${name}: the primary is now ${shard.primary}` : `${name}: no primary responds`);
       }
       for (const server of shard.servers) {
         const other = before.servers.find((one) => one.address === server.address);
@@ -151,18 +151,18 @@ export class Feed {
       const before = old.servers?.find((other) => shardName(other) === shardName(server));
       const is = (one) => one.connected > 0;
       if (before && is(before) !== is(server)) {
-        tell(`${shardName(server)}: memcached ${is(server) ? 'answers again' : 'does not answer'}`);
+        tell(`${shardName(server)}: memcached ${is(server) ? 'responds again' : 'does not respond'}`);
       }
     }
     const told = (switches) => new Map((switches ?? []).map((one) => [`${words(one)}: ${one.reason}`, one]));
     const [was, is] = [told(old.switches), told(now.switches)];
     for (const [text] of is) if (!was.has(text)) tell(text);
-    for (const [text] of was) if (!is.has(text)) tell(`over: ${text}`);
-    if (old.policy !== now.policy) tell(`the policy is version ${now.policy} now`);
+    for (const [text] of was) if (!is.has(text)) tell(`ended: ${text}`);
+    if (old.policy !== now.policy) tell(`policy version ${now.policy} is in force`);
     this.events.length = Math.min(this.events.length, MOST_EVENTS);
   }
 
-  /// The rounds that are remembered, the oldest first.
+  /// Returns the rounds that are kept, oldest first.
   rounds() {
     const first = Math.max(0, this.round - KEPT + 1);
     return Array.from({ length: this.round - first + 1 }, (_, place) => first + place);
@@ -173,12 +173,12 @@ export class Feed {
   }
 }
 
-/// A shard's name: two stores may each have one of it.
+/// Returns a shard's name, with its store if there are two: both may use the same name.
 export function shardName({ side, name }) {
   return side ? `${side}/${name}` : name;
 }
 
-/// The buckets of each histogram of a family, by what `nameOf` calls its labels.
+/// Returns the buckets of each histogram of a family, by the name that `nameOf` derives from its labels.
 function histograms(families, family, nameOf) {
   const read = new Map();
   for (const { labels, value } of families.get(`${family}_bucket`) ?? []) {
@@ -202,7 +202,7 @@ function totals(families) {
   return all;
 }
 
-/// What each limit and its candidate made of the requests that both judged, by their verdicts.
+/// Returns the numbers of requests by the decisions of a limit and of its candidate, for each limit.
 function trials(families) {
   const all = new Map();
   for (const { labels: { limit, live, candidate }, value } of families.get('tollgate_candidate_decisions_total') ?? []) {
@@ -212,7 +212,7 @@ function trials(families) {
   return all;
 }
 
-/// What each limit admitted, and refused by itself.
+/// Returns the numbers of requests that each limit admitted, and that it refused itself.
 function byLimit(families) {
   const limits = new Map();
   const of = (name) => {

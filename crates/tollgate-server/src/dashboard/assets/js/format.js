@@ -1,13 +1,13 @@
-// Numbers and times as people read them.
+// Numbers and times in readable form.
 
 const WHOLE = new Intl.NumberFormat('en-US', { maximumFractionDigits: 0 });
 
-/// A count, with its thousands told apart.
+/// Formats a count with thousands separators.
 export function count(value) {
   return WHOLE.format(value);
 }
 
-/// Something per second: three digits that matter.
+/// Formats a rate per second with up to three significant digits.
 export function rate(value) {
   if (value === null || value === undefined || Number.isNaN(value)) return '–';
   if (value === 0) return '0';
@@ -15,7 +15,7 @@ export function rate(value) {
   return value < 10_000 ? WHOLE.format(value) : `${WHOLE.format(value / 1000)}k`;
 }
 
-/// A part of a whole.
+/// Formats a ratio as a percentage.
 export function percent(part, whole) {
   if (!whole) return '–';
   const share = (100 * part) / whole;
@@ -24,13 +24,13 @@ export function percent(part, whole) {
 
 const UNITS = [[86_400_000, 'd'], [3_600_000, 'h'], [60_000, 'm'], [1_000, 's']];
 
-/// A length as a policy file writes it.
+/// Formats a duration as in a policy file.
 export function millis(value) {
   const unit = UNITS.find(([size]) => value > 0 && value % size === 0);
   return unit ? `${value / unit[0]}${unit[1]}` : `${value}ms`;
 }
 
-/// How long something took, in seconds given.
+/// Formats a duration in seconds.
 export function took(seconds) {
   if (seconds === null || seconds === undefined) return '–';
   if (seconds === Infinity) return '> 1 s';
@@ -39,12 +39,12 @@ export function took(seconds) {
   return `${Math.round(seconds * 1_000_000)} µs`;
 }
 
-/// The time of day of a moment in milliseconds.
+/// Formats a time in milliseconds as the time of day.
 export function clock(at) {
   return new Date(at).toLocaleTimeString('en-GB');
 }
 
-/// A moment in seconds of the epoch, with its day.
+/// Formats a time in seconds since the Unix epoch, with its date.
 export function moment(seconds) {
   const at = new Date(seconds * 1000);
   return `${at.toLocaleDateString('en-CA')} ${at.toLocaleTimeString('en-GB')}`;
@@ -56,19 +56,19 @@ const KINDS = {
   sliding_log: ', sliding (exact)',
 };
 
-/// What a limit allows: `60 per 1h`, `10 per 1s, burst 20`, `100 at a time`.
+/// Describes the quota of a limit: `60 per 1h`, `10 per 1s, burst 20`, `100 at a time`.
 export function allows(limit) {
   if (limit.algorithm === 'concurrency') return `${count(limit.quota)} at a time`;
   const burst = limit.algorithm === 'token_bucket' ? `, burst ${count(limit.capacity)}` : '';
   return `${count(limit.quota)} per ${millis(limit.window_ms)}${burst}${KINDS[limit.algorithm] ?? ''}`;
 }
 
-/// Whom a limit counts.
+/// Describes the subjects of a limit.
 export function counted(limit) {
-  return limit.per.length ? `per ${limit.per.join(', ')}` : 'for everybody';
+  return limit.per.length ? `per ${limit.per.join(', ')}` : 'all clients together';
 }
 
-/// How many there are of something.
+/// Formats a number with its noun.
 export function many(number, one, more = `${one}s`) {
   return `${count(number)} ${number === 1 ? one : more}`;
 }

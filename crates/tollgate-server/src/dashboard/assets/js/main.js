@@ -1,4 +1,4 @@
-// The page: which view is shown, and who may look.
+// The page: navigation between views, and signing in.
 
 import { ask, token } from './api.js';
 import { element, fill, say } from './dom.js';
@@ -15,8 +15,8 @@ import { subject } from './views/subject.js';
 import { top } from './views/top.js';
 import { whatIf } from './views/what-if.js';
 
-/// The views, by the first word of the address. Where this node does not tell of `path`, nor has the
-/// page the view.
+/// The views, by the first word of the address. A view with a `path` is hidden if this node does not
+/// serve that path.
 const VIEWS = [
   { word: '', label: 'Overview', open: overview },
   { word: 'limits', label: 'Limits', open: (context, rest) => (rest.length ? limit : limits)(context, rest) },
@@ -33,7 +33,7 @@ const feed = new Feed();
 const missing = new Set();
 let shown = null;
 
-/// Shows the view that the address names.
+/// Shows the view of the current address.
 function show() {
   close();
   const [word, ...rest] = location.hash.replace(/^#\/?/, '').split('?')[0].split('/').map(unescaped);
@@ -60,7 +60,7 @@ function close() {
   shown = null;
 }
 
-/// Asks for a token: an answer said that it needs one.
+/// Shows the sign-in form, because a response requires a token.
 function refuse(reason) {
   feed.stop();
   close();
@@ -70,7 +70,7 @@ function refuse(reason) {
   content.querySelector('input')?.focus();
 }
 
-/// What the address says, for people who typed it as well.
+/// Decodes a part of the address. An address that was typed by hand may be invalid.
 function unescaped(text) {
   try {
     return decodeURIComponent(text);
@@ -85,7 +85,7 @@ function draw() {
   fill(document.getElementById('views'), element('ul', {}, links));
 }
 
-/// Begins, with the token that is kept or none.
+/// Starts with the stored token, or without one.
 async function start() {
   try {
     const { paths } = await ask('openapi.json');
@@ -112,7 +112,7 @@ feed.listen(() => {
 });
 
 window.addEventListener('hashchange', () => {
-  // The link that skips to the content is no view.
+  // The skip link is not a view.
   if (location.hash === '#content') return;
   if (!document.querySelector('#views a')) return;
   show();

@@ -1,10 +1,10 @@
-// Prometheus's text format, as far as this node writes it.
+// A parser of Prometheus's text format, for the part that this node uses.
 
 const LINE = /^([a-zA-Z_:][\w:]*)(?:\{(.*)\})? (\S+)$/;
 const LABEL = /([a-zA-Z_]\w*)="((?:[^"\\]|\\.)*)"/g;
 const ESCAPES = { '\\n': '\n', '\\"': '"', '\\\\': '\\' };
 
-/// The samples of a page by the name of their family: labels and a value each.
+/// Returns the samples of a page by family: each has labels and a value.
 export function parse(text) {
   const families = new Map();
   for (const line of text.split('\n')) {
@@ -29,9 +29,8 @@ function number(text) {
   return text === '+Inf' ? Infinity : Number(text);
 }
 
-/// The bound below which `share` of what was counted in a histogram between two looks lies, in the
-/// unit of its buckets; `null` if nothing was. `buckets` are [bound, count] with counts that include
-/// those of smaller bounds.
+/// Returns the quantile `share` of a histogram in the unit of its buckets, or `null` if it is empty.
+/// `buckets` are [bound, count] with cumulative counts.
 export function quantile(buckets, share) {
   const all = buckets.length ? buckets[buckets.length - 1][1] : 0;
   if (all <= 0) return null;

@@ -1,18 +1,18 @@
-// An override in words.
+// Overrides in words.
 
 import { count, many } from './format.js';
 
-/// Whom an override is about, in words.
+/// Describes the target of an override.
 export function whom({ subject, group, everybody, rule, shedding }) {
-  if (everybody) return 'everybody';
+  if (everybody) return 'all subjects';
   if (rule) return `rule ${rule}`;
   if (shedding) return shedding === 'all' ? 'all shedding' : `shedding by the ${shedding}`;
   const pairs = Object.entries(subject ?? group).map(([name, value]) => `${name}=${value ?? '(none)'}`);
-  if (!pairs.length) return 'its one counter';
+  if (!pairs.length) return 'its only counter';
   return group ? `all with ${pairs.join(', ')}` : pairs.join(', ');
 }
 
-/// What they are given whom it is about.
+/// Describes the effect of an override.
 export function what({ quota, burst, unlimited, blocked, counted }) {
   if (counted) return 'only counted';
   if (blocked) return 'blocked';

@@ -1,24 +1,24 @@
-// A counter's last values, in bounded memory.
+// The last rates of a counter, in bounded memory.
 
-/// Looks that are kept: five minutes of them.
+/// The samples that are kept: five minutes.
 export const KEPT = 150;
 
-/// A counter, looked at once a round. The rounds of all series are one.
+/// A counter that is sampled once a round. All series have the same rounds.
 export class Series {
   constructor() {
     this.rates = new Float64Array(KEPT).fill(NaN);
     this.last = null;
   }
 
-  /// Takes what the counter says in `round`, `seconds` after the round before.
+  /// Adds the value of the counter in `round`, `seconds` after the previous round.
   look(round, value, seconds) {
-    // Of a process that was started anew all has happened since.
+    // A smaller value means that the process was restarted: all of it is new.
     const grown = this.last === null ? NaN : value < this.last ? value : value - this.last;
     this.rates[round % KEPT] = seconds > 0 ? grown / seconds : NaN;
     this.last = value;
   }
 
-  /// The rate of `round`.
+  /// Returns the rate of `round`.
   at(round) {
     return this.rates[round % KEPT];
   }

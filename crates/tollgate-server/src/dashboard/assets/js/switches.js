@@ -1,15 +1,15 @@
-// What is otherwise than the policy says, for everybody: told above every view.
+// The active kill switches, shown above every view.
 
 import { element, fill } from './dom.js';
 import { moment } from './format.js';
 
 const EFFECTS = {
-  limit: { unlimited: 'is off', counted: 'only counts', blocked: 'lets nobody pass', quota: 'has another quota' },
+  limit: { unlimited: 'is off', counted: 'only counts', blocked: 'refuses every request', quota: 'has another quota' },
   rule: { unlimited: 'is off', counted: 'only counts' },
   shedding: { unlimited: 'is off', counted: 'only counts' },
 };
 
-/// A switch in words.
+/// Describes a kill switch.
 export function words({ kind, name, effect }) {
   return `${subject(kind, name)} ${EFFECTS[kind]?.[effect] ?? effect}`;
 }
@@ -20,7 +20,7 @@ function subject(kind, name) {
   return name === null ? 'Every limit' : `Limit ${name}`;
 }
 
-/// Tells of `switches` in `place`, where they are others than the last time.
+/// Shows `switches` in `place`, if they have changed.
 export function tell(place, switches) {
   const seen = JSON.stringify(switches);
   if (place.dataset.seen === seen) return;

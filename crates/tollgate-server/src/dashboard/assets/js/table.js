@@ -1,12 +1,12 @@
-// Tables that are searched, sorted and paged.
+// Tables with search, sorting and pages.
 
 import { announce, element, fill, say } from './dom.js';
 import { count, many } from './format.js';
 
 const PAGE = 50;
 
-/// A table of rows. A column has a `label`, gives a row's `text`, and may have `value` to be sorted
-/// by, `link` for where it leads, `draw(cell, row)` for what is no text, and be `number`.
+/// A table of rows. A column has a `label`, returns a row's `text`, and may have a `hint` (tooltip), a
+/// `value` to sort by, a `link`, `draw(cell, row)` for content that is not text, and be a `number`.
 export class Table {
   constructor({ caption, columns, key, sort, empty, search }) {
     Object.assign(this, { columns, key, sort, empty, search });
@@ -40,7 +40,7 @@ export class Table {
   }
 
   heading(column) {
-    const cell = element('th', { scope: 'col', class: column.number ? 'number' : null });
+    const cell = element('th', { scope: 'col', class: column.number ? 'number' : null, title: column.hint });
     if (!column.value) {
       cell.append(column.label);
       return cell;
@@ -60,7 +60,7 @@ export class Table {
     announce(`Sorted by ${column.label}, ${down ? 'descending' : 'ascending'}`);
   }
 
-  /// Shows `rows`. While the focus is among them they keep their order.
+  /// Shows `rows`. They keep their order while one of them has the focus.
   set(rows) {
     this.rows = rows;
     const known = new Map(rows.map((row) => [this.key(row), row]));
@@ -103,7 +103,7 @@ export class Table {
       && nodes.every((node, place) => node === this.body.children[place]);
     if (!isSame) fill(this.body, nodes);
     if (!nodes.length) {
-      const told = this.rows.length ? 'Nothing is called so.' : this.empty;
+      const told = this.rows.length ? 'No matching rows.' : this.empty;
       fill(this.body, element('tr', {}, element('td', { class: 'empty', colspan: this.columns.length }, told)));
     }
     const isCut = this.found.length > PAGE;

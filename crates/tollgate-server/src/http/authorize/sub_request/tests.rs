@@ -1,4 +1,4 @@
-//! What proxies send, and what strangers would like them to.
+//! Sub-requests of proxies, and attempts of clients to forge them.
 
 use axum::http::HeaderName;
 use tollgate::core::policy::{Forwarding, Network};
@@ -17,7 +17,7 @@ fn fields(lines: &[(&str, &str)]) -> HeaderMap {
     fields
 }
 
-/// The sub-requests of four proxies for `GET /search/code?q=x` of 192.0.2.7.
+/// The sub-requests of four proxies for `GET /search/code?q=x` from 192.0.2.7.
 const PROXIES: [(&str, &[(&str, &str)]); 4] = [
     (
         "nginx, with deploy/nginx",
@@ -102,7 +102,7 @@ fn a_clients_own_fields_never_stand_for_those_of_its_proxy() {
             ("x-original-method", "PUT"),
             ("x-original-uri", "/free"),
         ] {
-            // Each is the client's beside the proxy's, before or after them.
+            // The client's forged field comes before or after the proxy's fields.
             for lines in [[&[forged][..], lines].concat(), [lines, &[forged]].concat()] {
                 let fields = fields(&lines);
                 assert!(SubRequest::read(&fields).is_err(), "{proxy}: {forged:?}");
@@ -131,7 +131,8 @@ fn two_pairs_that_agree_are_one() {
     assert_eq!(SubRequest::read(&fields).unwrap().facts().path, "/a");
 }
 
-/// What the client wrote before the proxy's word counts as far as the policy trusts who wrote it.
+/// Addresses that the client wrote before the proxy's entry count only if the policy trusts the hop
+/// that wrote them.
 #[test]
 fn the_client_is_whom_trusted_proxies_name() {
     let trusted = vec![Network::parse("10.0.0.0/8").unwrap()];
@@ -155,7 +156,7 @@ fn the_client_is_whom_trusted_proxies_name() {
     }
 }
 
-/// The fields of a sub-request with one of them as given, or without it.
+/// Reads a sub-request in which one field is replaced or removed.
 fn with(name: &str, value: Option<&str>) -> Result<(), SubRequestError> {
     let mut fields = fields(&[
         ("x-forwarded-method", "GET"),

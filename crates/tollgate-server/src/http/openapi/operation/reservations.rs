@@ -1,4 +1,4 @@
-//! Reservations: held, put off, settled.
+//! The operations for reservations: reserve, extend, settle.
 
 use super::{Body, CHECK, Holds, Operation, REFUND, idempotency_key, of};
 use crate::http::problem::Kind;
@@ -9,11 +9,11 @@ use crate::http::wire::{
 pub(super) const RESERVE: Operation = Operation {
     path: "/v1/reserve",
     id: "reserve",
-    summary: "Hold what a request may cost",
-    description: "Takes what a check would charge, all of it or nothing, and holds it until the \
-        receipt settles or releases it, or until it runs out: then it is released or charged, as \
-        each limit's `hold` says. With an `idempotency-key` a repeated request gets the same \
-        answer and is held once.",
+    summary: "Reserve the estimated cost of a request",
+    description: "Reserves the units that a check would charge, all of them or none, until the \
+        receipt is settled or released, or until the reservation expires: then it is released or \
+        charged, as each limit's `hold` says. With an `idempotency-key`, a repeated request gets \
+        the same response and is reserved once.",
     body: Some(Body {
         schema: of::<ReserveRequest<'_>>,
         examples: &[(
@@ -28,9 +28,9 @@ pub(super) const RESERVE: Operation = Operation {
 pub(super) const EXTEND: Operation = Operation {
     path: "/v1/extend",
     id: "extend",
-    summary: "Hold a reservation longer",
-    description: "Puts its end off, as far as each limit lets it, and never nearer. The answer's \
-        receipt takes the place of the one that was shown.",
+    summary: "Extend a reservation",
+    description: "Sets a later end, as far as each limit allows, and never an earlier one. The \
+        receipt in the response replaces the one in the request.",
     body: Some(Body {
         schema: of::<ExtendRequest<'_>>,
         examples: &[("minute", r#"{"receipt":"Ag","ttl_ms":60000}"#)],
@@ -42,9 +42,10 @@ pub(super) const EXTEND: Operation = Operation {
 pub(super) const SETTLE: Operation = Operation {
     path: "/v1/settle",
     id: "settle",
-    summary: "Say what a reserved request really cost",
-    description: "Gives back what was held beyond it, and takes what it is beyond that, as far \
-        as the limit and its overdraft go. The same receipt again changes nothing and says so.",
+    summary: "Settle a reservation with the actual cost",
+    description: "Refunds reserved units above the actual cost, and charges units beyond the \
+        reservation as far as the limit and its overdraft allow. Using the same receipt again \
+        changes nothing: the outcome is `unchanged`.",
     body: Some(Body {
         schema: of::<SettleRequest<'_>>,
         examples: &[

@@ -108,11 +108,11 @@ pub(super) const ROWS: &[Row] = &[
         described: &[b"TG.CHARGE\r\n", b"TG.CHARGE core\r\n"],
     },
     Row {
-        printed: "-ERR the cost \"NaN\" is no whole number from 0 to 9007199254740991|+PONG|",
+        printed: "-ERR the cost \"NaN\" is not a whole number from 0 to 9007199254740991|+PONG|",
         described: &[b"TG.CHARGE core NaN\r\n"],
     },
     Row {
-        printed: "-ERR the cost \"0x10\" is no whole number from 0 to 9007199254740991|+PONG|",
+        printed: "-ERR the cost \"0x10\" is not a whole number from 0 to 9007199254740991|+PONG|",
         described: &[b"TG.CHARGE core 0x10 token a\r\n"],
     },
     Row {
@@ -128,19 +128,20 @@ pub(super) const ROWS: &[Row] = &[
         described: &[b"TG.CHARGE \"core\\x00\" 1 token a\r\n"],
     },
     Row {
-        printed: "-ERR the cost \"18446744073709551616\" is no whole number from 0 to 9007199254740991|+PONG|",
+        printed: "-ERR the cost \"18446744073709551616\" is not a whole number from 0 to \
+            9007199254740991|+PONG|",
         described: &[b"TG.CHARGE core 18446744073709551616 token a\r\n"],
     },
     Row {
-        printed: "-ERR the cost \"+1\" is no whole number from 0 to 9007199254740991|+PONG|",
+        printed: "-ERR the cost \"+1\" is not a whole number from 0 to 9007199254740991|+PONG|",
         described: &[b"TG.CHARGE core +1 token a\r\n"],
     },
     Row {
-        printed: "-ERR the cost \"\" is no whole number from 0 to 9007199254740991|+PONG|",
+        printed: "-ERR the cost \"\" is not a whole number from 0 to 9007199254740991|+PONG|",
         described: &[b"TG.CHARGE core \"\" token a\r\n"],
     },
     Row {
-        printed: "-ERR the cost \"1e3\" is no whole number from 0 to 9007199254740991|+PONG|",
+        printed: "-ERR the cost \"1e3\" is not a whole number from 0 to 9007199254740991|+PONG|",
         described: &[b"TG.PEEK core 1e3 token a\r\n"],
     },
     Row {

@@ -1,4 +1,4 @@
-// One limit: what it allows, who is held to it, and its traffic.
+// One limit: its definition, its subjects and its traffic.
 
 import { ask } from '../api.js';
 import { trafficChart } from '../chart.js';
@@ -17,7 +17,7 @@ export function limit({ refuse }, [name]) {
   const node = element('div', {},
     element('p', { class: 'path' }, element('a', { href: '#/limits' }, 'Limits')),
     element('h1', {}, name), switched,
-    element('section', { class: 'card', 'aria-label': 'What it allows' }, facts),
+    element('section', { class: 'card', 'aria-label': 'Definition' }, facts),
     element('section', { class: 'card', 'aria-label': 'Traffic' }, chart.node, totals),
     tried.node,
     subjects.node,
@@ -26,16 +26,16 @@ export function limit({ refuse }, [name]) {
     try {
       const policy = await ask('v1/policy');
       const meant = policy.limits.find((one) => one.name === name);
-      if (!meant) return fill(facts, notice('calm', 'The policy in force has no such limit.'));
+      if (!meant) return fill(facts, notice('calm', 'The current policy has no such limit.'));
       describe(facts, meant);
       tried.describe(meant);
       if (meant.revealed && meant.per.length) subjects.show();
       fill(switched, meant.switch && notice('bad',
-        `The policy does not decide: for everybody it is ${said(meant.switch)} until ${moment(meant.switch.expires)}. ${meant.switch.reason} `,
+        `An override applies to all subjects: ${said(meant.switch)} until ${moment(meant.switch.expires)}. ${meant.switch.reason} `,
         element('a', { href: '#/overrides' }, 'Overrides')));
       const users = policy.rules.flatMap((rule) =>
         rule.limits.filter((used) => used.name === name).map((used) => ({ rule, used })));
-      fill(rules, users.length ? users.map(ruleText) : element('li', {}, 'No rule uses it: descriptors and callers by name may.'));
+      fill(rules, users.length ? users.map(ruleText) : element('li', {}, 'No rule uses it. Descriptors, and callers that name it, may.'));
     } catch (problem) {
       if (problem.status === 401) return refuse(problem.message);
       fill(facts, notice('bad', problem.message));
@@ -45,7 +45,7 @@ export function limit({ refuse }, [name]) {
   const update = (feed) => {
     tried.update(feed.trials.get(name));
     const known = feed.limits.get(name);
-    if (!known) return say(totals, 'It was not asked yet.');
+    if (!known) return say(totals, 'No decisions yet.');
     const { admitted, refused, degraded } = known.counts;
     say(totals, `Since the start: ${count(admitted)} admitted, ${count(refused)} refused by this limit, ${count(degraded)} degraded.`);
     chart.draw(feed, known.traffic);
@@ -59,27 +59,27 @@ function describe(facts, meant) {
     ['Allows', allows(meant)],
     ['Counts', meant.per.length ? link : counted(meant)],
     ['Algorithm', meant.algorithm.replaceAll('_', ' ')],
-    ['Refuses', meant.enforced_percent === 100 ? 'everybody' : `${meant.enforced_percent} % of subjects; the others are only counted`],
-    ['Clients see it as', meant.visible ? meant.resource : 'nothing'],
+    ['Enforced for', meant.enforced_percent === 100 ? 'all subjects' : `${meant.enforced_percent} % of subjects; the others are only counted`],
+    ['Clients see it as', meant.visible ? meant.resource : 'hidden'],
   ];
   fill(facts, told.map(([word, value]) => element('div', {}, element('dt', {}, word), element('dd', {}, value))));
 }
 
-/// What another definition would do in its place, by its verdict and that of the limit.
+/// The candidate definition, with the numbers of requests by its decision and that of the limit.
 function trial() {
   const words = element('p', { class: 'words' });
   const rows = [
-    ['admitted admitted', 'Both admit'],
-    ['admitted refused', 'Only the candidate refuses'],
-    ['refused admitted', 'Only the limit refuses'],
-    ['refused refused', 'Both refuse'],
-  ].map(([verdicts, label]) => ({ verdicts, cell: element('dd', {}, '0'), label }));
+    ['admitted admitted', 'Both admit', 'Requests that the limit and its candidate admit.'],
+    ['admitted refused', 'Only the candidate refuses', 'Requests that the limit admitted and its candidate would refuse.'],
+    ['refused admitted', 'Only the limit refuses', 'Requests that the limit refused and its candidate would admit.'],
+    ['refused refused', 'Both refuse', 'Requests that the limit and its candidate refuse.'],
+  ].map(([verdicts, label, hint]) => ({ verdicts, cell: element('dd', {}, '0'), label, hint }));
   const node = element('section', { class: 'card', 'aria-label': 'Candidate', hidden: true },
     element('h2', {}, 'Candidate'), words,
-    element('dl', { class: 'facts wide' }, rows.map(({ label, cell }) => element('div', {}, element('dt', {}, label), cell))));
+    element('dl', { class: 'facts wide' }, rows.map(({ label, hint, cell }) => element('div', { title: hint }, element('dt', {}, label), cell))));
   const describe = ({ candidate }) => {
     node.hidden = !candidate;
-    if (candidate) say(words, `Tried on the same requests, refusing nobody: ${allows(candidate)}, ${candidate.algorithm.replaceAll('_', ' ')}. Since the start:`);
+    if (candidate) say(words, `Evaluated on the same requests, without refusing any: ${allows(candidate)}, ${candidate.algorithm.replaceAll('_', ' ')}. Since the start:`);
   };
   const update = (counts) => {
     for (const { verdicts, cell } of rows) say(cell, count(counts?.[verdicts] ?? 0));
@@ -87,7 +87,7 @@ function trial() {
   return { node, describe, update };
 }
 
-/// What a switch makes of the limit.
+/// Describes the effect of a kill switch on the limit.
 function said({ quota, unlimited, blocked }) {
   if (blocked) return 'blocked';
   if (unlimited) return 'unlimited';
@@ -96,6 +96,6 @@ function said({ quota, unlimited, blocked }) {
 
 function ruleText({ rule, used }) {
   return element('li', {}, element('b', {}, rule.name), ` charges ${many(used.cost, 'unit')} a request`,
-    rule.mode === 'shadow' ? ', and only counts what it would refuse' : '',
-    `; without the store: ${rule.on_failure}`);
+    rule.mode === 'shadow' ? ' in shadow mode: it counts and never refuses' : '',
+    `; fallback: ${rule.on_failure}`);
 }

@@ -1,4 +1,4 @@
-// Every limit, with what became of those who met it.
+// All limits, with their decisions.
 
 import { ask } from '../api.js';
 import { spark } from '../chart.js';
@@ -23,11 +23,11 @@ export function limits({ refuse }) {
       { label: 'Limit', text: (row) => row.name, value: (row) => row.name, link: (row) => `#/limits/${encodeURIComponent(row.name)}` },
       { label: 'Allows', text: allows },
       { label: 'Counts', text: counted },
-      { label: 'Admitted / s', number: true, text: (row) => rate(now(row, 'admitted')), value: (row) => now(row, 'admitted') },
-      { label: 'Refused / s', number: true, text: (row) => rate(now(row, 'refused')), value: (row) => now(row, 'refused') },
-      { label: 'Refused, lately', draw: (cell, row) => drawn(cell, feedSeen, series(row, 'refused')) },
-      { label: 'Admitted in all', number: true, text: (row) => count(all(row, 'admitted')), value: (row) => all(row, 'admitted') },
-      { label: 'Refused in all', number: true, text: (row) => count(all(row, 'refused')), value: (row) => all(row, 'refused') },
+      { label: 'Admitted / s', hint: 'Requests that this limit admitted, per second.', number: true, text: (row) => rate(now(row, 'admitted')), value: (row) => now(row, 'admitted') },
+      { label: 'Refused / s', hint: 'Requests that this limit refused, per second.', number: true, text: (row) => rate(now(row, 'refused')), value: (row) => now(row, 'refused') },
+      { label: 'Refused (recent)', hint: 'Refusals per second over the last 96 seconds.', draw: (cell, row) => drawn(cell, feedSeen, series(row, 'refused')) },
+      { label: 'Admitted in total', hint: 'Requests that this limit admitted since the node started.', number: true, text: (row) => count(all(row, 'admitted')), value: (row) => all(row, 'admitted') },
+      { label: 'Refused in total', hint: 'Requests that this limit refused since the node started.', number: true, text: (row) => count(all(row, 'refused')), value: (row) => all(row, 'refused') },
     ],
   });
   const load = async () => {

@@ -1,22 +1,22 @@
-// Which subjects a limit has, where its policy reveals them.
+// The subjects of a limit, if its policy reveals them.
 
 import { ask } from '../api.js';
 import { announce, element, field, fill, notice, say } from '../dom.js';
 import { many } from '../format.js';
 
-/// Subjects that are shown at most: whoever seeks one of more types more of its name.
+/// The most subjects that are shown. A longer prefix finds the others.
 const MOST = 500;
-/// Pages that are asked for at a time, each of a bounded part of the store.
+/// The pages that are loaded at a time. Each scans a bounded part of the store.
 const PAGES = 10;
 
-/// A card that looks for subjects of `limit`, hidden until it is shown.
+/// Creates a card that lists subjects of `limit`. It is hidden until `show` is called.
 export function listing(limit, { refuse }) {
   const prefix = element('input', { type: 'search', autocomplete: 'off', spellcheck: 'false' });
-  const words = element('p', { class: 'words' }, 'Those whose name begins so; without one, all.');
+  const words = element('p', { class: 'words' }, 'Subjects that start with this prefix, or all without one.');
   const found = element('ul', { class: 'plain' });
   const trouble = element('div');
-  const more = element('button', { type: 'button', hidden: true }, 'Look further');
-  const form = element('form', { class: 'row' }, field('Begins with', prefix), element('button', { type: 'submit' }, 'List'));
+  const more = element('button', { type: 'button', hidden: true }, 'Show more');
+  const form = element('form', { class: 'row' }, field('Prefix', prefix), element('button', { type: 'submit' }, 'List'));
   const node = element('section', { class: 'card', 'aria-label': 'Subjects', hidden: true },
     element('h2', {}, 'Subjects'), form, words, trouble, found, more);
   let asked = 0;
@@ -30,7 +30,7 @@ export function listing(limit, { refuse }) {
       for (let page = 0; page < PAGES; page += 1) {
         const query = new URLSearchParams({ limit, prefix: state.prefix, ...(state.after && { after: state.after }) });
         told = await ask(`v1/subjects?${query}`);
-        // Another question went out meanwhile, whose answer is the one to show.
+        // A newer request was sent: its response is the one to show.
         if (mine !== asked) return;
         for (const subject of told.subjects) state.subjects.set(JSON.stringify(subject), subject);
         state.after = told.next;
@@ -46,7 +46,7 @@ export function listing(limit, { refuse }) {
     const all = [...state.subjects.values()].slice(0, MOST);
     fill(found, all.map((subject) => element('li', {}, entry(subject))));
     more.hidden = !state.after || state.subjects.size >= MOST;
-    const where = source === 'store' ? 'kept in the store' : 'that this node decided on lately: its store keeps no names';
+    const where = source === 'store' ? 'in the store' : 'of recent decisions of this node: its store has no names';
     const text = `${many(state.subjects.size, 'subject')} ${where}.${state.after ? ' There may be more.' : ''}`;
     say(words, text);
     announce(text);
@@ -60,7 +60,7 @@ export function listing(limit, { refuse }) {
   return { node, show: () => { node.hidden = false; } };
 }
 
-/// A subject, with the way to its page where all of it is known: a hash leads to nobody.
+/// Shows a subject, with a link to its page if all values are known: hashes cannot be looked up.
 function entry(subject) {
   const values = Object.entries(subject);
   const text = values.map(([name, value]) => (value === null ? name : `${name}=${value}`)).join(', ');

@@ -1,4 +1,4 @@
-// Another word than the policy's for some subjects: setting it, and lifting it.
+// Overrides of the policy: setting and removing them.
 
 import { ask } from '../api.js';
 import { announce, element, field, fill, notice } from '../dom.js';
@@ -6,11 +6,11 @@ import { moment } from '../format.js';
 import { what, whom } from '../override.js';
 import { Table } from '../table.js';
 
-/// What stands in a policy, and not in a request.
+/// Sources whose values are in the policy, not in a request.
 const NOT_ASKED = new Set(['constant']);
-/// What rules and shedding can be switched to.
+/// The effects that overrides of rules and load shedding can have.
 const CALM = new Set(['unlimited', 'counted']);
-/// Looks of the feed from one question to the next.
+/// The samples of the feed between two requests.
 const PATIENCE = 3;
 
 export function overrides({ refuse }) {
@@ -30,8 +30,8 @@ export function overrides({ refuse }) {
   const look = () => attempt(trouble, async () => {
     const { overrides: all, location: where, failure } = await ask('v1/overrides');
     table.set(all.map((one) => ({ ...one, id: JSON.stringify([one.limit, one.subject, one.group, one.everybody, one.rule, one.shedding]) })));
-    const told = where === 'store' ? 'Kept in the store: every node goes by them.' : 'Kept in this process: other nodes know nothing of them, and they end with it.';
-    kept.textContent = failure ? `${told} They could not be read the last time: ${failure}.` : told;
+    const told = where === 'store' ? 'Kept in the store: they apply on every node.' : 'Kept in this process: other nodes do not have them, and they end with it.';
+    kept.textContent = failure ? `${told} The last attempt to read them failed: ${failure}.` : told;
   });
   const change = async (work, text) => {
     fill(told);
@@ -42,11 +42,11 @@ export function overrides({ refuse }) {
     });
     await look();
   };
-  const lift = (row) => change(() => ask(`v1/overrides?${query(row)}`, { method: 'DELETE' }), `Lifted: ${whom(row)}.`);
+  const lift = (row) => change(() => ask(`v1/overrides?${query(row)}`, { method: 'DELETE' }), `Removed: ${whom(row)}.`);
   const table = listed(lift);
   attempt(trouble, async () => {
     const form = new Form(await ask('v1/policy'), (body) =>
-      change(() => ask('v1/overrides', { method: 'PUT', body }), 'It is in force.'));
+      change(() => ask('v1/overrides', { method: 'PUT', body }), 'The override is in force.'));
     form.prefill();
     fill(place, form.node);
   });
@@ -58,20 +58,20 @@ export function overrides({ refuse }) {
   };
   const node = element('div', {},
     element('h1', {}, 'Overrides'),
-    element('section', { class: 'card', 'aria-label': 'Another word' },
-      element('p', { class: 'words' }, 'A value as a request would hold it, or its hash as it is shown. All who have a value: of an address also a network.'),
+    element('section', { class: 'card', 'aria-label': 'Set an override' },
+      element('p', { class: 'words' }, 'Enter a value as in a request, or its displayed hash. A group of addresses can be a network.'),
       place, told),
     element('section', { class: 'card', 'aria-label': 'In force' }, kept, trouble, table.node));
   return { node, update };
 }
 
-/// What is said, of whom, for how long and why.
+/// The form of an override: target, effect, duration and reason.
 class Form {
   constructor({ subjects, limits, rules }, send) {
     this.subjects = subjects.filter(({ source }) => !NOT_ASKED.has(source));
     this.limits = limits;
     this.limit = select([['', 'every limit'], ...limits.map(({ name }) => [name, name])]);
-    this.meant = select([['group', 'all who have this value'], ['subject', 'exactly these values'], ['everybody', 'everybody: a switch'], ['rule', 'a rule: a switch'], ['shedding', 'load shedding: a switch']]);
+    this.meant = select([['group', 'all with this value'], ['subject', 'exactly these values'], ['everybody', 'all subjects (kill switch)'], ['rule', 'a rule (kill switch)'], ['shedding', 'load shedding (kill switch)']]);
     this.effect = select([['blocked', 'blocked'], ['unlimited', 'unlimited'], ['counted', 'only counted'], ['quota', 'another quota']]);
     this.rule = select(rules.map(({ name }) => [name, name]));
     this.shedding = select([['all', 'all of it'], ['fleet', 'by the fleet'], ['worker', 'by the worker']]);
@@ -85,17 +85,17 @@ class Form {
     this.meant.addEventListener('change', () => this.drawWhose());
     this.effect.addEventListener('change', () => this.drawAmount());
     this.node = element('form', { onsubmit: (event) => { event.preventDefault(); send(this.body()); } },
-      element('div', { class: 'row' }, field('Limit', this.limit), field('Meant are', this.meant)),
+      element('div', { class: 'row' }, field('Limit', this.limit), field('Applies to', this.meant)),
       this.whose,
-      element('div', { class: 'row' }, field('They are given', this.effect), this.amount,
-        field('For', this.lasts, 'such as 90s, 15m, 12h or 7d'),
-        field('Reason', this.reason, 'clients never hear it'),
+      element('div', { class: 'row' }, field('Effect', this.effect), this.amount,
+        field('Duration', this.lasts, 'such as 90s, 15m, 12h or 7d'),
+        field('Reason', this.reason, 'clients never see it'),
         element('button', { type: 'submit' }, 'Set')));
     this.drawWhose();
     this.drawAmount();
   }
 
-  /// A field for each value by which the limit counts, or any does.
+  /// Draws a field for each value that the limit counts by, or that any limit does.
   drawWhose() {
     const limit = this.limits.find(({ name }) => name === this.limit.value);
     const counts = new Set(limit ? limit.per : this.limits.flatMap(({ per }) => per));
@@ -109,7 +109,7 @@ class Form {
     const switches = { everybody: () => null, rule: () => field('Rule', this.rule), shedding: () => field('What', this.shedding) };
     const draw = switches[meant] ?? (() => [...this.values].map(([name, input]) => field(name, input)));
     fill(this.whose, draw());
-    // A switch of a rule or of shedding is of no limit, blocks nobody and has no quota.
+    // An override of a rule or of load shedding has no limit, no quota, and cannot block.
     const isOfLimits = meant !== 'rule' && meant !== 'shedding';
     this.limit.disabled = !isOfLimits;
     for (const option of this.effect.options) option.disabled = !isOfLimits && !CALM.has(option.value);
@@ -123,7 +123,7 @@ class Form {
     fill(this.amount, isQuota && field('Quota', this.quota, 'units per window, of one limit'));
   }
 
-  /// The address may say whom: `#/overrides?limit=few&user=mallory`.
+  /// Fills in the target of the address: `#/overrides?limit=few&user=mallory`.
   prefill() {
     const query = new URLSearchParams(location.hash.split('?')[1] ?? '');
     if (this.limits.some(({ name }) => name === query.get('limit'))) this.limit.value = query.get('limit');
@@ -156,24 +156,24 @@ function listed(lift) {
     search: 'Search overrides',
     key: (row) => row.id,
     sort: { column: 'Ends', down: false },
-    empty: 'None: the policy decides for everybody.',
+    empty: 'None: the policy applies to all subjects.',
     columns: [
-      { label: 'Whom', text: whom, value: whom },
+      { label: 'Applies to', text: whom, value: whom },
       { label: 'Limit', text: (row) => row.limit ?? (row.rule || row.shedding ? '–' : 'every limit'), value: (row) => row.limit ?? '' },
-      { label: 'They are given', text: what },
+      { label: 'Effect', text: what },
       { label: 'Ends', text: (row) => moment(row.expires), value: (row) => row.expires },
       { label: 'Reason', text: (row) => row.reason },
-      { label: 'Lift', draw: (cell, row) => button(cell, row, lift) },
+      { label: 'Remove', draw: (cell, row) => button(cell, row, lift) },
     ],
   });
 }
 
 function button(cell, row, lift) {
   if (cell.firstChild) return;
-  cell.append(element('button', { type: 'button', class: 'quiet', 'aria-label': `Lift ${whom(row)}`, onclick: () => lift(row) }, 'Lift'));
+  cell.append(element('button', { type: 'button', class: 'quiet', 'aria-label': `Remove ${whom(row)}`, onclick: () => lift(row) }, 'Remove'));
 }
 
-/// Names an override as a request for its end does; a value that nobody has is a name alone.
+/// Returns the query that removes an override. A missing value is a name without `=`.
 function query({ limit, subject, group, everybody, rule, shedding }) {
   const part = (name, value) => (value === null ? encodeURIComponent(name) : `${encodeURIComponent(name)}=${encodeURIComponent(value)}`);
   const kind = subject ? 'subject' : 'group';

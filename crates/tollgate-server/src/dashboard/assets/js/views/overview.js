@@ -6,12 +6,33 @@ import { clock, count, percent, rate, took } from '../format.js';
 import { shardName } from '../feed.js';
 import { Table } from '../table.js';
 
-/// Limits that are told of here; the rest have a view of their own.
+/// The number of limits shown here. All limits are in their own view.
 const BUSIEST = 5;
+/// The tooltips of the store's counters, since the node started.
+const COUNTS = {
+  deny_cache_hits: 'Calls that the deny cache refused without a request to the store.',
+  fallback_decisions: 'Calls that the local fallback answered because the store did not.',
+  unanswered: 'Calls that neither the store nor the local fallback answered.',
+  deadline_misses: 'Calls that were aborted at the deadline of the decision.',
+  refund_failures: 'Charges of refused requests that could not be refunded.',
+  discarded: 'Calls that found invalid stored state, which counts as empty.',
+  percent: 'The percentage of clients that the new store decides, or that are compared.',
+  transferred: 'Counters that were transferred to the new store.',
+  transfer_failures: 'Transfers of counters that failed.',
+  compared: 'Calls that were compared with the shadow store.',
+  skipped: 'Calls that were not sent to the shadow store because its queue was full.',
+  uncomparable: 'Refunds that could not be compared.',
+};
 
 export function overview() {
   const chart = trafficChart('All requests');
-  const tiles = ['Admitted / s', 'Refused / s', 'Refusal rate', 'Degraded / s', 'p99 latency'].map(tile);
+  const tiles = [
+    ['Admitted / s', 'Requests that were admitted, per second.'],
+    ['Refused / s', 'Requests that were refused, per second.'],
+    ['Refusal rate', 'Refused requests as a percentage of all requests.'],
+    ['Degraded / s', 'Decisions of the fallback because the store did not answer, per second.'],
+    ['p99 latency', '99 % of the decisions of the slowest listener take at most this long.'],
+  ].map(tile);
   const busiest = busiestTable();
   const listeners = listenersTable();
   const store = storeCard();
@@ -43,21 +64,21 @@ function section(title, ...children) {
   return element('section', { class: 'card' }, element('h2', {}, title), ...children);
 }
 
-function tile(label) {
+function tile([label, hint]) {
   const figure = element('dd', {}, '–');
-  return { node: element('dl', { class: 'tile' }, element('dt', {}, label), figure), figure };
+  return { node: element('dl', { class: 'tile', title: hint }, element('dt', {}, label), figure), figure };
 }
 
 function busiestTable() {
   return new Table({
     caption: 'The busiest limits',
     key: (row) => row.name,
-    empty: 'No limit was asked yet.',
+    empty: 'No decisions yet.',
     columns: [
       { label: 'Limit', text: (row) => row.name, link: (row) => `#/limits/${encodeURIComponent(row.name)}` },
-      { label: 'Admitted / s', number: true, text: (row) => rate(row.admitted) },
-      { label: 'Refused / s', number: true, text: (row) => rate(row.refused) },
-      { label: 'Refused in all', number: true, text: (row) => count(row.counts.refused) },
+      { label: 'Admitted / s', hint: 'Requests that this limit admitted, per second.', number: true, text: (row) => rate(row.admitted) },
+      { label: 'Refused / s', hint: 'Requests that this limit refused, per second.', number: true, text: (row) => rate(row.refused) },
+      { label: 'Refused in total', hint: 'Requests that this limit refused since the node started.', number: true, text: (row) => count(row.counts.refused) },
     ],
   });
 }
@@ -78,10 +99,10 @@ function listenersTable() {
     empty: 'No listener is open.',
     columns: [
       { label: 'Listener', text: (row) => row.name },
-      { label: 'Decisions / s', number: true, text: (row) => (row.took.buckets ? rate(row.now) : '–') },
-      { label: 'p50', number: true, text: (row) => took(row.took.p50) },
-      { label: 'p99', number: true, text: (row) => took(row.took.p99) },
-      { label: 'Connections', number: true, text: (row) => count(row.connections ?? 0) },
+      { label: 'Decisions / s', hint: 'Decisions through this listener, per second.', number: true, text: (row) => (row.took.buckets ? rate(row.now) : '–') },
+      { label: 'p50', hint: 'Half of the decisions through this listener take at most this long.', number: true, text: (row) => took(row.took.p50) },
+      { label: 'p99', hint: '99 % of the decisions through this listener take at most this long.', number: true, text: (row) => took(row.took.p99) },
+      { label: 'Connections', hint: 'Open connections of clients.', number: true, text: (row) => count(row.connections ?? 0) },
     ],
   });
 }
@@ -99,17 +120,17 @@ function storeCard() {
       { label: 'Health', draw: health, text: (row) => state(row).text },
       { label: 'Primary', text: (row) => row.primary ?? 'none' },
       { label: 'Scripting', text: (row) => row.scripting },
-      { label: 'p50', number: true, text: (row) => took(row.took?.p50) },
-      { label: 'p99', number: true, text: (row) => took(row.took?.p99) },
+      { label: 'p50', hint: 'Half of the calls take at most this long.', number: true, text: (row) => took(row.took?.p50) },
+      { label: 'p99', hint: '99 % of the calls take at most this long.', number: true, text: (row) => took(row.took?.p99) },
       { label: 'Circuit breakers', text: (row) => row.servers.map((server) => server.circuit_breaker).join(', ') },
-      { label: 'Opened', number: true, text: (row) => count(sum(row.servers, 'circuit_breaker_opened')) },
-      { label: 'Unknown outcomes', number: true, text: (row) => count(sum(row.servers, 'unknown_outcomes')) },
-      { label: 'Clock offset', number: true, text: (row) => (row.clock_offset_ms === null ? '–' : `${row.clock_offset_ms} ms`) },
+      { label: 'Opened', hint: 'How often circuit breakers of this shard opened since the node started.', number: true, text: (row) => count(sum(row.servers, 'circuit_breaker_opened')) },
+      { label: 'Unknown outcomes', hint: 'Calls that timed out after they were sent: they may or may not have been charged.', number: true, text: (row) => count(sum(row.servers, 'unknown_outcomes')) },
+      { label: 'Clock offset', hint: 'The difference between the clocks of the primary and of this node.', number: true, text: (row) => (row.clock_offset_ms === null ? '–' : `${row.clock_offset_ms} ms`) },
     ],
   });
   const servers = serversTable();
   const events = element('ol', { class: 'events' });
-  const history = section('What happened since this page was opened', events);
+  const history = section('Events since this page was opened', events);
   const node = element('div', {}, section('Store', told, facts, shards.node, servers.node), history);
   const update = ({ status, shards: took, events: all }) => {
     const timed = (rows) => rows.map((row) => ({ ...row, took: took.get(shardName(row)) }));
@@ -129,23 +150,23 @@ function storeCard() {
   return { node, update };
 }
 
-/// Servers of memcached, which lose counters in more ways than one.
+/// The memcached servers, with the ways in which they lost counters.
 function serversTable() {
   return new Table({
-    caption: 'The servers of memcached',
+    caption: 'The memcached servers',
     key: shardName,
     empty: 'No servers.',
     columns: [
       { label: 'Server', text: shardName },
       { label: 'Health', draw: (cell, row) => pill(cell, serverState(row)), text: (row) => serverState(row).text },
-      { label: 'Connected', number: true, text: (row) => `${count(row.connected)} of ${count(row.connections)}` },
-      { label: 'p50', number: true, text: (row) => took(row.took?.p50) },
-      { label: 'p99', number: true, text: (row) => took(row.took?.p99) },
-      { label: 'Evicted', number: true, text: (row) => count(row.evicted) },
-      { label: 'Restarts', number: true, text: (row) => count(row.restarts) },
-      { label: 'Flushes', number: true, text: (row) => count(row.flushes) },
-      { label: 'CAS conflicts', number: true, text: (row) => count(row.cas_conflicts) },
-      { label: 'Contended', number: true, text: (row) => count(row.contended) },
+      { label: 'Connected', hint: 'Open connections of the configured ones.', number: true, text: (row) => `${count(row.connected)} of ${count(row.connections)}` },
+      { label: 'p50', hint: 'Half of the calls take at most this long.', number: true, text: (row) => took(row.took?.p50) },
+      { label: 'p99', hint: '99 % of the calls take at most this long.', number: true, text: (row) => took(row.took?.p99) },
+      { label: 'Evicted', hint: 'Counters that memcached evicted before they expired.', number: true, text: (row) => count(row.evicted) },
+      { label: 'Restarts', hint: 'Restarts of the server, which lost all counters.', number: true, text: (row) => count(row.restarts) },
+      { label: 'Flushes', hint: 'flush_all commands, which removed all counters.', number: true, text: (row) => count(row.flushes) },
+      { label: 'CAS conflicts', hint: 'Writes that were repeated because another node changed the counter first.', number: true, text: (row) => count(row.cas_conflicts) },
+      { label: 'Contended', hint: 'Calls that failed because of repeated CAS conflicts.', number: true, text: (row) => count(row.contended) },
       { label: 'Last error', text: (row) => row.last_error ?? '–' },
     ],
   });
@@ -158,7 +179,7 @@ function serverState({ connected, connections }) {
 
 function list(facts, pairs) {
   const isNew = facts.childElementCount !== pairs.length;
-  if (isNew) fill(facts, pairs.map(([name]) => element('div', {}, element('dt', {}, name.replaceAll('_', ' ')), element('dd'))));
+  if (isNew) fill(facts, pairs.map(([name]) => element('div', { title: COUNTS[name] }, element('dt', {}, name.replaceAll('_', ' ')), element('dd'))));
   pairs.forEach(([, value], place) => say(facts.children[place].lastChild, count(value)));
 }
 
@@ -168,8 +189,8 @@ function words({ store, map }) {
     memory: 'Counters are in this process.',
     redis: 'Counters are in shards of Redis.',
     memcached: 'Counters are in memcached.',
-    rollout: 'Counters move from one store to another.',
-    shadow: 'A shadow store is compared.',
+    rollout: 'A rollout moves traffic from one store to another.',
+    shadow: 'A shadow store is compared with the store that decides.',
   };
   const phase = rebalance ? ` Rebalance from map ${rebalance.from} to ${map.version}: phase ${rebalance.phase}, ${count(rebalance.transferred)} counters transferred.` : '';
   return (kinds[store] ?? store) + phase;

@@ -1,4 +1,4 @@
-// The policy in force, and reading its file anew.
+// The current policy, and reloading its file.
 
 import { ask } from '../api.js';
 import { announce, element, fill, notice } from '../dom.js';
@@ -9,11 +9,11 @@ export function policy({ refuse, feed }) {
   const facts = element('dl', { class: 'facts wide' });
   const refused = element('div');
   const told = element('div', { 'aria-live': 'polite' });
-  const button = element('button', { type: 'button', onclick: () => reload() }, 'Read the file anew');
+  const button = element('button', { type: 'button', onclick: () => reload() }, 'Reload the file');
   const rules = rulesTable();
   const node = element('div', {},
     element('h1', {}, 'Policy'),
-    element('section', { class: 'card', 'aria-label': 'In force' }, facts, refused, element('p', {}, button), told),
+    element('section', { class: 'card', 'aria-label': 'Current policy' }, facts, refused, element('p', {}, button), told),
     element('section', { class: 'card' }, element('h2', {}, 'Rules'), rules.node));
   const load = async () => {
     const meant = await ask('v1/policy');
@@ -29,17 +29,18 @@ export function policy({ refuse, feed }) {
     const { reloads } = status;
     const pairs = [
       ['Version', status.policy],
-      ['Holds', `${many(shape.limits.length, 'limit')}, ${many(shape.rules.length, 'rule')}, ${many(shape.subjects.length, 'kind')} of subjects`],
-      ['Rules', shape.rules_apply === 'all_matches' ? 'all that match decide' : 'the first that matches decides'],
+      ['Contains', `${many(shape.limits.length, 'limit')}, ${many(shape.rules.length, 'rule')}, ${many(shape.subjects.length, 'kind')} of subjects`],
+      ['Rules', shape.rules_apply === 'all_matches' ? 'all matching rules apply' : 'the first matching rule applies'],
       ['In force since', reloads.last_applied_at ? moment(reloads.last_applied_at) : 'the start'],
-      ['Reloads', `${count(reloads.applied)} applied, ${count(reloads.rejected)} rejected`],
+      ['Reloads', `${count(reloads.applied)} applied, ${count(reloads.rejected)} rejected`,
+        'Reloads of the policy file since the node started.'],
     ];
     const text = JSON.stringify([pairs, reloads.rejection]);
     if (text === seen) return;
     seen = text;
-    fill(facts, pairs.map(([word, value]) => element('div', {}, element('dt', {}, word), element('dd', {}, value))));
+    fill(facts, pairs.map(([word, value, hint]) => element('div', { title: hint }, element('dt', {}, word), element('dd', {}, value))));
     fill(refused, reloads.rejection && notice('bad',
-      element('p', {}, `The file as it is now is not in force, since ${moment(reloads.rejection.at)}:`),
+      element('p', {}, `The file was rejected at ${moment(reloads.rejection.at)}, and the policy before it is in force:`),
       element('pre', {}, reloads.rejection.reason)));
   };
   const attempt = async (work) => {
@@ -47,14 +48,14 @@ export function policy({ refuse, feed }) {
       await work();
     } catch (problem) {
       if (problem.status === 401) return refuse(problem.message);
-      fill(told, notice('bad', element('p', {}, problem.title ?? 'No answer'), element('pre', {}, problem.message)));
+      fill(told, notice('bad', element('p', {}, problem.title ?? 'No response'), element('pre', {}, problem.message)));
     }
   };
   const reload = () => attempt(async () => {
     button.disabled = true;
     try {
       const { replaced, policy: version } = await ask('v1/policy/reload', { method: 'POST' });
-      const text = replaced ? `Version ${version} is in force now.` : `The file is the one in force: version ${version}.`;
+      const text = replaced ? `Version ${version} is in force now.` : `The file has not changed: version ${version}.`;
       fill(told, notice('good', text));
       announce(text);
       await load();
@@ -74,13 +75,13 @@ export function policy({ refuse, feed }) {
   return { node, update };
 }
 
-/// What a request pays of a limit: what the answer tells is read in it.
+/// Describes the charge of a request on a limit. The response may report its cost.
 function charge({ name, cost, meter }) {
   if (!meter) return cost === 1 ? name : `${name} × ${count(cost)}`;
   const read = {
-    header: () => `the answer's ${meter.name}`,
-    json: () => `${meter.name} of the answer`,
-    size: () => `each ${many(meter.each, 'byte')} of the answer`,
+    header: () => `the response's ${meter.name}`,
+    json: () => `${meter.name} of the response`,
+    size: () => `each ${many(meter.each, 'byte')} of the response`,
     time: () => `each ${count(meter.each)} ms that it takes`,
   };
   return `${name} by ${read[meter.from]?.() ?? meter.from} (${count(cost)} reserved)`;
@@ -99,11 +100,11 @@ function rulesTable() {
     empty: 'The policy has no rules.',
     columns: [
       { label: 'Rule', text: (row) => row.name, value: (row) => row.name },
-      { label: 'Tried as', number: true, text: (row) => count(row.place), value: (row) => row.place },
+      { label: 'Order', hint: 'The position of the rule: rules are evaluated in this order.', number: true, text: (row) => count(row.place), value: (row) => row.place },
       { label: 'Charges', text: (row) => row.limits.map(charge).join(', ') || 'nothing' },
       { label: 'Mode', text: mode },
       { label: 'When', text: (row) => row.charge.replace('_', ' ') },
-      { label: 'Without the store', text: (row) => row.on_failure },
+      { label: 'Fallback', text: (row) => row.on_failure },
     ],
   });
 }

@@ -1,4 +1,4 @@
-// How many clients the new one of two stores decides.
+// The percentage of clients that the new one of two stores decides.
 
 import { ask } from '../api.js';
 import { announce, element, field, fill, notice, say } from '../dom.js';
@@ -20,7 +20,7 @@ export function rollout({ feed, refuse }) {
     if (store === 'shadow') return compared();
     return { children: [element('p', { class: 'words' },
       'This node has one store. With ', element('code', {}, 'store: { rollout: … }'),
-      ' in the policy file, clients move to another one by a percentage that is turned here.')] };
+      ' in the policy file, a percentage of clients moves to another one, and this view sets it.')] };
   };
   return { node, update };
 }
@@ -28,8 +28,12 @@ export function rollout({ feed, refuse }) {
 function dial(feed, refuse) {
   const now = element('p', { class: 'big' });
   const words = element('p', { class: 'words' });
-  const facts = element('dl', { class: 'facts' }, ['transferred', 'transfer failures', 'refund failures'].map((word) =>
-    element('div', {}, element('dt', {}, word), element('dd', {}, '–'))));
+  const facts = element('dl', { class: 'facts' }, [
+    ['transferred', 'Counters that were transferred to the new store.'],
+    ['transfer failures', 'Transfers of counters that failed.'],
+    ['refund failures', 'Refunds that failed because a store did not answer.'],
+  ].map(([word, hint]) =>
+    element('div', { title: hint }, element('dt', {}, word), element('dd', {}, '–'))));
   const input = element('input', { type: 'number', min: 0, max: 100, step: 0.01, required: true, inputmode: 'decimal' });
   const told = element('div', { 'aria-live': 'polite' });
   let isTyped = false;
@@ -38,7 +42,7 @@ function dial(feed, refuse) {
     event.preventDefault();
     try {
       const { percent, before } = await ask('v1/rollout', { method: 'PUT', body: { percent: Number(input.value) } });
-      const text = `Turned from ${before} % to ${percent} %, on this node.`;
+      const text = `Changed from ${before} % to ${percent} % on this node.`;
       fill(told, notice('good', text));
       announce(text);
       isTyped = false;
@@ -49,8 +53,8 @@ function dial(feed, refuse) {
     }
   };
   const form = element('form', { class: 'row', onsubmit: turn },
-    field('Percent of clients', input), element('button', { type: 'submit' }, 'Turn'));
-  const hint = element('p', { class: 'hint' }, 'From 0 to 100, with at most two places after the point. It stays so on this node until it is turned again.');
+    field('Percent of clients', input), element('button', { type: 'submit' }, 'Set'));
+  const hint = element('p', { class: 'hint' }, 'From 0 to 100, with at most two decimal places. The percentage stays on this node until it is changed again.');
   const update = ({ counts }) => {
     say(now, `${counts.percent} %`);
     say(words, `of clients are decided by the new store (${counts.to.store}), the rest by the old one (${counts.from.store}).`);
@@ -61,12 +65,19 @@ function dial(feed, refuse) {
   return { children: [now, words, facts, form, hint, told], update };
 }
 
-/// Two stores of which only the first decides.
+/// Shows the comparison with a shadow store, which does not decide.
 function compared() {
   const words = element('p', { class: 'words' });
-  const names = ['compared', 'decision', 'remaining', 'reset', 'unanswered', 'skipped'];
-  const facts = element('dl', { class: 'facts' }, names.map((word) =>
-    element('div', {}, element('dt', {}, word), element('dd', {}, '–'))));
+  const names = [
+    ['compared', 'Calls that were compared with the shadow store.'],
+    ['decision', 'Comparisons in which one store admitted and the other refused.'],
+    ['remaining', 'Comparisons with the same decision and different remaining units.'],
+    ['reset', 'Comparisons with the same remaining units and different times of the full reset.'],
+    ['unanswered', 'Calls that the shadow store did not answer.'],
+    ['skipped', 'Calls that were not sent to the shadow store because its queue was full.'],
+  ];
+  const facts = element('dl', { class: 'facts' }, names.map(([word, hint]) =>
+    element('div', { title: hint }, element('dt', {}, word), element('dd', {}, '–'))));
   const update = ({ counts }) => {
     say(words, `${counts.store.store} decides. ${counts.percent} % of clients are compared with the shadow store (${counts.shadow_store.store}). Differences by kind:`);
     const { compared: all, differences, unanswered, skipped } = counts;

@@ -3,7 +3,7 @@
 import { token } from '../api.js';
 import { element, field, notice } from '../dom.js';
 
-/// Asks for a token; calls `then` when one was given.
+/// Creates the form. Calls `then` when a token was entered.
 export function signIn(reason, then) {
   const input = element('input', {
     type: 'password', autocomplete: 'off', spellcheck: 'false', required: true, class: 'wide',
@@ -16,9 +16,9 @@ export function signIn(reason, then) {
       then();
     },
   },
-  element('h1', {}, 'This listener asks for a token'),
+  element('h1', {}, 'This listener requires a token'),
   reason && notice('bad', reason),
-  field('Token', input, 'A token of the admin listener. This tab keeps it until you close the tab.'),
-  element('button', { type: 'submit' }, 'Open'));
+  field('Token', input, 'A token of the admin listener. It is stored in this tab until you close it.'),
+  element('button', { type: 'submit' }, 'Sign in'));
   return { node: form };
 }

@@ -1,4 +1,4 @@
-// One subject: how it stands with every limit that counts it, and forgetting what it used.
+// One subject: its status on every limit that counts it, and resetting its usage.
 
 import { ask } from '../api.js';
 import { spark } from '../chart.js';
@@ -8,9 +8,9 @@ import { what, whom } from '../override.js';
 import { KEPT } from '../series.js';
 import { Table } from '../table.js';
 
-/// Limits that one question may name.
+/// The most limits of one request.
 const AT_ONCE = 32;
-/// What stands in a policy, and not in a request.
+/// Sources whose values are in the policy, not in a request.
 const NOT_ASKED = new Set(['constant']);
 
 export function subject({ refuse }) {
@@ -19,8 +19,8 @@ export function subject({ refuse }) {
   const results = element('section', { class: 'card', 'aria-label': 'Status', hidden: true });
   const node = element('div', {},
     element('h1', {}, 'Subject'),
-    element('section', { class: 'card', 'aria-label': 'Whose' },
-      element('p', { class: 'words' }, 'A value as a request would hold it; credentials with or without their scheme.'), form, told),
+    element('section', { class: 'card', 'aria-label': 'Values' },
+      element('p', { class: 'words' }, 'Values as in a request. Credentials may include their scheme.'), form, told),
     results);
   let standings = null;
   const attempt = async (work) => {
@@ -62,14 +62,14 @@ function draw(form, { subjects, limits }) {
     .map(({ name, source, secret }) => {
       const input = element('input', { type: secret ? 'password' : 'text', autocomplete: 'off', spellcheck: 'false' });
       inputs.set(name, input);
-      return field(name, input, `${source.replace('_', ' ')}${secret ? ', hashed before it is used' : ''}`);
+      return field(name, input, `${source.replace('_', ' ')}${secret ? ', hashed before use' : ''}`);
     });
-  fill(form, fields, element('button', { type: 'submit' }, 'Look'));
+  fill(form, fields, element('button', { type: 'submit' }, 'Show'));
   if (!fields.length) fill(form, element('p', {}, 'No limit of this policy counts by subject.'));
   return inputs;
 }
 
-/// The address may name a subject: `#/subject?address=192.0.2.1`.
+/// Fills in the subject of the address: `#/subject?address=192.0.2.1`.
 function prefill(inputs) {
   const [, query] = location.hash.split('?');
   for (const [name, value] of new URLSearchParams(query ?? '')) {
@@ -85,7 +85,7 @@ function valuesOf(inputs) {
   return values;
 }
 
-/// How a subject stands, looked at again and again.
+/// The status of a subject, read periodically.
 class Standings {
   constructor(policy, values) {
     this.values = values;
@@ -99,7 +99,7 @@ class Standings {
     this.overrides = overrides();
     this.said = element('section', { 'aria-label': 'Overrides' },
       element('h2', {}, 'Overrides'),
-      element('p', { class: 'words' }, 'They decide in the place of these limits. ', element('a', { href: '#/overrides' }, 'All overrides')),
+      element('p', { class: 'words' }, 'They replace these limits. ', element('a', { href: '#/overrides' }, 'All overrides')),
       this.overrides.node);
     this.overridden = element('div');
     this.forgotten = element('div', { 'aria-live': 'polite' });
@@ -107,11 +107,11 @@ class Standings {
       element('h2', {}, this.title()),
       this.limits.length
         ? [this.overridden, this.table.node, this.actions(), this.forgotten]
-        : element('p', {}, 'No limit counts by these values alone: give those that a limit counts by together.'));
+        : element('p', {}, 'No limit counts by exactly these values: enter all values that a limit counts by.'));
   }
 
   title() {
-    // A credential is not written onto the screen.
+    // The title contains no values, because they may be credentials.
     return many(this.limits.length, 'limit counts', 'limits count') + ' this subject';
   }
 
@@ -119,7 +119,8 @@ class Standings {
     return this.node.isConnected && this.limits.length > 0;
   }
 
-  /// Asks, unless that is under way: a policy may have more limits than are answered in a round.
+  /// Reads the status, unless an earlier read is still running: a policy may have more limits than can
+  /// be read in one round.
   async look() {
     if (this.isLooking) return;
     this.isLooking = true;
@@ -146,13 +147,13 @@ class Standings {
     if (Boolean(this.said.parentNode) !== said.length > 0) fill(this.overridden, said.length > 0 && this.said);
   }
 
-  /// How `limits` stand, at most as many as are answered at once, and what overrides make of them.
+  /// Reads the status and the overrides of `limits`, at most `AT_ONCE` of them.
   async told(limits) {
     const peek = (some) => ask('v1/peek', { method: 'POST', body: { limits: some.map((limit) => this.named(limit)) } });
     const { statuses, overrides: found = [] } = await peek(limits);
     const overruled = new Map(found.map((one) => [one.limit, one]));
     const stand = new Map(statuses.map((one) => [one.name, one]));
-    // While one limit blocks the subject, nobody says how the others stand that were asked with it.
+    // If one limit blocks the subject, the response has no status of the other limits.
     const isBlocked = found.some(({ effect }) => effect === 'blocked');
     const isAsked = (name) => !overruled.has(name) || overruled.get(name).effect === 'quota';
     const unsaid = limits.filter(({ name }) => isBlocked && !stand.has(name) && isAsked(name));
@@ -171,13 +172,13 @@ class Standings {
 
   actions() {
     const dialog = element('dialog', { 'aria-labelledby': 'forget-title' },
-      element('h2', { id: 'forget-title' }, 'Forget what it used?'),
-      element('p', {}, `The next charge on ${many(this.limits.length, 'limit')} starts afresh, and receipts of what was forgotten are void.`),
+      element('h2', { id: 'forget-title' }, 'Reset its usage?'),
+      element('p', {}, `The next charge on ${many(this.limits.length, 'limit')} starts from zero, and receipts of earlier charges become invalid.`),
       element('p', { class: 'buttons' },
-        element('button', { type: 'button', class: 'danger', onclick: () => { dialog.close(); this.forget(); } }, 'Forget it'),
-        element('button', { type: 'button', class: 'quiet', onclick: () => dialog.close() }, 'Leave it')));
+        element('button', { type: 'button', class: 'danger', onclick: () => { dialog.close(); this.forget(); } }, 'Reset'),
+        element('button', { type: 'button', class: 'quiet', onclick: () => dialog.close() }, 'Cancel')));
     return element('p', { class: 'buttons' }, dialog,
-      element('button', { type: 'button', class: 'danger', onclick: () => dialog.showModal() }, 'Forget what it used'));
+      element('button', { type: 'button', class: 'danger', onclick: () => dialog.showModal() }, 'Reset usage'));
   }
 
   async forget() {
@@ -185,7 +186,7 @@ class Standings {
       for (let from = 0; from < this.limits.length; from += AT_ONCE) {
         await ask(`v1/standing?${this.query(this.limits.slice(from, from + AT_ONCE))}`, { method: 'DELETE' });
       }
-      const text = 'What it used is forgotten.';
+      const text = 'The usage was reset.';
       fill(this.forgotten, notice('good', text));
       announce(text);
       await this.look();
@@ -213,12 +214,12 @@ function table(standings) {
       { label: 'Name', text: (row) => row.name, value: (row) => row.name, link: (row) => `#/limits/${encodeURIComponent(row.name)}` },
       { label: 'Allows', text: (row) => allows(standings.known.get(row.name)) },
       { label: 'Decision', text: (row) => now(row)[0], draw: verdict },
-      { label: 'Used', number: true, text: (row) => units(row, row.used), value: (row) => row.used },
-      { label: 'Limit', number: true, text: (row) => units(row, row.limit), value: (row) => row.limit },
-      { label: 'Remaining', number: true, text: (row) => units(row, row.remaining), value: (row) => row.remaining },
-      { label: 'Part used', draw: meter },
-      { label: 'Since you look', draw: (cell, row) => drawn(cell, standings, row) },
-      { label: 'Reset', text: (row) => (isCounted(row) ? moment(row.reset) : '–') },
+      { label: 'Used', hint: 'Units that are charged now.', number: true, text: (row) => units(row, row.used), value: (row) => row.used },
+      { label: 'Limit', hint: 'The most units that can be used at one moment.', number: true, text: (row) => units(row, row.limit), value: (row) => row.limit },
+      { label: 'Remaining', hint: 'Units that are left.', number: true, text: (row) => units(row, row.remaining), value: (row) => row.remaining },
+      { label: 'Share used', hint: 'Used units as a share of the limit.', draw: meter },
+      { label: 'History', hint: 'Used units since this page was opened.', draw: (cell, row) => drawn(cell, standings, row) },
+      { label: 'Reset', hint: 'The time from which more units are available.', text: (row) => (isCounted(row) ? moment(row.reset) : '–') },
     ],
   });
 }
@@ -230,25 +231,25 @@ function overrides() {
     empty: 'None.',
     columns: [
       { label: 'Limit', text: (row) => row.limit, value: (row) => row.limit },
-      { label: 'It is given', text: what },
-      { label: 'As one of', text: whom },
+      { label: 'Effect', text: what },
+      { label: 'Applies to', text: whom },
       { label: 'Ends', text: (row) => moment(row.expires), value: (row) => row.expires },
       { label: 'Reason', text: (row) => row.reason },
     ],
   });
 }
 
-/// What becomes of a request now, and whether that is good for whoever sent it.
+/// Describes the decision on a request now, with the kind of its pill.
 function now({ effect, admits }) {
   if (effect === 'blocked') return ['blocked', 'bad'];
   if (effect === 'unlimited') return ['unlimited', 'good'];
-  // Without a standing it is not enforced for this subject.
+  // Without a status, the limit is not enforced for this subject.
   if (effect === 'counted' || admits === undefined) return ['only counted', 'good'];
   return admits ? ['admitted', 'good'] : ['refused', 'bad'];
 }
 
-/// Whether it is told what was used: of whom an override blocks or lets pass nothing is counted, and
-/// the standing of who is blocked is a full one that only tells until when.
+/// Returns whether the status contains used units. A blocked or unlimited subject is not counted; the
+/// status of a blocked one only shows when the override ends.
 function isCounted({ effect, used }) {
   return effect !== 'blocked' && used !== undefined;
 }
@@ -267,7 +268,7 @@ function verdict(cell, row) {
 function meter(cell, row) {
   if (!isCounted(row)) return say(cell, '–');
   const { used, limit, name } = row;
-  // What says that nothing was counted is text, and no meter.
+  // Replaces the text for a subject that was not counted by a meter.
   if (!cell.firstElementChild) fill(cell);
   if (!cell.firstChild) cell.append(element('meter', { min: 0 }));
   const node = cell.firstChild;
@@ -279,7 +280,7 @@ function meter(cell, row) {
   node.setAttribute('aria-label', `${name}: ${count(used)} of ${count(limit)} used`);
 }
 
-/// What was used at each look: the looks stand where times do.
+/// Draws the used units of each sample. Samples are numbered instead of timed.
 function drawn(cell, { history, looks }, { name }) {
   if (!cell.firstChild) cell.append(shape('svg', { class: 'spark', width: 96, height: 22, 'aria-hidden': 'true' }));
   const values = history.get(name);

@@ -1,14 +1,14 @@
-// The subjects that were charged or refused most.
+// The subjects that were charged or refused the most units.
 
 import { ask } from '../api.js';
 import { element, field, fill, notice, say } from '../dom.js';
 import { count, moment } from '../format.js';
 import { Table } from '../table.js';
 
-/// Subjects of one limit, and of each where all are shown.
+/// The number of subjects for one limit, and for each limit if all are shown.
 const MOST = 100;
 const MOST_OF_EACH = 10;
-/// Looks of the feed from one question to the next.
+/// The samples of the feed between two requests.
 const PATIENCE = 5;
 
 export function top({ refuse }) {
@@ -21,7 +21,7 @@ export function top({ refuse }) {
   const node = element('div', {},
     element('h1', {}, 'Top subjects'),
     element('section', { class: 'card', 'aria-label': 'Top subjects' },
-      element('form', { class: 'row', onsubmit: (event) => event.preventDefault() }, field('Most', by), field('Limit', limit)),
+      element('form', { class: 'row', onsubmit: (event) => event.preventDefault() }, field('Ranked by', by), field('Limit', limit)),
       since, trouble, table.node));
   let rounds = 0;
   let asked = 0;
@@ -34,11 +34,11 @@ export function top({ refuse }) {
       : new URLSearchParams({ by: by.value, count: MOST_OF_EACH });
     try {
       const told = await ask(`v1/top?${query}`);
-      // Another question went out meanwhile, whose answer is the one to show.
+      // A newer request was sent: its response is the one to show.
       if (mine !== asked) return;
       table.set(told.limits.flatMap(({ limit: name, subjects: all }) =>
         all.map((one) => ({ ...one, limit: name, by: told.by }))));
-      say(since, `Units ${told.by} at this node since ${moment(told.since)}. Of the units, the error at most may be of others. Where a policy does not reveal a subject, its keyed hash is shown.`);
+      say(since, `Units ${told.by} at this node since ${moment(told.since)}. At most as many of them as the error may belong to other subjects. A subject that the policy does not reveal is shown as its keyed hash.`);
       fill(trouble);
     } catch (problem) {
       if (problem.status === 401) return refuse(problem.message);
@@ -54,7 +54,7 @@ export function top({ refuse }) {
   return { node, update };
 }
 
-/// Offers the limits that are counted; one that was chosen stays so.
+/// Lists the limits that have counters. The selected one stays selected.
 function name(limit, feed) {
   const names = [...feed.limits.keys()].sort();
   if (limit.options.length === names.length + 1) return;
@@ -69,30 +69,30 @@ function subjects() {
     search: 'Search subjects',
     key: (row) => JSON.stringify([row.by, row.limit, row.subject]),
     sort: { column: 'Units', down: true },
-    empty: 'Nobody yet.',
+    empty: 'No subjects yet.',
     columns: [
       { label: 'Subject', text: (row) => words(row.subject), value: (row) => words(row.subject), link },
       { label: 'Limit', text: (row) => row.limit, value: (row) => row.limit },
-      { label: 'Units', number: true, text: (row) => count(row.units), value: (row) => row.units },
-      { label: 'Error', number: true, text: (row) => count(row.error), value: (row) => row.error },
+      { label: 'Units', hint: 'The most units that the subject can have.', number: true, text: (row) => count(row.units), value: (row) => row.units },
+      { label: 'Error', hint: 'The units of this subject that may belong to others.', number: true, text: (row) => count(row.error), value: (row) => row.error },
       { label: 'Override', text: () => 'Override', link: override },
     ],
   });
 }
 
-/// The subject's own page, where its values are known: a hash leads to nobody.
+/// Returns the link to the subject's page, if its values are known: hashes cannot be looked up.
 function link({ subject }) {
   const values = Object.entries(subject);
   const isKnown = values.length > 0 && values.every(([, value]) => value !== null && !value.startsWith('#'));
   return isKnown ? `#/subject?${new URLSearchParams(values)}` : null;
 }
 
-/// Where another word is said of a subject; its hash names it as well.
+/// Returns the link to the form for an override of the subject. A hash can be used there, too.
 function override({ subject, limit }) {
   const values = Object.entries(subject).filter(([, value]) => value !== null);
   return `#/overrides?${new URLSearchParams([['limit', limit], ...values])}`;
 }
 
 function words(subject) {
-  return Object.entries(subject).map(([name, value]) => `${name}=${value ?? '(none)'}`).join(', ') || 'everybody';
+  return Object.entries(subject).map(([name, value]) => `${name}=${value ?? '(none)'}`).join(', ') || 'all clients';
 }

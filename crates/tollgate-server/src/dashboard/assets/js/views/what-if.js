@@ -1,11 +1,11 @@
-// What a policy would have done with the requests of an access log.
+// Simulate a policy on the requests of an access log.
 
 import { ask } from '../api.js';
 import { announce, element, field, fill, notice } from '../dom.js';
 import { count, many, percent } from '../format.js';
 import { Table } from '../table.js';
 
-/// What one question may hold.
+/// The largest log, in bytes, and the longest time of a simulation, in milliseconds.
 const MOST_BYTES = 8 << 20;
 const PATIENCE = 180_000;
 
@@ -33,7 +33,7 @@ export function whatIf({ refuse }) {
       announce(`Simulated ${many(found.requests, 'request')}: ${count(found.refused)} refused`);
     } catch (problem) {
       if (problem.status === 401) return refuse(problem.message);
-      fill(told, notice('bad', element('p', {}, problem.title ?? 'No answer'), element('pre', {}, problem.message)));
+      fill(told, notice('bad', element('p', {}, problem.title ?? 'No response'), element('pre', {}, problem.message)));
     } finally {
       button.disabled = false;
     }
@@ -41,18 +41,18 @@ export function whatIf({ refuse }) {
   const form = element('form', { onsubmit: run },
     dropping(element('div', { class: 'drop' },
       field('Access log', file, 'Common, combined or JSON lines, plain or gzip; at most 8 MiB. Drop it here or choose it.')), file),
-    field('Another policy to try (optional)', policy, 'The text of a policy file. The policy in force is simulated beside it.'),
+    field('Another policy to try (optional)', policy, 'The text of a policy file. It is compared with the current policy.'),
     element('p', {}, button));
   const node = element('div', {},
     element('h1', {}, 'What if'),
     element('section', { class: 'card', 'aria-label': 'Simulation' },
-      element('p', { class: 'words' }, 'The requests of a log are decided by the log’s own clock, on counters of their own. Nobody is charged.'),
+      element('p', { class: 'words' }, 'The requests of a log are decided by the log’s timestamps, on separate counters. Nothing is charged.'),
       form, told),
     results);
   return { node };
 }
 
-/// Takes a file that is dropped on `zone`.
+/// Accepts a file that is dropped on `zone`.
 function dropping(zone, file) {
   const over = (isOver) => (event) => {
     event.preventDefault();
@@ -79,39 +79,48 @@ function base64(blob) {
 function report(found) {
   const outcomes = [found, found.compare].filter(Boolean);
   return [
-    element('section', { class: 'card' }, element('h2', {}, 'In all'), whole(outcomes),
+    element('section', { class: 'card' }, element('h2', {}, 'Total'), whole(outcomes),
       element('p', { class: 'words' }, period(found)), oddities(found)),
     element('section', { class: 'card' }, element('h2', {}, 'By limit'), limits(outcomes)),
-    element('section', { class: 'card' }, element('h2', {}, 'Subjects that were hit most'), subjects(found)),
+    element('section', { class: 'card' }, element('h2', {}, 'Most affected subjects'), subjects(found)),
   ];
 }
+
+/// The counters of a simulation, with their tooltips.
+const OUTCOMES = {
+  requests: 'Requests of the log.',
+  admitted: 'Requests that the policy would admit.',
+  refused: 'Requests that the policy would refuse.',
+  refunded: 'Requests whose charge would be refunded.',
+  unlimited: 'Requests that no limit would count.',
+};
 
 function whole(outcomes) {
   const columns = [
     { label: 'Policy', text: (row) => row.policy },
-    ...['requests', 'admitted', 'refused', 'refunded', 'unlimited'].map((name) =>
-      ({ label: name[0].toUpperCase() + name.slice(1), number: true, text: (row) => count(row[name]) })),
-    { label: 'Refusal rate', number: true, text: (row) => percent(row.refused, row.requests) },
+    ...Object.entries(OUTCOMES).map(([name, hint]) =>
+      ({ label: name[0].toUpperCase() + name.slice(1), hint, number: true, text: (row) => count(row[name]) })),
+    { label: 'Refusal rate', hint: 'Refused requests as a percentage of all requests.', number: true, text: (row) => percent(row.refused, row.requests) },
   ];
-  return filled({ caption: 'In all', key: (row) => `${outcomes.indexOf(row)}`, columns }, outcomes);
+  return filled({ caption: 'Total', key: (row) => `${outcomes.indexOf(row)}`, columns }, outcomes);
 }
 
 function limits(outcomes) {
   const [now, other] = outcomes;
   const names = [...new Set(outcomes.flatMap(({ limits: all }) => Object.keys(all)))];
   const rows = names.map((name) => ({ name, now: now.limits[name], other: other?.limits[name] }));
-  const number = (label, of) => ({ label, number: true, text: (row) => shown(of(row)), value: (row) => of(row) ?? -1 });
+  const number = (label, hint, of) => ({ label, hint, number: true, text: (row) => shown(of(row)), value: (row) => of(row) ?? -1 });
   const columns = [
     { label: 'Limit', text: (row) => row.name, value: (row) => row.name },
     { label: 'Allows', text: (row) => row.now?.rule ?? '–' },
-    number('Requests', (row) => row.now?.requests),
-    number('Refused', (row) => row.now?.refused),
-    number('Subjects', (row) => row.now?.subjects),
-    number('Subjects refused', (row) => row.now?.subjects_refused),
-    number('Highest use', (row) => row.now?.peak),
+    number('Requests', 'Requests that were evaluated on this limit.', (row) => row.now?.requests),
+    number('Refused', 'Requests that this limit refused.', (row) => row.now?.refused),
+    number('Subjects', 'Subjects that were counted.', (row) => row.now?.subjects),
+    number('Subjects refused', 'Subjects with at least one refusal.', (row) => row.now?.subjects_refused),
+    number('Peak usage', 'The most units that one subject used.', (row) => row.now?.peak),
   ];
   if (other) {
-    columns.push({ label: 'To try', text: (row) => row.other?.rule ?? '–' }, number('Refused then', (row) => row.other?.refused));
+    columns.push({ label: 'Other policy', text: (row) => row.other?.rule ?? '–' }, number('Refused by it', 'Requests that the limit of the other policy refused.', (row) => row.other?.refused));
   }
   return filled({
     caption: 'By limit', search: names.length > 10 ? 'Search limits' : null, key: (row) => row.name,
@@ -124,9 +133,9 @@ function subjects(found) {
     { label: 'Subject', text: (row) => row.subject },
     { label: 'Client', text: (row) => row.client },
     { label: 'Limit', text: (row) => row.limit },
-    { label: 'Requests', number: true, text: (row) => count(row.requests) },
-    { label: 'Refused', number: true, text: (row) => count(row.refused) },
-    { label: 'Highest use', number: true, text: (row) => `${count(row.peak)} of ${count(row.capacity)}` },
+    { label: 'Requests', hint: 'Requests of this subject on this limit.', number: true, text: (row) => count(row.requests) },
+    { label: 'Refused', hint: 'Requests of this subject that this limit refused.', number: true, text: (row) => count(row.refused) },
+    { label: 'Peak usage', hint: 'The most units that the subject used, of the limit.', number: true, text: (row) => `${count(row.peak)} of ${count(row.capacity)}` },
   ];
   return filled({ caption: 'Subjects', key: (row) => `${row.limit} ${row.subject}`, columns, empty: 'None.' }, found.subjects);
 }
@@ -145,11 +154,11 @@ function period({ from, to }) {
   return from ? `From ${from} to ${to}.` : 'The log has no requests.';
 }
 
-/// Lines that were none, with examples.
+/// Shows the lines that could not be read, with examples.
 function oddities({ malformed, malformed_examples: examples, late }) {
   if (!malformed && !late) return null;
   return notice('calm',
-    element('p', {}, `${many(malformed, 'line')} could not be read, ${count(late)} came too late to be sorted.`),
+    element('p', {}, `${many(malformed, 'line')} could not be read, ${count(late)} were too late to be sorted.`),
     examples.length && element('ul', {}, examples.map(({ line, why, excerpt }) =>
       element('li', {}, `line ${line}: ${why} `, element('code', {}, excerpt)))));
 }
