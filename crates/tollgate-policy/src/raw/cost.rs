@@ -71,7 +71,7 @@ impl Decode for Cost {
 }
 
 impl Decode for Reserve {
-    const WHAT: &'static str = "a whole number, or what the request says, such as \
+    const WHAT: &'static str = "a whole number, or a value from the request such as \
                                 { from_json: /max_tokens, default: 1024 }";
 
     fn decode(node: &Node, report: &mut Report<'_>) -> Option<Self> {

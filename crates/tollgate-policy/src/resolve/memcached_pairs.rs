@@ -26,8 +26,8 @@ pub(super) fn warn(
         for limit in metered.filter(|limit| is_pair(limit)) {
             let (rule, limit) = (quoted(&rule.name), quoted(limit.name()));
             let message = format_args!(
-                "what a request of {rule} costs of {limit} is known with its answer, and `layout: pairs` \
-                 can hold nothing until then: each is decided as if the store had no answer"
+                "the cost of {rule} on {limit} is only known with the response, and `layout: \
+                 pairs` cannot store reservations: on_failure decides each of its requests"
             );
             report.warning(*at, message, hint);
         }

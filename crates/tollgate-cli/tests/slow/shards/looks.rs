@@ -37,8 +37,7 @@ async fn rights_that_the_step_lacks_are_told_before_it_is_given(version: Version
     let server = Server::start_version(version, &[]).await;
     admit(&server, &version.shipped_user()).await;
     let function = ("ok".to_owned(), "decisions run as a function".to_owned());
-    let script = "decisions run as a script, which a server forgets when it restarts, and which \
-                  costs more";
+    let script = "decisions run as a script, which is slower and is lost when a server restarts";
     let script = ("advice".to_owned(), script.to_owned());
     let step = |user: &str| found(&server, user, "scripting");
     let shipped = "tollgate:password@";

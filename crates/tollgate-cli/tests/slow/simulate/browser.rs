@@ -34,7 +34,7 @@ fn the_report_opens_in_chromium() {
         "10,000",
         "9,985",
         "Refusals over time",
-        "Side by side",
+        "Comparison",
         "address=130.237.218.86",
         "</footer></main>",
     ] {

@@ -139,8 +139,7 @@ impl File<'_, '_> {
     /// Adds notes about keys and values that versions of the server match differently.
     fn matching(&mut self, node: &Descriptor) {
         if node.value.trim_end_matches('*').contains('*') {
-            let how = "`*` stands for any characters, as in newer versions of the server; older \
-                       ones take one that is not at the end as it is";
+            let how = "`*` matches any characters, as in newer versions of the server; older versions match it literally if it is not at the end";
             self.note(
                 node.at,
                 Conversion::Approximated,
@@ -149,8 +148,7 @@ impl File<'_, '_> {
             );
         }
         if node.value.is_empty() && node.key.ends_with('*') {
-            let how = "the key is taken as it is; the server takes its `*` for the end of any key \
-                       and value";
+            let how = "the key is matched literally; in the server its `*` matches the end of any key and value";
             self.note(node.at, Conversion::Approximated, format!("key {}", quoted(&node.key)), how);
         }
     }
@@ -316,8 +314,8 @@ impl File<'_, '_> {
                 self.kept(at, construct, "each separately, and refused requests count");
             }
             Counting::Atomic => {
-                let how = "all of a request's are counted or none; the server counts each, also \
-                           what is refused";
+                let how = "all descriptors of a request are counted or none; the server counts \
+                           each, also for refused requests";
                 self.note(at, Conversion::Approximated, construct, how);
             }
         }

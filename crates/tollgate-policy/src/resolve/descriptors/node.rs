@@ -160,7 +160,7 @@ impl DescriptorResolver<'_, '_, '_> {
         for (name, at) in keys {
             if let Some(at) = at {
                 let message = format_args!("`{name}` has no effect without a limit");
-                let hint = "say `limit`, `unlimited: true` or `blocked: true`";
+                let hint = "set `limit`, `unlimited: true` or `blocked: true`";
                 self.report.error(at, message, hint);
                 is_clean = false;
             }

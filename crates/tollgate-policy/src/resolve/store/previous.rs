@@ -64,7 +64,8 @@ fn one(
             "the shard {} has different servers in `shards` and `previous`",
             quoted(&stays.name)
         );
-        let hint = "a shard's name identifies its counters: give a shard that starts without them another name";
+        let hint = "a shard's name identifies its counters: give a shard that starts without them \
+                    another name";
         report.error(named.name.at, message, hint);
         return None;
     }

@@ -37,8 +37,7 @@ pub(super) fn server(given: &Spanned<Text>, report: &mut Report<'_>) -> Option<R
     match read {
         Ok((server, holds_password)) => {
             if holds_password {
-                let hint = "whoever reads this file can use it: password: { env: \
-                            TOLLGATE_REDIS_PASSWORD } keeps it out";
+                let hint = "anyone who can read this file can use it: set password: { env: TOLLGATE_REDIS_PASSWORD } instead";
                 report.warning(given.at, "the URL contains a password", hint);
             }
             Some(server)

@@ -51,12 +51,12 @@ pub(super) fn files(
 fn used_by(ways: &ServerTransports, what: &str, at: Span, report: &mut Report<'_>) {
     if !ways.any_tls {
         let message = format_args!("`tls` is set, but no {what} uses TLS");
-        report.error(at, message, "a URL that asks for TLS begins with rediss://");
+        report.error(at, message, "the URL of a server with TLS begins with rediss://");
     } else if let Some(clear) = &ways.in_clear {
         let message = format_args!("`tls` is set, but not every {what} uses TLS");
         let (place, line) = (quoted(&clear.place), clear.line);
         let hint =
-            format_args!("{place} on line {line} is not: its URL does not begin with rediss://");
+            format_args!("{place} on line {line} does not: its URL does not begin with rediss://");
         report.warning(at, message, hint);
     }
 }
