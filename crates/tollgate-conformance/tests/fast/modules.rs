@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use crate::source::{code, crates, shipped};
 
-/// Known cycles, each with the module whose children it consists of. Nothing may be added, parts
+/// Known cycles, each with the common parent of its modules. Nothing may be added, parts
 /// may be removed, and a cycle that no longer exists has to be removed from this list.
 const KNOWN: [(&str, &[&str]); 9] = [
     ("tollgate-core", &["attributes", "policy"]),
@@ -90,7 +90,7 @@ impl Modules {
         modules
     }
 
-    /// Adds the module `name` of `file`, whose children are below `folder`.
+    /// Adds the module `name` of `file`, with its children below `folder`.
     fn add(&mut self, name: Name, file: &Path, folder: &Path) {
         let text =
             fs::read_to_string(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
@@ -197,7 +197,7 @@ impl Modules {
         paths
     }
 
-    /// Returns the cycles, each with the module whose children it consists of.
+    /// Returns the cycles, each with the common parent of its modules.
     fn circles(&self) -> Vec<(Name, Vec<String>)> {
         let mut uses: BTreeMap<Name, BTreeMap<String, BTreeSet<String>>> = BTreeMap::new();
         for name in self.code.keys() {
@@ -226,7 +226,7 @@ fn behind<'c>(code: &'c str, keyword: &'c str) -> impl Iterator<Item = &'c str> 
     found.map(move |(at, _)| &code[at + keyword.len()..])
 }
 
-/// Returns the groups whose members all reach each other.
+/// Returns the groups of modules that all reach each other.
 fn circles_among(uses: &BTreeMap<String, BTreeSet<String>>) -> Vec<Vec<String>> {
     let reach = |from: &String| {
         let (mut seen, mut open) = (BTreeSet::new(), vec![from]);
