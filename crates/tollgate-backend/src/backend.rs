@@ -75,7 +75,7 @@ impl Backend {
                 Ok(Self::Redis(Box::new(fleet)))
             }
             StoreSettings::Memcached(memcached) => {
-                let fleet = MemcachedBackend::open(memcached, key, fallback_store)?;
+                let fleet = MemcachedBackend::open(memcached, key, fallback_store, policy)?;
                 Ok(Self::Memcached(Box::new(fleet)))
             }
             StoreSettings::Rollout(rollout) => {
@@ -154,16 +154,29 @@ impl Backend {
             (Self::Shadow(compared), StoreSettings::Shadow(shadow)) => {
                 compared.follow(shadow, policy, refunds);
             }
+            (Self::Memcached(fleet), StoreSettings::Memcached(_)) => fleet.follow(policy),
             _ => {}
         }
     }
 
-    /// Returns the clock for this store's limits: `clock`, or the shards' clock if the settings
-    /// select that.
+    /// Whether the clocks of this node and of its stores agree as far as the limits ask for.
+    ///
+    /// # Errors
+    /// What differs, by how much, and what to do.
+    pub fn check_clock(&self) -> Result<(), String> {
+        self.base_stores().into_iter().try_for_each(|(_, store)| store.check_clock())
+    }
+
+    /// The clock by which this store's limits are decided: `clock` while it agrees with the store's
+    /// own, else the store's.
+    ///
+    /// From then on the store decides each call that differs too much from its own clock by its own:
+    /// not for callers that pass times of their own choice to [`Store::apply`].
     #[must_use]
     pub fn clock(&self, clock: impl Clock + 'static) -> Arc<dyn Clock> {
         match self {
-            Self::Memory(_) | Self::Memcached(_) => Arc::new(clock),
+            Self::Memory(_) => Arc::new(clock),
+            Self::Memcached(fleet) => fleet.clock(clock),
             Self::Redis(fleet) => fleet.clock(clock),
             Self::Rollout(moving) => moving.clock(clock),
             Self::Shadow(compared) => compared.clock(clock),

@@ -64,6 +64,15 @@ impl BackendShard {
         })
     }
 
+    /// Compares the application's clock with its own from now on, so that no call is decided by a
+    /// time that differs too much.
+    pub(crate) fn check_clock(&self) {
+        match self {
+            Self::Servers(servers) => servers.store().check_clock(),
+            Self::Cluster(store) => store.partitions().store().cluster().check_clock(),
+        }
+    }
+
     /// Waits until it is connected, for at most `within`.
     pub(crate) async fn ready(&self, within: Duration) {
         // Ignore the result; the status shows whether it is connected.

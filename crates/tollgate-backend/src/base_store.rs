@@ -29,6 +29,18 @@ impl BaseStore<'_> {
         }
     }
 
+    /// Whether its clock and this node's agree as far as its limits ask for; memory has no other.
+    ///
+    /// # Errors
+    /// What differs, by how much, and what to do.
+    pub fn check_clock(&self) -> Result<(), String> {
+        match self {
+            Self::Memory(_) => Ok(()),
+            Self::Redis(fleet) => fleet.check_clock(),
+            Self::Memcached(fleet) => fleet.check_clock(),
+        }
+    }
+
     /// Refunds the unused units of this node's quota leases. Called before the process ends.
     pub(crate) async fn refund_leases(&self, now: Timestamp) {
         match self {

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use tokio::runtime::Handle;
-use tollgate::HashKey;
 use tollgate::core::{
-    Charge, DecisionSource, Reading, Readings, Store, StoreError, StoredState, Subject, Timestamp,
+    Charge, DecisionSource, Policy, Reading, Readings, Store, StoreError, StoredState, Subject,
+    Timestamp,
 };
 use tollgate::store::deadline::TIMER_GRAIN;
 use tollgate::store::failover_replay::ReplayCounts;
@@ -16,12 +16,15 @@ use tollgate::store::{
     Atomic, CallTimer, Deadline, DenyCache, Fallback, LocalShare, Memory, QuotaLease, QuotaRescale,
     Shard, Sharded,
 };
+use tollgate::{Clock, HashKey, SystemClock};
 use tollgate_memcached::{Keys, Layout, LinkLimits, Memcached, ServerSettings};
 use tollgate_policy::{MemcachedLayout, MemcachedSettings};
+use tollgate_redis::ClockOffset;
 
 use crate::error::OpenError;
 use crate::status::{Counts, MemcachedStatus};
-use crate::watch::START_WAIT;
+use crate::store_clock::{OffsetSource, StoreClock, Tolerance};
+use crate::watch::{START_WAIT, skew_max};
 
 /// The servers, with all-or-nothing calls.
 pub(crate) type Servers = Atomic<Sharded<CallTimer<Memcached>>>;
@@ -41,6 +44,8 @@ pub struct MemcachedBackend {
     /// Refunds unused units of quota leases.
     _sweeper: Sweeper,
     discarded: AtomicU64,
+    /// The smallest `skew_max` of the policy, in milliseconds.
+    skew_max: Arc<AtomicU64>,
 }
 
 impl MemcachedBackend {
@@ -49,6 +54,7 @@ impl MemcachedBackend {
         settings: &MemcachedSettings,
         key: HashKey,
         fallback_store: Bounds,
+        policy: &Policy,
     ) -> Result<Self, OpenError> {
         if Handle::try_current().is_err() {
             return Err(OpenError::NoRuntime);
@@ -62,7 +68,8 @@ impl MemcachedBackend {
         let exact = Deadline::new(leased).with_budget(settings.deadline);
         let share = LocalShare::new(Memory::new(fallback_store), settings.nodes);
         let store = QuotaRescale::new(DenyCache::new(Fallback::new(exact, share)));
-        Ok(Self { store, _sweeper: sweeper, discarded: AtomicU64::new(0) })
+        let skew_max = Arc::new(AtomicU64::new(skew_max(policy)));
+        Ok(Self { store, _sweeper: sweeper, discarded: AtomicU64::new(0), skew_max })
     }
 
     /// Returns the status of the servers, in the order of the settings.
@@ -113,6 +120,41 @@ impl MemcachedBackend {
         let _ = tokio::time::timeout(START_WAIT, connected).await;
     }
 
+    /// `clock` while it agrees with the first server's, else that one's.
+    pub(crate) fn clock(&self, clock: impl Clock + 'static) -> Arc<dyn Clock> {
+        let servers = self.servers().partitions().shards();
+        servers.iter().for_each(|server| server.store.store().check_clock());
+        let tolerance = Tolerance::half_of(Arc::clone(&self.skew_max));
+        Arc::new(StoreClock::new(clock, Arc::clone(self.servers()) as _, tolerance))
+    }
+
+    /// Goes on for `policy`.
+    pub(crate) fn follow(&self, policy: &Policy) {
+        self.skew_max.store(skew_max(policy), Ordering::Relaxed);
+    }
+
+    /// As of [`RedisBackend`](crate::RedisBackend).
+    ///
+    /// # Errors
+    /// Which server's clock differs, by how much, and what to do.
+    pub(crate) fn check_clock(&self) -> Result<(), String> {
+        let (now, allowed) = (SystemClock.now(), self.skew_max.load(Ordering::Relaxed));
+        for server in self.servers().partitions().shards() {
+            let Some((offset, uncertainty)) = server.store.store().clock_offset(now) else {
+                continue;
+            };
+            let surely = offset.unsigned_abs().saturating_sub(uncertainty);
+            if surely > allowed {
+                return Err(format!(
+                    "the clocks of this node and of {} are {surely} ms apart, and skew_max is \
+                     {allowed} ms: synchronize them; until then the server's clock decides",
+                    server.name
+                ));
+            }
+        }
+        Ok(())
+    }
+
     pub(crate) const fn layers(&self) -> &Layers {
         &self.store
     }
@@ -133,6 +175,14 @@ impl MemcachedBackend {
     /// Returns the server that owns `subject`.
     pub(crate) fn shard_for(&self, subject: &Subject) -> &Memcached {
         self.servers().partitions().shard_for(subject).store.store()
+    }
+}
+
+impl OffsetSource for Servers {
+    fn clock_offset(&self, now: Timestamp) -> Option<ClockOffset> {
+        let mut servers = self.partitions().shards().iter();
+        let told = servers.find_map(|server| server.store.store().clock_offset(now));
+        told.map(|(millis, uncertainty)| ClockOffset { millis, uncertainty })
     }
 }
 

@@ -50,7 +50,8 @@ impl MigrationStore {
                 ClientRole::ReadWrite,
             )?)),
             MigrationStoreSettings::Memcached(memcached) => {
-                Self::Memcached(Box::new(MemcachedBackend::open(memcached, key, fallback_store)?))
+                let fleet = MemcachedBackend::open(memcached, key, fallback_store, policy)?;
+                Self::Memcached(Box::new(fleet))
             }
         })
     }
@@ -79,14 +80,19 @@ impl MigrationStore {
         policy: &Policy,
         refunds: Refunds,
     ) {
-        if let (Self::Redis(fleet), MigrationStoreSettings::Redis(redis)) = (self, settings) {
-            fleet.follow(redis, policy, refunds);
+        match (self, settings) {
+            (Self::Redis(fleet), MigrationStoreSettings::Redis(redis)) => {
+                fleet.follow(redis, policy, refunds);
+            }
+            (Self::Memcached(fleet), _) => fleet.follow(policy),
+            _ => {}
         }
     }
 
     pub(crate) fn clock(&self, clock: impl Clock + 'static) -> Arc<dyn Clock> {
         match self {
-            Self::Memory(_) | Self::Memcached(_) => Arc::new(clock),
+            Self::Memory(_) => Arc::new(clock),
+            Self::Memcached(fleet) => fleet.clock(clock),
             Self::Redis(fleet) => fleet.clock(clock),
         }
     }

@@ -25,7 +25,7 @@ use crate::map_watch::MapWatch;
 use crate::servers::check_sources;
 use crate::shard_map::ShardMap;
 use crate::status::{Counts, ShardStatus};
-use crate::store_clock::StoreClock;
+use crate::store_clock::{StoreClock, Tolerance};
 use crate::watch::Watch;
 
 /// The wrappers around the shards.
@@ -91,7 +91,14 @@ impl RedisBackend {
     /// Returns the status of the shards, in the order of the settings.
     #[must_use]
     pub fn status(&self) -> Vec<ShardStatus> {
-        self.shards().shards().map(ShardStatus::of).collect()
+        let tolerance = self.tolerance();
+        let status = |shard| {
+            let status = ShardStatus::of(shard);
+            let clock_overridden =
+                status.clock_offsets().any(|offset| tolerance.is_exceeded(&offset));
+            ShardStatus { clock_overridden, ..status }
+        };
+        self.shards().shards().map(status).collect()
     }
 
     /// Returns this node's shard map, the maps of other nodes, and the progress of a rebalance. An
@@ -136,12 +143,40 @@ impl RedisBackend {
     }
 
     pub(crate) fn clock(&self, clock: impl Clock + 'static) -> Arc<dyn Clock> {
-        let clock: Arc<dyn Clock> = match self.clock {
-            DecisionClock::Application => Arc::new(clock),
-            DecisionClock::Store => Arc::new(StoreClock::new(clock, Arc::clone(self.shards()))),
-        };
+        self.shards().shards().for_each(|shard| shard.store.store().check_clock());
+        let shards = Arc::clone(self.shards());
+        let clock: Arc<dyn Clock> = Arc::new(StoreClock::new(clock, shards, self.tolerance()));
         self.watch.set_clock(Arc::clone(&clock));
         clock
+    }
+
+    /// What keeps this node from service, if anything does: its clock differs from a shard's by more
+    /// than the limits allow, so that it decides by the shard's.
+    ///
+    /// # Errors
+    /// Which shard's, by how much, and what to do.
+    pub(crate) fn check_clock(&self) -> Result<(), String> {
+        if self.clock == DecisionClock::Store {
+            return Ok(());
+        }
+        let allowed = self.watch.skew_max();
+        let shards = self.shards().shards().map(ShardStatus::of);
+        let wrong = shards.flat_map(|shard| shard.primaries()).find(|it| it.skew() > allowed);
+        wrong.map_or(Ok(()), |shard| {
+            Err(format!(
+                "the clocks of this node and of shard {} are {:?} apart, and skew_max is \
+                 {allowed:?}: synchronize them; until then the shard's clock decides",
+                shard.name,
+                shard.skew()
+            ))
+        })
+    }
+
+    fn tolerance(&self) -> Tolerance {
+        match self.clock {
+            DecisionClock::Application => Tolerance::half_of(self.watch.shared_skew_max()),
+            DecisionClock::Store => Tolerance::ZERO,
+        }
     }
 
     pub(crate) const fn layers(&self) -> &Layers {

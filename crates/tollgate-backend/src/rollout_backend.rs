@@ -109,9 +109,11 @@ impl RolloutBackend {
         }
     }
 
-    /// Returns the clock of the store that subjects move to.
+    /// The clock of the store that subjects go to. The other store compares it with its own, too.
     pub(crate) fn clock(&self, clock: impl Clock + 'static) -> Arc<dyn Clock> {
-        self.to().clock(clock)
+        let clock = self.to().clock(clock);
+        self.from().clock(Arc::clone(&clock));
+        clock
     }
 
     fn rollout(&self) -> &Rollout<MigrationStore, MigrationStore> {

@@ -80,7 +80,10 @@ impl ShadowBackend {
     }
 
     pub(crate) fn clock(&self, clock: impl Clock + 'static) -> Arc<dyn Clock> {
-        self.store().clock(clock)
+        let clock = self.store().clock(clock);
+        // It compares the other store's clock with its own, too.
+        self.shadow_store().clock(Arc::clone(&clock));
+        clock
     }
 }
 

@@ -14,10 +14,11 @@ use tollgate::store::rollout::DEFAULT_TRANSFER_ENTRIES;
 use tollgate::store::sharded::{MapVersion, Routing};
 use tollgate::store::{Atomic, CallTimer, Rebalance, Sharded};
 use tollgate_policy::{RedisSettings, ShardSettings};
-use tollgate_redis::ClientRole;
+use tollgate_redis::{ClientRole, ClockOffset};
 
 use crate::backend_shard::{BackendShard, MeasuredShard, Shard};
 use crate::error::OpenError;
+use crate::store_clock::OffsetSource;
 
 /// The shards, with all-or-nothing calls.
 #[derive(Debug)]
@@ -126,6 +127,12 @@ impl ShardMap {
     /// Returns the counts of replayed charges after failovers.
     pub(crate) fn repaired(&self) -> ReplayCounts {
         self.shards().map(|shard| shard.store.store().repaired()).sum()
+    }
+}
+
+impl OffsetSource for ShardMap {
+    fn clock_offset(&self, now: Timestamp) -> Option<ClockOffset> {
+        self.shards().find_map(|shard| shard.store.store().clock_offset(now))
     }
 }
 

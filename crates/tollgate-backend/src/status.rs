@@ -27,6 +27,12 @@ pub struct ShardStatus {
     pub batchers: Vec<BatcherStatus>,
     /// How far its clock is ahead of this machine's. `None` before the first reply.
     pub clock_offset: Option<ClockOffset>,
+    /// Whether its clock decides at this node: always where the policy file says so, else while the
+    /// two clocks differ by more than half of the smallest `skew_max`.
+    pub clock_overridden: bool,
+    /// The servers that call themselves primary and answer, of a shard of several servers that is no
+    /// cluster. More than one is a split: all nodes charge the same one of them.
+    pub claimed_by: Vec<String>,
     /// How often lost counters were detected since the store was opened. Each time, windows started
     /// again.
     pub windows_lost: u64,
@@ -92,6 +98,8 @@ impl ShardStatus {
             runs: servers.runtime(),
             batchers: servers.status(),
             clock_offset: servers.clock_offset(SystemClock.now()),
+            clock_overridden: false,
+            claimed_by: servers.primaries(),
             windows_lost,
             last_loss,
             repaired: repair.repaired(),
@@ -109,6 +117,8 @@ impl ShardStatus {
             runs: cluster.groups.first().map_or(StepRuntime::Script, |group| group.runs),
             batchers: batchers.collect(),
             clock_offset: cluster.groups.iter().find_map(|group| group.clock_offset),
+            clock_overridden: false,
+            claimed_by: Vec::new(),
             windows_lost: cluster.groups.iter().map(|group| group.windows_lost).sum(),
             last_loss: cluster.groups.iter().find_map(|group| group.last_loss.clone()),
             repaired: repair.repaired(),
@@ -126,6 +136,8 @@ impl ShardStatus {
             runs: group.runs,
             batchers: group.batchers.clone(),
             clock_offset: group.clock_offset,
+            clock_overridden: self.clock_overridden,
+            claimed_by: self.claimed_by.clone(),
             windows_lost: group.windows_lost,
             last_loss: group.last_loss.clone(),
             repaired: if place == 0 { self.repaired } else { ReplayCounts::NOTHING },
@@ -133,6 +145,12 @@ impl ShardStatus {
             took: if place == 0 { self.took } else { Observed::NOTHING },
         };
         cluster.groups.iter().enumerate().map(one).collect()
+    }
+
+    /// How far the clocks of its primaries are ahead of this machine's.
+    pub(crate) fn clock_offsets(&self) -> impl Iterator<Item = ClockOffset> {
+        let groups = self.cluster.iter().flat_map(|cluster| &cluster.groups);
+        self.clock_offset.into_iter().chain(groups.filter_map(|group| group.clock_offset))
     }
 
     /// Returns whether a primary that answers serves every subject of the shard.

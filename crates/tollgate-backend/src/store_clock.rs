@@ -1,40 +1,67 @@
-//! The application's clock, corrected by the shards'.
+//! The application's clock, corrected by the store's.
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use tollgate::Clock;
-use tollgate::core::Timestamp;
+use tollgate::core::{Millis, Timestamp};
+use tollgate_redis::ClockOffset;
 
-use crate::shard_map::ShardMap;
+/// A store that knows how far its own clock is ahead of the application's.
+pub(crate) trait OffsetSource: Send + Sync {
+    /// How far the clock of the first server that returned its time is ahead of one that shows
+    /// `now`. `None` before that.
+    fn clock_offset(&self, now: Timestamp) -> Option<ClockOffset>;
+}
 
-/// A clock with the time of the first shard that has reported one. Until then it shows the
-/// application's time.
+/// The difference between the two clocks that is not corrected: half of the smallest `skew_max` of
+/// the policy, which a reload may change. Nothing, where the store's clock decides.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Tolerance(Option<Arc<AtomicU64>>);
+
+impl Tolerance {
+    /// The store's clock decides, however little the application's differs.
+    pub(crate) const ZERO: Self = Self(None);
+
+    /// Half of `skew_max`, which is in milliseconds.
+    pub(crate) const fn half_of(skew_max: Arc<AtomicU64>) -> Self {
+        Self(Some(skew_max))
+    }
+
+    /// Whether the store's clock decides.
+    pub(crate) fn is_exceeded(&self, offset: &ClockOffset) -> bool {
+        let skew_max = |skew_max: &Arc<AtomicU64>| skew_max.load(Ordering::Relaxed);
+        self.0.as_ref().is_none_or(|skew| !offset.is_within(Millis::new(skew_max(skew) / 2)))
+    }
+}
+
+/// The application's clock, corrected by the clock of the first server that is known.
 ///
-/// If the shards' clocks decide, a node must use the same clock for retry times and for the windows
-/// of its own share. Reading it takes no round trip, because the offset of a shard's clock is
-/// estimated from its replies. If shards' clocks differ from each other, each shard still decides
-/// by its own clock.
+/// Shows the application's time while it differs from the server's by no more than the tolerance,
+/// and before the server's is known; else the server's. Servers that differ among themselves each
+/// decide by their own clock all the same.
+///
+/// It takes no round trip: how far a server is ahead is estimated from its replies, against the
+/// monotonic clock, so that a step of the wall clock is detected when the clock is next read.
 pub struct StoreClock<C> {
     clock: C,
-    shards: Arc<ShardMap>,
+    store: Arc<dyn OffsetSource>,
+    tolerance: Tolerance,
 }
 
 impl<C> StoreClock<C> {
-    pub(crate) const fn new(clock: C, shards: Arc<ShardMap>) -> Self {
-        Self { clock, shards }
+    pub(crate) const fn new(clock: C, store: Arc<dyn OffsetSource>, tolerance: Tolerance) -> Self {
+        Self { clock, store, tolerance }
     }
 }
 
 impl<C: Clock> Clock for StoreClock<C> {
     fn now(&self) -> Timestamp {
         let now = self.clock.now();
-        let mut shards = self.shards.shards();
-        match shards.find_map(|shard| shard.store.store().clock_offset(now)) {
-            Some(offset) => {
-                Timestamp::from_millis(now.as_millis().saturating_add_signed(offset.millis))
-            }
-            None => now,
+        match self.store.clock_offset(now) {
+            Some(offset) if self.tolerance.is_exceeded(&offset) => offset.shift(now),
+            Some(_) | None => now,
         }
     }
 }

@@ -85,6 +85,16 @@ impl Watch {
         self.skew_max.store(skew_max(policy), Ordering::Relaxed);
     }
 
+    /// The smallest `skew_max` of the policy.
+    pub(crate) fn skew_max(&self) -> Duration {
+        millis(&self.skew_max)
+    }
+
+    /// The same in milliseconds, as later policies change it.
+    pub(crate) fn shared_skew_max(&self) -> Arc<AtomicU64> {
+        Arc::clone(&self.skew_max)
+    }
+
     /// Waits until each shard is connected or its wait has timed out.
     pub(crate) async fn started(&self) {
         // An error means that the runtime is shutting down, so there is nothing left to wait for.
@@ -109,7 +119,7 @@ fn millis(number: &AtomicU64) -> Duration {
 }
 
 /// Returns the smallest clock difference that any limit permits, in milliseconds.
-fn skew_max(policy: &Policy) -> u64 {
+pub(crate) fn skew_max(policy: &Policy) -> u64 {
     let allowed = policy.limits().iter().map(|limit| limit.limit.skew_max()).min();
     allowed.unwrap_or(DEFAULT_SKEW_MAX).get()
 }
@@ -131,6 +141,7 @@ fn tell(shard: &str, change: &Change) {
         Change::Connected { .. }
         | Change::ReplicaFound { .. }
         | Change::Repaired { .. }
+        | Change::Whole
         | Change::ClockAgrees => {
             tracing::info!(shard, "{change}");
         }
@@ -139,6 +150,7 @@ fn tell(shard: &str, change: &Change) {
         | Change::ReplicaLost { .. }
         | Change::WindowsLost { .. }
         | Change::Abandoned { .. }
+        | Change::Split { .. }
         | Change::ClockDiffers { .. } => tracing::warn!(shard, "{change}"),
     }
 }

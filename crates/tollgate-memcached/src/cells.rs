@@ -19,8 +19,10 @@ impl CellTransfer for Memcached {
         if places.is_empty() {
             return Ok(Vec::new());
         }
+        let deadline = Instant::now() + self.deadline;
+        let now = self.time(now, places.iter().map(|place| place.limit), deadline).await;
         let jobs: Vec<_> = places.iter().map(|place| self.look_at(place)).collect();
-        let seen = self.inner.steps.read(&jobs, Instant::now() + self.deadline).await?;
+        let seen = self.inner.steps.read(&jobs, deadline).await?;
         let counting = |(seen, place): (ReadState, &CellKey<'_>)| {
             let counts = |cell: &Cell| {
                 assess(Some(cell), place.limit, Cost::PEEK, now).found == StoredState::Present
@@ -32,6 +34,8 @@ impl CellTransfer for Memcached {
 
     /// Joins the states one after the other, each by compare-and-swap.
     async fn join(&self, now: Timestamp, cells: &[(CellKey<'_>, Cell)]) -> Result<(), StoreError> {
+        let limits = cells.iter().map(|(place, _)| place.limit);
+        let now = self.time(now, limits, Instant::now() + self.deadline).await;
         for (place, cell) in cells {
             self.join_one(now, place, cell).await?;
         }

@@ -2,14 +2,16 @@
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout, timeout_at};
 use tollgate_core::store::CellKey;
-use tollgate_core::{Charge, Deduplication, Operation, Readings, Store, StoreError, Timestamp};
+use tollgate_core::{
+    Charge, Deduplication, Limit, Operation, Readings, Store, StoreError, Timestamp,
+};
 
 use crate::address::Address;
 use crate::call::execute;
@@ -18,7 +20,7 @@ use crate::item_locks::ItemLocks;
 use crate::job::Job;
 use crate::key::Keys;
 use crate::layout::Layout;
-use crate::link::{LinkError, LinkLimits, Losses, Server};
+use crate::link::{LinkError, LinkLimits, Losses, Server, TIME_UNCERTAINTY};
 use crate::steps::Steps;
 
 /// The longest time for a decision if the caller sets none.
@@ -110,6 +112,8 @@ pub struct Memcached {
     layout: Layout,
     pub(crate) deadline: Duration,
     spanning: Arc<Semaphore>,
+    /// Whether the application's clock is compared with the server's.
+    is_checked: AtomicBool,
 }
 
 #[derive(Debug)]
@@ -131,6 +135,7 @@ impl Memcached {
             layout,
             deadline: DEFAULT_DEADLINE,
             spanning: Arc::new(Semaphore::new(MAX_SPANNING_CALLS)),
+            is_checked: AtomicBool::new(false),
         }
     }
 
@@ -138,6 +143,49 @@ impl Memcached {
     #[must_use]
     pub fn with_deadline(self, deadline: Duration) -> Self {
         Self { deadline, ..self }
+    }
+
+    /// Compares the application's clock with the server's from now on: a call whose time differs
+    /// from the server's by more than half of a limit's [`skew_max`](tollgate_core::Limit::skew_max)
+    /// is decided by the server's time. Not for callers that pass times of their own choice.
+    ///
+    /// No call is decided before the server's clock is known.
+    pub fn check_clock(&self) {
+        self.is_checked.store(true, Ordering::Relaxed);
+    }
+
+    /// How many milliseconds the server's clock is ahead of one that shows `now`, and by how many
+    /// that may be wrong: the server returns whole seconds. `None` before it has returned its time.
+    #[must_use]
+    pub fn clock_offset(&self, now: Timestamp) -> Option<(i64, u64)> {
+        let time = self.inner.steps.server().millis()?;
+        let ahead = i64::try_from(i128::from(time) - i128::from(now.as_millis()));
+        Some((ahead.unwrap_or(i64::MAX), TIME_UNCERTAINTY))
+    }
+
+    /// The time of a call that is made when the application's clock shows `now`.
+    pub(crate) async fn time<'l>(
+        &self,
+        now: Timestamp,
+        limits: impl Iterator<Item = &'l Limit>,
+        deadline: Instant,
+    ) -> Timestamp {
+        if !self.is_checked.load(Ordering::Relaxed) {
+            return now;
+        }
+        if self.clock_offset(now).is_none() {
+            // A connection is proven by the server's time.
+            let _ = self.inner.steps.server().connection(deadline).await;
+        }
+        let skew_max = limits.map(|limit| limit.skew_max().get()).min().unwrap_or_default();
+        match self.clock_offset(now) {
+            Some((ahead, uncertainty))
+                if ahead.unsigned_abs().saturating_add(uncertainty) > skew_max / 2 =>
+            {
+                Timestamp::from_millis(now.as_millis().saturating_add_signed(ahead))
+            }
+            Some(_) | None => now,
+        }
     }
 
     /// Waits until every connection is made.
@@ -184,6 +232,7 @@ impl Memcached {
         within: Duration,
     ) -> Result<Readings, MemcachedError> {
         let deadline = Instant::now() + within;
+        let now = self.time(now, charges.iter().map(|charge| charge.limit), deadline).await;
         let jobs = self.jobs(charges);
         if charges.iter().filter(|charge| !charge.operation.is_read_only()).count() <= 1
             && !charges.iter().any(is_guarded)

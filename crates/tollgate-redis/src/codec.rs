@@ -7,6 +7,7 @@ use redis::{Cmd, RedisError, RedisResult, Value};
 use tollgate_core::Timestamp;
 
 use crate::error::StepError;
+use crate::offset::ClockAt;
 
 /// Encodes jobs into one command, and decodes its reply into answers.
 ///
@@ -29,6 +30,10 @@ pub(crate) trait Codec: Send + Sync + 'static {
     /// Returns the shard's clock at the time of the reply. The reply contains it if the command had
     /// a deadline.
     fn clock(&self, reply: &Value) -> Option<Timestamp>;
+
+    /// Replaces the times of `jobs` that differ too much from the shard's clock, just before they
+    /// are encoded.
+    fn retime(&self, jobs: &mut [Self::Job], shard: ClockAt);
 
     /// Returns the approximate size in bytes that `job` adds to a command.
     fn job_bytes(&self, job: &Self::Job) -> usize;

@@ -7,12 +7,16 @@ use tollgate_core::{
     Operation, Timestamp, algo::Anchor, decide::refundable_until, limit::Refusals,
 };
 
+use crate::decision_time::JobTime;
 use crate::key::{Keys, refund_name};
+use crate::offset::{ClockAt, ClockOffset};
 
 /// One store call: its charges and its time.
 #[derive(Clone, Debug)]
 pub(crate) struct Job {
     pub(crate) now: Timestamp,
+    /// As [`JobTime::tolerance`].
+    pub(crate) tolerance: Option<Millis>,
     pub(crate) asks: Box<[JobCharge]>,
 }
 
@@ -91,14 +95,41 @@ pub(crate) enum Op {
 }
 
 impl Job {
-    /// Creates the job that executes `charges` at `now` on the keys that `keys` names.
-    pub(crate) fn new(keys: &Keys, now: Timestamp, charges: &[Charge<'_>]) -> Self {
+    /// The job that carries out `charges` at `time` under the names of `keys`.
+    pub(crate) fn new(keys: &Keys, time: impl Into<JobTime>, charges: &[Charge<'_>]) -> Self {
+        let JobTime { now, tolerance } = time.into();
         let operation = |charge: &Charge<'_>| {
             let key = keys.name(charge.limit, charge.subject);
             let op = Op::new(charge, &key, now);
             JobCharge { rule: Rule::new(charge.limit), key, op }
         };
-        Self { now, asks: charges.iter().map(operation).collect() }
+        Self { now, tolerance, asks: charges.iter().map(operation).collect() }
+    }
+
+    /// The same job, with a time that nothing replaces: a replica's clock decides nothing.
+    pub(crate) fn timed(&self) -> Self {
+        Self { tolerance: None, ..self.clone() }
+    }
+
+    pub(crate) const fn set_time(&mut self, time: JobTime) {
+        self.now = time.now;
+        self.tolerance = time.tolerance;
+    }
+
+    /// How far in the future each of its limits lets stored state be.
+    pub(crate) fn skews(&self) -> impl Iterator<Item = Millis> {
+        self.asks.iter().map(|operation| Millis::new(operation.rule.skew_max))
+    }
+
+    /// Replaces the job's time by the shard's if they differ too much: it was made before that
+    /// clock was known, or before one of the two was set.
+    pub(crate) fn retime(&mut self, shard: ClockAt) {
+        let Some(tolerance) = self.tolerance else { return };
+        let offset = shard.ahead_of(self.now);
+        if !offset.is_within(tolerance) {
+            self.now = offset.shift(self.now);
+            self.asks.iter_mut().for_each(|operation| operation.op.shift(offset));
+        }
     }
 
     /// Returns whether the job changes nothing, whatever the state.
@@ -174,6 +205,18 @@ impl Op {
 }
 
 impl Op {
+    /// Moves what was reckoned from the job's time.
+    fn shift(&mut self, offset: ClockOffset) {
+        match self {
+            Self::Reserve { until, .. } | Self::Extend { until, .. } => {
+                *until = offset.shift(*until);
+            }
+            // May have been reckoned from what was stored: remembered for longer at the worst.
+            Self::RefundGuarded { until, .. } => *until = offset.shift(*until).max(*until),
+            _ => {}
+        }
+    }
+
     fn of_reservation(charge: &Charge<'_>, now: Timestamp) -> Self {
         let hold = charge.limit.reservation_terms();
         match charge.operation {

@@ -15,6 +15,7 @@ mod client_role;
 mod cluster;
 mod codec;
 mod command;
+mod decision_time;
 mod error;
 #[cfg(all(test, feature = "server-tests"))]
 mod faults;
@@ -41,6 +42,7 @@ pub use cluster::{
     AfterFailover, ClusterError, ClusterSettings, ClusterStatus, DEFAULT_REFRESH, GroupStatus,
     LayoutError, MAX_NODES, NodeAddress, Redirect, Redirects, RedisCluster,
 };
+pub use decision_time::DecisionClock;
 pub use error::StepError;
 pub use info::{Info, part};
 pub use inspect::{ExcessPermissions, Inspection, PermissionCheck, inspect};
@@ -52,7 +54,7 @@ pub use link::{
 };
 pub use listing::{KEYS_PER_LIST_STEP, ListError, ListFilter, ListPage};
 pub use offset::ClockOffset;
-pub use redis_shard::{DecisionClock, RedisShard};
+pub use redis_shard::RedisShard;
 pub use script::{RuntimeChoice, StepRuntime};
 pub use shard::{ReadFrom, ShardSettings};
 pub use store::Redis;

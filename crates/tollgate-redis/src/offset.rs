@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 use tokio::time::Instant;
-use tollgate_core::Timestamp;
+use tollgate_core::{Millis, Timestamp};
 
 /// The most that the clocks of two machines may drift apart, in microseconds per second. Crystals
 /// drift by less than 100, and time daemons slew by up to 500.
@@ -85,9 +85,11 @@ impl ShardClock {
         });
     }
 
-    /// Discards the estimate, because another server answers from now on.
-    pub(crate) fn restart(&self) {
-        *self.bounds.lock() = None;
+    /// Replaces what was learnt: another server answers from now on, which returned `reading`.
+    ///
+    /// In one step, so that no decision finds the clock unknown between two servers.
+    pub(crate) fn begin(&self, reading: Option<Reading>) {
+        *self.bounds.lock() = reading.map(Bounds::from_reading);
     }
 
     /// Returns the last millisecond of the shard's clock that is certainly over by `deadline`. A
@@ -108,19 +110,49 @@ impl ShardClock {
     /// Returns how far the shard's clock is ahead of a clock that shows `now` at `at`, or `None`
     /// before the first reply.
     pub(crate) fn ahead_of(&self, now: Timestamp, at: Instant) -> Option<ClockOffset> {
-        let bounds = (*self.bounds.lock())?.moved(at);
-        let other = signed(now.as_millis()).saturating_mul(MICROS_PER_MILLI);
-        let half = (bounds.high - bounds.low).max(0).unsigned_abs() / 2;
-        Some(ClockOffset {
-            millis: bounds.middle().saturating_sub(other).div_euclid(MICROS_PER_MILLI),
-            // The other clock shows whole milliseconds.
-            uncertainty: half.div_ceil(MICROS_PER_MILLI.unsigned_abs()) + 1,
-        })
+        Some(self.at(at)?.ahead_of(now))
+    }
+
+    /// What the shard's clock shows at `at`, to compare with many times. `None` before any reply.
+    pub(crate) fn at(&self, at: Instant) -> Option<ClockAt> {
+        Some(ClockAt((*self.bounds.lock())?.moved(at)))
     }
 
     /// Returns how often the shard's clock was found to have been set.
     pub(crate) fn steps(&self) -> u64 {
         self.steps.load(Ordering::Relaxed)
+    }
+}
+
+/// What the shard's clock shows at one instant.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ClockAt(Bounds);
+
+impl ClockAt {
+    /// How far it is ahead of a clock that shows `now` at that instant.
+    pub(crate) fn ahead_of(self, now: Timestamp) -> ClockOffset {
+        let Self(bounds) = self;
+        let other = signed(now.as_millis()).saturating_mul(MICROS_PER_MILLI);
+        let half = (bounds.high - bounds.low).max(0).unsigned_abs() / 2;
+        ClockOffset {
+            millis: bounds.middle().saturating_sub(other).div_euclid(MICROS_PER_MILLI),
+            // The other clock shows whole milliseconds.
+            uncertainty: half.div_ceil(MICROS_PER_MILLI.unsigned_abs()) + 1,
+        }
+    }
+}
+
+impl ClockOffset {
+    /// Whether the two clocks differ by at most `tolerance`, at the worst of the uncertainty.
+    #[must_use]
+    pub const fn is_within(&self, tolerance: Millis) -> bool {
+        self.millis.unsigned_abs().saturating_add(self.uncertainty) <= tolerance.get()
+    }
+
+    /// Returns the shard's time when the other clock shows `now`.
+    #[must_use]
+    pub const fn shift(&self, now: Timestamp) -> Timestamp {
+        Timestamp::from_millis(now.as_millis().saturating_add_signed(self.millis))
     }
 }
 

@@ -7,30 +7,23 @@ mod shared_blob;
 use std::time::Duration;
 
 use tokio::time::Instant;
-use tollgate_core::{Charge, Millis, Readings, ReplicationEpochs, Store, StoreError, Timestamp};
+use tollgate_core::{
+    Charge, Limit, Millis, Readings, ReplicationEpochs, Store, StoreError, Timestamp,
+};
 
 use crate::batcher::{BatcherError, BatcherStatus, DEFAULT_DEADLINE, Route};
+use crate::decision_time::{DecisionClock, DecisionTime, JobTime};
 use crate::job::Job;
 use crate::key::Keys;
 use crate::link::LinkError;
 use crate::offset::ClockOffset;
 use crate::script::{RuntimeChoice, StepRuntime};
-use crate::shard::{Shard, ShardSettings};
+use crate::shard::{PrimaryChoice, Shard, ShardSettings};
 use crate::step_codec::StepCodec;
 use crate::topology::DataLoss;
 
 /// The shortest deadline that is divided between a replica and the primary, half for each.
 const SHARED_FROM: Duration = Duration::from_millis(10);
-
-/// The clock that decisions use.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum DecisionClock {
-    /// The application's clock: each call contains the time.
-    #[default]
-    Application,
-    /// The shard's clock, estimated from its replies. Until the first reply, the call's own time.
-    Shard,
-}
 
 /// Limits in one shard: a primary, and replicas that may be promoted.
 ///
@@ -46,7 +39,7 @@ pub struct RedisShard {
     shard: Shard<StepCodec>,
     keys: Keys,
     deadline: Duration,
-    clock: DecisionClock,
+    time: DecisionTime,
 }
 
 impl RedisShard {
@@ -58,10 +51,11 @@ impl RedisShard {
                 settings,
                 StepCodec::new(choice, settings.client_role),
                 StepCodec::for_replica,
+                PrimaryChoice::ByMark,
             ),
             keys,
             deadline: DEFAULT_DEADLINE,
-            clock: DecisionClock::default(),
+            time: DecisionTime::default(),
         }
     }
 
@@ -73,8 +67,18 @@ impl RedisShard {
 
     /// Returns the same store with decisions by `clock`.
     #[must_use]
-    pub fn with_clock(self, clock: DecisionClock) -> Self {
-        Self { clock, ..self }
+    pub fn with_clock(mut self, clock: DecisionClock) -> Self {
+        self.time.set_clock(clock);
+        self
+    }
+
+    /// Compares the application's clock with the shard's from now on: a call whose time differs
+    /// from the shard's by more than half of a limit's [`skew_max`](tollgate_core::Limit::skew_max)
+    /// is decided by the shard's time. Not for callers that pass times of their own choice.
+    ///
+    /// No call is sent before the shard's clock is known, where the server may be asked for `TIME`.
+    pub fn check_clock(&self) {
+        self.time.check();
     }
 
     /// Returns the same store, which holds back charges after the primary's replication epoch
@@ -117,6 +121,13 @@ impl RedisShard {
         self.shard.losses()
     }
 
+    /// The servers that call themselves primary and answer, of a shard with several servers: more
+    /// than one is a split. All nodes charge the same one of them, and the others' counters are lost.
+    #[must_use]
+    pub fn primaries(&self) -> Vec<String> {
+        self.shard.leaders()
+    }
+
     /// Returns how far the shard's clock is ahead of the application's, which shows `now`, or
     /// `None` before the first reply.
     #[must_use]
@@ -137,11 +148,12 @@ impl RedisShard {
     ) -> Result<Readings, BatcherError> {
         let begun = Instant::now();
         let batcher = self.shard.primary();
-        let job = Job::new(&self.keys, self.moment(now, begun), charges);
+        let time = self.time(now, begun, charges.iter().map(|charge| charge.limit));
+        let job = Job::new(&self.keys, time, charges);
         if within >= SHARED_FROM
             && job.is_read_only()
             && let Some(replica) = self.shard.replica()
-            && let Ok(answer) = replica.submit(job.clone(), begun + within / 2).await
+            && let Ok(answer) = replica.submit(job.timed(), begun + within / 2).await
         {
             return answer.into_readings().map_err(BatcherError::Step);
         }
@@ -151,12 +163,15 @@ impl RedisShard {
         answer.into_readings().map_err(BatcherError::Step)
     }
 
-    /// Returns the time of a decision when the application's clock shows `now`.
-    fn moment(&self, now: Timestamp, begun: Instant) -> Timestamp {
-        match self.clock {
-            DecisionClock::Application => now,
-            DecisionClock::Shard => self.shard.primary().link().clock().time(begun).unwrap_or(now),
-        }
+    /// The time of a job about `limits` that is made when the application's clock shows `now`.
+    fn time<'l>(
+        &self,
+        now: Timestamp,
+        begun: Instant,
+        limits: impl Iterator<Item = &'l Limit>,
+    ) -> JobTime {
+        let clock = self.shard.primary().link().clock();
+        self.time.of_job(clock, now, begun, limits.map(Limit::skew_max))
     }
 }
 

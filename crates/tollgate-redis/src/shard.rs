@@ -62,12 +62,20 @@ impl ShardSettings {
     }
 }
 
+/// How one of several primaries is chosen, if neither took over from the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PrimaryChoice {
+    /// By the shard's mark and then by the order of the configuration, where no sentinels name one.
+    ByMark,
+    /// By nothing: a cluster agrees on it.
+    ByRole,
+}
+
 /// The batchers to a shard's servers.
 ///
-/// The servers report which of them is the primary: each is queried for its role when it is
-/// connected, and each of several servers twice per heartbeat. If two servers report that role, the
-/// rules in [`Members`] decide which one is charged. If these do not decide, a node that is
-/// connected to one of them keeps using it.
+/// Which server is the primary, the servers say themselves: each is asked for its role when it is
+/// connected to, and each of several twice per heartbeat. Of two that say that they are, what is
+/// told in [`Members`] decides which one is charged.
 #[derive(Debug)]
 pub(crate) struct Shard<C: Codec> {
     members: Arc<Members>,
@@ -85,6 +93,7 @@ impl<C: Codec> Shard<C> {
         settings: &ShardSettings,
         codec: C,
         for_replica: impl Fn(&C) -> C + Send + 'static,
+        choice: PrimaryChoice,
     ) -> Self {
         let (link, codec) = (settings.link, Arc::new(codec));
         let progress = Arc::<ReplicationProgress>::default();
@@ -110,7 +119,13 @@ impl<C: Codec> Shard<C> {
                     ReadFrom::Replicas => ReplicaPool::fixed(replicas.iter().map(reader)),
                     ReadFrom::Primary => ReplicaPool::fixed([]),
                 };
-                (Members::of(servers, &link), readers, None)
+                let members = match choice {
+                    PrimaryChoice::ByMark if !replicas.is_empty() => {
+                        Members::chosen_by_mark(servers, &link)
+                    }
+                    PrimaryChoice::ByMark | PrimaryChoice::ByRole => Members::of(servers, &link),
+                };
+                (members, readers, None)
             }
             Topology::Sentinel(sentinels) => {
                 let members = Members::with_sentinels(sentinels.sentinels.len(), &link);
@@ -169,6 +184,11 @@ impl<C: Codec> Shard<C> {
     /// Uses `key`, which the primary must own, to detect that all keys were lost.
     pub(crate) fn keep_generation_at(&self, key: String) {
         self.members.losses().keep_at(key);
+    }
+
+    /// The servers that call themselves primary and answer: one, if all is well.
+    pub(crate) fn leaders(&self) -> Vec<String> {
+        self.members.leaders()
     }
 
     /// Returns how often counters were lost, and the last reason.

@@ -13,6 +13,7 @@ use crate::codec::{Codec, Remedy};
 use crate::command::{ASK_BYTES, Command, JOB_BYTES, KeyCreation};
 use crate::error::StepError;
 use crate::job::{Job, Op};
+use crate::offset::ClockAt;
 use crate::reply;
 use crate::script::{
     Access, ReadVerb, RuntimeChoice, RuntimeInfo, STEP, StepRuntime, is_out_of_memory, is_unloaded,
@@ -94,6 +95,10 @@ impl Codec for StepCodec {
             Value::BulkString(bytes) => reply::clock(bytes),
             _ => None,
         }
+    }
+
+    fn retime(&self, jobs: &mut [Job], shard: ClockAt) {
+        jobs.iter_mut().for_each(|job| job.retime(shard));
     }
 
     fn job_bytes(&self, job: &Job) -> usize {

@@ -26,7 +26,7 @@ pub use access::{Access, AccessError, MAX_TOKENS, SHORTEST_TOKEN, Tokens};
 pub use connection::{Connection, ConnectionLimits, Door};
 pub use dashboard::Dashboard;
 pub use grpc::GrpcListener;
-pub use http::{HttpListener, HttpOptions};
+pub use http::{HttpListener, HttpOptions, Readiness};
 pub use hyper_door::{
     Holding, HttpVersions, HyperDoor, LAST_REQUEST, LONGEST_UNTAKEN, MAX_HEAD_BYTES,
     MAX_HEADER_FIELDS, MAX_STREAMS, Peer,

@@ -14,6 +14,8 @@ pub(super) struct StatusDiff {
     /// The batchers, the primary's first.
     batchers: Vec<Batcher>,
     clock: Agreement,
+    /// Who called itself primary, if several did.
+    split: Vec<String>,
     windows_lost: u64,
     repaired: ReplayCounts,
     skew_max: Duration,
@@ -38,6 +40,10 @@ pub(super) enum Change {
     Repaired { units: u64, places: u64 },
     /// For this many limits and subjects, the replay did not finish in time.
     Abandoned { places: u64 },
+    /// Several of its servers are primaries.
+    Split { primaries: Vec<String> },
+    /// One is again.
+    Whole,
     /// Its clock and this machine's differ by more than the limits permit.
     ClockDiffers { by: Duration, allowed: Duration },
     /// The clocks agree again.
@@ -75,6 +81,7 @@ impl StatusDiff {
         Self {
             batchers: Vec::new(),
             clock: Agreement::Agrees,
+            split: Vec::new(),
             windows_lost: 0,
             repaired: ReplayCounts::NOTHING,
             skew_max,
@@ -99,6 +106,7 @@ impl StatusDiff {
         changes.extend(self.losses(status));
         changes.extend(self.repairs(status));
         changes.extend(self.clock(status));
+        changes.extend(self.split(status));
         changes
     }
 
@@ -118,6 +126,17 @@ impl StatusDiff {
         let repaired = (places > 0).then_some(Change::Repaired { units, places });
         let abandoned = (abandoned > 0).then_some(Change::Abandoned { places: abandoned });
         repaired.into_iter().chain(abandoned)
+    }
+
+    fn split(&mut self, status: &ShardStatus) -> Option<Change> {
+        let several = status.claimed_by.len() > 1;
+        let primaries = if several { status.claimed_by.clone() } else { Vec::new() };
+        let before = std::mem::replace(&mut self.split, primaries.clone());
+        match (before == primaries, several) {
+            (true, _) => None,
+            (false, true) => Some(Change::Split { primaries }),
+            (false, false) => Some(Change::Whole),
+        }
     }
 
     fn clock(&mut self, status: &ShardStatus) -> Option<Change> {
@@ -225,12 +244,22 @@ impl fmt::Display for Change {
                 "it could not be told in time what {places} clients' limits had used: as much can \
                  be admitted once more; look at how busy it is"
             ),
+            Self::Split { primaries } => write!(
+                f,
+                "{} are primaries of one shard, and all nodes charge one of them: have the others \
+                 follow it (REPLICAOF); tollgate doctor names it",
+                primaries.join(" and ")
+            ),
+            Self::Whole => f.write_str("one server is its primary again"),
             Self::ClockDiffers { by, allowed } => write!(
                 f,
-                "its clock and this machine's are {by:?} apart, and {allowed:?} is the most that \
-                 is allowed for: synchronize them, or set `clock: store`"
+                "its clock and this machine's are {by:?} apart, more than the {allowed:?} of \
+                 skew_max: its clock decides, and this node is not ready, until they agree; \
+                 synchronize them, or set `clock: store`"
             ),
-            Self::ClockAgrees => f.write_str("its clock and this machine's agree again"),
+            Self::ClockAgrees => {
+                f.write_str("its clock and this machine's agree again, and this machine's decides")
+            }
         }
     }
 }
@@ -261,6 +290,8 @@ mod tests {
             runs: StepRuntime::Function,
             batchers: batchers.to_vec(),
             clock_offset: None,
+            clock_overridden: false,
+            claimed_by: Vec::new(),
             windows_lost: 0,
             last_loss: None,
             repaired: ReplayCounts::NOTHING,

@@ -1,4 +1,4 @@
-//! The clocks of two nodes disagree, and one of them steps back.
+//! The clocks of two nodes disagree, and one of them steps: by a little, and by far too much.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -12,6 +12,9 @@ use super::*;
 
 /// The time by which the second node's clock is ahead, and later behind.
 const SKEW: Millis = Millis::from_secs(2);
+
+/// By how many milliseconds it is off after that: so far that the store's clock decides instead.
+const FAR_OFF: [i64; 2] = [30_000, -86_400_000];
 
 /// A clock with a changeable error in milliseconds.
 #[derive(Clone, Debug, Default)]
@@ -37,7 +40,14 @@ pub(super) async fn run(site: &Site) -> Result<Finding, ChaosError> {
     wrong.0.store(-off, Ordering::Relaxed);
     trial.part().await;
     let fleet = Arc::clone(&trial.nodes);
-    let did = "ran two nodes whose clocks are 2 s apart, and set one of them back by 4 s";
+    let near = fleet.recorder().history().calls.len();
+    for far in FAR_OFF {
+        wrong.0.store(far, Ordering::Relaxed);
+        trial.part().await;
+    }
+    let far = fleet.recorder().history().calls.len().saturating_sub(near);
+    let did = "ran two nodes whose clocks are 2 s apart, and set one of them back by 4 s, then to \
+               30 s ahead and a day back";
     let mut finding = trial.end(ScenarioReport { did, ..ScenarioReport::default() }).await;
     let history = fleet.recorder().history();
     let ran = fleet.now().since(begun);
@@ -45,6 +55,7 @@ pub(super) async fn run(site: &Site) -> Result<Finding, ChaosError> {
     let second = window.map_err(ChaosError::Limit)?;
     finding.figures.extend([
         Figure::fault_seen("decisions behind the clock of one before", behind(&history)),
+        Figure::fault_seen("decisions while a clock was far off", u64::try_from(far).unwrap_or(0)),
         Figure::at_most(
             "units of a client by the second",
             most_of_a_client(&history),

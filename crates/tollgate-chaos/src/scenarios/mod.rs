@@ -14,6 +14,8 @@ mod out_of_memory;
 mod primary_demoted;
 mod primary_frozen;
 mod primary_killed;
+mod primary_returns_empty;
+mod replication_missing;
 mod replies_cut;
 mod restarted;
 mod server_busy;
@@ -21,6 +23,7 @@ mod slow_replies;
 mod step_forgotten;
 
 use clap::ValueEnum;
+use tollgate_backend::ShardStatus;
 use tollgate_conformance::Figure;
 
 use super::error::ChaosError;
@@ -35,6 +38,9 @@ use super::site::{Length, Pair, Site};
 use super::trial::{ScenarioReport, Trial};
 use super::wait::until;
 
+/// How many fleets start beside the one under load, where it matters whom new nodes choose.
+const NEW_FLEETS: usize = 3;
+
 /// The fault of a scenario.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Scenario {
@@ -46,6 +52,10 @@ pub(crate) enum Scenario {
     PrimaryFrozen,
     /// A frozen primary returns after its replica was promoted
     FrozenReturns,
+    /// A primary that died comes back empty, and as a primary, after its replica was promoted by hand
+    PrimaryReturnsEmpty,
+    /// Two servers are configured as a primary and its replica, and replication was never set up
+    ReplicationMissing,
     /// Every reply is 30 ms late
     SlowReplies,
     /// Calls complete in the server after their callers timed out
@@ -99,6 +109,8 @@ impl Scenario {
             Self::HostDies => host_dies::run(site).await,
             Self::PrimaryFrozen => primary_frozen::run(site).await,
             Self::FrozenReturns => frozen_returns::run(site).await,
+            Self::PrimaryReturnsEmpty => primary_returns_empty::run(site).await,
+            Self::ReplicationMissing => replication_missing::run(site).await,
             Self::SlowReplies => slow_replies::run(site).await,
             Self::ClientsPaused => clients_paused::run(site).await,
             Self::NetworkSilent => network_silent::run(site).await,
@@ -116,6 +128,28 @@ impl Scenario {
             Self::ChangingWorld => changing_world::run(site).await,
         }
     }
+}
+
+/// Waits until every node sees `count` primaries of its first shard.
+async fn sees_primaries(fleet: &Fleet, count: usize) -> Result<(), ChaosError> {
+    let seen = async || {
+        let sees = |shards: Vec<ShardStatus>| {
+            shards.first().is_some_and(|shard| shard.claimed_by.len() == count)
+        };
+        Ok(fleet.status().all(sees))
+    };
+    until("that all nodes see who calls itself primary", seen).await
+}
+
+/// How many fleets of several that start now do not charge `url` with each of their nodes.
+async fn fleets_elsewhere(words: &str, url: &str) -> Result<u64, ChaosError> {
+    let mut elsewhere = 0;
+    for _ in 0..NEW_FLEETS {
+        let fleet = Fleet::open(&redis(&[words.to_owned()], PATIENT)).await?;
+        sees_primaries(&fleet, 2).await?;
+        elsewhere += u64::from(!fleet.charges(url));
+    }
+    Ok(elsewhere)
 }
 
 /// Returns the settings of a shard that consists of this primary.

@@ -20,6 +20,8 @@ scenarios_hold! {
     host_dies "host-dies"
     primary_frozen "primary-frozen"
     frozen_returns "frozen-returns"
+    primary_returns_empty "primary-returns-empty"
+    replication_missing "replication-missing"
     slow_replies "slow-replies"
     clients_paused "clients-paused"
     network_silent "network-silent"

@@ -106,10 +106,14 @@ families! {
         "Units of quota leases: taken, returned unused, or lost until the end of their windows because no server accepted the return";
     SHARD_UP = Gauge "tollgate_shard_up" ["side", "shard"]
         "1 while the primary of a shard answers";
+    SHARD_PRIMARIES = Gauge "tollgate_shard_primaries" ["side", "shard"]
+        "Servers of a shard that call themselves primary and answer; more than one is a split, in which all nodes charge the same one";
     CLOCK_OFFSET = Gauge "tollgate_shard_clock_offset_seconds" ["side", "shard"]
         "How far the clock of a shard is ahead of the node's clock; missing before the first reply";
     CLOCK_SKEW = Gauge "tollgate_shard_clock_skew_seconds" ["side", "shard"]
         "The proven difference between the clocks of a shard and of this node";
+    CLOCK_OVERRIDDEN = Gauge "tollgate_shard_clock_overridden" ["side", "shard"]
+        "1 while the clock of a shard decides at this node, because the two differ too much or the policy says so";
     WINDOWS_LOST = Counter "tollgate_shard_windows_lost_total" ["side", "shard"]
         "Times that a shard lost counters, so that windows started from zero";
     REPAIRED_UNITS = Counter "tollgate_shard_replayed_units_total" ["side", "shard"]

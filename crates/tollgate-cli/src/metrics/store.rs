@@ -10,11 +10,12 @@ use tollgate_backend::{Backend, BaseStore, Counts, MapStatus, ShardStatus, phase
 use tollgate_server::metrics::{Exposition, Family};
 
 use super::families::{
-    CLOCK_OFFSET, CLOCK_SKEW, DISCARDED, LEASED, LEASED_UNITS, LEASES, MAP, MAP_NODES, MAP_SILENT,
-    MEMORY_BYTES, MEMORY_COUNTERS, MEMORY_DISCARDED, MEMORY_ENTRIES, MEMORY_EVICTED, MEMORY_FULL,
-    MEMORY_LIMIT_ENTRIES, MEMORY_OVERFLOW, MEMORY_REFUNDS, MEMORY_SWEPT, MISSED, MOVE_CARRIED,
-    MOVE_LAGGING, MOVE_LEFT_BEHIND, MOVE_PHASE, REMEMBERED, REPAIR_ABANDONED, REPAIRED_LIMITS,
-    REPAIRED_UNITS, SHARD_DURATION, SHARD_UP, STOOD_IN, STRANDED, UNANSWERED, WINDOWS_LOST,
+    CLOCK_OFFSET, CLOCK_OVERRIDDEN, CLOCK_SKEW, DISCARDED, LEASED, LEASED_UNITS, LEASES, MAP,
+    MAP_NODES, MAP_SILENT, MEMORY_BYTES, MEMORY_COUNTERS, MEMORY_DISCARDED, MEMORY_ENTRIES,
+    MEMORY_EVICTED, MEMORY_FULL, MEMORY_LIMIT_ENTRIES, MEMORY_OVERFLOW, MEMORY_REFUNDS,
+    MEMORY_SWEPT, MISSED, MOVE_CARRIED, MOVE_LAGGING, MOVE_LEFT_BEHIND, MOVE_PHASE, REMEMBERED,
+    REPAIR_ABANDONED, REPAIRED_LIMITS, REPAIRED_UNITS, SHARD_DURATION, SHARD_PRIMARIES, SHARD_UP,
+    STOOD_IN, STRANDED, UNANSWERED, WINDOWS_LOST,
 };
 use super::per_store::{PerStore, of_each};
 use super::{batchers, memcached, migration};
@@ -99,6 +100,9 @@ fn shards(page: &mut Exposition, shards: &[PerStore<ShardStatus>]) {
         |(side, shard): &'_ PerStore<ShardStatus>| [(*side).to_owned(), shard.name.to_string()];
     let up = |shard: &ShardStatus| u8::from(shard.primary().is_some());
     page.family(&SHARD_UP, shards.iter().map(|it| (labels(it), up(&it.1))));
+    let claimed = |it: &&PerStore<ShardStatus>| !it.1.claimed_by.is_empty();
+    let primaries = shards.iter().filter(claimed);
+    page.family(&SHARD_PRIMARIES, primaries.map(|it| (labels(it), it.1.claimed_by.len())));
     let offsets = shards.iter().filter_map(|it| {
         let offset = it.1.clock_offset?.millis;
         let sign = if offset < 0 { "-" } else { "" };
@@ -107,6 +111,8 @@ fn shards(page: &mut Exposition, shards: &[PerStore<ShardStatus>]) {
     });
     page.family(&CLOCK_OFFSET, offsets);
     page.family(&CLOCK_SKEW, shards.iter().map(|it| (labels(it), it.1.skew().as_secs_f64())));
+    let overridden = |it: &ShardStatus| u8::from(it.clock_overridden);
+    page.family(&CLOCK_OVERRIDDEN, shards.iter().map(|it| (labels(it), overridden(&it.1))));
     let mut counter = |family: &Family, value: fn(&ShardStatus) -> u64| {
         page.family(family, shards.iter().map(|it| (labels(it), value(&it.1))));
     };

@@ -7,7 +7,7 @@ use tollgate::overrides::OverrideStore;
 use tollgate::store::RolloutPercentage;
 use tollgate_backend::{Backend, PolicyFile};
 use tollgate_server::{
-    Access, ConnectionLimits, GrpcListener, HttpListener, HttpOptions, Listener, Port,
+    Access, ConnectionLimits, GrpcListener, HttpListener, HttpOptions, Listener, Port, Readiness,
     RespListener, RespSettings, Served,
 };
 
@@ -71,7 +71,8 @@ impl Services {
         let limiter = Arc::clone(&self.limiter);
         let (served, latency) = match kind {
             Kind::Http => {
-                let options = HttpOptions { access, ..HttpOptions::default() };
+                let readiness = self.readiness();
+                let options = HttpOptions { access, readiness, ..HttpOptions::default() };
                 let latency = Arc::clone(&options.latency);
                 let endpoint = HttpListener::new(limiter, options, limits);
                 (Served::new(name, listener, limits, endpoint), Some(latency))
@@ -99,6 +100,12 @@ impl Services {
         (served, ListenerMetrics { places, latency })
     }
 
+    /// Whether this node can take traffic.
+    fn readiness(&self) -> Readiness {
+        let limiter = Arc::clone(&self.limiter);
+        Readiness::new(move || limiter.store().check_clock())
+    }
+
     /// Starts the admin listener.
     fn administration(&self, access: Access, browsers: BrowserAccess) -> HttpOptions {
         let (limiter, file) = (|| Arc::clone(&self.limiter), || Arc::clone(&self.file));
@@ -116,6 +123,7 @@ impl Services {
             top: Some(self.counted.top()),
             subjects: Some(subjects::of(limiter())),
             revealed: Arc::clone(&self.revealed),
+            readiness: self.readiness(),
             ..HttpOptions::default()
         }
     }

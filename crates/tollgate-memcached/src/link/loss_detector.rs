@@ -62,6 +62,22 @@ impl LossDetector {
     }
 }
 
+/// By how much a time in whole seconds that was read some milliseconds ago may be wrong, in
+/// milliseconds: half a second to both sides, a tick that came late, and the way of the answer.
+pub(crate) const TIME_UNCERTAINTY: u64 = 1_000;
+
+impl LossDetector {
+    /// Milliseconds since the epoch by the server's clock at `now`, give or take
+    /// [`TIME_UNCERTAINTY`]; `None` before it has told.
+    pub(crate) fn millis(&self, now: Instant) -> Option<u64> {
+        let state = self.0.lock();
+        let (stats, heard) = state.last.as_ref()?;
+        let passed = now.saturating_duration_since(*heard).as_millis();
+        let middle = stats.time.saturating_mul(1_000).saturating_add(500);
+        Some(middle.saturating_add(u64::try_from(passed).unwrap_or(u64::MAX)))
+    }
+}
+
 /// Returns the server's start time by its own clock.
 fn started(stats: &Stats) -> u64 {
     stats.time.saturating_sub(stats.uptime)

@@ -105,6 +105,13 @@ impl Server {
         self.link_state.observed.time(Instant::now())
     }
 
+    /// Its time in milliseconds since the epoch, give or take
+    /// [`TIME_UNCERTAINTY`](super::TIME_UNCERTAINTY), once it has
+    /// told it.
+    pub(crate) fn millis(&self) -> Option<u64> {
+        self.link_state.observed.millis(Instant::now())
+    }
+
     /// Returns why the last attempt to connect failed or the last connection was lost, if that
     /// happened.
     pub(crate) fn last_error(&self) -> Option<LinkError> {

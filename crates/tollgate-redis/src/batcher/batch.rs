@@ -78,6 +78,10 @@ impl<J, A> Batch<J, A> {
         &self.jobs
     }
 
+    pub(super) fn jobs_mut(&mut self) -> &mut [J] {
+        &mut self.jobs
+    }
+
     pub(super) fn len(&self) -> usize {
         self.jobs.len()
     }
@@ -96,8 +100,8 @@ impl<J, A> Batch<J, A> {
         self.waiters.iter().map(|waiter| waiter.deadline).max()
     }
 
-    /// Drops jobs without a waiting caller, and those that cannot be executed in time any more. None
-    /// of them has been executed.
+    /// Drops jobs without a waiting caller, and those that cannot be executed in time any more.
+    /// None of them has been executed.
     pub(super) fn drop_expired(&mut self, now: Instant) {
         if self.waiters.iter().all(|waiter| waiter.waits(now)) {
             return;

@@ -81,7 +81,11 @@ impl<C: Codec> Dispatcher<C> {
             batch.complete_all(&BatcherError::Unavailable);
             return Jobs::<C>::new();
         };
-        batch.drop_expired(Instant::now());
+        let now = Instant::now();
+        batch.drop_expired(now);
+        if let Some(shard) = self.link.clock().at(now) {
+            self.codec.retime(batch.jobs_mut(), shard);
+        }
         batch.note_sending();
         let (Some(first), Some(last)) = (batch.first_deadline(), batch.last_deadline()) else {
             return batch;

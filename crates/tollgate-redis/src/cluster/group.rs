@@ -11,7 +11,7 @@ use super::slot::Slot;
 use super::{AfterFailover, ClusterSettings, NodeAddress};
 use crate::batcher::{Batcher, BatcherStatus};
 use crate::script::{RuntimeChoice, StepRuntime};
-use crate::shard::{Shard, ShardSettings};
+use crate::shard::{PrimaryChoice, Shard, ShardSettings};
 use crate::topology::{Topology, generation_at};
 
 /// The nodes that own the same slots, one of which accepts writes, with a batcher to each.
@@ -47,7 +47,7 @@ impl Group {
         };
         let codec = NodeCodec::new(choice, settings.client_role);
         let nodes = std::iter::once(&layout.primary).chain(&layout.replicas).cloned().collect();
-        let shard = Shard::open(&servers, codec, NodeCodec::for_replica);
+        let shard = Shard::open(&servers, codec, NodeCodec::for_replica, PrimaryChoice::ByRole);
         if settings.after_failover == AfterFailover::Pause {
             shard.primary().pause_until_replayed();
         }

@@ -9,6 +9,7 @@ use crate::client_role::ClientRole;
 use crate::codec::{Codec, Remedy};
 use crate::error::StepError;
 use crate::job::Job;
+use crate::offset::ClockAt;
 use crate::script::{RuntimeChoice, StepRuntime, ask};
 use crate::step_codec::StepCodec;
 
@@ -55,6 +56,10 @@ impl Codec for NodeCodec {
 
     fn clock(&self, reply: &Value) -> Option<Timestamp> {
         self.step.clock(reply)
+    }
+
+    fn retime(&self, jobs: &mut [Job], shard: ClockAt) {
+        self.step.retime(jobs, shard);
     }
 
     fn job_bytes(&self, job: &Job) -> usize {

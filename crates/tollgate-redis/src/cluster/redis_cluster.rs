@@ -23,10 +23,10 @@ use super::slot_map::SlotMap;
 use super::status::RedirectCounters;
 use super::{ClusterError, ClusterSettings, ClusterStatus, GroupStatus};
 use crate::batcher::{BatcherError, DEFAULT_DEADLINE, Priority, Route};
+use crate::decision_time::{DecisionClock, DecisionTime};
 use crate::job::Job;
 use crate::key::Keys;
 use crate::offset::ClockOffset;
-use crate::redis_shard::DecisionClock;
 use crate::script::RuntimeChoice;
 
 /// The shortest deadline that is divided between a replica and the primary, half for each.
@@ -55,7 +55,7 @@ pub struct RedisCluster {
     known: Arc<SharedMap>,
     keys: Keys,
     deadline: Duration,
-    clock: DecisionClock,
+    time: DecisionTime,
     redirects: RedirectCounters,
     discovery: AbortHandle,
 }
@@ -71,7 +71,7 @@ impl RedisCluster {
             known,
             keys,
             deadline: DEFAULT_DEADLINE,
-            clock: DecisionClock::default(),
+            time: DecisionTime::default(),
             redirects: RedirectCounters::default(),
             discovery,
         }
@@ -88,7 +88,7 @@ impl RedisCluster {
     /// the node that owns the slot.
     #[must_use]
     pub fn with_clock(mut self, clock: DecisionClock) -> Self {
-        self.clock = clock;
+        self.time.set_clock(clock);
         self
     }
 
@@ -165,8 +165,9 @@ impl RedisCluster {
             self.known.request_refresh();
             return Err(BatcherError::Unavailable);
         };
-        let now = self.time(owner, now, begun);
-        let job = || Job::new(&self.keys, now, charges);
+        let skews = charges.iter().map(|charge| charge.limit.skew_max());
+        let time = self.time.of_job(owner.primary().link().clock(), now, begun, skews);
+        let job = || Job::new(&self.keys, time, charges);
         let first = job();
         // A node would reject it, and with it all other jobs of the command.
         if first.asks.iter().any(|operation| Slot::of(&operation.key) != slot) {
@@ -178,7 +179,7 @@ impl RedisCluster {
         {
             let route = Route::Slot(slot.number());
             let until = begun + within / 2;
-            let answer = replica.submit_by(route, Priority::Normal, first.clone(), until).await;
+            let answer = replica.submit_by(route, Priority::Normal, first.timed(), until).await;
             if let Ok(answer) = answer {
                 return answer.into_readings().map_err(BatcherError::Step);
             }
@@ -191,11 +192,10 @@ impl RedisCluster {
             .map_err(BatcherError::Step)
     }
 
-    fn time(&self, owner: &Group, now: Timestamp, at: Instant) -> Timestamp {
-        match self.clock {
-            DecisionClock::Application => now,
-            DecisionClock::Shard => owner.primary().link().clock().time(at).unwrap_or(now),
-        }
+    /// As [`RedisShard::check_clock`](crate::RedisShard::check_clock), with the clock of the node
+    /// that keeps the subject.
+    pub fn check_clock(&self) {
+        self.time.check();
     }
 
     /// Returns the offset from the application's clock, which shows `now`, of the first node with a

@@ -82,6 +82,8 @@ impl Codec for Tally {
         numbers.get(1).copied().map(Timestamp::from_millis)
     }
 
+    fn retime(&self, _jobs: &mut [Job], _shard: ClockAt) {}
+
     fn job_bytes(&self, job: &Job) -> usize {
         job.key.len() + 24
     }

@@ -1,8 +1,9 @@
 //! Jobs that read cells, or join cells into the stored ones.
 
-use tollgate_core::{Cell, CellKey, Cost, StoreError, StoredState, Timestamp, assess};
+use tollgate_core::{Cell, CellKey, Cost, StoreError, StoredState, assess};
 
 use super::{Job, JobCharge, Op, Rule};
+use crate::decision_time::JobTime;
 use crate::key::Keys;
 
 /// The most places in one job. Each of them has a cell in the reply.
@@ -14,10 +15,18 @@ const CELL_BYTES: usize = 64 * 1024;
 
 impl Job {
     /// Returns jobs that read the cells of `places`, in their order.
-    pub(crate) fn of_places(keys: &Keys, now: Timestamp, places: &[CellKey<'_>]) -> Vec<Self> {
+    pub(crate) fn of_places(
+        keys: &Keys,
+        time: impl Into<JobTime>,
+        places: &[CellKey<'_>],
+    ) -> Vec<Self> {
         let operation = |place: &CellKey<'_>| JobCharge::at(keys, place, Op::Cell);
-        let job =
-            |places: &[CellKey<'_>]| Self { now, asks: places.iter().map(operation).collect() };
+        let JobTime { now, tolerance } = time.into();
+        let job = |places: &[CellKey<'_>]| Self {
+            now,
+            tolerance,
+            asks: places.iter().map(operation).collect(),
+        };
         places.chunks(MAX_PLACES).map(job).collect()
     }
 
@@ -28,9 +37,10 @@ impl Job {
     /// reject it together with all other jobs in the same command.
     pub(crate) fn joining(
         keys: &Keys,
-        now: Timestamp,
+        time: impl Into<JobTime>,
         cells: &[(CellKey<'_>, Cell)],
     ) -> Result<Vec<Self>, StoreError> {
+        let JobTime { now, tolerance } = time.into();
         let mut jobs = Vec::new();
         let (mut asks, mut bytes) = (Vec::new(), 0);
         for (place, cell) in cells {
@@ -41,12 +51,12 @@ impl Job {
             bytes += cell.len();
             asks.push(JobCharge::at(keys, place, Op::Join { cell }));
             if asks.len() == MAX_PLACES || bytes >= CELL_BYTES {
-                jobs.push(Self { now, asks: std::mem::take(&mut asks).into() });
+                jobs.push(Self { now, tolerance, asks: std::mem::take(&mut asks).into() });
                 bytes = 0;
             }
         }
         if !asks.is_empty() {
-            jobs.push(Self { now, asks: asks.into() });
+            jobs.push(Self { now, tolerance, asks: asks.into() });
         }
         Ok(jobs)
     }
@@ -69,7 +79,7 @@ fn exact_bytes(cell: &Cell) -> Option<Box<[u8]>> {
 mod tests {
     use tollgate_conformance::PlainHash;
     use tollgate_core::algo::{SlidingLog, fixed_window, sliding_log};
-    use tollgate_core::{Algorithm, Limit, Millis, Subject, Value};
+    use tollgate_core::{Algorithm, Limit, Millis, Subject, Timestamp, Value};
 
     use super::*;
 

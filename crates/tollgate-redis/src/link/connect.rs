@@ -18,13 +18,13 @@ use super::role::Role;
 use super::stream;
 use crate::codec::Codec;
 use crate::offset::Reading;
-use crate::topology::Members;
+use crate::topology::{EpochMark, Members};
 
 /// The most calls in a connection's write queue. A batcher has one in flight at a time.
 const WRITE_QUEUE: usize = 16;
 
 /// The commands that verify a connection, as errors name them.
-const PROBE: &str = "ROLE, TIME, PING and INFO";
+const PROBE: &str = "ROLE, TIME, PING, INFO and MGET";
 
 /// The role that a server must have.
 #[derive(Clone, Debug)]
@@ -46,6 +46,8 @@ pub(crate) struct ServerReport {
     pub(crate) clock: Option<Reading>,
     /// Its replication state, if the user may read it.
     pub(crate) replication: Option<Replication>,
+    /// What it has of the shard's mark.
+    pub(crate) mark: EpochMark,
     /// The time at which the report arrived.
     pub(crate) at: Instant,
 }
@@ -113,12 +115,7 @@ impl RequiredRole {
                 return Err(LinkError::Lags { address, lag });
             }
         }
-        members.record_report(
-            address,
-            server_report.role,
-            server_report.replication.as_ref(),
-            server_report.at,
-        )
+        members.record_report(address, server_report)
     }
 
     /// Returns whether a server in this role is charged.
@@ -141,6 +138,7 @@ pub(crate) async fn connect<C: Codec>(
     let address = endpoint.to_string();
     let prepare = async {
         let mut connection = open(endpoint, generation, Pushes::Ignored).await?;
+        members.settled().await;
         // Verify before anything is loaded: a server with the wrong role is not changed.
         let server_report = connection.probe(required_role, members, limits.proof).await?;
         codec
@@ -177,12 +175,7 @@ impl Connection {
         if !required_role.accepts(server_report.role) {
             if required_role.charges() {
                 // Report the wrong role to those that use this server as the primary.
-                let _ = members.record_report(
-                    &self.address,
-                    server_report.role,
-                    server_report.replication.as_ref(),
-                    server_report.at,
-                );
+                let _ = members.record_report(&self.address, &server_report);
             }
             return Err(LinkError::Role {
                 address: self.address.clone(),
@@ -200,14 +193,15 @@ impl Connection {
     pub(crate) async fn ask(&self, within: Duration) -> Result<ServerReport, LinkError> {
         let mut questions = redis::pipe();
         questions.cmd("ROLE").cmd("TIME").cmd("PING").cmd("INFO").arg("replication");
+        questions.add_command(EpochMark::question());
         let sent = Instant::now();
         let mut handle = self.handle();
-        let replies = timeout(within, handle.send_packed_commands(&questions, 0, 4))
+        let replies = timeout(within, handle.send_packed_commands(&questions, 0, 5))
             .await
             .map_err(|_| LinkError::Slow { address: self.address.clone(), within })?
             .map_err(|error| LinkError::answered(&self.address, PROBE, &error))?;
         let received = Instant::now();
-        let [role, time, sign, replication] = replies.as_slice() else {
+        let [role, time, sign, replication, mark] = replies.as_slice() else {
             return Err(self.refused("an unknown number of replies"));
         };
         for reply in [role, sign] {
@@ -223,7 +217,8 @@ impl Connection {
             (role, _) => role,
         };
         let clock = micros(time).map(|micros| Reading::of_micros(sent, received, micros));
-        Ok(ServerReport { role, clock, replication, at: received })
+        let mark = EpochMark::from_reply(mark);
+        Ok(ServerReport { role, clock, replication, mark, at: received })
     }
 
     /// Waits until the server or the network has closed the connection.

@@ -62,6 +62,13 @@ pub enum LinkError {
         /// The server that replaced it. `None` if the server does not belong to the shard.
         by: Option<String>,
     },
+    /// The server calls itself primary, as another one does that all nodes choose.
+    Outranked {
+        /// The server's address.
+        address: String,
+        /// The one that is chosen.
+        by: String,
+    },
     /// The sentinel does not monitor the service.
     UnknownService {
         /// The sentinel's address.
@@ -136,6 +143,12 @@ impl fmt::Display for LinkError {
             Self::Deposed { address, by: None } => {
                 write!(f, "{address} is not charged: it is none of the shard's servers any more")
             }
+            Self::Outranked { address, by } => write!(
+                f,
+                "{address} is not charged although it is a primary: {by} is one as well, and all \
+                 nodes choose it by the shard's mark and the configuration; have {address} follow \
+                 {by}"
+            ),
             Self::UnknownService { address, service } => write!(
                 f,
                 "the sentinel {address} watches nothing called {service:?}; compare the name with \

@@ -168,6 +168,7 @@ impl Link {
             histories: Arc::clone(&histories),
             last_error: Arc::clone(&last_error),
             generation: 0,
+            served: None,
         };
         let supervisor = tokio::spawn(supervisor.run()).abort_handle();
         Self { phase: phases, faults, members, circuit, clock, histories, last_error, supervisor }
@@ -259,6 +260,8 @@ struct Supervisor<C> {
     histories: Arc<EpochTracker>,
     last_error: Arc<Mutex<Option<LinkError>>>,
     generation: u64,
+    /// The address of the server that was in service last.
+    served: Option<Box<str>>,
 }
 
 impl<C: Codec> Supervisor<C> {
@@ -354,10 +357,7 @@ impl<C: Codec> Supervisor<C> {
     async fn serve(&mut self, connection: Connection, server_report: ServerReport) -> Fault {
         let connection = Arc::new(connection);
         let since = Instant::now();
-        self.clock.restart();
-        if let Some(reading) = server_report.clock {
-            self.clock.observe(reading);
-        }
+        self.clock.begin(server_report.clock);
         // Before the connection can be used: a charge of a new epoch must not count as one of the
         // old epoch.
         self.histories.begin(server_report.replication.as_ref(), since);
@@ -367,7 +367,11 @@ impl<C: Codec> Supervisor<C> {
         let reported = self
             .reports
             .wait_for(|report| report.is_some_and(|report| report.generation == generation));
+        let address = connection.address();
+        let before = self.served.replace(address.into());
+        let took_over = before.is_some_and(|before| *before != *address);
         let heart = Heartbeat {
+            took_over,
             connection: &connection,
             required_role: &self.required_role,
             members: &self.members,
@@ -406,6 +410,8 @@ fn shut(phase: &watch::Sender<Phase>, circuit: &CircuitBreaker) {
 
 /// The periodic queries on a connection in use.
 struct Heartbeat<'a> {
+    /// Whether another server was in service before.
+    took_over: bool,
     connection: &'a Connection,
     required_role: &'a RequiredRole,
     members: &'a Members,
@@ -420,6 +426,11 @@ impl Heartbeat<'_> {
         let LinkLimits { heartbeat, heartbeat_answer, .. } = self.limits;
         let mut beats = interval_at(Instant::now() + heartbeat, heartbeat);
         beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        if let (true, true, Some(epoch)) =
+            (self.took_over, self.required_role.charges(), self.members.next_epoch())
+        {
+            self.members.losses().write_epoch(self.connection, epoch, heartbeat_answer).await;
+        }
         loop {
             if self.required_role.charges() {
                 let losses = self.members.losses();

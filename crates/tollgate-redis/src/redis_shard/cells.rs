@@ -22,7 +22,7 @@ impl CellTransfer for RedisShard {
         now: Timestamp,
         places: &[CellKey<'_>],
     ) -> Result<Vec<Option<Cell>>, StoreError> {
-        let now = self.moment(now, Instant::now());
+        let now = self.time(now, Instant::now(), places.iter().map(|place| place.limit));
         let mut cells = Vec::with_capacity(places.len());
         for job in Job::of_places(&self.keys, now, places) {
             cells.extend(self.carry(job).await?.into_cells()?);
@@ -31,7 +31,8 @@ impl CellTransfer for RedisShard {
     }
 
     async fn join(&self, now: Timestamp, cells: &[(CellKey<'_>, Cell)]) -> Result<(), StoreError> {
-        let now = self.moment(now, Instant::now());
+        let limits = cells.iter().map(|(place, _)| place.limit);
+        let now = self.time(now, Instant::now(), limits);
         for job in Job::joining(&self.keys, now, cells)? {
             self.carry(job).await?;
         }

@@ -9,11 +9,9 @@ use parking_lot::Mutex;
 use redis::Value;
 use tokio::time::{Instant, timeout};
 
+use super::epoch_mark::{EPOCH, GENERATION};
 use crate::info::Info;
 use crate::link::{Connection, Replication};
-
-/// The generation key: its loss means that all keys were lost. No limit's key has this form.
-const GENERATION: &str = "tg1:{generation}";
 
 /// Returns the generation key for a cluster node that owns the slot of `tag`.
 pub(crate) fn generation_at(tag: &str) -> String {
@@ -119,6 +117,17 @@ impl DataLossMonitor {
         }
     }
 
+    /// Writes `epoch` on the server at the end of `connection`. If it is refused, the shard goes on
+    /// without: then the order of the configuration decides.
+    pub(crate) async fn write_epoch(&self, connection: &Connection, epoch: u64, within: Duration) {
+        if self.0.lock().only_looks {
+            return;
+        }
+        let mut write = redis::cmd("SET");
+        write.arg(EPOCH).arg(epoch).arg("PX").arg(GENERATION_LIVES.as_millis().to_string());
+        let _ = timeout(within, connection.call(&write)).await;
+    }
+
     /// Returns the number of losses and the last one.
     pub(crate) fn totals(&self) -> (u64, Option<DataLoss>) {
         let known = self.0.lock();
@@ -146,6 +155,11 @@ impl DataLossMonitor {
                 let mut renew = redis::cmd("PEXPIRE");
                 renew.arg(key).arg(lives.to_string());
                 let _ = connection.call(&renew).await;
+                if key == GENERATION {
+                    let mut renew = redis::cmd("PEXPIRE");
+                    renew.arg(EPOCH).arg(lives.to_string());
+                    let _ = connection.call(&renew).await;
+                }
                 found
             }
             Found::Value(_) | Found::Unreadable => found,

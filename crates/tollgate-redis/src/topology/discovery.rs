@@ -74,15 +74,13 @@ async fn visit(server: Endpoint, members: Arc<Members>, limits: LinkLimits) {
         connection = match ask(connection, &server, limits).await {
             Ok((connection, server_report)) => {
                 // The result matters only to connections that charge the server.
-                let _ = members.record_report(
-                    &address,
-                    server_report.role,
-                    server_report.replication.as_ref(),
-                    server_report.at,
-                );
+                let _ = members.record_report(&address, &server_report);
                 Some(connection)
             }
-            Err(_) => None,
+            Err(_) => {
+                members.record_unreachable(&address);
+                None
+            }
         };
     }
 }

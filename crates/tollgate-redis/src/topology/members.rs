@@ -1,6 +1,6 @@
 //! The servers of one shard, and which of them may be charged.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use super::data_loss::DataLossMonitor;
 use super::primary_election::{PrimaryElection, SentinelVote};
-use crate::link::{Endpoint, LinkError, LinkLimits, Replication, Role};
+use crate::link::{Endpoint, LinkError, LinkLimits, ServerReport};
 
 /// The information about a shard's servers that all of its connections share.
 ///
@@ -36,6 +36,11 @@ pub(crate) struct MembersView {
     primary: Option<Box<str>>,
     /// The servers that must not be charged, each with its successor.
     deposed: Arc<BTreeMap<Box<str>, Box<str>>>,
+    /// Who calls itself primary and is not chosen, and who is.
+    outranked: Arc<BTreeMap<Box<str>, Box<str>>>,
+    /// Servers that neither answered nor failed to since the start: one of them may hold the
+    /// counters, so nobody is charged.
+    unasked: Arc<BTreeSet<Box<str>>>,
 }
 
 impl MembersView {
@@ -46,7 +51,9 @@ impl MembersView {
 
     /// Returns whether the server at `address` may be charged if it is the primary.
     pub(crate) fn permits(&self, address: &str) -> bool {
-        !self.deposed.contains_key(address) && self.has(address)
+        let is_chosen =
+            !self.deposed.contains_key(address) && !self.outranked.contains_key(address);
+        is_chosen && self.unasked.is_empty() && self.has(address)
     }
 
     /// Returns the servers without the announced primary.
@@ -65,6 +72,18 @@ impl Members {
     /// Creates a list of configured servers.
     pub(crate) fn of(servers: Vec<Endpoint>, limits: &LinkLimits) -> Arc<Self> {
         Self::new(servers, 0, limits)
+    }
+
+    /// The same, among which the shard's mark and then their order choose if several are primaries.
+    /// None of them is charged until each was asked once.
+    pub(crate) fn chosen_by_mark(servers: Vec<Endpoint>, limits: &LinkLimits) -> Arc<Self> {
+        let members = Self::of(servers, limits);
+        members.view.send_modify(|view| {
+            view.unasked = Arc::new(view.addresses.iter().cloned().collect());
+        });
+        let order = Arc::clone(&members.view.borrow().addresses);
+        members.election.lock().choose_by_mark(order);
+        members
     }
 
     /// Creates a list for servers that so many configured sentinels will name.
@@ -106,16 +125,51 @@ impl Members {
     pub(crate) fn record_report(
         &self,
         address: &str,
-        role: Role,
-        server_report: Option<&Replication>,
-        at: Instant,
+        server_report: &ServerReport,
     ) -> Result<(), LinkError> {
         if self.view.borrow().has(address) {
+            let ServerReport { role, replication, mark, at, .. } = server_report;
             let mut election = self.election.lock();
-            election.record_report(address, role, server_report, at);
+            election.record_report(address, *role, replication.as_ref(), *mark, *at);
+            self.asked(address);
             self.publish(&election);
         }
         if self.permits(address) { Ok(()) } else { Err(self.reason(address)) }
+    }
+
+    /// The server at `address` did not answer.
+    pub(crate) fn record_unreachable(&self, address: &str) {
+        let mut election = self.election.lock();
+        election.record_unreachable(address, Instant::now());
+        self.asked(address);
+        self.publish(&election);
+    }
+
+    /// Waits until every server was asked once, each of which is done within
+    /// [`LinkLimits::connect`].
+    pub(crate) async fn settled(&self) {
+        // An error means that the member list is gone.
+        let _ = self.view().wait_for(|view| view.unasked.is_empty()).await;
+    }
+
+    /// The servers that call themselves primary and answer.
+    pub(crate) fn leaders(&self) -> Vec<String> {
+        self.election.lock().reachable_leaders(Instant::now())
+    }
+
+    /// The epoch of a server to which nodes go on from another one; `None` if nobody asks for it.
+    pub(crate) fn next_epoch(&self) -> Option<u64> {
+        self.election.lock().next_epoch()
+    }
+
+    fn asked(&self, address: &str) {
+        self.view.send_if_modified(|view| {
+            let is_news = view.unasked.contains(address);
+            if is_news {
+                Arc::make_mut(&mut view.unasked).remove(address);
+            }
+            is_news
+        });
     }
 
     /// Records the vote of a sentinel.
@@ -181,12 +235,20 @@ impl Members {
             if is_deposed {
                 view.deposed = Arc::new(election.deposed().clone());
             }
-            is_other || is_deposed
+            let is_outranked = *view.outranked != *election.outranked();
+            if is_outranked {
+                view.outranked = Arc::new(election.outranked().clone());
+            }
+            is_other || is_deposed || is_outranked
         });
     }
 
     fn reason(&self, address: &str) -> LinkError {
-        let by = self.view.borrow().deposed.get(address).map(ToString::to_string);
+        let view = self.view.borrow();
+        let by = view.deposed.get(address).map(ToString::to_string);
+        if let (None, Some(by)) = (&by, view.outranked.get(address)) {
+            return LinkError::Outranked { address: address.to_owned(), by: by.to_string() };
+        }
         LinkError::Deposed { address: address.to_owned(), by }
     }
 }

@@ -2,6 +2,7 @@
 
 mod data_loss;
 mod discovery;
+mod epoch_mark;
 mod members;
 mod primary_election;
 mod replica_pool;
@@ -11,6 +12,7 @@ mod sentinels;
 pub use data_loss::DataLoss;
 pub(crate) use data_loss::generation_at;
 pub(crate) use discovery::ServerDiscovery;
+pub(crate) use epoch_mark::EpochMark;
 pub(crate) use members::Members;
 pub(crate) use replica_pool::ReplicaPool;
 pub(crate) use sentinels::SentinelWatch;

@@ -1,29 +1,33 @@
 //! The election of a shard's primary among servers that report that role.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::Instant;
 
+use super::epoch_mark::EpochMark;
 use crate::link::{Replication, Role};
 
-/// The reports of servers and sentinels, and the resulting decision.
+/// What servers say of themselves and sentinels of them, and what follows.
 ///
-/// A server that was frozen while another one was promoted still reports the role of a primary: for
-/// ten seconds with Sentinel, and forever without it. Charges that it receives then are lost. If
-/// two servers report that role,
+/// A server that was frozen while another was promoted goes on to call itself primary, for ten
+/// seconds under Sentinel and for ever without it; what it is charged then is thrown away. Of two
+/// that call themselves primary,
 ///
-/// - the one that sentinels name wins: the vote of the latest epoch counts, if most of the
-///   configured sentinels agree, or if the named server confirms it by its own report;
-/// - otherwise the one with a history that continues the other's wins;
-/// - otherwise the decision is open, and both keep their earlier status.
+/// - the one is right that the sentinels name: the word of the latest epoch counts, if most of the
+///   configured sentinels say it, or the server it names bears it out itself;
+/// - else the one whose history goes on from where the other's was left;
+/// - else, where a configuration names the servers, the one with the better [mark](EpochMark): one that
+///   holds counters before an empty one, a later epoch before an earlier one; and of equals the one
+///   that is configured first. Every node chooses the same one, among those that answer.
 ///
-/// An observed promotion takes precedence over every vote: sentinels that are wrong or late keep no
-/// node at the wrong server. An accidental promotion ends when the sentinels make the server a
-/// replica again.
+/// No word outweighs a promotion that is seen: sentinels that lie, or have not heard of it yet, keep
+/// nobody at the wrong server. A promotion by mistake ends when they have the server follow again.
 ///
-/// The losing server stays deposed until it follows another server, until it is announced, or until
-/// its successor follows it.
+/// The one that is wrong stays deposed until it follows another, until it is announced, or until the
+/// server that took over from it follows it.
 #[derive(Debug)]
 pub(super) struct PrimaryElection {
     /// The last report of each server.
@@ -32,6 +36,10 @@ pub(super) struct PrimaryElection {
     words: BTreeMap<Box<str>, SentinelVote>,
     /// The servers that must not be charged, each with its successor.
     deposed: BTreeMap<Box<str>, Box<str>>,
+    /// Who calls itself primary and is not chosen, and who is: until one of the two changes.
+    outranked: BTreeMap<Box<str>, Box<str>>,
+    /// The servers in the order of the configuration, if the mark chooses among them.
+    order: Option<Arc<[Box<str>]>>,
     /// The number of configured sentinels.
     sentinels: usize,
     /// The time for which reports and votes are valid.
@@ -44,6 +52,9 @@ struct ServerClaim {
     role: Role,
     /// `None` if the server does not report it.
     replication: Option<Replication>,
+    mark: EpochMark,
+    /// Whether it answered when it was asked last.
+    is_reachable: bool,
     at: Instant,
 }
 
@@ -88,6 +99,8 @@ impl PrimaryElection {
             servers: BTreeMap::new(),
             words: BTreeMap::new(),
             deposed: BTreeMap::new(),
+            outranked: BTreeMap::new(),
+            order: None,
             sentinels,
             fresh_for,
         }
@@ -99,6 +112,7 @@ impl PrimaryElection {
         address: &str,
         role: Role,
         server_report: Option<&Replication>,
+        mark: EpochMark,
         at: Instant,
     ) {
         if matches!(role, Role::Replica | Role::DisconnectedReplica) {
@@ -112,9 +126,42 @@ impl PrimaryElection {
                 **by != *address || claim.is_none_or(|claim| claim.history != server_report.history)
             });
         }
-        let claim = ServerClaim { role, replication: server_report.cloned(), at };
+        let claim =
+            ServerClaim { role, replication: server_report.cloned(), mark, is_reachable: true, at };
         self.servers.insert(address.into(), claim);
         self.judge(at);
+    }
+
+    /// The server at `address` did not answer.
+    pub(super) fn record_unreachable(&mut self, address: &str, at: Instant) {
+        if let Some(claim) = self.servers.get_mut(address) {
+            claim.is_reachable = false;
+            self.judge(at);
+        }
+    }
+
+    /// The shard's mark chooses from now on, and then the `order` of the configuration.
+    pub(super) fn choose_by_mark(&mut self, order: Arc<[Box<str>]>) {
+        self.order = Some(order);
+    }
+
+    /// Who calls itself primary and is not chosen, and who is.
+    pub(super) const fn outranked(&self) -> &BTreeMap<Box<str>, Box<str>> {
+        &self.outranked
+    }
+
+    /// The servers that call themselves primary and answer.
+    pub(super) fn reachable_leaders(&self, now: Instant) -> Vec<String> {
+        let answers = |claim: &ServerClaim| claim.is_reachable && self.is_fresh(claim.at, now);
+        let leaders = self.leaders().filter(|(_, claim)| answers(claim));
+        leaders.map(|(address, _)| address.to_string()).collect()
+    }
+
+    /// An epoch above all that are known, if the mark chooses.
+    pub(super) fn next_epoch(&self) -> Option<u64> {
+        self.order.as_ref()?;
+        let latest = self.servers.values().map(|claim| claim.mark.epoch()).max();
+        Some(latest.unwrap_or_default().saturating_add(1))
     }
 
     /// Records the vote of a sentinel. Returns true if it names another primary than before.
@@ -159,6 +206,25 @@ impl PrimaryElection {
                 .collect(),
         };
         self.deposed.extend(losers);
+        self.outranked = self.losers_by_mark(now);
+    }
+
+    /// Of the primaries that answer and from which nobody took over, all but the best.
+    fn losers_by_mark(&self, now: Instant) -> BTreeMap<Box<str>, Box<str>> {
+        let Some(order) = &self.order else { return BTreeMap::new() };
+        let place = |address: &str| order.iter().position(|known| **known == *address);
+        let is_eligible = |address: &str, claim: &ServerClaim| {
+            claim.is_reachable
+                && self.is_fresh(claim.at, now)
+                && !self.deposed.contains_key(address)
+        };
+        let eligible = || self.leaders().filter(|(address, claim)| is_eligible(address, claim));
+        let best = eligible().max_by_key(|(address, claim)| {
+            (claim.mark, Reverse(place(address).unwrap_or(usize::MAX)))
+        });
+        let Some((best, _)) = best else { return BTreeMap::new() };
+        let losers = eligible().filter(|(address, _)| *address != best);
+        losers.map(|(address, _)| (address.clone(), best.clone())).collect()
     }
 
     /// Returns the vote that counts: the trusted one with the latest epoch.

@@ -1,6 +1,7 @@
 //! Tests of the store that a policy file selects, over real servers.
 
 mod access;
+mod clocks;
 mod cluster;
 mod cluster_failover_replay;
 mod conformance;
@@ -13,6 +14,7 @@ mod pairs;
 mod quota_lease;
 mod replicas;
 mod settings;
+mod split;
 mod status;
 mod subjects;
 mod transferred;

@@ -71,10 +71,6 @@ async fn the_shards_clock_sets_the_limiters_where_the_file_says_so() {
     let shards = format!("shards: {{ north: {{ primary: \"{}\" }} }}, {PATIENT}", server.url());
     let wrong = Timestamp::from_millis(1_000_000);
 
-    let application = open(&loaded(&shards));
-    application.started().await;
-    assert_eq!(application.clock(ManualClock::new(wrong)).now(), wrong);
-
     let store = open(&loaded(&format!("{shards}, clock: store")));
     store.started().await;
     let clock = store.clock(ManualClock::new(wrong));

@@ -10,8 +10,13 @@ const CHECK: &str = "clock";
 /// while.
 const NOTABLE: u64 = 1_000;
 
-/// The difference in milliseconds beyond which stored state counts as that of a broken clock.
+/// The difference in milliseconds beyond which a node is not ready, and stored state counts as that of
+/// a broken clock.
 const SKEW_MAX: u64 = 5_000;
+
+/// The difference in milliseconds beyond which nodes decide by the server's clock: half of
+/// [`SKEW_MAX`], so no two nodes differ by more.
+const OVERRIDDEN: u64 = SKEW_MAX / 2;
 
 const REMEDY: &str = "synchronize the clocks of all machines with chrony or systemd-timesyncd";
 
@@ -21,7 +26,8 @@ pub(super) fn check(micros: Option<u64>, asked_at: Timestamp) -> Option<Finding>
     let (server, own) = (micros? / 1_000, asked_at.as_millis());
     let apart = server.abs_diff(own);
     let side = if server > own { "ahead of" } else { "behind" };
-    let what = format!("about {apart} ms {side} this machine");
+    let decides = if apart > OVERRIDDEN { ", so the server's clock decides on it" } else { "" };
+    let what = format!("about {apart} ms {side} this machine{decides}");
     Some(match apart {
         0..NOTABLE => Finding::ok(CHECK, what),
         NOTABLE..SKEW_MAX => Finding::of(CHECK, Level::Warning, what, REMEDY),

@@ -24,7 +24,12 @@ pub(in crate::doctor) fn of_shards(
     let mut findings = Vec::new();
     for settings in &redis.shards {
         let status = shards.iter().find(|status| status.name == settings.name);
-        let of_one = [status.map(served), status.and_then(step), sentinels(settings)];
+        let of_one = [
+            status.map(served),
+            split(settings, status, inspected),
+            status.and_then(step),
+            sentinels(settings),
+        ];
         let about = |finding: Finding| finding.about(&settings.name);
         findings.extend(of_one.into_iter().flatten().map(about));
     }
@@ -50,6 +55,39 @@ fn served(status: &ShardStatus) -> Finding {
         what,
         "run tollgate shards --policy FILE for the status of each server",
     )
+}
+
+/// Reports several primaries of one shard: an old primary that returned after a manual failover, or
+/// replication that was never set up.
+fn split(
+    settings: &ShardSettings,
+    status: Option<&ShardStatus>,
+    inspected: &[Inspected],
+) -> Option<Finding> {
+    const CHECK: &str = "split";
+    if matches!(settings.topology, Topology::Cluster { .. }) {
+        return None;
+    }
+    let of_shard = inspected
+        .iter()
+        .filter(|server| server.shard == settings.name && server.role == Role::DataServer);
+    let primaries: Vec<_> = of_shard
+        .filter(|server| {
+            let info = server.told.as_ref().ok().and_then(|told| told.info.as_ref());
+            info.is_some_and(|info| info.field("role") == Some("master"))
+        })
+        .map(|server| server.address.to_string())
+        .collect();
+    if primaries.len() < 2 {
+        return None;
+    }
+    let chosen = status.and_then(ShardStatus::primary).unwrap_or("the one that has the counters");
+    Some(Finding::of(
+        CHECK,
+        Level::Problem,
+        format!("{} are all primaries; nodes charge {chosen}", primaries.join(", ")),
+        format!("have the others follow it: REPLICAOF with the host and port of {chosen}"),
+    ))
 }
 
 /// Checks whether decisions run as functions where servers support them, now or after the first

@@ -73,7 +73,8 @@ impl Fleet {
 
 /// Matches the keys of clients. Nodes also store which map they use and whether keys were lost.
 async fn counters(server: &Server) -> usize {
-    let is_of_nodes =
-        |key: &Vec<u8>| key.starts_with(b"tg1:tollgate.map:") || key == b"tg1:{generation}";
+    let is_of_nodes = |key: &Vec<u8>| {
+        key.starts_with(b"tg1:tollgate.map:") || key.starts_with(b"tg1:{generation}")
+    };
     server.keys().await.iter().filter(|key| !is_of_nodes(key)).count()
 }

@@ -5,6 +5,7 @@ use std::process::{Command, Output};
 use serde_json::Value;
 use tollgate_conformance::{Figure, assert_held};
 
+use crate::kit::Server;
 use crate::shards::fleet::Fleet;
 
 #[tokio::test]
@@ -42,6 +43,34 @@ async fn a_deployment_is_examined() {
         "{response}"
     );
     assert!(!response.contains("the same on every node"), "no secret is shown: {response}");
+}
+
+#[tokio::test]
+async fn two_primaries_of_one_shard_are_a_problem() {
+    let (one, other) = (Server::start().await, Server::start().await);
+    let directory = tempfile::tempdir().unwrap();
+    let policy = directory.path().join("policy.yaml");
+    let (primary, replica) = (one.url(), other.url());
+    let file = format!(
+        "secret: {{ file: '{}' }}\nsubjects: {{ address: {{ client_address: {{}} }} }}\n\
+         limits: {{ core: {{ quota: 10, window: 1h, per: address }} }}\nrules: [{{ limits: core }}]\n\
+         store: {{ redis: {{ shards: {{ a: {{ primary: '{primary}', replicas: '{replica}' }} }} }} }}\n",
+        directory.path().join("secret").display()
+    );
+    std::fs::write(&policy, file).unwrap();
+    std::fs::write(directory.path().join("secret"), "the same on every node").unwrap();
+    let policy = policy.to_str().unwrap();
+
+    let split = doctor(&["--policy", policy]);
+    let response = text(&split.stdout);
+    assert_eq!(split.status.code(), Some(1), "{response}");
+    assert!(response.contains("PROBLEM  split"), "{response}");
+    assert!(response.contains(&format!("nodes charge {primary}")), "{response}");
+
+    other.follow(&one).await;
+    let whole = doctor(&["--policy", policy]);
+    let response = text(&whole.stdout);
+    assert!(whole.status.success() && !response.contains("split"), "{response}");
 }
 
 /// The behaviour of a server that is out of memory. Every counter expires, so policies that evict

@@ -73,7 +73,7 @@ impl RedisCluster {
             self.known.request_refresh();
             return Err(BatcherError::Unavailable);
         };
-        job.now = self.time(owner, job.now, begun);
+        job.set_time(self.time.of_job(owner.primary().link().clock(), job.now, begun, job.skews()));
         RedirectFollower::new(
             &self.known,
             &self.redirects,

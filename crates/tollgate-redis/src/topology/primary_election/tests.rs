@@ -15,12 +15,14 @@ impl Scene {
 
     fn leads(&mut self, address: &str, history: &str, origin: Option<&str>) {
         let server_report = Replication::leading(history, 100, origin.map(|history| (history, 50)));
-        self.election.record_report(address, Role::Primary, Some(&server_report), self.now);
+        let mark = EpochMark::Unknown;
+        self.election.record_report(address, Role::Primary, Some(&server_report), mark, self.now);
     }
 
     fn follows(&mut self, address: &str, history: &str) {
         let server_report = Replication::following(history, 100);
-        self.election.record_report(address, Role::Replica, Some(&server_report), self.now);
+        let mark = EpochMark::Unknown;
+        self.election.record_report(address, Role::Replica, Some(&server_report), mark, self.now);
     }
 
     fn says(&mut self, sentinel: &str, primary: &str, epoch: u64, certainty: Confidence) {
@@ -161,4 +163,43 @@ fn what_was_said_long_ago_counts_no_more() {
     scene.leads("a", "x", None);
     scene.leads("b", "y", Some("x"));
     assert_eq!(scene.deposed(), [("a", "b")]);
+}
+
+/// Two primaries of histories that have nothing to do with each other.
+fn two_primaries(one: EpochMark, two: EpochMark) -> Scene {
+    let mut scene = Scene::of_sentinels(0);
+    scene.election.choose_by_mark(["one".into(), "two".into()].into());
+    for (address, mark) in [("two", two), ("one", one)] {
+        let report = Replication::leading(address, 100, None);
+        scene.election.record_report(address, Role::Primary, Some(&report), mark, scene.now);
+    }
+    scene
+}
+
+#[test]
+fn the_mark_chooses_and_then_the_configuration() {
+    use EpochMark::{Missing, Present, Unknown};
+    for (one, two, loser) in [
+        (Missing, Missing, "two"),
+        (Missing, Present(0), "one"),
+        (Present(0), Missing, "two"),
+        (Present(1), Present(1), "two"),
+        (Present(1), Present(2), "one"),
+        (Unknown, Unknown, "two"),
+    ] {
+        let scene = two_primaries(one, two);
+        let losers: Vec<&str> = scene.election.outranked().keys().map(|it| &**it).collect();
+        assert_eq!(losers, [loser], "{one:?} {two:?}");
+        assert_eq!(scene.election.reachable_leaders(scene.now), ["one", "two"]);
+    }
+}
+
+#[test]
+fn an_empty_server_is_chosen_once_no_other_answers() {
+    let mut scene = two_primaries(EpochMark::Missing, EpochMark::Present(3));
+    assert!(scene.election.outranked().contains_key("one"));
+    assert_eq!(scene.election.next_epoch(), Some(4));
+    scene.election.record_unreachable("two", scene.now);
+    assert!(scene.election.outranked().is_empty());
+    assert_eq!(scene.election.reachable_leaders(scene.now), ["one"]);
 }

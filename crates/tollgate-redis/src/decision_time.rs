@@ -1,0 +1,134 @@
+//! The time by which a job is decided.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use tokio::time::Instant;
+use tollgate_core::time::DEFAULT_SKEW_MAX;
+use tollgate_core::{Millis, Timestamp};
+
+use crate::offset::ShardClock;
+
+/// Whose clock decides.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DecisionClock {
+    /// The application's: the time that each call brings.
+    #[default]
+    Application,
+    /// The shard's, as it is estimated from its replies; the call's own time until the first one.
+    Shard,
+}
+
+/// How old a job's time may become while the job waits, if the shard's clock decides.
+const SHARD_TIME_TTL: Millis = Millis::from_secs(1);
+
+/// The rule by which a store chooses the time of a job.
+#[derive(Debug, Default)]
+pub(crate) struct DecisionTime {
+    clock: DecisionClock,
+    /// Whether the application's clock is compared with the shard's.
+    is_checked: AtomicBool,
+}
+
+/// The time of a job, and when the shard's clock replaces it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct JobTime {
+    /// The time of the decision.
+    pub(crate) now: Timestamp,
+    /// The largest difference from the shard's clock with which the job is sent: beyond it, the
+    /// shard's time replaces [`now`](Self::now). `None` if the job's time is final.
+    pub(crate) tolerance: Option<Millis>,
+}
+
+impl From<Timestamp> for JobTime {
+    /// A time that is final.
+    fn from(now: Timestamp) -> Self {
+        Self { now, tolerance: None }
+    }
+}
+
+impl DecisionTime {
+    pub(crate) const fn set_clock(&mut self, clock: DecisionClock) {
+        self.clock = clock;
+    }
+
+    /// Compares the application's clock with the shard's from now on.
+    pub(crate) fn check(&self) {
+        self.is_checked.store(true, Ordering::Relaxed);
+    }
+
+    /// Returns the time of a job that was made at `begun`, when the application's clock showed
+    /// `now`, for limits of which each tolerates one of `skews`.
+    ///
+    /// Half of the smallest skew is tolerated: two nodes that are off to both sides then differ by
+    /// no more than the whole, so that neither takes what the other stored for impossible.
+    pub(crate) fn of_job(
+        &self,
+        shard: &ShardClock,
+        now: Timestamp,
+        begun: Instant,
+        skews: impl Iterator<Item = Millis>,
+    ) -> JobTime {
+        match self.clock {
+            DecisionClock::Shard => match shard.time(begun) {
+                Some(now) => JobTime { now, tolerance: Some(SHARD_TIME_TTL) },
+                None => JobTime { now, tolerance: Some(Millis::ZERO) },
+            },
+            DecisionClock::Application if self.is_checked.load(Ordering::Relaxed) => {
+                let tolerance = half(skews.min().unwrap_or(DEFAULT_SKEW_MAX));
+                let offset = shard.ahead_of(now, begun);
+                let wrong = offset.filter(|offset| !offset.is_within(tolerance));
+                let now = wrong.map_or(now, |offset| offset.shift(now));
+                JobTime { now, tolerance: Some(tolerance) }
+            }
+            DecisionClock::Application => now.into(),
+        }
+    }
+}
+
+const fn half(skew: Millis) -> Millis {
+    Millis::new(skew.get() / 2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::offset::Reading;
+
+    const SHARD: u64 = 1_700_000_000_000;
+    const SKEW: Millis = Millis::from_secs(5);
+
+    fn time(off: i64, rule: &DecisionTime, is_known: bool) -> JobTime {
+        let (clock, at) = (ShardClock::default(), Instant::now());
+        if is_known {
+            clock.observe(Reading::of_micros(at, at, SHARD * 1_000));
+        }
+        let now = Timestamp::from_millis(SHARD.saturating_add_signed(off));
+        rule.of_job(&clock, now, at, [SKEW, SKEW.max(Millis::from_secs(9))].into_iter())
+    }
+
+    #[test]
+    fn a_clock_beyond_half_of_the_skew_is_replaced_by_the_shards() {
+        let rule = DecisionTime::default();
+        rule.check();
+        let day = 86_400_000;
+        for off in [2_600, -2_600, 30_000, -30_000, day, -day, 365 * day] {
+            let now = time(off, &rule, true).now.as_millis();
+            assert!(now.abs_diff(SHARD) <= 2, "{off}: {now}");
+        }
+        for off in [0, 2_400, -2_400] {
+            let now = time(off, &rule, true).now.as_millis();
+            assert_eq!(now, SHARD.saturating_add_signed(off));
+        }
+    }
+
+    #[test]
+    fn a_time_that_could_not_be_compared_is_compared_when_it_is_sent() {
+        let rule = DecisionTime::default();
+        assert_eq!(time(30_000, &rule, true).tolerance, None, "the caller's, until it is checked");
+        rule.check();
+        assert_eq!(time(30_000, &rule, false).tolerance, Some(half(SKEW)));
+        let mut rule = DecisionTime::default();
+        rule.set_clock(DecisionClock::Shard);
+        assert_eq!(time(0, &rule, false).tolerance, Some(Millis::ZERO));
+    }
+}
