@@ -33,6 +33,7 @@ mod memory_bounds;
 mod migration_store;
 mod overrides;
 mod policy_file;
+mod redis;
 mod redis_backend;
 mod redis_cluster;
 mod rollout_backend;
@@ -62,6 +63,7 @@ pub use overrides::{OVERRIDES_PERIOD, OverrideSync};
 pub use policy_file::{
     LOOK_PERIOD, ListenerState, PolicyFile, Refusal, ReloadError, ReloadStatus, Reloaded,
 };
+pub use redis::{FromFileError, REDIS_DEADLINE, Redis, from_file};
 pub use redis_backend::RedisBackend;
 pub use redis_cluster::{ClusterStore, Slots};
 pub use rollout_backend::RolloutBackend;

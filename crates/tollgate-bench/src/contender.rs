@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use governor::{DefaultKeyedRateLimiter, Quota};
 use rustix::time::{ClockId, clock_gettime};
-use tollgate::Clock;
 use tollgate::core::algo::{Anchor, FixedWindow, TokenBucket};
 use tollgate::core::{
     Algorithm, Charge, ChargeId, Cost, KeyedHash, Limit, LimitError, Millis, Operation, Subject,
@@ -15,6 +14,7 @@ use tollgate::core::{
 };
 use tollgate::store::Memory;
 use tollgate::store::memory::Bounds;
+use tollgate::{Clock, QuotaError, RateLimiter};
 
 /// A rate limiter under test.
 pub trait Contender: Sync {
@@ -152,6 +152,41 @@ impl<C: Clock> Contender for Tollgate<C> {
         };
         let keys = order.iter().copied().map(subject).collect();
         Box::new(Prepared { keys, charge: |subject: &Subject| self.charge(subject) })
+    }
+}
+
+/// Tollgate's limiter of keys, which is given the key as text.
+#[derive(Debug)]
+pub struct Keys {
+    name: &'static str,
+    limiter: RateLimiter,
+}
+
+impl Keys {
+    /// Creates a limiter that has charged nobody, with the same quota as the token bucket of
+    /// [`Tollgate`].
+    ///
+    /// # Errors
+    /// [`QuotaError`] if the allowance makes no limit.
+    pub fn new(name: &'static str, allowance: Allowance) -> Result<Self, QuotaError> {
+        let quota = match allowance {
+            Allowance::Ample => tollgate::Quota::per_second(4_000_000_000).burst(4_000_000),
+            Allowance::Exhausted => tollgate::Quota::per_hour(1),
+        };
+        let store = Memory::new(Bounds { max_entries: 8_000_000, max_bytes: usize::MAX });
+        Ok(Self { name, limiter: RateLimiter::try_per_key(quota)?.store(store) })
+    }
+}
+
+impl Contender for Keys {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn requests(&self, order: &[u32]) -> Box<dyn Requests + '_> {
+        let keys = order.iter().copied().map(subject_name).collect();
+        let charge = |key: &String| self.limiter.try_check(key).is_admitted();
+        Box::new(Prepared { keys, charge })
     }
 }
 

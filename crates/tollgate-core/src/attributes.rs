@@ -34,6 +34,12 @@ pub trait Headers {
     fn unread(&self) -> Option<Ambiguity> {
         None
     }
+
+    /// The value that the application provides under `name`. `None` by default, for listeners
+    /// without an application.
+    fn application_value(&self, _name: &str) -> Option<&str> {
+        None
+    }
 }
 
 /// How often a header field occurs.

@@ -84,6 +84,28 @@ impl Subject {
         Self(bytes.into_boxed_slice())
     }
 
+    /// Writes the encoding of the subject `name=value` into `into`, with a clear value and without
+    /// an allocation. `None` if `value` is longer than [`MAX_INLINE_VALUE`], `name` is longer than
+    /// 127 bytes, or `into` is too short.
+    #[must_use]
+    pub fn encode_pair<'b>(name: &str, value: &[u8], into: &'b mut [u8]) -> Option<&'b [u8]> {
+        if value.len() > MAX_INLINE_VALUE || name.len() > 0x7f {
+            return None;
+        }
+        let (short, long) = (value.len() as u8 & 0x7f, (value.len() >> 7) as u8);
+        let head = 3 + name.len() + usize::from(long > 0);
+        let (name_part, rest) = into.get_mut(..head + value.len())?.split_at_mut(1 + name.len());
+        name_part[0] = name.len() as u8;
+        name_part[1..].copy_from_slice(name.as_bytes());
+        rest[0] = CLEAR;
+        rest[1] = if long > 0 { short | 0x80 } else { short };
+        if long > 0 {
+            rest[2] = long;
+        }
+        rest[head - 1 - name.len()..].copy_from_slice(value);
+        into.get(..head + value.len())
+    }
+
     /// Returns the encoding. Two encodings are equal exactly if the subjects are.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
@@ -293,6 +315,20 @@ mod tests {
                 assert_eq!(subject.as_bytes().len(), sized(name.len()) + value.encoded());
             }
         }
+    }
+
+    #[test]
+    fn a_pair_without_an_allocation_has_the_same_encoding() {
+        for length in 0..=MAX_INLINE_VALUE {
+            let value = alloc::vec![b'v'; length];
+            let mut buffer = [0xff; 3 + 1 + 3 + MAX_INLINE_VALUE];
+            let encoding = Subject::encode_pair("key", &value, &mut buffer);
+            let subject = Subject::new([("key", Value::Clear(&value))], &Length);
+            assert_eq!(encoding, Some(subject.as_bytes()), "{length}");
+        }
+        let too_long = [0; MAX_INLINE_VALUE + 1];
+        assert_eq!(Subject::encode_pair("key", &too_long, &mut [0; 200]), None);
+        assert_eq!(Subject::encode_pair("key", b"four", &mut [0; 9]), None);
     }
 
     #[test]

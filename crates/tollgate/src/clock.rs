@@ -1,7 +1,7 @@
 //! Clocks. No other file of the workspace reads a clock for a decision.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use tollgate_core::{Millis, Timestamp};
 
@@ -181,6 +181,20 @@ impl ManualClock {
     /// Advances the clock.
     pub fn advance(&self, by: Millis) {
         self.set(self.now().after(by));
+    }
+
+    /// Advances the clock by whole milliseconds; a fraction is dropped.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tollgate::{Clock, ManualClock};
+    ///
+    /// let clock = ManualClock::default();
+    /// clock.advance_by(Duration::from_secs(2));
+    /// assert_eq!(clock.now().as_millis(), 2_000);
+    /// ```
+    pub fn advance_by(&self, by: Duration) {
+        self.advance(Millis::new(u64::try_from(by.as_millis()).unwrap_or(u64::MAX)));
     }
 }
 

@@ -8,9 +8,8 @@ use std::error::Error;
 
 use cap::Cap;
 use clap::Parser;
-use tollgate::core::LimitError;
 use tollgate::{CounterClock, SystemClock};
-use tollgate_bench::contender::{Allowance, CoarseClock, Contender, Governor, Tollgate};
+use tollgate_bench::contender::{Allowance, CoarseClock, Contender, Governor, Keys, Tollgate};
 use tollgate_bench::draw;
 use tollgate_bench::report::Report;
 use tollgate_bench::rounds::compare;
@@ -65,7 +64,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 /// Returns the contenders, without any charges. The first one is the baseline.
-fn contenders(allowance: Allowance) -> Result<Vec<Box<dyn Contender>>, LimitError> {
+fn contenders(allowance: Allowance) -> Result<Vec<Box<dyn Contender>>, Box<dyn Error>> {
     Ok(vec![
         Box::new(Governor::new(allowance)),
         Box::new(Tollgate::fixed_window("tollgate, fixed window", SystemClock, allowance)?),
@@ -80,6 +79,7 @@ fn contenders(allowance: Allowance) -> Result<Vec<Box<dyn Contender>>, LimitErro
             CounterClock::new(),
             allowance,
         )?),
+        Box::new(Keys::new("tollgate, RateLimiter", allowance)?),
         Box::new(Tollgate::fixed_window("tollgate, fixed, coarse clock", CoarseClock, allowance)?),
     ])
 }

@@ -7,9 +7,8 @@ use std::sync::Arc;
 use tollgate::core::policy::{Meter, PlannedCharge, Policy, ResponseSettings};
 use tollgate::core::{Cost, Millis, Store, StoreError, Timestamp};
 use tollgate::limiter::{ChargeRole, PlanPosition};
-use tollgate::{
-    Decision, DecisionRequest, HashKey, Limiter, Receipt, Reservation, Revision, Settlement,
-};
+use tollgate::limiter::{Decision, Reservation};
+use tollgate::{DecisionRequest, HashKey, Limiter, Receipt, Revision, Settlement};
 
 use super::log::Entry;
 use super::request::Request;

@@ -155,6 +155,7 @@ impl Dimension {
             | SubjectSource::PathParameter { .. }
             | SubjectSource::Json { .. }
             | SubjectSource::Route
+            | SubjectSource::Application { .. }
             | SubjectSource::Constant { .. } => given.into(),
         })
     }

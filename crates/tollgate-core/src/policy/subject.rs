@@ -70,6 +70,11 @@ pub enum SubjectSource {
     Route,
     /// The method, in capitals.
     Method,
+    /// A value that the application provides ([`Headers::application_value`]), as it is.
+    Application {
+        /// The name under which the application provides it.
+        name: Box<str>,
+    },
     /// The same value for all requests.
     Constant {
         /// The value.
@@ -148,6 +153,10 @@ impl SubjectSource {
                 Some(Cow::Borrowed(pattern.unwrap_or(matched.rule).as_bytes()))
             }
             Self::Method => Some(method(attributes.method)),
+            Self::Application { name } => {
+                let value = attributes.headers.application_value(name)?;
+                (!value.is_empty()).then_some(Cow::Borrowed(value.as_bytes()))
+            }
             Self::Constant { value } => Some(Cow::Borrowed(value.as_bytes())),
         }
     }

@@ -157,6 +157,7 @@ pub(crate) fn source(dimension: &Dimension) -> String {
         SubjectSource::Host => "the host".to_owned(),
         SubjectSource::Route => "the path pattern of the rule".to_owned(),
         SubjectSource::Method => "the method".to_owned(),
+        SubjectSource::Application { name } => format!("{name}, as the application provides it"),
         SubjectSource::Constant { value } => format!("always {value}"),
     }
 }

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use tollgate::core::{Evaluation, Store, StoreError};
+use tollgate::limiter::Decision;
 use tollgate::limiter::{Redeemed, Refunded};
-use tollgate::{Decision, Revision, headers, limiter};
+use tollgate::{Revision, headers, limiter};
 
 use super::app::App;
 use super::prefer::Detail;

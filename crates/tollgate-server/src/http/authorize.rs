@@ -6,8 +6,9 @@ mod sub_request;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use tollgate::core::policy::{ChargeOn, Forwarding, PlannedCharge};
 use tollgate::core::{Algorithm, Store};
+use tollgate::limiter::Decision;
 use tollgate::limiter::DecisionSource;
-use tollgate::{Decision, DecisionRequest, Limiter, headers, problem};
+use tollgate::{DecisionRequest, Limiter, headers, problem};
 
 use super::app::App;
 use super::problem::{Kind, Problem};

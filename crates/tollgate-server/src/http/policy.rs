@@ -196,6 +196,7 @@ fn source(source: &SubjectSource) -> &'static str {
         SubjectSource::Route => "route",
         SubjectSource::Method => "method",
         SubjectSource::Json { .. } => "json",
+        SubjectSource::Application { .. } => "application",
         SubjectSource::Constant { .. } => "constant",
     }
 }

@@ -3,8 +3,8 @@
 use tollgate::core::policy::NameError;
 use tollgate::core::time::MAX_WINDOW;
 use tollgate::core::{Cost, Limit, Millis, Policy, Store};
+use tollgate::limiter::{DecisionRequest, Reservation};
 use tollgate::limiter::{Extended, HoldOutcome, Settled, SettledLimit};
-use tollgate::{DecisionRequest, Reservation};
 
 use super::app::App;
 use super::check::unknown_name;

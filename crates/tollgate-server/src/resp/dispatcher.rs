@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use tollgate::core::policy::{OnFailure, PlannedCharge};
 use tollgate::core::{Store, Timestamp};
-use tollgate::{Decision, Limiter, Revision};
+use tollgate::limiter::Decision;
+use tollgate::{Limiter, Revision};
 
 use super::args::Args;
 use super::bucket::BucketCache;

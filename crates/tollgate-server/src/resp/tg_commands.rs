@@ -6,8 +6,8 @@ use tollgate::core::policy::{LimitBinding, NameError, Named, NamedPlan};
 use tollgate::core::{
     Admission, Cost, Evaluation, KeyedHash, LimitStatus, MAX_EXACT, Policy, StoreError,
 };
+use tollgate::limiter::{Decision, DecisionSource};
 use tollgate::limiter::{Outcome, RedeemError, Redeemed, Refunded};
-use tollgate::{Decision, DecisionSource};
 
 use super::reply::{Replies, echoed};
 

@@ -2,7 +2,7 @@
 
 use tollgate::core::policy::PlannedCharge;
 use tollgate::core::{Cost, KeyedHash, MAX_EXACT, Millis, Subject, Value};
-use tollgate::{Decision, DecisionSource};
+use tollgate::limiter::{Decision, DecisionSource};
 
 use super::args::Args;
 use super::bucket::{BucketCache, BucketParams};

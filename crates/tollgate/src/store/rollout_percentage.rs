@@ -31,7 +31,7 @@ impl RolloutPercentage {
             let is_there = state % CHANGE == u64::from(percent.parts());
             (!is_there).then(|| state - state % CHANGE + CHANGE + u64::from(percent.parts()))
         };
-        let _ = self.0.try_update(Ordering::Relaxed, Ordering::Relaxed, turned);
+        let _ = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, turned);
     }
 
     /// Returns the percentage and the number of changes.

@@ -1,6 +1,7 @@
 //! Extensions of requests and responses by which a server passes facts to the layer.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{Extensions, HeaderMap};
@@ -15,7 +16,7 @@ use super::meter::is_json;
 pub struct Peer(pub SocketAddr);
 
 /// Finds the client's address in a request's extensions.
-pub(super) type PeerFrom = fn(&Extensions) -> Option<SocketAddr>;
+pub(crate) type PeerFrom = fn(&Extensions) -> Option<SocketAddr>;
 
 /// The whole JSON body of a request. A server that has read the body puts it into the request's
 /// extensions, for policies that need it ([`Policy::reads_bodies`]). The request's own body does
@@ -39,6 +40,17 @@ impl JsonBody {
 /// into the request's extensions. A policy can refuse the request for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnreadBody(pub Ambiguity);
+
+/// The values of the subjects that the application reads from a request.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ApplicationValues(pub(crate) Vec<(Arc<str>, String)>);
+
+impl ApplicationValues {
+    /// Returns the value of the subject `name`.
+    pub(crate) fn get(&self, name: &str) -> Option<&str> {
+        self.0.iter().find(|(own, _)| **own == *name).map(|(_, value)| &**value)
+    }
+}
 
 /// Marks a response that a proxy sends in place of an upstream that failed. The proxy puts it into
 /// the response's extensions.

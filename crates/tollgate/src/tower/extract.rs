@@ -2,27 +2,36 @@
 
 use std::net::IpAddr;
 
-use http::Request;
 use http::header::{HOST, HeaderMap};
+use http::request::Parts;
+use http::{Method, Request, Uri};
 use tollgate_core::attributes::Field;
 use tollgate_core::policy::{Ambiguity, JsonPointer};
 use tollgate_core::{Headers, RequestAttributes};
 
-use super::extensions::{JsonBody, UnreadBody};
+use super::extensions::{ApplicationValues, JsonBody, UnreadBody};
 use super::meter::value_at;
 
 /// The header fields of a request, and its body if the server has read it, by reference.
-pub(super) struct Fields<'a> {
+pub(crate) struct Fields<'a> {
     headers: &'a HeaderMap,
     body: Option<&'a JsonBody>,
     unread: Option<Ambiguity>,
+    application: Option<&'a ApplicationValues>,
 }
 
 impl<'a> Fields<'a> {
-    pub(super) fn of<B>(request: &'a Request<B>) -> Self {
-        let body = request.extensions().get();
-        let unread = request.extensions().get::<UnreadBody>().map(|unread| unread.0);
-        Self { headers: request.headers(), body, unread }
+    pub(crate) fn of<B>(request: &'a Request<B>) -> Self {
+        let extensions = request.extensions();
+        let unread = extensions.get::<UnreadBody>().map(|unread| unread.0);
+        let (body, application) = (extensions.get(), extensions.get());
+        Self { headers: request.headers(), body, unread, application }
+    }
+
+    /// Returns the fields of a request without a body, with the values of the application.
+    pub(crate) fn of_parts(parts: &'a Parts, application: &'a ApplicationValues) -> Self {
+        let (body, application) = (parts.extensions.get(), Some(application));
+        Self { headers: &parts.headers, body, unread: None, application }
     }
 }
 
@@ -33,6 +42,10 @@ impl Headers for Fields<'_> {
 
     fn unread(&self) -> Option<Ambiguity> {
         self.unread.or_else(|| self.body.map(|_| Ambiguity::BodyValue))
+    }
+
+    fn application_value(&self, name: &str) -> Option<&str> {
+        self.application?.get(name)
     }
 
     fn value(&self, name: &str, index: usize) -> Option<&[u8]> {
@@ -51,12 +64,21 @@ impl Headers for Fields<'_> {
 
 /// Returns the attributes of a request. The host is in its target or, in HTTP/1.1's common form, in
 /// the `host` header.
-pub(super) fn attributes<'a, B>(
+pub(crate) fn attributes<'a, B>(
     request: &'a Request<B>,
     fields: &'a Fields<'a>,
     peer: Option<IpAddr>,
 ) -> RequestAttributes<'a> {
-    let (method, target) = (request.method().as_str(), request.uri());
-    let host = target.host().or_else(|| request.headers().get(HOST)?.to_str().ok());
-    RequestAttributes { method, path: target.path(), host, peer, headers: fields }
+    attributes_of(request.method(), request.uri(), fields, peer)
+}
+
+/// Does the same as [`attributes`], for the parts of a request.
+pub(crate) fn attributes_of<'a>(
+    method: &'a Method,
+    target: &'a Uri,
+    fields: &'a Fields<'a>,
+    peer: Option<IpAddr>,
+) -> RequestAttributes<'a> {
+    let host = target.host().or_else(|| fields.headers.get(HOST)?.to_str().ok());
+    RequestAttributes { method: method.as_str(), path: target.path(), host, peer, headers: fields }
 }

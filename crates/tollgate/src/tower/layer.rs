@@ -26,6 +26,7 @@ impl<S> Layer<S> {
     /// Takes the client's address from another extension, for servers that use their own type.
     ///
     /// Requests without an address share a counter in every limit per address.
+    /// [`RateLimitLayer`](crate::RateLimitLayer) rejects them instead.
     #[must_use]
     pub fn with_peer_from(mut self, peer_from: fn(&Extensions) -> Option<SocketAddr>) -> Self {
         self.peer_from = peer_from;

@@ -19,7 +19,10 @@ mod service;
 mod upgraded;
 
 pub use body::Body;
+pub(crate) use extensions::{ApplicationValues, PeerFrom};
 pub use extensions::{JsonBody, Peer, RequestIncomplete, UnreadBody, UpstreamFailed};
+pub(crate) use extract::{Fields, attributes_of};
 pub use layer::Layer;
 pub use service::Service;
+pub(crate) use service::answer;
 pub use upgraded::{Upgraded, WhileUpgraded, upgraded};

@@ -147,7 +147,11 @@ fn store_unavailable<B>() -> Response<Body<B>> {
     answer(StatusCode::SERVICE_UNAVAILABLE, problem::CONTENT_TYPE, body)
 }
 
-fn answer<B>(status: StatusCode, media_type: &'static str, body: String) -> Response<Body<B>> {
+pub(crate) fn answer<B>(
+    status: StatusCode,
+    media_type: &'static str,
+    body: String,
+) -> Response<Body<B>> {
     let mut response = Response::new(Body::limiter(body));
     trace::record_status(status);
     *response.status_mut() = status;

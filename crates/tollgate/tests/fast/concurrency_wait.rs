@@ -5,8 +5,9 @@ use std::sync::Arc;
 use tollgate::core::algo::Concurrency;
 use tollgate::core::policy::{LimitBinding, LimitRef, MatchMode, RequestMatch, Rule};
 use tollgate::core::{Algorithm, Cost, Limit, Millis, Policy, RequestAttributes, Timestamp};
+use tollgate::limiter::Decision;
 use tollgate::store::Memory;
-use tollgate::{Decision, Limiter, ManualClock};
+use tollgate::{Limiter, ManualClock};
 
 const SECOND: Millis = Millis::from_secs(1);
 

@@ -6,11 +6,12 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+use tollgate::DecisionSource;
 use tollgate::core::policy::{OnFailure, Rule};
 use tollgate::core::{Evaluation, Millis, Policy, StoreError, Timestamp};
 use tollgate::decision::ChargePositions;
+use tollgate::limiter::Decision;
 use tollgate::observe::{Degraded, DegradedCount, Observer};
-use tollgate::{Decision, DecisionSource};
 use tracing::field::{Field, Visit};
 use tracing::span;
 use tracing::{Event, Metadata, Subscriber};

@@ -11,12 +11,13 @@ use tollgate::core::policy::{
 use tollgate::core::{
     Algorithm, Cost, Limit, LimitMode, Millis, Percent, Policy, RequestAttributes, Store, Timestamp,
 };
+use tollgate::limiter::Decision;
 use tollgate::overrides::{
     Effect, Override, OverrideChange, OverrideScope, OverrideStore, OverrideTarget,
 };
 use tollgate::store::quota_lease::{LeaseConfig, MAX_LEASE_UNITS};
 use tollgate::store::{Memory, QuotaLease};
-use tollgate::{Decision, DecisionRequest, HashKey, Limiter, Settlement};
+use tollgate::{DecisionRequest, HashKey, Limiter, Settlement};
 
 use crate::user::User;
 

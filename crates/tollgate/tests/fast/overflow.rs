@@ -10,10 +10,11 @@ use tollgate::core::policy::{
 use tollgate::core::{
     Algorithm, Cost, Headers, Limit, Millis, Policy, RequestAttributes, Timestamp,
 };
+use tollgate::limiter::Decision;
 use tollgate::observe::{Decider, Decisions, Degraded};
 use tollgate::store::Memory;
 use tollgate::store::memory::Bounds;
-use tollgate::{Decision, DecisionRequest, DecisionSource, Limiter};
+use tollgate::{DecisionRequest, DecisionSource, Limiter};
 
 const START: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 

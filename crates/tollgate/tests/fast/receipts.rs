@@ -12,9 +12,10 @@ use tollgate::core::{
     Algorithm, Charge, ChargeId, Cost, Limit, Millis, Operation, Policy, Readings,
     RequestAttributes, Store, StoreError, Timestamp,
 };
+use tollgate::limiter::Decision;
 use tollgate::limiter::{Outcome, RedeemError};
 use tollgate::store::Memory;
-use tollgate::{Decision, DecisionRequest, HashKey, Limiter, ManualClock, ReceiptError};
+use tollgate::{DecisionRequest, HashKey, Limiter, ManualClock, ReceiptError};
 
 const START: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 const WINDOW: Millis = Millis::from_secs(60);

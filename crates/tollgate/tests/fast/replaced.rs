@@ -11,9 +11,10 @@ use tollgate::core::{
     Algorithm, Cost, Limit, LimitStatus, Millis, OnChange, Policy, RequestAttributes, Store,
     Timestamp,
 };
+use tollgate::limiter::Decision;
 use tollgate::limiter::Outcome;
 use tollgate::store::{Memory, QuotaRescale};
-use tollgate::{Decision, Limiter, ManualClock, Revision};
+use tollgate::{Limiter, ManualClock, Revision};
 
 const START: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 

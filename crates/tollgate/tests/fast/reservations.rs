@@ -7,13 +7,14 @@ use tollgate::core::policy::{LimitBinding, LimitRef, MatchMode, Plan, RequestMat
 use tollgate::core::{
     Algorithm, Cost, Limit, Millis, Policy, RequestAttributes, ReservationTerms, Subject, Timestamp,
 };
+use tollgate::limiter::Decision;
 use tollgate::limiter::{HoldOutcome, Outcome, RedeemError, Reservation};
 use tollgate::observe::{ReservationCounts, Reservations};
 use tollgate::overrides::{
     Effect, Override, OverrideChange, OverrideScope, OverrideTable, OverrideTarget,
 };
 use tollgate::store::Memory;
-use tollgate::{Decision, DecisionRequest, HashKey, Limiter, ManualClock, ReceiptError};
+use tollgate::{DecisionRequest, HashKey, Limiter, ManualClock, ReceiptError};
 
 const START: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 const MINUTE: Millis = Millis::from_secs(60);

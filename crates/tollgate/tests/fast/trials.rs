@@ -10,13 +10,14 @@ use tollgate::core::policy::{
 use tollgate::core::{
     Algorithm, Cost, Limit, Millis, Percent, Policy, RequestAttributes, Timestamp,
 };
+use tollgate::limiter::Decision;
 use tollgate::limiter::{ChargeRole, PlanPosition};
 use tollgate::observe::{CandidateCounts, Decisions};
 use tollgate::overrides::{
     Effect, Override, OverrideChange, OverrideScope, OverrideStore, OverrideTarget,
 };
 use tollgate::store::Memory;
-use tollgate::{Decision, DecisionRequest, HashKey, Limiter};
+use tollgate::{DecisionRequest, HashKey, Limiter};
 
 use crate::user::User;
 

@@ -7,8 +7,8 @@ mod subjects;
 mod timeline;
 
 use serde::Serialize;
-use tollgate::Decision;
 use tollgate::core::policy::{PlannedCharge, Policy};
+use tollgate::limiter::Decision;
 
 use super::request::{Client, Request};
 pub(crate) use hours::Hours;

@@ -2,8 +2,8 @@
 
 use tollgate::core::policy::NamedPlan;
 use tollgate::core::{Cost, Limit, Millis, Store};
+use tollgate::limiter::{DecisionRequest, Reservation};
 use tollgate::limiter::{Extended, HoldOutcome, RedeemError, Settled, SettledLimit};
-use tollgate::{DecisionRequest, Reservation};
 
 use super::Dispatcher;
 use crate::resp::args::Args;

@@ -53,7 +53,13 @@ impl Fingerprinter {
     /// Returns the fingerprint of the state of `subject` for `limit`.
     #[inline]
     pub(super) fn charged(&self, limit: &Limit, subject: &Subject) -> Fingerprint {
-        under(limit, self.charges.hash(subject.as_bytes()))
+        self.charged_encoding(limit, subject.as_bytes())
+    }
+
+    /// Does the same as [`charged`](Self::charged), for the encoding of a subject.
+    #[inline]
+    pub(super) fn charged_encoding(&self, limit: &Limit, subject: &[u8]) -> Fingerprint {
+        under(limit, self.charges.hash(subject))
     }
 
     /// Returns the fingerprint of the refund of the charge `id`. The id precedes the subject and

@@ -44,7 +44,8 @@ use std::sync::Arc;
 use parking_lot::{Mutex, MutexGuard};
 use smallvec::SmallVec;
 use tollgate_core::{
-    Charge, Deduplication, Limit, Millis, Operation, Readings, Store, StoreError, Timestamp,
+    Charge, Deduplication, Limit, Millis, Operation, Reading, Readings, Store, StoreError, Subject,
+    Timestamp,
 };
 
 pub use bounds::{Bounds, MAX_LIMITS, OVERFLOW_COUNTERS};
@@ -162,6 +163,28 @@ impl Memory {
             return Readings::one(reading);
         }
         shard.apply_alone(now, &self.target(charge))
+    }
+
+    /// Charges `limit` for the subject with the encoding `subject`, without an allocation.
+    /// `operation` is a charge.
+    #[inline]
+    pub(crate) fn charge_encoded(
+        &self,
+        now: Timestamp,
+        limit: &Limit,
+        subject: &[u8],
+        operation: Operation,
+    ) -> Reading {
+        let key = self.fingerprints.charged_encoding(limit, subject);
+        // The shard identifies the subject by `key` alone.
+        let charge = Charge { limit, subject: &Subject::default(), operation };
+        let mut shard = self.lock(key.shard(self.shards.len()));
+        shard.sweep(now);
+        if let Some(reading) = shard.take_in_place(now, &charge, key) {
+            return reading;
+        }
+        let readings = shard.apply_alone(now, &Target { charge, key, refund: None });
+        readings.first().copied().unwrap_or_default()
     }
 
     fn target<'a>(&self, charge: &Charge<'a>) -> Target<'a> {

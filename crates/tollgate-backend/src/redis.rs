@@ -1,0 +1,225 @@
+//! Redis for the builder of a limiter.
+
+use std::fmt;
+use std::num::NonZeroU32;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use tollgate::core::Policy;
+use tollgate::{HashKey, OpenStore, RequestLimiter};
+use tollgate_policy::{
+    DecisionClock, DenyCacheMode, LoadError, ReadFrom, RedisSettings, SentinelAccess, Settings,
+    ShardSettings, StepForm, StoreSettings, TlsFiles, Topology,
+};
+
+use crate::backend::Backend;
+use crate::deny_cache_ttl::Refunds;
+use crate::error::OpenError;
+use crate::limiter::limiter;
+
+/// The time within which the servers must answer, unless [`Redis::deadline`] sets another.
+pub const REDIS_DEADLINE: Duration = Duration::from_millis(15);
+
+/// Redis or Valkey as the store of a [builder](tollgate::RequestLimiterBuilder): one server, or
+/// several among which the subjects are divided.
+///
+/// A server that does not answer is no error: this node then decides alone with its share of each
+/// limit until the server is back. Needs a Tokio runtime.
+///
+/// ```no_run
+/// use http::request::Parts;
+/// use tollgate::{Precision, Quota, RateLimiter, Rule};
+/// use tollgate_backend::Redis;
+///
+/// #[derive(Clone)]
+/// struct UserId(u64);
+///
+/// let limiter = RateLimiter::builder()
+///     .subject("user", |parts: &Parts| parts.extensions.get::<UserId>().map(|id| id.0.to_string()))
+///     .limit("burst", Quota::per_second(10).burst(20).per("user"))
+///     .limit("hourly", Quota::per_hour(1_000).sliding(Precision::minutes(1)).per(["user", "ip"]))
+///     .rule(Rule::path("/search/**").limits(["burst"]).cost(5))
+///     .store(Redis::connect(["redis://a", "redis://b"]))
+///     .build()?;
+/// # let _ = limiter;
+/// # Ok::<(), tollgate::BuildError>(())
+/// ```
+#[derive(Clone)]
+#[must_use = "Redis is not connected until a limiter is built with it"]
+pub struct Redis {
+    urls: Vec<String>,
+    deadline: Duration,
+    nodes: NonZeroU32,
+}
+
+impl Redis {
+    /// Keeps counters in the servers `urls`, such as `redis://10.0.0.1:6379` or `rediss://…` for
+    /// TLS. Every node names the same servers, in any order.
+    pub fn connect<U: Into<String>>(urls: impl IntoIterator<Item = U>) -> Self {
+        let urls = urls.into_iter().map(Into::into).collect();
+        Self { urls, deadline: REDIS_DEADLINE, nodes: NonZeroU32::MIN }
+    }
+
+    /// Sets the time within which the servers must answer.
+    pub fn deadline(self, deadline: Duration) -> Self {
+        Self { deadline, ..self }
+    }
+
+    /// Sets the number of nodes that share the limits: without the servers, each of them admits
+    /// this part of every quota.
+    pub fn nodes(self, nodes: NonZeroU32) -> Self {
+        Self { nodes, ..self }
+    }
+
+    fn settings(self) -> RedisSettings {
+        let shard = |url: String| ShardSettings {
+            name: shard_name(&url).into(),
+            topology: Topology::Static { primary: url.into(), replicas: Vec::new() },
+            weight: NonZeroU32::MIN,
+        };
+        RedisSettings {
+            shards: self.urls.into_iter().map(shard).collect(),
+            route_by: None,
+            previous: None,
+            deadline: self.deadline,
+            nodes: self.nodes,
+            clock: DecisionClock::default(),
+            reads: ReadFrom::default(),
+            remember_refusals: DenyCacheMode::Enabled,
+            step: StepForm::default(),
+            user: None,
+            password: None,
+            tls: TlsFiles::default(),
+            sentinel: SentinelAccess::default(),
+            revealed: Vec::new(),
+        }
+    }
+}
+
+/// The part of a URL that names its server: without the scheme and without credentials.
+fn shard_name(url: &str) -> &str {
+    let server = url.split_once("://").map_or(url, |(_, server)| server);
+    server.rsplit_once('@').map_or(server, |(_, server)| server).trim_end_matches('/')
+}
+
+impl OpenStore for Redis {
+    type Store = Backend;
+    type Error = OpenError;
+
+    const IS_SHARED: bool = true;
+
+    fn open(self, policy: &Policy, key: &HashKey) -> Result<Backend, OpenError> {
+        let store = StoreSettings::Redis(Box::new(self.settings()));
+        let settings = Settings { store, ..Settings::default() };
+        Backend::open(&settings, key.clone(), policy, Refunds::ByResponses)
+    }
+}
+
+/// Without the URLs, which may hold passwords.
+impl fmt::Debug for Redis {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let shards: Vec<_> = self.urls.iter().map(|url| shard_name(url)).collect();
+        f.debug_struct("Redis").field("shards", &shards).finish_non_exhaustive()
+    }
+}
+
+/// Opens the limiter and the store that the policy file at `path` describes.
+///
+/// ```no_run
+/// use tollgate::RateLimitLayer;
+///
+/// let layer = RateLimitLayer::new(tollgate_backend::from_file("limits.yaml")?);
+/// # let _ = layer;
+/// # Ok::<(), tollgate_backend::FromFileError>(())
+/// ```
+///
+/// # Errors
+/// [`FromFileError`] with every mistake in the file and its place, or the setting of the store that
+/// cannot be used.
+pub fn from_file(path: impl AsRef<Path>) -> Result<RequestLimiter<Backend>, FromFileError> {
+    let path = path.as_ref();
+    let loaded = tollgate_policy::load(path).map_err(FromFileError::Load)?;
+    let open = |error| FromFileError::Open { path: path.to_owned(), error };
+    Ok(limiter(loaded, Refunds::ByResponses).map_err(open)?.into())
+}
+
+/// The reason why a policy file gives no limiter.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum FromFileError {
+    /// The file cannot be read or has mistakes.
+    Load(LoadError),
+    /// The store that it describes cannot be opened.
+    Open {
+        /// The path of the file.
+        path: PathBuf,
+        /// The setting and what to do.
+        error: OpenError,
+    },
+}
+
+impl fmt::Display for FromFileError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Load(error) => error.fmt(f),
+            Self::Open { path, error } => write!(f, "{}: {error}", path.display()),
+        }
+    }
+}
+
+impl std::error::Error for FromFileError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Load(error) => Some(error),
+            Self::Open { error, .. } => Some(error),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shard_is_named_by_its_server_alone() {
+        for (url, name) in [
+            ("redis://a", "a"),
+            ("rediss://user:p@ss@10.0.0.1:6379/", "10.0.0.1:6379"),
+            ("a:6379", "a:6379"),
+        ] {
+            assert_eq!(shard_name(url), name);
+        }
+        let redis = Redis::connect(["redis://user:secret@a"]);
+        assert!(!format!("{redis:?}").contains("secret"));
+    }
+
+    #[tokio::test]
+    async fn an_address_that_is_none_is_named() {
+        let error = tollgate::RateLimiter::builder()
+            .limit("burst", tollgate::Quota::per_second(1))
+            .store(Redis::connect(["http://a"]))
+            .build()
+            .unwrap_err();
+        assert!(error.to_string().starts_with("store: "), "{error}");
+    }
+
+    #[tokio::test]
+    async fn credentials_in_a_shared_store_need_a_key() {
+        let builder = || {
+            tollgate::RateLimiter::builder()
+                .subject("path", |parts: &http::request::Parts| Some(parts.uri.path().to_owned()))
+                .credential("token", "authorization")
+                .limit("burst", tollgate::Quota::per_second(1).per("token"))
+                .store(Redis::connect(["redis://127.0.0.1:1"]))
+        };
+        let error = builder().build().unwrap_err();
+        assert!(error.to_string().contains("call `hash_key`"), "{error}");
+        assert!(builder().hash_key(HashKey::from_secret(&[7; 32])).build().is_ok());
+    }
+
+    #[test]
+    fn a_file_that_is_not_there_is_named() {
+        let error = from_file("no-such-policy.yaml").unwrap_err();
+        assert!(error.to_string().contains("no-such-policy.yaml"), "{error}");
+    }
+}

@@ -1,0 +1,160 @@
+//! Charges of a key: the fast path in memory, and the general one.
+
+use std::any::Any;
+use std::sync::Arc;
+
+use smallvec::smallvec;
+use tollgate_core::key::MAX_INLINE_VALUE;
+use tollgate_core::{
+    Admission, Charge, ChargePosition, Cost, Deduplication, Limit, Operation, Reading, Readings,
+    Store, StoreError, Subject, Timestamp, Value,
+};
+
+use super::decision::{Admitted, Decision, Refused};
+use super::key::Key;
+use super::status::Status;
+use super::{OnStoreError, RateLimiter};
+use crate::receipt::new_charge_id;
+use crate::store::Memory;
+
+/// The name of a key's dimension in its subject.
+const DIMENSION: &str = "key";
+
+/// The longest encoding of a key that is stored as it is: two lengths, a kind, the name, the value.
+const LONGEST: usize = 4 + DIMENSION.len() + MAX_INLINE_VALUE;
+
+pub(super) const PEEK: Operation = Operation::Peek { cost: Cost::ONE };
+
+/// Returns the refund of the charge that `admitted` made on the limit at `index`.
+pub(super) fn refund(admitted: &Admitted, index: usize) -> Operation {
+    let position = admitted.positions.get(index).copied().unwrap_or(ChargePosition(0));
+    let (id, cost) = (admitted.id, admitted.cost);
+    Operation::Refund { cost, position, id, deduplication: Deduplication::Unneeded }
+}
+
+impl<S: 'static> RateLimiter<S> {
+    /// Returns the store if it is the memory store, whose calls need no future.
+    #[inline]
+    pub(super) fn memory(&self) -> Option<&Memory> {
+        (&self.store as &dyn Any).downcast_ref()
+    }
+}
+
+impl<S> RateLimiter<S> {
+    /// Charges `units` to `key` in `memory`. One limit is charged without an allocation.
+    #[inline]
+    pub(super) fn charge_in_memory<K: Key + ?Sized>(
+        &self,
+        memory: &Memory,
+        key: &K,
+        units: u64,
+    ) -> Decision {
+        let (now, cost) = (self.clock.now(), Cost::up_to(units));
+        let operation = Operation::Charge { cost, id: new_charge_id() };
+        if let [limit] = &*self.limits {
+            let reading = key.with_bytes(|key| {
+                let mut encoding = [0; LONGEST];
+                let encoding = Subject::encode_pair(DIMENSION, key, &mut encoding)?;
+                Some(memory.charge_encoded(now, limit, encoding, operation))
+            });
+            if let Some(reading) = reading {
+                return decide_one(now, limit, operation, &reading);
+            }
+        }
+        let subject = self.subject(key);
+        let charges = self.charges(&subject, |_| operation);
+        self.decide(now, operation, memory.apply_now(now, &charges))
+    }
+
+    /// Returns the subject of `key`.
+    pub(super) fn subject<K: Key + ?Sized>(&self, key: &K) -> Subject {
+        key.with_bytes(|key| Subject::new([(DIMENSION, Value::Clear(key))], &self.hash_key))
+    }
+
+    /// Returns the store call with one operation for each limit, by its index.
+    pub(super) fn charges<'c>(
+        &'c self,
+        subject: &'c Subject,
+        operation: impl Fn(usize) -> Operation,
+    ) -> Vec<Charge<'c>> {
+        let charge = |(index, limit): (usize, &'c Arc<Limit>)| Charge {
+            limit,
+            subject,
+            operation: operation(index),
+        };
+        self.limits.iter().enumerate().map(charge).collect()
+    }
+
+    /// Returns the status that matters most.
+    pub(super) fn status(
+        &self,
+        now: Timestamp,
+        readings: &[Reading],
+        without_readings: Admission,
+    ) -> Status {
+        let statuses = self.limits.iter().zip(readings);
+        statuses
+            .map(|(limit, reading)| Status::new(limit, reading, now))
+            .reduce(Status::tighter)
+            .unwrap_or_else(|| Status::unused(&self.limits[0], without_readings, now))
+    }
+
+    /// Converts the result of a store call with `operation` on every limit.
+    pub(super) fn decide(
+        &self,
+        now: Timestamp,
+        operation: Operation,
+        result: Result<Readings, StoreError>,
+    ) -> Decision {
+        let Some((cost, id)) = operation.as_charge() else { unreachable!("charges only") };
+        match result {
+            Ok(readings) => {
+                let status = self.status(now, &readings, Admission::Now);
+                if readings.all_admitted() {
+                    let positions = readings.iter().map(|reading| reading.position).collect();
+                    let store_error = None;
+                    return Decision::Admitted(Admitted {
+                        status,
+                        id,
+                        cost,
+                        positions,
+                        store_error,
+                    });
+                }
+                Decision::Refused(Refused { status, store_error: None })
+            }
+            Err(error) if self.on_store_error == OnStoreError::Refuse => {
+                let at = Admission::At(now.after(crate::store::memory::RETRY_WITHOUT_ROOM));
+                let status = self.status(now, &[], at);
+                Decision::Refused(Refused { status, store_error: Some(error) })
+            }
+            Err(error) => {
+                let status = self.status(now, &[], Admission::Now);
+                let (positions, store_error) = (smallvec![], Some(error));
+                Decision::Admitted(Admitted { status, id, cost, positions, store_error })
+            }
+        }
+    }
+}
+
+impl<S: Store + 'static> RateLimiter<S> {
+    /// Charges `units` to `key` in any store.
+    pub(super) async fn charge<K: Key + ?Sized>(&self, key: &K, units: u64) -> Decision {
+        let (now, subject) = (self.clock.now(), self.subject(key));
+        let operation = Operation::Charge { cost: Cost::up_to(units), id: new_charge_id() };
+        let charges = self.charges(&subject, |_| operation);
+        let result = self.store.apply(now, &charges).await;
+        self.decide(now, operation, result)
+    }
+}
+
+/// Converts the reading of a call with one charge.
+#[inline]
+fn decide_one(now: Timestamp, limit: &Limit, operation: Operation, reading: &Reading) -> Decision {
+    let status = Status::new(limit, reading, now);
+    let (Some((cost, id)), Admission::Now) = (operation.as_charge(), reading.admission) else {
+        return Decision::Refused(Refused { status, store_error: None });
+    };
+    let (positions, store_error) = (smallvec![reading.position], None);
+    Decision::Admitted(Admitted { status, id, cost, positions, store_error })
+}

@@ -1,0 +1,148 @@
+//! The limiter of HTTP requests, for [`RateLimitLayer`](crate::RateLimitLayer) and for servers
+//! without tower.
+
+mod builder;
+mod compile;
+mod decision;
+mod error;
+mod open_store;
+mod rule;
+mod subjects;
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use http::request::Parts;
+use tollgate_core::Store;
+use tollgate_core::policy::SubjectSource;
+
+pub use builder::RequestLimiterBuilder;
+pub use decision::RequestDecision;
+pub use error::BuildError;
+pub use open_store::OpenStore;
+pub use rule::Rule;
+
+use subjects::ApplicationSubject;
+
+use crate::limiter::Limiter;
+use crate::tower::{ApplicationValues, Fields, attributes_of};
+
+/// Limits HTTP requests by several limits, subjects and rules. Cloning is cheap and shares the
+/// counters.
+///
+/// Put it in front of a service with [`RateLimitLayer::new`](crate::RateLimitLayer::new), or call
+/// [`check`](Self::check).
+///
+/// ```
+/// use tollgate::{Quota, RateLimitLayer, RateLimiter};
+///
+/// let limiter = RateLimiter::builder()
+///     .limit("per-address", Quota::per_second(10).per("ip"))
+///     .build()?;
+/// let layer = RateLimitLayer::new(limiter);
+/// # let _ = layer;
+/// # Ok::<(), tollgate::BuildError>(())
+/// ```
+pub struct RequestLimiter<S = crate::store::Memory> {
+    limiter: Arc<Limiter<S>>,
+    application: Arc<[ApplicationSubject]>,
+    needs_peer: bool,
+}
+
+impl<S: Store + 'static> RequestLimiter<S> {
+    pub(crate) fn new(limiter: Limiter<S>, application: Vec<ApplicationSubject>) -> Self {
+        let needs_peer = {
+            let policy = limiter.policy();
+            let mut used = policy.limits().iter().flat_map(|binding| &binding.per);
+            used.any(|index| {
+                let source = &policy.dimensions()[*index].source;
+                matches!(source, SubjectSource::ClientAddress { .. })
+            })
+        };
+        Self { limiter: Arc::new(limiter), application: application.into(), needs_peer }
+    }
+
+    /// Checks a request and charges every limit that applies, or none. `peer` is the address of the
+    /// connection.
+    ///
+    /// ```
+    /// use http::Request;
+    /// use tollgate::{Quota, RateLimiter};
+    ///
+    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+    /// let limiter = RateLimiter::builder()
+    ///     .limit("per-address", Quota::per_minute(2).per("ip"))
+    ///     .build()?;
+    /// let (parts, _body) = Request::get("/").body(())?.into_parts();
+    /// let peer = "192.0.2.7:4711".parse()?;
+    /// let decision = limiter.check(&parts, Some(peer)).await;
+    /// assert!(decision.is_admitted());
+    /// assert_eq!(decision.remaining(), Some(1));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # }).unwrap();
+    /// ```
+    pub async fn check(&self, parts: &Parts, peer: Option<SocketAddr>) -> RequestDecision {
+        let deciding = {
+            let values = self.application_values(parts);
+            let fields = Fields::of_parts(parts, &values);
+            let peer = peer.map(|peer| peer.ip());
+            self.limiter.check(&attributes_of(&parts.method, &parts.uri, &fields, peer))
+        };
+        RequestDecision::new(deciding.await)
+    }
+
+    /// Returns the values of the subjects that the application reads.
+    pub(crate) fn application_values(&self, parts: &Parts) -> ApplicationValues {
+        let values = self.application.iter().filter_map(|subject| {
+            let value = (subject.read)(parts)?;
+            Some((Arc::clone(&subject.name), value))
+        });
+        ApplicationValues(values.collect())
+    }
+
+    /// Whether the application reads subjects.
+    pub(crate) fn has_application_subjects(&self) -> bool {
+        !self.application.is_empty()
+    }
+
+    /// Whether a limit counts by the client's address.
+    pub(crate) const fn needs_peer(&self) -> bool {
+        self.needs_peer
+    }
+
+    /// Returns the [limiter](Limiter) below: the lower level, which is not stable.
+    ///
+    /// ```
+    /// # use tollgate::{Quota, RateLimiter};
+    /// let limiter = RateLimiter::builder().limit("all", Quota::per_second(10)).build()?;
+    /// assert_eq!(limiter.limiter().policy().limits().len(), 1);
+    /// # Ok::<(), tollgate::BuildError>(())
+    /// ```
+    #[must_use]
+    pub const fn limiter(&self) -> &Arc<Limiter<S>> {
+        &self.limiter
+    }
+}
+
+/// A limiter of the lower level, for example one by a policy file.
+impl<S: Store + 'static> From<Limiter<S>> for RequestLimiter<S> {
+    fn from(limiter: Limiter<S>) -> Self {
+        Self::new(limiter, Vec::new())
+    }
+}
+
+impl<S> Clone for RequestLimiter<S> {
+    fn clone(&self) -> Self {
+        let (limiter, application) = (Arc::clone(&self.limiter), Arc::clone(&self.application));
+        Self { limiter, application, needs_peer: self.needs_peer }
+    }
+}
+
+impl<S> fmt::Debug for RequestLimiter<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RequestLimiter")
+            .field("application", &self.application)
+            .finish_non_exhaustive()
+    }
+}

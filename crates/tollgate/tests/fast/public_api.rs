@@ -1,0 +1,99 @@
+//! The public interface that semantic versioning covers, held against a committed list.
+//!
+//! `UPDATE=1 cargo test -p tollgate --features axum --test fast public_api` writes the list anew.
+
+use std::fmt::Write;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The modules of the face, and the root, whose `pub use` lines name everything else.
+const MODULES: [&str; 5] = ["lib", "quota", "rate_limit_layer", "rate_limiter", "request_limiter"];
+
+#[test]
+fn the_public_interface_is_the_one_that_is_committed() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut found = String::new();
+    for module in MODULES {
+        for file in files(&root.join("src"), module) {
+            let name = file.strip_prefix(root.join("src")).unwrap().display().to_string();
+            let items = items(&fs::read_to_string(&file).unwrap());
+            if !items.is_empty() {
+                writeln!(found, "# {name}\n{}\n", items.join("\n")).unwrap();
+            }
+        }
+    }
+    let list = root.join("public-api.txt");
+    if std::env::var_os("UPDATE").is_some() {
+        fs::write(&list, &found).unwrap();
+    }
+    let committed = fs::read_to_string(&list).unwrap_or_default();
+    let differing = committed.lines().zip(found.lines()).find(|(old, new)| old != new);
+    assert_eq!(differing, None, "the public interface changed: see the first lines of this file");
+    assert_eq!(committed, found, "the public interface changed: see the first lines of this file");
+}
+
+/// The file of `module`, and those of its folder.
+fn files(source: &Path, module: &str) -> Vec<PathBuf> {
+    let mut files = vec![source.join(module).with_extension("rs")];
+    if let Ok(folder) = fs::read_dir(source.join(module)) {
+        let mut inside: Vec<_> = folder.map(|entry| entry.unwrap().path()).collect();
+        inside.sort();
+        files.extend(inside);
+    }
+    files
+}
+
+/// The public items of `text`, which rustfmt formatted: signatures in one line, with the `impl` or
+/// the trait that they belong to, and every variant and method of public enums and traits.
+fn items(text: &str) -> Vec<String> {
+    let mut items: Vec<String> = Vec::new();
+    let mut context: Option<String> = None;
+    let mut lines = text.lines();
+    while let Some(line) = lines.next() {
+        let code = line.trim_start();
+        let indent = line.len() - code.len();
+        if code.starts_with("#[cfg(test)]") {
+            break;
+        }
+        let is_impl = indent == 0 && (code.starts_with("impl") || code.starts_with("unsafe impl"));
+        if !is_impl && !code.starts_with("pub ") {
+            continue;
+        }
+        let mut item = code.to_owned();
+        while !item.ends_with(['{', ';', '}', ',']) {
+            let Some(next) = lines.next() else { break };
+            let next = next.trim();
+            let joint = if item.ends_with('(') || next.starts_with(')') { "" } else { " " };
+            item = format!("{item}{joint}{next}");
+        }
+        // A list of names over several lines.
+        while item.starts_with("pub use") && !item.ends_with(';') {
+            item = format!("{item} {}", lines.next().unwrap().trim());
+        }
+        if is_impl {
+            // Implementations of traits are part of the interface; inherent ones are context.
+            let is_trait = item.contains(" for ");
+            context = (!is_trait).then(|| item.clone());
+            if is_trait {
+                items.push(item.trim_end_matches(" {").to_owned());
+            }
+            continue;
+        }
+        if indent > 0
+            && let Some(context) = context.take()
+        {
+            items.push(context.trim_end_matches(" {").to_owned());
+        }
+        let has_members = code.starts_with("pub enum") || code.starts_with("pub trait");
+        items.push(format!("{}{}", " ".repeat(indent), item.trim_end_matches(" {")));
+        if has_members && item.ends_with('{') {
+            let members = lines.by_ref().take_while(|line| *line != "}");
+            let members = members.filter(|line| {
+                let line = line.trim_start();
+                !line.is_empty() && !line.starts_with("//") && !line.starts_with("#[")
+            });
+            items.extend(members.map(str::to_owned));
+        }
+    }
+    items
+}
