@@ -74,10 +74,10 @@ sessions! {
     decisions_are_served: Session::of("docs/serve.md", &["18181", "18182", "16380"]);
     the_proxy_starts: Session::of("docs/proxy.md", &["8080", "9000"]).in_sections(&[""]);
     the_proxy_forwards: Session::of("docs/proxy.md", &["18080", "19000"])
-        .in_sections(&["A session", "When the upstream fails", "`/rate_limit`", "The end"]);
+        .in_sections(&["A session", "When the upstream fails", "`/rate_limit`", "Shutdown"]);
     logs_are_simulated: Session::of("docs/simulate.md", &[]);
     sub_requests_are_answered: Session::of("docs/sub-requests.md", &["8081"])
-        .in_sections(&["", "What is asked"]);
+        .in_sections(&["", "Request and response"]);
     nginx_asks: Session::of("docs/sub-requests.md", &["8080", "8081", "9000"])
         .in_sections(&["", "nginx"]).with(NGINX);
     haproxy_asks: Session::of("docs/sub-requests.md", &["8080", "8081", "9000"])
