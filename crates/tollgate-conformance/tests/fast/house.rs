@@ -81,9 +81,10 @@ fn shipped_below(folder: &str) -> Vec<(String, String)> {
 /// one to provide `now`.
 #[test]
 fn what_decides_reads_no_clock() {
-    const WAIT: [&str; 4] = [
+    const WAIT: [&str; 5] = [
         "crates/tollgate/src/clock.rs",
         "crates/tollgate/src/limiter/queue.rs",
+        "crates/tollgate/src/rate_limiter/wait.rs",
         "crates/tollgate/src/store/failover_replay/pass.rs",
         "crates/tollgate/src/store/quota_lease/sweeper.rs",
     ];

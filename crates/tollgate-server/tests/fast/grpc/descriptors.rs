@@ -40,7 +40,7 @@ async fn each_descriptor_has_its_status() {
     let answer = world.ask(all.map(descriptor).into()).await;
     let expected = "OK: OK minute 3/MINUTE left 2 in 50s; OK; OK left 4294967295; \
                     OK odd-one 5 left 4 in 90s; OK huge 4294967295/HOUR left 4294967295 in 2750s; \
-                    OK left 1 in 6350s; OK bucket 2 left 1 in 1s; OK";
+                    OK left 1 in 6350s; OK bucket 60/MINUTE left 1 in 1s; OK";
     assert_eq!(printed(&answer), expected);
 }
 
@@ -133,9 +133,16 @@ async fn what_is_refunded_can_be_taken_again() {
     assert_eq!(printed(&fresh), "OK: OK odd-one 5 left 5 in 90s; OK shut-down 0");
     // A full limit does not refuse a refund.
     let mixed = world.ask(vec![giving_back("a=1", 1), descriptor("bucket=1")]).await;
-    assert_eq!(printed(&mixed), "OK: OK minute 3/MINUTE left 1 in 60s; OK bucket 2 left 1 in 1s");
+    assert_eq!(
+        printed(&mixed),
+        "OK: OK minute 3/MINUTE left 1 in 60s; OK bucket 60/MINUTE left 1 in 1s"
+    );
     let bucket = world.ask(vec![giving_back("bucket=1", 1)]).await;
-    assert!(printed(&bucket).starts_with("OK: OK bucket 2 left 2 "), "{}", printed(&bucket));
+    assert!(
+        printed(&bucket).starts_with("OK: OK bucket 60/MINUTE left 2 "),
+        "{}",
+        printed(&bucket)
+    );
 }
 
 /// An override raised the capacity of the bucket. A refund must not cut the bucket to the capacity
