@@ -5,7 +5,7 @@ use redis::FromRedisValue;
 use super::kit::Server;
 use super::*;
 use crate::link::{Credentials, SecretSource};
-use crate::shard::{Shard, ShardSettings};
+use crate::shard::{PrimaryChoice, Shard, ShardSettings};
 
 #[tokio::test]
 async fn every_protocol_and_socket_reaches_the_server() {
@@ -92,7 +92,7 @@ async fn a_shard_reads_from_the_replicas_that_follow() {
         vec![other.url().parse().unwrap(), follower.url().parse().unwrap()],
     );
     settings.link = patient();
-    let shard = Shard::open(&settings, Tally, |_| Tally);
+    let shard = Shard::open(&settings, Tally, |_| Tally, PrimaryChoice::ByMark);
     shard.ready(PATIENCE).await.unwrap();
     assert!(shard.primary().run("key", 1).await.is_ok());
     until(|| shard.replica().is_some()).await;

@@ -10,6 +10,7 @@ use tollgate_core::Timestamp;
 use super::kit::Server;
 use crate::codec::{Codec, Remedy};
 use crate::error::StepError;
+use crate::offset::ClockAt;
 
 /// The hash with the number of runs of each job, by its id.
 const RAN: &str = "ran";
