@@ -8,20 +8,20 @@ use tollgate::Clock;
 use tollgate::core::{Millis, Timestamp};
 use tollgate_redis::ClockOffset;
 
-/// A store that knows how far its own clock is ahead of the application's.
+/// A store that estimates how far its own clock is ahead of the application's.
 pub(crate) trait OffsetSource: Send + Sync {
-    /// How far the clock of the first server that returned its time is ahead of one that shows
-    /// `now`. `None` before that.
+    /// Returns how far the clock of the first server that returned its time is ahead of one that
+    /// shows `now`. `None` before that.
     fn clock_offset(&self, now: Timestamp) -> Option<ClockOffset>;
 }
 
 /// The difference between the two clocks that is not corrected: half of the smallest `skew_max` of
-/// the policy, which a reload may change. Nothing, where the store's clock decides.
+/// the policy, which a reload may change. Zero if the store's clock always decides.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tolerance(Option<Arc<AtomicU64>>);
 
 impl Tolerance {
-    /// The store's clock decides, however little the application's differs.
+    /// The store's clock decides, whatever the difference.
     pub(crate) const ZERO: Self = Self(None);
 
     /// Half of `skew_max`, which is in milliseconds.
@@ -39,11 +39,11 @@ impl Tolerance {
 /// The application's clock, corrected by the clock of the first server that is known.
 ///
 /// Shows the application's time while it differs from the server's by no more than the tolerance,
-/// and before the server's is known; else the server's. Servers that differ among themselves each
-/// decide by their own clock all the same.
+/// and before the server's is known; otherwise the server's. Each server decides by its own clock,
+/// also if the servers' clocks differ.
 ///
-/// It takes no round trip: how far a server is ahead is estimated from its replies, against the
-/// monotonic clock, so that a step of the wall clock is detected when the clock is next read.
+/// It takes no round trip: the offset is estimated from the server's replies, against the monotonic
+/// clock, so a step of the wall clock is detected when the clock is next read.
 pub struct StoreClock<C> {
     clock: C,
     store: Arc<dyn OffsetSource>,

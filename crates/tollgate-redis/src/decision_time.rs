@@ -1,4 +1,4 @@
-//! The time by which a job is decided.
+//! The time at which a job is decided.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -8,7 +8,7 @@ use tollgate_core::{Millis, Timestamp};
 
 use crate::offset::ShardClock;
 
-/// Whose clock decides.
+/// The clock that decides.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DecisionClock {
     /// The application's: the time that each call brings.
@@ -57,10 +57,11 @@ impl DecisionTime {
     }
 
     /// Returns the time of a job that was made at `begun`, when the application's clock showed
-    /// `now`, for limits of which each tolerates one of `skews`.
+    /// `now`, for limits with the tolerances `skews`.
     ///
-    /// Half of the smallest skew is tolerated: two nodes that are off to both sides then differ by
-    /// no more than the whole, so that neither takes what the other stored for impossible.
+    /// Half of the smallest skew is tolerated. Two nodes that differ from the shard in opposite
+    /// directions then differ by no more than the whole, and neither discards the state that the
+    /// other stored.
     pub(crate) fn of_job(
         &self,
         shard: &ShardClock,

@@ -1,31 +1,32 @@
-//! The mark by which servers that hold a shard's counters differ from empty ones.
+//! The mark of the servers that hold a shard's counters. An empty server has none.
 
 use redis::{Cmd, Value};
 
-/// The key that is lost only with the others. No limit's key has this form.
+/// The key of the mark. No limit's key has this form.
 pub(super) const GENERATION: &str = "tg1:{generation}";
 
-/// The key of the shard's epoch: how often nodes went on to another primary.
+/// The key of the shard's epoch: the number of times that nodes moved to another primary.
 pub(super) const EPOCH: &str = "tg1:{generation}:epoch";
 
-/// What a server has of the shard's mark, in the order of preference.
+/// A server's copy of the shard's mark, in the order of preference.
 ///
-/// The mark is data: the first node that charges a server writes it, and replication carries it to
-/// replicas. A server that came back empty lacks it. One that came back with old data has an epoch
-/// below that of the server which nodes charged meanwhile.
+/// The mark is data: the first node that charges a server writes it, and replication copies it to
+/// replicas. A server that returned empty lacks it. A server that returned with old data has an
+/// epoch below that of the server that nodes charged in that time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum EpochMark {
-    /// None: nobody has charged the server, or it lost its data.
+    /// No mark: no node has charged the server, or it lost its data.
     Missing,
-    /// It could not be read.
+    /// The mark could not be read.
     #[default]
     Unknown,
-    /// The mark, of this epoch.
+    /// The mark, with this epoch.
     Present(u64),
 }
 
 impl EpochMark {
-    /// The question for it. The step needs the command as well: no other permission is required.
+    /// Returns the command that reads the mark. The step uses the same command, so no other
+    /// permission is required.
     pub(crate) fn question() -> Cmd {
         let mut question = redis::cmd("MGET");
         question.arg(GENERATION).arg(EPOCH);

@@ -36,10 +36,10 @@ pub(crate) struct MembersView {
     primary: Option<Box<str>>,
     /// The servers that must not be charged, each with its successor.
     deposed: Arc<BTreeMap<Box<str>, Box<str>>>,
-    /// Who calls itself primary and is not chosen, and who is.
+    /// The servers that report themselves as primary and are not chosen, and the chosen one.
     outranked: Arc<BTreeMap<Box<str>, Box<str>>>,
     /// Servers that neither answered nor failed to since the start: one of them may hold the
-    /// counters, so nobody is charged.
+    /// counters, so no server is charged.
     unasked: Arc<BTreeSet<Box<str>>>,
 }
 
@@ -74,8 +74,8 @@ impl Members {
         Self::new(servers, 0, limits)
     }
 
-    /// The same, among which the shard's mark and then their order choose if several are primaries.
-    /// None of them is charged until each was asked once.
+    /// Creates the same list; if several servers are primaries, the shard's mark and then their
+    /// order choose. None of them is charged until each one was queried once.
     pub(crate) fn chosen_by_mark(servers: Vec<Endpoint>, limits: &LinkLimits) -> Arc<Self> {
         let members = Self::of(servers, limits);
         members.view.send_modify(|view| {
@@ -137,7 +137,7 @@ impl Members {
         if self.permits(address) { Ok(()) } else { Err(self.reason(address)) }
     }
 
-    /// The server at `address` did not answer.
+    /// Records that the server at `address` did not answer.
     pub(crate) fn record_unreachable(&self, address: &str) {
         let mut election = self.election.lock();
         election.record_unreachable(address, Instant::now());
@@ -145,19 +145,18 @@ impl Members {
         self.publish(&election);
     }
 
-    /// Waits until every server was asked once, each of which is done within
-    /// [`LinkLimits::connect`].
+    /// Waits until every server was queried once. Each query ends within [`LinkLimits::connect`].
     pub(crate) async fn settled(&self) {
         // An error means that the member list is gone.
         let _ = self.view().wait_for(|view| view.unasked.is_empty()).await;
     }
 
-    /// The servers that call themselves primary and answer.
+    /// Returns the servers that report themselves as primary and answer.
     pub(crate) fn leaders(&self) -> Vec<String> {
         self.election.lock().reachable_leaders(Instant::now())
     }
 
-    /// The epoch of a server to which nodes go on from another one; `None` if nobody asks for it.
+    /// Returns the epoch of a server to which nodes move from another one; `None` if it needs none.
     pub(crate) fn next_epoch(&self) -> Option<u64> {
         self.election.lock().next_epoch()
     }

@@ -10,24 +10,27 @@ use tokio::time::Instant;
 use super::epoch_mark::EpochMark;
 use crate::link::{Replication, Role};
 
-/// What servers say of themselves and sentinels of them, and what follows.
+/// The reports of servers about themselves and of sentinels about them, and the primary that
+/// follows from them.
 ///
-/// A server that was frozen while another was promoted goes on to call itself primary, for ten
-/// seconds under Sentinel and for ever without it; what it is charged then is thrown away. Of two
-/// that call themselves primary,
+/// A server that was frozen while another one was promoted still reports itself as primary, for ten
+/// seconds under Sentinel and without end otherwise; charges on it are lost. Of two servers that
+/// report themselves as primary:
 ///
-/// - the one is right that the sentinels name: the word of the latest epoch counts, if most of the
-///   configured sentinels say it, or the server it names bears it out itself;
-/// - else the one whose history goes on from where the other's was left;
-/// - else, where a configuration names the servers, the one with the better [mark](EpochMark): one that
-///   holds counters before an empty one, a later epoch before an earlier one; and of equals the one
-///   that is configured first. Every node chooses the same one, among those that answer.
+/// - the one that the sentinels name is right: the vote of the latest epoch counts, if most of the
+///   configured sentinels agree, or if the server that it names confirms it;
+/// - otherwise the one with a history that continues the other's;
+/// - otherwise, if a configuration names the servers, the one with the better [mark](EpochMark):
+///   one that holds counters before an empty one, a later epoch before an earlier one; of equal
+///   ones, the one that is configured first. Every node chooses the same one among the servers that
+///   answer.
 ///
-/// No word outweighs a promotion that is seen: sentinels that lie, or have not heard of it yet, keep
-/// nobody at the wrong server. A promotion by mistake ends when they have the server follow again.
+/// A promotion that a node observed outweighs every vote: sentinels that report wrong data, or have
+/// not detected it yet, keep no node at the wrong server. A promotion by mistake ends when they
+/// make the server follow again.
 ///
-/// The one that is wrong stays deposed until it follows another, until it is announced, or until the
-/// server that took over from it follows it.
+/// The other server stays deposed until it follows another one, until it is announced, or until the
+/// server that replaced it follows it.
 #[derive(Debug)]
 pub(super) struct PrimaryElection {
     /// The last report of each server.
@@ -36,7 +39,8 @@ pub(super) struct PrimaryElection {
     words: BTreeMap<Box<str>, SentinelVote>,
     /// The servers that must not be charged, each with its successor.
     deposed: BTreeMap<Box<str>, Box<str>>,
-    /// Who calls itself primary and is not chosen, and who is: until one of the two changes.
+    /// The servers that report themselves as primary and are not chosen, and the chosen one, until
+    /// one of them changes.
     outranked: BTreeMap<Box<str>, Box<str>>,
     /// The servers in the order of the configuration, if the mark chooses among them.
     order: Option<Arc<[Box<str>]>>,
@@ -132,7 +136,7 @@ impl PrimaryElection {
         self.judge(at);
     }
 
-    /// The server at `address` did not answer.
+    /// Records that the server at `address` did not answer.
     pub(super) fn record_unreachable(&mut self, address: &str, at: Instant) {
         if let Some(claim) = self.servers.get_mut(address) {
             claim.is_reachable = false;
@@ -140,24 +144,25 @@ impl PrimaryElection {
         }
     }
 
-    /// The shard's mark chooses from now on, and then the `order` of the configuration.
+    /// Lets the shard's mark choose from now on, and then the `order` of the configuration.
     pub(super) fn choose_by_mark(&mut self, order: Arc<[Box<str>]>) {
         self.order = Some(order);
     }
 
-    /// Who calls itself primary and is not chosen, and who is.
+    /// Returns the servers that report themselves as primary and are not chosen, and the chosen
+    /// one.
     pub(super) const fn outranked(&self) -> &BTreeMap<Box<str>, Box<str>> {
         &self.outranked
     }
 
-    /// The servers that call themselves primary and answer.
+    /// Returns the servers that report themselves as primary and answer.
     pub(super) fn reachable_leaders(&self, now: Instant) -> Vec<String> {
         let answers = |claim: &ServerClaim| claim.is_reachable && self.is_fresh(claim.at, now);
         let leaders = self.leaders().filter(|(_, claim)| answers(claim));
         leaders.map(|(address, _)| address.to_string()).collect()
     }
 
-    /// An epoch above all that are known, if the mark chooses.
+    /// Returns an epoch above all known ones, if the mark chooses.
     pub(super) fn next_epoch(&self) -> Option<u64> {
         self.order.as_ref()?;
         let latest = self.servers.values().map(|claim| claim.mark.epoch()).max();
@@ -209,7 +214,7 @@ impl PrimaryElection {
         self.outranked = self.losers_by_mark(now);
     }
 
-    /// Of the primaries that answer and from which nobody took over, all but the best.
+    /// Returns all but the best of the primaries that answer and that no server replaced.
     fn losers_by_mark(&self, now: Instant) -> BTreeMap<Box<str>, Box<str>> {
         let Some(order) = &self.order else { return BTreeMap::new() };
         let place = |address: &str| order.iter().position(|known| **known == *address);

@@ -11,7 +11,8 @@ use tollgate_core::{Admission, Cost, Limit, Millis, Reading, Store, Subject, Tim
 use super::Limiter;
 use crate::receipt::{Receipt, new_charge_id};
 
-/// The most limits of subjects whose unpaid costs a node carries over. One more replaces the oldest.
+/// The largest number of limits of subjects for which a node carries over unpaid costs. One more
+/// replaces the oldest.
 pub const MAX_UNPAID: usize = 4_096;
 
 /// How long the reservation lasts that charges an unpaid cost, if its settlement is lost.
@@ -60,7 +61,7 @@ impl UnpaidCosts {
         });
     }
 
-    /// Removes the unpaid cost of a subject, so that no concurrent request charges it as well.
+    /// Removes the unpaid cost of a subject. A concurrent request then does not charge it as well.
     fn take(&self, limit: &Limit, subject: &Subject) -> Option<Unpaid> {
         self.with(|table| table.remove(&(limit.name().into(), subject.clone())))
     }
@@ -74,7 +75,7 @@ impl UnpaidCosts {
 }
 
 impl<S: Store> Limiter<S> {
-    /// Records what the settlement of `receipt` by `charges` did not charge.
+    /// Records the units that the settlement of `receipt` by `charges` did not charge.
     pub(super) fn carry_over(
         &self,
         now: Timestamp,
