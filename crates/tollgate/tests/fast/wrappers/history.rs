@@ -40,23 +40,28 @@ fn judge<S: Store + 'static>(
     let report = store.history().check(allowance);
     println!("seed {seed}, {refunds:?}: {report}");
     report.assert_sound();
-    assert!(report.admitted > 0 && report.refused > 0, "{report}");
+    assert!(report.admitted > 0, "{report}");
     (report, unrefunded)
 }
 
 #[test]
 fn calls_over_three_shards_are_sound() {
+    let mut refused = 0;
     for seed in 0..SEEDS {
         for refunds in [Refunds::Never, Refunds::Often] {
             let (report, unrefunded) =
                 judge(seed, refunds, over([(); 3].map(|()| Memory::default())));
             assert_eq!((report.unknown, unrefunded), (0, 0));
+            refused += report.refused;
         }
     }
+    assert!(refused > 0, "no limit was ever reached");
 }
 
 #[test]
 fn calls_over_shards_that_fail_now_and_then_are_sound() {
+    // Where units are refunded often, it depends on the threads whether a limit is reached.
+    let mut refused = 0;
     for seed in 0..SEEDS {
         for refunds in [Refunds::Never, Refunds::Often] {
             let shards = [Faulty::new(), Faulty::new()];
@@ -69,6 +74,8 @@ fn calls_over_shards_that_fail_now_and_then_are_sound() {
             }
             let (report, _) = judge(seed, refunds, over(shards));
             assert!(report.unknown > 0, "{report}");
+            refused += report.refused;
         }
     }
+    assert!(refused > 0, "no limit was ever reached");
 }
