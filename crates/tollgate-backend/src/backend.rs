@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tollgate::core::{Charge, Policy, Readings, Store, StoreError, Timestamp};
+use tollgate::model::{Charge, Policy, Readings, Store, StoreError, Timestamp};
 use tollgate::store::{Memory, QuotaRescale};
 use tollgate::{Clock, HashKey};
 use tollgate_policy::{Settings, StoreSettings};

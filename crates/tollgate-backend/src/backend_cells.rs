@@ -1,6 +1,6 @@
 //! Transfer of cells through backends to their stores.
 
-use tollgate::core::{Cell, CellKey, CellTransfer, StoreError, Timestamp};
+use tollgate::model::{Cell, CellKey, CellTransfer, StoreError, Timestamp};
 
 use crate::memcached_backend::MemcachedBackend;
 use crate::redis_backend::RedisBackend;

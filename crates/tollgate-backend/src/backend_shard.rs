@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tollgate::core::{
+use tollgate::model::{
     CasOutcome, Cell, CellKey, CellTransfer, Charge, Readings, SharedBlob, Store, StoreError,
     Timestamp,
 };

@@ -1,6 +1,6 @@
 //! The stores that contain limits.
 
-use tollgate::core::Timestamp;
+use tollgate::model::Timestamp;
 use tollgate::store::Memory;
 
 use crate::memcached_backend::MemcachedBackend;

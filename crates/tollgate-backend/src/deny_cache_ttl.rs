@@ -2,9 +2,9 @@
 
 use std::collections::HashSet;
 
-use tollgate::core::policy::answers::RefundPolicy;
-use tollgate::core::policy::{ChargeOn, LimitBinding, MatchMode, Rule};
-use tollgate::core::{LimitMode, Policy};
+use tollgate::model::policy::answers::RefundPolicy;
+use tollgate::model::policy::{ChargeOn, LimitBinding, MatchMode, Rule};
+use tollgate::model::{LimitMode, Policy};
 use tollgate::store::deny_cache::{DEFAULT_DENY_TTL, DenyCacheTtl};
 use tollgate_policy::{DecisionClock, DenyCacheMode, RedisSettings};
 

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::{fmt, io};
 
-use tollgate::core::LimitError;
+use tollgate::model::LimitError;
 use tollgate::store::sharded::ShardsError;
 use tollgate_memcached::AddressError;
 use tollgate_redis::EndpointError;

@@ -9,7 +9,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Instant, MissedTickBehavior, interval};
-use tollgate::core::{ChargeId, LimitError, Policy};
+use tollgate::model::{ChargeId, LimitError, Policy};
 use tollgate::store::rebalance::{HEARTBEAT_TTL, Heartbeat, HeartbeatCounts, Phase};
 use tollgate::{Clock, HashKey, SystemClock};
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use tokio::runtime::Handle;
-use tollgate::core::{
+use tollgate::model::{
     Charge, DecisionSource, Policy, Reading, Readings, Store, StoreError, StoredState, Subject,
     Timestamp,
 };

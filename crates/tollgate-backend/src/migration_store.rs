@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tollgate::core::{
+use tollgate::model::{
     Cell, CellKey, CellTransfer, Charge, Policy, Readings, Store, StoreError, Timestamp,
 };
 use tollgate::store::{Memory, QuotaRescale};

@@ -13,7 +13,7 @@ use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
 use tokio::time::{MissedTickBehavior, interval};
 use tollgate::Limiter;
-use tollgate::core::{CasOutcome, SharedBlob, StoreError, Timestamp};
+use tollgate::model::{CasOutcome, SharedBlob, StoreError, Timestamp};
 use tollgate::overrides::{
     ChangeResult, OverrideChange, OverrideStorage, OverrideStore, OverrideStoreError,
     OverrideTable, Overrides, TableError, TableVersion,

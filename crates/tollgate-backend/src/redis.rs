@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use tollgate::core::Policy;
+use tollgate::model::Policy;
 use tollgate::{HashKey, OpenStore, RequestLimiter};
 use tollgate_policy::{
     DecisionClock, DenyCacheMode, LoadError, ReadFrom, RedisSettings, SentinelAccess, Settings,

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokio::runtime::Handle;
-use tollgate::core::{
+use tollgate::model::{
     Charge, DecisionSource, Policy, Reading, Readings, Store, StoreError, StoredState, Timestamp,
 };
 use tollgate::store::deadline::TIMER_GRAIN;

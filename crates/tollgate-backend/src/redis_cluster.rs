@@ -1,6 +1,6 @@
 //! A Redis Cluster as a store.
 
-use tollgate::core::{Cell, CellKey, Charge, Millis, Readings, StoreError, Subject, Timestamp};
+use tollgate::model::{Cell, CellKey, Charge, Millis, Readings, StoreError, Subject, Timestamp};
 use tollgate::store::atomic::{PartitionedCells, PartitionedEpochs};
 use tollgate::store::{Atomic, FailoverReplay, Partitions};
 use tollgate_redis::RedisCluster;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::Duration;
 
-use tollgate::core::{Charge, Policy, Readings, Store, StoreError, Timestamp};
+use tollgate::model::{Charge, Policy, Readings, Store, StoreError, Timestamp};
 use tollgate::store::rollout::{DEFAULT_TRANSFER_ENTRIES, DEFAULT_TRANSFER_TIME, OnMove};
 use tollgate::store::sharded::Routing;
 use tollgate::store::{Atomic, Rollout, RolloutPercentage};

@@ -41,7 +41,7 @@ fn read(source: &KeySource) -> Result<HashKey, SecretError> {
 mod tests {
     use std::fs;
 
-    use tollgate::core::KeyedHash;
+    use tollgate::model::KeyedHash;
 
     use super::*;
 

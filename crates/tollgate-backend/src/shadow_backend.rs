@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering};
 
 use tokio::runtime::Handle;
-use tollgate::core::{Charge, Policy, Readings, Store, StoreError, Timestamp};
+use tollgate::model::{Charge, Policy, Readings, Store, StoreError, Timestamp};
 use tollgate::store::shadow::Differences;
 use tollgate::store::{RolloutPercentage, Shadow};
 use tollgate::{Clock, HashKey};

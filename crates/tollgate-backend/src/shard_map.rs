@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tollgate::HashKey;
-use tollgate::core::{
+use tollgate::model::{
     Cell, CellKey, CellTransfer, Charge, Readings, Store, StoreError, Subject, Timestamp,
 };
 use tollgate::store::failover_replay::ReplayCounts;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use tollgate::HashKey;
-use tollgate::core::{Subject, Value};
+use tollgate::model::{Subject, Value};
 use tollgate::store::sharded::{MapVersion, ShardsError};
 use tollgate::store::{Shard, Sharded};
 use tollgate_policy::{RedisSettings, ShardSettings};

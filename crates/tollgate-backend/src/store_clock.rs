@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use tollgate::Clock;
-use tollgate::core::{Millis, Timestamp};
+use tollgate::model::{Millis, Timestamp};
 use tollgate_redis::ClockOffset;
 
 /// A store that estimates how far its own clock is ahead of the application's.

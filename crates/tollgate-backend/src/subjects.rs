@@ -6,7 +6,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use tokio::time::Instant;
-use tollgate::core::Subject;
+use tollgate::model::Subject;
 use tollgate_redis::{ListError, ListFilter, ListPage};
 
 use crate::backend::Backend;

@@ -10,8 +10,8 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, MissedTickBehavior, interval_at, timeout};
-use tollgate::core::Policy;
-use tollgate::core::time::DEFAULT_SKEW_MAX;
+use tollgate::model::Policy;
+use tollgate::model::time::DEFAULT_SKEW_MAX;
 use tollgate::{Clock, SystemClock};
 
 use crate::backend_shard::Shard;

@@ -9,8 +9,8 @@ use std::task::{Context, Poll, Waker};
 
 use divan::Bencher;
 use divan::counter::ItemsCount;
-use tollgate::core::algo::{Anchor, FixedWindow};
-use tollgate::core::{
+use tollgate::model::algo::{Anchor, FixedWindow};
+use tollgate::model::{
     Algorithm, Cell, CellKey, CellTransfer, Charge, ChargeId, Cost, Limit, Millis, Operation,
     Readings, ReplicationEpochs, Store, StoreError, Subject, Timestamp, Value,
 };

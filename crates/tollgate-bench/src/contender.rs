@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use governor::{DefaultKeyedRateLimiter, Quota};
 use rustix::time::{ClockId, clock_gettime};
-use tollgate::core::algo::{Anchor, FixedWindow, TokenBucket};
-use tollgate::core::{
+use tollgate::model::algo::{Anchor, FixedWindow, TokenBucket};
+use tollgate::model::{
     Algorithm, Charge, ChargeId, Cost, KeyedHash, Limit, LimitError, Millis, Operation, Subject,
     Timestamp, Value,
 };

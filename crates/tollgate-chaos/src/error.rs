@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 use std::{fmt, io};
 
-use tollgate::core::LimitError;
+use tollgate::model::LimitError;
 use tollgate_backend::OpenError;
 use tollgate_policy::PolicyErrors;
 

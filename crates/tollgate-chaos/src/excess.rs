@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use tollgate::core::{DecisionSource, Operation, Subject};
+use tollgate::model::{DecisionSource, Operation, Subject};
 use tollgate_conformance::history::{History, Outcome};
 
 use super::policy::{HOUR, HOUR_QUOTA};

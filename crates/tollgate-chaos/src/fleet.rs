@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tollgate::core::Timestamp;
+use tollgate::model::Timestamp;
 use tollgate::store::deadline::TIMER_GRAIN;
 use tollgate::store::{LocalShare, Memory};
 use tollgate::{Clock, DecisionSource, HashKey, Limiter, SystemClock};

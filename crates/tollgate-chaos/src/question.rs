@@ -1,6 +1,6 @@
 //! The requests of callers, as a fixed sequence.
 
-use tollgate::core::{Headers, RequestAttributes};
+use tollgate::model::{Headers, RequestAttributes};
 
 use super::policy::{CLIENT_HEADER, HOUR, HOUR_QUOTA, SECOND};
 

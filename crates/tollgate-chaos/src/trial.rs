@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use tollgate::core::Cost;
+use tollgate::model::Cost;
 use tollgate::store::atomic::max_held_units;
 use tollgate_backend::ShardStatus;
 use tollgate_conformance::Figure;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::json;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::{JoinSet, spawn_blocking};
-use tollgate::core::Policy;
+use tollgate::model::Policy;
 use tollgate_backend::{PolicyFile, Reloaded};
 use tollgate_server::http::Reload;
 

@@ -4,7 +4,7 @@ mod environment;
 
 use clap::Args;
 use tollgate::Tracer;
-use tollgate::core::Percent;
+use tollgate::model::Percent;
 use tollgate::trace::{self, Sampler};
 use tollgate_policy::{DEFAULT_SAMPLE, ParentSampling, TracesSettings};
 use tollgate_server::otlp::{Connector, Endpoint, ExportCounter, Exporter, ExporterIdentity};

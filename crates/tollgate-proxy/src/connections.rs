@@ -224,7 +224,7 @@ impl Drop for AddressSlot {
 
 #[cfg(test)]
 mod tests {
-    use tollgate::core::policy::Network;
+    use tollgate::model::policy::Network;
 
     use super::*;
 

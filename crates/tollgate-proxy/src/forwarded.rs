@@ -4,7 +4,7 @@
 use std::net::IpAddr;
 
 use http::{HeaderMap, HeaderName, HeaderValue, Version, header, header::Entry};
-use tollgate::core::policy::Network;
+use tollgate::model::policy::Network;
 
 use crate::ForwardedFields;
 

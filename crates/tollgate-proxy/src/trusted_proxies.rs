@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arc_swap::{ArcSwap, Guard};
-use tollgate::core::policy::Network;
+use tollgate::model::policy::Network;
 
 /// The networks of trusted proxies. Clones share the setting, and a change applies to all later
 /// requests.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use cap::Cap;
 use tollgate::Limiter;
-use tollgate::core::Policy;
+use tollgate::model::Policy;
 use tollgate::store::memory::Memory;
 use tollgate_server::resp::{MAX_ARGS, MAX_BULK};
 use tollgate_server::{

@@ -123,7 +123,6 @@ pub use request_limiter::{
     BuildError, OpenStore, RequestDecision, RequestLimiter, RequestLimiterBuilder, Rule,
 };
 pub use revision::Revision;
-pub use tollgate_core as core;
 pub use tollgate_core as model;
 pub use tollgate_core::StoreError;
 pub use trace::Tracer;

@@ -14,11 +14,11 @@ use http::{Request, Response, header};
 use http_body::Frame;
 use http_body_util::BodyExt;
 use tollgate::Limiter;
-use tollgate::core::algo::{Anchor, FixedWindow};
-use tollgate::core::policy::{
+use tollgate::model::algo::{Anchor, FixedWindow};
+use tollgate::model::policy::{
     JsonPointer, LimitBinding, LimitRef, MatchMode, Meter, MeteredLimit, RequestMatch, Rule,
 };
-use tollgate::core::{Algorithm, Cost, Limit, Millis, Policy};
+use tollgate::model::{Algorithm, Cost, Limit, Millis, Policy};
 use tollgate::store::Memory;
 use tollgate::tower::Layer;
 use tower::{Layer as _, ServiceExt};

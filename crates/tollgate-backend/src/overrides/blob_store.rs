@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tollgate::core::{CasOutcome, SharedBlob, StoreError, Subject};
+use tollgate::model::{CasOutcome, SharedBlob, StoreError, Subject};
 use tollgate_memcached::Memcached;
 
 use crate::backend::Backend;

@@ -8,7 +8,7 @@ use crate::memcached_kit::{Server, subject, take, window};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
-use tollgate::core::{DecisionSource, KeyedHash, Millis, Store, Subject, Timestamp, Value};
+use tollgate::model::{DecisionSource, KeyedHash, Millis, Store, Subject, Timestamp, Value};
 use tollgate::overrides::{
     Effect, Override, OverrideChange, OverrideScope, OverrideStorage, OverrideStore,
     OverrideStoreError, OverrideTarget,

@@ -2,7 +2,7 @@
 
 use crate::memcached_kit::{Server, subject, take, window};
 use tollgate::HashKey;
-use tollgate::core::{Millis, Store, Timestamp};
+use tollgate::model::{Millis, Store, Timestamp};
 use tollgate::store::Percent;
 use tollgate_backend::{Backend, Refunds};
 use tollgate_conformance::check;

@@ -4,8 +4,8 @@ use std::fmt;
 use std::future::Future;
 
 use redis::RedisError;
-use tollgate::core::algo::{Anchor, FixedWindow};
-use tollgate::core::{Algorithm, Limit, LimitError, Millis, StoreError};
+use tollgate::model::algo::{Anchor, FixedWindow};
+use tollgate::model::{Algorithm, Limit, LimitError, Millis, StoreError};
 
 /// A rate limiter with its state in Redis, called by many callers concurrently.
 pub trait Contender: Send + Sync + 'static {

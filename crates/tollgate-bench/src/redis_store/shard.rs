@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::time::Duration;
 
-use tollgate::core::{Charge, ChargeId, Cost, Limit, Operation, Store, Subject, Value};
+use tollgate::model::{Charge, ChargeId, Cost, Limit, Operation, Store, Subject, Value};
 use tollgate::{Clock, HashKey, SystemClock};
 use tollgate_redis::{Keys, RedisShard, RuntimeChoice, ShardSettings, StepRuntime};
 

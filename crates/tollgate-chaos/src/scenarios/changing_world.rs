@@ -2,7 +2,7 @@
 //! frozen primary that returns, and an added shard. Nodes are processes that serve by policy files,
 //! as in production. Callers use their HTTP listeners, and their answers are checked.
 
-use tollgate::core::Cost;
+use tollgate::model::Cost;
 use tollgate::store::rebalance::max_double_count;
 use tollgate_redis::LinkLimits;
 

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use tollgate::core::algo::{Anchor, FixedWindow};
-use tollgate::core::{Millis, Timestamp};
+use tollgate::model::algo::{Anchor, FixedWindow};
+use tollgate::model::{Millis, Timestamp};
 use tollgate::{Clock, SystemClock};
 use tollgate_conformance::history::History;
 

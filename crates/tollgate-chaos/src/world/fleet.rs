@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tollgate::core::{
+use tollgate::model::{
     Admission, Charge, ChargeId, ChargePosition, Cost, Deduplication, Limit, Operation, Reading,
     Readings, StoreError, StoredState, Subject, Timestamp, Value as SubjectValue,
 };

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 use serde_json::{Value, json};
 use tollgate::HashKey;
-use tollgate::core::{Headers, RequestAttributes};
+use tollgate::model::{Headers, RequestAttributes};
 use tollgate_policy::{Finding, LoadError, LoadedPolicy, explain, trace};
 
 use crate::failure::Failure;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use tollgate::core::{Millis, Timestamp};
+use tollgate::model::{Millis, Timestamp};
 use tollgate::{Clock, SystemClock};
 
 /// Replays the log as if it ended now: its time, and with it the windows, advances as fast as

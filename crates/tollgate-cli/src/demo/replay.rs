@@ -12,7 +12,7 @@ use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 use tokio::time::Instant;
-use tollgate::core::Timestamp;
+use tollgate::model::Timestamp;
 
 use super::clock::DemoClock;
 use super::upstream::entity_tag;

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use tollgate::core::StoreError;
-use tollgate::core::reading::DecisionSource;
+use tollgate::model::StoreError;
+use tollgate::model::reading::DecisionSource;
 use tollgate::observe::{ByDecider, Decider, DegradedCount, OTHER};
 use tollgate_server::metrics::Exposition;
 

@@ -16,7 +16,7 @@ mod store;
 
 use std::sync::{Arc, OnceLock};
 
-use tollgate::core::Policy;
+use tollgate::model::Policy;
 use tollgate::observe::{
     AmbiguousRequests, Completions, Decisions, Degraded, Observer, Reservations, Top,
 };

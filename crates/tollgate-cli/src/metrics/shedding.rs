@@ -1,6 +1,6 @@
 //! Metrics of load shedding and of the load of this node.
 
-use tollgate::core::policy::shedding::Shedding;
+use tollgate::model::policy::shedding::Shedding;
 use tollgate::shed::{ShedCount, Worker};
 use tollgate_server::metrics::Exposition;
 
@@ -28,8 +28,8 @@ pub(super) fn write(page: &mut Exposition, shedding: &Shedding, worker: &Worker)
 mod tests {
     use std::sync::Arc;
 
-    use tollgate::core::Timestamp;
-    use tollgate::core::policy::Priority;
+    use tollgate::model::Timestamp;
+    use tollgate::model::policy::Priority;
 
     use super::*;
 

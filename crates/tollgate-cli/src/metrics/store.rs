@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tollgate::core::Policy;
+use tollgate::model::Policy;
 use tollgate::observe::MAX_COUNTED_LIMITS;
 use tollgate::store::memory::Stats;
 use tollgate::store::rebalance::Phase;

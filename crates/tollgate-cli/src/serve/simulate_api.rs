@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use tollgate::Limiter;
-use tollgate::core::Policy;
+use tollgate::model::Policy;
 use tollgate::store::memory::Bounds;
 use tollgate_backend::Backend;
 use tollgate_server::http::Simulate;

@@ -2,8 +2,8 @@
 
 use serde_json::json;
 use tollgate::HashKey;
-use tollgate::core::Cost;
-use tollgate::core::policy::{LimitBinding, NameError, Named, Policy};
+use tollgate::model::Cost;
+use tollgate::model::policy::{LimitBinding, NameError, Named, Policy};
 use tollgate_backend::locate;
 use tollgate_policy::RedisSettings;
 
@@ -108,7 +108,7 @@ fn subject(
     limit: &str,
     key: &HashKey,
     pairs: &[Pair],
-) -> Result<Option<tollgate::core::Subject>, NameError> {
+) -> Result<Option<tollgate::model::Subject>, NameError> {
     let mut given: Vec<_> = pairs.iter().map(|it| (&*it.name, Some(&*it.value))).collect();
     loop {
         let named = Named { limit, cost: Cost::ONE, subject: &given };

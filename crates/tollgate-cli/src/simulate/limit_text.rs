@@ -1,6 +1,6 @@
 //! Limits in a few words.
 
-use tollgate::core::{Algorithm, Limit};
+use tollgate::model::{Algorithm, Limit};
 
 /// Describes what a limit allows: `60 per 1h`, `10 per 1s, burst 20`, `100 at a time`.
 pub(super) fn describe(limit: &Limit) -> String {

@@ -4,8 +4,8 @@
 mod candidate;
 
 use serde::{Serialize, Serializer};
-use tollgate::core::policy::Meter;
-use tollgate::core::{Policy, Store};
+use tollgate::model::policy::Meter;
+use tollgate::model::{Policy, Store};
 
 use super::limit_text;
 use super::log::{Log, ParseIssues};

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::{IpAddr, Ipv6Addr};
 
-use tollgate::core::{RequestAttributes, attributes};
+use tollgate::model::{RequestAttributes, attributes};
 
 use super::log::{Entry, FieldMap};
 

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use tollgate::HashKey;
-use tollgate::core::{Policy, StoreError};
+use tollgate::model::{Policy, StoreError};
 use tollgate::store::Memory;
 use tollgate::store::memory::Bounds;
 

@@ -4,10 +4,10 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 
-use tollgate::core::policy::{Meter, PlannedCharge, Policy, ResponseSettings};
-use tollgate::core::{Cost, Millis, Store, StoreError, Timestamp};
 use tollgate::limiter::{ChargeRole, PlanPosition};
 use tollgate::limiter::{Decision, Reservation};
+use tollgate::model::policy::{Meter, PlannedCharge, Policy, ResponseSettings};
+use tollgate::model::{Cost, Millis, Store, StoreError, Timestamp};
 use tollgate::{DecisionRequest, HashKey, Limiter, Receipt, Revision, Settlement};
 
 use super::log::Entry;

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use http::{Request, header};
 use http_body::{Body, Frame};
 use tokio::{task::consume_budget, time::timeout};
-use tollgate::core::policy::Ambiguity;
+use tollgate::model::policy::Ambiguity;
 use tollgate::tower::{JsonBody, UnreadBody};
 
 use super::{BodyError, RequestBody};

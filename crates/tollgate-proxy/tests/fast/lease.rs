@@ -6,7 +6,7 @@ use tokio::{
 };
 use tollgate::{
     Limiter,
-    core::{
+    model::{
         Algorithm, Cost, Limit, Millis, Policy,
         algo::Concurrency,
         policy::{LimitBinding, LimitRef, MatchMode, PathPattern, RequestMatch, Rule},

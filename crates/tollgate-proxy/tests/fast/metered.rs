@@ -15,7 +15,7 @@ use hyper::body::Incoming;
 use tokio::sync::mpsc::{Receiver, channel};
 use tollgate::{
     Limiter,
-    core::{
+    model::{
         Algorithm, Cost, Limit, Millis, Policy, RequestAttributes, ReservationTerms,
         algo::{Anchor, FixedWindow},
         policy::{

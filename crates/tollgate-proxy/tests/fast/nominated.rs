@@ -6,7 +6,7 @@ use http::{HeaderMap, Request};
 use parking_lot::Mutex;
 use tollgate::{
     Limiter,
-    core::{
+    model::{
         Algorithm, Cost, Limit, Millis, Policy,
         algo::{Anchor, FixedWindow},
         policy::{

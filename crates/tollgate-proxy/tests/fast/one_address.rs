@@ -179,7 +179,7 @@ async fn addresses_of_trusted_proxies_have_no_limit() {
         statuses(&answer)
     };
     assert!(open(proxy.address).await.is_empty());
-    trusted.set(vec![tollgate::core::policy::Network::parse("127.0.0.0/8").expect("a network")]);
+    trusted.set(vec![tollgate::model::policy::Network::parse("127.0.0.0/8").expect("a network")]);
     assert_eq!(open(proxy.address).await, [200]);
     drop(kept);
 }

@@ -54,7 +54,7 @@ async fn a_trusted_peer_is_appended_to() {
     let upstream = Recorder::start().await;
     let mut settings = settings(upstream.address);
     settings.trusted_proxies =
-        vec![tollgate::core::policy::Network::parse("127.0.0.0/8").expect("a network")].into();
+        vec![tollgate::model::policy::Network::parse("127.0.0.0/8").expect("a network")].into();
     settings.forwarded = ForwardedFields::XForwarded;
     let proxy = Proxy::with(settings).await;
     exchange(

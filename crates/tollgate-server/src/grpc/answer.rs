@@ -1,10 +1,10 @@
 //! The response to a request of Envoy's rate limit service.
 
 use prost_types::Duration;
-use tollgate::core::policy::ResponseSettings;
-use tollgate::core::policy::descriptors::{DescriptorOutcome, PlannedDescriptor, TimeUnit};
-use tollgate::core::{Limit, LimitStatus, Millis, Timestamp};
 use tollgate::headers::{self, FieldValue, Fields};
+use tollgate::model::policy::ResponseSettings;
+use tollgate::model::policy::descriptors::{DescriptorOutcome, PlannedDescriptor, TimeUnit};
+use tollgate::model::{Limit, LimitStatus, Millis, Timestamp};
 use tollgate::problem;
 
 use super::evaluation::{DescriptorEvaluation, OverallResult};

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use futures_util::future::{join, join_all};
-use tollgate::core::policy::OnFailure;
-use tollgate::core::policy::descriptors::{
+use tollgate::limiter::PlanPosition;
+use tollgate::model::policy::OnFailure;
+use tollgate::model::policy::descriptors::{
     Counting, DescriptorCharges, DescriptorOutcome, DescriptorPlan, Hits, NodeMode,
     PlannedDescriptor, QuotaGroup,
 };
-use tollgate::core::{Evaluation, Store, StoreError, Timestamp};
-use tollgate::limiter::PlanPosition;
+use tollgate::model::{Evaluation, Store, StoreError, Timestamp};
 use tollgate::{DecisionRequest, DecisionSource, Limiter, Receipt, Revision};
 
 use super::request::{ParsedRequest, Size};

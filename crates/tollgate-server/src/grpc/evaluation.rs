@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use futures_util::future::{join, join_all};
-use tollgate::core::policy::descriptors::{DescriptorOutcome, DescriptorPlan, Hits, Limited};
-use tollgate::core::{Cost, Evaluation, LimitStatus, Store, StoreError, Timestamp};
+use tollgate::model::policy::descriptors::{DescriptorOutcome, DescriptorPlan, Hits, Limited};
+use tollgate::model::{Cost, Evaluation, LimitStatus, Store, StoreError, Timestamp};
 use tollgate::{Limiter, Revision};
 
 use super::charge::{Mode, PartOutcome, PartResult, charge};

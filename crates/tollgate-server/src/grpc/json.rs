@@ -10,7 +10,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use prost_reflect::{DescriptorPool, DynamicMessage, MessageDescriptor};
 use serde_json::json;
-use tollgate::core::Store;
+use tollgate::model::Store;
 use tollgate::{Limiter, problem};
 use tonic::Code;
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tollgate::Limiter;
-use tollgate::core::Store;
+use tollgate::model::Store;
 
 use super::routes::{Routes, Shared};
 use crate::access::Access;

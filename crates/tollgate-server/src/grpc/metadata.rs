@@ -2,7 +2,7 @@
 
 use prost_types::value::Kind;
 use prost_types::{ListValue, Struct, Value};
-use tollgate::core::policy::descriptors::{
+use tollgate::model::policy::descriptors::{
     DescriptorOutcome, Metadata, PlannedDescriptor, QuotaGroup,
 };
 

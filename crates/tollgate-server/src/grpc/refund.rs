@@ -1,8 +1,8 @@
 //! Refunds without a receipt: Envoy sends how much to refund, but not when it was charged.
 
 use tollgate::Limiter;
-use tollgate::core::policy::descriptors::Limited;
-use tollgate::core::{
+use tollgate::model::policy::descriptors::Limited;
+use tollgate::model::{
     Charge, ChargeId, ChargePosition, Cost, Deduplication, Limit, LimitStatus, Operation, Reading,
     Store, StoreError, Subject, Timestamp,
 };

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::ops::Range;
 
-use tollgate::core::Cost;
-use tollgate::core::policy::descriptors::{Descriptor, Hits, MAX_DEPTH, Rate, TimeUnit};
+use tollgate::model::Cost;
+use tollgate::model::policy::descriptors::{Descriptor, Hits, MAX_DEPTH, Rate, TimeUnit};
 use tonic::Status;
 
 use super::proto::{RateLimitDescriptor, RateLimitOverride, RateLimitRequest, RateLimitUnit};
@@ -107,7 +107,7 @@ impl Count {
         let units = descriptor.hits_addend.unwrap_or_else(|| otherwise.max(1).into());
         let cost = Cost::new(units);
         let size = if cost.is_some() { Size::Countable } else { Size::Excessive };
-        let cost = cost.or_else(|| Cost::new(tollgate::core::MAX_EXACT)).unwrap_or_default();
+        let cost = cost.or_else(|| Cost::new(tollgate::model::MAX_EXACT)).unwrap_or_default();
         let hits = match descriptor.is_negative_hits {
             true => Hits::Refund(cost),
             false => Hits::Charge(cost),

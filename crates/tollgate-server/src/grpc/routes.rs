@@ -14,7 +14,7 @@ use hyper::body::Incoming;
 use hyper::service::Service as HyperService;
 use tokio::time::timeout;
 use tollgate::Limiter;
-use tollgate::core::Store;
+use tollgate::model::Store;
 use tollgate::trace;
 use tonic::body::Body;
 use tonic::{Code, Status};

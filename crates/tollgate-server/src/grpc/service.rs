@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tollgate::Limiter;
-use tollgate::core::Store;
+use tollgate::model::Store;
 use tonic::Status;
 
 use super::answer::answer;

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use tollgate::core::{Evaluation, Store, StoreError};
 use tollgate::limiter::Decision;
 use tollgate::limiter::{Redeemed, Refunded};
+use tollgate::model::{Evaluation, Store, StoreError};
 use tollgate::{Revision, headers, limiter};
 
 use super::app::App;

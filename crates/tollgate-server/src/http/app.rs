@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use tollgate::Limiter;
-use tollgate::core::Store;
+use tollgate::model::Store;
 use tollgate::observe::Top;
 use tollgate::overrides::OverrideStore;
 use tollgate::store::RolloutPercentage;

@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
-use tollgate::core::{KeyedHash, Store};
+use tollgate::model::{KeyedHash, Store};
 
 use super::app::App;
 use super::auth::bearer_token;

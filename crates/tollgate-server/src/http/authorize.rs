@@ -4,10 +4,10 @@
 mod sub_request;
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
-use tollgate::core::policy::{ChargeOn, Forwarding, PlannedCharge};
-use tollgate::core::{Algorithm, Store};
 use tollgate::limiter::Decision;
 use tollgate::limiter::DecisionSource;
+use tollgate::model::policy::{ChargeOn, Forwarding, PlannedCharge};
+use tollgate::model::{Algorithm, Store};
 use tollgate::{DecisionRequest, Limiter, headers, problem};
 
 use super::app::App;
@@ -118,7 +118,7 @@ fn refuse(decision: &Decision) -> Response {
 
 #[cfg(test)]
 mod tests {
-    use tollgate::core::policy::Network;
+    use tollgate::model::policy::Network;
 
     use super::*;
     use crate::access::Tokens;

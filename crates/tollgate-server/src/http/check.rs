@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use futures_util::future::join_all;
-use tollgate::core::policy::{ChargeOn, NameError, Named, NamedPlan};
-use tollgate::core::{Policy, Store, Timestamp};
 use tollgate::limiter::Peek;
+use tollgate::model::policy::{ChargeOn, NameError, Named, NamedPlan};
+use tollgate::model::{Policy, Store, Timestamp};
 use tollgate::{DecisionRequest, Revision, trace};
 use tollgate_policy::suggest;
 

@@ -1,7 +1,7 @@
 //! `GET /healthz` and `GET /readyz`.
 
 use axum::http::{HeaderName, HeaderValue};
-use tollgate::core::Store;
+use tollgate::model::Store;
 
 use super::app::App;
 use super::problem::{Kind, Problem};
@@ -46,7 +46,7 @@ mod tests {
     use axum::body::Body;
     use axum::http::Request;
     use tollgate::Limiter;
-    use tollgate::core::Policy;
+    use tollgate::model::Policy;
     use tollgate::store::Memory;
     use tower::ServiceExt;
 

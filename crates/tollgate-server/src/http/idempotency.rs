@@ -10,7 +10,7 @@ use axum::http::{HeaderMap, HeaderName};
 use tokio::sync::watch;
 use tokio::time::timeout;
 use tollgate::HashKey;
-use tollgate::core::{KeyedHash, Millis, Timestamp};
+use tollgate::model::{KeyedHash, Millis, Timestamp};
 
 use super::problem::{Kind, Problem};
 use super::respond::Answer;

@@ -2,8 +2,8 @@
 //! resets them.
 
 use serde_json::{Value, json};
-use tollgate::core::policy::{LimitBinding, NameError, Named, NamedPlan, PlannedCharge};
-use tollgate::core::{Cost, Limit, Policy, Store, Timestamp, Visibility};
+use tollgate::model::policy::{LimitBinding, NameError, Named, NamedPlan, PlannedCharge};
+use tollgate::model::{Cost, Limit, Policy, Store, Timestamp, Visibility};
 
 use super::answer::source_of;
 use super::app::App;

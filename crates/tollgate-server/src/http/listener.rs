@@ -9,7 +9,7 @@ use hyper::Request;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use tollgate::Limiter;
-use tollgate::core::Store;
+use tollgate::model::Store;
 
 use super::HttpOptions;
 use super::app::App;

@@ -1,9 +1,9 @@
 //! The target of an override, by the names of the policy.
 
 use tollgate::HashKey;
-use tollgate::core::key::HASH;
-use tollgate::core::policy::{Dimension, NameError, Network, SubjectSource};
-use tollgate::core::{Policy, Subject, Value};
+use tollgate::model::key::HASH;
+use tollgate::model::policy::{Dimension, NameError, Network, SubjectSource};
+use tollgate::model::{Policy, Subject, Value};
 use tollgate::overrides::{OverrideScope, OverrideTarget, SheddingTarget};
 use tollgate_policy::suggest;
 

@@ -1,7 +1,7 @@
 //! `/v1/overrides`: another quota, unlimited or blocked, for some subjects and for a limited time.
 
 use serde_json::{Value, json as value};
-use tollgate::core::{Millis, Policy, Store, Timestamp};
+use tollgate::model::{Millis, Policy, Store, Timestamp};
 use tollgate::overrides::{
     ChangeResult, Effect, MAX_OVERRIDE_DURATION, MAX_REASON, Override, OverrideChange,
     OverrideScope, OverrideStorage, OverrideStore, OverrideStoreError, OverrideTable,

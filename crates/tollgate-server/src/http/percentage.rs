@@ -7,7 +7,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Number;
-use tollgate::core::Percent;
+use tollgate::model::Percent;
 
 /// A percentage as a number, `30` or `0.1`, both in JSON and as text without the percent sign.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,10 +3,10 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 use tollgate::Revision;
-use tollgate::core::policy::{
+use tollgate::model::policy::{
     ChargeOn, LimitBinding, LimitRef, MatchMode, Meter, OnFailure, Rule, RuleMode, SubjectSource,
 };
-use tollgate::core::{Algorithm, Limit, Store, Visibility};
+use tollgate::model::{Algorithm, Limit, Store, Visibility};
 
 use super::app::App;
 use super::json;

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use axum::http::{HeaderValue, StatusCode, header};
 use schemars::JsonSchema;
 use serde::Serialize;
-use tollgate::core::StoreError;
+use tollgate::model::StoreError;
 use tollgate::problem;
 
 use super::json::{Fault, FaultKind};

@@ -7,8 +7,8 @@ use std::fmt::Write;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Serialize, Serializer};
 use tollgate::HashKey;
-use tollgate::core::key::Stored;
-use tollgate::core::{KeyedHash, Subject};
+use tollgate::model::key::Stored;
+use tollgate::model::{KeyedHash, Subject};
 
 /// The first character of a displayed hash.
 pub(super) const HASH_MARK: char = '#';
@@ -78,7 +78,7 @@ fn marked(hash: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use tollgate::core::Value;
+    use tollgate::model::Value;
 
     use super::*;
 

@@ -1,7 +1,7 @@
 //! `POST /v1/refund` and `/v1/release`.
 
-use tollgate::core::Store;
 use tollgate::limiter::{RedeemError, Redeemed};
+use tollgate::model::Store;
 
 use super::answer::refund_answer;
 use super::app::App;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use tokio::task::spawn_blocking;
-use tollgate::core::Store;
+use tollgate::model::Store;
 
 use super::app::App;
 use super::audit::{Actor, AuditEvent};

@@ -1,10 +1,10 @@
 //! `POST /v1/reserve`, `/v1/extend` and `/v1/settle`.
 
-use tollgate::core::policy::NameError;
-use tollgate::core::time::MAX_WINDOW;
-use tollgate::core::{Cost, Limit, Millis, Policy, Store};
 use tollgate::limiter::{DecisionRequest, Reservation};
 use tollgate::limiter::{Extended, HoldOutcome, Settled, SettledLimit};
+use tollgate::model::policy::NameError;
+use tollgate::model::time::MAX_WINDOW;
+use tollgate::model::{Cost, Limit, Millis, Policy, Store};
 
 use super::app::App;
 use super::check::unknown_name;

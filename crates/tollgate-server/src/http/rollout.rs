@@ -4,7 +4,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use tollgate::core::Store;
+use tollgate::model::Store;
 
 use super::app::App;
 use super::audit::{Actor, AuditEvent};

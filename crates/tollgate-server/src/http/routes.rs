@@ -11,7 +11,7 @@ use axum::http::{HeaderName, HeaderValue, Request, header};
 use http_body_util::Full;
 use hyper::body::Body;
 use tollgate::Limiter;
-use tollgate::core::Store;
+use tollgate::model::Store;
 use tollgate::trace;
 use tower::{ServiceExt, service_fn};
 

@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use tollgate::core::key::Stored;
-use tollgate::core::policy::NameError;
-use tollgate::core::{Limit, Store, Subject};
+use tollgate::model::key::Stored;
+use tollgate::model::policy::NameError;
+use tollgate::model::{Limit, Store, Subject};
 use tollgate::observe::{RankBy, TOP_SUBJECTS};
 
 use super::app::App;

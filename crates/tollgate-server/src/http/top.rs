@@ -3,8 +3,8 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use tollgate::core::Store;
-use tollgate::core::policy::NameError;
+use tollgate::model::Store;
+use tollgate::model::policy::NameError;
 use tollgate::observe::{self, TOP_SUBJECTS, TopOfLimit};
 
 use super::app::App;

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-use tollgate::core::algo::TokenBucket;
-use tollgate::core::{Algorithm, Limit, LimitError, MAX_EXACT, Millis, Visibility};
+use tollgate::model::algo::TokenBucket;
+use tollgate::model::{Algorithm, Limit, LimitError, MAX_EXACT, Millis, Visibility};
 
 /// The number of buckets that a connection caches. Clients use few buckets with many keys.
 const REMEMBERED: usize = 16;
@@ -135,7 +135,7 @@ mod tests {
         assert_ne!(name(numbers(3, 5, 60)), name(numbers(4, 5, 60)));
         assert_ne!(name(numbers(3, 5, 60)), name(numbers(3, 5, 61)));
         let longest = name(numbers(1, MAX_EXACT as i64, 315_360_000));
-        assert!(longest.len() <= tollgate::core::limit::MAX_NAME, "{longest}");
+        assert!(longest.len() <= tollgate::model::limit::MAX_NAME, "{longest}");
     }
 
     #[test]

@@ -5,9 +5,9 @@ mod reserve;
 use std::future::Future;
 use std::sync::Arc;
 
-use tollgate::core::policy::{OnFailure, PlannedCharge};
-use tollgate::core::{Store, Timestamp};
 use tollgate::limiter::Decision;
+use tollgate::model::policy::{OnFailure, PlannedCharge};
+use tollgate::model::{Store, Timestamp};
 use tollgate::{Limiter, Revision};
 
 use super::args::Args;

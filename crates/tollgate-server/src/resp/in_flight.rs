@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 use std::time::Instant;
 
 use smallvec::SmallVec;
-use tollgate::core::policy::PlannedCharge;
+use tollgate::model::policy::PlannedCharge;
 
 use tollgate::observe::Histogram;
 

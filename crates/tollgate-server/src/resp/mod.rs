@@ -34,8 +34,8 @@ mod wire;
 use std::fmt;
 use std::sync::Arc;
 
-use tollgate::core::Store;
-use tollgate::core::policy::PlannedCharge;
+use tollgate::model::Store;
+use tollgate::model::policy::PlannedCharge;
 use tollgate::{DecisionRequest, Limiter, Revision};
 
 pub use args::MAX_ARGS;

@@ -1,13 +1,13 @@
 //! The commands on the policy's limits by name, `TG.CHARGE`, `TG.PEEK`, `TG.STANDING`, and by
 //! receipt, `TG.REFUND`, `TG.RELEASE`.
 
-use tollgate::core::limit::Visibility;
-use tollgate::core::policy::{LimitBinding, NameError, Named, NamedPlan};
-use tollgate::core::{
-    Admission, Cost, Evaluation, KeyedHash, LimitStatus, MAX_EXACT, Policy, StoreError,
-};
 use tollgate::limiter::{Decision, DecisionSource};
 use tollgate::limiter::{Outcome, RedeemError, Redeemed, Refunded};
+use tollgate::model::limit::Visibility;
+use tollgate::model::policy::{LimitBinding, NameError, Named, NamedPlan};
+use tollgate::model::{
+    Admission, Cost, Evaluation, KeyedHash, LimitStatus, MAX_EXACT, Policy, StoreError,
+};
 
 use super::reply::{Replies, echoed};
 

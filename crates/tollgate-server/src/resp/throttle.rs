@@ -1,8 +1,8 @@
 //! `CL.THROTTLE` of redis-cell, and `THROTTLE` of throttlecrab.
 
-use tollgate::core::policy::PlannedCharge;
-use tollgate::core::{Cost, KeyedHash, MAX_EXACT, Millis, Subject, Value};
 use tollgate::limiter::{Decision, DecisionSource};
+use tollgate::model::policy::PlannedCharge;
+use tollgate::model::{Cost, KeyedHash, MAX_EXACT, Millis, Subject, Value};
 
 use super::args::Args;
 use super::bucket::{BucketCache, BucketParams};

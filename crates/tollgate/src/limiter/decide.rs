@@ -26,8 +26,8 @@ use crate::revision::Revision;
 /// A caller that does not see the response charges on arrival, whatever the rules say:
 ///
 /// ```
-/// use tollgate::core::policy::ChargeOn;
-/// use tollgate::core::{RequestAttributes, Store};
+/// use tollgate::model::policy::ChargeOn;
+/// use tollgate::model::{RequestAttributes, Store};
 /// use tollgate::limiter::{Decision, DecisionRequest, Limiter};
 ///
 /// async fn check_on_arrival<S: Store>(limiter: &Limiter<S>, facts: &RequestAttributes<'_>) -> Decision {

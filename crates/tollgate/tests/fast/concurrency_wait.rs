@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use tollgate::core::algo::Concurrency;
-use tollgate::core::policy::{LimitBinding, LimitRef, MatchMode, RequestMatch, Rule};
-use tollgate::core::{Algorithm, Cost, Limit, Millis, Policy, RequestAttributes, Timestamp};
 use tollgate::limiter::Decision;
+use tollgate::model::algo::Concurrency;
+use tollgate::model::policy::{LimitBinding, LimitRef, MatchMode, RequestMatch, Rule};
+use tollgate::model::{Algorithm, Cost, Limit, Millis, Policy, RequestAttributes, Timestamp};
 use tollgate::store::Memory;
 use tollgate::{Limiter, ManualClock};
 

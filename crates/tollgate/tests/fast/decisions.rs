@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use tollgate::core::algo::{Anchor, FixedWindow};
-use tollgate::core::policy::{LimitBinding, LimitRef, MatchMode, RequestMatch, Rule, RuleMode};
-use tollgate::core::{Algorithm, Cost, Limit, Millis, Policy, RequestAttributes, Timestamp};
+use tollgate::model::algo::{Anchor, FixedWindow};
+use tollgate::model::policy::{LimitBinding, LimitRef, MatchMode, RequestMatch, Rule, RuleMode};
+use tollgate::model::{Algorithm, Cost, Limit, Millis, Policy, RequestAttributes, Timestamp};
 use tollgate::observe::{Decisions, LimitCounts, MAX_COUNTED_LIMITS, OTHER};
 use tollgate::store::Memory;
 use tollgate::{Limiter, ManualClock, Revision};

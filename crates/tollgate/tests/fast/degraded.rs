@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use tollgate::DecisionSource;
-use tollgate::core::policy::{OnFailure, Rule};
-use tollgate::core::{Evaluation, Millis, Policy, StoreError, Timestamp};
 use tollgate::decision::ChargePositions;
 use tollgate::limiter::Decision;
+use tollgate::model::policy::{OnFailure, Rule};
+use tollgate::model::{Evaluation, Millis, Policy, StoreError, Timestamp};
 use tollgate::observe::{Degraded, DegradedCount, Observer};
 use tracing::field::{Field, Visit};
 use tracing::span;

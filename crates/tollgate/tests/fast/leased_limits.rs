@@ -4,14 +4,14 @@
 use std::num::NonZeroU64;
 use std::sync::Arc;
 
-use tollgate::core::algo::{Anchor, FixedWindow};
-use tollgate::core::policy::{
+use tollgate::limiter::Decision;
+use tollgate::model::algo::{Anchor, FixedWindow};
+use tollgate::model::policy::{
     ChargeOn, Dimension, LimitBinding, LimitRef, MatchMode, RequestMatch, Rule, SubjectSource,
 };
-use tollgate::core::{
+use tollgate::model::{
     Algorithm, Cost, Limit, LimitMode, Millis, Percent, Policy, RequestAttributes, Store, Timestamp,
 };
-use tollgate::limiter::Decision;
 use tollgate::overrides::{
     Effect, Override, OverrideChange, OverrideScope, OverrideStore, OverrideTarget,
 };
@@ -55,7 +55,7 @@ fn policy(mode: LimitMode, charge: ChargeOn) -> Policy {
 
 /// Returns everything by which a client or an operator could distinguish two decisions.
 fn told(decision: &Decision) -> String {
-    let statuses = |evaluation: &tollgate::core::Evaluation| {
+    let statuses = |evaluation: &tollgate::model::Evaluation| {
         let each = evaluation.statuses.iter().map(|it| {
             format!("{} {} {} {:?}", it.limit.name(), it.used, it.remaining, it.admission)
         });

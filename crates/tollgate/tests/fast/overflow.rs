@@ -3,14 +3,14 @@
 
 use std::sync::Arc;
 
-use tollgate::core::algo::{Anchor, FixedWindow};
-use tollgate::core::policy::{
+use tollgate::limiter::Decision;
+use tollgate::model::algo::{Anchor, FixedWindow};
+use tollgate::model::policy::{
     Dimension, LimitBinding, LimitRef, MatchMode, RequestMatch, Rule, SubjectSource,
 };
-use tollgate::core::{
+use tollgate::model::{
     Algorithm, Cost, Headers, Limit, Millis, Policy, RequestAttributes, Timestamp,
 };
-use tollgate::limiter::Decision;
 use tollgate::observe::{Decider, Decisions, Degraded};
 use tollgate::store::Memory;
 use tollgate::store::memory::Bounds;

@@ -2,18 +2,18 @@
 
 use std::sync::Arc;
 
-use tollgate::core::algo::{Anchor, Concurrency, FixedWindow, SlidingWindow, TokenBucket};
-use tollgate::core::policy::Named;
-use tollgate::core::policy::{
+use tollgate::limiter::Decision;
+use tollgate::limiter::{Outcome, RedeemError};
+use tollgate::model::algo::{Anchor, Concurrency, FixedWindow, SlidingWindow, TokenBucket};
+use tollgate::model::policy::Named;
+use tollgate::model::policy::{
     Dimension, LimitBinding, LimitRef, MatchMode, OnFailure, RequestMatch, Rule, RuleMode,
     SubjectSource as From,
 };
-use tollgate::core::{
+use tollgate::model::{
     Algorithm, Charge, ChargeId, Cost, Limit, Millis, Operation, Policy, Readings,
     RequestAttributes, Store, StoreError, Timestamp,
 };
-use tollgate::limiter::Decision;
-use tollgate::limiter::{Outcome, RedeemError};
 use tollgate::store::Memory;
 use tollgate::{DecisionRequest, HashKey, Limiter, ManualClock, ReceiptError};
 

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use tollgate::core::algo::{Anchor, FixedWindow, TokenBucket};
-use tollgate::core::policy::{LimitBinding, LimitRef, MatchMode, RequestMatch, Rule};
-use tollgate::core::{
+use tollgate::limiter::Decision;
+use tollgate::limiter::Outcome;
+use tollgate::model::algo::{Anchor, FixedWindow, TokenBucket};
+use tollgate::model::policy::{LimitBinding, LimitRef, MatchMode, RequestMatch, Rule};
+use tollgate::model::{
     Algorithm, Cost, Limit, LimitStatus, Millis, OnChange, Policy, RequestAttributes, Store,
     Timestamp,
 };
-use tollgate::limiter::Decision;
-use tollgate::limiter::Outcome;
 use tollgate::store::{Memory, QuotaRescale};
 use tollgate::{Limiter, ManualClock, Revision};
 

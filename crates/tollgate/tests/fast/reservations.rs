@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use tollgate::core::algo::{Anchor, Concurrency, FixedWindow};
-use tollgate::core::policy::{LimitBinding, LimitRef, MatchMode, Plan, RequestMatch, Rule};
-use tollgate::core::{
-    Algorithm, Cost, Limit, Millis, Policy, RequestAttributes, ReservationTerms, Subject, Timestamp,
-};
 use tollgate::limiter::Decision;
 use tollgate::limiter::{HoldOutcome, Outcome, RedeemError, Reservation};
+use tollgate::model::algo::{Anchor, Concurrency, FixedWindow};
+use tollgate::model::policy::{LimitBinding, LimitRef, MatchMode, Plan, RequestMatch, Rule};
+use tollgate::model::{
+    Algorithm, Cost, Limit, Millis, Policy, RequestAttributes, ReservationTerms, Subject, Timestamp,
+};
 use tollgate::observe::{ReservationCounts, Reservations};
 use tollgate::overrides::{
     Effect, Override, OverrideChange, OverrideScope, OverrideTable, OverrideTarget,

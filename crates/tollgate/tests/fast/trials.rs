@@ -3,15 +3,15 @@
 
 use std::sync::Arc;
 
-use tollgate::core::algo::{Anchor, Concurrency, FixedWindow};
-use tollgate::core::policy::{
-    Dimension, LimitBinding, LimitRef, MatchMode, RequestMatch, Rule, SubjectSource,
-};
-use tollgate::core::{
-    Algorithm, Cost, Limit, Millis, Percent, Policy, RequestAttributes, Timestamp,
-};
 use tollgate::limiter::Decision;
 use tollgate::limiter::{ChargeRole, PlanPosition};
+use tollgate::model::algo::{Anchor, Concurrency, FixedWindow};
+use tollgate::model::policy::{
+    Dimension, LimitBinding, LimitRef, MatchMode, RequestMatch, Rule, SubjectSource,
+};
+use tollgate::model::{
+    Algorithm, Cost, Limit, Millis, Percent, Policy, RequestAttributes, Timestamp,
+};
 use tollgate::observe::{CandidateCounts, Decisions};
 use tollgate::overrides::{
     Effect, Override, OverrideChange, OverrideScope, OverrideStore, OverrideTarget,

@@ -1,6 +1,6 @@
 //! A request with a user in a header field.
 
-use tollgate::core::Headers;
+use tollgate::model::Headers;
 
 /// A request's only header field: its user.
 pub(crate) struct User<'u>(pub(crate) &'u str);

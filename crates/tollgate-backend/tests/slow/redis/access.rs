@@ -1,8 +1,8 @@
 //! The shipped user has all permissions that the complete store needs.
 
 use tempfile::TempDir;
-use tollgate::core::algo::Concurrency;
-use tollgate::core::{Algorithm, Limit, Millis};
+use tollgate::model::algo::Concurrency;
+use tollgate::model::{Algorithm, Limit, Millis};
 use tollgate_backend::{ListCursor, ListError, ListFilter};
 use tollgate_conformance::check;
 use tollgate_redis::StepRuntime;

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
-use tollgate::core::key::Subject;
-use tollgate::core::{Charge, ChargeId, Cost, DecisionSource, Operation, Store, Timestamp, Value};
+use tollgate::model::key::Subject;
+use tollgate::model::{Charge, ChargeId, Cost, DecisionSource, Operation, Store, Timestamp, Value};
 use tollgate::{Clock, SystemClock};
 use tollgate_backend::Backend;
 use tollgate_policy::{LoadedPolicy, parse};

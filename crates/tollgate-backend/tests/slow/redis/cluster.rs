@@ -35,7 +35,7 @@ async fn charges_that_span_slots_are_a_store() {
     let store = Slots::store(opened);
     check(&store, "cluster").await;
     assert_eq!(store.unrefunded(), 0);
-    let status = store.partitions().store().cluster().status(tollgate::core::Timestamp::EPOCH);
+    let status = store.partitions().store().cluster().status(tollgate::model::Timestamp::EPOCH);
     let asked = status.groups.iter().filter(|group| group.batchers[0].counts.jobs > 0).count();
     assert!(asked > 1, "nothing lived on several nodes: {status:?}");
     for node in &cluster.nodes {

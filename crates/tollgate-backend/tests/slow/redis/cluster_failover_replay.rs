@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use tokio::time::{sleep, timeout};
-use tollgate::core::key::Subject;
-use tollgate::core::{Charge, ChargeId, Cost, DecisionSource, Limit, Operation, Store, Value};
+use tollgate::model::key::Subject;
+use tollgate::model::{Charge, ChargeId, Cost, DecisionSource, Limit, Operation, Store, Value};
 use tollgate::store::FailoverReplay;
 use tollgate::{Clock, SystemClock};
 use tollgate_backend::{Backend, ShardStatus, Slots};

@@ -4,9 +4,9 @@
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep, timeout};
-use tollgate::core::algo::{Anchor, FixedWindow};
-use tollgate::core::key::Subject;
-use tollgate::core::{
+use tollgate::model::algo::{Anchor, FixedWindow};
+use tollgate::model::key::Subject;
+use tollgate::model::{
     Algorithm, Charge, ChargeId, Cost, DecisionSource, Limit, Millis, Operation, ReplicationEpochs,
     Store, StoreError, Value,
 };

@@ -5,9 +5,9 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use tokio::task::JoinSet;
-use tollgate::core::algo::{Anchor, FixedWindow, TokenBucket};
-use tollgate::core::key::Subject;
-use tollgate::core::{
+use tollgate::model::algo::{Anchor, FixedWindow, TokenBucket};
+use tollgate::model::key::Subject;
+use tollgate::model::{
     Algorithm, Charge, ChargeId, Cost, DecisionSource, Limit, LimitMode, Millis, Operation, Store,
 };
 use tollgate::store::atomic::max_held_units;

@@ -1,7 +1,9 @@
 //! Decisions while shards do not answer.
 
-use tollgate::core::key::Subject;
-use tollgate::core::{Charge, ChargeId, Cost, DecisionSource, Operation, Store, StoreError, Value};
+use tollgate::model::key::Subject;
+use tollgate::model::{
+    Charge, ChargeId, Cost, DecisionSource, Operation, Store, StoreError, Value,
+};
 use tollgate::{Clock, SystemClock};
 use tollgate_backend::{Backend, Counts};
 use tollgate_redis::CircuitState;

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::sync::Arc;
 
-use tollgate::core::{KeyedHash, Millis, Subject, Value};
+use tollgate::model::{KeyedHash, Millis, Subject, Value};
 use tollgate::overrides::{
     Effect, Override, OverrideChange, OverrideScope, OverrideStorage, OverrideStore,
     OverrideStoreError, OverrideTarget,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
-use tollgate::core::{Charge, Readings, Store, StoreError, Timestamp};
+use tollgate::model::{Charge, Readings, Store, StoreError, Timestamp};
 use tollgate_backend::Backend;
 use tollgate_redis::CircuitState;
 

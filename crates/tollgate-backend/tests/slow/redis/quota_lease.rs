@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use tollgate::core::key::Subject;
-use tollgate::core::{
+use tollgate::model::key::Subject;
+use tollgate::model::{
     Charge, ChargeId, Cost, DecisionSource, Limit, Operation, Store, Timestamp, Value,
 };
 use tollgate::store::quota_lease::LeaseCounts;
@@ -48,7 +48,7 @@ impl Node {
         Self { store, limit, subject, charges: number << 32, admitted: 0 }
     }
 
-    async fn ask(&self, now: Timestamp, operation: Operation) -> tollgate::core::Reading {
+    async fn ask(&self, now: Timestamp, operation: Operation) -> tollgate::model::Reading {
         let charge = Charge { limit: &self.limit, subject: &self.subject, operation };
         let readings = self.store.apply(now, &[charge]).await.unwrap();
         assert!(matches!(readings.source(), DecisionSource::Store | DecisionSource::DenyCache));
@@ -59,7 +59,7 @@ impl Node {
     async fn take(&mut self, now: Timestamp) -> bool {
         self.charges += 1;
         let ask = Operation::Charge { cost: Cost::ONE, id: ChargeId(self.charges.into()) };
-        let is_admitted = self.ask(now, ask).await.admission == tollgate::core::Admission::Now;
+        let is_admitted = self.ask(now, ask).await.admission == tollgate::model::Admission::Now;
         self.admitted += u64::from(is_admitted);
         is_admitted
     }

@@ -1,7 +1,7 @@
 //! The servers that answer status queries, through the complete store.
 
-use tollgate::core::key::Subject;
-use tollgate::core::{Charge, ChargeId, Cost, DecisionSource, Operation, Store, Value};
+use tollgate::model::key::Subject;
+use tollgate::model::{Charge, ChargeId, Cost, DecisionSource, Operation, Store, Value};
 use tollgate::{Clock, SystemClock};
 use tollgate_backend::{Backend, Counts};
 use tollgate_policy::LoadedPolicy;

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use tollgate::core::key::Subject;
-use tollgate::core::{Charge, ChargeId, Cost, DecisionSource, Operation, Store, Value};
+use tollgate::model::key::Subject;
+use tollgate::model::{Charge, ChargeId, Cost, DecisionSource, Operation, Store, Value};
 use tollgate::{Clock, SystemClock};
 use tollgate_backend::{Backend, ShardStatus};
 use tollgate_policy::LoadedPolicy;

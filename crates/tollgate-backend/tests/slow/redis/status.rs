@@ -1,7 +1,7 @@
 //! The status of shards, and the clock by which they decide.
 
-use tollgate::core::key::Subject;
-use tollgate::core::{Charge, ChargeId, Cost, Millis, Operation, Store, Timestamp, Value};
+use tollgate::model::key::Subject;
+use tollgate::model::{Charge, ChargeId, Cost, Millis, Operation, Store, Timestamp, Value};
 use tollgate::{Clock, ManualClock, SystemClock};
 use tollgate_backend::{Backend, Counts};
 use tollgate_redis::{CircuitState, StepRuntime};

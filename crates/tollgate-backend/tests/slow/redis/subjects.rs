@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use tollgate::core::{Charge, ChargeId, Cost, Limit, Operation, Store, StoreError, Subject, Value};
+use tollgate::model::{
+    Charge, ChargeId, Cost, Limit, Operation, Store, StoreError, Subject, Value,
+};
 use tollgate::{Clock, SystemClock};
 use tollgate_backend::{Backend, LISTED_SUBJECTS, ListCursor, ListError, ListFilter};
 use tollgate_policy::{LoadedPolicy, StoreSettings};

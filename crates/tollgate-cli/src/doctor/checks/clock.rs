@@ -1,6 +1,6 @@
 //! Checks that the server's clock agrees with this machine's.
 
-use tollgate::core::Timestamp;
+use tollgate::model::Timestamp;
 
 use super::{Finding, Level};
 

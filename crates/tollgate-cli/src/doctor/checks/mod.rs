@@ -11,7 +11,7 @@ mod replication;
 mod shards;
 mod version;
 
-use tollgate::core::Timestamp;
+use tollgate::model::Timestamp;
 use tollgate_backend::{Info, Inspected, Inspection, Role};
 
 use super::{Finding, Level};

@@ -1,7 +1,7 @@
 //! The status of rollouts and shadow stores.
 
 use serde_json::{Value, json};
-use tollgate::core::Admission;
+use tollgate::model::Admission;
 use tollgate::store::shadow::{ComparedAnswer, Difference};
 use tollgate_backend::{MigrationStore, RolloutBackend, ShadowBackend};
 use tollgate_server::http::Percentage;

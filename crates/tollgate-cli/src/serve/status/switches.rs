@@ -1,7 +1,7 @@
 //! Active switches: overrides for all requests.
 
 use serde_json::{Value, json};
-use tollgate::core::Timestamp;
+use tollgate::model::Timestamp;
 use tollgate::overrides::{Effect, Override, OverrideTable, OverrideTarget};
 
 /// Returns the switches of `table` that are active at `now`: overrides of limits, rules and

@@ -187,7 +187,7 @@ fn over_time(text: &mut String, simulation: &Simulation) {
 fn spark(text: &mut String, name: &str, timeline: &Timeline, value: impl Fn(Counts) -> u64) {
     let values: Vec<u64> = timeline.points().iter().map(|point| value(point.counts)).collect();
     let most = values.iter().copied().max().unwrap_or(0);
-    let span = tollgate::core::Millis::new(timeline.step());
+    let span = tollgate::model::Millis::new(timeline.step());
     let _ = writeln!(
         text,
         "  {} {name}, at most {} in {span}",

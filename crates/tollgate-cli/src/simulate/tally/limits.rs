@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tollgate::core::{Algorithm, Limit, LimitStatus, Subject};
+use tollgate::model::{Algorithm, Limit, LimitStatus, Subject};
 use tollgate::observe::CandidateCounts;
 
 use super::subjects::Subjects;

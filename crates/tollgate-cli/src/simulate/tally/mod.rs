@@ -7,8 +7,8 @@ mod subjects;
 mod timeline;
 
 use serde::Serialize;
-use tollgate::core::policy::{PlannedCharge, Policy};
 use tollgate::limiter::Decision;
+use tollgate::model::policy::{PlannedCharge, Policy};
 
 use super::request::{Client, Request};
 pub(crate) use hours::Hours;
@@ -122,7 +122,7 @@ impl Tally {
         }
     }
 
-    fn limit(&mut self, limit: &tollgate::core::Limit) -> Option<&mut LimitTally> {
+    fn limit(&mut self, limit: &tollgate::model::Limit) -> Option<&mut LimitTally> {
         self.limits.iter_mut().find(|tally| tally.limit.name() == limit.name())
     }
 }

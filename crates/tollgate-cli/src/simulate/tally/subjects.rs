@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::collections::hash_map;
 
-use tollgate::core::Subject;
+use tollgate::model::Subject;
 
 use super::Counts;
 use super::refusals::Refusals;
@@ -92,7 +92,7 @@ pub(crate) fn rank(tally: &SubjectTally) -> (u64, u64) {
 #[cfg(test)]
 mod tests {
     use tollgate::HashKey;
-    use tollgate::core::Value;
+    use tollgate::model::Value;
 
     use super::super::RequestOutcome;
     use super::*;

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use tollgate::core::algo::{Anchor, FixedWindow};
-use tollgate::core::{Algorithm, Limit, Millis};
+use tollgate::model::algo::{Anchor, FixedWindow};
+use tollgate::model::{Algorithm, Limit, Millis};
 use tollgate::store::rollout::max_over_admission;
 use tollgate_conformance::{Figure, assert_held};
 

@@ -5,8 +5,8 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::thread;
 
-use tollgate::core::algo::{Anchor, FixedWindow};
-use tollgate::core::{
+use tollgate::model::algo::{Anchor, FixedWindow};
+use tollgate::model::{
     Admission, Algorithm, Charge, ChargeId, ChargePosition, Cost, Limit, LimitMode, Millis,
     Operation, Reading, Readings, StoredState, Subject, Timestamp, Value,
 };

@@ -1,6 +1,6 @@
 //! Two processes change from one map to another, one after the other, under load.
 
-use tollgate::core::Cost;
+use tollgate::model::Cost;
 use tollgate::store::rebalance::max_double_count;
 
 use crate::shards::fleet::{Fleet, QUOTA, charge, node};

@@ -8,7 +8,7 @@ use axum::http::{HeaderName, HeaderValue, Method};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 use serde::de::{Deserializer, Error, MapAccess, SeqAccess, Unexpected, Visitor};
-use tollgate::core::{Headers, RequestAttributes};
+use tollgate::model::{Headers, RequestAttributes};
 
 use super::{Text, given};
 use crate::hyper_door::MAX_HEAD_BYTES;

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tollgate::core::LimitStatus;
+use tollgate::model::LimitStatus;
 
 use super::charge::LimitCharge;
 use super::facts::RequestFacts;

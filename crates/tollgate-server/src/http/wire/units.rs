@@ -4,7 +4,7 @@ use std::fmt;
 
 use schemars::JsonSchema;
 use serde::de::{Deserialize, Deserializer, Error, Unexpected, Visitor};
-use tollgate::core::{Cost, MAX_EXACT};
+use tollgate::model::{Cost, MAX_EXACT};
 
 /// Whole units, 0 … 2^53 − 1: the integers that every JSON parser represents exactly.
 #[derive(Clone, Copy, Debug, JsonSchema)]

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
-use tollgate::core::{Admission, LimitStatus};
 use tollgate::limiter::AppliedOverride;
+use tollgate::model::{Admission, LimitStatus};
 use tollgate::overrides::{Effect, Override};
 
 use super::{HeaderFields, OverrideDetails};

@@ -1,9 +1,9 @@
 //! Reservations: `TG.RESERVE`, `TG.EXTEND`, `TG.SETTLE`.
 
-use tollgate::core::policy::NamedPlan;
-use tollgate::core::{Cost, Limit, Millis, Store};
 use tollgate::limiter::{DecisionRequest, Reservation};
 use tollgate::limiter::{Extended, HoldOutcome, RedeemError, Settled, SettledLimit};
+use tollgate::model::policy::NamedPlan;
+use tollgate::model::{Cost, Limit, Millis, Store};
 
 use super::Dispatcher;
 use crate::resp::args::Args;

@@ -1,6 +1,6 @@
 //! The status of each descriptor, in the text form of `printed`.
 
-use tollgate::core::Millis;
+use tollgate::model::Millis;
 use tollgate::overrides::{
     Effect, Override, OverrideChange, OverrideScope, OverrideStore, OverrideTarget,
 };

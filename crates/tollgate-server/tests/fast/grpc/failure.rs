@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use tollgate::core::{Charge, Readings, Store, StoreError, Timestamp};
+use tollgate::model::{Charge, Readings, Store, StoreError, Timestamp};
 use tollgate::store::memory::Memory;
 use tonic::Code;
 

@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
-use tollgate::core::{Millis, Policy, Store, Timestamp};
+use tollgate::model::{Millis, Policy, Store, Timestamp};
 use tollgate::overrides::Overrides;
 use tollgate::store::memory::Memory;
 use tollgate::{HashKey, Limiter, ManualClock, Tracer};

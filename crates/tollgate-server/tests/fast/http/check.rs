@@ -144,7 +144,7 @@ async fn a_receipt_is_refunded_once_and_says_so() {
     world.post("/v1/check", core("abc")).await.ok();
     let again = world.post("/v1/refund", refund.clone()).await.ok();
     assert_eq!((&again["outcome"], &again["limits"][0]["used"]), (&json!("unchanged"), &json!(1)));
-    world.clock.advance(tollgate::core::Millis::from_secs(60));
+    world.clock.advance(tollgate::model::Millis::from_secs(60));
     assert_eq!(world.post("/v1/refund", refund).await.ok()["outcome"], "expired");
     let forged = json!({ "receipt": "AAAA" }).to_string();
     assert_eq!(world.post("/v1/refund", forged).await.problem(400), "invalid-receipt");

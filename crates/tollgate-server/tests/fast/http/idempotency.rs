@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
-use tollgate::core::{Charge, Millis, Readings, Store, StoreError, Timestamp};
+use tollgate::model::{Charge, Millis, Readings, Store, StoreError, Timestamp};
 use tollgate::store::Memory;
 use tollgate_server::http::{HttpOptions, MAX_REMEMBERED, MAX_REMEMBERED_PER_TOKEN};
 use tollgate_server::{Access, Tokens};

@@ -1,7 +1,7 @@
 //! Overrides of the policy for some subjects and for a limited time.
 
 use serde_json::{Value, json};
-use tollgate::core::Millis;
+use tollgate::model::Millis;
 use tollgate::store::Memory;
 use tollgate_server::{Access, HttpOptions, Tokens};
 

@@ -1,7 +1,7 @@
 //! Reservations over HTTP: reserved, extended, settled once and released.
 
 use serde_json::{Value, json};
-use tollgate::core::Millis;
+use tollgate::model::Millis;
 
 use crate::http::world::World;
 

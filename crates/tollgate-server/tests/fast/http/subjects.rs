@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::json;
 use tollgate::HashKey;
-use tollgate::core::{Subject, Value};
+use tollgate::model::{Subject, Value};
 use tollgate::observe::Top;
 use tollgate::store::Memory;
 use tollgate_server::http::{Subjects, SubjectsAsked, SubjectsError, SubjectsPage};

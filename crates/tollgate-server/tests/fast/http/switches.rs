@@ -1,7 +1,7 @@
 //! Kill switches of rules and of load shedding.
 
 use serde_json::{Value, json};
-use tollgate::core::Millis;
+use tollgate::model::Millis;
 use tollgate::store::Memory;
 use tollgate_server::{Access, HttpOptions};
 

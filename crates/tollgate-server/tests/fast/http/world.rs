@@ -6,7 +6,7 @@ use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::{HeaderMap, Request, StatusCode};
 use serde_json::Value;
-use tollgate::core::{Policy, Store, Timestamp};
+use tollgate::model::{Policy, Store, Timestamp};
 use tollgate::overrides::OverrideStore;
 use tollgate::store::Memory;
 use tollgate::{HashKey, Limiter, ManualClock, Observer, Revision, Tracer};

@@ -1,6 +1,6 @@
 //! The policy's own limits, charged by name.
 
-use tollgate::core::Millis;
+use tollgate::model::Millis;
 
 use crate::resp::kit::{Open, START};
 

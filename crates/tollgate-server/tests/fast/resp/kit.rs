@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
-use tollgate::core::algo::{Anchor, Concurrency, FixedWindow};
-use tollgate::core::policy::{
+use tollgate::model::algo::{Anchor, Concurrency, FixedWindow};
+use tollgate::model::policy::{
     Dimension, LimitBinding, MatchMode, OnFailure, ResponseSettings, SubjectSource,
 };
-use tollgate::core::{Algorithm, Limit, Millis, Policy, Store, Timestamp};
+use tollgate::model::{Algorithm, Limit, Millis, Policy, Store, Timestamp};
 use tollgate::store::memory::Memory;
 use tollgate::{HashKey, Limiter, ManualClock};
 use tollgate_server::{

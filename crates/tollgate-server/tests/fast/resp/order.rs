@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use tokio::sync::Semaphore;
-use tollgate::core::policy::OnFailure;
-use tollgate::core::{Charge, Readings, Store, StoreError, Subject, Timestamp};
+use tollgate::model::policy::OnFailure;
+use tollgate::model::{Charge, Readings, Store, StoreError, Subject, Timestamp};
 use tollgate::store::memory::Memory;
 use tollgate_server::resp::MAX_IN_FLIGHT;
 

@@ -1,6 +1,6 @@
 //! Reservations by the commands on the policy's limits.
 
-use tollgate::core::Millis;
+use tollgate::model::Millis;
 
 use crate::resp::kit::Open;
 

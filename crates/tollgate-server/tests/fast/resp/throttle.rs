@@ -1,7 +1,7 @@
 //! The two commands that create buckets from their parameters.
 
-use tollgate::core::policy::OnFailure;
-use tollgate::core::{Charge, Millis, Readings, Store, StoreError, Timestamp};
+use tollgate::model::policy::OnFailure;
+use tollgate::model::{Charge, Millis, Readings, Store, StoreError, Timestamp};
 
 use crate::resp::kit::{Open, command};
 

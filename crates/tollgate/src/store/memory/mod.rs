@@ -62,8 +62,8 @@ pub const RETRY_WITHOUT_ROOM: Millis = Millis::from_secs(1);
 /// Remembers limits in this process.
 ///
 /// ```
-/// use tollgate::core::algo::{Anchor, FixedWindow};
-/// use tollgate::core::{
+/// use tollgate::model::algo::{Anchor, FixedWindow};
+/// use tollgate::model::{
 ///     Algorithm, Operation, Charge, ChargeId, Cost, Limit, Millis, Subject, Timestamp,
 /// };
 /// use tollgate::store::memory::{Bounds, Memory};

@@ -2,7 +2,7 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
-use tollgate::core::{Charge, Limit};
+use tollgate::model::{Charge, Limit};
 
 use super::world::*;
 

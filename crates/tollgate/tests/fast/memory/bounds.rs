@@ -1,4 +1,4 @@
-use tollgate::core::{
+use tollgate::model::{
     Admission, Charge, ChargePosition, Cost, DecisionSource, KeyedHash, Limit, Operation, Subject,
     Value,
 };

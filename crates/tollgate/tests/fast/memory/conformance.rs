@@ -1,6 +1,6 @@
-use tollgate::core::algo::FixedWindow;
-use tollgate::core::algo::fixed_window::Anchor;
-use tollgate::core::{
+use tollgate::model::algo::FixedWindow;
+use tollgate::model::algo::fixed_window::Anchor;
+use tollgate::model::{
     Admission, Algorithm, CellKey, CellTransfer, Charge, ChargeId, Cost, Limit, Millis, Operation,
     Store, Subject, Timestamp, Value,
 };

@@ -1,4 +1,4 @@
-use tollgate::core::{Admission, Charge, Limit};
+use tollgate::model::{Admission, Charge, Limit};
 
 use super::world::*;
 

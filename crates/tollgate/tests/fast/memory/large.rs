@@ -1,6 +1,6 @@
 //! States of one subject up to the largest that a limit may have.
 
-use tollgate::core::{Admission, ChargePosition};
+use tollgate::model::{Admission, ChargePosition};
 use tollgate::store::Memory;
 use tollgate::store::memory::Bounds;
 

@@ -1,6 +1,6 @@
 //! The effects of clients that fill the store, and their bounds.
 
-use tollgate::core::{
+use tollgate::model::{
     Admission, Charge, ChargeId, ChargePosition, Cost, DecisionSource, Deduplication, Limit,
     Operation, Readings, Timestamp,
 };
@@ -156,7 +156,7 @@ fn a_refund_by_overflow_returns_what_was_charged_there() {
         let (cost, deduplication) = (Cost::new(2).unwrap(), Deduplication::Unneeded);
         let back = |position| Operation::Refund { cost, position, id: ChargeId(1), deduplication };
         // Units that were charged to an entry do not belong to the overflow counter.
-        if !matches!(limit.algorithm(), tollgate::core::Algorithm::Concurrency(_)) {
+        if !matches!(limit.algorithm(), tollgate::model::Algorithm::Concurrency(_)) {
             let entry = ChargePosition(first.position.0 & ((1 << 53) - 1));
             assert_eq!(call(&store, START, &limit, "who", back(entry))[0].refunded, 0);
         }

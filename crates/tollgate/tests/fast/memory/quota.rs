@@ -7,8 +7,8 @@
 
 use std::collections::HashMap;
 
-use tollgate::core::algo::{Anchor, FixedWindow};
-use tollgate::core::{
+use tollgate::model::algo::{Anchor, FixedWindow};
+use tollgate::model::{
     Admission, Algorithm, Charge, ChargeId, Cost, Deduplication, Limit, Millis, Operation, Reading,
     Timestamp,
 };

@@ -1,4 +1,4 @@
-use tollgate::core::{Charge, ChargeId, ChargePosition, MAX_EXACT};
+use tollgate::model::{Charge, ChargeId, ChargePosition, MAX_EXACT};
 
 use super::world::*;
 

@@ -1,9 +1,9 @@
 //! A store, a few limits, and the operations that the tests apply to them.
 
-use tollgate::core::algo::{
+use tollgate::model::algo::{
     Anchor, Concurrency, FixedWindow, SlidingLog, SlidingWindow, TokenBucket, TwoBucket,
 };
-use tollgate::core::{
+use tollgate::model::{
     Admission, Algorithm, Charge, ChargeId, ChargePosition, Cost, Deduplication, KeyedHash, Limit,
     Millis, Operation, Reading, StoreError, Subject, Timestamp, Value,
 };

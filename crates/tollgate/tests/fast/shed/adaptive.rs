@@ -4,8 +4,8 @@
 use std::num::NonZeroU32;
 
 use proptest::prelude::*;
-use tollgate::core::policy::shedding::{AdaptiveAlgorithm, AdaptiveBound};
-use tollgate::core::{Millis, Timestamp};
+use tollgate::model::policy::shedding::{AdaptiveAlgorithm, AdaptiveBound};
+use tollgate::model::{Millis, Timestamp};
 use tollgate::shed::{Adaptive, Sample, SampleOutcome};
 
 const START: Timestamp = Timestamp::from_millis(1_700_000_000_000);

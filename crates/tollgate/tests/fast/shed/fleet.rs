@@ -4,10 +4,10 @@ use std::future::Future;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use tollgate::core::policy::shedding::{FleetShedding, ShedMode, Shedding};
-use tollgate::core::policy::{MatchMode, Priority};
-use tollgate::core::{Charge, Millis, Policy, Readings, Store, StoreError, Timestamp};
 use tollgate::limiter::AdmissionPermits;
+use tollgate::model::policy::shedding::{FleetShedding, ShedMode, Shedding};
+use tollgate::model::policy::{MatchMode, Priority};
+use tollgate::model::{Charge, Millis, Policy, Readings, Store, StoreError, Timestamp};
 use tollgate::overrides::{
     Effect, Override, OverrideChange, OverrideScope, OverrideStore, OverrideTarget, SheddingTarget,
 };

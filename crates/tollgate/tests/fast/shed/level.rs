@@ -1,7 +1,7 @@
 //! The rules of the shedding level: it rises and falls slowly, and sheds the lowest priority first.
 
 use proptest::prelude::*;
-use tollgate::core::{Millis, Timestamp};
+use tollgate::model::{Millis, Timestamp};
 use tollgate::shed::{
     MAX_FALL, MAX_LEVEL, MAX_RISE, OVERLOAD, PRIORITY_SPAN, Priority, RECOVERED, RECOVERY_TIME,
     ShedLevel, TICK,

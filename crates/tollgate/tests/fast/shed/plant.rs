@@ -4,8 +4,8 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use tollgate::core::policy::shedding::Shedding;
-use tollgate::core::{Millis, Timestamp};
+use tollgate::model::policy::shedding::Shedding;
+use tollgate::model::{Millis, Timestamp};
 use tollgate::shed::{InFlightSlot, Priority, RECOVERY_TIME, Worker};
 
 use crate::shed::worker::at_most;

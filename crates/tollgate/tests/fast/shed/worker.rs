@@ -3,10 +3,10 @@
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
-use tollgate::core::policy::shedding::{
+use tollgate::model::policy::shedding::{
     AdaptiveAlgorithm, AdaptiveBound, InFlightBound, ShedMode, Shedding, WorkerShedding,
 };
-use tollgate::core::{Millis, Timestamp};
+use tollgate::model::{Millis, Timestamp};
 use tollgate::shed::{InFlightSlot, MAX_LEVEL, Priority, ShedCause, ShedCount, TICK, Worker};
 
 const START: Timestamp = Timestamp::from_millis(1_700_000_000_000);

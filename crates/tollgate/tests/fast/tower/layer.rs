@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use http::StatusCode;
-use tollgate::core::Millis;
-use tollgate::core::policy::answers::RefundPolicy;
-use tollgate::core::policy::{ResponseSettings, RuleMode};
+use tollgate::model::Millis;
+use tollgate::model::policy::answers::RefundPolicy;
+use tollgate::model::policy::{ResponseSettings, RuleMode};
 
 use crate::tower::world::{World, concurrent, field, github, policy, rule, text, window};
 

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use http::StatusCode;
 use tokio::task::JoinHandle;
-use tollgate::core::policy::{Policy, ResponseSettings, RuleMode};
-use tollgate::core::{Millis, Store, StoreError};
+use tollgate::model::policy::{Policy, ResponseSettings, RuleMode};
+use tollgate::model::{Millis, Store, StoreError};
 
 use crate::tower::world::{World, concurrent, github, policy, rule, text, window};
 use crate::wrappers::faulty::{Faulty, Trouble};

@@ -16,12 +16,12 @@ use http_body::Frame;
 use http_body_util::BodyExt;
 use parking_lot::Mutex;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
-use tollgate::core::policy::answers::ResponseSettings;
-use tollgate::core::policy::{
+use tollgate::model::policy::answers::ResponseSettings;
+use tollgate::model::policy::{
     JsonPointer, LimitRef, Meter, MeteredLimit, ReservationAmount, ReservationSource, Rule,
     RuleMode,
 };
-use tollgate::core::{Cost, Millis, Policy, RequestAttributes, ReservationTerms};
+use tollgate::model::{Cost, Millis, Policy, RequestAttributes, ReservationTerms};
 use tollgate::tower::{Body, JsonBody, Layer};
 use tollgate::{Limiter, ManualClock, store::Memory};
 use tower::{Layer as _, ServiceExt};

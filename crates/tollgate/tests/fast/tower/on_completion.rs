@@ -8,9 +8,9 @@ use http::StatusCode;
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 use tollgate::Limiter;
-use tollgate::core::policy::answers::RefundPolicy;
-use tollgate::core::policy::{ChargeOn, OnFailure, ResponseSettings, Rule, RuleMode};
-use tollgate::core::{Limit, Millis, Policy, Refusals, RequestAttributes, Store, StoreError};
+use tollgate::model::policy::answers::RefundPolicy;
+use tollgate::model::policy::{ChargeOn, OnFailure, ResponseSettings, Rule, RuleMode};
+use tollgate::model::{Limit, Millis, Policy, Refusals, RequestAttributes, Store, StoreError};
 use tollgate::observe::{CompletionCounts, Completions};
 
 use crate::tower::world::{World, concurrent, field, github, policy, rule, window};

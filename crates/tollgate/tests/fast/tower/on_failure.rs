@@ -3,8 +3,8 @@
 use std::num::NonZeroU32;
 
 use http::{Response, StatusCode};
-use tollgate::core::StoreError;
-use tollgate::core::policy::{OnFailure, Policy, Rule, RuleMode};
+use tollgate::model::StoreError;
+use tollgate::model::policy::{OnFailure, Policy, Rule, RuleMode};
 use tollgate::store::{Fallback, LocalShare, Memory};
 
 use crate::tower::world::{World, field, github, policy, rule, text, window};

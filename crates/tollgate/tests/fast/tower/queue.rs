@@ -8,9 +8,9 @@ use http::StatusCode;
 use http_body_util::BodyExt;
 use parking_lot::Mutex;
 use tokio::task::JoinHandle;
-use tollgate::core::policy::{Policy, Queue, RuleMode};
-use tollgate::core::{Millis, Store};
 use tollgate::limiter::QUEUE_POLL;
+use tollgate::model::policy::{Policy, Queue, RuleMode};
+use tollgate::model::{Millis, Store};
 use tollgate::store::Memory;
 
 use crate::tower::world::{World, concurrent, github, policy, rule, window};

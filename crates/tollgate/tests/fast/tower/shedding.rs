@@ -3,11 +3,11 @@
 use std::num::NonZeroU32;
 
 use http::StatusCode;
-use tollgate::core::policy::shedding::{
+use tollgate::model::policy::shedding::{
     FleetShedding, InFlightBound, ShedMode, Shedding, WorkerShedding,
 };
-use tollgate::core::policy::{Policy, Priority, ResponseSettings, Rule, RuleMode};
-use tollgate::core::{Limit, Millis};
+use tollgate::model::policy::{Policy, Priority, ResponseSettings, Rule, RuleMode};
+use tollgate::model::{Limit, Millis};
 
 use crate::tower::world::{World, field, github, policy, rule, text, window};
 
@@ -46,7 +46,7 @@ fn shared(policy: &Policy, shedding: Shedding) -> Policy {
     limits[1..].iter_mut().for_each(|pool| pool.per.clear());
     let (dimensions, rules) = (policy.dimensions().to_vec(), policy.rules().to_vec());
     let answers = policy.answers().clone();
-    let first = tollgate::core::policy::MatchMode::FirstMatch;
+    let first = tollgate::model::policy::MatchMode::FirstMatch;
     let policy = Policy::new(dimensions, limits, rules, first).unwrap().with_answers(answers);
     policy.with_shedding(shedding).unwrap()
 }

@@ -9,12 +9,12 @@ use http::{Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full};
 use parking_lot::Mutex;
 use tokio::sync::Semaphore;
-use tollgate::core::algo::{Anchor, Concurrency, FixedWindow};
-use tollgate::core::policy::{
+use tollgate::model::algo::{Anchor, Concurrency, FixedWindow};
+use tollgate::model::policy::{
     Dimension, HeaderProfile, LimitBinding, LimitRef, MatchMode, PathPattern, RequestMatch,
     ResponseSettings, Rule, RuleMode, SubjectSource,
 };
-use tollgate::core::{Algorithm, Cost, Limit, Millis, Policy, Store, Timestamp};
+use tollgate::model::{Algorithm, Cost, Limit, Millis, Policy, Store, Timestamp};
 use tollgate::store::Memory;
 use tollgate::tower::{Body, Layer, Peer, UpstreamFailed, WhileUpgraded, upgraded};
 use tollgate::{Limiter, ManualClock};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use tokio::sync::Semaphore;
-use tollgate::core::{
+use tollgate::model::{
     Admission, ChargeId, ChargePosition, Cost, DecisionSource, Millis, Operation, Refusals, Store,
     StoreError,
 };

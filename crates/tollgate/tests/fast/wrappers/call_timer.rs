@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::Semaphore;
-use tollgate::core::StoreError;
+use tollgate::model::StoreError;
 use tollgate::store::{CallTimer, Deadline};
 
 use crate::wrappers::faulty::{Faulty, Trouble};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::Semaphore;
-use tollgate::core::{Store, StoreError};
+use tollgate::model::{Store, StoreError};
 use tollgate::store::Deadline;
 use tollgate::store::atomic::MAX_SPANNING_CALLS;
 

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::num::NonZeroU32;
 
 use proptest::prelude::*;
-use tollgate::core::{
+use tollgate::model::{
     Admission, Charge, ChargePosition, Limit, Operation, Store, StoreError, Timestamp,
 };
 use tollgate::store::deny_cache::DenyCacheTtl;

@@ -2,7 +2,7 @@
 
 use std::num::NonZeroU32;
 
-use tollgate::core::Millis;
+use tollgate::model::Millis;
 use tollgate::store::deny_cache::{DenyCache, DenyCacheTtl};
 use tollgate::store::fallback::FallbackChoice;
 use tollgate::store::sharded::Routing;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
-use tollgate::core::StoreError;
+use tollgate::model::StoreError;
 use tollgate::store::Deadline;
 
 use crate::wrappers::faulty::{Faulty, Trouble};

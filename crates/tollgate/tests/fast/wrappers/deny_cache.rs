@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use tollgate::core::{
+use tollgate::model::{
     Admission, DecisionSource, Millis, Operation, Refusals, Store, StoreError, Timestamp,
 };
 use tollgate::store::deny_cache::{DenyCache, DenyCacheTtl, MAX_DENY_TTL};

@@ -10,7 +10,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::Semaphore;
-use tollgate::core::{
+use tollgate::model::{
     Admission, CellKey, CellTransfer, Cost, Limit, Millis, Operation, Reading, Store, Subject,
     Timestamp, assess,
 };
@@ -129,7 +129,7 @@ fn a_renewed_lease_ends_when_it_was_renewed_to() {
     takes(&node, &limit, 1..=2);
     servers.cut();
     let later = NOW.after(Millis::from_secs(1));
-    let renew = Operation::Renew { id: tollgate::core::ChargeId(1) };
+    let renew = Operation::Renew { id: tollgate::model::ChargeId(1) };
     let renewed = at_once(ask(&node, later, &limit, &user(1), renew)).unwrap();
     servers.promote(Memory::default());
     let look = at_once(ask(&node, later, &limit, &user(1), take(1, 3))).unwrap();
@@ -201,7 +201,7 @@ fn a_subject_that_is_too_long_is_charged_all_the_same() {
     let (servers, [node]) = nodes();
     let limit = fixed("core", QUOTA);
     let long = [b'x'; MAX_SUBJECT_BYTES];
-    let value = tollgate::core::Value::Clear(&long);
+    let value = tollgate::model::Value::Clear(&long);
     let subject = Subject::new([("user", value)], &crate::wrappers::setup::key());
     for used in 1..=3 {
         let reading = at_once(ask(&node, NOW, &limit, &subject, take(1, 1))).unwrap();

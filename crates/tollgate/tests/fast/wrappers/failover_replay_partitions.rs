@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use tollgate::core::{
+use tollgate::model::{
     Admission, Cell, CellKey, Charge, Millis, Readings, ReplicationEpochs, Store, StoreError,
     Subject, Timestamp,
 };
@@ -57,7 +57,7 @@ impl PartitionedCells for Slots {
         places: &[CellKey<'_>],
     ) -> Result<Vec<Option<Cell>>, StoreError> {
         assert!(places.iter().all(|place| self.partition(place.subject) == partition));
-        tollgate::core::CellTransfer::cells(self.keeper(partition), now, places).await
+        tollgate::model::CellTransfer::cells(self.keeper(partition), now, places).await
     }
 
     async fn join_at(
@@ -67,7 +67,7 @@ impl PartitionedCells for Slots {
         cells: &[(CellKey<'_>, Cell)],
     ) -> Result<(), StoreError> {
         assert!(cells.iter().all(|(place, _)| self.partition(place.subject) == partition));
-        tollgate::core::CellTransfer::join(self.keeper(partition), now, cells).await
+        tollgate::model::CellTransfer::join(self.keeper(partition), now, cells).await
     }
 }
 
@@ -105,7 +105,7 @@ fn nodes<const N: usize>() -> ([Arc<Servers>; 2], [Node; N]) {
     (servers, nodes)
 }
 
-async fn used(node: &Node, subject: &Subject, limit: &tollgate::core::Limit, id: u128) -> u64 {
+async fn used(node: &Node, subject: &Subject, limit: &tollgate::model::Limit, id: u128) -> u64 {
     ask(node, NOW, limit, subject, take(1, id)).await.unwrap().used
 }
 

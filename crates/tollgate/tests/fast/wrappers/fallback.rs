@@ -3,10 +3,10 @@
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
-use tollgate::core::policy::{
+use tollgate::model::policy::{
     LimitBinding, LimitRef, MatchMode, Named, OnFailure, PathPattern, RequestMatch, Rule,
 };
-use tollgate::core::{
+use tollgate::model::{
     Admission, ChargeId, Cost, DecisionSource, Limit, Millis, Operation, Policy, Reading,
     RequestAttributes, Store, StoreError, Subject,
 };

@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 use tokio::sync::Semaphore;
-use tollgate::core::{Cell, CellKey, CellTransfer, Charge, Readings, Store, StoreError, Timestamp};
+use tollgate::model::{
+    Cell, CellKey, CellTransfer, Charge, Readings, Store, StoreError, Timestamp,
+};
 use tollgate::store::Memory;
 
 /// The fault of one call.

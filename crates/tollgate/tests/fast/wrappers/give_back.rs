@@ -1,7 +1,7 @@
 //! Traces in which units are refunded, settled, extended and reset.
 
 use proptest::prelude::*;
-use tollgate::core::{
+use tollgate::model::{
     Algorithm, Charge, ChargeId, ChargePosition, Cost, Deduplication, Limit, Millis, Operation,
     Reading, ReservationTerms, Subject, Timestamp,
 };

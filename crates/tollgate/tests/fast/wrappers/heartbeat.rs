@@ -3,7 +3,7 @@
 use std::task::{Context, Waker};
 
 use proptest::prelude::*;
-use tollgate::core::{Charge, ChargeId, Millis, Readings, Store, StoreError, Timestamp};
+use tollgate::model::{Charge, ChargeId, Millis, Readings, Store, StoreError, Timestamp};
 use tollgate::store::Memory;
 use tollgate::store::rebalance::{HEARTBEAT_TTL, Heartbeat, HeartbeatCounts};
 

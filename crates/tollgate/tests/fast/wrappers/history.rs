@@ -2,7 +2,7 @@
 
 use std::thread;
 
-use tollgate::core::{Cost, Store, StoreError};
+use tollgate::model::{Cost, Store, StoreError};
 use tollgate::store::atomic::max_held_units;
 use tollgate::store::{Atomic, Memory, Sharded};
 use tollgate_conformance::history::{

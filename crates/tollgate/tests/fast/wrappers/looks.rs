@@ -2,7 +2,7 @@
 
 use std::num::NonZeroU32;
 
-use tollgate::core::{
+use tollgate::model::{
     Admission, Cost, DecisionSource, Operation, Reading, Readings, Store, StoreError,
 };
 use tollgate::store::deny_cache::DenyCacheTtl;

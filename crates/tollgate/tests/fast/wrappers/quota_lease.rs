@@ -3,7 +3,7 @@
 use std::num::NonZeroU64;
 use std::sync::Arc;
 
-use tollgate::core::{
+use tollgate::model::{
     Admission, Charge, ChargePosition, Cost, DecisionSource, Deduplication, Limit, LimitMode,
     Millis, Operation, Reading, Readings, Store, StoreError, Timestamp,
 };
@@ -208,7 +208,7 @@ fn what_is_forgotten_here_takes_its_lease_along() {
 fn a_reservation_finds_the_whole_limit() {
     let (here, store, limit, _) = with_lease(10);
     let cost = Cost::new(7).unwrap();
-    let id = tollgate::core::ChargeId(9);
+    let id = tollgate::model::ChargeId(9);
     let until = NOW.after(Millis::from_secs(1));
     let reserve = Operation::Reserve { cost, id, until };
     let held = at_once(ask(&here, NOW, &limit, &user(1), reserve)).unwrap();

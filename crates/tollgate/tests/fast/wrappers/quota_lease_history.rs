@@ -3,8 +3,8 @@
 use std::num::NonZeroU64;
 use std::sync::Arc;
 
-use tollgate::core::algo::{Anchor, FixedWindow, SlidingWindow};
-use tollgate::core::{
+use tollgate::model::algo::{Anchor, FixedWindow, SlidingWindow};
+use tollgate::model::{
     Algorithm, Charge, Cost, Limit, Millis, Operation, Readings, Store, StoreError, Timestamp,
 };
 use tollgate::store::quota_lease::{LeaseConfig, max_early_refusal};

@@ -5,9 +5,9 @@ use std::num::{NonZeroU32, NonZeroU64};
 use std::sync::Arc;
 
 use tokio::sync::Semaphore;
-use tollgate::core::algo::SlidingWindow;
-use tollgate::core::decide::refundable_until;
-use tollgate::core::{
+use tollgate::model::algo::SlidingWindow;
+use tollgate::model::decide::refundable_until;
+use tollgate::model::{
     Admission, Algorithm, ChargePosition, Deduplication, Limit, Millis, Operation, Store,
     StoreError, Timestamp,
 };

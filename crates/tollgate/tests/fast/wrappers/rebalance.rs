@@ -6,7 +6,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 use tokio::runtime::Builder;
 use tokio::sync::Semaphore;
-use tollgate::core::{Admission, Millis, Refusals, Store, StoreError, Subject};
+use tollgate::model::{Admission, Millis, Refusals, Store, StoreError, Subject};
 use tollgate::store::atomic::Partitions;
 use tollgate::store::rebalance::{Phase, Shards};
 use tollgate::store::{Atomic, Deadline, Memory, Rebalance, Shard, Sharded};

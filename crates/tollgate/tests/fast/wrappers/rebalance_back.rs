@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use tokio::runtime::Builder;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
-use tollgate::core::{
+use tollgate::model::{
     Admission, ChargeId, ChargePosition, Cost, Deduplication, Operation, StoreError, Subject,
 };
 use tollgate::store::Atomic;
@@ -48,8 +48,8 @@ proptest! {
             let asked = [*charge];
             runtime.block_on(async {
                 match knows_old {
-                    true => tollgate::core::Store::apply(&old, now, &asked).await,
-                    false => tollgate::core::Store::apply(&nodes[step.node], now, &asked).await,
+                    true => tollgate::model::Store::apply(&old, now, &asked).await,
+                    false => tollgate::model::Store::apply(&nodes[step.node], now, &asked).await,
                 }
             }).unwrap()[0]
         })?;

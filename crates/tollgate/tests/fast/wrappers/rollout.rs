@@ -6,7 +6,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::Semaphore;
-use tollgate::core::{Admission, Limit, Readings, Store, StoreError, Subject};
+use tollgate::model::{Admission, Limit, Readings, Store, StoreError, Subject};
 use tollgate::store::rollout::{OnMove, max_over_admission};
 use tollgate::store::{Atomic, Memory, Percent, Rollout, RolloutPercentage};
 

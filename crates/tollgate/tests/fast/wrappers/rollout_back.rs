@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use tokio::runtime::Builder;
-use tollgate::core::{Admission, ChargePosition, Cost, Operation, Store, StoreError, Subject};
+use tollgate::model::{Admission, ChargePosition, Cost, Operation, Store, StoreError, Subject};
 use tollgate::store::rollout::{DEFAULT_TRANSFER_TIME, OnMove};
 use tollgate::store::{Atomic, Memory, Percent, Rollout, RolloutPercentage};
 

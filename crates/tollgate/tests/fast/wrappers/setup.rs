@@ -4,10 +4,10 @@ use std::task::{Context, Poll, Waker};
 
 use proptest::prelude::*;
 use tollgate::HashKey;
-use tollgate::core::algo::{
+use tollgate::model::algo::{
     Anchor, Concurrency, FixedWindow, SlidingLog, SlidingWindow, TokenBucket, TwoBucket,
 };
-use tollgate::core::{
+use tollgate::model::{
     Algorithm, Charge, ChargeId, ChargePosition, Cost, Deduplication, Limit, Millis, Operation,
     Reading, Readings, Refusals, Store, StoreError, Subject, Timestamp, Value,
 };

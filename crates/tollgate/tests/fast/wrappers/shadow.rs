@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use tokio::sync::Semaphore;
-use tollgate::core::{Admission, Millis, Store, StoreError, Timestamp};
+use tollgate::model::{Admission, Millis, Store, StoreError, Timestamp};
 use tollgate::store::shadow::{DifferenceKind, Differences, MAX_EXAMPLES, MAX_WAITING};
 use tollgate::store::{Fallback, LocalShare, Memory, Percent, RolloutPercentage, Shadow};
 use tollgate_conformance::trace::{Call, Trace, run_trace};

@@ -1,7 +1,7 @@
 //! The assignment of subjects to shards, and how many move.
 
 use proptest::prelude::*;
-use tollgate::core::{Subject, Value};
+use tollgate::model::{Subject, Value};
 use tollgate::store::sharded::{MAX_WEIGHT, Routing, ShardsError};
 use tollgate::store::{Shard, Sharded};
 

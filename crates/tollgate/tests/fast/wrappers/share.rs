@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use tollgate::core::{Admission, DecisionSource, Limit, Millis, Store, StoreError, Timestamp};
+use tollgate::model::{Admission, DecisionSource, Limit, Millis, Store, StoreError, Timestamp};
 use tollgate::store::{Fallback, LocalShare, Memory};
 
 use crate::wrappers::faulty::{Faulty, Trouble};
@@ -161,7 +161,7 @@ proptest! {
             index += 1;
             let answer = at_once(nodes[0].apply(now, charges)).unwrap();
             let exact = twin.apply_now(now, charges).unwrap();
-            let told = |reading: &tollgate::core::Reading| (reading.admission, reading.used, reading.full_reset_at);
+            let told = |reading: &tollgate::model::Reading| (reading.admission, reading.used, reading.full_reset_at);
             prop_assert_eq!(
                 answer.iter().map(told).collect::<Vec<_>>(),
                 exact.iter().map(told).collect::<Vec<_>>()

@@ -217,7 +217,7 @@ fn span(from: u64, step: u64) -> String {
 
 /// Returns a step in words.
 fn step(millis: u64) -> String {
-    tollgate::core::Millis::new(millis).to_string()
+    tollgate::model::Millis::new(millis).to_string()
 }
 
 /// For drawing only: counts beyond 2^53 lose their last digits, which no screen can show.

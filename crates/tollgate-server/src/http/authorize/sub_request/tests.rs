@@ -1,7 +1,7 @@
 //! Sub-requests of proxies, and attempts of clients to forge them.
 
 use axum::http::HeaderName;
-use tollgate::core::policy::{Forwarding, Network};
+use tollgate::model::policy::{Forwarding, Network};
 
 use super::*;
 
