@@ -1,4 +1,4 @@
-//! The task that carries what has gathered.
+//! The task that sends the queued jobs.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,15 +11,16 @@ use super::dispatcher::Dispatcher;
 use super::queue::QueueReceiver;
 use crate::codec::Codec;
 
-/// How long the driver waits for a caller that sent its job itself. The turn keeps calls few, not
-/// right, so it is no reason to wait for a caller that is not polled, or for a slow server.
+/// How long the driver waits for a caller that sends its job itself. Turns keep the number of calls
+/// low and are not needed for correctness, so the driver does not wait longer for a caller that is
+/// not polled or for a slow server.
 const TURN_TIMEOUT: Duration = Duration::from_millis(1);
 
-/// Carries one call at a time: what gathers meanwhile is the next one.
+/// Sends one call at a time. Jobs that are queued during a call form the next one.
 pub(super) struct Driver<C: Codec> {
     exit: QueueReceiver<C>,
     dispatcher: Arc<Dispatcher<C>>,
-    /// One permit: whose turn it is to send.
+    /// One permit: the turn to send.
     turn: Arc<Semaphore>,
 }
 
@@ -38,7 +39,7 @@ impl<C: Codec> Driver<C> {
             if let Some(batch) = self.exit.take() {
                 self.dispatcher.dispatch(batch).await;
             }
-            // Those who were just answered run first, so that what they ask next travels together
+            // Callers that just received an answer run first. Their next jobs then travel together
             // instead of after the first of them.
             yield_now().await;
             drop(turn);

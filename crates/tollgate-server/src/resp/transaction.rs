@@ -24,9 +24,9 @@ pub(super) const ABORTED: &str = "EXECABORT Transaction discarded because of pre
 pub(super) struct Transaction {
     /// The arguments of all commands, one after the other.
     bytes: Vec<u8>,
-    /// Where each argument ends in `bytes`.
+    /// The end of each argument in `bytes`.
     argument_ends: Vec<usize>,
-    /// Where each command ends in `argument_ends`.
+    /// The end of each command in `argument_ends`.
     command_ends: Vec<usize>,
     is_aborted: bool,
 }

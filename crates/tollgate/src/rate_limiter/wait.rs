@@ -69,7 +69,7 @@ impl<S: Store + 'static> RateLimiter<S> {
                 Decision::Refused(refused) => refused,
             };
             let Some(wait) = refused.retry_after() else { return Err(refused) };
-            // At least a millisecond, so that a clock that stands still costs no busy loop.
+            // At least a millisecond: a stopped clock then causes no busy loop.
             let until = Instant::now() + wait.max(Duration::from_millis(1));
             if until.duration_since(started) > deadline {
                 return Err(refused);

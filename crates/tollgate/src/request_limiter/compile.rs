@@ -11,7 +11,7 @@ use tollgate_core::{Cost, Policy};
 use super::rule::Rule;
 use crate::quota::SubjectQuota;
 
-/// What a builder was told, in the order of the calls.
+/// The calls of a builder, in their order.
 #[derive(Debug, Default)]
 pub(super) struct Draft {
     pub(super) subjects: Vec<Dimension>,

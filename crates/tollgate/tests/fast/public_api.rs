@@ -1,12 +1,12 @@
 //! The public interface that semantic versioning covers, held against a committed list.
 //!
-//! `UPDATE=1 cargo test -p tollgate --features axum --test fast public_api` writes the list anew.
+//! `UPDATE=1 cargo test -p tollgate --features axum --test fast public_api` rewrites the list.
 
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The modules of the face, and the root, whose `pub use` lines name everything else.
+/// The modules of the face, and the root with its `pub use` lines, which name everything else.
 const MODULES: [&str; 5] = ["lib", "quota", "rate_limit_layer", "rate_limiter", "request_limiter"];
 
 #[test]

@@ -62,7 +62,7 @@ impl Node {
         Self { store, clock }
     }
 
-    /// Calls that met state that counts as none.
+    /// The number of calls that found state from an impossible future.
     fn discarded(&self) -> u64 {
         let Backend::Redis(redis) = &self.store else { panic!("{:?}", self.store) };
         redis.counts().discarded
@@ -92,7 +92,7 @@ fn subject(name: &str) -> Subject {
     Subject::new([("token", Value::Clear(name.as_bytes()))], &key())
 }
 
-/// How many of [`CALLS`] the two nodes admit that are asked in turn, the wrong one first.
+/// Returns how many of [`CALLS`] two nodes admit in turn, the one with the wrong clock first.
 async fn admitted(loaded: &LoadedPolicy, nodes: [&Node; 2], name: &str) -> u64 {
     let subject = subject(name);
     let mut admitted = 0;
@@ -115,7 +115,7 @@ async fn a_clock_beyond_skew_max_switches_no_limit_off() {
         for off in [HALF_A_MINUTE, -HALF_A_MINUTE, DAY, -DAY] {
             let wrong = SkewedClock::default();
             wrong.set(off);
-            // Both are asked before they are connected: no first decision is by the wrong clock.
+            // Both decide before they are connected: no first decision uses the wrong clock.
             let nodes = [Node::new(&loaded, wrong), Node::new(&loaded, SkewedClock::default())];
             let name = format!("{algorithm} {off}");
             let admitted = admitted(&loaded, [&nodes[0], &nodes[1]], &name).await;
@@ -185,7 +185,7 @@ async fn a_node_whose_clock_is_overridden_says_so_and_is_not_ready() {
     let reason = node.store.check_clock().unwrap_err();
     assert!(reason.contains("shard a") && reason.contains("skew_max is 5s"), "{reason}");
     assert!(node.store.status()[0].clock_overridden);
-    // Where the policy has the store's clock decide, nothing is wrong.
+    // If the policy lets the store's clock decide, a wrong clock changes nothing.
     let by_store = text.replace(PATIENT, &format!("{PATIENT}, clock: store"));
     let loaded = loaded("fixed_window", "window: 1h", &by_store);
     let node = Node::new(&loaded, SkewedClock::default());

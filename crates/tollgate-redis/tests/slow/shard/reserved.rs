@@ -24,15 +24,14 @@ use crate::shard::{PATIENCE, patient, until};
 const CALLERS: u64 = 8;
 /// How often replies are cut off.
 const CUTS: usize = 10;
-/// A call that waits longer for a new connection has no answer, like a call whose reply was cut
-/// off.
+/// A call that waits longer for a new connection has no answer, like a call with a cut reply.
 const WITHIN: Duration = Duration::from_secs(1);
 const AFTER_ERRORS: Duration = Duration::from_millis(20);
 /// Longer than any test. Keys last as long, and every unit of an open window is visible in it.
 const HOUR: Millis = Millis::from_secs(3_600);
 
-/// A store whose callers pause after an error. Without the pause they would send all their calls
-/// while the server is away.
+/// A store with callers that pause after an error. Without the pause they would send all their
+/// calls while the server is away.
 struct Unhurried<'s>(&'s Recorded<RedisShard>);
 
 impl Store for Unhurried<'_> {
@@ -93,8 +92,8 @@ async fn what_nobody_settles_runs_out_and_nothing_leaks() {
     server.assert_every_key_ends().await;
 }
 
-/// The limits of each kind, and one whose window outlives the test. In that window, every unit that
-/// a reservation did not return stays visible.
+/// The limits of each kind, and one with a window that outlives the test. In that window, every
+/// unit that a reservation did not return stays visible.
 fn limits() -> Vec<Limit> {
     let window = FixedWindow::new(100_000, HOUR, Anchor::FirstRequest).unwrap();
     let terms = ReservationTerms { max: Millis::new(120), ..ReservationTerms::default() };
