@@ -135,7 +135,7 @@ fn limits_of(
     if names.is_empty() {
         let detail = "no limit counts by exactly this subject: give `subject[NAME]=VALUE` for each \
                       name in a limit's `per`, or name limits: `limit=NAME`";
-        return Err(invalid(detail));
+        return Err(Problem::new(Kind::InvalidSubject, detail));
     }
     Ok(names)
 }

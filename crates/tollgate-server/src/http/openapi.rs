@@ -131,6 +131,13 @@ impl Schemas {
                 "The request is over a limit. The policy may set another status.",
                 refusal,
             );
+            // Clients of GitHub's API parse problem details only as plain JSON.
+            let content = responses.get_mut("429").and_then(|response| response.get_mut("content"));
+            if let Some(Value::Object(content)) = content
+                && let Some(problem) = content.get("application/problem+json").cloned()
+            {
+                content.insert("application/json".into(), problem);
+            }
         }
         let of_bodies = if operation.body.is_some() { OF_BODIES } else { &[] };
         let of_audience = of_audience(operation.audience());

@@ -43,7 +43,7 @@ async fn without_a_limit_all_limits_of_the_subject_are_reported() {
     assert!(statuses.contains(&core["statuses"][0]), "{all}");
     assert!(statuses.iter().all(|status| status["name"] != "anonymous"), "{all}");
     let nothing = world.get("/v1/standing?subject[nothing]=a").await;
-    assert_eq!(nothing.problem(400), "invalid-query");
+    assert_eq!(nothing.problem(422), "invalid-subject");
     let admin = Some(Access::Open);
     let world = World::over(Memory::default(), HttpOptions { admin, ..HttpOptions::default() });
     // To forget more than was named would be a surprise.

@@ -20,7 +20,7 @@ fn redis_cli_charges_and_probes() {
     let cli = |arguments: &[&str]| cli(&open, arguments, "");
     assert_eq!(cli(&["CL.THROTTLE", "cli", "2", "5", "60"]), "0\n3\n2\n-1\n12\n");
     assert_eq!(cli(&["-3", "CL.THROTTLE", "cli", "2", "5", "60", "3"]), "1\n3\n2\n12\n12\n");
-    assert_eq!(cli(&["COMMAND", "COUNT"]), "20\n");
+    assert_eq!(cli(&["COMMAND", "COUNT"]), "23\n");
     assert!(cli(&["--json", "-3", "TG.CHARGE", "all", "1"]).starts_with("{\"admitted\":1,"));
     assert!(cli(&["INFO"]).contains("redis_version:7.4.0"));
     let typed = self::cli(&open, &[], "PING\nECHO 'a b'\nSELECT 0\nNONSENSE\n");
