@@ -57,8 +57,11 @@ end
 
 -- Whether the response is Tollgate's own.
 local function is_from_tollgate(answer)
-    local media_type = answer.headers and answer.headers["content-type"]
-    return answer.status == 200 or media_type and media_type[0]:find("application/problem+json", 1, true)
+    local field = answer.headers and answer.headers["content-type"]
+    local media_type = field and field[0] or ""
+    -- Refusals by a policy with GitHub's header fields are plain JSON.
+    return answer.status == 200 or media_type:find("application/problem+json", 1, true)
+        or media_type:find("application/json", 1, true)
 end
 
 -- Whether Tollgate is up. If it is down, HAProxy responds with a page of its own. Another such page means that

@@ -49,7 +49,7 @@ fn clients_see_their_status() {
     let refused = site.envoy.get("/", &[key]);
     assert_eq!(refused.status, 429);
     assert_eq!(refused.field("x-envoy-ratelimited"), "true");
-    assert_eq!(refused.field("content-type"), "application/problem+json");
+    assert_eq!(refused.field("content-type"), "application/json; charset=utf-8");
     let wait: u64 = refused.field("retry-after").parse().unwrap();
     assert!((1..=86_400).contains(&wait), "{wait}");
     let body: serde_json::Value = serde_json::from_str(&refused.body).unwrap();

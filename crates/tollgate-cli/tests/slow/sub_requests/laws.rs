@@ -43,7 +43,7 @@ pub(crate) fn clients_see_their_status(kind: Kind) {
     }
     assert!(refused.field("ratelimit").starts_with(r#""anonymous";r=0;t="#), "{refused:?}");
     assert!((1..=3_600).contains(&number(&refused, "retry-after")));
-    assert_eq!(refused.field("content-type"), "application/json; charset=utf-8");
+    assert_eq!(refused.field("content-type"), "application/problem+json; charset=utf-8");
     let problem: serde_json::Value = serde_json::from_str(&refused.body).unwrap();
     assert_eq!(problem["status"], 429);
     assert!(problem["type"].as_str().unwrap().ends_with("#quota-exceeded"), "{problem}");
