@@ -38,7 +38,7 @@ impl ReplayPass {
         Self { left: known, since: None }
     }
 
-    /// Returns whether state remains whose partition still has the epoch `history`.
+    /// Returns whether state remains of partitions that still have the epoch `history`.
     pub(super) fn is_of(&self, partitions: &impl PartitionedEpochs, history: u64) -> bool {
         self.left.iter().any(|known| known.is_of(partitions, history))
     }
@@ -46,7 +46,7 @@ impl ReplayPass {
     /// Joins the remaining state at the partitions with the epoch `history`, for at most `time`
     /// after they could first be reached; then the rest is abandoned.
     ///
-    /// If this is dropped, joined state is not joined again. State whose partition now has another
+    /// If this is dropped, joined state is not joined again. State of a partition that now has another
     /// epoch is left to the replay of that epoch.
     ///
     /// # Errors
