@@ -12,13 +12,18 @@ use tollgate_core::{
 };
 
 /// The pages, with the number of sessions on each.
-const PAGES: [(&str, usize); 6] = [
+const PAGES: [(&str, usize); 11] = [
+    ("coming-from-bucket4j.md", 4),
+    ("coming-from-cloud-gateways.md", 3),
+    ("coming-from-express-rate-limit.md", 4),
     ("coming-from-gubernator.md", 4),
+    ("coming-from-haproxy-stick-tables.md", 3),
     ("coming-from-kong.md", 4),
     ("coming-from-limitador.md", 4),
     ("coming-from-nginx.md", 6),
     ("coming-from-redis-cell.md", 6),
     ("coming-from-throttlecrab.md", 6),
+    ("coming-from-traefik.md", 4),
 ];
 
 #[test]
@@ -35,6 +40,20 @@ fn decisions_are_those_that_the_pages_promise() {
             requested.keeps(line, page);
         }
     }
+}
+
+#[test]
+fn every_recipe_is_a_policy_without_warnings() {
+    let text = fs::read_to_string(docs().join("recipes.md")).unwrap();
+    let recipes = text.split("```yaml\n").skip(1).map(|rest| rest.split("```").next().unwrap());
+    let mut count = 0;
+    for recipe in recipes {
+        let loaded = tollgate_policy::parse("recipes.md", recipe);
+        let loaded = loaded.unwrap_or_else(|error| panic!("{error}"));
+        assert!(loaded.warnings.is_empty(), "{recipe}\n{:?}", loaded.warnings);
+        count += 1;
+    }
+    assert_eq!(count, 6);
 }
 
 #[test]
