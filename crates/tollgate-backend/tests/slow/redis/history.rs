@@ -37,8 +37,11 @@ struct Nodes {
 
 impl Nodes {
     /// Starts connected nodes over the shards of these settings.
+    ///
+    /// Replicas would answer charges of 0 units, from state that may lack the latest charges; the
+    /// checker judges every answer as one of the primary.
     async fn over(shards: &str) -> Self {
-        let loaded = loaded(&format!("{shards}, {PATIENT}, nodes: {NODES}"));
+        let loaded = loaded(&format!("{shards}, {PATIENT}, nodes: {NODES}, reads: primaries"));
         let recorder = Arc::<Recorder>::default();
         let mut stores = Vec::new();
         for _ in 0..NODES {

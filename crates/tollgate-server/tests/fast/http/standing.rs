@@ -109,8 +109,8 @@ impl<'w> MakeWriter<'w> for Log {
 #[tokio::test]
 async fn what_is_not_understood_is_refused() {
     let rows = [
-        ("", 400, "invalid-query"),
-        ("?", 400, "invalid-query"),
+        ("", 422, "invalid-subject"),
+        ("?", 422, "invalid-subject"),
         ("?limit", 400, "invalid-query"),
         ("?Limit=core", 400, "invalid-query"),
         ("?limit=core&token=abc", 400, "invalid-query"),
