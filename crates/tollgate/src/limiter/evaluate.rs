@@ -65,10 +65,7 @@ impl<S: Store> Limiter<S> {
             Ok(readings) => readings,
             Err(error) => return EvaluationOutcome::failure(now, error),
         };
-        let mut evaluation = evaluate_readings(now, &planned, &readings);
-        if !evaluation.is_admitted() {
-            self.hold_times.suggest_waits(&mut evaluation);
-        }
+        let evaluation = self.evaluate_readings(now, &planned, &readings);
         let source = readings.source();
         let candidates = match source {
             DecisionSource::Store | DecisionSource::DenyCache | DecisionSource::Overflow => {
@@ -86,6 +83,24 @@ impl<S: Store> Limiter<S> {
             return outcome;
         }
         Box::pin(self.undo(now, outcome, terms.on_failure)).await
+    }
+
+    /// Returns the statuses of `planned` after the store returned `readings`, with the suggested waits
+    /// of concurrency limits.
+    pub(super) fn evaluate_readings(
+        &self,
+        now: Timestamp,
+        planned: &[PlannedCharge],
+        readings: &Readings,
+    ) -> Evaluation {
+        let statuses = planned.iter().zip(readings.iter()).map(|(planned, reading)| {
+            LimitStatus::new(Arc::clone(&planned.limit), planned.cost, reading)
+        });
+        let mut evaluation = Evaluation { now, statuses: statuses.collect() };
+        if !evaluation.is_admitted() {
+            self.hold_times.suggest_waits(&mut evaluation);
+        }
+        evaluation
     }
 
     /// Notifies the observer and the tracer of limits that were enforced.
@@ -177,16 +192,4 @@ impl EvaluationOutcome {
         let (evaluation, source) = (Evaluation { now, statuses }, DecisionSource::DenyCache);
         Self { evaluation, source, record: ChargeRecord::default(), candidates: Vec::new() }
     }
-}
-
-/// Returns the statuses of `planned` after the store returned `readings`.
-pub(super) fn evaluate_readings(
-    now: Timestamp,
-    planned: &[PlannedCharge],
-    readings: &Readings,
-) -> Evaluation {
-    let statuses = planned.iter().zip(readings.iter()).map(|(planned, reading)| {
-        LimitStatus::new(Arc::clone(&planned.limit), planned.cost, reading)
-    });
-    Evaluation { now, statuses: statuses.collect() }
 }

@@ -5,7 +5,6 @@ use tollgate_core::policy::PlannedCharge;
 use tollgate_core::{DecisionSource, Evaluation, Store, StoreError, Timestamp};
 
 use super::Limiter;
-use super::evaluate::evaluate_readings;
 
 impl<S: Store> Limiter<S> {
     /// Resets the counter of each limit and subject of `planned`, or none, and returns their
@@ -22,7 +21,7 @@ impl<S: Store> Limiter<S> {
         let readings = self.apply(now, planned, |_| Operation::Reset).await?;
         match readings.source() {
             DecisionSource::Store | DecisionSource::DenyCache | DecisionSource::Overflow => {
-                Ok(evaluate_readings(now, planned, &readings))
+                Ok(self.evaluate_readings(now, planned, &readings))
             }
             // A fallback does not have the store's counters.
             DecisionSource::Fallback(error) | DecisionSource::Failure(error) => Err(error),

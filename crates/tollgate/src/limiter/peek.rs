@@ -9,7 +9,6 @@ use tollgate_core::{Evaluation, RequestAttributes, Store, StoreError, Timestamp}
 
 use super::Limiter;
 use super::decide::Split;
-use super::evaluate::evaluate_readings;
 use super::overrides::Resolved;
 use crate::decision::{AppliedOverride, ChargePositions, Evaluated, PlanPosition};
 
@@ -116,6 +115,6 @@ impl<S: Store> Limiter<S> {
     ) -> Result<(Evaluation, DecisionSource), StoreError> {
         let readings =
             self.apply(now, planned, |planned| Operation::Peek { cost: planned.cost }).await?;
-        Ok((evaluate_readings(now, planned, &readings), readings.source()))
+        Ok((self.evaluate_readings(now, planned, &readings), readings.source()))
     }
 }

@@ -43,6 +43,14 @@ async fn a_full_concurrency_limit_suggests_the_observed_hold_time_and_not_the_lo
     let mut admitted = check(&limiter).await;
     assert_eq!(check(&limiter).await.evaluation.retry_after(), Some(Millis::from_secs(5)));
 
+    // A peek says the same.
+    let request =
+        RequestAttributes { method: "GET", path: "/", host: None, peer: None, headers: &() };
+    let (now, policy) = (limiter.now(), limiter.policy());
+    let planned = limiter.plan_at(now, &policy, &request).enforced;
+    let peek = limiter.peek_at(now, planned).await.unwrap().evaluation;
+    assert_eq!(peek.retry_after(), Some(Millis::from_secs(5)));
+
     // Never later than the permit ends.
     clock.advance(Millis::from_secs(58));
     assert_eq!(check(&limiter).await.evaluation.retry_after(), Some(Millis::from_secs(2)));
