@@ -248,7 +248,7 @@ fn title(name: &str) -> &'static str {
         "Worker" => "`shed.worker`",
         "Adaptive" => "`shed.worker.adaptive`",
         "Secret" => {
-            "`secret`, `store.redis.password`, `store.redis.sentinel.password` and `serve.DOOR.tokens`"
+            "`secret`, `store.redis.password`, `store.redis.sentinel.password` and `serve.LISTENER.tokens`"
         }
         "Store" => "`store`",
         "Memory" => "`store.memory`",
@@ -262,9 +262,9 @@ fn title(name: &str) -> &'static str {
         "Shadow" => "`store.shadow`",
         "Side" => "`store.rollout.from`, `.to`, `store.shadow.store` and `.shadow_store`",
         "Serve" => "`serve`",
-        "Listener" => "`serve.DOOR`",
+        "Listener" => "`serve.LISTENER`",
         "Dashboard" => "`serve.dashboard`",
-        "ListenerTls" => "`serve.DOOR.tls`",
+        "ListenerTls" => "`serve.LISTENER.tls`",
         "Traces" => "`traces`",
         other => panic!("say where the keys of {other} stand"),
     }
