@@ -19,6 +19,9 @@ mod decision_time;
 mod error;
 #[cfg(all(test, feature = "server-tests"))]
 mod faults;
+#[cfg(fuzzing)]
+#[doc(hidden)]
+pub mod fuzzing;
 mod info;
 mod inspect;
 mod job;

@@ -1,0 +1,58 @@
+//! One program with all fuzz targets. The variable `FUZZ_TARGET` chooses one; `fuzz/run` sets it.
+//!
+//! A target is a function of some bytes that panics if a property does not hold. The parsers are
+//! included from the source files of the shipped crates, so those need no entries for fuzzing.
+
+#![no_main]
+
+mod access_log;
+mod address;
+mod cell;
+mod event_stream;
+mod http_framing;
+mod json_body;
+mod memcached_reply;
+mod path;
+mod policy;
+mod resp;
+mod step_reply;
+
+use std::sync::OnceLock;
+
+use libfuzzer_sys::fuzz_target;
+
+type Target = fn(&[u8]);
+
+/// Every target with its name.
+const TARGETS: &[(&str, Target)] = &[
+    ("access_log", access_log::check),
+    ("address", address::check),
+    ("cell", cell::check),
+    ("event_stream", event_stream::check),
+    ("http_framing", http_framing::check),
+    ("json_body", json_body::check),
+    ("memcached_reply", memcached_reply::check),
+    ("path", path::check),
+    ("policy", policy::check),
+    ("resp", resp::check),
+    ("step_reply", step_reply::check),
+];
+
+fuzz_target!(|data: &[u8]| chosen()(data));
+
+fn chosen() -> Target {
+    static CHOSEN: OnceLock<Target> = OnceLock::new();
+    *CHOSEN.get_or_init(|| {
+        let name = std::env::var("FUZZ_TARGET").unwrap_or_default();
+        let target = TARGETS.iter().find(|(known, _)| *known == name);
+        target
+            .unwrap_or_else(|| panic!("FUZZ_TARGET is {name:?}; it must be the name of a target"))
+            .1
+    })
+}
+
+/// Splits `data` at a place that its first two bytes choose. Returns the rest, and the place in it.
+fn cut(data: &[u8]) -> Option<(&[u8], usize)> {
+    let (place, rest) = data.split_first_chunk::<2>()?;
+    Some((rest, usize::from(u16::from_le_bytes(*place)) % (rest.len() + 1)))
+}
