@@ -1,4 +1,5 @@
 use tollgate::model::{Admission, Charge, Limit};
+use tollgate::store::Memory;
 
 use super::world::*;
 
@@ -30,9 +31,7 @@ fn a_client_that_reached_its_limit_without_a_refusal_is_protected() {
     for _ in 0..2 {
         assert!(is_admitted(&store, START, &limit, "victim"));
     }
-    for number in 0..1_000 {
-        is_admitted(&store, START, &limit, &number.to_string());
-    }
+    refuse_a_thousand(&store, &limit, 2);
     assert_eq!(used(&store, START, &limit, "victim"), 2);
 }
 
@@ -43,10 +42,23 @@ fn a_client_whose_large_charge_was_refused_is_protected() {
     let victim = subject("victim");
     assert_eq!(ask(&store, START, &limit, &victim, take(6, 0)).unwrap().admission, Admission::Now);
     assert_ne!(ask(&store, START, &limit, &victim, take(6, 0)).unwrap().admission, Admission::Now);
-    for number in 0..1_000 {
-        is_admitted(&store, START, &limit, &number.to_string());
-    }
+    refuse_a_thousand(&store, &limit, 10);
     assert_eq!(used(&store, START, &limit, "victim"), 6);
+}
+
+/// Brings a thousand subjects to their limit of `quota` units and has each of them refused. All of
+/// them are protected, so a client that is not is the only one that can make room.
+fn refuse_a_thousand(store: &Memory, limit: &Limit, quota: u64) {
+    for number in 0..1_000 {
+        let attacker = subject(&format!("attacker-{number}"));
+        for cost in [quota, 1] {
+            ask(store, START, limit, &attacker, take(cost, 0)).unwrap();
+        }
+    }
+    let stats = store.stats();
+    assert!(stats.entries > 32 && stats.overflow > 0, "the store was never full: {stats:?}");
+    // The usage alone would not tell: the overflow counter of an evicted client reports it too.
+    assert_eq!(stats.evicted, 0, "{stats:?}");
 }
 
 #[test]
