@@ -21,7 +21,7 @@ use crate::{
     session::{Phase, Session},
     settings::Limits,
     strict_reader::{StrictReader, StrictReaderTimeouts},
-    taking::WhileTaken,
+    write_stall::ResponseExecutor,
 };
 
 /// How long a client may still send a request after the proxy started to drain. The request may
@@ -119,9 +119,9 @@ fn section_limits(limits: &Limits) -> SectionLimits {
     }
 }
 
-fn protocols(settings: &Settings, session: &Session) -> auto::Builder<WhileTaken> {
+fn protocols(settings: &Settings, session: &Session) -> auto::Builder<ResponseExecutor> {
     let limits = &settings.limits;
-    let mut builder = auto::Builder::new(WhileTaken::new(settings, session));
+    let mut builder = auto::Builder::new(ResponseExecutor::new(settings, session));
     builder
         .http1()
         .timer(TokioTimer::new())

@@ -22,8 +22,8 @@ use crate::{
     least_rate::{LeastRate, RateTerms},
     problem::Problem,
     session::Session,
-    taking::{self, TAKEN_AT_ONCE},
     upgrade_prep::prepare_upgrade,
+    write_stall::{self, MAX_FRAME},
 };
 
 /// The entry point of all requests of a connection. It refuses inadmissible requests, and passes
@@ -174,7 +174,7 @@ pin_project_lite::pin_project! {
 impl<B> CountedBody<B> {
     fn new(body: B, version: Version, exchange: ExchangeGuard) -> Self {
         // Over HTTP/1, the stream itself detects that the client reads.
-        let at_once = if version == Version::HTTP_2 { TAKEN_AT_ONCE } else { usize::MAX };
+        let at_once = if version == Version::HTTP_2 { MAX_FRAME } else { usize::MAX };
         Self { body, rest: Bytes::new(), at_once, _exchange: exchange }
     }
 }
@@ -198,7 +198,7 @@ impl<B: Body<Data = Bytes>> Body for CountedBody<B> {
         {
             *this.rest = data.split_off(*this.at_once);
         }
-        taking::note(&polled);
+        write_stall::note(&polled);
         polled
     }
 

@@ -51,13 +51,13 @@ mod run;
 mod session;
 mod settings;
 mod strict_reader;
-mod taking;
 mod trusted_proxies;
 mod tunnel;
 mod upgrade;
 mod upgrade_prep;
 mod upstream;
 mod upstream_link;
+mod write_stall;
 
 pub use body::{BodyError, RequestBody, ResponseBody};
 pub use connection_metrics::{CloseReason, ConnectionMetrics};

@@ -4,12 +4,12 @@ use std::future::Future;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use crate::connection_slots::ConnectionSlot;
 use crate::listen::Stream;
-use crate::places::Place;
 use crate::shutdown::Shutdown;
 
 /// The protocol of a listener: what serves its connections.
-pub trait Door: Clone + Send + Sync + 'static {
+pub trait ConnectionHandler: Clone + Send + Sync + 'static {
     /// Serves one client until it disconnects, or until its last response is sent in
     /// [`Phase::Draining`](crate::Phase::Draining). In [`Phase::Cut`](crate::Phase::Cut) the future
     /// is dropped.
@@ -25,7 +25,7 @@ pub struct Connection {
     pub peer: Option<SocketAddr>,
     /// The phase of the shutdown.
     pub shutdown: Shutdown,
-    pub(crate) place: Place,
+    pub(crate) slot: ConnectionSlot,
 }
 
 /// The limits of a listener's connections.

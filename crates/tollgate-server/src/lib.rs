@@ -8,31 +8,31 @@
 
 mod access;
 mod connection;
+mod connection_slots;
 mod dashboard;
 pub mod grpc;
 pub mod http;
-mod hyper_door;
+mod http_connection;
 mod listen;
 pub mod metrics;
-mod on_wake;
 pub mod otlp;
-mod places;
+mod poll_on_wake;
 pub mod resp;
 mod serve;
 mod shutdown;
 mod tls;
 
 pub use access::{Access, AccessError, MAX_TOKENS, SHORTEST_TOKEN, Tokens};
-pub use connection::{Connection, ConnectionLimits, Door};
+pub use connection::{Connection, ConnectionHandler, ConnectionLimits};
+pub use connection_slots::{ConnectionSlots, LEAST_IDLE};
 pub use dashboard::Dashboard;
 pub use grpc::GrpcListener;
 pub use http::{HttpListener, HttpOptions, Readiness};
-pub use hyper_door::{
-    Holding, HttpVersions, HyperDoor, LAST_REQUEST, LONGEST_UNTAKEN, MAX_HEAD_BYTES,
-    MAX_HEADER_FIELDS, MAX_STREAMS, Peer,
+pub use http_connection::{
+    HttpConnectionHandler, HttpConnectionLimits, HttpVersions, LAST_REQUEST, MAX_HEAD_BYTES,
+    MAX_HEADER_FIELDS, MAX_STREAMS, MAX_WRITE_STALL, Peer,
 };
 pub use listen::{Listen, ListenError, Listener, Port, Stream};
-pub use places::{LEAST_IDLE, Places};
 pub use resp::{RespListener, RespSettings};
 pub use serve::{DrainTimeout, Served, serve};
 pub use shutdown::{Phase, Shutdown};

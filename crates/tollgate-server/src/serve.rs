@@ -8,42 +8,42 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-use crate::connection::{Connection, ConnectionLimits, Door};
+use crate::connection::{Connection, ConnectionHandler, ConnectionLimits};
+use crate::connection_slots::{ConnectionSlot, ConnectionSlots, FreeSlot};
 use crate::listen::{Accepted, BACKLOG, Listener};
-use crate::on_wake::OnWake;
-use crate::places::{Place, Places, Vacancy};
+use crate::poll_on_wake::PollOnWake;
 use crate::shutdown::{Phase, Shutdown};
 
 /// A listening socket and the protocol that it serves.
 pub struct Served {
     name: &'static str,
-    places: Places,
-    listen: Box<dyn FnOnce(Shutdown, Places) -> Listening + Send>,
+    slots: ConnectionSlots,
+    listen: Box<dyn FnOnce(Shutdown, ConnectionSlots) -> Listening + Send>,
 }
 
 type Listening = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 impl Served {
-    /// Serves `door` at `listener`. `name` is used in logs and metrics.
-    pub fn new<D: Door>(
+    /// Serves `handler` at `listener`. `name` is used in logs and metrics.
+    pub fn new<D: ConnectionHandler>(
         name: &'static str,
         listener: Listener,
         limits: ConnectionLimits,
-        door: D,
+        handler: D,
     ) -> Self {
         Self {
             name,
-            places: Places::new(name, limits.at_once),
-            listen: Box::new(move |shutdown, places| {
-                Box::pin(listen(listener, limits, door, shutdown, places))
+            slots: ConnectionSlots::new(name, limits.at_once),
+            listen: Box::new(move |shutdown, slots| {
+                Box::pin(listen(listener, limits, handler, shutdown, slots))
             }),
         }
     }
 
     /// Returns the connection slots, to read while it serves.
     #[must_use]
-    pub fn places(&self) -> Places {
-        self.places.clone()
+    pub fn slots(&self) -> ConnectionSlots {
+        self.slots.clone()
     }
 }
 
@@ -53,27 +53,27 @@ impl fmt::Debug for Served {
     }
 }
 
-/// Serves all `doors` until `shutdown` resolves, then drains: no more clients are accepted, every
-/// request that has arrived is answered, and its connection is closed after that.
+/// Serves all `listeners` until `shutdown` resolves, then drains: no more clients are accepted,
+/// every request that has arrived is answered, and its connection is closed after that.
 ///
 /// Dropping the future closes all connections at once.
 ///
 /// # Errors
 /// [`DrainTimeout`] if clients were still being served after `drain`. Their connections are closed.
 pub async fn serve(
-    doors: Vec<Served>,
+    listeners: Vec<Served>,
     drain: Duration,
     shutdown: impl Future<Output = ()>,
 ) -> Result<(), DrainTimeout> {
     let (phase, watched) = Shutdown::new();
-    let mut taken = Vec::new();
+    let mut all_slots = Vec::new();
     let mut listening = tokio::task::JoinSet::new();
-    for door in doors {
-        taken.push(door.places());
-        listening.spawn((door.listen)(watched.clone(), door.places));
+    for served in listeners {
+        all_slots.push(served.slots());
+        listening.spawn((served.listen)(watched.clone(), served.slots));
     }
     pin!(shutdown).await;
-    let ended = end(&phase, listening, &taken, drain).await;
+    let ended = end(&phase, listening, &all_slots, drain).await;
     phase.send_replace(Phase::Cut);
     ended
 }
@@ -83,7 +83,7 @@ pub async fn serve(
 async fn end(
     phase: &watch::Sender<Phase>,
     mut listening: tokio::task::JoinSet<()>,
-    taken: &[Places],
+    all_slots: &[ConnectionSlots],
     drain: Duration,
 ) -> Result<(), DrainTimeout> {
     phase.send_replace(Phase::Draining);
@@ -91,36 +91,36 @@ async fn end(
         // All slots may be free for a moment before the next client of the backlog is accepted, so
         // wait for the accept loops first.
         while listening.join_next().await.is_some() {}
-        for places in taken {
-            places.all_free().await;
+        for slots in all_slots {
+            slots.all_free().await;
         }
     };
     if timeout(drain, all_free).await.is_ok() {
         return Ok(());
     }
-    let left = taken
+    let left = all_slots
         .iter()
-        .map(|places| (places.door, places.taken()))
+        .map(|slots| (slots.listener, slots.taken()))
         .filter(|(_, left)| *left > 0)
         .collect();
     Err(DrainTimeout { left, waited: drain })
 }
 
-/// Passes each client of `listener` that gets a slot to `door`.
-async fn listen<D: Door>(
+/// Passes each client of `listener` that gets a slot to `handler`.
+async fn listen<D: ConnectionHandler>(
     listener: Listener,
     limits: ConnectionLimits,
-    door: D,
+    handler: D,
     shutdown: Shutdown,
-    places: Places,
+    slots: ConnectionSlots,
 ) {
     let mut ended = shutdown.clone();
     // The slot comes first: a client without one waits in the backlog, where it costs this process
     // nothing.
-    let next = async || (places.vacancy().await, listener.accept().await);
-    let begin = |(vacancy, accepted): (Vacancy, Accepted)| {
-        let place = vacancy.take();
-        tokio::spawn(serve_one(accepted, place, limits, door.clone(), shutdown.clone()));
+    let next = async || (slots.free_slot().await, listener.accept().await);
+    let begin = |(free_slot, accepted): (FreeSlot, Accepted)| {
+        let slot = free_slot.take();
+        tokio::spawn(serve_one(accepted, slot, limits, handler.clone(), shutdown.clone()));
     };
     loop {
         tokio::select! {
@@ -137,19 +137,19 @@ async fn listen<D: Door>(
     }
 }
 
-async fn serve_one<D: Door>(
+async fn serve_one<D: ConnectionHandler>(
     accepted: Accepted,
-    place: Place,
+    slot: ConnectionSlot,
     limits: ConnectionLimits,
-    door: D,
+    handler: D,
     shutdown: Shutdown,
 ) {
     let mut phase = shutdown.clone();
-    let cut = OnWake::new(phase.reached(Phase::Cut));
+    let cut = PollOnWake::new(phase.reached(Phase::Cut));
     let served = async {
         let peer = accepted.peer;
         if let Ok(Ok(stream)) = timeout(limits.handshake, accepted.handshake()).await {
-            door.serve(Connection { stream, peer, shutdown, place }).await;
+            handler.serve(Connection { stream, peer, shutdown, slot }).await;
         }
     };
     tokio::select! {

@@ -7,7 +7,7 @@ use tollgate::Revision;
 use tollgate::observe::Histogram;
 use tollgate::trace::SpanCounts;
 use tollgate_backend::ReloadStatus;
-use tollgate_server::Places;
+use tollgate_server::ConnectionSlots;
 use tollgate_server::metrics::Exposition;
 use tollgate_server::otlp::ExportCounts;
 
@@ -21,7 +21,7 @@ use crate::version::VERSION;
 /// A listener and its counters.
 #[derive(Debug)]
 pub(crate) struct ListenerMetrics {
-    pub(crate) places: Places,
+    pub(crate) slots: ConnectionSlots,
     /// The durations of decisions, if the listener makes decisions.
     pub(crate) latency: Option<Arc<Histogram>>,
 }
@@ -51,12 +51,12 @@ pub(super) fn listeners(
 ) {
     let latencies = listeners.iter().filter_map(|listener| {
         let latency = listener.latency.as_ref()?;
-        Some(([listener.places.door], latency.read()))
+        Some(([listener.slots.listener], latency.read()))
     });
     page.histogram(&DURATION, latencies);
-    let places = || listeners.iter().map(|listener| &listener.places);
-    let open = places().map(|places| ([places.door], places.connections()));
+    let slots = || listeners.iter().map(|listener| &listener.slots);
+    let open = slots().map(|slots| ([slots.listener], slots.connections()));
     page.family(&CONNECTIONS, open.chain(proxy.map(ProxyConnections::open)));
-    let most = places().map(|places| ([places.door], places.at_once));
+    let most = slots().map(|slots| ([slots.listener], slots.at_once));
     page.family(&CONNECTIONS_MAX, most.chain(proxy.map(ProxyConnections::limit)));
 }

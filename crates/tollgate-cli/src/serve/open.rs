@@ -96,8 +96,8 @@ impl Services {
                 (Served::new(name, listener, limits, endpoint), Some(latency))
             }
         };
-        let places = served.places();
-        (served, ListenerMetrics { places, latency })
+        let slots = served.slots();
+        (served, ListenerMetrics { slots, latency })
     }
 
     /// Whether this node can take traffic.

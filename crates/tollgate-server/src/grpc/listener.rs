@@ -9,8 +9,8 @@ use tollgate::model::Store;
 
 use super::routes::{Routes, Shared};
 use crate::access::Access;
-use crate::connection::{Connection, ConnectionLimits, Door};
-use crate::hyper_door::{Holding, HttpVersions, HyperDoor};
+use crate::connection::{Connection, ConnectionHandler, ConnectionLimits};
+use crate::http_connection::{HttpConnectionHandler, HttpConnectionLimits, HttpVersions};
 use tollgate::observe::Histogram;
 
 /// The default age after which a connection is closed. Envoy opens few connections and keeps them:
@@ -24,7 +24,7 @@ pub const DEFAULT_CONNECTION_AGE: Duration = Duration::from_secs(30 * 60);
 /// handled by the [`Listener`](crate::Listener), whose certificate offers `h2`.
 pub struct GrpcListener<S> {
     shared: Arc<Shared<S>>,
-    holding: Holding,
+    limits: HttpConnectionLimits,
 }
 
 impl<S: Store + 'static> GrpcListener<S> {
@@ -32,11 +32,11 @@ impl<S: Store + 'static> GrpcListener<S> {
     #[must_use]
     pub fn new(limiter: Arc<Limiter<S>>, access: Access, limits: ConnectionLimits) -> Self {
         let shared = Arc::new(Shared::new(limiter, access, limits.request));
-        let holding = Holding {
-            age: Some(DEFAULT_CONNECTION_AGE),
-            ..Holding::new(HttpVersions::Http2, limits)
+        let limits = HttpConnectionLimits {
+            max_age: Some(DEFAULT_CONNECTION_AGE),
+            ..HttpConnectionLimits::new(HttpVersions::Http2, limits)
         };
-        Self { shared, holding }
+        Self { shared, limits }
     }
 
     /// Returns the durations of the charges that came through this listener and its clones.
@@ -48,26 +48,26 @@ impl<S: Store + 'static> GrpcListener<S> {
     /// Sets the age after which clients are asked (by `GOAWAY`) to open a new connection.
     #[must_use]
     pub fn with_connection_age(mut self, age: Duration) -> Self {
-        self.holding.age = Some(age);
+        self.limits.max_age = Some(age);
         self
     }
 }
 
-impl<S: Store + 'static> Door for GrpcListener<S> {
+impl<S: Store + 'static> ConnectionHandler for GrpcListener<S> {
     async fn serve(self, connection: Connection) {
         let routes = Routes::new(self.shared, connection.shutdown.clone());
-        HyperDoor::new(routes, self.holding).serve(connection).await;
+        HttpConnectionHandler::new(routes, self.limits).serve(connection).await;
     }
 }
 
 impl<S> Clone for GrpcListener<S> {
     fn clone(&self) -> Self {
-        Self { shared: Arc::clone(&self.shared), holding: self.holding }
+        Self { shared: Arc::clone(&self.shared), limits: self.limits }
     }
 }
 
 impl<S> fmt::Debug for GrpcListener<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("GrpcListener").field("holding", &self.holding).finish_non_exhaustive()
+        f.debug_struct("GrpcListener").field("limits", &self.limits).finish_non_exhaustive()
     }
 }

@@ -14,7 +14,7 @@ use super::app::App;
 use super::problem::{Kind, Problem};
 use super::respond::{self, Response};
 use crate::access::Access;
-use crate::hyper_door::Peer;
+use crate::http_connection::Peer;
 use sub_request::SubRequest;
 
 /// The header field of the listener's token in a sub-request. `authorization` contains the

@@ -14,8 +14,8 @@ use tollgate::model::Store;
 use super::HttpOptions;
 use super::app::App;
 use super::routes::Routes;
-use crate::connection::{Connection, ConnectionLimits, Door};
-use crate::hyper_door::{Holding, HttpVersions, HyperDoor, Peer};
+use crate::connection::{Connection, ConnectionHandler, ConnectionLimits};
+use crate::http_connection::{HttpConnectionHandler, HttpConnectionLimits, HttpVersions, Peer};
 
 /// The HTTP/JSON listener: HTTP/1.1 and HTTP/2 on one port.
 pub struct HttpListener<S> {
@@ -30,7 +30,7 @@ impl<S: Store + 'static> HttpListener<S> {
     }
 }
 
-impl<S: Store + 'static> Door for HttpListener<S> {
+impl<S: Store + 'static> ConnectionHandler for HttpListener<S> {
     fn serve(self, connection: Connection) -> impl Future<Output = ()> + Send {
         let routes = Arc::new(Routes {
             app: self.app,
@@ -41,8 +41,8 @@ impl<S: Store + 'static> Door for HttpListener<S> {
             let routes = Arc::clone(&routes);
             async { Ok::<_, Infallible>(routes.answer(request).await) }
         });
-        let holding = Holding::new(HttpVersions::Any, self.limits);
-        HyperDoor::new(service, holding).serve(connection)
+        let limits = HttpConnectionLimits::new(HttpVersions::Any, self.limits);
+        HttpConnectionHandler::new(service, limits).serve(connection)
     }
 }
 

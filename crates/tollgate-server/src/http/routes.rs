@@ -26,7 +26,7 @@ use super::route::{BodyKind, Route, RouteError};
 use super::simulate::{MAX_SIMULATION_BYTES, SIMULATION_BODY_TIMEOUT};
 use super::{auth, authorize, body, health, hosts, json};
 use crate::dashboard::{self, AssetLookup, Dashboard};
-use crate::hyper_door::Peer;
+use crate::http_connection::Peer;
 use crate::shutdown::Shutdown;
 
 const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");

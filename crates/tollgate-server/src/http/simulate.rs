@@ -36,7 +36,7 @@ const AT_ONCE: usize = 1;
 #[derive(Clone)]
 pub struct Simulate {
     simulate: Arc<Run>,
-    places: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
 }
 
 /// The pattern of base64 that decodes without leftover characters or bits.
@@ -66,7 +66,7 @@ impl Simulate {
     pub fn new(
         simulate: impl Fn(Bytes, Option<&str>) -> Result<Value, String> + Send + Sync + 'static,
     ) -> Self {
-        Self { simulate: Arc::new(simulate), places: Arc::new(Semaphore::new(AT_ONCE)) }
+        Self { simulate: Arc::new(simulate), permits: Arc::new(Semaphore::new(AT_ONCE)) }
     }
 }
 
@@ -80,18 +80,18 @@ impl fmt::Debug for Simulate {
 /// in memory.
 pub(super) struct SimulationPermit {
     simulate: Arc<Run>,
-    place: OwnedSemaphorePermit,
+    permit: OwnedSemaphorePermit,
 }
 
 impl<S> App<S> {
     /// Acquires the permit, if this listener simulates and no other simulation runs.
     pub(super) fn simulation(&self) -> Result<SimulationPermit, Problem> {
-        let Some(Simulate { simulate, places }) = self.options.simulate.clone() else {
+        let Some(Simulate { simulate, permits }) = self.options.simulate.clone() else {
             return Err(Problem::new(Kind::NotFound, "this listener does not support simulations"));
         };
         let busy = "another simulation is running on this node: try again later";
-        let place = places.try_acquire_owned().map_err(|_| Problem::new(Kind::Busy, busy))?;
-        Ok(SimulationPermit { simulate, place })
+        let permit = permits.try_acquire_owned().map_err(|_| Problem::new(Kind::Busy, busy))?;
+        Ok(SimulationPermit { simulate, permit })
     }
 }
 
@@ -103,12 +103,12 @@ impl SimulationPermit {
             Problem::new(Kind::InvalidRequest, format!("the log is not valid base64: {error}"))
                 .at("/log")
         })?;
-        let Self { simulate, place } = self;
+        let Self { simulate, permit } = self;
         let run = move || {
             let message = simulate(log.into(), policy.as_deref());
             // The simulation continues if its client disconnects, and keeps its permit until its
             // end.
-            drop(place);
+            drop(permit);
             message
         };
         match spawn_blocking(run).await {

@@ -48,7 +48,7 @@ pub use transaction::{MAX_QUEUED, MAX_QUEUED_BYTES};
 use dispatcher::{Dispatcher, Progress};
 use wire::{PartialCommand, Received, Wire, shrink_buffer};
 
-use crate::{Access, Connection, ConnectionLimits, Door};
+use crate::{Access, Connection, ConnectionHandler, ConnectionLimits};
 use tollgate::observe::Histogram;
 
 /// The settings of a [`RespListener`].
@@ -85,7 +85,7 @@ impl<S> RespListener<S> {
     }
 }
 
-impl<S: Store + 'static> Door for RespListener<S> {
+impl<S: Store + 'static> ConnectionHandler for RespListener<S> {
     async fn serve(self, connection: Connection) {
         let RespSettings { access, limits } = &*self.settings;
         let mut wire = Wire::new(connection, *limits);

@@ -9,9 +9,9 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::{Instant, Sleep, sleep_until, timeout};
 
+use crate::connection_slots::ConnectionSlot;
 use crate::listen::Stream;
-use crate::on_wake::OnWake;
-use crate::places::Place;
+use crate::poll_on_wake::PollOnWake;
 use crate::{Connection, ConnectionLimits, LAST_REQUEST, Phase};
 
 /// The most bytes of one read.
@@ -46,10 +46,10 @@ type BoxedTask = Pin<Box<dyn Future<Output = ()> + Send>>;
 pub(super) struct Wire {
     stream: Stream,
     limits: ConnectionLimits,
-    place: Place,
-    draining: OnWake<BoxedTask>,
+    slot: ConnectionSlot,
+    draining: PollOnWake<BoxedTask>,
     /// Resolves when the slot is needed for another client.
-    wanted: OnWake<BoxedTask>,
+    eviction: PollOnWake<BoxedTask>,
     last_reads: Option<u32>,
     has_spoken: bool,
     /// A timer that fires at `ends_at` or later. It can be set to an earlier time than `ends_at`,
@@ -60,16 +60,16 @@ pub(super) struct Wire {
 
 impl Wire {
     pub(super) fn new(connection: Connection, limits: ConnectionLimits) -> Self {
-        let Connection { stream, mut shutdown, place, .. } = connection;
+        let Connection { stream, mut shutdown, slot, .. } = connection;
         let ends_at = Instant::now() + limits.first_byte.min(limits.idle);
         let draining: BoxedTask = Box::pin(async move { shutdown.reached(Phase::Draining).await });
-        let wanted: BoxedTask = Box::pin(place.wanted());
+        let eviction: BoxedTask = Box::pin(slot.eviction());
         Self {
             stream,
             limits,
-            place,
-            draining: OnWake::new(draining),
-            wanted: OnWake::new(wanted),
+            slot,
+            draining: PollOnWake::new(draining),
+            eviction: PollOnWake::new(eviction),
             last_reads: None,
             has_spoken: false,
             alarm: Box::pin(sleep_until(ends_at)),
@@ -81,7 +81,7 @@ impl Wire {
     /// command, the rest has to arrive in time.
     pub(super) async fn receive(&mut self, input: &mut Vec<u8>, begun: PartialCommand) -> Received {
         let received = self.receive_next(input, begun).await;
-        self.place.work();
+        self.slot.mark_busy();
         self.has_spoken |= received == Received::Bytes;
         received
     }
@@ -90,12 +90,12 @@ impl Wire {
         self.set_alarm(begun);
         input.reserve(READ);
         if self.last_reads.is_none() {
-            let Self { stream, draining, wanted, alarm, ends_at, .. } = self;
+            let Self { stream, draining, eviction, alarm, ends_at, .. } = self;
             tokio::select! {
                 biased;
                 () = draining => self.last_reads = Some(MAX_LINGER_READS),
                 read = stream.read_buf(input) => return received(&read),
-                () = wanted => return Received::End,
+                () = eviction => return Received::End,
                 () = alarm_fires(alarm, ends_at) => return Received::End,
             }
         }
@@ -134,7 +134,7 @@ impl Wire {
         };
         let now = Instant::now();
         if begun == PartialCommand::Nothing {
-            self.place.rest(now);
+            self.slot.mark_idle(now);
         }
         self.ends_at = now + patience;
         if self.ends_at < self.alarm.deadline() {

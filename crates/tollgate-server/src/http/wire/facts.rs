@@ -11,7 +11,7 @@ use serde::de::{Deserializer, Error, MapAccess, SeqAccess, Unexpected, Visitor};
 use tollgate::model::{Headers, RequestAttributes};
 
 use super::{Text, given};
-use crate::hyper_door::MAX_HEAD_BYTES;
+use crate::http_connection::MAX_HEAD_BYTES;
 
 /// The most header fields of one request.
 const MAX_FIELDS: usize = 100;

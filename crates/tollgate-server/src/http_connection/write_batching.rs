@@ -14,7 +14,7 @@ use pin_project_lite::pin_project;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::HttpVersions;
-use super::pulse::Pulse;
+use super::activity::Activity;
 
 /// Writes are passed on.
 const OPEN: u8 = 0;
@@ -25,23 +25,23 @@ const HELD: u8 = 2;
 
 /// Delays the writes of a connection to the end of its turn.
 #[derive(Debug)]
-pub(super) struct Turn {
+pub(super) struct WriteBatching {
     versions: HttpVersions,
-    pulse: Arc<Pulse>,
+    activity: Arc<Activity>,
     // One task reads and writes it, and nothing else is synchronized by it, so relaxed ordering is
     // enough.
     writes: AtomicU8,
 }
 
-impl Turn {
-    /// Creates the turns of a connection that accepts `versions`. `pulse` reports which version the
-    /// client uses.
-    pub(super) const fn new(versions: HttpVersions, pulse: Arc<Pulse>) -> Self {
-        Self { versions, pulse, writes: AtomicU8::new(OPEN) }
+impl WriteBatching {
+    /// Batches the writes of a connection that accepts `versions`. `activity` reports which version
+    /// the client uses.
+    pub(super) const fn new(versions: HttpVersions, activity: Arc<Activity>) -> Self {
+        Self { versions, activity, writes: AtomicU8::new(OPEN) }
     }
 
     /// Polls `connection`, and writes the output of each poll at its end.
-    pub(super) async fn of<F: Future>(&self, mut connection: Pin<&mut F>) -> F::Output {
+    pub(super) async fn poll_batched<F: Future>(&self, mut connection: Pin<&mut F>) -> F::Output {
         poll_fn(|cx| {
             if self.is_http_2() {
                 self.writes.store(HOLDING, Ordering::Relaxed);
@@ -55,7 +55,7 @@ impl Turn {
     }
 
     fn is_http_2(&self) -> bool {
-        self.versions == HttpVersions::Http2 || self.pulse.speaks_http_2()
+        self.versions == HttpVersions::Http2 || self.activity.uses_http_2()
     }
 
     /// Returns whether a write has to wait.
@@ -70,20 +70,20 @@ impl Turn {
 
 pin_project! {
     /// A stream whose writes are delayed to the end of a turn.
-    pub(super) struct Gathered<T> {
+    pub(super) struct BatchedStream<T> {
         #[pin]
         stream: T,
-        turn: Arc<Turn>,
+        writes: Arc<WriteBatching>,
     }
 }
 
-impl<T> Gathered<T> {
-    pub(super) const fn new(stream: T, turn: Arc<Turn>) -> Self {
-        Self { stream, turn }
+impl<T> BatchedStream<T> {
+    pub(super) const fn new(stream: T, writes: Arc<WriteBatching>) -> Self {
+        Self { stream, writes }
     }
 }
 
-impl<T: AsyncRead> AsyncRead for Gathered<T> {
+impl<T: AsyncRead> AsyncRead for BatchedStream<T> {
     fn poll_read(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -93,14 +93,14 @@ impl<T: AsyncRead> AsyncRead for Gathered<T> {
     }
 }
 
-impl<T: AsyncWrite> AsyncWrite for Gathered<T> {
+impl<T: AsyncWrite> AsyncWrite for BatchedStream<T> {
     fn poll_write(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let this = self.project();
-        if this.turn.holds() { Poll::Pending } else { this.stream.poll_write(cx, bytes) }
+        if this.writes.holds() { Poll::Pending } else { this.stream.poll_write(cx, bytes) }
     }
 
     fn poll_write_vectored(
@@ -109,13 +109,17 @@ impl<T: AsyncWrite> AsyncWrite for Gathered<T> {
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let this = self.project();
-        if this.turn.holds() { Poll::Pending } else { this.stream.poll_write_vectored(cx, slices) }
+        if this.writes.holds() {
+            Poll::Pending
+        } else {
+            this.stream.poll_write_vectored(cx, slices)
+        }
     }
 
     /// Returns `false` for HTTP/2: with vectored writes, h2 flushes after each message of more than
     /// 256 bytes before it adds another frame. Without them, it copies up to 1 KiB and continues.
     fn is_write_vectored(&self) -> bool {
-        !self.turn.is_http_2() && self.stream.is_write_vectored()
+        !self.writes.is_http_2() && self.stream.is_write_vectored()
     }
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -130,7 +134,7 @@ impl<T: AsyncWrite> AsyncWrite for Gathered<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::places::Places;
+    use crate::connection_slots::ConnectionSlots;
     use crate::shutdown::Shutdown;
 
     /// A stream that records each write.
@@ -160,9 +164,10 @@ mod tests {
     /// writes.
     async fn answered(versions: HttpVersions, answers: &[&str]) -> Vec<Vec<u8>> {
         let (_phase, shutdown) = Shutdown::new();
-        let pulse = Pulse::new(Places::new("test", 1).vacancy().await.take(), shutdown);
-        let turn = Arc::new(Turn::new(versions, Arc::new(pulse)));
-        let mut stream = Gathered::new(Writes::default(), Arc::clone(&turn));
+        let activity =
+            Activity::new(ConnectionSlots::new("test", 1).free_slot().await.take(), shutdown);
+        let writes = Arc::new(WriteBatching::new(versions, Arc::new(activity)));
+        let mut stream = BatchedStream::new(Writes::default(), Arc::clone(&writes));
         let (mut made, mut unwritten) = (0, Vec::new());
         let connection = poll_fn(|cx| {
             loop {
@@ -177,7 +182,7 @@ mod tests {
             }
             if unwritten.is_empty() { Poll::Ready(()) } else { Poll::Pending }
         });
-        turn.of(std::pin::pin!(connection)).await;
+        writes.poll_batched(std::pin::pin!(connection)).await;
         stream.stream.0
     }
 

@@ -12,8 +12,8 @@ use pin_project_lite::pin_project;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Instant;
 
-use super::taking;
-use crate::places::Place;
+use super::write_stall;
+use crate::connection_slots::ConnectionSlot;
 use crate::shutdown::{Phase, Shutdown};
 
 /// The first bytes of an HTTP/2 connection. No HTTP/1.1 request starts with them.
@@ -21,90 +21,90 @@ const HTTP_2: &[u8; 3] = b"PRI";
 
 /// The length of the start of an HTTP/2 connection, in bytes: the preface, and the head of its
 /// first frame.
-const INTRODUCTION: u64 = 24 + 9;
+const HTTP_2_START_BYTES: u64 = 24 + 9;
 
 /// The activity of a connection. Reports changes to the connection's slot.
 #[derive(Debug)]
-pub(super) struct Pulse {
+pub(super) struct Activity {
     state: Mutex<State>,
-    place: Place,
+    slot: ConnectionSlot,
     shutdown: Shutdown,
 }
 
 #[derive(Debug)]
 struct State {
     first: [u8; HTTP_2.len()],
-    heard: u64,
+    bytes_read: u64,
     in_flight: u32,
-    silence: Silence,
+    idleness: Idleness,
 }
 
 /// The state of a connection while no request is being served.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Silence {
+pub(super) enum Idleness {
     /// At least one request is being served.
     Busy,
     /// Silent since this time: the client has not sent a byte.
-    Speechless(Instant),
+    NoByteYet(Instant),
     /// Idle since this time.
     Idle(Instant),
     /// A request head, or an HTTP/2 preface, started at this time and is not complete.
-    HalfSaid(Instant),
+    PartialHead(Instant),
 }
 
-impl Pulse {
-    pub(super) fn new(place: Place, shutdown: Shutdown) -> Self {
+impl Activity {
+    pub(super) fn new(slot: ConnectionSlot, shutdown: Shutdown) -> Self {
         let now = Instant::now();
-        place.rest(now);
-        let silence = Silence::Speechless(now);
-        let state = State { first: [0; HTTP_2.len()], heard: 0, in_flight: 0, silence };
-        Self { state: Mutex::new(state), place, shutdown }
+        slot.mark_idle(now);
+        let idleness = Idleness::NoByteYet(now);
+        let state = State { first: [0; HTTP_2.len()], bytes_read: 0, in_flight: 0, idleness };
+        Self { state: Mutex::new(state), slot, shutdown }
     }
 
-    pub(super) fn silence(&self) -> Silence {
-        self.state().silence
+    pub(super) fn idleness(&self) -> Idleness {
+        self.state().idleness
     }
 
     /// Returns whether the client has started HTTP/2.
-    pub(super) fn speaks_http_2(&self) -> bool {
+    pub(super) fn uses_http_2(&self) -> bool {
         self.state().first == *HTTP_2
     }
 
     /// Returns whether no request is being served for a client that uses HTTP/1.1, or has not sent
     /// anything yet.
-    pub(super) fn is_silent(&self) -> bool {
+    pub(super) fn awaits_request(&self) -> bool {
         let state = self.state();
-        state.first != *HTTP_2 && !matches!(state.silence, Silence::Busy)
+        state.first != *HTTP_2 && !matches!(state.idleness, Idleness::Busy)
     }
 
     /// Marks the connection as busy after a request's head, until the returned guard is dropped.
-    pub(super) fn begin(self: &Arc<Self>) -> Beat {
+    pub(super) fn begin(self: &Arc<Self>) -> ActiveRequest {
         let mut state = self.state();
         state.in_flight += 1;
-        state.silence = Silence::Busy;
-        self.place.work();
-        Beat(Arc::clone(self))
+        state.idleness = Idleness::Busy;
+        self.slot.mark_busy();
+        ActiveRequest(Arc::clone(self))
     }
 
-    fn hear(&self, bytes: &[u8]) {
+    fn on_read(&self, bytes: &[u8]) {
         let mut state = self.state();
-        let known = usize::try_from(state.heard).unwrap_or(usize::MAX);
-        for (place, byte) in state.first.iter_mut().skip(known).zip(bytes) {
-            *place = *byte;
+        let known = usize::try_from(state.bytes_read).unwrap_or(usize::MAX);
+        for (slot, byte) in state.first.iter_mut().skip(known).zip(bytes) {
+            *slot = *byte;
         }
-        state.heard += bytes.len() as u64;
+        state.bytes_read += bytes.len() as u64;
         // After the preface, an HTTP/2 client also sends frames that are not requests.
-        let is_introduced = state.first == *HTTP_2 && state.heard >= INTRODUCTION;
-        state.silence = match state.silence {
-            Silence::Speechless(_) | Silence::Idle(_) if !is_introduced => {
-                self.place.work();
-                Silence::HalfSaid(Instant::now())
+        let has_started_http_2 = state.first == *HTTP_2 && state.bytes_read >= HTTP_2_START_BYTES;
+        state.idleness = match state.idleness {
+            Idleness::NoByteYet(_) | Idleness::Idle(_) if !has_started_http_2 => {
+                self.slot.mark_busy();
+                Idleness::PartialHead(Instant::now())
             }
-            Silence::Speechless(since) | Silence::HalfSaid(since) if is_introduced => {
-                self.place.rest(since);
-                Silence::Idle(since)
+            Idleness::NoByteYet(since) | Idleness::PartialHead(since) if has_started_http_2 => {
+                self.slot.mark_idle(since);
+                Idleness::Idle(since)
             }
-            silence => silence,
+            idleness => idleness,
         };
     }
 
@@ -113,8 +113,8 @@ impl Pulse {
         state.in_flight -= 1;
         if state.in_flight == 0 {
             let now = Instant::now();
-            self.place.rest(now);
-            state.silence = Silence::Idle(now);
+            self.slot.mark_idle(now);
+            state.idleness = Idleness::Idle(now);
         }
     }
 
@@ -125,16 +125,16 @@ impl Pulse {
 
 /// A guard for one request that is being served.
 #[derive(Debug)]
-pub(super) struct Beat(Arc<Pulse>);
+pub(super) struct ActiveRequest(Arc<Activity>);
 
-impl Beat {
+impl ActiveRequest {
     /// Returns whether the process is shutting down.
-    fn is_parting(&self) -> bool {
+    fn is_shutting_down(&self) -> bool {
         self.0.shutdown.phase() > Phase::Serving
     }
 }
 
-impl Drop for Beat {
+impl Drop for ActiveRequest {
     fn drop(&mut self) {
         self.0.end();
     }
@@ -143,57 +143,59 @@ impl Drop for Beat {
 /// How a client is informed that the process drains, and that no further request is served on its
 /// connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Parting {
+pub(super) enum ShutdownNotice {
     /// By a header field of its response (HTTP/1.1).
-    Told,
+    Header,
     /// By the connection itself (HTTP/2).
-    Known,
+    GoAway,
 }
 
 pin_project! {
     /// A response that is being produced.
-    pub(super) struct Answering<F> {
+    pub(super) struct TrackedResponse<F> {
         #[pin]
         answer: F,
-        beat: Option<Beat>,
-        parting: Parting,
+        active: Option<ActiveRequest>,
+        notice: ShutdownNotice,
     }
 }
 
-impl<F> Answering<F> {
-    pub(super) const fn new(answer: F, beat: Beat, parting: Parting) -> Self {
-        Self { answer, beat: Some(beat), parting }
+impl<F> TrackedResponse<F> {
+    pub(super) const fn new(answer: F, active: ActiveRequest, notice: ShutdownNotice) -> Self {
+        Self { answer, active: Some(active), notice }
     }
 }
 
-impl<F, B, E> Future for Answering<F>
+impl<F, B, E> Future for TrackedResponse<F>
 where
     F: Future<Output = Result<Response<B>, E>>,
 {
-    type Output = Result<Response<Beating<B>>, E>;
+    type Output = Result<Response<TrackedBody<B>>, E>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.project();
         let mut answer = ready!(this.answer.poll(cx))?;
-        let beat = this.beat.take();
-        if *this.parting == Parting::Told && beat.as_ref().is_some_and(Beat::is_parting) {
+        let active = this.active.take();
+        if *this.notice == ShutdownNotice::Header
+            && active.as_ref().is_some_and(ActiveRequest::is_shutting_down)
+        {
             answer.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
         }
-        Poll::Ready(Ok(answer.map(|body| Beating { body, _beat: beat })))
+        Poll::Ready(Ok(answer.map(|body| TrackedBody { body, _beat: active })))
     }
 }
 
 pin_project! {
     /// A response body. The request ends when it is dropped.
     #[derive(Debug)]
-    pub(crate) struct Beating<B> {
+    pub(crate) struct TrackedBody<B> {
         #[pin]
         body: B,
-        _beat: Option<Beat>,
+        _beat: Option<ActiveRequest>,
     }
 }
 
-impl<B: Body> Body for Beating<B> {
+impl<B: Body> Body for TrackedBody<B> {
     type Data = B::Data;
     type Error = B::Error;
 
@@ -202,7 +204,7 @@ impl<B: Body> Body for Beating<B> {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<B::Data>, B::Error>>> {
         let polled = self.project().body.poll_frame(cx);
-        taking::note(&polled);
+        write_stall::note(&polled);
         polled
     }
 
@@ -216,21 +218,21 @@ impl<B: Body> Body for Beating<B> {
 }
 
 pin_project! {
-    /// A stream that reports received bytes to [`Pulse`].
-    pub(super) struct Heard<T> {
+    /// A stream that reports received bytes to [`Activity`].
+    pub(super) struct ObservedStream<T> {
         #[pin]
         stream: T,
-        pulse: Arc<Pulse>,
+        activity: Arc<Activity>,
     }
 }
 
-impl<T> Heard<T> {
-    pub(super) const fn new(stream: T, pulse: Arc<Pulse>) -> Self {
-        Self { stream, pulse }
+impl<T> ObservedStream<T> {
+    pub(super) const fn new(stream: T, activity: Arc<Activity>) -> Self {
+        Self { stream, activity }
     }
 }
 
-impl<T: AsyncRead> AsyncRead for Heard<T> {
+impl<T: AsyncRead> AsyncRead for ObservedStream<T> {
     fn poll_read(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -241,13 +243,13 @@ impl<T: AsyncRead> AsyncRead for Heard<T> {
         ready!(this.stream.poll_read(cx, buffer))?;
         let read = &buffer.filled()[before..];
         if !read.is_empty() {
-            this.pulse.hear(read);
+            this.activity.on_read(read);
         }
         Poll::Ready(Ok(()))
     }
 }
 
-impl<T: AsyncWrite> AsyncWrite for Heard<T> {
+impl<T: AsyncWrite> AsyncWrite for ObservedStream<T> {
     fn poll_write(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,

@@ -26,20 +26,20 @@ use crate::{
 
 /// The largest frame that is returned at once, so a slow client still finishes some frames within
 /// the time limit.
-pub(crate) const TAKEN_AT_ONCE: usize = 16 * 1024;
+pub(crate) const MAX_FRAME: usize = 16 * 1024;
 
 /// The result of the last poll of a body within its sender's turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Body {
-    NotAsked,
-    Gave,
-    HasNone,
+enum BodyPoll {
+    None,
+    Ready,
+    Pending,
 }
 
 thread_local! {
     // A body has no reference to the task that sends it, but is polled within the task's turn on
     // the same thread.
-    static LAST: Cell<Body> = const { Cell::new(Body::NotAsked) };
+    static LAST: Cell<BodyPoll> = const { Cell::new(BodyPoll::None) };
     static GIVEN_BYTES: Cell<usize> = const { Cell::new(0) };
 }
 
@@ -50,28 +50,28 @@ pub(crate) fn note<E>(polled: &Poll<Option<Result<Frame<Bytes>, E>>>) {
         GIVEN_BYTES.set(GIVEN_BYTES.get().saturating_add(bytes));
     }
     LAST.set(match polled {
-        Poll::Ready(_) => Body::Gave,
-        Poll::Pending => Body::HasNone,
+        Poll::Ready(_) => BodyPoll::Ready,
+        Poll::Pending => BodyPoll::Pending,
     });
 }
 
 /// The executor that sends the responses of an HTTP/2 connection, each in its own task. It resets
 /// the streams of clients that do not read a response, or read it below the least rate.
 #[derive(Debug, Clone)]
-pub(crate) struct WhileTaken {
+pub(crate) struct ResponseExecutor {
     longest_pause: Duration,
     rate: RateTerms,
     session: Session,
 }
 
-impl WhileTaken {
+impl ResponseExecutor {
     pub(crate) fn new(settings: &Settings, session: &Session) -> Self {
         let (longest_pause, rate) = (settings.timeouts.write_idle, RateTerms::new(settings));
         Self { longest_pause, rate, session: session.clone() }
     }
 }
 
-impl<F> Executor<F> for WhileTaken
+impl<F> Executor<F> for ResponseExecutor
 where
     F: Future<Output: Send> + Send + 'static,
 {
@@ -99,14 +99,14 @@ impl<F: Future> Future for Sending<F> {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let this = self.project();
-        LAST.set(Body::NotAsked);
+        LAST.set(BodyPoll::None);
         GIVEN_BYTES.set(0);
         if this.sending.poll(cx).is_ready() {
             return Poll::Ready(());
         }
         let last = LAST.get();
-        if last != Body::NotAsked {
-            *this.waits_for_client = last == Body::Gave;
+        if last != BodyPoll::None {
+            *this.waits_for_client = last == BodyPoll::Ready;
             this.pace.moved(GIVEN_BYTES.get());
         }
         if !*this.waits_for_client {

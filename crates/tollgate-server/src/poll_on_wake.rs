@@ -16,39 +16,39 @@ pin_project! {
     /// deadlines that rarely expire. Polling each of them every time took 1/30 of the time of a
     /// decision over HTTP.
     #[derive(Debug)]
-    pub(crate) struct OnWake<F> {
+    pub(crate) struct PollOnWake<F> {
         #[pin]
         future: F,
-        bell: Arc<Bell>,
-        ringer: Waker,
+        flag: Arc<WakeFlag>,
+        flag_waker: Waker,
         task: Option<Waker>,
     }
 }
 
 /// Whether the future was woken, and the waker of its task.
 #[derive(Debug)]
-struct Bell {
-    has_rung: AtomicBool,
+struct WakeFlag {
+    is_woken: AtomicBool,
     task: AtomicWaker,
 }
 
-impl Wake for Bell {
+impl Wake for WakeFlag {
     fn wake(self: Arc<Self>) {
         self.wake_by_ref();
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        self.has_rung.store(true, Ordering::Release);
+        self.is_woken.store(true, Ordering::Release);
         self.task.wake();
     }
 }
 
-impl<F: Future> OnWake<F> {
+impl<F: Future> PollOnWake<F> {
     /// Wraps `future`. The first poll of the wrapper always polls it.
     pub(crate) fn new(future: F) -> Self {
-        let bell = Arc::new(Bell { has_rung: AtomicBool::new(true), task: AtomicWaker::new() });
-        let ringer = Waker::from(Arc::clone(&bell));
-        Self { future, bell, ringer, task: None }
+        let flag = Arc::new(WakeFlag { is_woken: AtomicBool::new(true), task: AtomicWaker::new() });
+        let flag_waker = Waker::from(Arc::clone(&flag));
+        Self { future, flag, flag_waker, task: None }
     }
 
     /// Returns a reference to the future.
@@ -59,31 +59,31 @@ impl<F: Future> OnWake<F> {
     /// Changes the future. The next poll polls it, whether it was woken or not.
     pub(crate) fn change(self: Pin<&mut Self>, change: impl FnOnce(Pin<&mut F>)) {
         let this = self.project();
-        this.bell.has_rung.store(true, Ordering::Relaxed);
+        this.flag.is_woken.store(true, Ordering::Relaxed);
         change(this.future);
     }
 }
 
-impl<F: Future> Future for OnWake<F> {
+impl<F: Future> Future for PollOnWake<F> {
     type Output = F::Output;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
         let this = self.project();
         let is_known = this.task.as_ref().is_some_and(|task| task.will_wake(cx.waker()));
         // A wake-up consumes the registered waker.
-        if !is_known || this.bell.has_rung.load(Ordering::Acquire) {
+        if !is_known || this.flag.is_woken.load(Ordering::Acquire) {
             // Register before the flag is cleared: a wake-up from now on wakes this task, and an
             // earlier one has set the flag.
-            this.bell.task.register(cx.waker());
+            this.flag.task.register(cx.waker());
             *this.task = Some(cx.waker().clone());
         }
         // Clear the flag before the future is polled: a wake-up during the poll counts for the next
         // one.
-        let has_rung = &this.bell.has_rung;
-        if !has_rung.load(Ordering::Relaxed) || !has_rung.swap(false, Ordering::AcqRel) {
+        let is_woken = &this.flag.is_woken;
+        if !is_woken.load(Ordering::Relaxed) || !is_woken.swap(false, Ordering::AcqRel) {
             return Poll::Pending;
         }
-        this.future.poll(&mut Context::from_waker(this.ringer))
+        this.future.poll(&mut Context::from_waker(this.flag_waker))
     }
 }
 
@@ -106,7 +106,7 @@ mod tests {
             polls.set(polls.get() + 1);
             Pin::new(&mut receiver).poll(cx)
         });
-        let mut seldom = pin!(OnWake::new(counted));
+        let mut seldom = pin!(PollOnWake::new(counted));
         for _ in 0..3 {
             assert!(poll_fn(|cx| Poll::Ready(seldom.as_mut().poll(cx))).await.is_pending());
         }
@@ -130,7 +130,7 @@ mod tests {
             }
             if heard == RINGS { Poll::Ready(()) } else { Poll::Pending }
         });
-        let seldom = pin!(OnWake::new(counted));
+        let seldom = pin!(PollOnWake::new(counted));
         tokio::spawn(async move {
             for _ in 0..RINGS {
                 sender.send(()).await.unwrap();

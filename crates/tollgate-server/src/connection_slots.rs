@@ -19,63 +19,66 @@ pub const LEAST_IDLE: Duration = Duration::from_secs(1);
 /// The divisor for connections closed at once when no slot is free (one of 128 slots, at least
 /// one). Closing several at once saves scans, because finding the connections that are idle for
 /// longest reads all of them.
-const PART_AT_ONCE: usize = 128;
+const EVICTED_PART: usize = 128;
 
 /// How often a listener without a free slot looks for idle connections.
-const LOOKED_EVERY: Duration = Duration::from_millis(250);
+const IDLE_CHECK_INTERVAL: Duration = Duration::from_millis(250);
 
 /// The shortest time between two log lines which report that a listener is full.
-const FULL_TOLD_EVERY: Duration = Duration::from_secs(10);
+const FULL_LOG_INTERVAL: Duration = Duration::from_secs(10);
 
 /// The value of `idle_since` while a request is being served.
-const AT_WORK: u64 = u64::MAX;
+const BUSY: u64 = u64::MAX;
 
 /// The number of clients that a listener serves, and its maximum.
 ///
 /// If no slot is free, the connections that have been without a request for the longest time are
 /// closed. A client that opens many connections and leaves them idle cannot keep other clients out.
 #[derive(Clone)]
-pub struct Places {
+pub struct ConnectionSlots {
     /// The name of the listener.
-    pub door: &'static str,
+    pub listener: &'static str,
     /// The most connections at the same time.
     pub at_once: u32,
     free: Arc<Semaphore>,
-    taken: Arc<Taken>,
+    taken: Arc<UsedSlots>,
 }
 
 /// The state of the slots that are in use.
 #[derive(Debug)]
-struct Taken {
+struct UsedSlots {
     /// The start of the listener. Times are measured from here.
-    began: Instant,
+    started_at: Instant,
     /// The number of connections, readable without the lock.
     count: AtomicU32,
-    seats: Mutex<Seats>,
+    table: Mutex<SlotTable>,
 }
 
 #[derive(Debug, Default)]
-struct Seats {
+struct SlotTable {
     last: u64,
-    by_number: HashMap<u64, Arc<Seat>>,
-    full_told: Option<Instant>,
+    by_number: HashMap<u64, Arc<SlotState>>,
+    full_logged: Option<Instant>,
 }
 
 /// The state that a connection shares with its listener.
 #[derive(Debug)]
-struct Seat {
-    /// When the connection became idle, in microseconds since `began`, or [`AT_WORK`] while it
+struct SlotState {
+    /// When the connection became idle, in microseconds since `started_at`, or [`BUSY`] while it
     /// serves a request.
     idle_since: AtomicU64,
-    is_wanted: Notify,
+    evicted: Notify,
 }
 
-impl Places {
-    pub(crate) fn new(door: &'static str, at_once: u32) -> Self {
-        let taken =
-            Taken { began: Instant::now(), count: AtomicU32::new(0), seats: Mutex::default() };
+impl ConnectionSlots {
+    pub(crate) fn new(listener: &'static str, at_once: u32) -> Self {
+        let taken = UsedSlots {
+            started_at: Instant::now(),
+            count: AtomicU32::new(0),
+            table: Mutex::default(),
+        };
         let free = Arc::new(Semaphore::new(at_once as usize));
-        Self { door, at_once, free, taken: Arc::new(taken) }
+        Self { listener, at_once, free, taken: Arc::new(taken) }
     }
 
     /// Returns the number of open connections.
@@ -85,16 +88,16 @@ impl Places {
     }
 
     /// Waits for a free slot. While none is free, it asks idle connections to close.
-    pub(crate) async fn vacancy(&self) -> Vacancy {
+    pub(crate) async fn free_slot(&self) -> FreeSlot {
         loop {
             if self.free.available_permits() == 0 {
-                self.tell_full();
-                self.taken.ask_idle(Instant::now(), self.at_once as usize);
+                self.log_full();
+                self.taken.evict_idle(Instant::now(), self.at_once as usize);
             }
             let free = Arc::clone(&self.free).acquire_owned();
             // The semaphore is never closed, so there is no error.
-            if let Ok(Ok(permit)) = timeout(LOOKED_EVERY, free).await {
-                return Vacancy { permit, taken: Arc::clone(&self.taken) };
+            if let Ok(Ok(permit)) = timeout(IDLE_CHECK_INTERVAL, free).await {
+                return FreeSlot { permit, taken: Arc::clone(&self.taken) };
             }
         }
     }
@@ -111,16 +114,16 @@ impl Places {
         self.at_once.saturating_sub(free)
     }
 
-    /// Logs that the listener is full, at most once in [`FULL_TOLD_EVERY`].
-    fn tell_full(&self) {
-        let told = &mut self.taken.seats.lock().full_told;
-        if told.is_some_and(|told| told.elapsed() < FULL_TOLD_EVERY) {
+    /// Logs that the listener is full, at most once in [`FULL_LOG_INTERVAL`].
+    fn log_full(&self) {
+        let logged = &mut self.taken.table.lock().full_logged;
+        if logged.is_some_and(|logged| logged.elapsed() < FULL_LOG_INTERVAL) {
             return;
         }
-        *told = Some(Instant::now());
-        let Self { door, at_once, .. } = self;
+        *logged = Some(Instant::now());
+        let Self { listener, at_once, .. } = self;
         tracing::warn!(
-            listener = door,
+            listener,
             "all {at_once} connections are in use: the longest idle ones are closed for new \
              clients, and new clients wait while none is idle; look for clients that open many \
              connections"
@@ -128,50 +131,50 @@ impl Places {
     }
 }
 
-impl Taken {
+impl UsedSlots {
     /// Asks the connections that have been idle for the longest time at `now` to close: one, or one
-    /// of [`PART_AT_ONCE`] if `at_once` is larger than that.
-    fn ask_idle(&self, now: Instant, at_once: usize) {
+    /// of [`EVICTED_PART`] if `at_once` is larger than that.
+    fn evict_idle(&self, now: Instant, at_once: usize) {
         let Some(latest) = now.checked_sub(LEAST_IDLE) else { return };
-        let latest = self.since_began(latest);
-        let seats = self.seats.lock();
-        let idle = |seat: &Arc<Seat>| {
-            let since = seat.idle_since.load(Ordering::Relaxed);
-            (since <= latest).then(|| (since, Arc::clone(seat)))
+        let latest = self.since_start(latest);
+        let table = self.table.lock();
+        let idle = |state: &Arc<SlotState>| {
+            let since = state.idle_since.load(Ordering::Relaxed);
+            (since <= latest).then(|| (since, Arc::clone(state)))
         };
-        let mut idle: Vec<_> = seats.by_number.values().filter_map(idle).collect();
-        drop(seats);
-        let asked = at_once.div_ceil(PART_AT_ONCE).min(idle.len());
+        let mut idle: Vec<_> = table.by_number.values().filter_map(idle).collect();
+        drop(table);
+        let asked = at_once.div_ceil(EVICTED_PART).min(idle.len());
         if asked < idle.len() {
             idle.select_nth_unstable_by_key(asked, |(since, _)| *since);
         }
-        for (since, seat) in idle.drain(..asked) {
+        for (since, state) in idle.drain(..asked) {
             // A connection that was asked counts as busy, so it is not asked again. One that has
             // received a request since then is skipped.
-            let leaves = seat.idle_since.compare_exchange(
+            let leaves = state.idle_since.compare_exchange(
                 since,
-                AT_WORK,
+                BUSY,
                 Ordering::Relaxed,
                 Ordering::Relaxed,
             );
             if leaves.is_ok() {
-                seat.is_wanted.notify_one();
+                state.evicted.notify_one();
             }
         }
     }
 
-    fn since_began(&self, moment: Instant) -> u64 {
-        let passed = moment.saturating_duration_since(self.began);
-        u64::try_from(passed.as_micros()).unwrap_or(AT_WORK)
+    fn since_start(&self, moment: Instant) -> u64 {
+        let passed = moment.saturating_duration_since(self.started_at);
+        u64::try_from(passed.as_micros()).unwrap_or(BUSY)
     }
 }
 
-impl fmt::Debug for Places {
+impl fmt::Debug for ConnectionSlots {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { door, at_once, .. } = self;
+        let Self { listener, at_once, .. } = self;
         let connections = self.connections();
-        f.debug_struct("Places")
-            .field("door", door)
+        f.debug_struct("ConnectionSlots")
+            .field("listener", listener)
             .field("at_once", at_once)
             .field("connections", &connections)
             .finish()
@@ -180,60 +183,60 @@ impl fmt::Debug for Places {
 
 /// A free slot that is reserved for the next client.
 #[derive(Debug)]
-pub(crate) struct Vacancy {
+pub(crate) struct FreeSlot {
     permit: OwnedSemaphorePermit,
-    taken: Arc<Taken>,
+    taken: Arc<UsedSlots>,
 }
 
-impl Vacancy {
+impl FreeSlot {
     /// Assigns the slot to a connection. The connection counts as busy until it calls
-    /// [`Place::rest`].
-    pub(crate) fn take(self) -> Place {
+    /// [`ConnectionSlot::mark_idle`].
+    pub(crate) fn take(self) -> ConnectionSlot {
         let Self { permit, taken } = self;
-        let seat = Seat { idle_since: AtomicU64::new(AT_WORK), is_wanted: Notify::new() };
-        let seat = Arc::new(seat);
-        let mut seats = taken.seats.lock();
-        seats.last += 1;
-        let number = seats.last;
-        seats.by_number.insert(number, Arc::clone(&seat));
-        drop(seats);
+        let state = SlotState { idle_since: AtomicU64::new(BUSY), evicted: Notify::new() };
+        let state = Arc::new(state);
+        let mut table = taken.table.lock();
+        table.last += 1;
+        let number = table.last;
+        table.by_number.insert(number, Arc::clone(&state));
+        drop(table);
         taken.count.fetch_add(1, Ordering::Relaxed);
-        Place { seat, number, taken, _permit: permit }
+        ConnectionSlot { state, number, taken, _permit: permit }
     }
 }
 
 /// A slot in use. It is free again when this is dropped.
 #[derive(Debug)]
-pub(crate) struct Place {
-    seat: Arc<Seat>,
+pub(crate) struct ConnectionSlot {
+    state: Arc<SlotState>,
     number: u64,
-    taken: Arc<Taken>,
+    taken: Arc<UsedSlots>,
     _permit: OwnedSemaphorePermit,
 }
 
-impl Place {
+impl ConnectionSlot {
     /// Marks the connection as busy: a request is being served.
-    pub(crate) fn work(&self) {
-        self.seat.idle_since.store(AT_WORK, Ordering::Relaxed);
+    pub(crate) fn mark_busy(&self) {
+        self.state.idle_since.store(BUSY, Ordering::Relaxed);
     }
 
     /// Marks the connection as idle since `since`.
-    pub(crate) fn rest(&self, since: Instant) {
-        self.seat.idle_since.store(self.taken.since_began(since), Ordering::Relaxed);
+    pub(crate) fn mark_idle(&self, since: Instant) {
+        self.state.idle_since.store(self.taken.since_start(since), Ordering::Relaxed);
     }
 
     /// Resolves when the slot is needed for another client, because this connection has been idle
     /// for the longest time.
-    pub(crate) fn wanted(&self) -> impl Future<Output = ()> + Send + use<> {
-        let seat = Arc::clone(&self.seat);
-        async move { seat.is_wanted.notified().await }
+    pub(crate) fn eviction(&self) -> impl Future<Output = ()> + Send + use<> {
+        let state = Arc::clone(&self.state);
+        async move { state.evicted.notified().await }
     }
 }
 
-impl Drop for Place {
+impl Drop for ConnectionSlot {
     fn drop(&mut self) {
         self.taken.count.fetch_sub(1, Ordering::Relaxed);
-        self.taken.seats.lock().by_number.remove(&self.number);
+        self.taken.table.lock().by_number.remove(&self.number);
     }
 }
 
@@ -245,19 +248,19 @@ mod tests {
 
     #[tokio::test]
     async fn who_was_idle_for_longest_is_asked_and_nobody_at_work_or_lately() {
-        let places = Places::new("test", 4);
+        let slots = ConnectionSlots::new("test", 4);
         let mut taken = Vec::new();
         for _ in 0..4 {
-            taken.push(places.vacancy().await.take());
+            taken.push(slots.free_slot().await.take());
         }
-        let began = places.taken.began;
-        let now = began + 10 * LEAST_IDLE;
-        taken[0].rest(began + LEAST_IDLE);
-        taken[1].rest(began);
-        taken[2].rest(now);
+        let started_at = slots.taken.started_at;
+        let now = started_at + 10 * LEAST_IDLE;
+        taken[0].mark_idle(started_at + LEAST_IDLE);
+        taken[1].mark_idle(started_at);
+        taken[2].mark_idle(now);
         let asked = || {
-            places.taken.ask_idle(now, 4);
-            let is_asked = |place: &Place| place.wanted().now_or_never().is_some();
+            slots.taken.evict_idle(now, 4);
+            let is_asked = |slot: &ConnectionSlot| slot.eviction().now_or_never().is_some();
             taken.iter().map(is_asked).collect::<Vec<_>>()
         };
         assert_eq!(asked(), [false, true, false, false]);
@@ -267,13 +270,13 @@ mod tests {
 
     #[tokio::test]
     async fn a_place_is_free_again_when_its_connection_ends() {
-        let places = Places::new("test", 1);
-        let place = places.vacancy().await.take();
-        assert_eq!((places.connections(), places.taken()), (1, 1));
-        assert!(places.vacancy().now_or_never().is_none());
-        drop(place);
-        assert_eq!((places.connections(), places.taken()), (0, 0));
-        assert!(places.taken.seats.lock().by_number.is_empty());
-        assert!(places.vacancy().now_or_never().is_some());
+        let slots = ConnectionSlots::new("test", 1);
+        let slot = slots.free_slot().await.take();
+        assert_eq!((slots.connections(), slots.taken()), (1, 1));
+        assert!(slots.free_slot().now_or_never().is_none());
+        drop(slot);
+        assert_eq!((slots.connections(), slots.taken()), (0, 0));
+        assert!(slots.taken.table.lock().by_number.is_empty());
+        assert!(slots.free_slot().now_or_never().is_some());
     }
 }

@@ -1,9 +1,9 @@
 //! HTTP on a connection: the parts that all HTTP listeners share.
 
-mod at_once;
-mod pulse;
-mod taking;
-mod turn;
+mod activity;
+mod inline_executor;
+mod write_batching;
+mod write_stall;
 
 use std::collections::hash_map::RandomState;
 use std::convert::Infallible;
@@ -23,12 +23,12 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use tokio::time::{Instant, sleep_until, timeout};
 
-use crate::connection::{Connection, ConnectionLimits, Door};
-use crate::on_wake::OnWake;
+use crate::connection::{Connection, ConnectionHandler, ConnectionLimits};
+use crate::poll_on_wake::PollOnWake;
 use crate::shutdown::{Phase, Shutdown};
-use at_once::AtOnce;
-use pulse::{Beating, Heard, Parting, Pulse, Silence};
-use turn::{Gathered, Turn};
+use activity::{Activity, Idleness, ObservedStream, ShutdownNotice, TrackedBody};
+use inline_executor::InlineExecutor;
+use write_batching::{BatchedStream, WriteBatching};
 
 /// The largest head of a request that is accepted, in bytes.
 pub const MAX_HEAD_BYTES: usize = 32 * 1024;
@@ -41,7 +41,7 @@ pub const MAX_STREAMS: u32 = 256;
 
 /// How long an HTTP/2 client may read nothing of a response that is ready, which is when its flow
 /// control window has no room.
-pub const LONGEST_UNTAKEN: Duration = Duration::from_secs(20);
+pub const MAX_WRITE_STALL: Duration = Duration::from_secs(20);
 
 /// How long an HTTP/1.1 client, or a client that has not sent anything yet, may still send a
 /// request after the process has started to drain. The request may already be in transit, and
@@ -54,9 +54,9 @@ pub const LAST_REQUEST: Duration = Duration::from_secs(1);
 ///
 /// `S` limits the time of a response and the size of a body.
 #[derive(Clone, Debug)]
-pub struct HyperDoor<S> {
+pub struct HttpConnectionHandler<S> {
     service: S,
-    holding: Holding,
+    limits: HttpConnectionLimits,
 }
 
 /// The address of the client, as an extension of a request. `None` on a unix domain socket.
@@ -65,7 +65,7 @@ pub struct Peer(pub Option<SocketAddr>);
 
 /// The versions and time limits of connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Holding {
+pub struct HttpConnectionLimits {
     /// The HTTP versions that are accepted.
     pub versions: HttpVersions,
     /// How long a client may take to send its first byte.
@@ -76,16 +76,16 @@ pub struct Holding {
     pub idle: Duration,
     /// How long an HTTP/2 connection may be silent before a keep-alive ping is sent, and the time
     /// limit for the reply to it.
-    pub sign_of_life: Duration,
+    pub keep_alive: Duration,
     /// How long an HTTP/2 client may read nothing of a response that is ready. Then its stream is
     /// reset. At most `idle`.
-    pub untaken: Duration,
+    pub write_stall: Duration,
     /// The age at which a client is asked to open a new connection, plus up to a tenth at random so
     /// clients do not all reconnect at once. Load balancers that balance connections instead of
     /// requests need this to spread the load.
-    pub age: Option<Duration>,
-    /// How long responses may still take on a connection that has reached its `age`.
-    pub farewell: Duration,
+    pub max_age: Option<Duration>,
+    /// How long responses may still take on a connection that has reached its `max_age`.
+    pub max_age_grace: Duration,
 }
 
 /// The HTTP versions that are accepted.
@@ -97,7 +97,7 @@ pub enum HttpVersions {
     Http2,
 }
 
-impl Holding {
+impl HttpConnectionLimits {
     /// Uses the time limits of `limits`, and no maximum age.
     #[must_use]
     pub const fn new(versions: HttpVersions, limits: ConnectionLimits) -> Self {
@@ -106,22 +106,22 @@ impl Holding {
             first_byte: limits.first_byte,
             head: limits.request,
             idle: limits.idle,
-            sign_of_life: Duration::from_secs(20),
-            untaken: LONGEST_UNTAKEN,
-            age: None,
-            farewell: Duration::from_secs(10),
+            keep_alive: Duration::from_secs(20),
+            write_stall: MAX_WRITE_STALL,
+            max_age: None,
+            max_age_grace: Duration::from_secs(10),
         }
     }
 }
 
-impl<S> HyperDoor<S> {
-    /// Serves `service` on connections that are limited by `holding`.
-    pub const fn new(service: S, holding: Holding) -> Self {
-        Self { service, holding }
+impl<S> HttpConnectionHandler<S> {
+    /// Serves `service` on connections that are limited by `limits`.
+    pub const fn new(service: S, limits: HttpConnectionLimits) -> Self {
+        Self { service, limits }
     }
 }
 
-impl<S, B> Door for HyperDoor<S>
+impl<S, B> ConnectionHandler for HttpConnectionHandler<S>
 where
     S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible>,
     S: Clone + Send + Sync + 'static,
@@ -131,58 +131,64 @@ where
     B::Error: Into<Box<dyn Error + Send + Sync>>,
 {
     async fn serve(self, connection: Connection) {
-        let Connection { stream, shutdown, place, .. } = connection;
-        let wanted = place.wanted();
-        let pulse = Arc::new(Pulse::new(place, shutdown.clone()));
-        let turn = Arc::new(Turn::new(self.holding.versions, Arc::clone(&pulse)));
-        let stream = Gathered::new(Heard::new(stream, Arc::clone(&pulse)), Arc::clone(&turn));
-        let service = Asked { service: self.service, pulse: Arc::clone(&pulse) };
-        let builder = self.holding.builder();
+        let Connection { stream, shutdown, slot, .. } = connection;
+        let eviction = slot.eviction();
+        let activity = Arc::new(Activity::new(slot, shutdown.clone()));
+        let writes = Arc::new(WriteBatching::new(self.limits.versions, Arc::clone(&activity)));
+        let stream = BatchedStream::new(
+            ObservedStream::new(stream, Arc::clone(&activity)),
+            Arc::clone(&writes),
+        );
+        let service = TrackedService { service: self.service, activity: Arc::clone(&activity) };
+        let builder = self.limits.builder();
         let mut served = pin!(builder.serve_connection(TokioIo::new(stream), service));
         // Errors are not logged: a client's protocol error only closes its own connection.
         let end = tokio::select! {
             biased;
-            _ = turn.of(served.as_mut()) => return,
-            end = self.holding.end(&pulse, shutdown, wanted) => end,
+            _ = writes.poll_batched(served.as_mut()) => return,
+            end = self.limits.end(&activity, shutdown, eviction) => end,
         };
         match end {
-            End::Unasked => {}
-            End::Drained => {
-                let may_ask = pulse.is_silent() && self.holding.versions == HttpVersions::Any;
+            ConnectionEnd::NoRequest => {}
+            ConnectionEnd::Drained => {
+                let may_ask =
+                    activity.awaits_request() && self.limits.versions == HttpVersions::Any;
                 if may_ask {
-                    let ended = timeout(LAST_REQUEST, turn.of(served.as_mut())).await.is_ok();
-                    if ended || pulse.is_silent() {
+                    let ended =
+                        timeout(LAST_REQUEST, writes.poll_batched(served.as_mut())).await.is_ok();
+                    if ended || activity.awaits_request() {
                         return;
                     }
                 }
                 served.as_mut().graceful_shutdown();
                 // No time limit is needed: the future is dropped when the time limit for draining
                 // is over.
-                let _ = turn.of(served).await;
+                let _ = writes.poll_batched(served).await;
             }
-            End::Old => {
+            ConnectionEnd::Old => {
                 served.as_mut().graceful_shutdown();
-                let _ = timeout(self.holding.farewell, turn.of(served)).await;
+                let _ = timeout(self.limits.max_age_grace, writes.poll_batched(served)).await;
             }
         }
     }
 }
 
 /// The reason why the listener ends a connection.
-enum End {
+enum ConnectionEnd {
     /// The process drains.
     Drained,
     /// The connection has reached its maximum age or idle time, or its slot is needed for another
     /// client.
     Old,
     /// The client sent no byte in time, or no complete request head.
-    Unasked,
+    NoRequest,
 }
 
-impl Holding {
-    fn builder(&self) -> auto::Builder<AtOnce> {
-        let mut builder = auto::Builder::new(AtOnce { untaken: self.untaken.min(self.idle) });
-        // `Pulse` measures the time of request heads for both versions.
+impl HttpConnectionLimits {
+    fn builder(&self) -> auto::Builder<InlineExecutor> {
+        let mut builder =
+            auto::Builder::new(InlineExecutor { write_stall: self.write_stall.min(self.idle) });
+        // `Activity` measures the time of request heads for both versions.
         builder
             .http1()
             .header_read_timeout(None)
@@ -194,8 +200,8 @@ impl Holding {
         builder
             .http2()
             .timer(TokioTimer::new())
-            .keep_alive_interval(self.sign_of_life)
-            .keep_alive_timeout(self.sign_of_life)
+            .keep_alive_interval(self.keep_alive)
+            .keep_alive_timeout(self.keep_alive)
             .max_concurrent_streams(MAX_STREAMS)
             .max_header_list_size(MAX_HEAD_BYTES as u32);
         match self.versions {
@@ -204,29 +210,29 @@ impl Holding {
         }
     }
 
-    /// Resolves when the connection should end: its slot is `wanted` for another client, or a
-    /// silence that `pulse` reports has lasted for too long. It is polled after each turn of the
-    /// connection, so it detects changes of `pulse` without a waker.
+    /// Resolves when the connection should end: its slot is needed for another client, or a
+    /// silence that `activity` reports has lasted for too long. It is polled after each turn of the
+    /// connection, so it detects changes of `activity` without a waker.
     async fn end(
         &self,
-        pulse: &Pulse,
+        activity: &Activity,
         mut shutdown: Shutdown,
-        wanted: impl Future<Output = ()>,
-    ) -> End {
-        let mut draining = pin!(OnWake::new(shutdown.reached(Phase::Draining)));
-        let mut wanted = pin!(OnWake::new(wanted));
-        let mut old = pin!(OnWake::new(sleep_until(Instant::now() + self.lifetime())));
-        let mut alarm = pin!(OnWake::new(sleep_until(Instant::now() + self.idle)));
+        eviction: impl Future<Output = ()>,
+    ) -> ConnectionEnd {
+        let mut draining = pin!(PollOnWake::new(shutdown.reached(Phase::Draining)));
+        let mut eviction = pin!(PollOnWake::new(eviction));
+        let mut old = pin!(PollOnWake::new(sleep_until(Instant::now() + self.lifetime())));
+        let mut alarm = pin!(PollOnWake::new(sleep_until(Instant::now() + self.idle)));
         poll_fn(|cx| {
             if draining.as_mut().poll(cx).is_ready() {
-                return Poll::Ready(End::Drained);
+                return Poll::Ready(ConnectionEnd::Drained);
             }
-            if wanted.as_mut().poll(cx).is_ready() || old.as_mut().poll(cx).is_ready() {
-                return Poll::Ready(End::Old);
+            if eviction.as_mut().poll(cx).is_ready() || old.as_mut().poll(cx).is_ready() {
+                return Poll::Ready(ConnectionEnd::Old);
             }
             loop {
-                let silence = pulse.silence();
-                let due = self.due(silence);
+                let idleness = activity.idleness();
+                let due = self.due(idleness);
                 // A deadline that moved into the future is only adjusted when the timer fires,
                 // because most connections become busy before that.
                 if let Some(due) = due
@@ -239,13 +245,13 @@ impl Holding {
                 }
                 let now = Instant::now();
                 let due = due.unwrap_or(now + self.idle);
-                match silence {
+                match idleness {
                     _ if due > now => alarm.as_mut().change(|alarm| alarm.reset(due)),
-                    Silence::Speechless(_) | Silence::HalfSaid(_) => {
-                        return Poll::Ready(End::Unasked);
+                    Idleness::NoByteYet(_) | Idleness::PartialHead(_) => {
+                        return Poll::Ready(ConnectionEnd::NoRequest);
                     }
-                    Silence::Idle(_) => return Poll::Ready(End::Old),
-                    Silence::Busy => {}
+                    Idleness::Idle(_) => return Poll::Ready(ConnectionEnd::Old),
+                    Idleness::Busy => {}
                 }
             }
         })
@@ -253,19 +259,19 @@ impl Holding {
     }
 
     /// Returns when a silence will have lasted for too long, or `None` if the connection is busy.
-    fn due(&self, silence: Silence) -> Option<Instant> {
-        match silence {
-            Silence::Speechless(since) => Some(since + self.first_byte.min(self.idle)),
-            Silence::HalfSaid(since) => Some(since + self.head),
-            Silence::Idle(since) => Some(since + self.idle),
-            Silence::Busy => None,
+    fn due(&self, idleness: Idleness) -> Option<Instant> {
+        match idleness {
+            Idleness::NoByteYet(since) => Some(since + self.first_byte.min(self.idle)),
+            Idleness::PartialHead(since) => Some(since + self.head),
+            Idleness::Idle(since) => Some(since + self.idle),
+            Idleness::Busy => None,
         }
     }
 
     fn lifetime(&self) -> Duration {
         const FOR_EVER: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
         const PARTS: u32 = 1 << 16;
-        let Some(age) = self.age else { return FOR_EVER };
+        let Some(age) = self.max_age else { return FOR_EVER };
         // The part of the tenth is random: the keys of `RandomState` are.
         let chance = RandomState::new().build_hasher().finish() as u32 % PARTS;
         age + age / 10 * chance / PARTS
@@ -274,24 +280,27 @@ impl Holding {
 
 /// Calls the service, and marks the connection as busy from the request's head to the last byte of
 /// its response.
-struct Asked<S> {
+struct TrackedService<S> {
     service: S,
-    pulse: Arc<Pulse>,
+    activity: Arc<Activity>,
 }
 
-impl<S, B> Service<Request<Incoming>> for Asked<S>
+impl<S, B> Service<Request<Incoming>> for TrackedService<S>
 where
     S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible>,
 {
-    type Response = Response<Beating<B>>;
+    type Response = Response<TrackedBody<B>>;
     type Error = Infallible;
-    type Future = pulse::Answering<S::Future>;
+    type Future = activity::TrackedResponse<S::Future>;
 
     fn call(&self, request: Request<Incoming>) -> Self::Future {
-        let beat = self.pulse.begin();
+        let active = self.activity.begin();
         // HTTP/2 announces the end of the process in a frame of its own (`GOAWAY`).
-        let parting =
-            if request.version() < Version::HTTP_2 { Parting::Told } else { Parting::Known };
-        pulse::Answering::new(self.service.call(request), beat, parting)
+        let notice = if request.version() < Version::HTTP_2 {
+            ShutdownNotice::Header
+        } else {
+            ShutdownNotice::GoAway
+        };
+        activity::TrackedResponse::new(self.service.call(request), active, notice)
     }
 }

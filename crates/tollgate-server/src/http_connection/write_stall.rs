@@ -16,56 +16,56 @@ use tokio::time::{Sleep, sleep};
 
 /// The result of the last poll of a body within its sender's turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Body {
-    NotAsked,
-    Gave,
-    HasNone,
+enum BodyPoll {
+    None,
+    Ready,
+    Pending,
 }
 
 thread_local! {
     // A body has no reference to its sender, but is polled within the sender's turn on the same
     // thread.
-    static LAST: Cell<Body> = const { Cell::new(Body::NotAsked) };
+    static LAST: Cell<BodyPoll> = const { Cell::new(BodyPoll::None) };
 }
 
 /// Records how the body of a response was polled.
 pub(super) fn note<T>(polled: &Poll<T>) {
-    LAST.set(if polled.is_ready() { Body::Gave } else { Body::HasNone });
+    LAST.set(if polled.is_ready() { BodyPoll::Ready } else { BodyPoll::Pending });
 }
 
 pin_project! {
     /// A response that is being sent, until it is complete or its client has read nothing of it for
     /// `longest`. Dropping it resets the stream and releases everything that the request owns.
-    pub(super) struct WhileTaken<F> {
+    pub(super) struct WriteStallTimeout<F> {
         #[pin]
         sending: F,
-        longest: Duration,
-        untaken: Option<Pin<Box<Sleep>>>,
+        max_stall: Duration,
+        write_stall: Option<Pin<Box<Sleep>>>,
     }
 }
 
-impl<F> WhileTaken<F> {
-    pub(super) const fn new(sending: F, longest: Duration) -> Self {
-        Self { sending, longest, untaken: None }
+impl<F> WriteStallTimeout<F> {
+    pub(super) const fn new(sending: F, max_stall: Duration) -> Self {
+        Self { sending, max_stall, write_stall: None }
     }
 }
 
-impl<F: Future> Future for WhileTaken<F> {
+impl<F: Future> Future for WriteStallTimeout<F> {
     type Output = ();
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
         let this = self.project();
-        LAST.set(Body::NotAsked);
+        LAST.set(BodyPoll::None);
         if this.sending.poll(context).is_ready() {
             return Poll::Ready(());
         }
         match LAST.get() {
-            Body::NotAsked => {}
-            Body::Gave => *this.untaken = Some(Box::pin(sleep(*this.longest))),
-            Body::HasNone => *this.untaken = None,
+            BodyPoll::None => {}
+            BodyPoll::Ready => *this.write_stall = Some(Box::pin(sleep(*this.max_stall))),
+            BodyPoll::Pending => *this.write_stall = None,
         }
-        let Some(untaken) = this.untaken else { return Poll::Pending };
-        ready!(untaken.as_mut().poll(context));
+        let Some(write_stall) = this.write_stall else { return Poll::Pending };
+        ready!(write_stall.as_mut().poll(context));
         Poll::Ready(())
     }
 }
