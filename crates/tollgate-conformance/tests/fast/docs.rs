@@ -6,8 +6,11 @@ use std::path::{Path, PathBuf};
 /// Folders with built or downloaded files.
 const NOT_OURS: [&str; 2] = ["target", "node_modules"];
 
+/// The address of files of the repository, for pages of the guide.
+const REPOSITORY: &str = "https://github.com/tollgate-rs/tollgate/blob/main/";
+
 #[test]
-fn every_relative_link_points_to_an_existing_file() {
+fn every_link_into_the_repository_points_to_an_existing_file() {
     let root = root();
     let mut checked = 0;
     let mut broken = Vec::new();
@@ -16,13 +19,31 @@ fn every_relative_link_points_to_an_existing_file() {
         let folder = page.parent().expect("a file is in a folder");
         for target in links(&text).filter_map(file_of) {
             checked += 1;
-            if !folder.join(target).exists() {
+            let file = target.strip_prefix(REPOSITORY).map(|path| root.join(path));
+            if !file.unwrap_or_else(|| folder.join(target)).exists() {
                 broken.push(format!("{}: {target}", page.display()));
             }
         }
     }
     assert!(checked > 20, "only {checked} links found: is this the repository?");
     assert!(broken.is_empty(), "links to nothing: {broken:#?}");
+}
+
+/// The pages of the guide are built as a book, which contains nothing else of the repository.
+#[test]
+fn no_link_of_the_guide_leaves_the_built_book() {
+    let guide = root().join("docs");
+    let mut leaving = Vec::new();
+    for page in pages(&guide) {
+        let text = fs::read_to_string(&page).expect("a page is readable UTF-8");
+        let folder = page.parent().expect("a file is in a folder");
+        for target in links(&text).filter_map(file_of).filter(|it| !it.starts_with(REPOSITORY)) {
+            if !folder.join(target).canonicalize().is_ok_and(|file| file.starts_with(&guide)) {
+                leaving.push(format!("{}: {target}", page.display()));
+            }
+        }
+    }
+    assert!(leaving.is_empty(), "begin these links with {REPOSITORY}: {leaving:#?}");
 }
 
 /// A row names files after the folder of the file before them, or a folder above it.
@@ -56,6 +77,8 @@ fn links_are_found_where_a_reader_sees_them() {
     assert_eq!(links(page).collect::<Vec<_>>(), ["b.md", "f.png", "h.md#part"]);
     assert_eq!(file_of("h.md#part"), Some("h.md"));
     assert_eq!(file_of("#part"), None);
+    let file = format!("{REPOSITORY}test");
+    assert_eq!(file_of(&format!("{file}#part")), Some(file.as_str()));
     assert_eq!(file_of("https://docs.rs/tower"), None);
     assert_eq!(file_of("mailto:a@example.com"), None);
 }
@@ -104,7 +127,8 @@ fn links(page: &str) -> impl Iterator<Item = &str> {
 /// Returns the file that a link points to, without its fragment. Returns `None` if it points
 /// outside the repository or to its own page.
 fn file_of(target: &str) -> Option<&str> {
-    let is_elsewhere = target.contains("://") || target.starts_with("mailto:");
+    let is_ours = target.starts_with(REPOSITORY);
+    let is_elsewhere = !is_ours && target.contains("://") || target.starts_with("mailto:");
     let file = target.split('#').next().unwrap_or(target);
     (!is_elsewhere && !file.is_empty()).then_some(file)
 }

@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 /// The page, and the header of its table.
 const PAGE: &str = "docs/chaos.md";
 const TABLE: &str = "## Every fault, and what shows it";
+/// The address of files of the repository.
+const REPOSITORY: &str = "https://github.com/tollgate-rs/tollgate/blob/main/";
 /// The folder of the scenarios, one per file.
 const SCENARIOS: &str = "crates/tollgate-chaos/src/scenarios";
 /// The function that a fault test calls, directly or through a function of its file.
@@ -29,7 +31,8 @@ fn every_test_that_the_page_links_holds_its_figures() {
     let mut without = Vec::new();
     for (file, test) in faults(&page).into_iter().flat_map(|fault| fault.tests) {
         linked += 1;
-        let text = fs::read_to_string(root().join("docs").join(file)).expect(file);
+        let path = file.strip_prefix(REPOSITORY).expect(file);
+        let text = fs::read_to_string(root().join(path)).expect(file);
         if !holds_figures(&text, test) {
             without.push(format!("{file}#{test}"));
         }
