@@ -112,6 +112,7 @@ pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
         let file = Arc::new(file.with_listener_state(listeners));
         let mut watch = (reload::watch(admin)?, policy_file::watch(Arc::clone(&file))?);
         watch.1.spawn(Arc::clone(&limiter).watch_load());
+        watch.1.spawn(counted.history().keep());
         for endpoint in &opened {
             log::info(&format_args!("{} at {}", endpoint.name, endpoint.address));
         }

@@ -73,7 +73,8 @@ pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
         let limiter = Arc::new(limiter);
         let file = PolicyFile::new(&flags.policy, Arc::clone(&limiter), settings, REFUNDS);
         let file = Arc::new(file.with_listener_state(tollgate_backend::ListenerState::Open));
-        let watch = (reload::watch(listeners)?, policy_file::watch(Arc::clone(&file))?);
+        let mut watch = (reload::watch(listeners)?, policy_file::watch(Arc::clone(&file))?);
+        watch.1.spawn(counted.history().keep());
         for listener in &opened {
             log::info(&format_args!("{} at {}", listener.name, listener.address));
         }

@@ -6,6 +6,7 @@
 mod batchers;
 mod decisions;
 mod families;
+mod history;
 mod memcached;
 mod migration;
 mod per_store;
@@ -23,7 +24,7 @@ use tollgate::observe::{
 use tollgate::{Clock, Limiter, SystemClock};
 use tollgate_backend::{Backend, PolicyFile};
 use tollgate_proxy::ConnectionMetrics;
-use tollgate_server::http::Metrics;
+use tollgate_server::http::{History, Metrics};
 use tollgate_server::otlp::ExportCounter;
 
 pub(crate) use batchers::circuit_breaker;
@@ -46,21 +47,26 @@ pub(crate) struct MetricSources {
     exports: Option<ExportCounter>,
     /// The client connections of the proxy, if this process is one.
     proxy: Option<ProxyConnections>,
+    /// The decisions of the last hour.
+    history: History,
 }
 
 impl MetricSources {
     /// Creates counters for decisions of `policy`, all zero.
     pub(crate) fn new(policy: &Policy) -> Self {
+        let (decisions, listeners) = (Arc::new(Decisions::new(policy)), Arc::default());
+        let history = history::of(Arc::clone(&decisions), Arc::clone(&listeners));
         Self {
-            decisions: Arc::new(Decisions::new(policy)),
+            decisions,
             degraded: Arc::new(Degraded::new(policy)),
             ambiguous: Arc::default(),
             completions: Arc::default(),
             holds: Arc::new(Reservations::new(policy)),
             top: Arc::new(Top::new(policy, SystemClock.now())),
-            listeners: Arc::default(),
+            listeners,
             exports: None,
             proxy: None,
+            history,
         }
     }
 
@@ -85,6 +91,11 @@ impl MetricSources {
     /// Returns the subjects with the most charges and refusals.
     pub(crate) fn top(&self) -> Arc<Top> {
         Arc::clone(&self.top)
+    }
+
+    /// Returns the decisions of the last hour.
+    pub(crate) fn history(&self) -> History {
+        self.history.clone()
     }
 
     /// Sets the listeners, once.

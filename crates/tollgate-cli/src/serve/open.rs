@@ -114,6 +114,7 @@ impl Services {
             access,
             reload: Some(policy_file::reload(file())),
             status: Some(status::of(limiter(), file())),
+            history: Some(self.counted.history()),
             metrics: Some(self.counted.metrics(limiter(), file())),
             rollout: rollout(self.limiter.store()),
             simulate: Some(simulate_api::of(limiter())),

@@ -2,6 +2,7 @@
 
 mod base_store;
 mod migration;
+mod node_name;
 mod switches;
 
 use std::sync::Arc;
@@ -14,6 +15,7 @@ use tollgate_server::http::Status;
 
 /// Returns the status of the store of `limiter`, and of the `file` that its policy was loaded from.
 pub(crate) fn of(limiter: Arc<Limiter<Backend>>, file: Arc<PolicyFile>) -> Status {
+    let node = node_name::node_name();
     Status::new(move || {
         let leaves = limiter.store().base_stores();
         let counts = match (limiter.store(), &leaves[..]) {
@@ -32,6 +34,7 @@ pub(crate) fn of(limiter: Arc<Limiter<Backend>>, file: Arc<PolicyFile>) -> Statu
         };
         let policy = limiter.policy();
         json!({
+            "node": &node,
             "policy": &**policy.version(),
             "reloads": reloads(&file.status()),
             "store": kind(limiter.store()),

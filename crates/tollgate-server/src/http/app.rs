@@ -11,6 +11,7 @@ use tollgate::overrides::OverrideStore;
 use tollgate::store::RolloutPercentage;
 
 use super::audit::Audit;
+use super::history::History;
 use super::hosts::AllowedHosts;
 use super::idempotency::IdempotencyCache;
 use super::metrics::Metrics;
@@ -34,6 +35,8 @@ pub struct HttpOptions {
     pub admin: Option<Access>,
     /// The document at `GET /v1/status`, for administrators. Absent by default.
     pub status: Option<Status>,
+    /// The decisions of the last hour at `GET /v1/history`, for administrators. Absent by default.
+    pub history: Option<History>,
     /// The metrics at `GET /metrics`, for administrators. Absent by default.
     pub metrics: Option<Metrics>,
     /// The function that reloads the policy for administrators. Absent by default.

@@ -8,6 +8,7 @@ mod authorize;
 mod body;
 mod check;
 mod health;
+mod history;
 mod hosts;
 mod idempotency;
 mod json;
@@ -39,6 +40,9 @@ mod wire;
 pub use app::{HttpOptions, Readiness};
 pub use audit::MAX_AUDITED;
 pub use body::MAX_BODY_BYTES;
+pub use history::{
+    HISTORY_LIMITS, HISTORY_PERIOD, HISTORY_SAMPLES, History, HistoryCounts, HistoryReading,
+};
 pub use hosts::AllowedHosts;
 pub use idempotency::{
     MAX_KEY_BYTES, MAX_REMEMBERED, MAX_REMEMBERED_BYTES, MAX_REMEMBERED_PER_TOKEN, REMEMBERED_FOR,

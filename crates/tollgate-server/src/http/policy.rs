@@ -4,7 +4,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use tollgate::Revision;
 use tollgate::model::policy::{
-    ChargeOn, LimitBinding, LimitRef, MatchMode, Meter, OnFailure, Rule, RuleMode, SubjectSource,
+    ChargeOn, LimitBinding, LimitRef, MatchMode, Meter, OnFailure, PathPattern, RequestMatch, Rule,
+    RuleMode, SubjectSource,
 };
 use tollgate::model::{Algorithm, Limit, Store, Visibility};
 
@@ -104,12 +105,53 @@ struct RuleText<'a> {
     charge: &'static str,
     /// The fallback while the store does not answer: `allow`, `local` or `deny`.
     on_failure: &'static str,
+    /// The conditions that a request must all meet. Without conditions, the rule matches every
+    /// request.
+    #[serde(rename = "match")]
+    matches: MatchText<'a>,
     /// The limits that it charges.
     limits: Vec<UseText<'a>>,
     /// The override that replaces it: a kill switch.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "OverrideDetails")]
     switch: Option<OverrideDetails>,
+}
+
+/// The conditions of a rule. A condition with several values is met by any of them, except for
+/// `headers`, `has` and `lacks`, which must all be met.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "PolicyMatch")]
+struct MatchText<'a> {
+    /// Methods.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    methods: Vec<&'a str>,
+    /// Patterns of paths.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    paths: Vec<&'a str>,
+    /// Hosts.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    hosts: Vec<&'a str>,
+    /// Header fields that must be present.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    headers: Vec<HeaderText<'a>>,
+    /// Subjects for which the request must have a value.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    has: Vec<&'a str>,
+    /// Subjects for which the request must have no value.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    lacks: Vec<&'a str>,
+}
+
+/// A header field that must be present.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "PolicyMatchHeader")]
+struct HeaderText<'a> {
+    /// Its name.
+    name: &'a str,
+    /// The required value. Missing if any value matches.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    value: Option<&'a str>,
 }
 
 /// A limit that a rule charges.
@@ -262,8 +304,27 @@ fn rule<'a>(policy: &'a Revision, rule: &'a Rule) -> RuleText<'a> {
         mode,
         charge,
         on_failure,
+        matches: conditions(policy, &rule.matches),
         limits: rule.limits.iter().filter_map(used).collect(),
         switch: None,
+    }
+}
+
+fn conditions<'a>(policy: &'a Revision, matches: &'a RequestMatch) -> MatchText<'a> {
+    let subjects = |all: &[usize]| {
+        let found = all.iter().filter_map(|index| policy.dimensions().get(*index));
+        found.map(|dimension| &*dimension.name).collect()
+    };
+    let headers = matches.headers.iter();
+    MatchText {
+        methods: matches.methods.iter().map(|method| &**method).collect(),
+        paths: matches.paths.iter().map(PathPattern::as_str).collect(),
+        hosts: matches.hosts.iter().map(|host| &**host).collect(),
+        headers: headers
+            .map(|header| HeaderText { name: &header.name, value: header.value.as_deref() })
+            .collect(),
+        has: subjects(&matches.has),
+        lacks: subjects(&matches.lacks),
     }
 }
 

@@ -20,6 +20,7 @@ pub(super) enum Route {
     Authorize,
     Descriptors,
     Status,
+    History,
     Metrics,
     Reload,
     Rollout,
@@ -87,6 +88,7 @@ pub(super) static ROUTES: &[(&str, &[(Method, Route)])] = &[
     ("/v1/standing", &[(Method::GET, Route::LimitStatus), (Method::DELETE, Route::Forget)]),
     ("/metrics", &[(Method::GET, Route::Metrics)]),
     ("/v1/status", &[(Method::GET, Route::Status)]),
+    ("/v1/history", &[(Method::GET, Route::History)]),
     ("/v1/policy", &[(Method::GET, Route::Policy)]),
     ("/v1/policy/reload", &[(Method::POST, Route::Reload)]),
     ("/v1/rollout", &[(Method::PUT, Route::Rollout)]),
@@ -136,6 +138,7 @@ impl Route {
             Self::Authorize => Audience::Proxy,
             Self::Forget
             | Self::Status
+            | Self::History
             | Self::Metrics
             | Self::Policy
             | Self::Reload
@@ -198,6 +201,7 @@ impl Route {
             | Self::Forget
             | Self::Authorize
             | Self::Status
+            | Self::History
             | Self::Metrics
             | Self::Policy
             | Self::Reload

@@ -136,6 +136,7 @@ impl<S: Store + 'static> Routes<S> {
             }
             Route::Forget => app.forget(query, &app.actor(&head.headers)).await,
             Route::Status => app.status(),
+            Route::History => app.history(),
             Route::Policy => app.policy(),
             Route::Reload => app.reload(&app.actor(&head.headers)).await,
             Route::Rollout => app.set_rollout(&body, &app.actor(&head.headers)),

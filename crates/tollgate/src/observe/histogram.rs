@@ -75,6 +75,44 @@ impl Observed {
         self.counts.iter().sum()
     }
 
+    /// Returns the durations of both snapshots.
+    #[must_use]
+    pub fn plus(&self, other: &Self) -> Self {
+        let count = |bucket: usize| self.counts[bucket].saturating_add(other.counts[bucket]);
+        Self {
+            counts: std::array::from_fn(count),
+            sum_micros: self.sum_micros.saturating_add(other.sum_micros),
+        }
+    }
+
+    /// Returns the durations that were counted after the snapshot `earlier` of the same histograms.
+    #[must_use]
+    pub fn since(&self, earlier: &Self) -> Self {
+        let count = |bucket: usize| self.counts[bucket].saturating_sub(earlier.counts[bucket]);
+        Self {
+            counts: std::array::from_fn(count),
+            sum_micros: self.sum_micros.saturating_sub(earlier.sum_micros),
+        }
+    }
+
+    /// Returns the duration in microseconds that `percent` of the durations do not exceed,
+    /// interpolated within its bucket. Returns `None` without durations, and the highest bound if
+    /// the duration is above it.
+    #[must_use]
+    pub fn percentile(&self, percent: u64) -> Option<u64> {
+        let rank = self.count().saturating_mul(percent).div_ceil(100).max(1);
+        let (mut below, mut counted) = (0, 0);
+        for (bound, up_to) in self.cumulative() {
+            if up_to >= rank {
+                let Some(bound) = bound else { return Some(below) };
+                let share = (bound - below).saturating_mul(rank - counted) / (up_to - counted);
+                return Some(below + share);
+            }
+            (below, counted) = (bound.unwrap_or(below), up_to);
+        }
+        None
+    }
+
     /// Returns each bound in microseconds with the number of durations up to it; the last has no
     /// bound.
     pub fn cumulative(&self) -> impl Iterator<Item = (Option<u64>, u64)> + '_ {
@@ -83,5 +121,34 @@ impl Observed {
             *all += count;
             Some((bound, *all))
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn observed(micros: impl IntoIterator<Item = u64>) -> Observed {
+        let histogram = Histogram::default();
+        micros.into_iter().for_each(|micros| histogram.observe(Duration::from_micros(micros)));
+        histogram.read()
+    }
+
+    #[test]
+    fn percentiles_are_interpolated_within_their_bucket() {
+        assert_eq!(Observed::NOTHING.percentile(99), None);
+        let hundred = observed((0..100).map(|at| if at < 90 { 40 } else { 300 }));
+        assert_eq!(hundred.percentile(50), Some(27));
+        assert_eq!(hundred.percentile(90), Some(50));
+        assert_eq!(hundred.percentile(99), Some(475));
+        assert_eq!(observed([5_000_000]).percentile(99), Some(1_000_000));
+    }
+
+    #[test]
+    fn the_durations_after_a_snapshot_are_its_difference() {
+        let (earlier, later) = (observed([40, 300]), observed([40, 300, 300, 9_000]));
+        assert_eq!(later.since(&earlier), observed([300, 9_000]));
+        assert_eq!(later.since(&earlier).plus(&earlier), later);
+        assert_eq!(earlier.since(&later).count(), 0);
     }
 }

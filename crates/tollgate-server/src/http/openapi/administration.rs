@@ -5,6 +5,7 @@ use tollgate::observe::TOP_SUBJECTS;
 
 use super::operation::{Body, Holds, Operation, any_object, of};
 use crate::http::audit::AuditResponse;
+use crate::http::history::HistoryResponse;
 use crate::http::policy::PolicyResponse;
 use crate::http::problem::Kind;
 use crate::http::rollout::{RolloutRequest, RolloutResponse};
@@ -25,6 +26,20 @@ pub(super) const ADMINISTRATION: &[Operation] = &[
         parameters: Vec::new,
         answer: Holds::Json(any_object),
         told: "The policy's version, the store, its shards and their counters.",
+        refusal: None,
+        problems: &[Kind::NotFound],
+    },
+    Operation {
+        path: "/v1/history",
+        method: "get",
+        id: "history",
+        summary: "Return the decisions of the last hour",
+        description: "Returns one sample for every ten seconds since the node started, at most \
+            360 of them, with at most 200 limits each. Requires an administrator's token.",
+        body: None,
+        parameters: Vec::new,
+        answer: Holds::Json(of::<HistoryResponse>),
+        told: "The samples, oldest first.",
         refusal: None,
         problems: &[Kind::NotFound],
     },

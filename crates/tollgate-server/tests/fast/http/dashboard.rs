@@ -103,6 +103,7 @@ async fn the_policy_in_force_is_reported() {
         printed["rules"][0],
         json!({
             "name": "search", "mode": "enforce", "charge": "on_arrival", "on_failure": "local",
+            "match": { "paths": ["/search/**"], "has": ["token"] },
             "limits": [{ "name": "search", "cost": 1 }, { "name": "flight", "cost": 1 }],
         })
     );

@@ -4,6 +4,7 @@ mod access;
 mod audit;
 mod check;
 mod dashboard;
+mod history;
 mod hostile;
 mod idempotency;
 mod openapi;

@@ -6,7 +6,9 @@ mod browser;
 mod hostile;
 mod keyboard;
 mod names;
+mod operators;
 mod overrides;
+mod phone;
 mod pictures;
 mod views;
 
@@ -44,14 +46,19 @@ fn charge(node: &Node, limit: &str, subject: (&str, &str), times: usize) {
     let (name, value) = (subject.0, serde_json::to_string(subject.1).unwrap());
     let body = format!(r#"{{"limits":[{{"name":"{limit}","subject":{{"{name}":{value}}}}}]}}"#);
     for _ in 0..times {
-        let mut client = crate::support::client::Client::connect(node.listener("http")).unwrap();
-        let length = body.len();
-        client
-            .send(format!(
-                "POST /v1/check HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
-                 content-length: {length}\r\n\r\n{body}"
-            ))
-            .unwrap();
-        assert_eq!(client.answer().unwrap().status, 200);
+        decide(node, &body);
     }
+}
+
+/// Sends a charge with this `body`.
+fn decide(node: &Node, body: &str) {
+    let mut client = crate::support::client::Client::connect(node.listener("http")).unwrap();
+    let length = body.len();
+    client
+        .send(format!(
+            "POST /v1/check HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
+             content-length: {length}\r\n\r\n{body}"
+        ))
+        .unwrap();
+    assert_eq!(client.answer().unwrap().status, 200);
 }

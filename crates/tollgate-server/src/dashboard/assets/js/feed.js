@@ -2,7 +2,8 @@
 
 import { ask, askText } from './api.js';
 import { parse, quantile } from './metrics.js';
-import { KEPT, Series } from './series.js';
+import { Past } from './past.js';
+import { Gauge, KEPT, Series } from './series.js';
 import { words } from './switches.js';
 
 const PERIOD = 2_000;
@@ -10,18 +11,41 @@ const DEGRADED = new Set(['fallback', 'failure']);
 /// The most events that are kept.
 const MOST_EVENTS = 50;
 
-/// Three counters that share a chart.
+/// Counters that share a chart.
 class Traffic {
-  constructor() {
+  /// `past` is their source in the node's history.
+  constructor(past) {
+    this.past = past;
     this.admitted = new Series();
     this.refused = new Series();
     this.degraded = new Series();
+    this.wouldRefuse = new Series();
   }
 
   look(round, counts, seconds) {
     this.admitted.look(round, counts.admitted, seconds);
     this.refused.look(round, counts.refused, seconds);
     this.degraded.look(round, counts.degraded, seconds);
+    this.wouldRefuse.look(round, counts.wouldRefuse, seconds);
+  }
+}
+
+/// The percentiles of the decisions of all listeners.
+class Latency {
+  constructor() {
+    this.past = 'latency';
+    this.p50 = new Gauge();
+    this.p99 = new Gauge();
+    this.buckets = null;
+  }
+
+  look(round, buckets) {
+    const old = this.buckets ?? buckets;
+    const since = buckets.map(([bound, count], place) => [bound, count - (old[place]?.[1] ?? 0)]);
+    const value = (share) => quantile(since, share) ?? NaN;
+    this.p50.set(round, value(0.5));
+    this.p99.set(round, value(0.99));
+    this.buckets = buckets;
   }
 }
 
@@ -44,7 +68,9 @@ export class Feed {
   constructor() {
     this.round = -1;
     this.times = new Float64Array(KEPT).fill(NaN);
-    this.all = new Traffic();
+    this.all = new Traffic('requests');
+    this.latency = new Latency();
+    this.past = new Past();
     this.limits = new Map();
     this.trials = new Map();
     /// The network listeners of the node by name. `listeners` are the callbacks of this feed.
@@ -79,7 +105,7 @@ export class Feed {
 
   async look() {
     try {
-      const [page, status] = await Promise.all([askText('metrics'), ask('v1/status')]);
+      const [page, status] = await Promise.all([askText('metrics'), ask('v1/status'), this.past.refresh(Date.now())]);
       this.take(parse(page), status, Date.now());
       this.problem = null;
     } catch (problem) {
@@ -96,7 +122,7 @@ export class Feed {
     this.all.look(this.round, totals(families), seconds);
     this.trials = trials(families);
     for (const [name, counts] of byLimit(families)) {
-      if (!this.limits.has(name)) this.limits.set(name, { name, traffic: new Traffic(), counts });
+      if (!this.limits.has(name)) this.limits.set(name, { name, traffic: new Traffic([name]), counts });
       const limit = this.limits.get(name);
       limit.counts = counts;
       limit.traffic.look(this.round, counts, seconds);
@@ -109,6 +135,7 @@ export class Feed {
   }
 
   lookAtListeners(families, seconds) {
+    const all = [];
     for (const { labels: { listener }, value } of families.get('tollgate_listener_connections') ?? []) {
       if (!this.serving.has(listener)) this.serving.set(listener, { name: listener, took: new Durations(), decisions: new Series() });
       this.serving.get(listener).connections = value;
@@ -118,7 +145,12 @@ export class Feed {
       if (!listener) continue;
       listener.decisions.look(this.round, buckets.at(-1)[1], seconds);
       listener.took.look(buckets);
+      buckets.forEach(([bound, value], place) => {
+        all[place] ??= [bound, 0];
+        all[place][1] += value;
+      });
     }
+    if (all.length) this.latency.look(this.round, all);
   }
 
   lookAtShards(families) {
@@ -171,6 +203,45 @@ export class Feed {
   time(round) {
     return this.times[round % KEPT];
   }
+
+  /// Returns the latest value of `key` of `source`: of the last two seconds, or else of the last
+  /// sample that the node remembers.
+  now(source, key) {
+    const live = source[key].at(this.round);
+    if (!Number.isNaN(live)) return live;
+    return this.past.values(source.past, key).at(-1) ?? NaN;
+  }
+
+  /// Returns [time, value] pairs of `key` of `source`, oldest first: the node's samples until this
+  /// page was opened, and then those of this page.
+  points(source, key, span) {
+    const live = this.rounds().filter((round) => !Number.isNaN(this.time(round)));
+    const first = live.length ? this.time(live[0]) : Infinity;
+    const end = this.round < 0 ? Date.now() : this.time(this.round);
+    const values = this.past.values(source.past, key);
+    const isRecent = (at) => at >= end - span;
+    const past = this.past.at.map((at, place) => [at, values[place] ?? 0]).filter(([at]) => at <= first && isRecent(at));
+    const samples = live.map((round) => [this.time(round), source[key].at(round)]).filter(([at]) => isRecent(at));
+    // The first sample of a page has no rate. Without a gap, the line of the past goes on.
+    if (past.length && samples.length && Number.isNaN(samples[0][1])) samples.shift();
+    return [...past, ...(span > FINE ? averaged(samples) : samples)];
+  }
+}
+
+/// The longest span that is drawn with every sample of this page.
+const FINE = 300_000;
+/// The interval of the node's samples, to which those of this page are averaged in longer spans.
+const COARSE = 10_000;
+
+function averaged(samples) {
+  const bins = new Map();
+  for (const [at, value] of samples) {
+    if (Number.isNaN(value)) continue;
+    const bin = Math.floor(at / COARSE);
+    const [sum, number] = bins.get(bin)?.slice(1) ?? [0, 0];
+    bins.set(bin, [at, sum + value, number + 1]);
+  }
+  return [...bins.values()].map(([at, sum, number]) => [at, sum / number]);
 }
 
 /// Returns a shard's name, with its store if there are two: both may use the same name.
@@ -190,7 +261,7 @@ function histograms(families, family, nameOf) {
 }
 
 function none() {
-  return { admitted: 0, refused: 0, degraded: 0 };
+  return { admitted: 0, refused: 0, degraded: 0, wouldAdmit: 0, wouldRefuse: 0 };
 }
 
 function totals(families) {
@@ -225,6 +296,9 @@ function byLimit(families) {
   }
   for (const { labels, value } of families.get('tollgate_refusals_total') ?? []) {
     of(labels.limit).refused += value;
+  }
+  for (const { labels, value } of families.get('tollgate_shadow_decisions_total') ?? []) {
+    of(labels.limit)[labels.decision === 'admitted' ? 'wouldAdmit' : 'wouldRefuse'] += value;
   }
   return limits;
 }

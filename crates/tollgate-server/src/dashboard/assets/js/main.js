@@ -1,5 +1,6 @@
 // The page: navigation between views, and signing in.
 
+import { alerts, warn } from './alerts.js';
 import { ask, token } from './api.js';
 import { element, fill, say } from './dom.js';
 import { Feed } from './feed.js';
@@ -29,6 +30,7 @@ const VIEWS = [
 ];
 
 const content = document.getElementById('content');
+const menu = document.getElementById('menu');
 const feed = new Feed();
 const missing = new Set();
 let shown = null;
@@ -47,11 +49,26 @@ function show() {
 
 function open(opened, label) {
   shown = opened;
-  document.title = `${opened.title ?? label} · Tollgate`;
+  shown.label = opened.title ?? label;
+  entitle();
+  fold(true);
   fill(content, opened.node);
   if (!opened.update) return;
-  shown.deaf = feed.listen(opened.update);
+  shown.deaf = feed.listen(() => feed.status && opened.update(feed));
   if (feed.status) opened.update(feed);
+}
+
+/// Sets the title of the page: a mark if something is down, the view, and the node.
+function entitle() {
+  const isDown = alerts(feed).some(({ kind }) => kind === 'bad');
+  const parts = [shown?.label, feed.status?.node, 'Tollgate'].filter(Boolean);
+  document.title = `${parts.join(' · ')}${isDown ? ' ⚠' : ''}`;
+}
+
+/// Folds or unfolds the menu of a narrow screen.
+function fold(isFolded) {
+  menu.setAttribute('aria-expanded', String(!isFolded));
+  document.body.classList.toggle('unfolded', !isFolded);
 }
 
 function close() {
@@ -65,6 +82,7 @@ function refuse(reason) {
   feed.stop();
   close();
   document.getElementById('leave').hidden = true;
+  menu.hidden = true;
   fill(document.getElementById('views'));
   open(signIn(reason, start), 'Token');
   content.querySelector('input')?.focus();
@@ -83,6 +101,7 @@ function draw() {
   const links = VIEWS.filter(({ word }) => !missing.has(word))
     .map(({ word, label }) => element('li', {}, element('a', { href: `#/${word}` }, label)));
   fill(document.getElementById('views'), element('ul', {}, links));
+  menu.hidden = false;
 }
 
 /// Starts with the stored token, or without one.
@@ -108,6 +127,11 @@ feed.listen(() => {
   const state = document.getElementById('state');
   state.classList.toggle('bad', Boolean(problem));
   say(state, problem ? problem.message : `policy ${feed.status.policy}`);
+  const all = alerts(feed);
+  warn(document.getElementById('alerts'), all);
+  if (feed.status) say(document.getElementById('node'), feed.status.node);
+  document.getElementById('dot').className = `dot ${all[0]?.kind ?? 'good'}`;
+  entitle();
   if (feed.status) tell(document.getElementById('switches'), feed.status.switches ?? []);
 });
 
@@ -123,6 +147,13 @@ window.addEventListener('hashchange', () => {
 });
 document.addEventListener('visibilitychange', () => {
   if (!document.hidden && feed.timer) feed.run();
+});
+menu.addEventListener('click', () => fold(menu.getAttribute('aria-expanded') === 'true'));
+document.getElementById('views').addEventListener('click', (event) => event.target.closest('a') && fold(true));
+document.addEventListener('keydown', (event) => {
+  if (event.key !== 'Escape' || !document.body.classList.contains('unfolded')) return;
+  fold(true);
+  menu.focus();
 });
 document.getElementById('leave').addEventListener('click', () => {
   token.forget();

@@ -3,10 +3,29 @@
 /// The samples that are kept: five minutes.
 export const KEPT = 150;
 
-/// A counter that is sampled once a round. All series have the same rounds.
-export class Series {
+/// Values that are sampled once a round. All series have the same rounds.
+export class Gauge {
   constructor() {
-    this.rates = new Float64Array(KEPT).fill(NaN);
+    this.values = new Float64Array(KEPT).fill(NaN);
+    this.latest = -1;
+  }
+
+  /// Adds the value of `round`.
+  set(round, value) {
+    this.values[round % KEPT] = value;
+    this.latest = round;
+  }
+
+  /// Returns the value of `round`.
+  at(round) {
+    return this.values[round % KEPT];
+  }
+}
+
+/// The rate of a counter.
+export class Series extends Gauge {
+  constructor() {
+    super();
     this.last = null;
   }
 
@@ -14,12 +33,7 @@ export class Series {
   look(round, value, seconds) {
     // A smaller value means that the process was restarted: all of it is new.
     const grown = this.last === null ? NaN : value < this.last ? value : value - this.last;
-    this.rates[round % KEPT] = seconds > 0 ? grown / seconds : NaN;
+    this.set(round, seconds > 0 ? grown / seconds : NaN);
     this.last = value;
-  }
-
-  /// Returns the rate of `round`.
-  at(round) {
-    return this.rates[round % KEPT];
   }
 }

@@ -6,7 +6,8 @@ import { count, many } from './format.js';
 const PAGE = 50;
 
 /// A table of rows. A column has a `label`, returns a row's `text`, and may have a `hint` (tooltip), a
-/// `value` to sort by, a `link`, `draw(cell, row)` for content that is not text, and be a `number`.
+/// `value` to sort by, a `link`, `draw(cell, row)` for content that is not text, be a `number`, and
+/// `wrap` its text. On a narrow screen, each row is a card with the labels.
 export class Table {
   constructor({ caption, columns, key, sort, empty, search }) {
     Object.assign(this, { columns, key, sort, empty, search });
@@ -14,12 +15,14 @@ export class Table {
     this.drawn = new Map();
     this.page = 0;
     this.wanted = '';
-    this.head = element('tr', {}, columns.map((column) => this.heading(column)));
-    this.body = element('tbody');
+    this.head = element('tr', { role: 'row' }, columns.map((column) => this.heading(column)));
+    this.body = element('tbody', { role: 'rowgroup' });
     this.told = element('p', { class: 'told' });
     this.pages = element('div', { class: 'pages', role: 'group', 'aria-label': `Pages of ${caption}` });
-    const table = element('table', {},
-      element('caption', { class: 'unseen' }, caption), element('thead', {}, this.head), this.body);
+    // Without these roles, cards are no table to screen readers.
+    const isSortable = columns.some(({ value }) => value);
+    const table = element('table', { role: 'table', class: isSortable ? 'cards sortable' : 'cards' },
+      element('caption', { class: 'unseen' }, caption), element('thead', { role: 'rowgroup' }, this.head), this.body);
     this.node = element('div', { class: 'rows' },
       search && this.searching(search),
       element('div', { class: 'scroll', role: 'region', tabindex: 0, 'aria-label': caption }, table),
@@ -40,7 +43,7 @@ export class Table {
   }
 
   heading(column) {
-    const cell = element('th', { scope: 'col', class: column.number ? 'number' : null, title: column.hint });
+    const cell = element('th', { scope: 'col', role: 'columnheader', class: column.number ? 'number' : null, title: column.hint });
     if (!column.value) {
       cell.append(column.label);
       return cell;
@@ -104,7 +107,7 @@ export class Table {
     if (!isSame) fill(this.body, nodes);
     if (!nodes.length) {
       const told = this.rows.length ? 'No matching rows.' : this.empty;
-      fill(this.body, element('tr', {}, element('td', { class: 'empty', colspan: this.columns.length }, told)));
+      fill(this.body, element('tr', { role: 'row' }, element('td', { class: 'empty', role: 'cell', colspan: this.columns.length }, told)));
     }
     const isCut = this.found.length > PAGE;
     const range = `${count(from + 1)}–${count(from + shown.length)} of ${count(this.found.length)}`;
@@ -133,8 +136,11 @@ export class Table {
     let drawn = this.drawn.get(key);
     if (!drawn) {
       const cells = this.columns.map((column, place) =>
-        element(place ? 'td' : 'th', { class: column.number ? 'number' : null, scope: place ? null : 'row' }));
-      drawn = { node: element('tr', {}, cells), cells };
+        element(place ? 'td' : 'th', {
+          class: column.number ? 'number' : column.wrap ? 'wrap' : null, scope: place ? null : 'row',
+          role: place ? 'cell' : 'rowheader', 'data-label': column.label,
+        }));
+      drawn = { node: element('tr', { role: 'row' }, cells), cells };
       this.drawn.set(key, drawn);
     }
     this.write(drawn, row);

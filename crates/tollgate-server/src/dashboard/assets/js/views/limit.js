@@ -4,6 +4,7 @@ import { ask } from '../api.js';
 import { trafficChart } from '../chart.js';
 import { element, fill, notice, say } from '../dom.js';
 import { allows, count, counted, many, moment } from '../format.js';
+import { matched } from '../match.js';
 import { listing } from './listing.js';
 
 export function limit({ refuse }, [name]) {
@@ -27,7 +28,6 @@ export function limit({ refuse }, [name]) {
       const policy = await ask('v1/policy');
       const meant = policy.limits.find((one) => one.name === name);
       if (!meant) return fill(facts, notice('calm', 'The current policy has no such limit.'));
-      describe(facts, meant);
       tried.describe(meant);
       if (meant.revealed && meant.per.length) subjects.show();
       fill(switched, meant.switch && notice('bad',
@@ -35,6 +35,7 @@ export function limit({ refuse }, [name]) {
         element('a', { href: '#/overrides' }, 'Overrides')));
       const users = policy.rules.flatMap((rule) =>
         rule.limits.filter((used) => used.name === name).map((used) => ({ rule, used })));
+      describe(facts, meant, users.length > 0 && users.every(({ rule }) => rule.mode === 'shadow'));
       fill(rules, users.length ? users.map(ruleText) : element('li', {}, 'No rule uses it. Descriptors, and callers that name it, may.'));
     } catch (problem) {
       if (problem.status === 401) return refuse(problem.message);
@@ -46,20 +47,22 @@ export function limit({ refuse }, [name]) {
     tried.update(feed.trials.get(name));
     const known = feed.limits.get(name);
     if (!known) return say(totals, 'No decisions yet.');
-    const { admitted, refused, degraded } = known.counts;
-    say(totals, `Since the start: ${count(admitted)} admitted, ${count(refused)} refused by this limit, ${count(degraded)} degraded.`);
+    const { admitted, refused, degraded, wouldAdmit, wouldRefuse } = known.counts;
+    const evaluated = wouldAdmit + wouldRefuse;
+    const shadow = evaluated ? ` In shadow mode it would have refused ${count(wouldRefuse)} of ${many(evaluated, 'request')}.` : '';
+    say(totals, `Since the start: ${count(admitted)} admitted, ${count(refused)} refused by this limit, ${count(degraded)} degraded.${shadow}`);
     chart.draw(feed, known.traffic);
   };
   return { node, update, title: name };
 }
 
-function describe(facts, meant) {
+function describe(facts, meant, isShadow) {
   const link = element('a', { href: '#/subject' }, counted(meant));
   const told = [
     ['Allows', allows(meant)],
     ['Counts', meant.per.length ? link : counted(meant)],
     ['Algorithm', meant.algorithm.replaceAll('_', ' ')],
-    ['Enforced for', meant.enforced_percent === 100 ? 'all subjects' : `${meant.enforced_percent} % of subjects; the others are only counted`],
+    ['Enforced for', isShadow ? 'nobody: its rules are in shadow mode' : meant.enforced_percent === 100 ? 'all subjects' : `${meant.enforced_percent} % of subjects; the others are only counted`],
     ['Clients see it as', meant.visible ? meant.resource : 'hidden'],
   ];
   fill(facts, told.map(([word, value]) => element('div', {}, element('dt', {}, word), element('dd', {}, value))));
@@ -96,6 +99,7 @@ function said({ quota, unlimited, blocked }) {
 
 function ruleText({ rule, used }) {
   return element('li', {}, element('b', {}, rule.name), ` charges ${many(used.cost, 'unit')} a request`,
+    ` (${matched(rule)})`,
     rule.mode === 'shadow' ? ' in shadow mode: it counts and never refuses' : '',
     `; fallback: ${rule.on_failure}`);
 }

@@ -6,12 +6,15 @@ import { element, fill, notice, shape } from '../dom.js';
 import { allows, count, counted, rate } from '../format.js';
 import { Table } from '../table.js';
 
+/// The span of the small charts.
+const SPARK = 300_000;
+
 export function limits({ refuse }) {
   let meant = [];
   let feedSeen = null;
   const trouble = element('div');
-  const series = (row, name) => feedSeen?.limits.get(row.name)?.traffic[name];
-  const now = (row, name) => series(row, name)?.at(feedSeen.round) ?? 0;
+  const traffic = (row) => feedSeen?.limits.get(row.name)?.traffic;
+  const now = (row, key) => (traffic(row) ? feedSeen.now(traffic(row), key) : 0);
   const all = (row, name) => feedSeen?.limits.get(row.name)?.counts[name] ?? 0;
   const table = new Table({
     caption: 'Limits',
@@ -25,7 +28,8 @@ export function limits({ refuse }) {
       { label: 'Counts', text: counted },
       { label: 'Admitted / s', hint: 'Requests that this limit admitted, per second.', number: true, text: (row) => rate(now(row, 'admitted')), value: (row) => now(row, 'admitted') },
       { label: 'Refused / s', hint: 'Requests that this limit refused, per second.', number: true, text: (row) => rate(now(row, 'refused')), value: (row) => now(row, 'refused') },
-      { label: 'Refused (recent)', hint: 'Refusals per second over the last 96 seconds.', draw: (cell, row) => drawn(cell, feedSeen, series(row, 'refused')) },
+      { label: 'Refused (recent)', hint: 'Refusals per second over the last five minutes.', draw: (cell, row) => drawn(cell, feedSeen, traffic(row)) },
+      { label: 'Would refuse', hint: 'Requests that shadow rules with this limit, or its part that is not enforced, would have refused since the node started.', number: true, text: (row) => (all(row, 'wouldAdmit') + all(row, 'wouldRefuse') ? count(all(row, 'wouldRefuse')) : '–'), value: (row) => all(row, 'wouldRefuse') },
       { label: 'Admitted in total', hint: 'Requests that this limit admitted since the node started.', number: true, text: (row) => count(all(row, 'admitted')), value: (row) => all(row, 'admitted') },
       { label: 'Refused in total', hint: 'Requests that this limit refused since the node started.', number: true, text: (row) => count(all(row, 'refused')), value: (row) => all(row, 'refused') },
     ],
@@ -53,7 +57,8 @@ export function limits({ refuse }) {
   return { node, update };
 }
 
-function drawn(cell, feed, series) {
+function drawn(cell, feed, traffic) {
   if (!cell.firstChild) cell.append(shape('svg', { class: 'spark', width: 96, height: 22, 'aria-hidden': 'true' }));
-  if (feed && series) spark(cell.firstChild, feed, series);
+  if (!feed || !traffic) return;
+  spark(cell.firstChild, feed.points(traffic, 'refused', SPARK), feed.time(feed.round), SPARK, 'refused');
 }

@@ -1,6 +1,6 @@
 // The status of the node: traffic, listeners, shards.
 
-import { trafficChart } from '../chart.js';
+import { latencyChart, trafficChart } from '../chart.js';
 import { element, fill, say } from '../dom.js';
 import { clock, count, percent, rate, took } from '../format.js';
 import { shardName } from '../feed.js';
@@ -26,6 +26,7 @@ const COUNTS = {
 
 export function overview() {
   const chart = trafficChart('All requests');
+  const latency = latencyChart('Decision latency');
   const tiles = [
     ['Admitted / s', 'Requests that were admitted, per second.'],
     ['Refused / s', 'Requests that were refused, per second.'],
@@ -40,19 +41,21 @@ export function overview() {
     element('h1', {}, 'Overview'),
     element('div', { class: 'tiles' }, tiles.map(({ node: one }) => one)),
     element('section', { class: 'card', 'aria-label': 'All requests' }, chart.node),
+    element('section', { class: 'card', 'aria-label': 'Decision latency' }, latency.node),
     element('div', { class: 'pair' },
       section('Busiest limits', busiest.node, element('p', { class: 'more' }, element('a', { href: '#/limits' }, 'All limits'))),
       section('Listeners', listeners.node)),
     store.node);
   const update = (feed) => {
     const now = (series) => series.at(feed.round);
-    const [admitted, refused, degraded] = [now(feed.all.admitted), now(feed.all.refused), now(feed.all.degraded)];
+    const [admitted, refused, degraded] = ['admitted', 'refused', 'degraded'].map((key) => feed.now(feed.all, key));
     const slowest = [...feed.serving.values()].map((listener) => listener.took.p99).filter((p99) => p99 !== undefined);
     const told = [rate(admitted), rate(refused), percent(refused, admitted + refused), rate(degraded),
       took(slowest.length ? Math.max(...slowest) : null)];
     tiles.forEach(({ figure }, place) => say(figure, told[place]));
     tiles[3].node.classList.toggle('warn', degraded > 0);
     chart.draw(feed, feed.all);
+    latency.draw(feed, feed.latency);
     busiest.set(busiestOf(feed));
     listeners.set([...feed.serving.values()].map((listener) => ({ ...listener, now: now(listener.decisions) })));
     store.update(feed);
@@ -85,7 +88,7 @@ function busiestTable() {
 
 function busiestOf(feed) {
   const rows = [...feed.limits.values()].map(({ name, counts, traffic }) => ({
-    name, counts, admitted: traffic.admitted.at(feed.round), refused: traffic.refused.at(feed.round),
+    name, counts, admitted: feed.now(traffic, 'admitted'), refused: feed.now(traffic, 'refused'),
   }));
   const busy = (row) => (row.admitted || 0) + (row.refused || 0);
   const all = (row) => row.counts.admitted + row.counts.refused;
@@ -133,7 +136,9 @@ function storeCard() {
   const history = section('Events since this page was opened', events);
   const node = element('div', {}, section('Store', told, facts, shards.node, servers.node), history);
   const update = ({ status, shards: took, events: all }) => {
-    const timed = (rows) => rows.map((row) => ({ ...row, took: took.get(shardName(row)) }));
+    // The calls of a shard that is down fail at once: their durations say nothing.
+    const isUp = (row) => row.primary || row.connected;
+    const timed = (rows) => rows.map((row) => ({ ...row, took: isUp(row) ? took.get(shardName(row)) : null }));
     say(told, words(status));
     const pairs = Object.entries(status.counts ?? {}).filter(([, value]) => typeof value === 'number');
     list(facts, pairs);

@@ -3,6 +3,7 @@
 import { ask } from '../api.js';
 import { announce, element, fill, notice } from '../dom.js';
 import { count, many, moment } from '../format.js';
+import { charge, charged, conditions, matched } from '../match.js';
 import { Table } from '../table.js';
 
 export function policy({ refuse, feed }) {
@@ -15,13 +16,15 @@ export function policy({ refuse, feed }) {
     element('h1', {}, 'Policy'),
     element('section', { class: 'card', 'aria-label': 'Current policy' }, facts, refused, element('p', {}, button), told),
     element('section', { class: 'card' }, element('h2', {}, 'Rules'), rules.node));
+  let shape = null;
   const load = async () => {
-    const meant = await ask('v1/policy');
-    rules.set(meant.rules.map((rule, place) => ({ ...rule, place: place + 1 })));
-    shape = meant;
+    shape = await ask('v1/policy');
+    list();
     describe();
   };
-  let shape = null;
+  const list = () => shape && rules.set(shape.rules.map((rule, place) => ({
+    ...rule, place: place + 1, known: shape.limits, refusals: shadowed(rule, feed),
+  })));
   let seen = null;
   const describe = () => {
     const { status } = feed;
@@ -70,21 +73,28 @@ export function policy({ refuse, feed }) {
     const now = JSON.stringify([status.policy, status.switches]);
     if (version && version !== now) attempt(load);
     version = now;
+    list();
     describe();
   };
   return { node, update };
 }
 
-/// Describes the charge of a request on a limit. The response may report its cost.
-function charge({ name, cost, meter }) {
-  if (!meter) return cost === 1 ? name : `${name} × ${count(cost)}`;
-  const read = {
-    header: () => `the response's ${meter.name}`,
-    json: () => `${meter.name} of the response`,
-    size: () => `each ${many(meter.each, 'byte')} of the response`,
-    time: () => `each ${count(meter.each)} ms that it takes`,
-  };
-  return `${name} by ${read[meter.from]?.() ?? meter.from} (${count(cost)} reserved)`;
+/// Returns what the limits of a shadow rule would have refused since the start, or `null` for a rule
+/// that refuses.
+function shadowed(rule, feed) {
+  const onlyCounts = rule.mode === 'shadow' || rule.switch?.counted;
+  if (!onlyCounts) return null;
+  return rule.limits.map(({ name }) => {
+    const { wouldAdmit = 0, wouldRefuse = 0 } = feed.limits.get(name)?.counts ?? {};
+    return { name, wouldRefuse, all: wouldAdmit + wouldRefuse };
+  });
+}
+
+function wouldRefuse({ refusals }) {
+  if (!refusals) return '–';
+  const told = ({ wouldRefuse: refused, all }) => `${count(refused)} of ${count(all)}`;
+  if (refusals.length === 1) return told(refusals[0]);
+  return refusals.map((one) => `${one.name}: ${told(one)}`).join(', ');
 }
 
 function mode({ mode: said, switch: override }) {
@@ -100,11 +110,25 @@ function rulesTable() {
     empty: 'The policy has no rules.',
     columns: [
       { label: 'Rule', text: (row) => row.name, value: (row) => row.name },
-      { label: 'Order', hint: 'The position of the rule: rules are evaluated in this order.', number: true, text: (row) => count(row.place), value: (row) => row.place },
-      { label: 'Charges', text: (row) => row.limits.map(charge).join(', ') || 'nothing' },
-      { label: 'Mode', text: mode },
-      { label: 'When', text: (row) => row.charge.replace('_', ' ') },
-      { label: 'Fallback', text: (row) => row.on_failure },
+      { label: 'Order', hint: 'The position of the rule: rules are evaluated in this order.', text: (row) => count(row.place), value: (row) => row.place },
+      { label: 'Matches', wrap: true, hint: 'A request must meet all of these conditions.', text: matched, draw: (cell, row) => drawn(cell, matched(row), conditions(row.match ?? {}).map((one) => element('div', {}, one)), 'every request') },
+      { label: 'Charges', wrap: true, hint: 'The limits that a matching request is charged on.', text: (row) => row.limits.map(charge).join(', '), draw: (cell, row) => drawn(cell, JSON.stringify([row.limits, row.known]), row.limits.map((used) => charged(used, row.known)), 'nothing') },
+      { label: 'Mode', text: mode, draw: (cell, row) => pill(cell, row) },
+      { label: 'Would refuse', wrap: true, hint: 'Requests that the limits of rules in shadow mode would have refused, of those that they evaluated since the node started.', text: wouldRefuse, value: (row) => (row.refusals ?? []).reduce((all, one) => all + one.wouldRefuse, 0) },
+      { label: 'Charged', hint: 'When a request is charged.', text: (row) => row.charge.replace('_', ' ') },
+      { label: 'Fallback', hint: 'What decides while the store does not answer.', text: (row) => row.on_failure },
     ],
   });
+}
+
+/// Draws the lines of a cell, if they have changed.
+function drawn(cell, seen, lines, none) {
+  if (cell.dataset.seen === seen) return;
+  cell.dataset.seen = seen;
+  fill(cell, lines.length ? lines : none);
+}
+
+function pill(cell, row) {
+  const kind = row.switch ? 'bad' : row.mode === 'shadow' ? 'warn' : 'good';
+  drawn(cell, mode(row), [element('span', { class: `pill ${kind}` }, mode(row))], '');
 }

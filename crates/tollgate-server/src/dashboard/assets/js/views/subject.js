@@ -280,12 +280,15 @@ function meter(cell, row) {
   node.setAttribute('aria-label', `${name}: ${count(used)} of ${count(limit)} used`);
 }
 
+/// The samples of a small chart.
+const SPARK = 48;
+
 /// Draws the used units of each sample. Samples are numbered instead of timed.
 function drawn(cell, { history, looks }, { name }) {
   if (!cell.firstChild) cell.append(shape('svg', { class: 'spark', width: 96, height: 22, 'aria-hidden': 'true' }));
   const values = history.get(name);
-  const first = Math.max(1, looks - KEPT + 1);
+  const first = Math.max(1, looks - SPARK + 1);
   const rounds = Array.from({ length: looks - first + 1 }, (_, place) => first + place);
-  const asked = { round: looks, time: (round) => round * 2_000, rounds: () => rounds };
-  spark(cell.firstChild, asked, { at: (round) => values[round % KEPT] });
+  const points = rounds.map((round) => [round, values[round % KEPT]]);
+  spark(cell.firstChild, points, looks, SPARK, 'refused');
 }

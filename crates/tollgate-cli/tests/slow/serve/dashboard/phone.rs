@@ -1,0 +1,102 @@
+//! The dashboard on a phone: 390 pixels wide.
+
+use serde_json::json;
+
+use super::{Browser, Page, address, charge, node};
+use crate::support::node::Node;
+
+const WIDTH: u32 = 390;
+
+/// The views, with the text that each of them shows once it is complete.
+const VIEWS: [(&str, &str); 9] = [
+    ("", "Busiest limits"),
+    ("limits", "Refused in total"),
+    ("limits/few", "charges 1 unit a request"),
+    ("subject?user=mallory", "1 limit counts this subject"),
+    ("top", "Units refused at this node"),
+    ("overrides", "Set an override"),
+    ("policy", "In force since"),
+    ("what-if", "Simulate"),
+    ("rollout", "This node has one store."),
+];
+
+fn open(browser: &mut Browser, node: &Node) -> Page {
+    let page = browser.open(&address(node, ""));
+    let size = json!({ "width": WIDTH, "height": 844, "deviceScaleFactor": 2, "mobile": true });
+    page.call("Emulation.setDeviceMetricsOverride", &size);
+    page.says("Busiest limits");
+    page
+}
+
+#[test]
+fn no_page_overflows_at_390_px() {
+    let (_folder, node) = node("");
+    charge(&node, "few", ("user", "mallory"), 5);
+    let mut browser = Browser::start();
+    let page = open(&mut browser, &node);
+    for (view, text) in VIEWS {
+        page.go(&address(&node, view));
+        page.says(text);
+        let widest = page.value(
+            "[...document.querySelectorAll('body, main *')]
+                .filter((it) => it.getClientRects().length && !it.closest('.unseen, pre, svg'))
+                .map((it) => [Math.ceil(it.getBoundingClientRect().right), it.outerHTML.slice(0, 90)])
+                .sort((one, other) => other[0] - one[0])[0]",
+        );
+        assert!(widest[0].as_u64().unwrap() <= u64::from(WIDTH), "{view}: {widest}");
+        let page_width = page.value("document.documentElement.scrollWidth");
+        assert_eq!(page_width, json!(WIDTH), "{view}");
+    }
+    page.is_clean();
+}
+
+#[test]
+fn the_menu_folds_at_390_px() {
+    let (_folder, node) = node("");
+    let mut browser = Browser::start();
+    let page = open(&mut browser, &node);
+    let is_shown = "document.getElementById('views').getClientRects().length > 0";
+    let bar = "document.querySelector('.bar').getBoundingClientRect().height";
+    page.until(&format!("!({is_shown}) && {bar} < 70"));
+    page.click("#menu", "Menu");
+    page.until(&format!("{is_shown} && document.getElementById('menu').ariaExpanded === 'true'"));
+    page.press("Escape");
+    page.until(&format!("!({is_shown}) && document.activeElement.id === 'menu'"));
+    page.press("Enter");
+    page.until(is_shown);
+    page.click("#views a", "Limits");
+    page.until(&format!("!({is_shown}) && document.title.startsWith('Limits')"));
+    // Wider screens have no button.
+    let wide = json!({ "width": 1_280, "height": 800, "deviceScaleFactor": 1, "mobile": false });
+    page.call("Emulation.setDeviceMetricsOverride", &wide);
+    page.until(&format!("{is_shown} && !document.getElementById('menu').getClientRects().length"));
+    page.is_clean();
+}
+
+#[test]
+fn tables_show_their_numbers_at_390_px() {
+    let (_folder, node) = node("");
+    charge(&node, "few", ("user", "mallory"), 5);
+    let mut browser = Browser::start();
+    let page = open(&mut browser, &node);
+    for view in ["", "limits", "top", "subject?user=mallory"] {
+        page.go(&address(&node, view));
+        page.until("document.querySelector('main tbody td.number')");
+        page.until(&format!(
+            "[...document.querySelectorAll('main .cards tbody td.number')].every((cell) => {{
+                const {{ left, right }} = cell.getBoundingClientRect();
+                const label = getComputedStyle(cell, '::before').content;
+                return left >= 0 && right <= {WIDTH} && label === JSON.stringify(cell.dataset.label);
+            }})"
+        ));
+    }
+    // The rows are sorted by the buttons of the header.
+    page.go(&address(&node, "limits"));
+    page.click("button.sort", "Limit");
+    page.until("document.querySelector('tbody th').innerText === 'few'");
+    page.click("button.sort", "Limit");
+    page.until("document.querySelector('tbody th').innerText === 'many'");
+    // Screen readers still find a table.
+    page.until("document.querySelector('tbody th').role === 'rowheader'");
+    page.is_clean();
+}

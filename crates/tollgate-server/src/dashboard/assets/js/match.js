@@ -1,0 +1,44 @@
+// Rules in words: what they match, and what they charge.
+
+import { element } from './dom.js';
+import { allows, count, counted, many } from './format.js';
+
+/// Returns the conditions of a rule as texts. All of them must be met.
+export function conditions({ methods, paths, hosts, headers, has, lacks }) {
+  return [
+    methods?.length && `method ${methods.join(' or ')}`,
+    paths?.length && `path ${paths.join(' or ')}`,
+    hosts?.length && `host ${hosts.join(' or ')}`,
+    ...(headers ?? []).map(({ name, value }) => (value === undefined ? `header ${name}` : `header ${name}: ${value}`)),
+    has?.length && `has ${has.join(' and ')}`,
+    lacks?.length && `has no ${lacks.join(' and no ')}`,
+  ].filter(Boolean);
+}
+
+/// Describes what a rule matches.
+export function matched(rule) {
+  return conditions(rule.match ?? {}).join('; ') || 'every request';
+}
+
+/// Describes the charge of a request on a limit. The response may report its cost.
+export function charge({ name, cost, meter }) {
+  return `${name}${cause({ cost, meter })}`;
+}
+
+function cause({ cost, meter }) {
+  if (!meter) return cost === 1 ? '' : ` × ${count(cost)}`;
+  const read = {
+    header: () => `the response's ${meter.name}`,
+    json: () => `${meter.name} of the response`,
+    size: () => `each ${many(meter.each, 'byte')} of the response`,
+    time: () => `each ${count(meter.each)} ms that it takes`,
+  };
+  return ` by ${read[meter.from]?.() ?? meter.from} (${count(cost)} reserved)`;
+}
+
+/// Returns an element for a limit that a rule charges: a link to it, and what it allows.
+export function charged(used, limits) {
+  const limit = limits.find(({ name }) => name === used.name);
+  return element('div', {}, element('a', { href: `#/limits/${encodeURIComponent(used.name)}` }, used.name), cause(used),
+    limit && element('span', { class: 'dim' }, ` ${allows(limit)}, ${counted(limit)}`));
+}
