@@ -6,6 +6,23 @@
 {{- end -}}
 {{- end }}
 
+{{- define "tollgate.account" -}}
+{{- if .Values.serviceAccount.create -}}
+{{ .Values.serviceAccount.name | default (include "tollgate.name" .) }}
+{{- else -}}
+{{ .Values.serviceAccount.name | default "default" }}
+{{- end -}}
+{{- end }}
+
+{{/* The most nodes that run at once. */}}
+{{- define "tollgate.nodes" -}}
+{{- if .Values.autoscaling.enabled -}}
+{{ int .Values.autoscaling.maxReplicas }}
+{{- else -}}
+{{ int .Values.replicas }}
+{{- end -}}
+{{- end }}
+
 {{- define "tollgate.selector" -}}
 app.kubernetes.io/name: tollgate
 app.kubernetes.io/instance: {{ .Release.Name }}

@@ -1,7 +1,7 @@
 {{/* The policy of the values, with the settings that the chart adds. */}}
 {{- define "tollgate.policy" -}}
 {{- $policy := deepCopy .Values.policy -}}
-{{- $replicas := int .Values.replicas -}}
+{{- $replicas := include "tollgate.nodes" . | int -}}
 {{- $store := get $policy "store" | default dict -}}
 {{- $sides := dict "policy.store" $store -}}
 {{- range $two, $names := dict "rollout" (list "from" "to") "shadow" (list "store" "shadow_store") -}}

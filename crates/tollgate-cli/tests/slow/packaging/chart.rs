@@ -44,11 +44,15 @@ fn memcached() -> Value {
     json!({ "memcached": { "servers": ["127.0.0.1:1"] } })
 }
 
+/// Returns all manifests.
+fn manifests(values: &Value) -> Vec<Value> {
+    let manifests = helm::template(values).unwrap_or_else(|error| panic!("{error}"));
+    manifests.split("---\n").filter(|text| !text.trim().is_empty()).map(yaml).collect()
+}
+
 /// Returns the manifest of a kind.
 fn manifest(values: &Value, kind: &str) -> Option<Value> {
-    let manifests = helm::template(values).unwrap_or_else(|error| panic!("{error}"));
-    let documents = manifests.split("---\n").filter(|text| !text.trim().is_empty()).map(yaml);
-    let mut of_kind = documents.filter(|document| document["kind"] == kind);
+    let mut of_kind = manifests(values).into_iter().filter(|document| document["kind"] == kind);
     let manifest = of_kind.next();
     assert!(of_kind.next().is_none(), "two of {kind}");
     manifest

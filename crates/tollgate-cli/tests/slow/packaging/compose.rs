@@ -85,7 +85,8 @@ async fn two_nodes_behind_envoy_count_together_in_two_shards() {
     let folder = tempfile::tempdir().unwrap();
     let servers = shards(&services).await;
     let policy = policy(&servers, folder.path());
-    let node = |name: &str| Node::start(&texts(&services[name]["command"]), &policy, &["grpc"]);
+    let node =
+        |name: &str| Node::start(&texts(&services[name]["command"]), &policy, &["grpc", "admin"]);
     let nodes = [node("tollgate-1"), node("tollgate-2")];
     assert!(nodes.iter().all(|node| node.listeners() == ["grpc", "admin"]));
     let envoy = envoy(&services, &nodes, &folder);
@@ -110,7 +111,7 @@ async fn two_nodes_behind_envoy_count_together_in_two_shards() {
 }
 
 #[test]
-fn every_service_stands_for_a_version_and_only_envoy_is_reached() {
+fn every_service_stands_for_a_version_and_is_reached_from_this_machine_only() {
     let services = services();
     let mut published = Vec::new();
     for (name, service) in &services {
@@ -120,8 +121,12 @@ fn every_service_stands_for_a_version_and_only_envoy_is_reached() {
         if service.get("ports").is_some() {
             published.push(name.as_str());
         }
+        for port in service.get("ports").into_iter().flat_map(texts) {
+            assert!(port.starts_with("127.0.0.1:"), "{name}: {port}");
+        }
     }
-    assert_eq!(published, ["envoy"]);
+    published.sort_unstable();
+    assert_eq!(published, ["envoy", "prometheus", "tollgate-1", "tollgate-2"]);
     let file = yaml(&shipped("deploy/compose/compose.yaml"));
     assert_eq!(file["networks"]["store"]["internal"], true);
     let context = &services["tollgate-1"]["build"];

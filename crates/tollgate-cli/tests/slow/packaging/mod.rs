@@ -14,6 +14,7 @@ mod health;
 mod helm;
 mod manual;
 mod node;
+mod operations;
 mod ports;
 mod session;
 mod sessions;

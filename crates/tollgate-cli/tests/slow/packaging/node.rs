@@ -8,11 +8,12 @@ use std::process::{Child, Command, Stdio};
 use crate::packaging::files::run;
 
 /// The environment of a node: names and values.
-pub(crate) const SECRETS: [(&str, &str); 4] = [
+pub(crate) const SECRETS: [(&str, &str); 5] = [
     ("TOLLGATE_SECRET", "the same on every node"),
     ("TOLLGATE_TOKEN", "a token of sixteen bytes"),
     ("TOLLGATE_TOKENS", "a token of sixteen bytes"),
     ("TOLLGATE_ADMIN_TOKENS", "another token of sixteen"),
+    ("TOLLGATE_ADMIN_TOKEN", "another token of sixteen"),
 ];
 
 /// `tollgate ARGUMENTS…`; stopped when dropped.

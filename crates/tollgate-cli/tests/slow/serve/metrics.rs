@@ -165,6 +165,13 @@ fn promtool_reads_the_rules_and_the_configuration() {
 }
 
 #[test]
+fn alerts_fire_for_a_jump_of_refusals_a_slow_p99_and_a_node_that_is_down() {
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/prometheus/alerts.test.yaml");
+    let output = Command::new("promtool").args(["test", "rules", file]).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
 fn prometheus_scrapes_it_and_answers() {
     let folder = Folder::with(&policy(3));
     let node = Node::open(&folder.policy());
