@@ -42,12 +42,15 @@ pub(crate) fn deny_cache_ttl(
 /// with descriptors can send negative hits, or because nodes refund unused lease units.
 fn refunds_charges(policy: &Policy) -> bool {
     let answers = policy.answers();
-    let waits_for_answer =
-        |rule: &Rule| rule.charge == ChargeOn::Completion || !rule.metered.is_empty();
+    let waits_for_answer = |rule: &Rule| {
+        let refunds = rule.refund.as_ref().is_some_and(|statuses| !statuses.is_empty());
+        rule.charge == ChargeOn::Completion || !rule.metered.is_empty() || refunds
+    };
     !answers.refund_statuses.is_empty()
         || answers.refund_upstream_failure == RefundPolicy::Refund
         || !policy.domains().is_empty()
         || policy.limits().iter().any(|one| one.limit.mode() == LimitMode::Leased)
+        || policy.limits().iter().any(|one| one.limit.counted().is_some())
         || policy.rules().iter().any(waits_for_answer)
 }
 

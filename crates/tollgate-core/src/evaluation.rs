@@ -54,11 +54,18 @@ impl LimitStatus {
     /// Returns the status after a refund of the cost. A permit is unaffected: the request holds it
     /// until it ends, even if the request is free.
     #[must_use]
-    pub fn refunded(mut self) -> Self {
+    pub fn refunded(self) -> Self {
+        let units = self.cost.get();
+        self.refunded_by(units)
+    }
+
+    /// Returns the status after a refund of `units`, otherwise as [`refunded`](Self::refunded).
+    #[must_use]
+    pub fn refunded_by(mut self, units: u64) -> Self {
         if matches!(self.limit.algorithm(), Algorithm::Concurrency(_)) {
             return self;
         }
-        self.used = self.used.saturating_sub(self.cost.get());
+        self.used = self.used.saturating_sub(units);
         self.remaining = self.limit.capacity().saturating_sub(self.used);
         self
     }

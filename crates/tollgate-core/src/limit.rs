@@ -19,6 +19,7 @@ use crate::algo::{Concurrency, FixedWindow, SlidingLog, SlidingWindow, TokenBuck
 use crate::algo::{concurrency, sliding_log, sliding_window};
 use crate::limit_error::check_name;
 use crate::percent::Percent;
+use crate::policy::outcome::StatusSet;
 use crate::reservation::ReservationTerms;
 use crate::time::{DEFAULT_SKEW_MAX, Millis};
 
@@ -109,6 +110,8 @@ pub struct Limit {
     on_change: OnChange,
     predecessor: Option<Predecessor>,
     mode: LimitMode,
+    /// The statuses of the responses that count; all if `None`.
+    counted: Option<Arc<StatusSet>>,
 }
 
 impl Limit {
@@ -141,6 +144,7 @@ impl Limit {
             on_change: OnChange::default(),
             predecessor: None,
             mode: LimitMode::default(),
+            counted: None,
         })
     }
 
@@ -320,6 +324,19 @@ impl Limit {
     #[must_use]
     pub fn is_charged_on_arrival(&self) -> bool {
         self.refusals == Refusals::Counted || matches!(self.algorithm, Algorithm::Concurrency(_))
+    }
+
+    /// Counts only responses with one of `statuses`: a charge is refunded after another response.
+    #[must_use]
+    pub fn with_counted(mut self, statuses: StatusSet) -> Self {
+        self.counted = Some(Arc::new(statuses));
+        self
+    }
+
+    /// Returns the statuses of the responses that count; `None` if all do.
+    #[must_use]
+    pub const fn counted(&self) -> Option<&Arc<StatusSet>> {
+        self.counted.as_ref()
     }
 
     /// Returns the unit that clients see.

@@ -11,6 +11,7 @@ use std::fmt;
 use tollgate_core::Policy;
 use tollgate_core::policy::MatchMode;
 use tollgate_core::policy::answers::RefundPolicy;
+use tollgate_core::policy::outcome::StatusSet;
 
 use crate::load::LoadedPolicy;
 use crate::settings::Settings;
@@ -82,9 +83,8 @@ impl Explanation<'_> {
             ("refusal", format!("status {}", answers.refuse_status)),
         ];
         if !answers.refund_statuses.is_empty() {
-            let statuses: Vec<String> =
-                answers.refund_statuses.iter().map(ToString::to_string).collect();
-            rows.push(("refund", format!("if the service responds with {}", statuses.join(", "))));
+            let statuses: StatusSet = answers.refund_statuses.iter().copied().collect();
+            rows.push(("refund", format!("if the service responds with {statuses}")));
         }
         if answers.refund_upstream_failure == RefundPolicy::Refund {
             rows.push(("refund", "if the service does not respond".to_owned()));
@@ -240,5 +240,27 @@ store
   memory  of this process, at most 1000000 counters in 67108864 bytes
 ";
         assert_eq!(explain(&loaded).to_string(), expected);
+    }
+
+    #[test]
+    fn outcomes_are_explained() {
+        let text = "
+limits:
+  failures: { quota: 5, window: 15m, count: { status: [401, 403, 5xx, 410-420] } }
+rules:
+  - { limits: failures, refund: [304, 5xx] }
+  - { name: never, match: { path: /a }, limits: failures, refund: [] }
+answers: { refund: { status: [2xx, 304] } }
+";
+        let said = explain(&crate::parse("shop.yaml", text).unwrap()).to_string();
+        let lines = [
+            "5 requests per 15m for all clients together; only responses with 401, 403, 410-420, 5xx count",
+            "rule-1  every request → failures; refunded if the service responds with 304, 5xx",
+            "never   path /a → failures; no status refunds it",
+            "refund   if the service responds with 2xx, 304",
+        ];
+        for line in lines {
+            assert!(said.contains(line), "{line}\n{said}");
+        }
     }
 }

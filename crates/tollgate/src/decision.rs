@@ -4,6 +4,8 @@ mod positions;
 
 use std::sync::Arc;
 
+use tollgate_core::policy::outcome::ResponseTerms;
+pub use tollgate_core::policy::outcome::Settlement;
 use tollgate_core::policy::{ChargeOn, OnFailure, PlannedCharge};
 use tollgate_core::reading::DecisionSource;
 use tollgate_core::{Cost, Evaluation, Limit, LimitStatus, Timestamp};
@@ -49,6 +51,9 @@ pub struct Decision {
     pub pending: Option<Pending>,
     /// Which charge of the plan each status belongs to: see [`charge_at`](Self::charge_at).
     pub positions: ChargePositions,
+    /// The charge of each status in the evaluation, if one of them depends on the status of the
+    /// response in its own way; otherwise empty.
+    pub conditional: Vec<PlannedCharge>,
 }
 
 /// How the limiter evaluated one charge of a plan.
@@ -118,15 +123,6 @@ pub enum Completion {
     Overrun,
 }
 
-/// Whether a response makes its request free.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Settlement {
-    /// The request costs the units that its limits charge.
-    Charged,
-    /// The request costs nothing.
-    Free,
-}
-
 impl Decision {
     /// Whether the request is admitted.
     #[must_use]
@@ -188,15 +184,44 @@ impl Decision {
     /// Computed from the decision's own readings, without a second store call: adds charges that
     /// turned out free, and subtracts charges that were looked at and are made now. Never below 0.
     pub fn settle(&mut self, settlement: Settlement, now: Timestamp) {
-        let charge = self.charge;
-        let settled =
-            |status: LimitStatus| match (is_charged_later(charge, &status.limit), settlement) {
-                (false, Settlement::Free) => status.refunded(),
-                (true, Settlement::Charged) => status.charged(now),
-                (false, Settlement::Charged) | (true, Settlement::Free) => status,
-            };
+        let mut conditional = self.conditional.iter();
         let statuses = std::mem::take(&mut self.evaluation.statuses);
+        let settled = |mut status: LimitStatus| {
+            let (kept, is_later) = match conditional.next() {
+                Some(planned) => {
+                    (kept_of(planned, settlement), is_planned_later(self.charge, planned))
+                }
+                None => (
+                    settlement.kept(status.cost, &[], &[], |_| None),
+                    is_charged_later(self.charge, &status.limit),
+                ),
+            };
+            let refunded = status.cost.get().saturating_sub(kept.get());
+            match is_later {
+                false => status.refunded_by(refunded),
+                true if kept == Cost::PEEK => status,
+                true => {
+                    status.cost = kept;
+                    status.charged(now)
+                }
+            }
+        };
         self.evaluation.statuses = statuses.into_iter().map(settled).collect();
+    }
+
+    /// Returns whether `settlement` refunds a charge of the evaluation.
+    pub(crate) fn is_refunded(&self, settlement: Settlement) -> bool {
+        if self.conditional.is_empty() {
+            return !settlement.keeps(&ResponseTerms::default());
+        }
+        self.conditional.iter().any(|planned| kept_of(planned, settlement) != planned.cost)
+    }
+
+    /// Returns the settlement of a response with `status`, by the policy that decided.
+    #[must_use]
+    pub fn settlement(&self, status: u16) -> Settlement {
+        let is_free = self.policy.answers().refund_statuses.contains(&status);
+        Settlement::Status { status, is_free }
     }
 }
 
@@ -214,9 +239,29 @@ impl Pending {
         planned.retain(|planned| planned.cost != Cost::PEEK);
         (!planned.is_empty()).then_some(Self { planned })
     }
+
+    /// Returns the charges that remain after `settlement`; `None` if there are none.
+    #[must_use]
+    pub fn settled(mut self, settlement: Settlement) -> Option<Self> {
+        for planned in &mut self.planned {
+            planned.cost = kept_of(planned, settlement);
+        }
+        Self::new(self.planned)
+    }
+}
+
+/// Returns the part of a charge that remains after `settlement`.
+fn kept_of(planned: &PlannedCharge, settlement: Settlement) -> Cost {
+    settlement.kept(planned.cost, &planned.estimates, &planned.conditions, |_| None)
+}
+
+/// Whether `planned` is only looked at on arrival and charged when the response is known. A limit
+/// that counts statuses is always charged on arrival, so that concurrent requests cannot exceed it.
+pub(crate) fn is_planned_later(charge: ChargeOn, planned: &PlannedCharge) -> bool {
+    is_charged_later(charge, &planned.limit) && !planned.counts_statuses()
 }
 
 /// Whether `limit` is only looked at on arrival and charged when the response is known.
-pub(crate) fn is_charged_later(charge: ChargeOn, limit: &Limit) -> bool {
+fn is_charged_later(charge: ChargeOn, limit: &Limit) -> bool {
     charge == ChargeOn::Completion && !limit.is_charged_on_arrival()
 }

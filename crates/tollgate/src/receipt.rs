@@ -7,6 +7,7 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
 
 use tollgate_core::charge::{Charge, ChargeId, ChargePosition, Deduplication, Operation};
+use tollgate_core::policy::outcome::{ConditionalCost, Settlement};
 use tollgate_core::policy::{Estimate, Meter, PlannedCharge};
 use tollgate_core::{Algorithm, Cost, Limit, Millis, Subject, Timestamp};
 
@@ -43,6 +44,8 @@ struct Entry {
     position: ChargePosition,
     /// The parts of the cost that are reserved until the response reports them.
     estimates: Vec<Estimate>,
+    /// The parts of the cost that depend on the status of the response in their own way.
+    conditions: Vec<ConditionalCost>,
 }
 
 impl Receipt {
@@ -55,12 +58,9 @@ impl Receipt {
     ) -> Self {
         let entries = charged
             .filter(|(planned, _)| planned.cost != Cost::PEEK)
-            .map(|(PlannedCharge { limit, subject, cost, estimates }, position)| Entry {
-                limit,
-                subject,
-                cost,
-                position,
-                estimates,
+            .map(|(planned, position)| {
+                let PlannedCharge { limit, subject, cost, estimates, conditions } = planned;
+                Entry { limit, subject, cost, position, estimates, conditions }
             })
             .collect();
         let (deduplication, charged_at) = (Deduplication::Unneeded, None);
@@ -138,6 +138,7 @@ impl Receipt {
                     match one.entries.iter_mut().find(|known| known.is_where(&entry)) {
                         Some(known) => {
                             known.cost = known.cost.plus(entry.cost);
+                            known.conditions.extend(entry.conditions);
                             known.position = ChargePosition(known.position.0.max(entry.position.0));
                         }
                         None => one.entries.push(entry),
@@ -147,6 +148,29 @@ impl Receipt {
             }
             (one, other) => one.or(other),
         }
+    }
+
+    /// Returns the part of a receipt of charges that `settlement` refunds. Permits are part of it
+    /// as a whole: the request has ended.
+    pub fn refundable(mut self, settlement: Settlement) -> Self {
+        for entry in self.entries.iter_mut().filter(|entry| !entry.is_permit()) {
+            let kept = entry.kept(settlement, |_| None);
+            entry.cost = Cost::up_to(entry.cost.get().saturating_sub(kept.get()));
+        }
+        self.entries.retain(|entry| entry.cost != Cost::PEEK);
+        self
+    }
+
+    /// Returns whether `settlement` refunds anything of it.
+    #[must_use]
+    pub fn is_refunded(&self, settlement: Settlement) -> bool {
+        self.entries.iter().any(|entry| entry.kept(settlement, |_| None) != entry.cost)
+    }
+
+    /// Returns whether `settlement` refunds all of it.
+    #[must_use]
+    pub fn is_free(&self, settlement: Settlement) -> bool {
+        self.entries.iter().all(|entry| entry.kept(settlement, |_| None) == Cost::PEEK)
     }
 
     /// The store call that refunds it, or releases the reservation.
@@ -192,16 +216,15 @@ impl Receipt {
     }
 
     /// Returns the store call that replaces the reserved amount of each limit by the cost that the
-    /// meters report. If a meter reports none, the reserved amount is charged.
+    /// meters report, as far as `settlement` keeps it. If a meter reports none, the reserved amount
+    /// is charged.
     pub(crate) fn measurements(
         &self,
+        settlement: Settlement,
         measured: impl Fn(&Meter) -> Option<Cost>,
     ) -> Vec<Charge<'_>> {
         self.charges(|entry| {
-            let real = entry.estimates.iter().fold(entry.cost, |cost, estimate| {
-                let known = Cost::up_to(cost.get().saturating_sub(estimate.reserved.get()));
-                known.plus(measured(&estimate.meter).unwrap_or(estimate.reserved))
-            });
+            let real = entry.kept(settlement, &measured);
             Operation::Settle { id: self.id, position: entry.position, cost: real }
         })
     }
@@ -274,6 +297,11 @@ impl Receipt {
 }
 
 impl Entry {
+    /// Returns the part of its cost that remains after `settlement`.
+    fn kept(&self, settlement: Settlement, measured: impl Fn(&Meter) -> Option<Cost>) -> Cost {
+        settlement.kept(self.cost, &self.estimates, &self.conditions, measured)
+    }
+
     fn is_permit(&self) -> bool {
         matches!(self.limit.algorithm(), Algorithm::Concurrency(_))
     }

@@ -8,7 +8,7 @@ use tollgate::limiter::{ChargeRole, PlanPosition};
 use tollgate::limiter::{Decision, Reservation};
 use tollgate::model::policy::{Meter, PlannedCharge, Policy, ResponseSettings};
 use tollgate::model::{Cost, Millis, Store, StoreError, Timestamp};
-use tollgate::{DecisionRequest, HashKey, Limiter, Receipt, Revision, Settlement};
+use tollgate::{DecisionRequest, HashKey, Limiter, Receipt, Revision};
 
 use super::log::Entry;
 use super::request::Request;
@@ -70,36 +70,39 @@ impl<S: Store> SimulatedLimiter<S> {
             let evaluated = positions.next().map(|position| decision.charge_at(position).role);
             evaluated == Some(ChargeRole::Enforced)
         });
-        let is_free = policy.answers().refund_statuses.contains(&request.entry().status);
+        let settlement = decision.settlement(request.entry().status);
         let mut outcome =
             if decision.is_admitted() { RequestOutcome::Admitted } else { RequestOutcome::Refused };
         if let Some(pending) = decision.pending.take() {
-            if is_free {
-                outcome = RequestOutcome::Refunded;
-            } else {
-                self.limiter.complete_at(now, pending).await?;
-                decision.settle(Settlement::Charged, now);
+            match pending.settled(settlement) {
+                None => outcome = RequestOutcome::Refunded,
+                Some(pending) => {
+                    self.limiter.complete_at(now, pending).await?;
+                    decision.settle(settlement, now);
+                }
             }
         }
         if let Some(receipt) = decision.receipt.take() {
             let (counted, leases) = receipt.split_permits();
-            if is_free && !counted.is_empty() {
-                self.limiter.refund_at(now, counted).await?;
-                if outcome == RequestOutcome::Admitted {
+            if counted.is_refunded(settlement) {
+                // Other limits may still count the request.
+                let is_free = counted.is_free(settlement);
+                self.limiter.refund_at(now, counted.refundable(settlement)).await?;
+                if is_free && outcome == RequestOutcome::Admitted {
                     outcome = RequestOutcome::Refunded;
                 }
             }
             self.hold(leases, now, request.entry().duration).await?;
         }
         if let Some(reserved) = decision.reserved.take() {
-            if is_free {
+            if reserved.is_free(settlement) {
                 self.limiter.refund_at(now, reserved).await?;
                 if outcome == RequestOutcome::Admitted {
                     outcome = RequestOutcome::Refunded;
                 }
             } else {
                 let actual_cost = |meter: &Meter| actual_cost(request.entry(), meter);
-                self.limiter.settle_metered_at(now, reserved, actual_cost).await?;
+                self.limiter.settle_metered_at(now, reserved, settlement, actual_cost).await?;
             }
         }
         Ok(SimulatedDecision { planned, decision, outcome })

@@ -5,6 +5,7 @@ use alloc::boxed::Box;
 use alloc::sync::Arc;
 use core::num::NonZeroU64;
 
+use super::outcome::ResponseTerms;
 use super::pointer::JsonPointer;
 use crate::attributes::RequestAttributes;
 use crate::cost::Cost;
@@ -82,6 +83,8 @@ pub struct Estimate {
     pub meter: Arc<Meter>,
     /// The reserved units.
     pub reserved: Cost,
+    /// How the cost depends on the status of the response.
+    pub terms: ResponseTerms,
 }
 
 impl Meter {
@@ -110,7 +113,8 @@ impl MeteredLimit {
     pub(super) fn estimate(&self, attributes: &RequestAttributes<'_>, otherwise: Cost) -> Estimate {
         let said = self.reserve.as_ref().and_then(|reserve| reserve.said(attributes));
         let reserved = said.unwrap_or(otherwise).max(Cost::ONE);
-        Estimate { meter: Arc::clone(&self.meter), reserved }
+        let terms = ResponseTerms::default();
+        Estimate { meter: Arc::clone(&self.meter), reserved, terms }
     }
 }
 

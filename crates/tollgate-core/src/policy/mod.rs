@@ -11,6 +11,7 @@ mod host;
 pub mod matching;
 pub mod metered;
 pub mod named;
+pub mod outcome;
 pub mod path;
 pub mod plan;
 pub mod pointer;

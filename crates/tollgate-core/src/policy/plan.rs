@@ -6,6 +6,7 @@ use core::cell::Cell;
 
 use super::matching::{Matched, Mismatch};
 use super::metered::{Estimate, MeteredLimit};
+use super::outcome::{ConditionalCost, ResponseTerms, refund_for};
 use super::path::NormalPath;
 use super::subject::subject;
 use super::{
@@ -28,19 +29,44 @@ pub struct PlannedCharge {
     pub cost: Cost,
     /// The parts of the cost that are reserved until the response determines them.
     pub estimates: Vec<Estimate>,
+    /// The parts of the cost that depend on the status of the response in their own way.
+    pub conditions: Vec<ConditionalCost>,
 }
 
 impl PlannedCharge {
     /// Creates a charge with a known cost.
     #[must_use]
-    pub const fn new(limit: Arc<Limit>, subject: Subject, cost: Cost) -> Self {
-        Self { limit, subject, cost, estimates: Vec::new() }
+    pub fn new(limit: Arc<Limit>, subject: Subject, cost: Cost) -> Self {
+        let mut conditions = Vec::new();
+        if let (Some(counted), false) = (limit.counted(), cost == Cost::PEEK) {
+            let counted = Some(Arc::clone(counted));
+            let terms = ResponseTerms { counted, refund: None };
+            conditions.push(ConditionalCost { cost, terms });
+        }
+        Self { limit, subject, cost, estimates: Vec::new(), conditions }
+    }
+
+    /// Returns whether a part of its cost depends on the status of the response in its own way.
+    #[must_use]
+    pub fn is_conditional(&self) -> bool {
+        let has_terms = |estimate: &Estimate| estimate.terms != ResponseTerms::default();
+        !self.conditions.is_empty() || self.estimates.iter().any(has_terms)
+    }
+
+    /// Returns whether its limit counts responses by their status: the units are charged on
+    /// arrival, and refunded unless the response has such a status.
+    #[must_use]
+    pub fn counts_statuses(&self) -> bool {
+        let terms = self.conditions.iter().map(|part| &part.terms);
+        let terms = terms.chain(self.estimates.iter().map(|estimate| &estimate.terms));
+        terms.into_iter().any(|terms| terms.counted.is_some())
     }
 
     /// Adds `other`, which is on the same limit and subject.
     fn join(&mut self, other: Self) {
         self.cost = self.cost.plus(other.cost);
         self.estimates.extend(other.estimates);
+        self.conditions.extend(other.conditions);
     }
 }
 
@@ -138,9 +164,14 @@ impl Policy {
             let asked = if switch == RuleSwitch::Off { &[][..] } else { &rule.limits };
             for used in asked {
                 let mut planned = self.planned(used, attributes, &matched, key);
+                if let Some(refund) = &rule.refund {
+                    refund_for(&mut planned.conditions, planned.cost, refund);
+                }
                 let is_it = |metered: &&MeteredLimit| metered.limit == used.limit;
                 if let Some(metered) = rule.metered.iter().find(is_it) {
-                    let estimate = metered.estimate(attributes, used.cost);
+                    let mut estimate = metered.estimate(attributes, used.cost);
+                    estimate.terms =
+                        planned.conditions.pop().map(|part| part.terms).unwrap_or_default();
                     planned.cost = estimate.reserved;
                     planned.estimates.push(estimate);
                 }

@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 
 use super::matching::RequestMatch;
 use super::metered::MeteredLimit;
+use super::outcome::StatusSet;
 use super::priority::Priority;
 use super::queue::Queue;
 use crate::cost::Cost;
@@ -32,6 +33,9 @@ pub struct Rule {
     pub priority: Option<Priority>,
     /// How long its requests wait for a permit; `None` refuses them at once.
     pub queue: Option<Queue>,
+    /// The statuses of responses that refund its charges; `None` for those of
+    /// [`ResponseSettings::refund_statuses`](super::ResponseSettings::refund_statuses).
+    pub refund: Option<Arc<StatusSet>>,
 }
 
 impl Rule {
@@ -40,9 +44,9 @@ impl Rule {
     #[must_use]
     pub fn new(name: impl Into<Arc<str>>, matches: RequestMatch, limits: Vec<LimitRef>) -> Self {
         let (mode, charge) = (RuleMode::default(), ChargeOn::default());
-        let (on_failure, priority, queue) = (OnFailure::default(), None, None);
+        let (on_failure, priority, queue, refund) = (OnFailure::default(), None, None, None);
         let (name, metered) = (name.into(), Vec::new());
-        Self { name, matches, limits, metered, mode, charge, on_failure, priority, queue }
+        Self { name, matches, limits, metered, mode, charge, on_failure, priority, queue, refund }
     }
 }
 

@@ -12,6 +12,7 @@ mod number;
 mod percent;
 mod renamed;
 mod size;
+mod status;
 mod word;
 
 use schemars::JsonSchema;
@@ -24,6 +25,7 @@ pub(crate) use names::{Named, Names, is_name};
 pub(crate) use number::Whole;
 pub(crate) use percent::Percent;
 pub(crate) use size::Size;
+pub(crate) use status::StatusRange;
 pub(crate) use word::{Flag, Present, Text, Word, read_word, word_schema, words};
 
 use crate::report::{Report, is_shown};

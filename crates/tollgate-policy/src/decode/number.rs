@@ -53,7 +53,7 @@ pub(super) fn digits(text: &str) -> Result<u64, Option<Cow<'static, str>>> {
             _ if text.contains(['.', 'e', 'E']) && text.parse::<f64>().is_ok() => {
                 hint("fractions and exponents are not allowed")
             }
-            _ if text.ends_with("xx") => hint("list each status, such as [200, 201, 204]"),
+            _ if text.ends_with("xx") => hint("name one status, such as 429"),
             _ if text.contains(',') => hint("group digits with `_`: 5_000"),
             _ => Err(None),
         };

@@ -68,10 +68,13 @@ pub(crate) fn limit(policy: &Policy, binding: &LimitBinding) -> String {
     if limit.refusals() == Refusals::Counted {
         text.push_str("; refusals count");
     }
+    // Writing to a string cannot fail.
+    if let Some(statuses) = limit.counted() {
+        let _ = write!(text, "; only responses with {statuses} count");
+    }
     if limit.mode() == LimitMode::Leased {
         text.push_str("; leased");
     }
-    // Writing to a string cannot fail.
     if *limit.reservation_terms() != ReservationTerms::default() {
         let ReservationTerms { max, at_most, on_expiry, overdraft } = *limit.reservation_terms();
         let _ = write!(text, "; reserved for at most {max}");
@@ -228,8 +231,13 @@ pub(crate) fn mode_notes(rule: &Rule) -> String {
     let queue = rule.queue.map(|queue| {
         format!("; up to {} requests wait for a permit, {} each", queue.length, queue.wait)
     });
+    let refund = rule.refund.as_ref().map(|statuses| match statuses.is_empty() {
+        true => "; no status refunds it".to_owned(),
+        false => format!("; refunded if the service responds with {statuses}"),
+    });
+    let refund = refund.unwrap_or_default();
     let (priority, queue) = (priority.unwrap_or_default(), queue.unwrap_or_default());
-    format!("{mode}{charge}{on_failure}{priority}{queue}")
+    format!("{mode}{charge}{refund}{on_failure}{priority}{queue}")
 }
 
 /// Returns the names of the header profiles as a policy file writes them.

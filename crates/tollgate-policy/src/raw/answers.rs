@@ -1,7 +1,7 @@
 //! `answers`: responses to clients, and refunds.
 
 use super::choices::{OnFailureName, ProfileName};
-use crate::decode::{Flag, OneOrMore, Text, Whole, keys};
+use crate::decode::{Flag, OneOrMore, StatusRange, Text, Whole, keys};
 
 keys! {
     /// What clients receive, and when a charge is refunded.
@@ -25,8 +25,9 @@ keys! {
 keys! {
     /// When a charge is refunded.
     struct Refunds as "refunds" {
-        /// Statuses of the service's response for which the charge is refunded, such as 304.
-        status: OneOrMore<Whole>,
+        /// Statuses of the service's response for which the charge is refunded, such as 304 or `5xx`.
+        /// A rule can have its own in `refund`.
+        status: OneOrMore<StatusRange>,
         /// Whether to refund the charge if the service did not respond. By default false.
         upstream_failure: Flag,
     }

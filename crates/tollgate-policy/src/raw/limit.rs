@@ -5,7 +5,7 @@ use super::candidate::Candidate;
 use super::choices::{
     AlgorithmName, AnchorName, LimitModeName, OnChangeName, OnExpiryName, UnitName,
 };
-use crate::decode::{Duration, Flag, OneOrMore, Percent, Text, Whole, keys};
+use crate::decode::{Duration, Flag, OneOrMore, Percent, StatusRange, Text, Whole, keys};
 
 keys! {
     /// A limit: how many units, in which time, for which subject.
@@ -49,6 +49,9 @@ keys! {
         /// Whether refused requests count, so a client that keeps retrying stays blocked. By
         /// default false.
         count_refused: Flag,
+        /// The responses that the limit counts. By default all. A request is charged on arrival, and
+        /// refunded unless its response counts, so concurrent requests never exceed the quota.
+        count: Count,
         /// How far stored times may be in the future, because clocks differ, before the stored
         /// state is discarded. By default `5s`.
         skew_max: Duration,
@@ -66,6 +69,14 @@ keys! {
         /// The settings of reservations: units that are reserved until the actual cost of a request
         /// is known. A `concurrency` limit has no `reservation`: its permits are the reservations.
         reservation: Reservation,
+    }
+}
+
+keys! {
+    /// The responses that a limit counts.
+    struct Count as "a count", requires "status" {
+        /// The statuses that count, such as `[401, 403, 5xx]` or `400-499`.
+        status: OneOrMore<StatusRange>,
     }
 }
 

@@ -8,7 +8,7 @@ use super::Cost;
 use super::choices::{ChargeMoment, OnFailureName, RuleModeName};
 use super::shed::PriorityName;
 use crate::decode::{
-    Decode, Duration, Field, Names, OneOrMore, Spanned, Text, Whole, keys, unexpected,
+    Decode, Duration, Field, Names, OneOrMore, Spanned, StatusRange, Text, Whole, keys, unexpected,
     unexpected_but,
 };
 use crate::report::Report;
@@ -39,6 +39,9 @@ keys! {
         /// How long requests wait for a permit if only `concurrency` limits refuse them. By default
         /// they do not wait.
         queue: Queue,
+        /// Statuses of the service's response for which the charges of the rule are refunded, such as
+        /// `[304, 5xx]`. `[]` refunds none. By default those of `answers.refund`.
+        refund: OneOrMore<StatusRange>,
     }
 }
 

@@ -3,6 +3,7 @@
 use tollgate_core::policy::answers::RefundPolicy;
 use tollgate_core::policy::{HeaderProfile, ResponseSettings};
 
+use super::outcomes;
 use crate::decode::{Field, OneOrMore, Spanned, Text, Whole, quoted};
 use crate::raw;
 use crate::report::Report;
@@ -31,12 +32,8 @@ pub(super) fn answers(
         }
     }
     if let Some(refund) = raw.refund.value() {
-        if let Some(OneOrMore(statuses)) = refund.status.value() {
-            for status in statuses {
-                check_status(status, 100, report);
-            }
-            let code = |status: &Whole| status.0 as u16;
-            answers.refund_statuses = distinct(statuses, code, "status", report);
+        if let Some(statuses) = refund.status.value() {
+            answers.refund_statuses = outcomes::set(statuses, report).iter().collect();
         }
         if refund.upstream_failure.value().is_some_and(|flag| flag.0) {
             answers.refund_upstream_failure = RefundPolicy::Refund;

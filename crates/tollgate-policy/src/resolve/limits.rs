@@ -10,6 +10,7 @@ use super::candidate::candidate;
 use super::metered::{ResolvedCost, price};
 use super::mode::decided;
 use super::names::NameTable;
+use super::outcomes::counted;
 use super::reservations::reserved;
 use crate::decode::{Field, Named, Spanned, is_name, quoted};
 use crate::raw::{self, Kind, Subject};
@@ -123,6 +124,7 @@ fn with_answers(
         limit = limit.with_visibility(Visibility::Hidden);
     }
     limit = reserved(limit, raw, report)?;
+    limit = counted(limit, raw, report)?;
     match raw.count_refused.given() {
         Some(count) if count.value.0 => limit
             .with_refusals(Refusals::Counted)

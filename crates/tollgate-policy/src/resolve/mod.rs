@@ -14,6 +14,7 @@ mod memcached_pairs;
 mod metered;
 mod mode;
 mod names;
+mod outcomes;
 mod paths;
 mod pointer;
 mod reservations;
@@ -72,6 +73,7 @@ pub(crate) fn resolve(file: &PolicyFile, report: &mut Report<'_>) -> Option<(Pol
     .with_answers(answers?)
     .with_descriptors(domains.into_iter().collect::<Option<_>>()?)?
     .with_shedding(shed.shedding)?;
+    outcomes::warn(file, &limits, report);
     warnings::warn(&policy, &subjects, &limits, &rule_spans, report);
     let settings = Settings {
         key: key?,

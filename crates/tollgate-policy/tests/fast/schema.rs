@@ -42,7 +42,7 @@ fn every_policy_fits_the_schema() {
 }
 
 /// A mapping of each kind, in the order of the reference, with an unknown key.
-const PLACES: [(&str, &str); 38] = [
+const PLACES: [(&str, &str); 39] = [
     ("PolicyFile", "zzzzzzzz: 1"),
     ("Subject", "subjects: { a: { host: {}, zzzzzzzz: 1 } }"),
     ("Forwarded", "forwarded: { zzzzzzzz: 1 }"),
@@ -58,6 +58,7 @@ const PLACES: [(&str, &str); 38] = [
     ("Rule", "rules: [{ limits: [], zzzzzzzz: 1 }]"),
     ("Conditions", "rules: [{ limits: [], match: { zzzzzzzz: 1 } }]"),
     ("Queue", "rules: [{ limits: core, queue: { zzzzzzzz: 1 } }]"),
+    ("Count", "limits: { core: { quota: 1, count: { status: 401, zzzzzzzz: 1 } } }"),
     ("DescriptorDomain", "descriptors: [{ domain: a, tree: [], zzzzzzzz: 1 }]"),
     ("DescriptorNode", "descriptors: [{ domain: a, tree: [{ key: a, zzzzzzzz: 1 }] }]"),
     ("Answers", "answers: { zzzzzzzz: 1 }"),
@@ -238,6 +239,7 @@ fn title(name: &str) -> &'static str {
         "Rule" => "`rules[]`",
         "Conditions" => "`rules[].match`",
         "Queue" => "`rules[].queue`",
+        "Count" => "`limits.NAME.count`",
         "DescriptorDomain" => "`descriptors[]`",
         "DescriptorNode" => "`descriptors[].tree[]`",
         "Answers" => "`answers`",

@@ -2,24 +2,35 @@
 
 use tollgate::limiter::{RedeemError, Redeemed};
 use tollgate::model::Store;
+use tollgate::model::policy::outcome::STATUSES;
 
 use super::answer::refund_answer;
 use super::app::App;
-use super::json;
+use super::json::{self, Fault};
 use super::problem::{Kind, Problem};
 use super::respond::Answer;
-use super::wire::RefundRequest;
+use super::wire::{RefundRequest, ReleaseRequest};
 
 impl<S: Store> App<S> {
-    /// Refunds the charge of a receipt, once.
+    /// Refunds the charge of a receipt, once: all of it, or what the status of the response refunds.
     pub(super) async fn refund(&self, body: &[u8]) -> Answer {
-        let RefundRequest { receipt } = json::read(body)?;
-        outcome(self.limiter.redeem_at(self.limiter.now(), &receipt).await)
+        let RefundRequest { receipt, status } = json::read(body)?;
+        let now = self.limiter.now();
+        outcome(match status {
+            None => self.limiter.redeem_at(now, &receipt).await,
+            Some(status) if (STATUSES.0..=STATUSES.1).contains(&status) => {
+                self.limiter.report_status_at(now, &receipt, status).await
+            }
+            Some(status) => {
+                let message = format!("a status is {} to {}, not {status}", STATUSES.0, STATUSES.1);
+                return Err(Fault::at("/status", message).into());
+            }
+        })
     }
 
     /// Releases the permits of a receipt and leaves what was counted, or releases a reservation.
     pub(super) async fn release(&self, body: &[u8]) -> Answer {
-        let RefundRequest { receipt } = json::read(body)?;
+        let ReleaseRequest { receipt } = json::read(body)?;
         outcome(self.limiter.release_at(self.limiter.now(), &receipt).await)
     }
 }

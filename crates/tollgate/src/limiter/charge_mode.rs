@@ -5,7 +5,7 @@ use tollgate_core::policy::{ChargeOn, PlannedCharge};
 use tollgate_core::time::MAX_WINDOW;
 use tollgate_core::{Millis, Timestamp};
 
-use crate::decision::is_charged_later;
+use crate::decision::is_planned_later;
 
 /// The limits that a decision reserves until the real cost of the request is known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -78,7 +78,7 @@ impl ChargeMode {
             Self::Reserve(until) => Action::Reserve(until),
             Self::Metered(_, until) if !planned.estimates.is_empty() => Action::Reserve(until),
             Self::Charge(charge) | Self::Metered(charge, _) => {
-                if is_charged_later(charge, &planned.limit) { Action::Look } else { Action::Take }
+                if is_planned_later(charge, planned) { Action::Look } else { Action::Take }
             }
         }
     }

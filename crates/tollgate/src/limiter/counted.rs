@@ -35,7 +35,7 @@ impl<S: Store> Limiter<S> {
             let outcome = self
                 .evaluate(now, id, RuleMode::Shadow, charges, mode, FailureTerms::COUNTED)
                 .await;
-            let EvaluationOutcome { evaluation, source, record, candidates: more } = outcome;
+            let EvaluationOutcome { evaluation, source, record, candidates: more, .. } = outcome;
             let is_answered =
                 !matches!(source, DecisionSource::Failure(_)) || !evaluation.statuses.is_empty();
             decision.shadow = Some(evaluation);

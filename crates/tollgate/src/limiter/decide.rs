@@ -179,7 +179,7 @@ impl<S: Store> Limiter<S> {
             let id = new_charge_id();
             let terms = FailureTerms { on_failure, queue };
             let outcome = self.evaluate(now, id, RuleMode::Enforce, charges, mode, terms).await;
-            let EvaluationOutcome { evaluation, source, record, candidates } = outcome;
+            let EvaluationOutcome { evaluation, source, record, candidates, conditional } = outcome;
             let ChargeRecord { receipt, reserved, pending } = record;
             let mut decision = Decision {
                 policy,
@@ -195,6 +195,7 @@ impl<S: Store> Limiter<S> {
                 reserved,
                 pending,
                 positions,
+                conditional,
             };
             if decision.is_unanswered() {
                 decision.overrides = Vec::new();

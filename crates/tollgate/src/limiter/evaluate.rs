@@ -32,6 +32,8 @@ pub(super) struct EvaluationOutcome {
     pub(super) record: ChargeRecord,
     /// The candidates of the limits that were evaluated.
     pub(super) candidates: Vec<Candidate>,
+    /// The charge of each status, if one of them is conditional; otherwise empty.
+    pub(super) conditional: Vec<PlannedCharge>,
 }
 
 impl<S: Store> Limiter<S> {
@@ -74,11 +76,15 @@ impl<S: Store> Limiter<S> {
             DecisionSource::Fallback(_) | DecisionSource::Failure(_) => Vec::new(),
         };
         self.notify_evaluated(mode, &planned, &evaluation);
+        let conditional = match planned.iter().any(PlannedCharge::is_conditional) {
+            true => planned.clone(),
+            false => Vec::new(),
+        };
         let mut record = ChargeRecord::of(id, charge_mode, planned, &readings);
         if let Some(receipt) = &mut record.receipt {
             receipt.set_charged_at(now);
         }
-        let outcome = EvaluationOutcome { evaluation, source, record, candidates };
+        let outcome = EvaluationOutcome { evaluation, source, record, candidates, conditional };
         if outcome.is_final(terms.on_failure) {
             return outcome;
         }
@@ -180,16 +186,22 @@ impl EvaluationOutcome {
         !is_unwanted_fallback && (self.evaluation.is_admitted() || self.record.is_empty())
     }
 
+    fn without_charges(evaluation: Evaluation, source: DecisionSource) -> Self {
+        let record = ChargeRecord { receipt: None, reserved: None, pending: None };
+        let (candidates, conditional) = (Vec::new(), Vec::new());
+        Self { evaluation, source, record, candidates, conditional }
+    }
+
     /// The outcome if neither the store nor a fallback answered.
     fn failure(now: Timestamp, error: StoreError) -> Self {
         let (evaluation, source) =
             (Evaluation::without_statuses(now), DecisionSource::Failure(error));
-        Self { evaluation, source, record: ChargeRecord::default(), candidates: Vec::new() }
+        Self::without_charges(evaluation, source)
     }
 
     /// The outcome if overrides block the request.
     fn blocked(now: Timestamp, statuses: Vec<LimitStatus>) -> Self {
         let (evaluation, source) = (Evaluation { now, statuses }, DecisionSource::DenyCache);
-        Self { evaluation, source, record: ChargeRecord::default(), candidates: Vec::new() }
+        Self::without_charges(evaluation, source)
     }
 }

@@ -101,8 +101,8 @@ impl<S: Store> Limiter<S> {
 }
 
 impl<S: Store + 'static> Limiter<S> {
-    /// Ends `decision`, now that its response is known: charges `pending`, or refunds the charges
-    /// if the response is free. Updates the evaluation for the client. The store calls happen in
+    /// Ends `decision`, now that its response is known: makes the charges of `pending` that remain
+    /// after `settlement`, and refunds those that do not. Updates the evaluation for the client. The store calls happen in
     /// the background.
     pub(crate) fn finish(
         self: &Arc<Self>,
@@ -110,23 +110,22 @@ impl<S: Store + 'static> Limiter<S> {
         pending: &mut Option<Pending>,
         settlement: Settlement,
     ) {
-        if (decision.charge, settlement) == (ChargeOn::Arrival, Settlement::Charged) {
+        // A receipt may also have charges of rules in shadow mode.
+        let receipt = decision.receipt.take_if(|receipt| receipt.is_refunded(settlement));
+        let is_kept = receipt.is_none() && !decision.is_refunded(settlement);
+        if decision.charge == ChargeOn::Arrival && is_kept {
             return;
         }
         let now = self.now();
-        let pending = pending.take();
-        match settlement {
-            Settlement::Charged => self.complete_in_background(now, pending),
-            Settlement::Free => {
-                drop(pending);
-                if let Some(receipt) = decision.receipt.take() {
-                    let limiter = Arc::clone(self);
-                    // If the store does not answer, the charge remains.
-                    self.in_background(async move {
-                        let _ = limiter.refund_at(now, receipt).await;
-                    });
-                }
-            }
+        let pending = pending.take().and_then(|pending| pending.settled(settlement));
+        self.complete_in_background(now, pending);
+        if let Some(receipt) = receipt {
+            let limiter = Arc::clone(self);
+            let receipt = receipt.refundable(settlement);
+            // If the store does not answer, the charge remains.
+            self.in_background(async move {
+                let _ = limiter.refund_at(now, receipt).await;
+            });
         }
         decision.settle(settlement, now);
     }

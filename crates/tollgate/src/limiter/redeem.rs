@@ -8,6 +8,7 @@ use tollgate_core::{
 };
 
 use super::Limiter;
+use crate::decision::Settlement;
 use crate::receipt::{Receipt, ReceiptError, UnsealedReceipt};
 use crate::revision::Revision;
 
@@ -65,6 +66,29 @@ impl<S: Store> Limiter<S> {
         let policy = self.policy();
         let opened = self.open(text, &policy)?;
         self.redeem(now, policy, opened).await
+    }
+
+    /// Refunds those charges of the `text` of a receipt that the policy refunds after a response
+    /// with `status`: by the limit's own statuses, those of the rule, or those of the policy. The
+    /// request has ended, so its permits are released. A receipt is settled once: a later refund of
+    /// it has no further effect on a limit that this one refunded.
+    ///
+    /// # Errors
+    /// As [`redeem_at`](Self::redeem_at), and for the receipt of a reservation.
+    pub async fn report_status_at(
+        &self,
+        now: Timestamp,
+        text: &str,
+        status: u16,
+    ) -> Result<Redeemed, RedeemError> {
+        let policy = self.policy();
+        let UnsealedReceipt { receipt, expires_at } = self.open(text, &policy)?;
+        if receipt.is_reservation() {
+            return Err(RedeemError::Receipt(ReceiptError::Reserved));
+        }
+        let is_free = policy.answers().refund_statuses.contains(&status);
+        let receipt = receipt.refundable(Settlement::Status { status, is_free });
+        self.redeem(now, policy, UnsealedReceipt { receipt, expires_at }).await
     }
 
     /// Releases the permits that the `text` of a receipt proves, and keeps counted units, as the

@@ -1,6 +1,7 @@
 //! Costs that the response reports: reserved when the request arrives, settled when it ends.
 
 use tollgate_core::policy::Meter;
+use tollgate_core::policy::outcome::Settlement;
 use tollgate_core::time::MAX_WINDOW;
 use tollgate_core::{Cost, Store, StoreError, Timestamp};
 
@@ -8,8 +9,9 @@ use super::Limiter;
 use crate::receipt::Receipt;
 
 impl<S: Store> Limiter<S> {
-    /// Replaces the reserved amounts of `reserved` by the cost that each meter reports. If a meter
-    /// reports none, the reserved amount is charged. Settling again has no further effect.
+    /// Replaces the reserved amounts of `reserved` by the cost that each meter reports, as far as
+    /// `settlement` keeps it. If a meter reports none, the reserved amount is charged. Settling
+    /// again has no further effect.
     ///
     /// What the limit has no room for is charged before the next decisions of this limiter on the
     /// same subject, for at most [`MAX_UNPAID`](super::MAX_UNPAID) limits of subjects.
@@ -20,9 +22,10 @@ impl<S: Store> Limiter<S> {
         &self,
         now: Timestamp,
         reserved: Receipt,
+        settlement: Settlement,
         measured: impl Fn(&Meter) -> Option<Cost> + Send,
     ) -> Result<(), StoreError> {
-        self.settle_shared(now, &reserved, measured).await
+        self.settle_shared(now, &reserved, settlement, measured).await
     }
 
     /// Settles a receipt that a renewal task shares. The caller settles it once.
@@ -30,9 +33,10 @@ impl<S: Store> Limiter<S> {
         &self,
         now: Timestamp,
         reserved: &Receipt,
+        settlement: Settlement,
         measured: impl Fn(&Meter) -> Option<Cost> + Send,
     ) -> Result<(), StoreError> {
-        let charges = reserved.measurements(measured);
+        let charges = reserved.measurements(settlement, measured);
         if charges.is_empty() {
             return Ok(());
         }

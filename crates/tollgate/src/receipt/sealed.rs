@@ -11,6 +11,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use subtle::ConstantTimeEq;
 use tollgate_core::charge::{ChargeId, ChargePosition, Deduplication};
+use tollgate_core::policy::outcome::{ConditionalCost, ResponseTerms, StatusSet};
 use tollgate_core::{Algorithm, Cost, Limit, Policy, Subject, Timestamp, decide};
 
 use super::{Entry, Purpose, Receipt};
@@ -25,6 +26,9 @@ const SEAL: usize = 16;
 const HEAD: usize = 1 + 16 + 8;
 /// Bytes of an entry without its subject: limit, kind, cost, position and length.
 const ENTRY: usize = 16 + 1 + 8 + 8 + 4;
+
+/// Added to the number of an algorithm if parts of the cost depend on the status of the response.
+const CONDITIONAL: u8 = 0x80;
 
 /// A receipt that was read from its text.
 pub(crate) struct UnsealedReceipt {
@@ -124,11 +128,21 @@ impl Entry {
         // The length always fits: a subject is a few short values.
         let length = u32::try_from(subject.len()).unwrap_or(u32::MAX);
         bytes.extend(self.limit.state_digest().to_be_bytes());
-        bytes.push(kind(&self.limit));
+        let estimates = self.estimates.iter().map(|one| (one.reserved, &one.terms));
+        let parts = estimates.chain(self.conditions.iter().map(|one| (one.cost, &one.terms)));
+        let is_conditional = |part: &(Cost, &ResponseTerms)| *part.1 != ResponseTerms::default();
+        // Their number always fits: a request matches few rules.
+        let parts: Vec<_> = parts.filter(is_conditional).take(usize::from(u8::MAX)).collect();
+        let flag = if parts.is_empty() { 0 } else { CONDITIONAL };
+        bytes.push(kind(&self.limit) | flag);
         bytes.extend(self.cost.get().to_be_bytes());
         bytes.extend(self.position.0.to_be_bytes());
         bytes.extend(length.to_be_bytes());
         bytes.extend(subject);
+        if !parts.is_empty() {
+            bytes.push(u8::try_from(parts.len()).unwrap_or(u8::MAX));
+            parts.iter().for_each(|(cost, terms)| write_part(*cost, terms, bytes));
+        }
     }
 
     /// Reads one entry. Returns `None` if it is incomplete; `Some(None)` if the policy no longer
@@ -136,13 +150,21 @@ impl Entry {
     /// position meaningless.
     fn read(rest: &mut &[u8], policy: &Policy) -> Option<Option<Self>> {
         let digest = u128::from_be_bytes(take(rest)?);
-        let [charged_kind] = take(rest)?;
+        let [flagged_kind] = take(rest)?;
+        let charged_kind = flagged_kind & !CONDITIONAL;
         let cost = Cost::new(u64::from_be_bytes(take(rest)?))?;
         let position = ChargePosition(u64::from_be_bytes(take(rest)?));
         let length = usize::try_from(u32::from_be_bytes(take(rest)?)).ok()?;
         let (subject, after) = rest.split_at_checked(length)?;
         *rest = after;
         let subject = Subject::from_bytes(subject)?;
+        let conditions = match flagged_kind & CONDITIONAL {
+            0 => Vec::new(),
+            _ => {
+                let [parts] = take(rest)?;
+                (0..parts).map(|_| read_part(rest)).collect::<Option<_>>()?
+            }
+        };
         let is_it =
             |limit: &&Arc<Limit>| limit.state_digest() == digest && kind(limit) == charged_kind;
         let limits = policy.limits().iter().map(|binding| &binding.limit);
@@ -150,9 +172,28 @@ impl Entry {
             limits.flat_map(|limit| [limit].into_iter().chain(limit.candidate())).find(is_it);
         Some(limit.map(|limit| {
             let (limit, estimates) = (Arc::clone(limit), Vec::new());
-            Self { limit, subject, cost, position, estimates }
+            Self { limit, subject, cost, position, estimates, conditions }
         }))
     }
+}
+
+/// Writes a part of a cost that depends on the status of the response.
+fn write_part(cost: Cost, terms: &ResponseTerms, bytes: &mut Vec<u8>) {
+    bytes.extend(cost.get().to_be_bytes());
+    for set in [&terms.counted, &terms.refund] {
+        bytes.push(u8::from(set.is_some()));
+        bytes.extend(set.iter().flat_map(|set| set.to_bytes()));
+    }
+}
+
+fn read_part(rest: &mut &[u8]) -> Option<ConditionalCost> {
+    let cost = Cost::new(u64::from_be_bytes(take(rest)?))?;
+    let set = |rest: &mut &[u8]| match take(rest)? {
+        [0] => Some(None),
+        _ => Some(Some(Arc::new(StatusSet::from_bytes(take(rest)?)))),
+    };
+    let (counted, refund) = (set(rest)?, set(rest)?);
+    Some(ConditionalCost { cost, terms: ResponseTerms { counted, refund } })
 }
 
 /// Returns a number for each algorithm that never changes.
@@ -185,6 +226,8 @@ pub enum ReceiptError {
     Foreign,
     /// It proves a charge, not a reservation.
     NotReserved,
+    /// It is of a reservation, which a status does not settle.
+    Reserved,
 }
 
 impl fmt::Display for ReceiptError {
@@ -198,6 +241,10 @@ impl fmt::Display for ReceiptError {
             ),
             Self::NotReserved => f.write_str(
                 "the receipt is of a charge, which was never reserved: refund it, or keep it",
+            ),
+            Self::Reserved => f.write_str(
+                "the receipt is of a reservation, which a status does not settle: settle its cost, \
+                 or release it",
             ),
             Self::Foreign => f.write_str(
                 "the receipt was changed, or comes from a deployment with another key: nodes that \

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use http::header::{ACCEPT_ENCODING, HeaderMap, HeaderValue};
 use http::{Response, StatusCode};
 use tollgate_core::Store;
-use tollgate_core::policy::answers::{RefundPolicy, ResponseSettings};
+use tollgate_core::policy::answers::RefundPolicy;
 
 use super::body::Body;
 use super::extensions::{RequestIncomplete, UpstreamFailed};
@@ -63,11 +63,11 @@ impl<S: Store + 'static> Admitted<S> {
     /// Charges or refunds the request according to the response, and returns the response with the
     /// limiter's header fields. Permits and reservations are held until the end of its body.
     pub(super) fn finish<B>(mut self, mut response: Response<B>) -> Response<Body<B>> {
-        let settlement = settlement(self.decision.policy.answers(), &response);
-        match (settlement, self.in_flight.metering()) {
-            (Settlement::Charged, Some(metering)) => metering.answered(response.headers()),
-            (Settlement::Charged, None) => {}
-            (Settlement::Free, _) => self.in_flight.release_reserved(),
+        let settlement = settlement(&self.decision, &response);
+        match self.in_flight.metering() {
+            Some(metering) if metering.is_free(settlement) => self.in_flight.release_reserved(),
+            Some(metering) => metering.answered(settlement, response.headers()),
+            None => {}
         }
         let limiter = Arc::clone(self.charge.limiter());
         limiter.finish(&mut self.decision, &mut self.charge.pending, settlement);
@@ -90,13 +90,15 @@ fn outcome<B, E>(answered: &Result<Response<B>, E>) -> SampleOutcome {
     }
 }
 
-/// Whether the policy makes a request with this response free.
-fn settlement<B>(answers: &ResponseSettings, response: &Response<B>) -> Settlement {
+/// Returns what the response means for the charges of its request.
+fn settlement<B>(decision: &Decision, response: &Response<B>) -> Settlement {
     if response.extensions().get::<RequestIncomplete>().is_some() {
         return Settlement::Charged;
     }
     let upstream_failed = response.extensions().get::<UpstreamFailed>().is_some();
-    let is_free = answers.refund_statuses.contains(&response.status().as_u16())
-        || upstream_failed && answers.refund_upstream_failure == RefundPolicy::Refund;
-    if is_free { Settlement::Free } else { Settlement::Charged }
+    let refund_upstream_failure = decision.policy.answers().refund_upstream_failure;
+    if upstream_failed && refund_upstream_failure == RefundPolicy::Refund {
+        return Settlement::Free;
+    }
+    decision.settlement(response.status().as_u16())
 }

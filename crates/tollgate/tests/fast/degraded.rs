@@ -37,6 +37,7 @@ fn decision(names: &[&str], source: DecisionSource, later: u64) -> Decision {
         shadow: None,
         candidates: Vec::new(),
         positions: ChargePositions::default(),
+        conditional: Vec::new(),
         overrides: Vec::new(),
         source,
         on_failure: OnFailure::Local,

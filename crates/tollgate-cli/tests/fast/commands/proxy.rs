@@ -254,3 +254,69 @@ fn what_cannot_work_is_explained() {
         assert!(response.contains(words), "{response}");
     }
 }
+
+/// Starts a service that accepts one password, and returns the number of wrong ones it has seen.
+fn sign_in_service() -> (SocketAddr, Arc<AtomicU64>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let (address, failures) = (listener.local_addr().unwrap(), Arc::new(AtomicU64::new(0)));
+    let counter = Arc::clone(&failures);
+    thread::spawn(move || {
+        for client in listener.incoming() {
+            let counter = Arc::clone(&counter);
+            thread::spawn(move || {
+                let (mut client, mut read) = (client.unwrap(), Vec::new());
+                let mut bytes = [0; 4_096];
+                while let Ok(count @ 1..) = client.read(&mut bytes) {
+                    read.extend(&bytes[..count]);
+                    if !read.ends_with(b"\r\n\r\n") {
+                        continue;
+                    }
+                    let head = String::from_utf8(std::mem::take(&mut read)).unwrap();
+                    let is_right = head.to_lowercase().contains("x-password: right");
+                    counter.fetch_add(u64::from(!is_right), Ordering::SeqCst);
+                    let status = if is_right { "200 OK" } else { "401 Unauthorized" };
+                    let answer = format!("HTTP/1.1 {status}\r\ncontent-length: 0\r\n\r\n");
+                    client.write_all(answer.as_bytes()).unwrap();
+                }
+            });
+        }
+    });
+    (address, failures)
+}
+
+/// Returns the policy of the recipe with this heading.
+fn recipe(heading: &str) -> String {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/recipes.md");
+    let text = std::fs::read_to_string(page).unwrap();
+    let (_, section) = text.split_once(&format!("## {heading}\n")).unwrap();
+    let (_, policy) = section.split_once("```yaml\n").unwrap();
+    policy.split_once("```").unwrap().0.to_owned()
+}
+
+#[test]
+fn fifty_wrong_passwords_at_once_reach_the_service_five_times() {
+    let folder = tempfile::TempDir::new().unwrap();
+    let path = folder.path().join("policy.yaml");
+    std::fs::write(&path, recipe("Sign-in by failures")).unwrap();
+    let (service, failures) = sign_in_service();
+    let proxy = Arc::new(Proxy::start_at(&format!("http://{service}"), &path));
+    let sign_in = |proxy: &Proxy, account: &str, password: &str| {
+        let fields = [format!("x-account: {account}"), format!("x-password: {password}")];
+        proxy.get("/login", &[&fields[0], &fields[1]]).status
+    };
+    // Successful requests are not counted, however many they are.
+    for _ in 0..8 {
+        assert_eq!(sign_in(&proxy, "bob", "right"), 200);
+    }
+    let clients = (0..50).map(|_| {
+        let proxy = Arc::clone(&proxy);
+        thread::spawn(move || sign_in(&proxy, "amy", "wrong"))
+    });
+    let clients: Vec<_> = clients.collect();
+    let statuses: Vec<u16> = clients.into_iter().map(|client| client.join().unwrap()).collect();
+    assert_eq!(statuses.iter().filter(|status| **status == 401).count(), 5);
+    assert_eq!(statuses.iter().filter(|status| **status == 429).count(), 45);
+    assert_eq!(failures.load(Ordering::SeqCst), 5);
+    assert_eq!(sign_in(&proxy, "amy", "right"), 429);
+    assert_eq!(sign_in(&proxy, "bob", "right"), 200);
+}

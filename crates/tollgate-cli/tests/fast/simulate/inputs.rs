@@ -158,3 +158,23 @@ fn what_cannot_be_used_is_reported_with_an_exit_code() {
         assert!(errors.contains(described), "{arguments:?}: {errors}");
     }
 }
+
+#[test]
+fn responses_are_counted_by_their_statuses_in_the_log() {
+    let folder = TempDir::new().unwrap();
+    let text = "subjects: { address: { client_address: {} } }\n\
+                limits:\n  \
+                failures: { quota: 2, window: 1h, per: address, count: { status: 401 } }\n  \
+                core: { quota: 99, window: 1h, per: address }\n\
+                rules: [{ name: all, limits: [failures, core] }]\n";
+    let policy = write(folder.path(), "policy.yaml", text.to_owned());
+    let line = |second: u32, status: u16| {
+        let ts = 1_431_857_100 + second;
+        format!("{{\"ts\":{ts},\"ip\":\"192.0.2.1\",\"uri\":\"/\",\"status\":{status}}}\n")
+    };
+    let statuses = [200, 401, 200, 200, 401, 200, 401];
+    let lines: String = (0..).zip(statuses).map(|(second, status)| line(second, status)).collect();
+    let log = write(folder.path(), "log", lines);
+    let report = simulate_json(&["--policy", &policy, &log]);
+    assert_eq!((&report["admitted"], &report["refused"]), (&5.into(), &2.into()));
+}

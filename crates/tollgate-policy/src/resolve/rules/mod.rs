@@ -5,11 +5,13 @@ mod queue;
 mod uses;
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use tollgate_core::policy::{OnFailure, Rule};
 
 use super::limits::ResolvedLimit;
 use super::names::NameTable;
+use super::outcomes;
 use crate::decode::{Field, List, Spanned, is_name, quoted};
 use crate::raw::{self, PolicyFile, Subject};
 use crate::report::Report;
@@ -54,6 +56,7 @@ pub(super) fn rules(
         rule.queue = queue::queue(&given.value, &rule.limits, counted, rule.mode, report);
         rule.charge = given.value.charge.value().map(|charge| charge.0).unwrap_or_default();
         rule.on_failure = given.value.on_failure.value().map_or(on_failure, |own| own.0);
+        rule.refund = outcomes::refund(&given.value.refund, report).map(Arc::new);
         rule.priority = given.value.priority.value().map(|priority| priority.0);
         Some(ResolvedRule { rule, at: given.at })
     };

@@ -13,7 +13,7 @@ use crate::http::problem::Kind;
 use crate::http::route::{Audience, Route};
 use crate::http::wire::{
     BatchRequest, BatchResponse, CheckRequest, DecisionResponse, MAX_LIMITS, RefundRequest,
-    RefundResponse, SubjectStatusResponse,
+    RefundResponse, ReleaseRequest, SubjectStatusResponse,
 };
 
 /// One path with one method.
@@ -117,10 +117,14 @@ const REFUND: Operation = Operation {
     id: "refund",
     summary: "Refund a charge",
     description: "Refunds the charge of a receipt to the windows that it was charged to. Using the \
-        same receipt again changes nothing: the outcome is `unchanged`.",
+        same receipt again changes nothing: the outcome is `unchanged`. With the status of the \
+        response, only charges that the policy refunds after such a response are refunded.",
     body: Some(Body {
         schema: of::<RefundRequest<'_>>,
-        examples: &[("receipt", r#"{"receipt":"AQ"}"#)],
+        examples: &[
+            ("receipt", r#"{"receipt":"AQ"}"#),
+            ("status", r#"{"receipt":"AQ","status":401}"#),
+        ],
     }),
     parameters: Vec::new,
     answer: Holds::Json(of::<RefundResponse<'_>>),
@@ -222,6 +226,10 @@ pub(super) const OPERATIONS: &[Operation] = &[
         description: "Releases the permits of a receipt on `concurrency` limits, and leaves other \
             charges. Permits that are not released expire. A reservation is released completely: \
             it costs nothing.",
+        body: Some(Body {
+            schema: of::<ReleaseRequest<'_>>,
+            examples: &[("receipt", r#"{"receipt":"AQ"}"#)],
+        }),
         ..REFUND
     },
     STANDING,

@@ -82,6 +82,22 @@ pub(in crate::http) struct RefundRequest<'a> {
     #[serde(borrow)]
     #[schemars(length(min = 1))]
     pub(in crate::http) receipt: Cow<'a, str>,
+    /// The status of the response to the charged request. Only charges that the policy refunds
+    /// after such a response are refunded: those of limits that do not count it, and those that
+    /// `refund` of the rule or of `answers` names. Without a status, everything is refunded.
+    #[serde(default, deserialize_with = "given")]
+    #[schemars(with = "u16", range(min = 100, max = 599))]
+    pub(in crate::http) status: Option<u16>,
+}
+
+/// A receipt to release.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(in crate::http) struct ReleaseRequest<'a> {
+    /// The receipt from the response to the charge or the reservation.
+    #[serde(borrow)]
+    #[schemars(length(min = 1))]
+    pub(in crate::http) receipt: Cow<'a, str>,
 }
 
 impl JsonSchema for SubjectValues<'_> {

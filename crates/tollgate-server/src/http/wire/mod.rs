@@ -9,7 +9,7 @@ mod units;
 mod verdict;
 
 pub(in crate::http) use charge::{
-    BatchRequest, CheckRequest, LimitCharge, MAX_CHECKS, MAX_LIMITS, RefundRequest,
+    BatchRequest, CheckRequest, LimitCharge, MAX_CHECKS, MAX_LIMITS, RefundRequest, ReleaseRequest,
 };
 pub(in crate::http) use facts::RequestFacts;
 pub(in crate::http) use fields::HeaderFields;

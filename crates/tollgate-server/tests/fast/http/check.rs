@@ -169,3 +169,48 @@ async fn a_release_makes_room_in_flight_and_counts_on() {
     let next = world.post("/v1/check", charge).await.ok();
     assert_eq!((&next["admitted"], &next["statuses"][0]["used"]), (&json!(true), &json!(2)));
 }
+
+#[tokio::test]
+async fn a_reported_status_refunds_what_the_policy_refunds_for_it() {
+    let policy = "
+subjects: { token: { header: authorization } }
+limits:
+  failures: { quota: 5, window: 15m, per: token, count: { status: [401, 403] } }
+  core:     { quota: 99, window: 1m, per: token }
+  reads:    { quota: 99, window: 1m, per: token }
+rules:
+  - { name: sign-in, limits: [failures, core] }
+  - { name: reads, limits: reads, refund: [5xx] }
+rules_apply: all_matches
+answers: { refund: { status: 304 } }
+";
+    let world = World::of(tollgate_policy::parse("test.yaml", policy).unwrap().policy);
+    let request = json!({ "request": {
+        "method": "POST", "path": "/login", "headers": { "authorization": "abc" },
+    }});
+    let mut used = [0, 0, 0];
+    for (status, [failures, core, reads]) in
+        [(401, [1, 1, 1]), (200, [0, 1, 1]), (503, [0, 1, 0]), (304, [0, 0, 1])]
+    {
+        let charged = world.post("/v1/check", request.to_string()).await.ok();
+        let report = json!({ "receipt": charged["receipt"], "status": status }).to_string();
+        let reported = world.post("/v1/refund", report.clone()).await;
+        reported.ok();
+        for (used, kept) in used.iter_mut().zip([failures, core, reads]) {
+            *used += kept;
+        }
+        // A report has an effect once.
+        world.post("/v1/refund", report).await.ok();
+        let seen = world.post("/v1/peek", request.to_string()).await.ok();
+        let seen: Vec<u64> = seen["statuses"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|limit_status| limit_status["used"].as_u64().unwrap())
+            .collect();
+        assert_eq!(seen, used, "after {status}");
+    }
+    let charged = world.post("/v1/check", request.to_string()).await.ok();
+    let wrong = json!({ "receipt": charged["receipt"], "status": 99 }).to_string();
+    world.post("/v1/refund", wrong).await.problem(400);
+}

@@ -61,6 +61,14 @@ impl World {
         Self::over(Memory::default(), HttpOptions::default())
     }
 
+    /// Returns a listener with this policy, over an empty store.
+    pub(crate) fn of(policy: Policy) -> Self {
+        let clock = Arc::new(ManualClock::new(START));
+        let limiter = Limiter::new(Revision::new(policy, "v1"), Memory::default());
+        let limiter = Arc::new(limiter.with_clock(Arc::clone(&clock)));
+        Self { clock, router: router(limiter, HttpOptions::default()) }
+    }
+
     pub(crate) fn over<S: Store + 'static>(store: S, options: HttpOptions) -> Self {
         Self::observed(store, options, ())
     }

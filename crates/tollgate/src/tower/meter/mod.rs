@@ -15,6 +15,7 @@ use tokio::task::AbortHandle;
 use tollgate_core::{Store, Timestamp};
 
 use super::renewal;
+use crate::decision::Settlement;
 use crate::limiter::Limiter;
 use crate::receipt::Receipt;
 
@@ -30,11 +31,14 @@ pub(super) struct Metering {
     /// The task that extends it; `None` outside of a runtime, where it expires.
     holding: Option<AbortHandle>,
     settle: Option<Box<dyn FnOnce(Cost) + Send + Sync>>,
+    reserved: Arc<Receipt>,
+    /// What the response means for the charges; they remain until it is known.
+    settlement: Settlement,
 }
 
 /// The cost of the request, as far as the response has reported it.
 enum Cost {
-    Measured(Watch),
+    Measured(Watch, Settlement),
     Free,
 }
 
@@ -56,7 +60,7 @@ impl Metering {
                 }
             })
         });
-        let limiter = Arc::clone(limiter);
+        let (limiter, kept) = (Arc::clone(limiter), Arc::clone(&reserved));
         // If the store does not answer, the reservation expires, as its limits say.
         let settle = Box::new(move |cost| {
             let now = limiter.now();
@@ -64,14 +68,15 @@ impl Metering {
             background.in_background(async move {
                 let _ = match cost {
                     Cost::Free => limiter.refund_shared(now, &reserved).await,
-                    Cost::Measured(watch) => {
+                    Cost::Measured(watch, settlement) => {
                         let measured = |meter: &_| watch.cost(meter, now.since(arrived));
-                        limiter.settle_shared(now, &reserved, measured).await
+                        limiter.settle_shared(now, &reserved, settlement, measured).await
                     }
                 };
             });
         });
-        Self { watch, holding, settle: Some(settle) }
+        let (settle, settlement) = (Some(settle as _), Settlement::Charged);
+        Self { watch, holding, settle, reserved: kept, settlement }
     }
 
     /// Whether it needs a response that is not compressed.
@@ -79,8 +84,14 @@ impl Metering {
         self.watch.as_ref().is_some_and(Watch::reads_body)
     }
 
-    /// Reads the header fields of the response.
-    pub(super) fn answered(&mut self, headers: &HeaderMap) {
+    /// Whether `settlement` releases the whole reservation.
+    pub(super) fn is_free(&self, settlement: Settlement) -> bool {
+        self.reserved.is_free(settlement)
+    }
+
+    /// Reads the header fields of the response, which means `settlement` for the charges.
+    pub(super) fn answered(&mut self, settlement: Settlement, headers: &HeaderMap) {
+        self.settlement = settlement;
         if let Some(watch) = &mut self.watch {
             watch.answered(headers);
         }
@@ -110,7 +121,7 @@ impl Metering {
 impl Drop for Metering {
     fn drop(&mut self) {
         if let Some(watch) = self.watch.take() {
-            self.end(Cost::Measured(watch));
+            self.end(Cost::Measured(watch, self.settlement));
         }
     }
 }

@@ -1,5 +1,6 @@
 //! The layer in front of a service, on the memory store and on stores with faults.
 
+mod by_status;
 mod layer;
 mod leases;
 mod metered;

@@ -81,8 +81,8 @@ impl<S: Store + 'static> World<S> {
         Self { limiter, clock, gate, tunnels: Arc::default() }
     }
 
-    /// Sends a request to a service that responds by path: `/304`, `/500`, `/gone`, `/slow` after
-    /// the gate's permit, `/upgrade` with another protocol, and 200 for all others.
+    /// Sends a request to a service that responds by path: `/304`, `/401`, `/500`, `/gone`, `/slow` and
+    /// `/slow/401` after the gate's permit, `/upgrade` with another protocol, and 200 for all others.
     pub(crate) fn get(
         &self,
         path: &str,
@@ -110,12 +110,13 @@ impl<S: Store + 'static> World<S> {
 }
 
 async fn served(path: &str, gate: &Semaphore) -> Response<Full<Bytes>> {
-    if path == "/slow" {
+    if path.starts_with("/slow") {
         gate.acquire().await.unwrap().forget();
     }
     let mut response = Response::new(Full::new(Bytes::from_static(b"served")));
     *response.status_mut() = match path {
         "/304" => StatusCode::NOT_MODIFIED,
+        "/401" | "/slow/401" => StatusCode::UNAUTHORIZED,
         "/500" => StatusCode::INTERNAL_SERVER_ERROR,
         "/gone" => StatusCode::BAD_GATEWAY,
         "/upgrade" => StatusCode::SWITCHING_PROTOCOLS,
