@@ -93,9 +93,12 @@ limits:
 
     const HOT: &str = "  hot:     { quota: 9, window: 1m, mode: leased }\n";
 
+    const FAILURES: &str = "  failures: { quota: 5, window: 1m, count: { status: 401 } }\n";
+
     fn deny_cache_ttl_of(rest: &str, redis: &RedisSettings) -> DenyCacheTtl {
         let hot = if rest.contains("hot") { HOT } else { "" };
-        let text = format!("{SUBJECTS}{hot}{rest}");
+        let failures = if rest.contains("failures") { FAILURES } else { "" };
+        let text = format!("{SUBJECTS}{hot}{failures}{rest}");
         let policy = tollgate_policy::parse("test.yaml", &text).unwrap().policy;
         deny_cache_ttl(redis, &policy, Refunds::ByResponses)
     }
@@ -115,6 +118,9 @@ limits:
         for (rest, expected) in [
             ("rules: [{ limits: [core, search] }]", DenyCacheTtl::UntilReset),
             ("rules: [{ limits: core }]\nanswers: { refund: { status: 304 } }", briefly),
+            ("rules: [{ limits: core, refund: [5xx] }]", briefly),
+            ("rules: [{ limits: core, refund: [] }]", DenyCacheTtl::UntilReset),
+            ("rules: [{ limits: failures }]", briefly),
             ("rules: [{ limits: core, charge: on_completion }]", briefly),
             ("rules: [{ limits: hot }]", briefly),
             ("rules: [{ limits: { core: { from_time: 1ms } } }]", briefly),

@@ -23,7 +23,8 @@ pub(super) fn counted(limit: Limit, raw: &raw::Limit, report: &mut Report<'_>) -
     }
     let given = count.value.status.given()?;
     let statuses = set(&given.value, report);
-    if statuses.is_empty() {
+    // A value with a mistake is already reported.
+    if statuses.is_empty() && report.is_clean() {
         let hint = "name at least one status, such as [401, 403, 5xx]";
         report.error(given.at, "the limit counts no response", hint);
         return None;
@@ -57,9 +58,9 @@ pub(super) fn warn(file: &PolicyFile, limits: &NameTable<'_, raw::Limit>, report
     for limit in limits.all() {
         let Some(count) = limit.value.as_ref().and_then(|raw| raw.count.given()) else { continue };
         let message = format_args!(
-            "the {} listener learns no status: it counts every request on {}",
-            listeners.join(" and the "),
-            quoted(&limit.name.value)
+            "{} counts every request of the {} listener, which receives no status",
+            quoted(&limit.name.value),
+            listeners.join(" and the ")
         );
         let hint = "use the proxy, the layer, or `/v1/check` with a report of the status";
         report.warning(count.key, message, hint);
