@@ -9,7 +9,7 @@ use std::sync::Arc;
 use tollgate_core::charge::{Charge, ChargeId, ChargePosition, Deduplication, Operation};
 use tollgate_core::policy::outcome::{ConditionalCost, Settlement};
 use tollgate_core::policy::{Estimate, Meter, PlannedCharge};
-use tollgate_core::{Algorithm, Cost, Limit, Millis, Subject, Timestamp};
+use tollgate_core::{Algorithm, Cost, Limit, Millis, Refusals, Subject, Timestamp};
 
 pub use sealed::ReceiptError;
 pub(crate) use sealed::UnsealedReceipt;
@@ -148,6 +148,13 @@ impl Receipt {
             }
             (one, other) => one.or(other),
         }
+    }
+
+    /// Returns the part to refund if another limit refuses the request: limits that count refusals
+    /// stay charged.
+    pub(crate) fn without_counted_refusals(mut self) -> Self {
+        self.entries.retain(|entry| entry.limit.refusals() != Refusals::Counted);
+        self
     }
 
     /// Returns the part of a receipt of charges that `settlement` refunds. Permits are part of it

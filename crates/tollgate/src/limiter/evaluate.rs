@@ -12,6 +12,7 @@ use super::candidate::Candidate;
 use super::charge_mode::ChargeMode;
 use super::charge_record::ChargeRecord;
 use super::overrides::Resolved;
+use crate::receipt::Receipt;
 
 /// The behavior if the store does not answer, or if only a concurrency limit has no free slot.
 #[derive(Clone, Copy)]
@@ -127,8 +128,8 @@ impl<S: Store> Limiter<S> {
         if !outcome.evaluation.is_admitted() {
             let ChargeRecord { receipt, reserved, .. } = std::mem::take(&mut outcome.record);
             // Units of limits that count refusals remain charged.
-            let permits = receipt.map(|taken| taken.split_permits().1);
-            for receipt in permits.into_iter().chain(reserved) {
+            let undone = receipt.map(Receipt::without_counted_refusals);
+            for receipt in undone.into_iter().chain(reserved) {
                 let _ = self.refund_at(now, receipt).await;
             }
         }

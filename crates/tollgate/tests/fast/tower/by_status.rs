@@ -134,3 +134,16 @@ async fn a_rule_that_charges_on_completion_follows_its_own_refunds() {
     assert_eq!(field(&world.get("/").await, "x-ratelimit-remaining"), "8");
     assert_eq!(used(&world).await, [1]);
 }
+
+#[tokio::test]
+async fn a_request_that_a_look_refuses_is_no_failure() {
+    let own =
+        Rule { charge: ChargeOn::Completion, ..rule("all", "/**", &[0, 1], RuleMode::Enforce) };
+    let world = World::new(policy(vec![failures(5), window("core", 1)], vec![own], github()));
+    assert_eq!(world.get("/").await.status(), StatusCode::OK);
+    for _ in 0..9 {
+        let refused = world.get("/401").await;
+        assert_eq!(field(&refused, "x-ratelimit-resource"), "core");
+    }
+    assert_eq!(used(&world).await, [0, 1]);
+}
