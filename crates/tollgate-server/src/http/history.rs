@@ -218,6 +218,7 @@ impl Last {
             limits.sort_by_key(|(_, counts)| std::cmp::Reverse(counts.all()));
             limits.truncate(HISTORY_LIMITS);
         }
+        limits.shrink_to_fit();
         Sample {
             at_ms: reading.at_ms,
             elapsed_ms: reading.at_ms.saturating_sub(self.at_ms),

@@ -138,7 +138,6 @@ fn the_host_reaches_the_dashboards_of_compose_and_prometheus_scrapes_both_nodes(
     let admin = &policy["serve"]["admin"];
     assert_eq!(admin["listen"], "0.0.0.0:8182", "a port of the host needs more than loopback");
     assert_eq!(admin["tokens"]["env"], "TOLLGATE_ADMIN_TOKEN");
-    assert!(services["tollgate-1"]["<<"]["environment"]["TOLLGATE_ADMIN_TOKEN"].is_string());
     assert_eq!(services["tollgate-1"]["ports"], json!(["127.0.0.1:8182:8182"]));
     assert_eq!(services["tollgate-2"]["ports"], json!(["127.0.0.1:8183:8182"]));
 
@@ -152,12 +151,13 @@ fn the_host_reaches_the_dashboards_of_compose_and_prometheus_scrapes_both_nodes(
     let secret = token.strip_prefix("/run/secrets/").unwrap();
     assert_eq!(file["secrets"][secret]["environment"], "TOLLGATE_ADMIN_TOKEN");
     assert_eq!(services["prometheus"]["secrets"], json!([secret]));
-    let networks = |name: &str| {
+    let setting = |name: &str, key: &str| {
         let service = &services[name];
-        let own = service.get("networks").unwrap_or(&service["<<"]["networks"]);
-        own.as_array().unwrap().clone()
+        service.get(key).unwrap_or(&service["<<"][key]).clone()
     };
+    let networks = |name: &str| setting(name, "networks").as_array().unwrap().clone();
     for node in ["tollgate-1", "tollgate-2"] {
+        assert!(setting(node, "environment")["TOLLGATE_ADMIN_TOKEN"].is_string());
         assert!(networks(node).iter().any(|network| networks("prometheus").contains(network)));
     }
     // The volumes of the container, as promtool finds them here.

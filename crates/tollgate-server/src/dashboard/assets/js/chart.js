@@ -47,14 +47,11 @@ function chart(title, lines, { height, format, unit, spoken }) {
   const entries = new Map(lines.map(({ key, label, hint, optional }) => [key,
     element('li', { title: hint, hidden: Boolean(optional) }, swatch(key), label, values.get(key), unit)]));
   const when = element('li', { class: 'when' }, 'now');
-  const rows = element('tbody');
+  const [head, rows] = [element('thead'), element('tbody')];
   const details = element('details', {},
     element('summary', {}, 'Show as a table'),
     element('table', { class: 'narrow' },
-      element('caption', { class: 'unseen' }, `${title}, the last samples`),
-      element('thead', {}, element('tr', {}, ['Time', ...lines.map((line) => `${line.label}${unit}`)]
-        .map((label, place) => element('th', { scope: 'col', class: place ? 'number' : null }, label)))),
-      rows));
+      element('caption', { class: 'unseen' }, `${title}, the last samples`), head, rows));
   let last = null;
   let hovered = null;
   const again = () => last && draw(...last);
@@ -76,7 +73,7 @@ function chart(title, lines, { height, format, unit, spoken }) {
     }
     const said = shown.map(({ key, label }) => `${label.toLowerCase()} ${format(feed.now(source, key))}`);
     svg.setAttribute('aria-label', `${title}, ${spoken}; now ${said.join(', ')}`);
-    if (details.open) table(rows, shown, series, format);
+    if (details.open) table(head, rows, shown, { format, unit });
   };
   details.addEventListener('toggle', again);
   svg.addEventListener('pointermove', (event) => {
@@ -189,11 +186,13 @@ function ceiling(most) {
   return [1, 2, 4, 6, 8, 10].map((step) => step * size).find((step) => step >= most * 0.999_999);
 }
 
-function table(rows, shown, all, format) {
-  const [first] = shown;
-  fill(rows, first.points.slice(-ROWS).reverse().map(([at]) => element('tr', { 'data-at': Math.round(at) },
+/// Fills a table with the last samples of the lines that are shown.
+function table(head, rows, lines, { format, unit }) {
+  fill(head, element('tr', {}, ['Time', ...lines.map(({ label }) => `${label}${unit}`)]
+    .map((label, place) => element('th', { scope: 'col', class: place ? 'number' : null }, label))));
+  fill(rows, lines[0].points.slice(-ROWS).reverse().map(([at]) => element('tr', {},
     element('th', { scope: 'row' }, clock(at)),
-    all.map(({ points }) => element('td', { class: 'number' }, format(points.find(([other]) => other === at)?.[1]))))));
+    lines.map(({ points }) => element('td', { class: 'number' }, format(points.find(([other]) => other === at)?.[1]))))));
 }
 
 /// Draws a small line of `points` without axes, for a table cell. Its right end is the time `end`.

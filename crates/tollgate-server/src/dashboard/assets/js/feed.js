@@ -224,13 +224,14 @@ export class Feed {
     const samples = live.map((round) => [this.time(round), source[key].at(round)]).filter(([at]) => isRecent(at));
     // The first sample of a page has no rate. Without a gap, the line of the past goes on.
     if (past.length && samples.length && Number.isNaN(samples[0][1])) samples.shift();
-    return [...past, ...(span > FINE ? averaged(samples) : samples)];
+    const isFine = end - (past[0]?.[0] ?? end) <= FINE;
+    return [...past, ...(isFine ? samples : averaged(samples))];
   }
 }
 
 /// The longest span that is drawn with every sample of this page.
 const FINE = 300_000;
-/// The interval of the node's samples, to which those of this page are averaged in longer spans.
+/// The interval of the node's samples. Those of this page are averaged to it in longer spans.
 const COARSE = 10_000;
 
 function averaged(samples) {
