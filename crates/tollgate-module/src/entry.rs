@@ -1,0 +1,133 @@
+//! The commands of the module.
+//!
+//! All take an argument and keys: `TOLLGATE.STEP argument [key …]`.
+//!
+//! - `TOLLGATE.STEP` executes jobs. A server that is out of memory rejects it.
+//! - `TOLLGATE.TIGHT` executes jobs without creating state, and also runs without free memory.
+//! - `TOLLGATE.LOOK` executes jobs that only read, also on replicas.
+//! - `TOLLGATE.APPLY` repeats what a primary did, at the time of its clock. Primaries send it to
+//!   replicas and to the append-only file. No client needs it.
+#![allow(missing_docs, reason = "the macro of the server interface generates undocumented items")]
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use redis_module::{Context, RedisError, RedisResult, RedisString, RedisValue, redis_module};
+use tollgate_core::Timestamp;
+
+use crate::answer::Reply;
+use crate::error::CommandError;
+use crate::keyspace::{Access, ServerKeys};
+use crate::request::{Creation, Place, Reader, Request};
+use crate::step;
+
+#[cfg(not(test))]
+type Allocator = redis_module::alloc::RedisAlloc;
+#[cfg(not(test))]
+const ALLOCATOR: Allocator = redis_module::alloc::RedisAlloc;
+// A test program runs without a server.
+#[cfg(test)]
+type Allocator = std::alloc::System;
+#[cfg(test)]
+const ALLOCATOR: Allocator = std::alloc::System;
+
+/// The version of the commands and of the values, as `MODULE LIST` shows it.
+const VERSION: i32 = 1;
+
+redis_module! {
+    name: "tollgate",
+    version: VERSION,
+    allocator: (Allocator, ALLOCATOR),
+    data_types: [],
+    commands: [
+        ["tollgate.step", on_step, "write deny-oom fast", 2, -1, 1, ""],
+        ["tollgate.tight", on_tight, "write fast", 2, -1, 1, ""],
+        ["tollgate.look", on_look, "readonly fast", 2, -1, 1, ""],
+        ["tollgate.apply", on_apply, "write fast", 2, -1, 1, ""],
+    ],
+}
+
+/// The form of a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    Step,
+    Tight,
+    Look,
+    Apply,
+}
+
+fn on_step(context: &Context, words: Vec<RedisString>) -> RedisResult {
+    answer(context, &words, Form::Step)
+}
+
+fn on_tight(context: &Context, words: Vec<RedisString>) -> RedisResult {
+    answer(context, &words, Form::Tight)
+}
+
+fn on_look(context: &Context, words: Vec<RedisString>) -> RedisResult {
+    answer(context, &words, Form::Look)
+}
+
+fn on_apply(context: &Context, words: Vec<RedisString>) -> RedisResult {
+    answer(context, &words, Form::Apply)
+}
+
+/// Executes a command. A panic becomes an error, because the server cannot unwind.
+fn answer(context: &Context, words: &[RedisString], form: Form) -> RedisResult {
+    let [_, argument, keys @ ..] = words else { return Err(RedisError::WrongArity) };
+    let run = || execute(context, argument.as_slice(), keys, form);
+    match catch_unwind(AssertUnwindSafe(run)).unwrap_or(Err(CommandError::Panicked)) {
+        Ok(reply) => Ok(RedisValue::StringBuffer(reply)),
+        Err(error) => Err(RedisError::String(error.to_string())),
+    }
+}
+
+fn execute(
+    context: &Context,
+    argument: &[u8],
+    names: &[RedisString],
+    form: Form,
+) -> Result<Vec<u8>, CommandError> {
+    let mut reader = Reader::new(argument);
+    let clock = match form {
+        Form::Apply => Timestamp::from_millis(reader.exact("clock")?),
+        Form::Step | Form::Tight | Form::Look => server_clock(),
+    };
+    let request = Request::parse(reader.rest(), names.len())?;
+    if form == Form::Tight && request.creation == Creation::Allowed {
+        return Err(CommandError::Invalid("flags: this command creates no state"));
+    }
+    let asked = request.deadline.filter(|_| form != Form::Apply);
+    if asked.is_some_and(|deadline| clock > deadline) {
+        return Ok(Reply::late(clock));
+    }
+    let access = if form == Form::Look { Access::Read } else { Access::Write };
+    let mut keys = ServerKeys::new(context, names, access)?;
+    let (reply, changes) = step::run(request, &mut keys, asked.map(|_| clock))?;
+    if changes.is_empty() {
+        return Ok(reply);
+    }
+    if access == Access::Read {
+        return Err(CommandError::Writes);
+    }
+    keys.write(&changes, clock)?;
+    let is_in_table = |place| matches!(place, Place::Entry(..));
+    if form == Form::Apply {
+        context.replicate_verbatim();
+    } else if changes.iter().any(|change| is_in_table(change.place)) {
+        let timed = [&clock.as_millis().to_le_bytes()[..7], argument].concat();
+        let words: Vec<&[u8]> =
+            std::iter::once(&timed[..]).chain(names.iter().map(RedisString::as_slice)).collect();
+        context.replicate("TOLLGATE.APPLY", &words[..]);
+    } else {
+        keys.replicate(&changes, clock);
+    }
+    Ok(reply)
+}
+
+/// Returns the time of the server's clock. Only deadlines and expiry use it; the time of a decision
+/// is part of the command.
+fn server_clock() -> Timestamp {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Timestamp::from_millis(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+}

@@ -1,0 +1,321 @@
+//! The argument of a command: its limits, its places and its jobs.
+//!
+//! The form is that of the Lua step, little-endian: flags (bit 0: no key may be created, bit 1:
+//! places follow the limits), the deadline in ms by the server's clock (0: none), the number of
+//! limits, the limits, the jobs. Without places, the indexes in jobs count the keys. With places
+//! they count these: the number of keys that are tables, which come first; the number of places;
+//! for each place the index of its key, and its id if the key is a table. Indexes begin at 1.
+
+use std::rc::Rc;
+
+use tollgate_core::{Cell, ChargeId, Cost, Limit, MAX_EXACT, OnExpiry, Timestamp};
+
+use crate::error::CommandError;
+use crate::rule::{self, RULE_BYTES};
+use crate::table::{ID_BYTES, Id};
+
+/// The most limits, places and jobs of a command. They bound what it may allocate and how long it
+/// may take.
+pub(crate) const MAX_RULES: usize = 1_000;
+pub(crate) const MAX_PLACES: usize = 100_000;
+pub(crate) const MAX_JOBS: usize = 100_000;
+/// The most charges of a job.
+pub(crate) const MAX_CHARGES: usize = 1_000;
+
+const TIGHT: u8 = 1;
+const HAS_PLACES: u8 = 2;
+
+const TAKE_ALL: u8 = 8;
+const TAKE_EACH: u8 = 9;
+const TAKE_REPEATEDLY: u8 = 10;
+
+/// Whether the command may create keys and table entries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Creation {
+    Allowed,
+    Denied,
+}
+
+/// The place of a subject's state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// A key of its own.
+    Key(usize),
+    /// An entry of a table.
+    Entry(usize, Id),
+}
+
+impl Place {
+    /// Returns the index of the key.
+    pub(crate) const fn key(self) -> usize {
+        match self {
+            Self::Key(key) | Self::Entry(key, _) => key,
+        }
+    }
+}
+
+/// A parsed argument, up to its jobs.
+#[derive(Debug)]
+pub(crate) struct Request<'a> {
+    pub(crate) creation: Creation,
+    pub(crate) deadline: Option<Timestamp>,
+    pub(crate) rules: Vec<Rc<Limit>>,
+    pub(crate) places: Vec<Place>,
+    jobs: Reader<'a>,
+    place_count: usize,
+    jobs_left: usize,
+}
+
+/// A charge of a job.
+#[derive(Debug)]
+pub(crate) struct Ask {
+    /// The index of the limit.
+    pub(crate) rule: usize,
+    /// The index of the place.
+    pub(crate) place: usize,
+    pub(crate) op: Op,
+}
+
+/// The operation of a charge.
+#[derive(Debug)]
+pub(crate) enum Op {
+    Take { cost: Cost, id: ChargeId },
+    Look { cost: Cost },
+    Refund { cost: Cost, position: u64, id: ChargeId, guard: Option<Guard> },
+    Renew { id: ChargeId },
+    Forget,
+    Cell,
+    Join { cell: Cell },
+    Reserve { cost: Cost, id: ChargeId, until: Timestamp, at_most: u64, on_expiry: OnExpiry },
+    Extend { id: ChargeId, until: Timestamp },
+    Settle { cost: Cost, id: ChargeId, most: u64 },
+}
+
+/// The place that remembers a refund, and until when.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Guard {
+    pub(crate) place: usize,
+    pub(crate) until: Timestamp,
+}
+
+/// The next part of a command.
+#[derive(Debug)]
+pub(crate) enum Item {
+    /// One job.
+    Job { now: Timestamp, asks: Vec<Ask> },
+    /// Jobs of one charge each: on consecutive places, or all on the first one.
+    Run { now: Timestamp, rule: usize, cost: Cost, place: usize, jobs: usize, is_same: bool },
+}
+
+impl<'a> Request<'a> {
+    /// Parses `argument` of a command on so many keys.
+    ///
+    /// # Errors
+    /// [`CommandError`] if it is not of the form above.
+    pub(crate) fn parse(argument: &'a [u8], keys: usize) -> Result<Self, CommandError> {
+        let mut reader = Reader::new(argument);
+        let flags = reader.byte()?;
+        if flags > TIGHT | HAS_PLACES || keys > MAX_PLACES {
+            return Err(CommandError::Invalid("flags or number of keys"));
+        }
+        let creation = if flags & TIGHT == 0 { Creation::Allowed } else { Creation::Denied };
+        let deadline = Some(reader.number()?).filter(|deadline| *deadline > 0);
+        let rules = reader.count(MAX_RULES, "number of limits")?;
+        let rules = (0..rules)
+            .map(|_| rule::parse(*reader.array::<RULE_BYTES>()?))
+            .collect::<Result<_, CommandError>>()?;
+        let places = if flags & HAS_PLACES == 0 {
+            (0..keys).map(Place::Key).collect()
+        } else {
+            parse_places(&mut reader, keys)?
+        };
+        let (deadline, place_count) = (deadline.map(Timestamp::from_millis), places.len());
+        let (jobs, jobs_left) = (reader, MAX_JOBS);
+        Ok(Self { creation, deadline, rules, places, jobs, place_count, jobs_left })
+    }
+
+    /// Returns the next part, or `None` at the end.
+    ///
+    /// # Errors
+    /// [`CommandError`] if it is not of the form above.
+    pub(crate) fn next(&mut self) -> Result<Option<Item>, CommandError> {
+        if self.jobs.rest.is_empty() {
+            return Ok(None);
+        }
+        let now = Timestamp::from_millis(self.jobs.exact("time")?);
+        let count = self.jobs.count(MAX_JOBS, "number of jobs or charges")?;
+        let op = self.jobs.byte()?;
+        let is_run = op == TAKE_EACH || op == TAKE_REPEATEDLY;
+        self.jobs_left = self
+            .jobs_left
+            .checked_sub(if is_run { count } else { 1 })
+            .ok_or(CommandError::Invalid("number of jobs"))?;
+        if is_run {
+            let (rule, place, cost) = self.target()?;
+            let is_same = op == TAKE_REPEATEDLY;
+            let end = place.saturating_add(if is_same { 1 } else { count });
+            if count == 0 || end > self.place_count || self.has_permits(rule) {
+                return Err(CommandError::Invalid("run"));
+            }
+            return Ok(Some(Item::Run { now, rule, cost, place, jobs: count, is_same }));
+        }
+        if !(1..=MAX_CHARGES).contains(&count) {
+            return Err(CommandError::Invalid("number of charges"));
+        }
+        let mut asks = Vec::with_capacity(count);
+        for index in 0..count {
+            let op = if index == 0 || op == TAKE_ALL { op } else { self.jobs.byte()? };
+            asks.push(self.ask(op)?);
+        }
+        Ok(Some(Item::Job { now, asks }))
+    }
+
+    fn target(&mut self) -> Result<(usize, usize, Cost), CommandError> {
+        let rule = self.jobs.index(self.rules.len(), "limit")?;
+        let place = self.jobs.index(self.place_count, "place")?;
+        let cost = Cost::new(self.jobs.exact("cost")?).ok_or(CommandError::Invalid("cost"))?;
+        Ok((rule, place, cost))
+    }
+
+    fn ask(&mut self, code: u8) -> Result<Ask, CommandError> {
+        let (rule, place, cost) = self.target()?;
+        let has_permits = self.has_permits(rule);
+        let jobs = &mut self.jobs;
+        let op = match code {
+            1 | TAKE_ALL => Op::Take { cost, id: ChargeId::default() },
+            2 => Op::Take { cost, id: jobs.id()? },
+            3 => Op::Refund {
+                cost,
+                position: jobs.number()?,
+                id: ChargeId::default(),
+                guard: None,
+            },
+            4 => {
+                let position = jobs.number()?;
+                let place = jobs.index(self.place_count, "place of a refund")?;
+                let until = Timestamp::from_millis(jobs.exact("end of a refund")?);
+                let guard = Some(Guard { place, until });
+                Op::Refund { cost, position, id: ChargeId::default(), guard }
+            }
+            5 => Op::Refund { cost, position: 0, id: jobs.id()?, guard: None },
+            6 => Op::Renew { id: jobs.id()? },
+            7 => Op::Look { cost },
+            11 => Op::Forget,
+            12 => Op::Cell,
+            13 => {
+                let size = jobs.count(usize::MAX, "size of a cell")?;
+                let cell = Cell::from_bytes(jobs.bytes(size)?);
+                Op::Join { cell: cell.ok_or(CommandError::Invalid("cell"))? }
+            }
+            14 => Op::Reserve {
+                cost,
+                id: jobs.id()?,
+                until: Timestamp::from_millis(jobs.exact("end of a reservation")?),
+                at_most: jobs.exact("number of reserved units")?,
+                on_expiry: if jobs.byte()? == 1 { OnExpiry::Charge } else { OnExpiry::Release },
+            },
+            15 => {
+                let id = jobs.id()?;
+                let until = Timestamp::from_millis(jobs.exact("end of a reservation")?);
+                Op::Extend { id, until }
+            }
+            16 => {
+                let id = jobs.id()?;
+                Op::Settle { cost, id, most: jobs.exact("number of used units")? }
+            }
+            _ => return Err(CommandError::Invalid("operation")),
+        };
+        let fits = match code {
+            1 | 3 | 4 | TAKE_ALL | 14 | 15 => !has_permits,
+            2 | 5 => has_permits,
+            _ => true,
+        };
+        if fits { Ok(Ask { rule, place, op }) } else { Err(CommandError::Invalid("permit")) }
+    }
+
+    fn has_permits(&self, rule: usize) -> bool {
+        let algorithm = self.rules.get(rule).map(|limit| limit.algorithm());
+        matches!(algorithm, Some(tollgate_core::Algorithm::Concurrency(_)))
+    }
+}
+
+fn parse_places(reader: &mut Reader<'_>, keys: usize) -> Result<Vec<Place>, CommandError> {
+    let tables = reader.count(keys, "number of tables")?;
+    let count = reader.count(MAX_PLACES, "number of places")?;
+    // Each place needs at least two bytes, so a short argument allocates little.
+    if count > reader.rest.len() / 2 {
+        return Err(CommandError::Short);
+    }
+    let mut places = Vec::with_capacity(count);
+    for _ in 0..count {
+        let key = usize::from(u16::from_le_bytes(*reader.array()?));
+        let key = key.checked_sub(1).filter(|key| *key < keys);
+        let key = key.ok_or(CommandError::Invalid("key of a place"))?;
+        places.push(if key < tables {
+            Place::Entry(key, *reader.array::<ID_BYTES>()?)
+        } else {
+            Place::Key(key)
+        });
+    }
+    Ok(places)
+}
+
+/// Reads the parts of an argument.
+#[derive(Debug)]
+pub(crate) struct Reader<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Reader<'a> {
+    pub(crate) const fn new(rest: &'a [u8]) -> Self {
+        Self { rest }
+    }
+
+    pub(crate) const fn rest(&self) -> &'a [u8] {
+        self.rest
+    }
+
+    pub(crate) fn bytes(&mut self, size: usize) -> Result<&'a [u8], CommandError> {
+        let (bytes, rest) = self.rest.split_at_checked(size).ok_or(CommandError::Short)?;
+        self.rest = rest;
+        Ok(bytes)
+    }
+
+    pub(crate) fn array<const N: usize>(&mut self) -> Result<&'a [u8; N], CommandError> {
+        let (bytes, rest) = self.rest.split_first_chunk().ok_or(CommandError::Short)?;
+        self.rest = rest;
+        Ok(bytes)
+    }
+
+    pub(crate) fn byte(&mut self) -> Result<u8, CommandError> {
+        self.array::<1>().map(|[byte]| *byte)
+    }
+
+    /// Reads a number of seven bytes.
+    pub(crate) fn number(&mut self) -> Result<u64, CommandError> {
+        let [a, b, c, d, e, f, g] = *self.array()?;
+        Ok(u64::from_le_bytes([a, b, c, d, e, f, g, 0]))
+    }
+
+    /// Reads a number that every store represents exactly.
+    pub(crate) fn exact(&mut self, what: &'static str) -> Result<u64, CommandError> {
+        let number = self.number()?;
+        if number > MAX_EXACT { Err(CommandError::Invalid(what)) } else { Ok(number) }
+    }
+
+    /// Reads a number of four bytes, at most `most`.
+    fn count(&mut self, most: usize, what: &'static str) -> Result<usize, CommandError> {
+        let count = usize::try_from(u32::from_le_bytes(*self.array()?)).ok();
+        count.filter(|count| *count <= most).ok_or(CommandError::Invalid(what))
+    }
+
+    /// Reads an index of `1..=count` and returns it counted from 0.
+    fn index(&mut self, count: usize, what: &'static str) -> Result<usize, CommandError> {
+        let index = self.count(count, what)?;
+        index.checked_sub(1).ok_or(CommandError::Invalid(what))
+    }
+
+    fn id(&mut self) -> Result<ChargeId, CommandError> {
+        Ok(ChargeId(u128::from_be_bytes(*self.array()?)))
+    }
+}

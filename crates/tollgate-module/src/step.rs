@@ -1,0 +1,391 @@
+//! The step: executes the jobs of a command one after the other, each all or nothing.
+//!
+//! The states of all places are held until the end. An error before the end changes nothing.
+
+use std::rc::Rc;
+
+use tollgate_core::decide::{
+    assess, assess_operation, charge_admitted, charge_refused, decide, expires_at, join,
+};
+use tollgate_core::limit::Refusals;
+use tollgate_core::time::MAX_WINDOW;
+use tollgate_core::{
+    Admission, Algorithm, Cell, ChargePosition, Cost, Deduplication, Limit, Millis, Operation,
+    Reading, ReservationTerms, StoredState, Timestamp,
+};
+
+use crate::answer::Reply;
+use crate::error::CommandError;
+use crate::request::{Ask, Creation, Guard, Item, Op, Place, Request};
+use crate::stored::Stored;
+
+/// The states that a command reads.
+pub(crate) trait Keyspace {
+    /// Returns the state at `place`.
+    fn load(&mut self, place: Place) -> Result<Stored, CommandError>;
+
+    /// Returns whether no more state fits at `place`, if there is none yet.
+    fn is_full(&mut self, place: Place) -> bool;
+}
+
+/// A changed state, to be written.
+#[derive(Debug)]
+pub(crate) struct Change {
+    pub(crate) place: Place,
+    pub(crate) stored: Stored,
+    /// Whether there was state before.
+    pub(crate) existed: bool,
+    /// The time to live.
+    pub(crate) live: Millis,
+    /// Whether the state ends at another time than before.
+    pub(crate) is_end_moved: bool,
+}
+
+/// The state of one place during a command.
+#[derive(Debug, Default)]
+struct Held {
+    is_loaded: bool,
+    existed: bool,
+    stored: Stored,
+    /// The limit and the time of the last change.
+    changed: Option<(usize, Timestamp)>,
+    /// Whether a change moved the end of the state.
+    is_end_moved: bool,
+}
+
+/// The result of an operation on a cell: its reading, the next cell, and whether that has to be
+/// written.
+type Decided = (Reading, Option<Cell>, bool);
+
+struct Step<'k, K> {
+    keyspace: &'k mut K,
+    creation: Creation,
+    rules: Vec<Rc<Limit>>,
+    places: Vec<Place>,
+    held: Vec<Held>,
+    reply: Reply,
+}
+
+/// Executes all jobs of `request`. Returns the reply and the changes.
+///
+/// # Errors
+/// [`CommandError`] if a part of the request is invalid.
+pub(crate) fn run(
+    mut request: Request<'_>,
+    keyspace: &mut impl Keyspace,
+    clock: Option<Timestamp>,
+) -> Result<(Vec<u8>, Vec<Change>), CommandError> {
+    let places = std::mem::take(&mut request.places);
+    let mut step = Step {
+        keyspace,
+        creation: request.creation,
+        rules: request.rules.clone(),
+        held: places.iter().map(|_| Held::default()).collect(),
+        reply: Reply::new(places.len(), clock),
+        places,
+    };
+    while let Some(item) = request.next()? {
+        match item {
+            Item::Job { now, asks } => step.job(&asks, now)?,
+            Item::Run { now, rule, cost, place, jobs, is_same } => {
+                for index in 0..jobs {
+                    let place = if is_same { place } else { place + index };
+                    let op = Op::Take { cost, id: Default::default() };
+                    step.alone(&Ask { rule, place, op }, now)?;
+                }
+            }
+        }
+    }
+    let changes = step.changes();
+    Ok((step.reply.into_bytes(), changes))
+}
+
+impl<K: Keyspace> Step<'_, K> {
+    /// Executes a job of one charge.
+    fn alone(&mut self, ask: &Ask, now: Timestamp) -> Result<(), CommandError> {
+        let Op::Take { cost, id } = ask.op else {
+            return self.job(std::slice::from_ref(ask), now);
+        };
+        if self.creation == Creation::Denied || !self.open(ask.place)?.stored.exists() {
+            return self.job(std::slice::from_ref(ask), now);
+        }
+        let operation = Operation::Charge { cost, id };
+        let reading = self.change(ask, now, |cell, limit| {
+            let (reading, next) = decide(cell, limit, operation, now);
+            let counted =
+                reading.admission == Admission::Now || limit.refusals() == Refusals::Counted;
+            (reading, next, counted && cost != Cost::PEEK)
+        })?;
+        self.reply.decided();
+        self.reply.reading(&reading);
+        Ok(())
+    }
+
+    fn job(&mut self, asks: &[Ask], now: Timestamp) -> Result<(), CommandError> {
+        let is_admitted = self.is_admitted_by_all(asks, now)?;
+        for ask in asks {
+            let is_counted = is_admitted || self.rules[ask.rule].refusals() == Refusals::Counted;
+            let creates = match ask.op {
+                Op::Take { cost, .. } | Op::Reserve { cost, .. } => {
+                    cost != Cost::PEEK && is_counted
+                }
+                Op::Join { .. } => true,
+                _ => false,
+            };
+            if creates && !self.open(ask.place)?.stored.exists() && self.is_full(ask.place) {
+                self.reply.full();
+                return Ok(());
+            }
+        }
+        self.reply.decided();
+        for ask in asks {
+            self.execute(ask, now, is_admitted)?;
+        }
+        Ok(())
+    }
+
+    fn is_full(&mut self, place: usize) -> bool {
+        self.creation == Creation::Denied || self.keyspace.is_full(self.places[place])
+    }
+
+    fn is_admitted_by_all(&mut self, asks: &[Ask], now: Timestamp) -> Result<bool, CommandError> {
+        for ask in asks {
+            let (operation, limit) = match ask.op {
+                Op::Take { cost, id } => {
+                    (Operation::Charge { cost, id }, Rc::clone(&self.rules[ask.rule]))
+                }
+                Op::Reserve { cost, id, until, .. } => {
+                    (Operation::Reserve { cost, id, until }, self.limit_of(ask)?)
+                }
+                _ => continue,
+            };
+            let held = self.open(ask.place)?;
+            let kept = held.stored.clone_if_foreign();
+            let cell = held.stored.take_for(&limit);
+            let admission = assess_operation(cell.as_ref(), &limit, operation, now).admission;
+            held.stored = kept.unwrap_or_else(|| cell.map_or(Stored::Missing, Stored::Cell));
+            if admission != Admission::Now {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    fn execute(&mut self, ask: &Ask, now: Timestamp, is_admitted: bool) -> Result<(), CommandError> {
+        let reading = match &ask.op {
+            Op::Take { cost, id } => {
+                let operation = Operation::Charge { cost: *cost, id: *id };
+                self.take(ask, operation, now, is_admitted)?
+            }
+            Op::Reserve { cost, id, until, .. } => {
+                let operation = Operation::Reserve { cost: *cost, id: *id, until: *until };
+                self.take(ask, operation, now, is_admitted)?
+            }
+            Op::Look { cost } => self.look(ask, *cost, now)?,
+            Op::Refund { guard, .. } => self.refund(ask, *guard, now)?,
+            Op::Renew { id } => {
+                let operation = Operation::Renew { id: *id };
+                self.decide(ask, operation, now, |reading| reading.admission == Admission::Now)?
+            }
+            Op::Extend { id, until } => {
+                let position = ChargePosition::default();
+                let operation = Operation::Extend { id: *id, position, until: *until };
+                self.decide(ask, operation, now, |reading| reading.admission == Admission::Now)?
+            }
+            Op::Settle { cost, id, .. } => {
+                let position = ChargePosition::default();
+                let operation = Operation::Settle { id: *id, position, cost: *cost };
+                self.decide(ask, operation, now, |reading| reading.admission == Admission::Now)?
+            }
+            Op::Forget => {
+                let existed = self.open(ask.place)?.stored.exists();
+                self.decide(ask, Operation::Reset, now, |_| existed)?
+            }
+            Op::Cell => return self.cell(ask, now),
+            Op::Join { cell } => return self.join(ask, cell, now),
+        };
+        self.reply.reading(&reading);
+        Ok(())
+    }
+
+    /// Charges or reserves as a part of a job.
+    fn take(
+        &mut self,
+        ask: &Ask,
+        operation: Operation,
+        now: Timestamp,
+        is_admitted: bool,
+    ) -> Result<Reading, CommandError> {
+        self.change(ask, now, |cell, limit| {
+            let counted = is_admitted || limit.refusals() == Refusals::Counted;
+            let charge = if is_admitted { charge_admitted } else { charge_refused };
+            let (reading, next) = charge(cell, limit, operation, now);
+            (reading, next, counted && operation.cost() != Cost::PEEK)
+        })
+    }
+
+    fn look(&mut self, ask: &Ask, cost: Cost, now: Timestamp) -> Result<Reading, CommandError> {
+        self.decide(ask, Operation::Peek { cost }, now, |_| false)
+    }
+
+    fn refund(
+        &mut self,
+        ask: &Ask,
+        guard: Option<Guard>,
+        now: Timestamp,
+    ) -> Result<Reading, CommandError> {
+        let Op::Refund { cost, position, id, .. } = ask.op else {
+            return Err(CommandError::Invalid("refund"));
+        };
+        if let Some(guard) = guard
+            && let Stored::Refund(until) = self.open(guard.place)?.stored
+            && now < until
+        {
+            return self.look(ask, Cost::PEEK, now);
+        }
+        let (position, deduplication) = (ChargePosition(position), Deduplication::Unneeded);
+        let operation = Operation::Refund { cost, position, id, deduplication };
+        let reading = self.decide(ask, operation, now, |reading| reading.refunded > 0)?;
+        if let Some(guard) = guard
+            && now < guard.until
+            && (reading.refunded > 0 || self.creation == Creation::Allowed)
+        {
+            let held = self.open(guard.place)?;
+            held.stored = Stored::Refund(guard.until);
+            (held.changed, held.is_end_moved) = (Some((ask.rule, now)), true);
+        }
+        Ok(reading)
+    }
+
+    /// Answers with the cell, if it counts.
+    fn cell(&mut self, ask: &Ask, now: Timestamp) -> Result<(), CommandError> {
+        let limit = Rc::clone(&self.rules[ask.rule]);
+        let bytes = match &self.open(ask.place)?.stored {
+            Stored::Cell(cell) if counts(cell, &limit, now) => cell.to_bytes(),
+            _ => Vec::new(),
+        };
+        self.reply.cell(&bytes);
+        Ok(())
+    }
+
+    fn join(&mut self, ask: &Ask, other: &Cell, now: Timestamp) -> Result<(), CommandError> {
+        let limit = &self.rules[ask.rule];
+        let is_changed = counts(other, limit, now);
+        if assess(Some(other), limit, Cost::PEEK, now).found == StoredState::Discarded
+            && !is_of(other, limit)
+        {
+            return Err(CommandError::Invalid("cell for this limit"));
+        }
+        self.change(ask, now, |cell, limit| {
+            let next = join(cell, other.clone(), limit, now);
+            (Reading::default(), next, is_changed)
+        })?;
+        Ok(())
+    }
+
+    /// Decides one operation whose reading shows whether the cell changed.
+    fn decide(
+        &mut self,
+        ask: &Ask,
+        operation: Operation,
+        now: Timestamp,
+        is_changed: impl FnOnce(&Reading) -> bool,
+    ) -> Result<Reading, CommandError> {
+        self.change(ask, now, |cell, limit| {
+            let (reading, next) = decide(cell, limit, operation, now);
+            let is_changed = is_changed(&reading);
+            (reading, next, is_changed)
+        })
+    }
+
+    fn change(
+        &mut self,
+        ask: &Ask,
+        now: Timestamp,
+        decide: impl FnOnce(Option<Cell>, &Limit) -> Decided,
+    ) -> Result<Reading, CommandError> {
+        let limit = self.limit_of(ask)?;
+        let held = self.open(ask.place)?;
+        let kept = held.stored.clone_if_foreign();
+        let cell = held.stored.take_for(&limit);
+        let end = cell.as_ref().filter(|_| kept.is_none()).map(|cell| expires_at(cell, &limit));
+        let (reading, next, is_changed) = decide(cell, &limit);
+        held.stored = match (is_changed, kept) {
+            (false, Some(kept)) => kept,
+            _ => next.map_or(Stored::Missing, Stored::Cell),
+        };
+        if is_changed {
+            let next = match &held.stored {
+                Stored::Cell(cell) => Some(expires_at(cell, &limit)),
+                _ => None,
+            };
+            held.is_end_moved |= next != end;
+            held.changed = Some((ask.rule, now));
+        }
+        Ok(reading)
+    }
+
+    fn open(&mut self, place: usize) -> Result<&mut Held, CommandError> {
+        let held = &mut self.held[place];
+        if !held.is_loaded {
+            held.stored = self.keyspace.load(self.places[place])?;
+            (held.is_loaded, held.existed) = (true, held.stored.exists());
+        }
+        Ok(held)
+    }
+
+    /// Returns the limit of a charge, with the terms of its reservation.
+    fn limit_of(&self, ask: &Ask) -> Result<Rc<Limit>, CommandError> {
+        let limit = &self.rules[ask.rule];
+        let defaults = ReservationTerms { max: MAX_WINDOW, ..ReservationTerms::default() };
+        let terms = match ask.op {
+            Op::Reserve { at_most, on_expiry, .. } => {
+                ReservationTerms { at_most, on_expiry, ..defaults }
+            }
+            Op::Extend { .. } => defaults,
+            Op::Settle { most, .. } if !matches!(limit.algorithm(), Algorithm::Concurrency(_)) => {
+                let overdraft = most.checked_sub(limit.capacity());
+                let overdraft = overdraft.ok_or(CommandError::Invalid("number of used units"))?;
+                ReservationTerms { overdraft, ..defaults }
+            }
+            _ => return Ok(Rc::clone(limit)),
+        };
+        let limit = Limit::clone(limit).with_reservation_terms(terms);
+        limit.map(Rc::new).map_err(|_| CommandError::Invalid("terms of a reservation"))
+    }
+
+    fn changes(&mut self) -> Vec<Change> {
+        let mut changes = Vec::new();
+        for (held, place) in self.held.iter_mut().zip(&self.places) {
+            let Some((rule, now)) = held.changed else { continue };
+            let (limit, stored) = (&self.rules[rule], std::mem::take(&mut held.stored));
+            let end = match &stored {
+                Stored::Cell(cell) => expires_at(cell, limit),
+                Stored::Refund(until) => *until,
+                Stored::Missing | Stored::Foreign => now,
+            };
+            let live = end.since(now).get().saturating_add(limit.skew_tolerance().get()).max(1);
+            let (live, existed) = (Millis::new(live), held.existed);
+            let is_end_moved = held.is_end_moved || !existed;
+            changes.push(Change { place: *place, stored, existed, live, is_end_moved });
+        }
+        changes
+    }
+}
+
+fn counts(cell: &Cell, limit: &Limit, now: Timestamp) -> bool {
+    assess(Some(cell), limit, Cost::PEEK, now).found == StoredState::Present
+}
+
+fn is_of(cell: &Cell, limit: &Limit) -> bool {
+    match (cell, limit.algorithm()) {
+        (Cell::Reserved(reserved), _) => is_of(&reserved.cell, limit),
+        (Cell::FixedWindow(_), Algorithm::FixedWindow(_))
+        | (Cell::SlidingWindow(_), Algorithm::SlidingWindow(_))
+        | (Cell::TwoBucket(_), Algorithm::TwoBucket(_))
+        | (Cell::SlidingLog(_), Algorithm::SlidingLog(_))
+        | (Cell::TokenBucket(_), Algorithm::TokenBucket(_))
+        | (Cell::Concurrency(_), Algorithm::Concurrency(_)) => true,
+        _ => false,
+    }
+}

@@ -1,0 +1,168 @@
+//! The value of one subject, in a key of its own or in a table.
+//!
+//! The values are those of the Lua step: a fixed window is an integer, its reset followed by six
+//! digits of the used units. Windows that do not fit into it, and the other algorithms, are
+//! [`Cell::to_bytes`]. A refund that must not be repeated is `r` and the time until which it is
+//! remembered. In a table, fixed windows are [`Cell::to_bytes`] too.
+
+use tollgate_core::algo::{concurrency, fixed_window};
+use tollgate_core::{Algorithm, Cell, Limit, MAX_EXACT, Timestamp};
+
+/// The stored state of one subject.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Stored {
+    /// Nothing.
+    #[default]
+    Missing,
+    Cell(Cell),
+    /// A refund that is remembered until then.
+    Refund(Timestamp),
+    /// Something else, which counts as discarded state.
+    Foreign,
+}
+
+const REFUND: u8 = b'r';
+const REFUND_BYTES: usize = 8;
+const USED_DIGITS: u64 = 1_000_000;
+/// The longest integer of a fixed window.
+const MAX_DIGITS: usize = 19;
+/// The largest reset with which the integer fits into a server's signed 64 bits.
+const LATEST_RESET: u64 = 9_223_372_036_853;
+
+impl Stored {
+    /// Decodes the value of a table entry.
+    pub(crate) fn from_entry(bytes: &[u8]) -> Self {
+        if let Some(cell) = Cell::from_bytes(bytes) {
+            return Self::Cell(cell);
+        }
+        match bytes {
+            [REFUND, until @ ..] if bytes.len() == REFUND_BYTES => {
+                let mut wide = [0; 8];
+                wide[..7].copy_from_slice(until);
+                Self::Refund(Timestamp::from_millis(u64::from_le_bytes(wide)))
+            }
+            _ => Self::Foreign,
+        }
+    }
+
+    /// Decodes the value of a key.
+    pub(crate) fn from_key(bytes: &[u8]) -> Self {
+        window(bytes).map_or_else(|| Self::from_entry(bytes), Self::Cell)
+    }
+
+    /// Encodes the value of a table entry; empty if there is nothing to store.
+    pub(crate) fn to_entry(&self) -> Vec<u8> {
+        match self {
+            Self::Cell(cell) if !is_blank(cell) => cell.to_bytes(),
+            Self::Refund(until) => {
+                let mut bytes = vec![REFUND];
+                bytes.extend_from_slice(&until.as_millis().to_le_bytes()[..7]);
+                bytes
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// Encodes the value of a key; empty if there is nothing to store.
+    pub(crate) fn to_key(&self) -> Vec<u8> {
+        if let Self::Cell(Cell::FixedWindow(window)) = self {
+            let (resets_at, used) = (window.resets_at.as_millis(), window.used);
+            if used < USED_DIGITS && (1..=LATEST_RESET).contains(&resets_at) {
+                return (resets_at * USED_DIGITS + used).to_string().into_bytes();
+            }
+        }
+        self.to_entry()
+    }
+
+    /// Takes the state as a cell for `limit`. Foreign state becomes a cell of another algorithm.
+    pub(crate) fn take_for(&mut self, limit: &Limit) -> Option<Cell> {
+        match std::mem::take(self) {
+            Self::Missing => None,
+            Self::Cell(cell) => Some(cell),
+            Self::Refund(_) | Self::Foreign => Some(of_another_algorithm(limit)),
+        }
+    }
+
+    /// Returns a copy of state that is no cell.
+    pub(crate) const fn clone_if_foreign(&self) -> Option<Self> {
+        match self {
+            Self::Refund(until) => Some(Self::Refund(*until)),
+            Self::Foreign => Some(Self::Foreign),
+            Self::Missing | Self::Cell(_) => None,
+        }
+    }
+
+    /// Returns whether there is state, of any kind.
+    pub(crate) const fn exists(&self) -> bool {
+        !matches!(self, Self::Missing)
+    }
+}
+
+fn of_another_algorithm(limit: &Limit) -> Cell {
+    if matches!(limit.algorithm(), Algorithm::FixedWindow(_)) {
+        Cell::Concurrency(concurrency::State { permits: Vec::new() })
+    } else {
+        Cell::FixedWindow(fixed_window::State { used: 0, resets_at: Timestamp::EPOCH })
+    }
+}
+
+/// Decodes the integer of a fixed window.
+fn window(bytes: &[u8]) -> Option<Cell> {
+    let is_integer = (7..=MAX_DIGITS).contains(&bytes.len())
+        && bytes[0] != b'0'
+        && bytes.iter().all(u8::is_ascii_digit);
+    if !is_integer {
+        return None;
+    }
+    // Nineteen digits fit into 64 bits.
+    let number = bytes.iter().fold(0_u64, |sum, digit| sum * 10 + u64::from(digit - b'0'));
+    let resets_at = number / USED_DIGITS;
+    (resets_at <= LATEST_RESET.min(MAX_EXACT)).then(|| {
+        let resets_at = Timestamp::from_millis(resets_at);
+        Cell::FixedWindow(fixed_window::State { used: number % USED_DIGITS, resets_at })
+    })
+}
+
+/// Returns whether a cell has no content, so that nothing needs to be stored.
+fn is_blank(cell: &Cell) -> bool {
+    match cell {
+        Cell::SlidingWindow(state) => state.blocks.is_empty(),
+        Cell::SlidingLog(state) => state.entries.is_empty(),
+        Cell::Concurrency(state) => state.permits.is_empty(),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cell(used: u64, resets_at: u64) -> Stored {
+        let resets_at = Timestamp::from_millis(resets_at);
+        Stored::Cell(Cell::FixedWindow(fixed_window::State { used, resets_at }))
+    }
+
+    #[test]
+    fn values_are_read_as_they_were_written() {
+        let states = [
+            cell(1, 1_700_000_000_123),
+            cell(1_000_000, 5),
+            cell(7, 5),
+            cell(3, MAX_EXACT),
+            cell(0, 0),
+            Stored::Refund(Timestamp::from_millis(9)),
+        ];
+        for state in states {
+            assert_eq!(Stored::from_key(&state.to_key()), state);
+            assert_eq!(Stored::from_entry(&state.to_entry()), state);
+        }
+        assert_eq!(cell(1, 1_700_000_000_123).to_key(), b"1700000000123000001");
+    }
+
+    #[test]
+    fn other_bytes_are_foreign() {
+        for bytes in [&b""[..], b"x", b"0123456789", b"123456", b"9999999999999999999", b"r", b"f"] {
+            assert_eq!(Stored::from_key(bytes), Stored::Foreign, "{bytes:?}");
+        }
+    }
+}
