@@ -140,6 +140,7 @@ const fn reads(reads: ReadFrom) -> tollgate_redis::ReadFrom {
 pub(crate) const fn choice(step: StepForm) -> RuntimeChoice {
     match step {
         StepForm::Automatic => RuntimeChoice::Best,
+        StepForm::Tables => RuntimeChoice::Tables,
         StepForm::Function => RuntimeChoice::Function,
         StepForm::Script => RuntimeChoice::Script,
     }

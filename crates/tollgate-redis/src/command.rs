@@ -1,12 +1,14 @@
 //! The encoding of a command: many jobs in the form that the step reads. Keys and limits are listed
 //! once.
 
+mod places;
 mod run;
 
 use std::collections::HashMap;
 
 use tollgate_core::{OnExpiry, Timestamp};
 
+use self::places::{NamedPlace, place_keys};
 use self::run::{Keys, Run};
 use crate::job::{Job, JobCharge, Op, Rule};
 
@@ -17,6 +19,15 @@ pub(crate) enum KeyCreation {
     Allowed,
     /// The step must not create keys, because the server is out of memory.
     Denied,
+}
+
+/// Where the step stores state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Layout {
+    /// In one key for each limit and subject.
+    Keys,
+    /// In tables that many subjects share, where possible.
+    Tables,
 }
 
 /// A command for the server.
@@ -34,7 +45,12 @@ pub(crate) const ASK_BYTES: usize = 40;
 
 impl<'a> Command<'a> {
     /// Encodes a command that executes `jobs` in their order. Jobs without charges are left out.
-    pub(crate) fn new(jobs: &'a [Job], room: KeyCreation, deadline: Option<Timestamp>) -> Self {
+    pub(crate) fn new(
+        jobs: &'a [Job],
+        room: KeyCreation,
+        deadline: Option<Timestamp>,
+        layout: Layout,
+    ) -> Self {
         let mut indexes = Indexes::default();
         let mut body = Vec::with_capacity(jobs.len() * (JOB_BYTES + ASK_BYTES));
         let mut run: Option<Run> = None;
@@ -57,39 +73,47 @@ impl<'a> Command<'a> {
             run.push(&mut body);
         }
         let mut argument = Vec::with_capacity(12 + indexes.rules.len() * 30 + body.len());
-        argument.push(u8::from(room == KeyCreation::Denied));
+        let has_places = layout == Layout::Tables;
+        argument.push(u8::from(room == KeyCreation::Denied) + 2 * u8::from(has_places));
         // A deadline of zero means none.
         push_number(&mut argument, deadline.map_or(0, |deadline| deadline.as_millis().max(1)));
         push_index(&mut argument, indexes.rules.len());
         for rule in &indexes.rules {
             push_rule(&mut argument, rule);
         }
+        let keys = if has_places {
+            place_keys(&indexes.places, &mut argument)
+        } else {
+            indexes.places.iter().map(|place| place.name).collect()
+        };
         argument.extend_from_slice(&body);
-        Self { keys: indexes.keys, argument }
+        Self { keys, argument }
     }
 }
 
 /// The indexes of keys and limits in a command, counted from 1 as in Lua.
 #[derive(Default)]
 struct Indexes<'a> {
-    keys: Vec<&'a [u8]>,
+    places: Vec<NamedPlace<'a>>,
     key_indexes: HashMap<&'a [u8], usize>,
     rules: Vec<Rule>,
     rule_indexes: HashMap<Rule, usize>,
 }
 
 impl<'a> Indexes<'a> {
-    fn key(&mut self, key: &'a [u8]) -> usize {
-        *self.key_indexes.entry(key).or_insert_with(|| {
-            self.keys.push(key);
-            self.keys.len()
+    /// Returns the index of the key called `name`, which a limit with the code `kind` uses.
+    fn key(&mut self, name: &'a [u8], kind: u8) -> usize {
+        *self.key_indexes.entry(name).or_insert_with(|| {
+            self.places.push(NamedPlace { name, kind });
+            self.places.len()
         })
     }
 
     /// Returns the run that consists of this job, if it has one charge.
     fn run(&mut self, job: &'a Job) -> Option<Run> {
         let [operation @ JobCharge { op: Op::Take { cost }, .. }] = &*job.asks else { return None };
-        let (rule, key) = (self.rule(operation.rule), self.key(&operation.key));
+        let rule = self.rule(operation.rule);
+        let key = self.key(&operation.key, operation.rule.kind);
         Some(Run { now: job.now, rule, cost: *cost, key, jobs: 1, keys: Keys::Consecutive })
     }
 
@@ -164,7 +188,7 @@ fn push_ask<'a>(out: &mut Vec<u8>, indexes: &mut Indexes<'a>, operation: &'a Job
         Op::Refund { position, .. } => push_number(out, *position),
         Op::RefundGuarded { position, guard, until, .. } => {
             push_number(out, *position);
-            push_index(out, indexes.key(guard));
+            push_index(out, indexes.key(guard, Rule::FIXED_WINDOW));
             push_number(out, until.as_millis());
         }
         Op::Reserve { id, until, at_most, on_expiry, .. } => {
@@ -195,7 +219,7 @@ fn push_target<'a>(
     cost: u64,
 ) {
     push_index(out, indexes.rule(operation.rule));
-    push_index(out, indexes.key(&operation.key));
+    push_index(out, indexes.key(&operation.key, operation.rule.kind));
     push_number(out, cost);
 }
 

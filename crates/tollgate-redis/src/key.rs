@@ -10,7 +10,7 @@ use tollgate_core::{ChargeId, KeyedHash, Limit, Subject};
 use crate::cluster::Slot;
 
 /// The version of the format of names and values. Another format has another prefix.
-const PREFIX: &str = "tg1";
+pub(crate) const PREFIX: &str = "tg1";
 
 /// The characters, in addition to letters and digits, that are not escaped in clear subjects.
 /// Braces are escaped because they delimit the hash tag.
@@ -186,6 +186,12 @@ impl fmt::Debug for Keys {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Keys").field("revealed", &self.revealed).finish_non_exhaustive()
     }
+}
+
+/// Returns whether the key called `name` has its subject in clear text.
+pub(crate) fn is_revealed(name: &[u8]) -> bool {
+    let mut parts = name.splitn(3, |byte| *byte == b':').skip(2);
+    parts.next().is_some_and(|subject| subject.starts_with(b"=") || subject.starts_with(b"{="))
 }
 
 /// Returns the name of the key that records the refund of charge `id` on the key called `name`.

@@ -10,20 +10,36 @@ use redis::{Cmd, RedisError, RedisResult, Script, Value};
 
 pub(crate) use load::RuntimeInfo;
 
-use crate::command::{Command, KeyCreation};
+use crate::command::{Command, KeyCreation, Layout};
 
 /// The form in which the step runs in a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StepRuntime {
+    /// The server module `tollgate`, with the keys and values of functions and scripts.
+    Module,
+    /// The server module `tollgate`, with tables that many subjects share.
+    Tables,
     /// A function, which the server stores and replicates: Redis 7.0 and later, and Valkey.
     Function,
     /// A script, which the server may drop from its cache and which is then loaded again.
     Script,
 }
 
+impl StepRuntime {
+    /// Returns where the step stores state in this form.
+    pub(crate) const fn layout(self) -> Layout {
+        match self {
+            Self::Tables => Layout::Tables,
+            Self::Module | Self::Function | Self::Script => Layout::Keys,
+        }
+    }
+}
+
 impl fmt::Display for StepRuntime {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
+            Self::Module => "module",
+            Self::Tables => "module with tables",
             Self::Function => "function",
             Self::Script => "script",
         })
@@ -33,9 +49,13 @@ impl fmt::Display for StepRuntime {
 /// The permitted forms of the step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RuntimeChoice {
-    /// A function if the server supports functions, otherwise a script.
+    /// The module if the server has loaded it, otherwise a function if the server supports
+    /// functions, otherwise a script. All of them use the same keys and values.
     #[default]
     Best,
+    /// Only the module, with tables that many subjects share. A server without the module is not
+    /// used. Other forms do not see what is in tables. In a Redis Cluster the same as `Best`.
+    Tables,
     /// Only a function. A server without functions, or one that does not permit the user to call
     /// them, is not used.
     Function,
@@ -126,6 +146,9 @@ impl Step {
 
     /// Returns the call that executes `command`.
     pub(crate) fn call(&self, runs: StepRuntime, access: Access, command: &Command<'_>) -> Cmd {
+        if matches!(runs, StepRuntime::Module | StepRuntime::Tables) {
+            return module_call(access, command);
+        }
         let (verb, step) = match (runs, access) {
             (StepRuntime::Function, Access::Write(KeyCreation::Allowed)) => ("FCALL", &self.name),
             (StepRuntime::Function, Access::Write(KeyCreation::Denied)) => {
@@ -135,10 +158,10 @@ impl Step {
                 ("FCALL_RO", &self.look_name)
             }
             (StepRuntime::Function, Access::Read(ReadVerb::Plain)) => ("FCALL", &self.look_name),
-            (StepRuntime::Script, Access::Read(ReadVerb::ReadOnly)) => {
+            (_, Access::Read(ReadVerb::ReadOnly)) => {
                 ("EVALSHA_RO", &self.script_hash)
             }
-            (StepRuntime::Script, Access::Write(_) | Access::Read(ReadVerb::Plain)) => {
+            (_, Access::Write(_) | Access::Read(ReadVerb::Plain)) => {
                 ("EVALSHA", &self.script_hash)
             }
         };
@@ -147,6 +170,22 @@ impl Step {
         call.arg(command.keys.len()).arg(&command.keys).arg(&command.argument);
         call
     }
+}
+
+/// Returns the call of the module that executes `command`.
+fn module_call(access: Access, command: &Command<'_>) -> Cmd {
+    let mut call = redis::cmd(match access {
+        Access::Write(KeyCreation::Allowed) => "TOLLGATE.STEP",
+        Access::Write(KeyCreation::Denied) => "TOLLGATE.TIGHT",
+        Access::Read(_) => "TOLLGATE.LOOK",
+    });
+    call.arg(&command.argument).arg(&command.keys);
+    call
+}
+
+/// Returns whether the error means that the server has not loaded the module.
+pub(crate) fn is_without_module(error: &RedisError) -> bool {
+    detail(error).contains("unknown command") && detail(error).contains("TOLLGATE.")
 }
 
 /// Returns the server's reply to `command`, with an error reply as an error.

@@ -17,6 +17,7 @@ use crate::offset::ClockAt;
 use crate::reply;
 use crate::script::{
     Access, ReadVerb, RuntimeChoice, RuntimeInfo, STEP, StepRuntime, is_out_of_memory, is_unloaded,
+    is_without_module,
 };
 
 /// The number of commands that create no keys after a server reported that it is out of memory. The
@@ -80,7 +81,8 @@ impl Codec for StepCodec {
             Access::Write(room) => room,
             Access::Read(_) => KeyCreation::Allowed,
         };
-        STEP.call(self.runtime(), access, &Command::new(jobs, room, deadline))
+        let runs = self.runtime();
+        STEP.call(runs, access, &Command::new(jobs, room, deadline, runs.layout()))
     }
 
     fn decode(&self, jobs: &[Job], reply: Value) -> Vec<Result<Answer, StepError>> {
@@ -129,7 +131,7 @@ impl Codec for StepCodec {
     }
 
     fn remedy(&self, error: &RedisError) -> Remedy {
-        if is_unloaded(error) {
+        if is_unloaded(error) || is_without_module(error) {
             Remedy::Load
         } else if is_out_of_memory(error) {
             self.tight_commands_left.store(TIGHT_COMMANDS, Ordering::Relaxed);
@@ -146,21 +148,33 @@ struct AtomicRuntimeInfo(AtomicU8);
 
 impl AtomicRuntimeInfo {
     const KNOWN: u8 = 1;
-    const FUNCTION: u8 = 2;
-    const READ_ONLY: u8 = 4;
+    const READ_ONLY: u8 = 2;
+    const FUNCTION: u8 = 4;
+    const MODULE: u8 = 8;
+    const TABLES: u8 = 16;
 
     fn get(&self) -> Option<RuntimeInfo> {
         let bits = self.0.load(Ordering::Relaxed);
         let has = |bit| bits & bit != 0;
         has(Self::KNOWN).then(|| RuntimeInfo {
-            runs: if has(Self::FUNCTION) { StepRuntime::Function } else { StepRuntime::Script },
+            runs: match bits & (Self::FUNCTION | Self::MODULE | Self::TABLES) {
+                Self::FUNCTION => StepRuntime::Function,
+                Self::MODULE => StepRuntime::Module,
+                Self::TABLES => StepRuntime::Tables,
+                _ => StepRuntime::Script,
+            },
             reads: if has(Self::READ_ONLY) { ReadVerb::ReadOnly } else { ReadVerb::Plain },
         })
     }
 
     fn set(&self, ways: RuntimeInfo) {
-        let function = if ways.runs == StepRuntime::Function { Self::FUNCTION } else { 0 };
+        let runs = match ways.runs {
+            StepRuntime::Function => Self::FUNCTION,
+            StepRuntime::Module => Self::MODULE,
+            StepRuntime::Tables => Self::TABLES,
+            StepRuntime::Script => 0,
+        };
         let read_only = if ways.reads == ReadVerb::ReadOnly { Self::READ_ONLY } else { 0 };
-        self.0.store(Self::KNOWN | function | read_only, Ordering::Relaxed);
+        self.0.store(Self::KNOWN | runs | read_only, Ordering::Relaxed);
     }
 }

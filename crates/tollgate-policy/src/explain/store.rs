@@ -122,6 +122,7 @@ fn routing(redis: &RedisSettings) -> String {
 fn decision(redis: &RedisSettings) -> String {
     let step = match redis.step {
         StepForm::Automatic => "",
+        StepForm::Tables => ", in the server module with tables",
         StepForm::Function => ", as a function",
         StepForm::Script => ", as a script",
     };

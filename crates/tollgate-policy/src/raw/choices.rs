@@ -295,8 +295,12 @@ words! {
 words! {
     /// How a decision runs on the servers.
     struct ScriptingName(StepForm) as "a scripting mode" {
-        /// As a function if the server supports functions (since 7.0), otherwise as a script.
+        /// In the server module if the server has loaded it, otherwise as a function if the server
+        /// supports functions (since 7.0), otherwise as a script.
         "auto" => StepForm::Automatic,
+        /// In the server module, with tables that many subjects share. Servers and replicas without
+        /// the module are not used. In a Redis Cluster, as `auto`.
+        "tables" => StepForm::Tables,
         /// As a function.
         "function" => StepForm::Function,
         /// As a script.

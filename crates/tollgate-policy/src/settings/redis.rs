@@ -167,9 +167,12 @@ pub enum DenyCacheMode {
 /// How a decision runs on the servers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum StepForm {
-    /// As a function if the server supports functions, otherwise as a script.
+    /// In the server module if the server has loaded it, otherwise as a function if the server
+    /// supports functions, otherwise as a script.
     #[default]
     Automatic,
+    /// In the server module, with tables that many subjects share.
+    Tables,
     /// As a function.
     Function,
     /// As a script.

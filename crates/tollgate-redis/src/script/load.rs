@@ -30,8 +30,11 @@ impl Step {
         connection: &mut MultiplexedConnection,
         choice: RuntimeChoice,
     ) -> RedisResult<RuntimeInfo> {
+        if let Some(runs) = self.find_module(connection, choice).await? {
+            return Ok(RuntimeInfo { runs, reads: ReadVerb::ReadOnly });
+        }
         let runs = match choice {
-            RuntimeChoice::Script => StepRuntime::Script,
+            RuntimeChoice::Script | RuntimeChoice::Tables => StepRuntime::Script,
             RuntimeChoice::Function => {
                 self.load_function(connection).await.map(|()| StepRuntime::Function)?
             }
@@ -65,13 +68,15 @@ impl Step {
         choice: RuntimeChoice,
         primary: Option<StepRuntime>,
     ) -> RedisResult<RuntimeInfo> {
+        if let Some(runs) = self.find_module(connection, choice).await? {
+            return Ok(RuntimeInfo { runs, reads: ReadVerb::ReadOnly });
+        }
         if choice != RuntimeChoice::Script {
+            let may_arrive = matches!(primary, None | Some(StepRuntime::Function));
             match self.find_function(connection).await {
                 Ok(reads) => return Ok(RuntimeInfo { runs: StepRuntime::Function, reads }),
                 Err(error) if is_connection_error(&error) => return Err(error),
-                Err(error) if is_unloaded(&error) && primary != Some(StepRuntime::Script) => {
-                    return Err(error);
-                }
+                Err(error) if is_unloaded(&error) && may_arrive => return Err(error),
                 Err(error) if choice == RuntimeChoice::Function => return Err(error),
                 Err(_) => {}
             }
@@ -96,6 +101,9 @@ impl Step {
         choice: RuntimeChoice,
     ) -> RedisResult<RuntimeInfo> {
         let ways = |runs| RuntimeInfo { runs, reads: ReadVerb::Plain };
+        if let Some(runs) = self.find_module(connection, choice).await? {
+            return Ok(ways(runs));
+        }
         if choice != RuntimeChoice::Script {
             match self.could_run(connection, StepRuntime::Function).await {
                 Ok(()) => return Ok(ways(StepRuntime::Function)),
@@ -106,6 +114,29 @@ impl Step {
             }
         }
         self.could_run(connection, StepRuntime::Script).await.map(|()| ways(StepRuntime::Script))
+    }
+
+    /// Returns the form of the module if `choice` permits it and the server has loaded it.
+    ///
+    /// # Errors
+    /// The last reply, if no other form is permitted or the server cannot answer now.
+    async fn find_module(
+        &self,
+        connection: &mut MultiplexedConnection,
+        choice: RuntimeChoice,
+    ) -> RedisResult<Option<StepRuntime>> {
+        let runs = match choice {
+            RuntimeChoice::Best => StepRuntime::Module,
+            RuntimeChoice::Tables => StepRuntime::Tables,
+            RuntimeChoice::Function | RuntimeChoice::Script => return Ok(None),
+        };
+        match self.try_out(connection, runs, Access::Read(ReadVerb::ReadOnly)).await {
+            Ok(()) => Ok(Some(runs)),
+            Err(error) if choice == RuntimeChoice::Tables || is_connection_error(&error) => {
+                Err(error)
+            }
+            Err(_) => Ok(None),
+        }
     }
 
     /// Checks whether the step runs in this form, or the user may load it. To check this, sends a
@@ -123,7 +154,7 @@ impl Step {
             };
         let gives = match runs {
             StepRuntime::Function => "FUNCTION",
-            StepRuntime::Script => "SCRIPT",
+            StepRuntime::Module | StepRuntime::Tables | StepRuntime::Script => "SCRIPT",
         };
         match ask(connection, redis::cmd(gives).arg("LOAD").arg(NO_STEP)).await {
             Err(error) if is_denied(&error) => Err(missing),
@@ -181,7 +212,7 @@ impl Step {
         runs: StepRuntime,
         access: Access,
     ) -> RedisResult<()> {
-        let command = Command::new(&[], KeyCreation::Allowed, None);
+        let command = Command::new(&[], KeyCreation::Allowed, None, runs.layout());
         ask(connection, &self.call(runs, access, &command)).await.map(drop)
     }
 }

@@ -90,12 +90,16 @@ fn split(
     ))
 }
 
-/// Checks whether decisions run as functions where servers support them, now or after the first
-/// node loads them.
+/// Reports how decisions run, and checks whether they run as functions where servers support them,
+/// now or after the first node loads them.
 fn step(status: &ShardStatus) -> Option<Finding> {
     const CHECK: &str = "scripting";
     status.primary()?;
     Some(match status.runs {
+        StepRuntime::Module => Finding::ok(CHECK, "decisions run in the server module"),
+        StepRuntime::Tables => {
+            Finding::ok(CHECK, "decisions run in the server module, with tables of subjects")
+        }
         StepRuntime::Function => Finding::ok(CHECK, "decisions run as a function"),
         StepRuntime::Script => Finding::of(
             CHECK,

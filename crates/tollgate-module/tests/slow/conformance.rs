@@ -1,0 +1,113 @@
+//! The conformance suite and random traces in both layouts of the module, compared with the
+//! reference model: every integer of every reading.
+
+use tollgate_conformance::trace::{Call, Take, seeds};
+use tollgate_conformance::{Cells, PlainHash, Trace, check, run_trace};
+use tollgate_core::{
+    Charge, ChargeId, Deduplication, Operation, Readings, Store, Subject, Timestamp, Value,
+};
+use tollgate_redis::Redis;
+
+use crate::kit::{Version, on_every_version};
+use crate::loaded::{LAYOUTS, start, store};
+
+/// The traces of each kind, version and layout, of 48 operations each.
+const TRACES: u64 = 600;
+/// Traces with all calls sent in one command.
+const TOGETHER: u64 = 200;
+
+on_every_version! {
+    the_suite_passes
+    random_traces_give_the_models_integers
+}
+
+async fn the_suite_passes(version: Version) {
+    let server = start(version, &[]).await;
+    for (choice, runs) in LAYOUTS {
+        let store = store(&server, choice).await;
+        assert_eq!(store.runtime(), runs);
+        check(&store, &format!("{choice:?}")).await;
+        assert_eq!(store.runtime(), runs);
+        server.assert_every_key_ends().await;
+    }
+}
+
+async fn random_traces_give_the_models_integers(version: Version) {
+    let server = start(version, &[]).await;
+    for ((choice, _), first) in LAYOUTS.into_iter().zip([20_000_000, 21_000_000]) {
+        let store = store(&server, choice).await;
+        for (part, trace) in [Trace::random, Trace::reserving, Trace::spanning].iter().enumerate() {
+            for seed in seeds(first + part as u64 * TRACES, TRACES) {
+                if let Err(difference) = run_trace(&store, &trace(seed), "module").await {
+                    panic!("{choice:?} {difference}");
+                }
+            }
+        }
+        for seed in seeds(first + 5 * TRACES, TOGETHER) {
+            run_together(&store, seed).await;
+        }
+    }
+    server.assert_every_key_ends().await;
+}
+
+/// Sends the charges and peeks of a trace in one command, and then the refunds of all admitted
+/// charges in another one.
+pub(crate) async fn run_together(store: &Redis, seed: u64) {
+    let trace = Trace::random(seed);
+    let cells = Cells::default();
+    let subjects = [0, 1].map(|number: u64| {
+        let pairs = [("seed", seed), ("number", number)].map(|(name, n)| (name, n.to_be_bytes()));
+        let pairs = pairs.iter().map(|(name, bytes)| (*name, Value::Clear(&bytes[..])));
+        Subject::new(pairs, &PlainHash)
+    });
+    let mut calls = Vec::new();
+    for (id, op) in (1..).zip(&trace.ops) {
+        let (Call::Take(parts) | Call::Look(parts)) = &op.call else { continue };
+        let charge = |part: &Take| {
+            let (cost, id) = (part.cost, ChargeId(id));
+            let operation = match op.call {
+                Call::Look(_) => Operation::Peek { cost },
+                _ => Operation::Charge { cost, id },
+            };
+            let subject = &subjects[usize::from(part.subject)];
+            Charge { limit: &trace.limits[part.limit], subject, operation }
+        };
+        calls.push((op.now, parts.iter().map(charge).collect::<Vec<_>>()));
+    }
+    let taken = compare(store, &cells, &calls, seed).await;
+    let mut refunds = Vec::new();
+    for ((now, charges), readings) in calls.iter().zip(&taken) {
+        if !readings.all_admitted() {
+            continue;
+        }
+        let mut charges = charges.clone();
+        for (charge, reading) in charges.iter_mut().zip(readings.iter()) {
+            if let Operation::Charge { cost, id } = charge.operation {
+                let (position, deduplication) = (reading.position, Deduplication::ById);
+                charge.operation = Operation::Refund { cost, position, id, deduplication };
+            }
+        }
+        refunds.push((*now, charges));
+    }
+    // A store may forget a refund once its window is over, and clocks step back here.
+    refunds.sort_by_key(|(now, _)| *now);
+    compare(store, &cells, &refunds, seed).await;
+}
+
+async fn compare(
+    store: &Redis,
+    cells: &Cells,
+    calls: &[(Timestamp, Vec<Charge<'_>>)],
+    seed: u64,
+) -> Vec<Readings> {
+    let borrowed: Vec<_> = calls.iter().map(|(now, charges)| (*now, &charges[..])).collect();
+    let answers = store.apply_all(&borrowed).await;
+    assert_eq!(answers.len(), calls.len());
+    let mut expected = Vec::new();
+    for ((now, charges), answer) in calls.iter().zip(answers) {
+        let right = cells.apply(*now, charges).await.unwrap();
+        assert_eq!(&*answer.unwrap(), &*right, "TOLLGATE_SEED={seed} {now:?} {charges:?}");
+        expected.push(right);
+    }
+    expected
+}

@@ -1,0 +1,51 @@
+//! Servers that have loaded the module, and stores on them.
+
+use std::path::PathBuf;
+
+use redis::aio::MultiplexedConnection;
+use tollgate_conformance::PlainHash;
+use tollgate_redis::{Keys, Redis, RuntimeChoice, StepRuntime};
+
+use crate::kit::{Server, Version};
+
+/// The two layouts of the module.
+pub(crate) const LAYOUTS: [(RuntimeChoice, StepRuntime); 2] =
+    [(RuntimeChoice::Best, StepRuntime::Module), (RuntimeChoice::Tables, StepRuntime::Tables)];
+
+/// Returns the path of the module, which is built together with this test.
+pub(crate) fn module() -> String {
+    let test = std::env::current_exe().expect("the path of this test");
+    let folder = test.parent().map_or_else(PathBuf::new, PathBuf::from);
+    let path = folder.join("libtollgate_module.so");
+    assert!(path.exists(), "{}: build it by `cargo build -p tollgate-module`", path.display());
+    path.to_str().expect("a path in UTF-8").to_owned()
+}
+
+/// Starts a server with the module and more arguments.
+pub(crate) async fn start(version: Version, arguments: &[&str]) -> Server {
+    let module = module();
+    let arguments = [&["--loadmodule", &module], arguments].concat();
+    Server::start_version(version, &arguments).await
+}
+
+/// The argument that permits `DEBUG`, which older versions always permit and do not know.
+pub(crate) fn debugging(version: Version) -> &'static [&'static str] {
+    if version == Version::Redis62 { &[] } else { &["--enable-debug-command", "yes"] }
+}
+
+pub(crate) async fn store(server: &Server, choice: RuntimeChoice) -> Redis {
+    let connection = server.connect().await;
+    Redis::new(connection, Keys::new(PlainHash), choice).await.expect("the step is found")
+}
+
+/// Returns every key with its type-independent serialization.
+pub(crate) async fn dump(connection: &mut MultiplexedConnection) -> Vec<(String, Vec<u8>)> {
+    let mut names: Vec<String> = redis::cmd("KEYS").arg("*").query_async(connection).await.unwrap();
+    names.sort();
+    let mut dumps = Vec::with_capacity(names.len());
+    for name in names {
+        let bytes: Vec<u8> = redis::cmd("GET").arg(&name).query_async(connection).await.unwrap();
+        dumps.push((name, bytes));
+    }
+    dumps
+}

@@ -1,0 +1,81 @@
+//! Servers that run out of memory, and the memory that a subject needs.
+
+use tollgate_conformance::PlainHash;
+use tollgate_core::algo::{Anchor, FixedWindow};
+use tollgate_core::{
+    Admission, Algorithm, Charge, ChargeId, Cost, Limit, Millis, Operation, Reading, Store,
+    StoreError, Subject, Timestamp, Value,
+};
+use tollgate_redis::{Info, Redis, RuntimeChoice};
+
+use crate::kit::{Version, on_every_version};
+use crate::loaded::{LAYOUTS, start, store};
+
+const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_000);
+/// The most bytes of memory that a subject of a fixed window may need in a table.
+const MOST_BYTES: u64 = 48;
+
+on_every_version! {
+    without_memory_windows_go_on_and_new_subjects_are_reported
+}
+
+fn limit() -> Limit {
+    let window = FixedWindow::new(1_000, Millis::from_secs(3_600), Anchor::FirstRequest).unwrap();
+    Limit::new("core", Algorithm::FixedWindow(window)).unwrap()
+}
+
+fn subject(number: u64) -> Subject {
+    Subject::new([("number", Value::Clear(&number.to_be_bytes()))], &PlainHash)
+}
+
+async fn take(store: &Redis, subject: &Subject) -> Result<Reading, StoreError> {
+    let operation = Operation::Charge { cost: Cost::ONE, id: ChargeId(1) };
+    Ok(store.apply(NOW, &[Charge { limit: &limit(), subject, operation }]).await?[0])
+}
+
+async fn without_memory_windows_go_on_and_new_subjects_are_reported(version: Version) {
+    for (choice, _) in LAYOUTS {
+        let server = start(version, &["--maxmemory-policy", "noeviction"]).await;
+        let store = store(&server, choice).await;
+        take(&store, &subject(0)).await.unwrap();
+        server.tell(&["CONFIG", "SET", "maxmemory", "1"]).await;
+        for used in 2..=100 {
+            let reading = take(&store, &subject(0)).await.unwrap();
+            assert_eq!((reading.admission, reading.used), (Admission::Now, used), "{choice:?}");
+            let refused = take(&store, &subject(used)).await;
+            assert_eq!(refused.unwrap_err(), StoreError::Full, "{choice:?}");
+        }
+        server.tell(&["CONFIG", "SET", "maxmemory", "0"]).await;
+        let mut attempts = 0;
+        while take(&store, &subject(9_999)).await.is_err() {
+            attempts += 1;
+            assert!(attempts < 1_000, "{choice:?}: still full");
+        }
+    }
+}
+
+/// `used_memory` of a server with its own allocator, in which the sizes of tables are size classes.
+#[tokio::test]
+async fn a_subject_in_a_table_needs_at_most_forty_eight_bytes() {
+    let server = start(Version::System, &[]).await;
+    let store = store(&server, RuntimeChoice::Tables).await;
+    let mut connection = server.connect().await;
+    let subjects: u64 = 200_000;
+    let before = used_memory(&mut connection).await;
+    let limit = limit();
+    for chunk in (0..subjects).collect::<Vec<_>>().chunks(2_000) {
+        let named: Vec<_> = chunk.iter().map(|number| subject(*number)).collect();
+        let operation = Operation::Charge { cost: Cost::ONE, id: ChargeId(1) };
+        let charge = |subject| [Charge { limit: &limit, subject, operation }];
+        let charges: Vec<_> = named.iter().map(charge).collect();
+        let calls: Vec<_> = charges.iter().map(|charges| (NOW, &charges[..])).collect();
+        assert!(store.apply_all(&calls).await.iter().all(Result::is_ok));
+    }
+    let bytes = (used_memory(&mut connection).await - before) / subjects;
+    assert!(bytes <= MOST_BYTES, "{bytes} bytes a subject");
+}
+
+async fn used_memory(connection: &mut redis::aio::MultiplexedConnection) -> u64 {
+    let info: String = redis::cmd("INFO").arg("memory").query_async(connection).await.unwrap();
+    Info::new(&info).number("used_memory").expect("used_memory")
+}

@@ -1,0 +1,85 @@
+//! State of the module in snapshots, append-only files, copies and replicas.
+
+use tollgate_conformance::trace::seeds;
+use tollgate_conformance::{Trace, run_trace};
+use tollgate_redis::Redis;
+
+use crate::conformance::run_together;
+use crate::kit::{QUICK, Version, on_every_version, wait_for_replica};
+use crate::loaded::{LAYOUTS, debugging, dump, start, store};
+
+const TRACES: u64 = 60;
+
+on_every_version! {
+    reloads_and_copies_keep_every_byte
+    an_append_only_file_keeps_every_byte
+    a_replica_has_every_byte
+}
+
+async fn fill(store: &Redis, first: u64) {
+    for trace in [Trace::random, Trace::reserving] {
+        for seed in seeds(first, TRACES) {
+            run_trace(store, &trace(seed), "filling").await.unwrap_or_else(|it| panic!("{it}"));
+        }
+    }
+    for seed in seeds(first + TRACES, TRACES) {
+        run_together(store, seed).await;
+    }
+}
+
+async fn reloads_and_copies_keep_every_byte(version: Version) {
+    let server = start(version, debugging(version)).await;
+    let mut connection = server.connect().await;
+    for ((choice, _), first) in LAYOUTS.into_iter().zip([22_000_000, 23_000_000]) {
+        fill(&store(&server, choice).await, first).await;
+    }
+    let before = dump(&mut connection).await;
+    assert!(before.iter().any(|(name, _)| name.contains('#')), "no table");
+    server.tell(&["DEBUG", "RELOAD"]).await;
+    assert_eq!(dump(&mut connection).await, before);
+    for (name, bytes) in before {
+        let saved: Vec<u8> =
+            redis::cmd("DUMP").arg(&name).query_async(&mut connection).await.unwrap();
+        redis::cmd("RESTORE")
+            .arg("restored")
+            .arg(0)
+            .arg(saved)
+            .exec_async(&mut connection)
+            .await
+            .unwrap();
+        let restored: Vec<u8> =
+            redis::cmd("GET").arg("restored").query_async(&mut connection).await.unwrap();
+        assert_eq!(restored, bytes);
+        server.tell(&["COPY", &name, "copied"]).await;
+        let copied: Vec<u8> =
+            redis::cmd("GET").arg("copied").query_async(&mut connection).await.unwrap();
+        assert_eq!(copied, bytes);
+        server.tell(&["UNLINK", "restored", "copied"]).await;
+    }
+}
+
+async fn an_append_only_file_keeps_every_byte(version: Version) {
+    let arguments = [&["--appendonly", "yes"], debugging(version)].concat();
+    let server = start(version, &arguments).await;
+    let mut connection = server.connect().await;
+    for ((choice, _), first) in LAYOUTS.into_iter().zip([24_000_000, 25_000_000]) {
+        fill(&store(&server, choice).await, first).await;
+    }
+    let before = dump(&mut connection).await;
+    server.tell(&["DEBUG", "LOADAOF"]).await;
+    assert_eq!(dump(&mut connection).await, before);
+}
+
+async fn a_replica_has_every_byte(version: Version) {
+    let primary = start(version, &QUICK).await;
+    let replica = start(version, &QUICK).await;
+    replica.follow(&primary).await;
+    let mut connection = primary.connect().await;
+    for ((choice, _), first) in LAYOUTS.into_iter().zip([26_000_000, 27_000_000]) {
+        fill(&store(&primary, choice).await, first).await;
+    }
+    wait_for_replica(&mut connection).await;
+    let (of_primary, of_replica) =
+        (dump(&mut connection).await, dump(&mut replica.connect().await).await);
+    assert_eq!(of_replica, of_primary);
+}
