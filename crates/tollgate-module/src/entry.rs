@@ -7,6 +7,8 @@
 //! - `TOLLGATE.LOOK` executes jobs that only read, also on replicas.
 //! - `TOLLGATE.APPLY` repeats what a primary did, at the time of its clock. Primaries send it to
 //!   replicas and to the append-only file. No client needs it.
+//!
+//! `CL.THROTTLE` is redis-cell's command.
 #![allow(missing_docs, reason = "the macro of the server interface generates undocumented items")]
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -18,8 +20,10 @@ use tollgate_core::Timestamp;
 use crate::answer::Reply;
 use crate::error::CommandError;
 use crate::keyspace::{Access, ServerKeys};
-use crate::request::{Creation, Place, Reader, Request};
+use crate::reader::Reader;
+use crate::request::{Creation, Place, Request};
 use crate::step;
+use crate::throttle::Throttle;
 
 #[cfg(not(test))]
 type Allocator = redis_module::alloc::RedisAlloc;
@@ -44,6 +48,7 @@ redis_module! {
         ["tollgate.tight", on_tight, "write fast", 2, -1, 1, ""],
         ["tollgate.look", on_look, "readonly fast", 2, -1, 1, ""],
         ["tollgate.apply", on_apply, "write fast", 2, -1, 1, ""],
+        ["cl.throttle", on_throttle, "write deny-oom fast", 1, 1, 1, ""],
     ],
 }
 
@@ -70,6 +75,30 @@ fn on_look(context: &Context, words: Vec<RedisString>) -> RedisResult {
 
 fn on_apply(context: &Context, words: Vec<RedisString>) -> RedisResult {
     answer(context, &words, Form::Apply)
+}
+
+fn on_throttle(context: &Context, words: Vec<RedisString>) -> RedisResult {
+    let [_, key, words @ ..] = &words[..] else { return Err(RedisError::WrongArity) };
+    let run = || throttle(context, key, words);
+    let failed = |_| Err(RedisError::String(CommandError::Panicked.to_string()));
+    catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(failed)
+}
+
+fn throttle(context: &Context, key: &RedisString, words: &[RedisString]) -> RedisResult {
+    let words: Vec<&[u8]> = words.iter().map(RedisString::as_slice).collect();
+    let throttle = Throttle::parse(&words).map_err(RedisError::String)?;
+    let clock = server_clock();
+    let names = std::slice::from_ref(key);
+    let failed = |error: CommandError| RedisError::String(error.to_string());
+    let mut keys = ServerKeys::new(context, names, Access::Write).map_err(failed)?;
+    let throttled = keys.read(0, |value| value.map(|value| throttle.charge(value, clock)));
+    let throttled = throttled.map_err(|()| RedisError::WrongType)?;
+    if let Some((value, live)) = throttled.written {
+        keys.write_value(0, &value, live).map_err(failed)?;
+        let end = clock.after(live).as_millis().to_string();
+        context.replicate("SET", &[key.as_slice(), &value, b"PXAT", end.as_bytes()][..]);
+    }
+    Ok(RedisValue::Array(throttled.answer.map(RedisValue::Integer).into()))
 }
 
 /// Executes a command. A panic becomes an error, because the server cannot unwind.

@@ -27,7 +27,9 @@ impl fmt::Display for CommandError {
         match self {
             Self::Short => f.write_str("the argument is cut short"),
             Self::Invalid(part) => write!(f, "invalid {part}"),
-            Self::Writes => f.write_str("this command only reads; send jobs that write by TOLLGATE.STEP"),
+            Self::Writes => {
+                f.write_str("this command only reads; send jobs that write by TOLLGATE.STEP")
+            }
             Self::RepeatedKey => f.write_str("a key is named twice"),
             Self::NotATable => f.write_str(
                 "the value of a table key is not a table of this version; delete the key or load \

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use redis_module::key::{RedisKey, RedisKeyWritable};
 use redis_module::{Context, KeyType, RedisString};
-use tollgate_core::Timestamp;
+use tollgate_core::{Millis, Timestamp};
 
 use crate::error::CommandError;
 use crate::request::Place;
@@ -74,7 +74,11 @@ impl<'c> ServerKeys<'c> {
 
     /// Calls `read` with the value of a key: `Ok(None)` if it is missing, and an error if it is no
     /// string.
-    fn read<T>(&mut self, key: usize, read: impl FnOnce(Result<Option<&[u8]>, ()>) -> T) -> T {
+    pub(crate) fn read<T>(
+        &mut self,
+        key: usize,
+        read: impl FnOnce(Result<Option<&[u8]>, ()>) -> T,
+    ) -> T {
         match self.open(key) {
             Opened::Read(key) => read(key.read().map_err(drop)),
             Opened::Write(key) => match key.key_type() {
@@ -173,9 +177,8 @@ impl<'c> ServerKeys<'c> {
         for change in changes.iter().filter(|change| table_of(change) == Some(table)) {
             let Place::Entry(_, id) = change.place else { continue };
             let kept = packed.end_of(id).filter(|_| !change.is_end_moved);
-            let end = kept.unwrap_or_else(|| {
-                seconds(clock.after(change.live).as_millis()).saturating_add(1)
-            });
+            let end = kept
+                .unwrap_or_else(|| seconds(clock.after(change.live).as_millis()).saturating_add(1));
             last = last.max(end);
             packed.set(id, &change.stored.to_entry(), end).map_err(|_| CommandError::NotWritten)?;
         }
@@ -203,6 +206,18 @@ impl<'c> ServerKeys<'c> {
         }
         write_bytes(key, &value)?;
         if change.is_end_moved { expire(key, change.live.get()) } else { Ok(()) }
+    }
+
+    /// Sets a string and its time to live.
+    pub(crate) fn write_value(
+        &mut self,
+        key: usize,
+        value: &[u8],
+        live: Millis,
+    ) -> Result<(), CommandError> {
+        let key = self.writable(key)?;
+        write_bytes(key, value)?;
+        expire(key, live.get())
     }
 
     /// Sends changes of keys to the replicas and to the append-only file as `SET` and `DEL`, which

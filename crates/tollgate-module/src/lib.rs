@@ -2,26 +2,29 @@
 //!
 //! It executes the same commands as the Lua step of `tollgate-redis`, with the code of
 //! [`tollgate_core`]: the argument and the reply have the same form. A subject's state is stored in
-//! a key of its own, with the value that the Lua step stores, or in a [table](table) that many
+//! a key of its own, with the value that the Lua step stores, or in a table that many
 //! subjects share. Both are strings, so the server saves, copies and moves them itself.
 //!
 //! | module | content |
 //! | --- | --- |
 //! | `entry` | the commands that the server registers |
-//! | `request` | the argument of a command |
+//! | `request`, `reader` | the argument of a command |
 //! | `step` | executes the jobs of a command; reads and writes no key itself |
 //! | `answer` | the reply |
 //! | `rule` | limits, as commands contain them |
 //! | `stored` | the value of one subject |
 //! | `table` | the packed table of many subjects |
 //! | `keyspace` | the server's keys |
+//! | `throttle` | `CL.THROTTLE` of redis-cell |
 
 mod answer;
 mod entry;
 mod error;
 mod keyspace;
+mod reader;
 mod request;
 mod rule;
 mod step;
 mod stored;
 mod table;
+mod throttle;

@@ -8,9 +8,10 @@
 
 use std::rc::Rc;
 
-use tollgate_core::{Cell, ChargeId, Cost, Limit, MAX_EXACT, OnExpiry, Timestamp};
+use tollgate_core::{Cell, ChargeId, Cost, Limit, OnExpiry, Timestamp};
 
 use crate::error::CommandError;
+use crate::reader::Reader;
 use crate::rule::{self, RULE_BYTES};
 use crate::table::{ID_BYTES, Id};
 
@@ -139,7 +140,7 @@ impl<'a> Request<'a> {
     /// # Errors
     /// [`CommandError`] if it is not of the form above.
     pub(crate) fn next(&mut self) -> Result<Option<Item>, CommandError> {
-        if self.jobs.rest.is_empty() {
+        if self.jobs.rest().is_empty() {
             return Ok(None);
         }
         let now = Timestamp::from_millis(self.jobs.exact("time")?);
@@ -184,12 +185,9 @@ impl<'a> Request<'a> {
         let op = match code {
             1 | TAKE_ALL => Op::Take { cost, id: ChargeId::default() },
             2 => Op::Take { cost, id: jobs.id()? },
-            3 => Op::Refund {
-                cost,
-                position: jobs.number()?,
-                id: ChargeId::default(),
-                guard: None,
-            },
+            3 => {
+                Op::Refund { cost, position: jobs.number()?, id: ChargeId::default(), guard: None }
+            }
             4 => {
                 let position = jobs.number()?;
                 let place = jobs.index(self.place_count, "place of a refund")?;
@@ -243,7 +241,7 @@ fn parse_places(reader: &mut Reader<'_>, keys: usize) -> Result<Vec<Place>, Comm
     let tables = reader.count(keys, "number of tables")?;
     let count = reader.count(MAX_PLACES, "number of places")?;
     // Each place needs at least two bytes, so a short argument allocates little.
-    if count > reader.rest.len() / 2 {
+    if count > reader.rest().len() / 2 {
         return Err(CommandError::Short);
     }
     let mut places = Vec::with_capacity(count);
@@ -258,64 +256,4 @@ fn parse_places(reader: &mut Reader<'_>, keys: usize) -> Result<Vec<Place>, Comm
         });
     }
     Ok(places)
-}
-
-/// Reads the parts of an argument.
-#[derive(Debug)]
-pub(crate) struct Reader<'a> {
-    rest: &'a [u8],
-}
-
-impl<'a> Reader<'a> {
-    pub(crate) const fn new(rest: &'a [u8]) -> Self {
-        Self { rest }
-    }
-
-    pub(crate) const fn rest(&self) -> &'a [u8] {
-        self.rest
-    }
-
-    pub(crate) fn bytes(&mut self, size: usize) -> Result<&'a [u8], CommandError> {
-        let (bytes, rest) = self.rest.split_at_checked(size).ok_or(CommandError::Short)?;
-        self.rest = rest;
-        Ok(bytes)
-    }
-
-    pub(crate) fn array<const N: usize>(&mut self) -> Result<&'a [u8; N], CommandError> {
-        let (bytes, rest) = self.rest.split_first_chunk().ok_or(CommandError::Short)?;
-        self.rest = rest;
-        Ok(bytes)
-    }
-
-    pub(crate) fn byte(&mut self) -> Result<u8, CommandError> {
-        self.array::<1>().map(|[byte]| *byte)
-    }
-
-    /// Reads a number of seven bytes.
-    pub(crate) fn number(&mut self) -> Result<u64, CommandError> {
-        let [a, b, c, d, e, f, g] = *self.array()?;
-        Ok(u64::from_le_bytes([a, b, c, d, e, f, g, 0]))
-    }
-
-    /// Reads a number that every store represents exactly.
-    pub(crate) fn exact(&mut self, what: &'static str) -> Result<u64, CommandError> {
-        let number = self.number()?;
-        if number > MAX_EXACT { Err(CommandError::Invalid(what)) } else { Ok(number) }
-    }
-
-    /// Reads a number of four bytes, at most `most`.
-    fn count(&mut self, most: usize, what: &'static str) -> Result<usize, CommandError> {
-        let count = usize::try_from(u32::from_le_bytes(*self.array()?)).ok();
-        count.filter(|count| *count <= most).ok_or(CommandError::Invalid(what))
-    }
-
-    /// Reads an index of `1..=count` and returns it counted from 0.
-    fn index(&mut self, count: usize, what: &'static str) -> Result<usize, CommandError> {
-        let index = self.count(count, what)?;
-        index.checked_sub(1).ok_or(CommandError::Invalid(what))
-    }
-
-    fn id(&mut self) -> Result<ChargeId, CommandError> {
-        Ok(ChargeId(u128::from_be_bytes(*self.array()?)))
-    }
 }

@@ -9,7 +9,7 @@ use tollgate_core::algo::{
 use tollgate_core::{Algorithm, Limit, LimitError, Millis, Refusals};
 
 use crate::error::CommandError;
-use crate::request::Reader;
+use crate::reader::Reader;
 
 /// The encoded size of a limit: its algorithm, whether refusals count, and four numbers.
 pub(crate) const RULE_BYTES: usize = 30;

@@ -171,7 +171,12 @@ impl<K: Keyspace> Step<'_, K> {
         Ok(true)
     }
 
-    fn execute(&mut self, ask: &Ask, now: Timestamp, is_admitted: bool) -> Result<(), CommandError> {
+    fn execute(
+        &mut self,
+        ask: &Ask,
+        now: Timestamp,
+        is_admitted: bool,
+    ) -> Result<(), CommandError> {
         let reading = match &ask.op {
             Op::Take { cost, id } => {
                 let operation = Operation::Charge { cost: *cost, id: *id };

@@ -161,7 +161,8 @@ mod tests {
 
     #[test]
     fn other_bytes_are_foreign() {
-        for bytes in [&b""[..], b"x", b"0123456789", b"123456", b"9999999999999999999", b"r", b"f"] {
+        for bytes in [&b""[..], b"x", b"0123456789", b"123456", b"9999999999999999999", b"r", b"f"]
+        {
             assert_eq!(Stored::from_key(bytes), Stored::Foreign, "{bytes:?}");
         }
     }

@@ -158,12 +158,8 @@ impl Step {
                 ("FCALL_RO", &self.look_name)
             }
             (StepRuntime::Function, Access::Read(ReadVerb::Plain)) => ("FCALL", &self.look_name),
-            (_, Access::Read(ReadVerb::ReadOnly)) => {
-                ("EVALSHA_RO", &self.script_hash)
-            }
-            (_, Access::Write(_) | Access::Read(ReadVerb::Plain)) => {
-                ("EVALSHA", &self.script_hash)
-            }
+            (_, Access::Read(ReadVerb::ReadOnly)) => ("EVALSHA_RO", &self.script_hash),
+            (_, Access::Write(_) | Access::Read(ReadVerb::Plain)) => ("EVALSHA", &self.script_hash),
         };
         let mut call = redis::cmd(verb);
         call.arg(step);

@@ -7,8 +7,7 @@ use crate::kit::{Version, on_every_version};
 use crate::loaded::{dump, start};
 
 const CASES: u64 = 4_000;
-const COMMANDS: [&str; 4] =
-    ["TOLLGATE.STEP", "TOLLGATE.TIGHT", "TOLLGATE.LOOK", "TOLLGATE.APPLY"];
+const COMMANDS: [&str; 4] = ["TOLLGATE.STEP", "TOLLGATE.TIGHT", "TOLLGATE.LOOK", "TOLLGATE.APPLY"];
 const NOW: u64 = 1_700_000_000_000;
 
 on_every_version! {
@@ -124,8 +123,7 @@ async fn values_of_others_are_not_misread(version: Version) {
     assert!(list.unwrap_err().to_string().contains("not a table"));
     server.tell(&["DEL", "tg1:table#1"]).await;
     server.tell(&["RPUSH", "tg1:key", "x"]).await;
-    let reply =
-        send(&mut connection, COMMANDS[0], &argument(1), &["tg1:table#1", "tg1:key"]).await;
+    let reply = send(&mut connection, COMMANDS[0], &argument(1), &["tg1:table#1", "tg1:key"]).await;
     assert_eq!(reply.unwrap().len(), 8 + 2 * 37);
     server.assert_every_key_ends().await;
     // Tables of random bytes give wrong answers at worst.

@@ -35,7 +35,8 @@ fn limits() -> Vec<Limit> {
 async fn the_module_continues_windows_of_scripts_and_back(version: Version) {
     let server = start(version, &[]).await;
     let subject = Subject::new([("user", Value::Clear(b"42"))], &PlainHash);
-    let best = if version.has_functions() { RuntimeChoice::Function } else { RuntimeChoice::Script };
+    let best =
+        if version.has_functions() { RuntimeChoice::Function } else { RuntimeChoice::Script };
     let stores = [store(&server, RuntimeChoice::Best).await, store(&server, best).await];
     for limit in limits() {
         let cost = Cost::new(limit.capacity() / 500).unwrap();

@@ -11,3 +11,4 @@ mod layouts;
 mod loaded;
 mod memory;
 mod persistence;
+mod throttle;

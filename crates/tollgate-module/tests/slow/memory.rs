@@ -14,6 +14,8 @@ use crate::loaded::{LAYOUTS, start, store};
 const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 /// The most bytes of memory that a subject of a fixed window may need in a table.
 const MOST_BYTES: u64 = 48;
+/// The most bytes that a decision at 32 a call may add to the stream of replication.
+const MOST_REPLICATED: u64 = 40;
 
 on_every_version! {
     without_memory_windows_go_on_and_new_subjects_are_reported
@@ -73,6 +75,31 @@ async fn a_subject_in_a_table_needs_at_most_forty_eight_bytes() {
     }
     let bytes = (used_memory(&mut connection).await - before) / subjects;
     assert!(bytes <= MOST_BYTES, "{bytes} bytes a subject");
+}
+
+/// What is written to an append-only file is what replicas receive.
+#[tokio::test]
+async fn a_decision_in_a_table_is_replicated_in_at_most_forty_bytes() {
+    let arguments = ["--appendonly", "yes", "--appendfsync", "always"];
+    let server = start(Version::System, &arguments).await;
+    let store = store(&server, RuntimeChoice::Tables).await;
+    let mut connection = server.connect().await;
+    let (limit, subjects): (_, Vec<_>) = (limit(), (0..3_200).map(subject).collect());
+    let before = appended(&mut connection).await;
+    for chunk in subjects.chunks(32) {
+        let operation = Operation::Charge { cost: Cost::ONE, id: ChargeId(1) };
+        let charge = |subject| [Charge { limit: &limit, subject, operation }];
+        let charges: Vec<_> = chunk.iter().map(charge).collect();
+        let calls: Vec<_> = charges.iter().map(|charges| (NOW, &charges[..])).collect();
+        assert!(store.apply_all(&calls).await.iter().all(Result::is_ok));
+    }
+    let bytes = (appended(&mut connection).await - before) / subjects.len() as u64;
+    assert!(bytes <= MOST_REPLICATED, "{bytes} bytes a decision");
+}
+
+async fn appended(connection: &mut redis::aio::MultiplexedConnection) -> u64 {
+    let info: String = redis::cmd("INFO").arg("persistence").query_async(connection).await.unwrap();
+    Info::new(&info).number("aof_current_size").expect("aof_current_size")
 }
 
 async fn used_memory(connection: &mut redis::aio::MultiplexedConnection) -> u64 {

@@ -17,7 +17,8 @@ on_every_version! {
 }
 
 async fn fill(store: &Redis, first: u64) {
-    for (trace, first) in [(Trace::random as fn(u64) -> _, first), (Trace::reserving, first + TRACES)]
+    for (trace, first) in
+        [(Trace::random as fn(u64) -> _, first), (Trace::reserving, first + TRACES)]
     {
         for seed in seeds(first, TRACES) {
             run_trace(store, &trace(seed), "filling").await.unwrap_or_else(|it| panic!("{it}"));

@@ -1,0 +1,195 @@
+//! Counts the instructions of a Redis or Valkey server for a decision, in each form of the step,
+//! with callgrind. Other programs on the machine do not affect the numbers. Kernel instructions are
+//! not included.
+//!
+//! ```sh
+//! cargo build --release -p tollgate-module
+//! cargo run --release -p tollgate-bench --bin redis_instructions -- --module target/release/libtollgate_module.so
+//! ```
+
+use std::error::Error;
+use std::io::Read as _;
+use std::net::TcpListener;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use clap::Parser;
+use redis::Client;
+use redis::aio::MultiplexedConnection;
+use tollgate::model::algo::{Anchor, FixedWindow, SlidingWindow, TokenBucket};
+use tollgate::model::{
+    Algorithm, Charge, ChargeId, Cost, KeyedHash, Limit, Millis, Operation, Subject, Timestamp,
+    Value,
+};
+use tollgate_redis::{Keys, Redis, RuntimeChoice};
+
+/// The subjects, whose windows are open before anything is counted.
+const SUBJECTS: u64 = 500;
+const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_000);
+/// The most attempts to connect to a starting server, and the pause between them.
+const ATTEMPTS: usize = 1_000;
+const PAUSE: Duration = Duration::from_millis(20);
+
+#[derive(Parser)]
+struct Arguments {
+    /// The server to start under valgrind.
+    #[arg(long, default_value = "redis-server")]
+    redis_server: PathBuf,
+    /// The module, as `cargo build --release -p tollgate-module` builds it.
+    #[arg(long)]
+    module: PathBuf,
+    /// The counted decisions of a case.
+    #[arg(long, default_value_t = 2_560)]
+    decisions: usize,
+    /// The numbers of decisions in a call, with one limit.
+    #[arg(long, value_delimiter = ',', default_values_t = [1, 8, 32, 128])]
+    calls: Vec<usize>,
+}
+
+/// What is decided, and how many decisions share a call.
+struct Case {
+    name: &'static str,
+    limits: Vec<Limit>,
+    calls: Vec<usize>,
+}
+
+/// A hash for names, which only this machine sees.
+struct Plain;
+
+impl KeyedHash for Plain {
+    fn hash(&self, bytes: &[u8]) -> [u8; 16] {
+        let mut hash = [0_u8; 16];
+        for (index, byte) in bytes.iter().enumerate() {
+            hash[index % 16] = hash[index % 16].wrapping_mul(31) ^ byte;
+        }
+        hash
+    }
+}
+
+fn cases(calls: &[usize]) -> Result<Vec<Case>, Box<dyn Error>> {
+    let minutes = |count: u64| Millis::from_secs(60 * count);
+    let (quota, precision) = (1_000_000, minutes(1));
+    let window = |length| FixedWindow::new(quota, minutes(length), Anchor::FirstRequest);
+    let of = |name: &str, algorithm| Limit::new(name, algorithm);
+    let four: Vec<_> = [60, 61, 62, 63]
+        .into_iter()
+        .map(|length| Ok(of(&format!("limit{length}"), Algorithm::FixedWindow(window(length)?))?))
+        .collect::<Result<_, Box<dyn Error>>>()?;
+    let bucket = Algorithm::TokenBucket(TokenBucket::new(quota, minutes(60), quota)?);
+    let sliding = Algorithm::SlidingWindow(SlidingWindow::new(quota, minutes(60), precision)?);
+    let shared = vec![32];
+    Ok(vec![
+        Case { name: "one fixed window", limits: vec![four[0].clone()], calls: calls.to_vec() },
+        Case { name: "four fixed windows", limits: four, calls: shared.clone() },
+        Case { name: "token bucket", limits: vec![of("bucket", bucket)?], calls: shared.clone() },
+        Case {
+            name: "sliding window, 60 blocks",
+            limits: vec![of("sliding", sliding)?],
+            calls: shared,
+        },
+    ])
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let arguments = Arguments::parse();
+    println!("| | a call | function | module | module with tables |");
+    println!("| --- | --- | --- | --- | --- |");
+    for case in cases(&arguments.calls)? {
+        for call in &case.calls {
+            let mut row = vec![case.name.to_owned(), call.to_string()];
+            for choice in [RuntimeChoice::Function, RuntimeChoice::Best, RuntimeChoice::Tables] {
+                let none = run(&arguments, &case, *call, choice, 0).await?;
+                let all = run(&arguments, &case, *call, choice, arguments.decisions).await?;
+                let each = all.saturating_sub(none) / arguments.decisions as u64;
+                row.push(each.to_string());
+            }
+            println!("| {} |", row.join(" | "));
+        }
+    }
+    Ok(())
+}
+
+/// Returns the instructions of a server for its start, for opening the windows and for `decisions`.
+async fn run(
+    arguments: &Arguments,
+    case: &Case,
+    call: usize,
+    choice: RuntimeChoice,
+    decisions: usize,
+) -> Result<u64, Box<dyn Error>> {
+    let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
+    let mut server = start(arguments, port)?;
+    let mut connection = connect(port).await?;
+    let store = Redis::new(connection.clone(), Keys::new(Plain), choice).await?;
+    // Sixty blocks of a sliding window, and every window open.
+    for block in 0..60 {
+        let now = Timestamp::from_millis(NOW.as_millis() + block * 60_000);
+        decide(&store, case, now, 100, SUBJECTS as usize).await?;
+    }
+    let now = Timestamp::from_millis(NOW.as_millis() + 59 * 60_000 + 1);
+    decide(&store, case, now, call, decisions).await?;
+    let _ = redis::cmd("SHUTDOWN").arg("NOSAVE").exec_async(&mut connection).await;
+    let mut told = String::new();
+    server.stderr.take().ok_or("no output")?.read_to_string(&mut told)?;
+    server.wait()?;
+    let collected = told
+        .rsplit_once("Collected :")
+        .and_then(|(_, rest)| rest.split_ascii_whitespace().next()?.parse().ok());
+    collected.ok_or_else(|| format!("valgrind printed no number: {told}").into())
+}
+
+async fn decide(
+    store: &Redis,
+    case: &Case,
+    now: Timestamp,
+    call: usize,
+    decisions: usize,
+) -> Result<(), Box<dyn Error>> {
+    let named: Vec<_> = (0..SUBJECTS)
+        .map(|number| Subject::new([("user", Value::Clear(&number.to_be_bytes()))], &Plain))
+        .collect();
+    let operation = Operation::Charge { cost: Cost::ONE, id: ChargeId(1) };
+    let charges: Vec<Vec<Charge<'_>>> = named
+        .iter()
+        .map(|subject| {
+            case.limits.iter().map(|limit| Charge { limit, subject, operation }).collect()
+        })
+        .collect();
+    let mut place = 0;
+    for _ in 0..decisions / call {
+        let calls: Vec<_> =
+            (place..place + call).map(|at| (now, &charges[at % charges.len()][..])).collect();
+        place += call;
+        for answer in store.apply_all(&calls).await {
+            if !answer?.all_admitted() {
+                return Err("a decision was refused".into());
+            }
+        }
+    }
+    Ok(())
+}
+
+fn start(arguments: &Arguments, port: u16) -> Result<Child, Box<dyn Error>> {
+    let mut valgrind = Command::new("valgrind");
+    valgrind.args(["--tool=callgrind", "--callgrind-out-file=/dev/null", "--num-callers=1"]);
+    valgrind.arg(&arguments.redis_server).args(["--port", &port.to_string(), "--save", ""]);
+    valgrind.args(["--bind", "127.0.0.1", "--hz", "1", "--loadmodule"]);
+    valgrind.arg(arguments.module.canonicalize()?);
+    Ok(valgrind.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn()?)
+}
+
+async fn connect(port: u16) -> Result<MultiplexedConnection, Box<dyn Error>> {
+    let client = Client::open(format!("redis://127.0.0.1:{port}"))?;
+    for _ in 0..ATTEMPTS {
+        let config = redis::AsyncConnectionConfig::new()
+            .set_connection_timeout(Some(Duration::from_secs(60)))
+            .set_response_timeout(Some(Duration::from_secs(60)));
+        if let Ok(connection) = client.get_multiplexed_async_connection_with_config(&config).await {
+            return Ok(connection);
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+    Err("the server did not start under valgrind".into())
+}
