@@ -10,6 +10,7 @@
 //!
 //! `CL.THROTTLE` is redis-cell's command.
 #![allow(missing_docs, reason = "the macro of the server interface generates undocumented items")]
+#![allow(clippy::needless_pass_by_value, reason = "the macro passes the words by value")]
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -132,14 +133,14 @@ fn execute(
     }
     let access = if form == Form::Look { Access::Read } else { Access::Write };
     let mut keys = ServerKeys::new(context, names, access)?;
-    let (reply, changes) = step::run(request, &mut keys, asked.map(|_| clock))?;
+    let (reply, mut changes) = step::run(request, &mut keys, asked.map(|_| clock))?;
     if changes.is_empty() {
         return Ok(reply);
     }
     if access == Access::Read {
         return Err(CommandError::Writes);
     }
-    keys.write(&changes, clock)?;
+    keys.write(&mut changes, clock)?;
     let is_in_table = |place| matches!(place, Place::Entry(..));
     if form == Form::Apply {
         context.replicate_verbatim();

@@ -48,11 +48,11 @@ impl<'c> ServerKeys<'c> {
     ) -> Result<Self, CommandError> {
         const FEW: usize = 16;
         let is_repeated = if names.len() <= FEW {
-            let earlier = |index: usize| names[..index].iter();
-            let repeats = |index: usize| {
-                earlier(index).any(|other| other.as_slice() == names[index].as_slice())
-            };
-            (1..names.len()).any(repeats)
+            let mut seen: [&[u8]; FEW] = [&[]; FEW];
+            names.iter().enumerate().any(|(index, name)| {
+                seen[index] = name.as_slice();
+                seen[..index].contains(&seen[index])
+            })
         } else {
             let mut seen = HashSet::with_capacity(names.len());
             !names.iter().all(|name| seen.insert(name.as_slice()))
@@ -105,21 +105,22 @@ impl<'c> ServerKeys<'c> {
     /// [`CommandError`] before anything was written, if a table would become too large.
     pub(crate) fn write(
         &mut self,
-        changes: &[Change],
+        changes: &mut [Change],
         clock: Timestamp,
     ) -> Result<(), CommandError> {
         let seconds = seconds(clock.as_millis());
-        let mut tables: Vec<usize> = changes.iter().filter_map(table_of).collect();
-        tables.sort_unstable();
-        tables.dedup();
-        let mut grown = Vec::with_capacity(tables.len());
-        for table in &tables {
-            grown.push(self.grown(*table, changes, seconds)?);
+        // The changes of each table are next to each other, in their order.
+        changes.sort_by_key(table_of);
+        let mut grown = Vec::with_capacity(self.names.len().min(changes.len()));
+        for of_table in changes.chunk_by(|one, next| table_of(one) == table_of(next)) {
+            if let Some(table) = of_table.first().and_then(table_of) {
+                grown.push((table, self.grown(table, of_table, seconds)?, of_table));
+            }
         }
-        for (table, grown) in tables.iter().zip(grown) {
-            self.write_table(*table, grown, changes, clock)?;
+        for (table, grown, of_table) in grown {
+            self.write_table(table, grown, of_table, clock)?;
         }
-        for change in changes {
+        for change in &*changes {
             if let Place::Key(key) = change.place {
                 self.write_key(key, change)?;
             }
@@ -134,9 +135,9 @@ impl<'c> ServerKeys<'c> {
         changes: &[Change],
         now: u32,
     ) -> Result<Option<Vec<u8>>, CommandError> {
-        let of_table = changes.iter().filter(|change| table_of(change) == Some(table));
-        let more: usize = of_table
-            .map(|change| match slots_of(change.stored.to_entry().len()) {
+        let more: usize = changes
+            .iter()
+            .map(|change| match slots_of(change.value.len()) {
                 1 if change.existed => 0,
                 slots => slots,
             })
@@ -174,13 +175,13 @@ impl<'c> ServerKeys<'c> {
         let mut packed = Table::open(&mut bytes[..]).ok_or(CommandError::NotATable)?;
         packed.sweep(now);
         let mut last = 0;
-        for change in changes.iter().filter(|change| table_of(change) == Some(table)) {
+        for change in changes {
             let Place::Entry(_, id) = change.place else { continue };
             let kept = packed.end_of(id).filter(|_| !change.is_end_moved);
             let end = kept
                 .unwrap_or_else(|| seconds(clock.after(change.live).as_millis()).saturating_add(1));
             last = last.max(end);
-            packed.set(id, &change.stored.to_entry(), end).map_err(|_| CommandError::NotWritten)?;
+            packed.set(id, &change.value, end).map_err(|_| CommandError::NotWritten)?;
         }
         let known = packed.last_end();
         if last > known {
@@ -188,7 +189,6 @@ impl<'c> ServerKeys<'c> {
             packed.set_last_end(last.saturating_add((last - now.min(last)) / 8 + 1));
         }
         let (end, is_moved) = (packed.last_end(), last > known);
-        drop(bytes);
         if is_moved || is_replaced {
             expire(key, u64::from(end.saturating_sub(now).max(1)) * 1_000)?;
         }
@@ -197,14 +197,13 @@ impl<'c> ServerKeys<'c> {
 
     fn write_key(&mut self, index: usize, change: &Change) -> Result<(), CommandError> {
         let key = self.writable(index)?;
-        let value = change.stored.to_key();
-        if value.is_empty() {
+        if change.value.is_empty() {
             return key.delete().map(drop).map_err(|_| CommandError::NotWritten);
         }
         if !matches!(key.key_type(), KeyType::Empty | KeyType::String) {
             key.delete().map_err(|_| CommandError::NotWritten)?;
         }
-        write_bytes(key, &value)?;
+        write_bytes(key, &change.value)?;
         if change.is_end_moved { expire(key, change.live.get()) } else { Ok(()) }
     }
 
@@ -224,16 +223,16 @@ impl<'c> ServerKeys<'c> {
     /// servers without the module execute too.
     pub(crate) fn replicate(&self, changes: &[Change], clock: Timestamp) {
         for change in changes {
-            let (name, value) = (self.names[change.place.key()].as_slice(), change.stored.to_key());
+            let (name, value) = (self.names[change.place.key()].as_slice(), &change.value[..]);
             if value.is_empty() {
                 self.context.replicate("DEL", &[name][..]);
                 continue;
             }
             if change.is_end_moved {
                 let end = clock.after(change.live).as_millis().to_string();
-                self.context.replicate("SET", &[name, &value, b"PXAT", end.as_bytes()][..]);
+                self.context.replicate("SET", &[name, value, b"PXAT", end.as_bytes()][..]);
             } else {
-                self.context.replicate("SET", &[name, &value, b"KEEPTTL"][..]);
+                self.context.replicate("SET", &[name, value, b"KEEPTTL"][..]);
             }
         }
     }
@@ -247,8 +246,7 @@ impl Keyspace for ServerKeys<'_> {
             (Place::Key(_), Err(())) => Ok(Stored::Foreign),
             (Place::Entry(_, id), Ok(Some(bytes))) => {
                 let table = Table::open(bytes).ok_or(CommandError::NotATable)?;
-                let entry = table.get(id).map(|(value, _)| Stored::from_entry(&value));
-                Ok(entry.unwrap_or_default())
+                Ok(table.read(id, Stored::from_entry).unwrap_or_default())
             }
             (Place::Entry(..), Err(())) => Err(CommandError::NotATable),
         })

@@ -32,7 +32,8 @@ pub(crate) trait Keyspace {
 #[derive(Debug)]
 pub(crate) struct Change {
     pub(crate) place: Place,
-    pub(crate) stored: Stored,
+    /// The new value; empty if the state is removed.
+    pub(crate) value: Vec<u8>,
     /// Whether there was state before.
     pub(crate) existed: bool,
     /// The time to live.
@@ -360,7 +361,7 @@ impl<K: Keyspace> Step<'_, K> {
     }
 
     fn changes(&mut self) -> Vec<Change> {
-        let mut changes = Vec::new();
+        let mut changes = Vec::with_capacity(self.held.len());
         for (held, place) in self.held.iter_mut().zip(&self.places) {
             let Some((rule, now)) = held.changed else { continue };
             let (limit, stored) = (&self.rules[rule], std::mem::take(&mut held.stored));
@@ -372,7 +373,11 @@ impl<K: Keyspace> Step<'_, K> {
             let live = end.since(now).get().saturating_add(limit.skew_tolerance().get()).max(1);
             let (live, existed) = (Millis::new(live), held.existed);
             let is_end_moved = held.is_end_moved || !existed;
-            changes.push(Change { place: *place, stored, existed, live, is_end_moved });
+            let value = match place {
+                Place::Key(_) => stored.to_key(),
+                Place::Entry(..) => stored.to_entry(),
+            };
+            changes.push(Change { place: *place, value, existed, live, is_end_moved });
         }
         changes
     }

@@ -82,14 +82,18 @@ impl<B: AsRef<[u8]>> Table<B> {
         is_table.then_some(Self { bytes, slots })
     }
 
-    /// Returns the value of `id` and its end in seconds.
-    pub(crate) fn get(&self, id: Id) -> Option<(Vec<u8>, u32)> {
+    /// Returns what `decode` makes of the value of `id`, if there is one.
+    pub(crate) fn read<T>(&self, id: Id, decode: impl FnOnce(&[u8]) -> T) -> Option<T> {
         let at = self.find(&slot_key(id, 0)).ok()?;
-        let (value, end) = (self.value(at), self.end(at));
-        let tag = value[0];
-        if tag != LONG {
-            return short_length(tag).map(|length| (value[..length].to_vec(), end));
+        let value = self.value(at);
+        if value[0] == LONG {
+            return self.long(id, value).map(|whole| decode(&whole));
         }
+        short_length(value[0]).map(|length| decode(&value[..length]))
+    }
+
+    /// Returns a value that begins with the slot `value` and continues in others.
+    fn long(&self, id: Id, value: &[u8]) -> Option<Vec<u8>> {
         let mut length = [0; 4];
         length.copy_from_slice(&value[1..5]);
         let length = u32::from_le_bytes(length) as usize;
@@ -106,7 +110,7 @@ impl<B: AsRef<[u8]>> Table<B> {
             whole.extend_from_slice(rest);
         }
         whole.truncate(length);
-        Some((whole, end))
+        Some(whole)
     }
 
     /// Returns the end of the entry of `id` in seconds.
