@@ -54,9 +54,6 @@ impl Converter {
             }
             check_below(node, report);
         }
-        if source.nodes.is_empty() {
-            report.plain_error(source.domain.at, "the domain has no `descriptors`");
-        }
     }
 
     /// Collects the names that `replaces` of a domain's limits refers to.
@@ -83,6 +80,10 @@ impl Converter {
         match known {
             Some(_) => {
                 let how = "merged with the previous files, as with MERGE_DOMAIN_CONFIG";
+                file.kept(source.domain.at, construct, how);
+            }
+            None if source.nodes.is_empty() => {
+                let how = "without descriptors, so none of its requests is limited";
                 file.kept(source.domain.at, construct, how);
             }
             None => file.kept(source.domain.at, construct, ""),

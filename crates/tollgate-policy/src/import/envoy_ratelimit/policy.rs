@@ -26,8 +26,12 @@ impl PolicyDraft {
             // Writing to a string cannot fail.
             let _ = writeln!(out, "  {:width$} {limit}", format!("{}:", scalar(name)));
         }
-        out.push_str("\ndescriptors:\n");
-        for (name, tree) in &self.domains {
+        // Requests of a domain that the policy does not have are not limited.
+        let domains: Vec<_> = self.domains.iter().filter(|(_, tree)| !tree.is_empty()).collect();
+        if !domains.is_empty() {
+            out.push_str("\ndescriptors:\n");
+        }
+        for (name, tree) in domains {
             let _ = writeln!(out, "  - domain: {}", scalar(name));
             if counting == Counting::Each {
                 out.push_str("    counting: each\n");
