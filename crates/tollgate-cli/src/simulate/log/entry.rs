@@ -63,8 +63,12 @@ pub(crate) struct Entry {
 impl Entry {
     /// Returns the client as the log names it: an address, or a host name if the server resolved
     /// names.
+    ///
+    /// Traefik logs `CLIENT, PROXY` if a proxy in front of it named the client: the first one.
     pub(crate) fn client(&self) -> Option<&[u8]> {
-        self.text(Slot::Client)
+        let text = self.text(Slot::Client)?;
+        let first = text.split(|byte| *byte == b',').next().unwrap_or(text).trim_ascii();
+        if first.is_empty() { Some(text) } else { Some(first) }
     }
 
     /// Returns the client's address if [`client`](Self::client) is one, with or without a port.

@@ -80,6 +80,12 @@ mod tests {
     }
 
     #[test]
+    fn of_two_hosts_of_traefik_the_first_is_the_client() {
+        let line = r#"{"ClientHost":"192.0.2.7, 198.51.100.1","RequestPath":"/p","StartUTC":"2015-05-17T10:05:03Z"}"#;
+        assert_eq!(entry(line).address(), Some("192.0.2.7".parse().unwrap()));
+    }
+
+    #[test]
     fn envoy() {
         let entry = entry(
             r#"{"start_time":"2015-05-17T10:05:03.250Z","method":"GET","path":"/p","authority":"h:80","response_code":503,"bytes_sent":9,"downstream_remote_address":"[2001:db8::1]:4711","user_agent":null}"#,
