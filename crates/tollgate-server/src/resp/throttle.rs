@@ -79,6 +79,9 @@ impl Dialect {
             Self::Cell => burst.saturating_add(1),
             Self::Crab => burst,
         };
+        if self == Self::Cell && (count == 0 || period == 0) {
+            return Err("Cell error: Store error: Zero rates are not supported".to_owned());
+        }
         if self == Self::Cell && burst <= 0 && count > 0 && period > 0 {
             return Ok(Throttle::Nothing { capacity: burst, cost });
         }
