@@ -3,6 +3,8 @@
 use std::fmt;
 use std::hash::{BuildHasher, Hasher, RandomState};
 
+use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
+use ring::hmac::{self, HMAC_SHA256};
 use siphasher::sip128::{Hasher128, SipHasher24};
 use tollgate_core::KeyedHash;
 
@@ -11,27 +13,76 @@ use tollgate_core::KeyedHash;
 #[derive(Clone)]
 pub struct HashKey {
     subjects: [u8; 16],
-    /// A second key, for seals: a client that can choose credentials and sees their hashes learns
-    /// nothing about it.
-    receipts: [u8; 16],
+    /// A second key, for the nonces of receipts: a client that can choose credentials and sees
+    /// their hashes learns nothing about it.
+    nonces: [u8; 16],
+    /// The key that encrypts receipts.
+    receipts: [u8; CHACHA_KEY],
 }
+
+/// The length of a key of ChaCha20-Poly1305, in bytes.
+const CHACHA_KEY: usize = 32;
+
+/// The bytes that encryption adds to a text: a nonce, and a tag that proves who wrote it.
+pub(crate) const SEAL_BYTES: usize = NONCE_LEN + 16;
 
 impl HashKey {
     /// Creates a key from the operating system's randomness. No other process has it.
     #[must_use]
     pub fn random() -> Self {
-        Self { subjects: random(), receipts: random() }
+        Self::with(random(), random(), &[random(), random()].concat())
     }
 
     /// Derives the key from a secret of any length; the result is the same on every node.
     #[must_use]
     pub fn from_secret(secret: &[u8]) -> Self {
-        Self { subjects: sip128(&[0; 16], secret), receipts: sip128(&[1; 16], secret) }
+        Self::with(sip128(&[0; 16], secret), sip128(&[1; 16], secret), secret)
     }
 
-    /// Returns the seal of a receipt's `bytes`: proof that a node with this key wrote them.
-    pub(crate) fn seal(&self, bytes: &[u8]) -> [u8; 16] {
-        sip128(&self.receipts, bytes)
+    /// Creates a key whose key for receipts is derived from `secret` (HKDF, RFC 5869).
+    fn with(subjects: [u8; 16], nonces: [u8; 16], secret: &[u8]) -> Self {
+        let hmac = |key: &[u8], text: &[u8]| hmac::sign(&hmac::Key::new(HMAC_SHA256, key), text);
+        let extracted = hmac(b"tollgate receipts", secret);
+        let expanded = hmac(extracted.as_ref(), b"chacha20-poly1305\x01");
+        let mut receipts = [0; CHACHA_KEY];
+        receipts.copy_from_slice(expanded.as_ref());
+        Self { subjects, nonces, receipts }
+    }
+
+    /// Returns the cipher of receipts. It always exists, because the key has the right length.
+    fn cipher(&self) -> Option<LessSafeKey> {
+        UnboundKey::new(&CHACHA20_POLY1305, &self.receipts).ok().map(LessSafeKey::new)
+    }
+
+    /// Encrypts a receipt's `bytes` from `clear` on, in place, and appends the tag that proves that
+    /// a node with this key wrote all of them. [`SEAL_BYTES`] are added.
+    ///
+    /// The nonce is a keyed hash of the bytes, so two different receipts never share one.
+    pub(crate) fn seal(&self, bytes: &mut Vec<u8>, clear: usize) {
+        let hash = sip128(&self.nonces, bytes);
+        let mut nonce = [0; NONCE_LEN];
+        nonce.copy_from_slice(&hash[..NONCE_LEN]);
+        let (head, secret) = bytes.split_at_mut(clear);
+        let unique = Nonce::assume_unique_for_key(nonce);
+        let sealed = self.cipher().and_then(|cipher| {
+            cipher.seal_in_place_separate_tag(unique, Aad::from(&*head), secret).ok()
+        });
+        // The only error is a text of more than 256 GiB.
+        let Some(tag) = sealed else { return bytes.clear() };
+        bytes.extend(nonce);
+        bytes.extend(tag.as_ref());
+    }
+
+    /// Decrypts `bytes` that [`seal`](Self::seal) wrote, in place, and returns them from `clear`
+    /// on. Returns `None` if they were changed or written with another key.
+    pub(crate) fn unseal<'a>(&self, bytes: &'a mut [u8], clear: usize) -> Option<&'a mut [u8]> {
+        let (head, rest) = bytes.split_at_mut_checked(clear)?;
+        let split = rest.len().checked_sub(SEAL_BYTES)?;
+        let nonce: [u8; NONCE_LEN] = *rest.get(split..)?.first_chunk()?;
+        rest.copy_within(split + NONCE_LEN.., split);
+        let rest = rest.get_mut(..split + SEAL_BYTES - NONCE_LEN)?;
+        let nonce = Nonce::assume_unique_for_key(nonce);
+        self.cipher()?.open_in_place(nonce, Aad::from(&*head), rest).ok()
     }
 }
 
@@ -74,7 +125,27 @@ mod tests {
         assert_ne!(one.hash(b"token"), other.hash(b"token"));
         assert_ne!(HashKey::random().hash(b"token"), HashKey::random().hash(b"token"));
         assert_eq!(format!("{one:?}"), "HashKey(secret)");
-        assert_ne!(one.seal(b"token"), one.hash(b"token"));
-        assert_ne!(one.seal(b"token"), other.seal(b"token"));
+    }
+
+    #[test]
+    fn a_sealed_text_is_read_with_its_key_alone_and_as_a_whole() {
+        let (one, other) = (HashKey::from_secret(b"one"), HashKey::from_secret(b"other"));
+        let mut sealed = b"v192.0.2.7".to_vec();
+        one.seal(&mut sealed, 1);
+        assert_eq!(sealed.len(), 10 + SEAL_BYTES);
+        assert!(sealed[0] == b'v' && !sealed.windows(3).any(|part| part == b"192"));
+        let read = |key: &HashKey, text: &[u8]| {
+            key.unseal(&mut text.to_vec(), 1).map(|bytes| bytes.to_vec())
+        };
+        let again = HashKey::from_secret(b"one");
+        assert_eq!(read(&again, &sealed).as_deref(), Some(&b"192.0.2.7"[..]));
+        assert_eq!(read(&other, &sealed), None);
+        assert_eq!(read(&HashKey::random(), &sealed), None);
+        for at in 0..sealed.len() {
+            let mut changed = sealed.clone();
+            changed[at] ^= 1;
+            assert_eq!(read(&one, &changed), None, "{at}");
+            assert_eq!(read(&one, &sealed[..at]), None, "{at}");
+        }
     }
 }

@@ -1,26 +1,27 @@
 //! Receipts as text that leaves the process: opaque, and invalid if one letter is changed.
 //!
-//! The text is URL-safe base64 of a version, the charges, the time until which they can be
-//! refunded, and a seal under the deployment's key. It contains subjects as stores do: credentials
-//! as their keyed hashes.
+//! The text is URL-safe base64 of a version, and of the charges and the time until which they can
+//! be refunded, encrypted under the deployment's key (ChaCha20-Poly1305). It contains subjects as
+//! stores do, credentials as their keyed hashes, and only nodes with the key can read it.
 
 use std::fmt;
 use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use subtle::ConstantTimeEq;
 use tollgate_core::charge::{ChargeId, ChargePosition, Deduplication};
 use tollgate_core::policy::outcome::{ConditionalCost, ResponseTerms, StatusSet};
 use tollgate_core::{Algorithm, Cost, Limit, Policy, Subject, Timestamp, decide};
 
 use super::{Entry, Purpose, Receipt};
-use crate::hash_key::HashKey;
+use crate::hash_key::{HashKey, SEAL_BYTES};
 
 /// The version of a receipt of charges. [`RESERVED`] is the version of a receipt of a reservation.
-const VERSION: u8 = 1;
-const RESERVED: u8 = 2;
-const SEAL: usize = 16;
+const VERSION: u8 = 3;
+const RESERVED: u8 = 4;
+
+/// The bytes that are not encrypted: the version.
+const CLEAR: usize = 1;
 
 /// Bytes before the entries: version, id and expiry.
 const HEAD: usize = 1 + 16 + 8;
@@ -51,15 +52,14 @@ impl Receipt {
             }
         };
         let lengths = self.entries.iter().map(|entry| ENTRY + entry.subject.as_bytes().len());
-        let mut bytes = Vec::with_capacity(HEAD + lengths.sum::<usize>() + SEAL);
+        let mut bytes = Vec::with_capacity(HEAD + lengths.sum::<usize>() + SEAL_BYTES);
         bytes.push(version);
         bytes.extend(self.id.0.to_be_bytes());
         bytes.extend(expires_at.unwrap_or(now).as_millis().to_be_bytes());
         for entry in &self.entries {
             entry.write(&mut bytes);
         }
-        let seal = key.seal(&bytes);
-        bytes.extend(seal);
+        key.seal(&mut bytes, CLEAR);
         let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
         URL_SAFE_NO_PAD.encode_string(bytes, &mut text);
         text
@@ -72,19 +72,18 @@ impl Receipt {
         key: &HashKey,
         policy: &Policy,
     ) -> Result<UnsealedReceipt, ReceiptError> {
-        let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| ReceiptError::Garbled)?;
-        match bytes.first() {
+        let mut bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| ReceiptError::Garbled)?;
+        let version = match bytes.first() {
             None => return Err(ReceiptError::Garbled),
-            Some(&(VERSION | RESERVED)) => {}
+            Some(&version @ (VERSION | RESERVED)) => version,
             Some(version) => return Err(ReceiptError::Version(*version)),
+        };
+        if bytes.len() < CLEAR + SEAL_BYTES {
+            return Err(ReceiptError::Garbled);
         }
-        let (sealed, seal) = bytes.split_last_chunk::<SEAL>().ok_or(ReceiptError::Garbled)?;
-        if !bool::from(key.seal(sealed).ct_eq(seal)) {
-            return Err(ReceiptError::Foreign);
-        }
-        // A text with a valid seal is well formed, unless another program uses the same key.
-        let (version, rest) = sealed.split_first().ok_or(ReceiptError::Garbled)?;
-        read(*version, rest, policy).ok_or(ReceiptError::Garbled)
+        let charges = key.unseal(&mut bytes, CLEAR).ok_or(ReceiptError::Foreign)?;
+        // A text that can be decrypted is well formed, unless another program uses the same key.
+        read(version, charges, policy).ok_or(ReceiptError::Garbled)
     }
 }
 

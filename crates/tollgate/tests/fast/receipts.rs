@@ -114,6 +114,29 @@ async fn every_changed_letter_and_every_cut_is_refused() {
     assert_eq!(limiter.redeem_at(START, &text).await.unwrap().outcome, Outcome::Refunded);
 }
 
+/// A proxy may pass a receipt on to its client.
+#[tokio::test]
+async fn a_receipt_shows_no_subject() {
+    use base64::Engine as _;
+    let source = From::Header { header: "x-user".into() };
+    let user = Dimension { name: "user".into(), source };
+    let key = HashKey::from_secret(b"one secret of a deployment");
+    let policy = policy(NAMES);
+    let (limits, rules) = (policy.limits().to_vec(), policy.rules().to_vec());
+    let policy = Policy::new(vec![user], limits, rules, MatchMode::FirstMatch).unwrap();
+    let limiter = Limiter::new(policy, Memory::default()).with_key(key.clone());
+    let clear: &[(&str, Option<&str>)] = &[("user", Some("ann@example.com"))];
+    let named = Named { limit: "window", cost: Cost::ONE, subject: clear };
+    let policy = limiter.policy();
+    let planned = policy.plan_named([named].into_iter(), limiter.key()).unwrap().planned;
+    let request = DecisionRequest::of_charges(START, &policy, planned, OnFailure::default());
+    let decision = limiter.decide(request).await;
+    let text = limiter.seal(decision.receipt.unwrap(), START);
+    let bytes = base64::engine::general_purpose::URL_SAFE_NO_PAD.decode(&text).unwrap();
+    assert!(!bytes.windows(3).any(|part| b"ann@example.com".windows(3).any(|name| name == part)));
+    assert_eq!(limiter.redeem_at(START, &text).await.unwrap().outcome, Outcome::Refunded);
+}
+
 #[tokio::test]
 async fn another_deployment_takes_no_receipt_of_this_one() {
     let key = HashKey::from_secret(b"one secret of a deployment");
