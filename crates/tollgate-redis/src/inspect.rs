@@ -4,11 +4,13 @@ mod excess_permissions;
 
 use std::time::Duration;
 
-use redis::Value;
+use redis::aio::MultiplexedConnection;
+use redis::{RedisResult, Value};
 use tokio::time::timeout;
 
 use crate::info::Info;
 use crate::link::{Endpoint, LinkError, Pushes, micros, open};
+use crate::script;
 
 pub use excess_permissions::{ExcessPermissions, PermissionCheck};
 
@@ -29,6 +31,8 @@ pub struct Inspection {
     pub save: Option<Box<str>>,
     /// Permissions of that user that Tollgate does not need. Not checked on sentinels.
     pub excess: Option<ExcessPermissions>,
+    /// Whether that user may load functions or scripts. Not checked on sentinels.
+    pub loads_code: Option<bool>,
 }
 
 /// Queries the server at `endpoint` on a separate connection. Writes no key. Servers of Redis 7.0
@@ -63,6 +67,14 @@ async fn ask(endpoint: &Endpoint) -> Result<Inspection, LinkError> {
         let lost = |error| LinkError::answered(connection.address(), RIGHTS, &error);
         Some(asked.map_err(lost)?)
     };
+    let loads_code = match is_sentinel {
+        true => None,
+        false => {
+            let asked = may_load_code(&mut connection.handle()).await;
+            let lost = |error| LinkError::answered(connection.address(), RIGHTS, &error);
+            Some(asked.map_err(lost)?)
+        }
+    };
     let user = redis::from_redis_value_ref::<String>(user).ok();
     Ok(Inspection {
         info,
@@ -70,7 +82,21 @@ async fn ask(endpoint: &Endpoint) -> Result<Inspection, LinkError> {
         user: user.or_else(|| endpoint.credentials.user.clone()).map(Into::into),
         save: setting(save),
         excess,
+        loads_code,
     })
+}
+
+/// Returns whether the user may load functions or scripts. To check this, sends a text that is
+/// neither: the server rejects the user or the text.
+async fn may_load_code(connection: &mut MultiplexedConnection) -> RedisResult<bool> {
+    for kind in ["FUNCTION", "SCRIPT"] {
+        match script::ask(connection, redis::cmd(kind).arg("LOAD").arg("no code")).await {
+            Err(error) if error.code() == Some("NOPERM") => {}
+            Err(error) if error.code().is_none() => return Err(error),
+            _ => return Ok(true),
+        }
+    }
+    Ok(false)
 }
 
 /// Returns the value of the one pair in a reply to `CONFIG GET`.

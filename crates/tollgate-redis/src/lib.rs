@@ -58,7 +58,7 @@ pub use link::{
 pub use listing::{KEYS_PER_LIST_STEP, ListError, ListFilter, ListPage};
 pub use offset::ClockOffset;
 pub use redis_shard::RedisShard;
-pub use script::{RuntimeChoice, StepRuntime};
+pub use script::{RuntimeChoice, StepRuntime, function_library};
 pub use shard::{ReadFrom, ShardSettings};
 pub use store::Redis;
 pub use topology::{DataLoss, Sentinels, ServerAccess, Topology};

@@ -84,6 +84,16 @@ pub(crate) enum Access {
 /// The step of this version.
 pub(crate) static STEP: LazyLock<Step> = LazyLock::new(Step::new);
 
+/// Returns the library of functions that nodes of this version call, as the argument of `FUNCTION
+/// LOAD`.
+///
+/// A node loads it itself if its user may. Otherwise an administrator loads it into each primary
+/// before nodes of this version start; libraries of other versions remain.
+#[must_use]
+pub fn function_library() -> &'static str {
+    &STEP.library
+}
+
 /// The step's source texts and names.
 pub(crate) struct Step {
     /// The name of the library and of its function. It depends on the source, so nodes of two

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use tollgate_backend::hash_key;
 use tollgate_policy::{LoadedPolicy, RedisSettings, StoreSettings};
+use tollgate_redis::function_library;
 
 use crate::failure::Failure;
 use crate::limiter;
@@ -16,8 +17,11 @@ use crate::shards::{follow, home, list, plan};
 #[derive(Debug, Args)]
 pub(crate) struct Flags {
     /// The policy file
-    #[arg(long, value_name = "FILE")]
-    policy: PathBuf,
+    #[arg(long, value_name = "FILE", required_unless_present = "library")]
+    policy: Option<PathBuf>,
+    /// Print the library of functions that this version calls in Redis, for `FUNCTION LOAD`
+    #[arg(long, conflicts_with_all = ["policy", "home", "plan", "follow", "json"])]
+    library: bool,
     /// Print the shard of a subject, such as user=42 or token=abc,route=/search
     #[arg(long, value_name = "NAME=VALUE,…", value_delimiter = ',', value_parser = home::pair)]
     home: Vec<home::Pair>,
@@ -33,8 +37,9 @@ pub(crate) struct Flags {
 }
 
 pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
-    let loaded = limiter::load(&flags.policy)?;
-    let redis = redis(&loaded, &flags.policy)?;
+    let Some(policy) = &flags.policy else { return print(function_library()) };
+    let loaded = limiter::load(policy)?;
+    let redis = redis(&loaded, policy)?;
     let form = if flags.json { Form::Json } else { Form::Text };
     if !flags.home.is_empty() {
         let key = hash_key(&loaded.settings.key)?;

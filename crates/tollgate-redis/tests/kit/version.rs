@@ -36,14 +36,19 @@ impl Version {
     /// Returns the shipped user for this version as the words of `ACL SETUSER`. Its password is
     /// `password`.
     pub fn shipped_user(self) -> Vec<String> {
-        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/redis-acl.txt");
-        let text = std::fs::read_to_string(file).expect("the shipped users");
-        let heading = match self {
+        Self::user_below(match self {
             Self::Redis62 => "# Redis 6.2",
             Self::System | Self::Redis82 | Self::Valkey91 => "# Redis 7.0 and later, and Valkey",
-        };
+        })
+    }
+
+    /// Returns the first shipped user below the line that starts with `heading`, as
+    /// [`Self::shipped_user`] does.
+    pub fn user_below(heading: &str) -> Vec<String> {
+        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/redis-acl.txt");
+        let text = std::fs::read_to_string(file).expect("the shipped users");
         let mut below = text.lines().skip_while(|line| !line.starts_with(heading));
-        let line = below.nth(1).expect("a line below the heading");
+        let line = below.find(|line| line.starts_with("user ")).expect("a user below the heading");
         line.split(' ').skip(1).map(str::to_owned).collect()
     }
 }

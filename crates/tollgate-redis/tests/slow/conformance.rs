@@ -9,7 +9,7 @@ use tollgate_conformance::{PlainHash, check};
 use tollgate_core::{Charge, Readings, Store, StoreError, Timestamp};
 use tollgate_redis::{
     CircuitState, Credentials, Endpoint, Keys, LinkLimits, Redis, RedisShard, RuntimeChoice,
-    Secret, SecretSource, ShardSettings, StepRuntime,
+    Secret, SecretSource, ShardSettings, StepRuntime, function_library,
 };
 
 /// Longer than anything takes on a busy machine.
@@ -60,6 +60,37 @@ async fn the_suite_passes_as_the_shipped_user(version: Version) {
     }
 }
 
+/// As the shipped user without permission to load code, and after a restart of the server.
+#[tokio::test]
+async fn the_suite_passes_with_a_library_that_an_administrator_loaded() {
+    for version in [Version::System, Version::Redis82, Version::Valkey91] {
+        let user = Version::user_below("# Without permission to load code");
+        let words: Vec<_> = user.iter().map(String::as_str).collect();
+        let arguments = [&["--user"], &words[..]].concat();
+        let mut server = Server::start_version(version, &arguments).await;
+        let connection = server.connect_as("tollgate", "password").await;
+        let refused = Redis::new(connection, keys(), RuntimeChoice::Best).await;
+        assert!(refused.is_err(), "{version:?}");
+        server.tell(&["FUNCTION", "LOAD", function_library()]).await;
+        let store = shard(&server, &[], RuntimeChoice::Best);
+        is_on(&store, [&server]).await;
+        check(&store, "before").await;
+        assert_eq!(store.runtime(), StepRuntime::Function);
+        server.tell(&["SAVE"]).await;
+        server.kill();
+        let lost = async {
+            while store.status()[0].circuit_state == CircuitState::Closed {
+                tokio::time::sleep(PAUSE).await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, lost).await.expect("the store loses its server");
+        server.start_again(&arguments);
+        is_on(&store, [&server]).await;
+        check(&store, "after").await;
+        assert_eq!(store.runtime(), StepRuntime::Function);
+    }
+}
+
 /// Through batchers, as the shipped user, with read-only calls answered by the replica. The
 /// successor of the primary has all data that the suite wrote, and continues with it.
 async fn the_suite_passes_on_a_shard_before_and_after_a_failover(version: Version) {
@@ -70,7 +101,7 @@ async fn the_suite_passes_on_a_shard_before_and_after_a_failover(version: Versio
             admit_shipped_user(server, version).await;
         }
         replica.follow(&primary).await;
-        let store = shard(&primary, &replica, choice);
+        let store = shard(&primary, &[&replica], choice);
         is_on(&store, [&primary, &replica]).await;
         let watch = primary.connect().await;
         check(&InStep { store: &store, watch }, "before").await;
@@ -104,7 +135,7 @@ impl Store for InStep<'_> {
     }
 }
 
-fn shard(primary: &Server, replica: &Server, choice: RuntimeChoice) -> RedisShard {
+fn shard(primary: &Server, replicas: &[&Server], choice: RuntimeChoice) -> RedisShard {
     let endpoint = |server: &Server| {
         let endpoint: Endpoint = server.url().parse().unwrap();
         endpoint.with_credentials(Credentials {
@@ -112,7 +143,8 @@ fn shard(primary: &Server, replica: &Server, choice: RuntimeChoice) -> RedisShar
             password: Some(SecretSource::Inline(Secret::new("password"))),
         })
     };
-    let mut settings = ShardSettings::replicated(endpoint(primary), vec![endpoint(replica)]);
+    let replicas = replicas.iter().map(|replica| endpoint(replica)).collect();
+    let mut settings = ShardSettings::replicated(endpoint(primary), replicas);
     settings.link = LinkLimits {
         connect: PATIENCE,
         proof: PATIENCE,

@@ -16,7 +16,8 @@ pub(super) fn check(told: &Inspection) -> Option<Finding> {
     let excess = told.excess.as_ref()?;
     let user = told.user.as_deref();
     if excess.commands.is_empty() && !excess.foreign_keys {
-        return Some(Finding::ok(CHECK, well(excess.judged)));
+        let message = format!("{}{}", well(excess.judged), code(told.loads_code));
+        return Some(Finding::ok(CHECK, message));
     }
     // Every server starts with this user.
     let is_default = user == Some("default");
@@ -36,6 +37,17 @@ const fn well(judged: PermissionCheck) -> &'static str {
         }
         PermissionCheck::Probing => {
             "a user that may neither administer the server nor access foreign keys, as far as read-only commands show"
+        }
+    }
+}
+
+/// Describes which of the two users of `deploy/redis-acl.txt` it is.
+const fn code(loads_code: Option<bool>) -> &'static str {
+    match loads_code {
+        None => "",
+        Some(true) => "; it may load functions and scripts",
+        Some(false) => {
+            "; it may not load code: an administrator loads what `tollgate shards --library` prints"
         }
     }
 }

@@ -23,6 +23,7 @@ fn found(from: &str, to: &str) -> Vec<(&'static str, Level)> {
         user: Some("tollgate".into()),
         save: None,
         excess: Some(ExcessPermissions::default()),
+        loads_code: None,
     };
     let findings = of_keeper(&told, NOW).into_iter();
     findings
@@ -109,6 +110,15 @@ fn a_user_who_may_do_more_than_count_is_reported() {
         told(Some("tollgate"), well),
         (Level::Ok, "a user that may neither administer the server nor access foreign keys".into())
     );
+    for (loads_code, end) in [
+        (true, "; it may load functions and scripts"),
+        (false, "`tollgate shards --library` prints"),
+    ] {
+        let (excess, loads_code) = (Some(ExcessPermissions::default()), Some(loads_code));
+        let told = Inspection { excess, loads_code, ..Default::default() };
+        let finding = access::check(&told).unwrap();
+        assert!(finding.level == Level::Ok && finding.message.ends_with(end), "{finding:?}");
+    }
     assert!(
         told(None, ExcessPermissions::default()).1.ends_with("as far as read-only commands show")
     );
