@@ -75,6 +75,9 @@ pub struct ListenerSettings {
     pub tokens: Option<KeySource>,
     /// Certificates, for clients that use TLS.
     pub tls: Option<ListenerTlsFiles>,
+    /// The host names by which clients reach the HTTP listener, in lower case. Empty for other
+    /// listeners.
+    pub hosts: Vec<Box<str>>,
 }
 
 /// The PEM files with the certificates of a listener.

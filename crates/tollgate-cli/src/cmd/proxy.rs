@@ -158,7 +158,7 @@ fn listen(address: SocketAddr, port: Port) -> io::Result<TcpListener> {
 fn admin(flags: &Flags, loaded: &LoadedPolicy) -> Result<Listeners, Failure> {
     let Some(listen) = flags.admin.clone() else { return Ok(Listeners(Vec::new())) };
     let endpoint = ListenerConfig::new(Kind::Admin, listen, loaded.settings.serve.admin.as_ref())?;
-    let endpoint = endpoint.with_browsers(&loaded.settings.serve.dashboard);
+    let endpoint = endpoint.with_browsers(&loaded.settings.serve.dashboard, &[]);
     endpoint.check()?;
     Ok(Listeners(vec![endpoint]))
 }

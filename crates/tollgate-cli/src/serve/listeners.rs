@@ -57,7 +57,7 @@ pub(crate) struct ListenerConfig {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct BrowserAccess {
     pub(crate) dashboard: Dashboard,
-    /// The host names that a browser may use; any name at listeners for programs.
+    /// The host names that a browser may use. `None` allows any name.
     pub(crate) hosts: Option<AllowedHosts>,
 }
 
@@ -68,11 +68,15 @@ impl BrowserAccess {
             DashboardMode::Enabled => Dashboard::Enabled,
             DashboardMode::Disabled => Dashboard::Disabled,
         };
-        let hosts = match &listener.tls {
-            Some(_) => AllowedHosts::certified(&settings.hosts),
-            None => AllowedHosts::new(&listener.listen, &listener.access, &settings.hosts),
-        };
-        Self { dashboard, hosts: Some(hosts) }
+        Self { dashboard, hosts: Some(listener.allowed_hosts(&settings.hosts)) }
+    }
+
+    /// Returns the host names of the HTTP `listener`: `listed` in the file. If a token or a
+    /// certificate keeps pages of other sites away and no name is listed, it accepts any name.
+    fn of_programs(listener: &ListenerConfig, listed: &[Box<str>]) -> Self {
+        let is_open = matches!(listener.access, Access::Open) || !listed.is_empty();
+        let hosts = is_open.then(|| listener.allowed_hosts(listed).with_key("http"));
+        Self { hosts, ..Self::default() }
     }
 }
 
@@ -118,7 +122,8 @@ impl Listeners {
                 (None, None) => continue,
             };
             let listener = ListenerConfig::new(kind, listen, settings.as_ref())?;
-            listeners.push(listener.with_browsers(&file.dashboard));
+            let hosts = settings.as_ref().map_or(&[][..], |settings| &settings.hosts);
+            listeners.push(listener.with_browsers(&file.dashboard, hosts));
         }
         if listeners.iter().all(|listener| listener.kind == Kind::Admin) {
             let message = "no listener is configured: add one, such as --http 127.0.0.1:8181, or \
@@ -164,12 +169,26 @@ impl ListenerConfig {
         Ok(Self { kind, listen, access, tokens_file, tls, browsers })
     }
 
-    /// Sets what browsers get at the listeners that are for them.
-    pub(crate) fn with_browsers(mut self, settings: &DashboardSettings) -> Self {
-        if self.kind == Kind::Admin {
-            self.browsers = BrowserAccess::new(&self, settings);
+    /// Sets what browsers get at the listeners that they can use. `hosts` are the names of the HTTP
+    /// listener.
+    pub(crate) fn with_browsers(
+        mut self,
+        settings: &DashboardSettings,
+        hosts: &[Box<str>],
+    ) -> Self {
+        match self.kind {
+            Kind::Admin => self.browsers = BrowserAccess::new(&self, settings),
+            Kind::Http => self.browsers = BrowserAccess::of_programs(&self, hosts),
+            Kind::Grpc | Kind::Resp => {}
         }
         self
+    }
+
+    fn allowed_hosts(&self, listed: &[Box<str>]) -> AllowedHosts {
+        match &self.tls {
+            Some(_) => AllowedHosts::certified(listed),
+            None => AllowedHosts::new(&self.listen, &self.access, listed),
+        }
     }
 
     /// Checks that it does not accept clients from a network without a token unintentionally.

@@ -72,7 +72,8 @@ impl Services {
         let (served, latency) = match kind {
             Kind::Http => {
                 let readiness = self.readiness();
-                let options = HttpOptions { access, readiness, ..HttpOptions::default() };
+                let hosts = browsers.hosts;
+                let options = HttpOptions { access, readiness, hosts, ..HttpOptions::default() };
                 let latency = Arc::clone(&options.latency);
                 let endpoint = HttpListener::new(limiter, options, limits);
                 (Served::new(name, listener, limits, endpoint), Some(latency))

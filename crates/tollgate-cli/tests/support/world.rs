@@ -92,7 +92,7 @@ impl Proxy {
     pub(crate) fn get(&self, path: &str, fields: &[&str]) -> Answer {
         let fields: String = fields.iter().map(|field| format!("{field}\r\n")).collect();
         let head =
-            format!("GET {path} HTTP/1.1\r\nhost: test\r\nconnection: close\r\n{fields}\r\n");
+            format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n{fields}\r\n");
         Answer::parse(&self.send(head.as_bytes()))
     }
 

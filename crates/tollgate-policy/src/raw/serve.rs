@@ -42,6 +42,10 @@ keys! {
         tokens: Secret,
         /// Certificates, for clients that use TLS.
         tls: ListenerTls,
+        /// The host names by which clients reach the HTTP listener, without a port. Only for
+        /// `http`. Without tokens, its addresses, `localhost` and these names are accepted. With
+        /// tokens or a certificate, any name is accepted unless this is set.
+        hosts: OneOrMore<Text>,
     }
 }
 

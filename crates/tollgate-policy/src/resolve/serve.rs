@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use super::secret;
-use crate::decode::{Field, Spanned, Text, quoted};
+use crate::decode::{Field, OneOrMore, Spanned, Text, quoted};
 use crate::raw::{Dashboard, Listener, ListenerTls, PolicyFile};
 use crate::report::Report;
 use crate::settings::{
@@ -20,13 +20,15 @@ pub(super) fn serve(file: &PolicyFile, report: &mut Report<'_>) -> Option<ServeS
         Field::Invalid => return None,
         Field::Value(given) => &given.value,
     };
-    let mut read = |field: &Field<Listener>| match field {
+    let mut read = |field: &Field<Listener>, names: HostNames| match field {
         Field::Absent => Some(None),
         Field::Invalid => None,
-        Field::Value(given) => listener(given, report).map(Some),
+        Field::Value(given) => listener(given, names, report).map(Some),
     };
-    let (http, grpc) = (read(&listeners.http), read(&listeners.grpc));
-    let (resp, admin) = (read(&listeners.resp), read(&listeners.admin));
+    let http = read(&listeners.http, HostNames::Allowed);
+    let grpc = read(&listeners.grpc, HostNames::Meaningless);
+    let resp = read(&listeners.resp, HostNames::Meaningless);
+    let admin = read(&listeners.admin, HostNames::OfTheDashboard);
     let dashboard = match &listeners.dashboard {
         Field::Absent => Some(DashboardSettings::default()),
         Field::Invalid => None,
@@ -49,7 +51,21 @@ fn dashboard(given: &Dashboard, report: &mut Report<'_>) -> Option<DashboardSett
             Some(if flag.value.0 { DashboardMode::Enabled } else { DashboardMode::Disabled })
         }
     };
-    let hosts = match &given.hosts {
+    let hosts = hosts(&given.hosts, report);
+    Some(DashboardSettings { shown: shown?, hosts: hosts? })
+}
+
+/// Whether a listener has the key `hosts`.
+#[derive(Clone, Copy, Debug)]
+enum HostNames {
+    Allowed,
+    /// The names of the admin listener are those of the dashboard.
+    OfTheDashboard,
+    Meaningless,
+}
+
+fn hosts(given: &Field<OneOrMore<Text>>, report: &mut Report<'_>) -> Option<Vec<Box<str>>> {
+    match given {
         Field::Absent => Some(Vec::new()),
         Field::Invalid => None,
         Field::Value(names) => {
@@ -57,8 +73,7 @@ fn dashboard(given: &Dashboard, report: &mut Report<'_>) -> Option<DashboardSett
             let hosts: Vec<_> = names.value.0.iter().map(|name| host(name, report)).collect();
             hosts.into_iter().collect()
         }
-    };
-    Some(DashboardSettings { shown: shown?, hosts: hosts? })
+    }
 }
 
 /// Returns a host name as browsers send it, without a port.
@@ -73,8 +88,24 @@ fn host(name: &Spanned<Text>, report: &mut Report<'_>) -> Option<Box<str>> {
     None
 }
 
-fn listener(given: &Spanned<Listener>, report: &mut Report<'_>) -> Option<ListenerSettings> {
+fn listener(
+    given: &Spanned<Listener>,
+    names: HostNames,
+    report: &mut Report<'_>,
+) -> Option<ListenerSettings> {
     let listener = &given.value;
+    if let Field::Value(hosts) = &listener.hosts {
+        let hint = match names {
+            HostNames::Allowed => None,
+            HostNames::OfTheDashboard => Some("use `serve: { dashboard: { hosts: … } }`"),
+            HostNames::Meaningless => Some("only the HTTP listener checks host names: remove it"),
+        };
+        if let Some(hint) = hint {
+            report.error(hosts.at, "`hosts` is a key of the HTTP listener", hint);
+            return None;
+        }
+    }
+    let hosts = hosts(&listener.hosts, report);
     let tokens = match &listener.tokens {
         Field::Absent => Some(None),
         Field::Invalid => None,
@@ -88,7 +119,7 @@ fn listener(given: &Spanned<Listener>, report: &mut Report<'_>) -> Option<Listen
         Field::Value(tls) => certificates(&tls.value).map(Some),
     };
     let listen = place(listener.listen.given()?, report);
-    Some(ListenerSettings { listen: listen?, tokens: tokens?, tls: tls? })
+    Some(ListenerSettings { listen: listen?, tokens: tokens?, tls: tls?, hosts: hosts? })
 }
 
 fn place(listen: &Spanned<Text>, report: &mut Report<'_>) -> Option<Box<str>> {

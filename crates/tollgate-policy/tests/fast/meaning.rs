@@ -323,8 +323,12 @@ serve:
   admin: { listen: systemd:admin, tokens: { env: TOLLGATE_TOKENS } }
 ",
     );
-    let listener =
-        |listen: &str| ListenerSettings { listen: listen.into(), tokens: None, tls: None };
+    let listener = |listen: &str| ListenerSettings {
+        listen: listen.into(),
+        tokens: None,
+        tls: None,
+        hosts: Vec::new(),
+    };
     let file = |path: &str| PathBuf::from(path);
     let tls = ListenerTlsFiles {
         certificate: file("cert.pem"),

@@ -24,6 +24,8 @@ const SITE: &str = "sec-fetch-site";
 pub struct AllowedHosts {
     reach: HostPolicy,
     listed: Arc<[Box<str>]>,
+    /// The policy key under `serve` that lists names.
+    key: &'static str,
 }
 
 /// The names that are allowed without being listed. An IP address is always safe, because DNS
@@ -50,7 +52,7 @@ impl AllowedHosts {
             (_, Access::Tokens(_)) if listed.is_empty() => HostPolicy::Any,
             _ => HostPolicy::Addresses,
         };
-        Self { reach, listed: listed.into() }
+        Self { reach, listed: listed.into(), key: "dashboard" }
     }
 
     /// Creates the names of a listener with a certificate: those that are `listed`, or any if the
@@ -59,7 +61,13 @@ impl AllowedHosts {
     #[must_use]
     pub fn certified(listed: &[Box<str>]) -> Self {
         let reach = if listed.is_empty() { HostPolicy::Any } else { HostPolicy::Addresses };
-        Self { reach, listed: listed.into() }
+        Self { reach, listed: listed.into(), key: "dashboard" }
+    }
+
+    /// Sets the policy key under `serve` whose `hosts` a refusal mentions. By default `dashboard`.
+    #[must_use]
+    pub fn with_key(self, key: &'static str) -> Self {
+        Self { key, ..self }
     }
 
     /// Checks that a request uses an allowed name of the listener. If the request changes
@@ -69,10 +77,10 @@ impl AllowedHosts {
         if let Some(called) = &called
             && !self.know(called.host())
         {
-            let host = called.host();
+            let (host, key) = (called.host(), self.key);
             let detail = format!(
                 "the host {host:?} is not allowed: use the listener's address, or add the host to \
-                 the policy file: `serve: {{ dashboard: {{ hosts: [{host:?}] }} }}`"
+                 the policy file: `serve: {{ {key}: {{ hosts: [{host:?}] }} }}`"
             );
             return Err(Problem::new(Kind::Misdirected, detail));
         }

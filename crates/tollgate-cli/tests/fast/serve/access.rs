@@ -1,6 +1,6 @@
 //! Which clients may send which requests at which listener.
 
-use crate::support::client::{ask, send_line};
+use crate::support::client::{Client, ask, send_line};
 use crate::support::grpc::{ASK, HEALTH, REFLECTION, call};
 use crate::support::node::{Folder, Node};
 
@@ -75,6 +75,36 @@ fn a_listener_with_tokens_answers_who_shows_one() {
     assert_eq!(send_line(resp, &["CL.THROTTLE k 1 1 60"]), [no_auth]);
     assert_eq!(send_line(resp, &[&wrong, "CL.THROTTLE k 1 1 60"]), [wrong_pass, no_auth]);
     assert_eq!(send_line(resp, &[&right, "CL.THROTTLE k 1 1 60"]), ["+OK", "*5"]);
+}
+
+/// A page that resolves its own name to this machine sends that name as the host.
+#[test]
+fn an_http_listener_without_tokens_refuses_foreign_hosts() {
+    let folder = Folder::new("");
+    let hosts = "serve: { http: { listen: \"127.0.0.1:0\", hosts: limits.example } }\n";
+    folder.write("policy.yaml", &(crate::support::node::POLICY.to_owned() + hosts));
+    let node = Node::start(crate::support::node::command(&folder.policy(), &[]));
+    let body = r#"{"limits":[{"name":"all"}]}"#;
+    let status = |path: &str, host: &str| {
+        let mut client = Client::connect(node.listener("http")).unwrap();
+        let length = body.len();
+        let head =
+            format!("POST {path} HTTP/1.1\r\nhost: {host}\r\ncontent-type: application/json\r\n");
+        client.send(format!("{head}content-length: {length}\r\n\r\n{body}")).unwrap();
+        let answer = client.answer().unwrap();
+        if answer.status == 421 {
+            assert!(answer.body.contains("serve: { http: { hosts: "), "{}", answer.body);
+        }
+        answer.status
+    };
+    for path in ["/v1/check", "/v1/peek"] {
+        for host in ["127.0.0.1", "127.0.0.1:8181", "localhost:80", "[::1]", "Limits.Example"] {
+            assert_eq!(status(path, host), 200, "{path} {host}");
+        }
+        for host in ["evil.example", "127.0.0.1.evil.example", "limits.example.evil"] {
+            assert_eq!(status(path, host), 421, "{path} {host}");
+        }
+    }
 }
 
 #[test]

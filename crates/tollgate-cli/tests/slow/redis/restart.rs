@@ -139,7 +139,7 @@ fn counted(policy: &Path) -> u64 {
     let body =
         format!("{{\"limits\":[{{\"name\":\"core\",\"subject\":{{\"token\":\"{TOKEN}\"}}}}]}}");
     let length = body.len();
-    let head = "POST /v1/peek HTTP/1.1\r\nhost: test\r\ncontent-type: application/json";
+    let head = "POST /v1/peek HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json";
     client.send(format!("{head}\r\ncontent-length: {length}\r\n\r\n{body}")).unwrap();
     let response: Value = serde_json::from_str(&client.answer().unwrap().body).unwrap();
     response["statuses"][0]["used"].as_u64().unwrap_or_else(|| panic!("{response}"))

@@ -127,7 +127,7 @@ impl<'s> Visitor<'s> {
         let length = body.len();
         let keeps = self.keeps;
         let request = format!(
-            "{line}\r\nhost: test\r\n{keeps}{fields}content-length: {length}\r\n\r\n{body}"
+            "{line}\r\nhost: localhost\r\n{keeps}{fields}content-length: {length}\r\n\r\n{body}"
         );
         loop {
             let Some(mut connection) = self.connect() else { continue };

@@ -99,7 +99,7 @@ fn charge_at(address: &str, tokens: usize, times: usize) -> Vec<usize> {
             let length = body.len();
             client
                 .send(format!(
-                    "POST /v1/check HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\n\
+                    "POST /v1/check HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
                      content-length: {length}\r\n\r\n{body}"
                 ))
                 .unwrap();
