@@ -15,6 +15,7 @@ use tower_service::Service;
 use crate::{
     CloseReason, Settings,
     body::RequestBody,
+    control_frames::ControlFrames,
     framing::SectionLimits,
     handler::Handler,
     least_rate::RateTerms,
@@ -60,7 +61,7 @@ pub(crate) async fn serve<S, B>(
 {
     let conversation = Arc::clone(session.conversation());
     let guard = StrictReader::new(
-        stream,
+        ControlFrames::new(stream, Arc::clone(&conversation)),
         section_limits(&settings.limits),
         StrictReaderTimeouts {
             head: settings.timeouts.request_head,

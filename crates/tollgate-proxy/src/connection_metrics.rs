@@ -63,6 +63,8 @@ pub enum CloseReason {
     SlowResponse,
     /// A request was refused while the proxy was nearly full.
     Refused,
+    /// The client sent too many HTTP/2 frames that are not requests.
+    ControlFrames,
     /// A request was malformed, or its body too large.
     Malformed,
     /// The proxy is shutting down.
@@ -71,7 +73,7 @@ pub enum CloseReason {
 
 impl CloseReason {
     /// All reasons, in the order of their counters.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Client,
         Self::Idle,
         Self::Evicted,
@@ -80,6 +82,7 @@ impl CloseReason {
         Self::SlowRequest,
         Self::SlowResponse,
         Self::Refused,
+        Self::ControlFrames,
         Self::Malformed,
         Self::Shutdown,
     ];
@@ -96,6 +99,7 @@ impl CloseReason {
             Self::SlowRequest => "slow_request",
             Self::SlowResponse => "slow_response",
             Self::Refused => "refused",
+            Self::ControlFrames => "control_frames",
             Self::Malformed => "malformed",
             Self::Shutdown => "shutdown",
         }
@@ -113,6 +117,7 @@ impl CloseReason {
             Self::SlowRequest => Some("closed connections: the request body arrived too slowly"),
             Self::SlowResponse => Some("closed connections: the client reads too slowly"),
             Self::Refused => Some("closed connections after a refusal: the proxy is nearly full"),
+            Self::ControlFrames => Some("closed connections: too many HTTP/2 control frames"),
             Self::Client | Self::Idle | Self::Malformed | Self::Shutdown => None,
         }
     }

@@ -34,6 +34,7 @@ mod connect;
 mod connection;
 mod connection_metrics;
 mod connections;
+mod control_frames;
 mod conversation;
 mod deadline;
 mod error;

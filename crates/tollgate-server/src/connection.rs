@@ -35,7 +35,7 @@ pub struct ConnectionLimits {
     pub at_once: u32,
     /// How long a TLS handshake may take.
     pub handshake: Duration,
-    /// How long a client may take to send its first byte.
+    /// How long a client may take to send its first byte, and over HTTP/2 its first request.
     pub first_byte: Duration,
     /// How long a request's head, or a command, may take from its first byte to its last.
     pub request: Duration,
@@ -50,7 +50,7 @@ impl Default for ConnectionLimits {
         Self {
             at_once: 10_000,
             handshake: Duration::from_secs(5),
-            first_byte: Duration::from_secs(20),
+            first_byte: Duration::from_secs(10),
             request: Duration::from_secs(5),
             idle: Duration::from_secs(300),
         }

@@ -12,6 +12,8 @@ use parking_lot::Mutex;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout};
 
+use crate::listener_counters::ListenerCounters;
+
 /// The shortest time without a request after which a connection may be closed to free its slot for
 /// another client.
 pub const LEAST_IDLE: Duration = Duration::from_secs(1);
@@ -51,6 +53,7 @@ struct UsedSlots {
     started_at: Instant,
     /// The number of connections, readable without the lock.
     count: AtomicU32,
+    counters: Arc<ListenerCounters>,
     table: Mutex<SlotTable>,
 }
 
@@ -75,6 +78,7 @@ impl ConnectionSlots {
         let taken = UsedSlots {
             started_at: Instant::now(),
             count: AtomicU32::new(0),
+            counters: Arc::new(ListenerCounters::new(listener)),
             table: Mutex::default(),
         };
         let free = Arc::new(Semaphore::new(at_once as usize));
@@ -85,6 +89,12 @@ impl ConnectionSlots {
     #[must_use]
     pub fn connections(&self) -> u32 {
         self.taken.count.load(Ordering::Relaxed)
+    }
+
+    /// Returns the counters of what clients do wrong.
+    #[must_use]
+    pub fn counters(&self) -> &Arc<ListenerCounters> {
+        &self.taken.counters
     }
 
     /// Waits for a free slot. While none is free, it asks idle connections to close.
@@ -223,6 +233,11 @@ impl ConnectionSlot {
     /// Marks the connection as idle since `since`.
     pub(crate) fn mark_idle(&self, since: Instant) {
         self.state.idle_since.store(self.taken.since_start(since), Ordering::Relaxed);
+    }
+
+    /// Returns the counters of the listener.
+    pub(crate) fn counters(&self) -> &Arc<ListenerCounters> {
+        &self.taken.counters
     }
 
     /// Resolves when the slot is needed for another client, because this connection has been idle

@@ -24,6 +24,7 @@ use hyper_util::server::conn::auto;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::connection::{Connection, ConnectionHandler, ConnectionLimits};
+use crate::listener_counters::CloseReason;
 use crate::poll_on_wake::PollOnWake;
 use crate::shutdown::{Phase, Shutdown};
 use activity::{Activity, Idleness, ObservedStream, ShutdownNotice, TrackedBody};
@@ -68,7 +69,7 @@ pub struct Peer(pub Option<SocketAddr>);
 pub struct HttpConnectionLimits {
     /// The HTTP versions that are accepted.
     pub versions: HttpVersions,
-    /// How long a client may take to send its first byte.
+    /// How long a client may take to send its first byte, and over HTTP/2 its first request.
     pub first_byte: Duration,
     /// How long a request's head may take from its first byte to its last.
     pub head: Duration,
@@ -131,9 +132,9 @@ where
     B::Error: Into<Box<dyn Error + Send + Sync>>,
 {
     async fn serve(self, connection: Connection) {
-        let Connection { stream, shutdown, slot, .. } = connection;
+        let Connection { stream, peer, shutdown, slot } = connection;
         let eviction = slot.eviction();
-        let activity = Arc::new(Activity::new(slot, shutdown.clone()));
+        let activity = Arc::new(Activity::new(slot, peer, shutdown.clone()));
         let writes = Arc::new(WriteBatching::new(self.limits.versions, Arc::clone(&activity)));
         let stream = BatchedStream::new(
             ObservedStream::new(stream, Arc::clone(&activity)),
@@ -149,7 +150,12 @@ where
             end = self.limits.end(&activity, shutdown, eviction) => end,
         };
         match end {
-            ConnectionEnd::NoRequest => {}
+            ConnectionEnd::NoRequest(reason) => activity.count_closed(reason),
+            ConnectionEnd::Introduced => {
+                activity.count_closed(CloseReason::NoRequest);
+                served.as_mut().graceful_shutdown();
+                let _ = timeout(LAST_REQUEST, writes.poll_batched(served)).await;
+            }
             ConnectionEnd::Drained => {
                 let may_ask =
                     activity.awaits_request() && self.limits.versions == HttpVersions::Any;
@@ -181,7 +187,9 @@ enum ConnectionEnd {
     /// client.
     Old,
     /// The client sent no byte in time, or no complete request head.
-    NoRequest,
+    Unasked(CloseReason),
+    /// The client started HTTP/2 and sent no request in time. A request may be in transit.
+    Introduced,
 }
 
 impl HttpConnectionLimits {
@@ -247,9 +255,13 @@ impl HttpConnectionLimits {
                 let due = due.unwrap_or(now + self.idle);
                 match idleness {
                     _ if due > now => alarm.as_mut().change(|alarm| alarm.reset(due)),
-                    Idleness::NoByteYet(_) | Idleness::PartialHead(_) => {
-                        return Poll::Ready(ConnectionEnd::NoRequest);
+                    Idleness::NoByteYet(_) => {
+                        return Poll::Ready(ConnectionEnd::NoRequest(CloseReason::NoRequest));
                     }
+                    Idleness::PartialHead(_) => {
+                        return Poll::Ready(ConnectionEnd::NoRequest(CloseReason::SlowRequest));
+                    }
+                    Idleness::Introduced(_) => return Poll::Ready(ConnectionEnd::Introduced),
                     Idleness::Idle(_) => return Poll::Ready(ConnectionEnd::Old),
                     Idleness::Busy => {}
                 }
@@ -261,7 +273,9 @@ impl HttpConnectionLimits {
     /// Returns when a silence will have lasted for too long, or `None` if the connection is busy.
     fn due(&self, idleness: Idleness) -> Option<Instant> {
         match idleness {
-            Idleness::NoByteYet(since) => Some(since + self.first_byte.min(self.idle)),
+            Idleness::NoByteYet(since) | Idleness::Introduced(since) => {
+                Some(since + self.first_byte.min(self.idle))
+            }
             Idleness::PartialHead(since) => Some(since + self.head),
             Idleness::Idle(since) => Some(since + self.idle),
             Idleness::Busy => None,

@@ -14,6 +14,7 @@ pub mod grpc;
 pub mod http;
 mod http_connection;
 mod listen;
+mod listener_counters;
 pub mod metrics;
 pub mod otlp;
 mod poll_on_wake;
@@ -33,6 +34,7 @@ pub use http_connection::{
     MAX_HEADER_FIELDS, MAX_STREAMS, MAX_WRITE_STALL, Peer,
 };
 pub use listen::{Listen, ListenError, Listener, Port, Stream};
+pub use listener_counters::{CloseReason, ListenerCounters};
 pub use resp::{RespListener, RespSettings};
 pub use serve::{DrainTimeout, Served, serve};
 pub use shutdown::{Phase, Shutdown};

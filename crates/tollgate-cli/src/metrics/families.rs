@@ -64,8 +64,12 @@ families! {
         "Open connections";
     CONNECTIONS_MAX = Gauge "tollgate_listener_connections_max" ["listener"]
         "The most connections that a listener serves at the same time; further connections wait";
+    CLOSED = Counter "tollgate_listener_connections_closed_total" ["listener", "reason"]
+        "Connections that a listener closed: no_request, slow_request (an incomplete head or command), control_frames (an HTTP/2 client sent too many), command_memory (incomplete commands of all clients of the Redis protocol use too much memory)";
+    WRONG_TOKENS = Counter "tollgate_listener_wrong_tokens_total" ["listener"]
+        "Requests and commands with a token that the listener does not have";
     PROXY_CLOSED = Counter "tollgate_proxy_connections_closed_total" ["reason"]
-        "Client connections that the proxy closed or refused: client (the client closed it), idle, evicted (idle while the proxy was full), address_limit (refused: too many from one address), slow_head, slow_request, slow_response (over HTTP/2 a reset stream), refused (after a refusal while nearly full), malformed, shutdown";
+        "Client connections that the proxy closed or refused: client (the client closed it), idle, evicted (idle while the proxy was full), address_limit (refused: too many from one address), slow_head, slow_request, slow_response (over HTTP/2 a reset stream), refused (after a refusal while nearly full), control_frames (an HTTP/2 client sent too many), malformed, shutdown";
     MEMORY_ENTRIES = Gauge "tollgate_memory_entries" ["side"]
         "Entries in the memory store";
     MEMORY_REFUNDS = Gauge "tollgate_memory_refunds" ["side"]

@@ -7,13 +7,13 @@ use tollgate::Revision;
 use tollgate::observe::Histogram;
 use tollgate::trace::SpanCounts;
 use tollgate_backend::ReloadStatus;
-use tollgate_server::ConnectionSlots;
 use tollgate_server::metrics::Exposition;
 use tollgate_server::otlp::ExportCounts;
+use tollgate_server::{CloseReason, ConnectionSlots};
 
 use super::families::{
-    BUILD, CONNECTIONS, CONNECTIONS_MAX, DURATION, POLICY, RELOAD_REFUSED, RELOADED_AT, RELOADS,
-    SPANS,
+    BUILD, CLOSED, CONNECTIONS, CONNECTIONS_MAX, DURATION, POLICY, RELOAD_REFUSED, RELOADED_AT,
+    RELOADS, SPANS, WRONG_TOKENS,
 };
 use super::proxy::ProxyConnections;
 use crate::version::VERSION;
@@ -59,4 +59,11 @@ pub(super) fn listeners(
     page.family(&CONNECTIONS, open.chain(proxy.map(ProxyConnections::open)));
     let most = slots().map(|slots| ([slots.listener], slots.at_once));
     page.family(&CONNECTIONS_MAX, most.chain(proxy.map(ProxyConnections::limit)));
+    let closed = slots().flat_map(|slots| {
+        let count = |reason: CloseReason| slots.counters().closed(reason);
+        CloseReason::ALL.map(|reason| ([slots.listener, reason.name()], count(reason)))
+    });
+    page.family(&CLOSED, closed);
+    let wrong = slots().map(|slots| ([slots.listener], slots.counters().wrong_tokens()));
+    page.family(&WRONG_TOKENS, wrong);
 }

@@ -149,3 +149,27 @@ async fn a_tunnel_has_no_least_rate() {
     within(client.read_to_end(&mut all)).await.expect("all of it");
     assert_eq!(all.iter().filter(|byte| **byte == b'y').count(), BYTES);
 }
+
+/// `WINDOW_UPDATE` and `PRIORITY` cost the proxy work, and a client nothing.
+#[tokio::test]
+async fn a_flood_of_control_frames_closes_the_connection() {
+    let upstream = Recorder::start().await;
+    let settings = settings(upstream.address);
+    let metrics = settings.connection_metrics.clone();
+    let proxy = Proxy::with(settings).await;
+    let flooding = TcpStream::connect(proxy.address).await.expect("the proxy accepts");
+    let (mut reader, mut writer) = flooding.into_split();
+    let flood = async {
+        let start = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
+        let mut sent = writer.write_all(start).await;
+        let priority = b"\0\0\x05\x02\0\0\0\0\x03\0\0\0\0\x10".repeat(1_000);
+        while sent.is_ok() {
+            sent = writer.write_all(&priority).await;
+        }
+    };
+    let mut rest = Vec::new();
+    let (_, _) = within(async { tokio::join!(flood, reader.read_to_end(&mut rest)) }).await;
+    until_closed(&metrics, CloseReason::ControlFrames).await;
+    let answer = exchange(proxy.address, REQUEST).await;
+    assert_eq!(statuses(&answer), [200], "{answer}");
+}

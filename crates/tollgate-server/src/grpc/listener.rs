@@ -7,7 +7,7 @@ use std::time::Duration;
 use tollgate::Limiter;
 use tollgate::model::Store;
 
-use super::routes::{Routes, Shared};
+use super::routes::{RemoteCaller, Routes, Shared};
 use crate::access::Access;
 use crate::connection::{Connection, ConnectionHandler, ConnectionLimits};
 use crate::http_connection::{HttpConnectionHandler, HttpConnectionLimits, HttpVersions};
@@ -55,7 +55,9 @@ impl<S: Store + 'static> GrpcListener<S> {
 
 impl<S: Store + 'static> ConnectionHandler for GrpcListener<S> {
     async fn serve(self, connection: Connection) {
-        let routes = Routes::new(self.shared, connection.shutdown.clone());
+        let counters = Arc::clone(connection.place.counters());
+        let caller = RemoteCaller { peer: connection.peer, counters };
+        let routes = Routes::new(self.shared, caller, connection.shutdown.clone());
         HttpConnectionHandler::new(routes, self.limits).serve(connection).await;
     }
 }

@@ -4,6 +4,7 @@ mod draining_body;
 
 use std::convert::Infallible;
 use std::future::Future;
+use std::net::SocketAddr;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -27,6 +28,7 @@ use super::proto::{FILES, RateLimitResponse, SERVICE_NAME as RATE_LIMIT};
 use super::service::{MAX_MESSAGE_BYTES, RateLimits};
 use super::unary::{self, UnaryBody};
 use crate::access::Access;
+use crate::listener_counters::ListenerCounters;
 use crate::shutdown::Shutdown;
 use draining_body::DrainingBody;
 use tollgate::observe::Histogram;
@@ -41,7 +43,15 @@ const IDENTITY: &str = "identity";
 /// The services of the listener, for one connection.
 pub(super) struct Routes<S> {
     shared: Arc<Shared<S>>,
+    caller: RemoteCaller,
     shutdown: Shutdown,
+}
+
+/// The client of a connection, and the counters of its listener.
+#[derive(Clone, Debug)]
+pub(super) struct RemoteCaller {
+    pub(super) peer: Option<SocketAddr>,
+    pub(super) counters: Arc<ListenerCounters>,
 }
 
 /// The services of the listener, for all connections.
@@ -68,10 +78,15 @@ impl<S: Store + 'static> Shared<S> {
         }
     }
 
-    async fn answer(&self, request: Request<Incoming>, shutdown: Shutdown) -> Response<UnaryBody> {
+    async fn answer(
+        &self,
+        request: Request<Incoming>,
+        caller: &RemoteCaller,
+        shutdown: Shutdown,
+    ) -> Response<UnaryBody> {
         // Nearly all calls are of this method, so it takes the short path.
         if request.uri().path() != SHOULD_RATE_LIMIT {
-            let mut answer = Box::pin(self.answer_other(request, shutdown)).await;
+            let mut answer = Box::pin(self.answer_other(request, caller, shutdown)).await;
             set_resource_exhausted(&mut answer);
             return answer.map(UnaryBody::Other);
         }
@@ -79,7 +94,7 @@ impl<S: Store + 'static> Shared<S> {
         let limiter = &self.rate_limits.0;
         let span = limiter.tracer().serve(request.headers(), || SHOULD_RATE_LIMIT[1..].into());
         let called = async {
-            let answered = self.should_rate_limit(request).await;
+            let answered = self.should_rate_limit(request, caller).await;
             if let Err(status) = &answered {
                 trace::record("rpc.grpc.status_code", i64::from(i32::from(status.code())));
                 trace::record_failure(status.code().description());
@@ -97,8 +112,9 @@ impl<S: Store + 'static> Shared<S> {
     async fn should_rate_limit(
         &self,
         request: Request<Incoming>,
+        caller: &RemoteCaller,
     ) -> Result<RateLimitResponse, Status> {
-        self.admit(request.headers())?;
+        self.admit(request.headers(), caller)?;
         if let Some(encoding) = request.headers().get(GRPC_ENCODING)
             && encoding != IDENTITY
         {
@@ -110,7 +126,12 @@ impl<S: Store + 'static> Shared<S> {
         self.rate_limits.answer(&parsed).await
     }
 
-    async fn answer_other(&self, request: Request<Incoming>, shutdown: Shutdown) -> Response<Body> {
+    async fn answer_other(
+        &self,
+        request: Request<Incoming>,
+        caller: &RemoteCaller,
+        shutdown: Shutdown,
+    ) -> Response<Body> {
         let service = request.uri().path().split('/').nth(1).unwrap_or_default();
         if service == HEALTH {
             // No token is needed here: a load balancer that checks the health need not be allowed
@@ -119,7 +140,7 @@ impl<S: Store + 'static> Shared<S> {
                 HealthServer::new(Health(shutdown)).max_decoding_message_size(MAX_MESSAGE_BYTES);
             return known(health.call(request).await);
         }
-        if let Err(status) = self.admit(request.headers()) {
+        if let Err(status) = self.admit(request.headers(), caller) {
             return status.into_http();
         }
         let version = match service {
@@ -134,13 +155,16 @@ impl<S: Store + 'static> Shared<S> {
         known(reflection[version].clone().oneshot(request).await)
     }
 
-    fn admit(&self, headers: &HeaderMap) -> Result<(), Status> {
-        match self.access.admits(token(headers)) {
-            true => Ok(()),
-            false => Err(Status::unauthenticated(
-                "this listener requires a token: send it as `authorization: Bearer TOKEN`",
-            )),
+    fn admit(&self, headers: &HeaderMap, caller: &RemoteCaller) -> Result<(), Status> {
+        if self.access.admits(token(headers)) {
+            return Ok(());
         }
+        if headers.contains_key(AUTHORIZATION) {
+            caller.counters.count_wrong_token(caller.peer);
+        }
+        Err(Status::unauthenticated(
+            "this listener requires a token: send it as `authorization: Bearer TOKEN`",
+        ))
     }
 }
 
@@ -157,14 +181,22 @@ fn reflection() -> Result<[Reflection; 2], tonic_reflection::server::Error> {
 }
 
 impl<S: Store + 'static> Routes<S> {
-    pub(super) const fn new(shared: Arc<Shared<S>>, shutdown: Shutdown) -> Self {
-        Self { shared, shutdown }
+    pub(super) const fn new(
+        shared: Arc<Shared<S>>,
+        caller: RemoteCaller,
+        shutdown: Shutdown,
+    ) -> Self {
+        Self { shared, caller, shutdown }
     }
 }
 
 impl<S> Clone for Routes<S> {
     fn clone(&self) -> Self {
-        Self { shared: Arc::clone(&self.shared), shutdown: self.shutdown.clone() }
+        Self {
+            shared: Arc::clone(&self.shared),
+            caller: self.caller.clone(),
+            shutdown: self.shutdown.clone(),
+        }
     }
 }
 
@@ -174,11 +206,11 @@ impl<S: Store + 'static> HyperService<Request<Incoming>> for Routes<S> {
     type Future = Pin<Box<dyn Future<Output = Result<Response<UnaryBody>, Infallible>> + Send>>;
 
     fn call(&self, request: Request<Incoming>) -> Self::Future {
-        let Self { shared, shutdown } = self.clone();
+        let Self { shared, caller, shutdown } = self.clone();
         Box::pin(async move {
             let deadline = shared.deadline;
             // Pinned here, because `timeout` would move the large future into its own.
-            let answer = pin!(shared.answer(request, shutdown));
+            let answer = pin!(shared.answer(request, &caller, shutdown));
             Ok(timeout(deadline, answer).await.unwrap_or_else(|_| {
                 let within = deadline.as_secs();
                 let late = format!("the call took longer than {within} s");

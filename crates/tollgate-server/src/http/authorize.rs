@@ -54,6 +54,12 @@ pub(super) async fn authorize<S: Store + 'static>(
     Ok(answer(&app.limiter, decision))
 }
 
+/// Returns whether a sub-request carries a token that the listener does not have.
+pub(super) fn has_wrong_token(access: &Access, fields: &HeaderMap) -> bool {
+    let token = fields.get(&TOKEN).map(HeaderValue::as_bytes);
+    token.is_some() && !access.admits(token)
+}
+
 fn is_no_lease(planned: &PlannedCharge) -> bool {
     !matches!(planned.limit.algorithm(), Algorithm::Concurrency(_))
 }

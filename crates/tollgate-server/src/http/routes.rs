@@ -7,7 +7,7 @@ use std::time::Instant;
 use axum::Router;
 use axum::body::{Bytes, to_bytes};
 use axum::http::request::Parts;
-use axum::http::{HeaderName, HeaderValue, Request, header};
+use axum::http::{HeaderName, HeaderValue, Request, StatusCode, header};
 use http_body_util::Full;
 use hyper::body::Body;
 use tollgate::Limiter;
@@ -27,6 +27,7 @@ use super::simulate::{MAX_SIMULATION_BYTES, SIMULATION_BODY_TIMEOUT};
 use super::{auth, authorize, body, health, hosts, json};
 use crate::dashboard::{self, AssetLookup, Dashboard};
 use crate::http_connection::Peer;
+use crate::listener_counters::ListenerCounters;
 use crate::shutdown::Shutdown;
 
 const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
@@ -41,7 +42,7 @@ pub fn router<S: Store + 'static>(limiter: Arc<Limiter<S>>, options: HttpOptions
     Router::new().fallback_service(service_fn(move |request: Request<axum::body::Body>| {
         let peer = request.extensions().get().copied();
         let shutdown = request.extensions().get().cloned();
-        let routes = Arc::new(Routes { app: Arc::clone(&app), peer, shutdown });
+        let routes = Arc::new(Routes { app: Arc::clone(&app), peer, shutdown, counters: None });
         async { Ok::<_, Infallible>(routes.answer(request).await) }
     }))
 }
@@ -51,6 +52,7 @@ pub(super) struct Routes<S> {
     pub(super) app: Arc<App<S>>,
     pub(super) peer: Option<Peer>,
     pub(super) shutdown: Option<Shutdown>,
+    pub(super) counters: Option<Arc<ListenerCounters>>,
 }
 
 impl<S: Store + 'static> Routes<S> {
@@ -104,7 +106,12 @@ impl<S: Store + 'static> Routes<S> {
         if !route.is_probe() && !matches!(route, Route::Authorize) {
             self.called(head)?;
         }
-        auth::admit(&app.options, route.audience(), &head.headers)?;
+        auth::admit(&app.options, route.audience(), &head.headers).inspect_err(|problem| {
+            let is_wrong = problem.status() == StatusCode::UNAUTHORIZED;
+            if is_wrong && head.headers.contains_key(header::AUTHORIZATION) {
+                self.count_wrong_token();
+            }
+        })?;
         let body = match route.body_kind() {
             BodyKind::Nothing => Bytes::new(),
             BodyKind::Bytes => {
@@ -148,7 +155,12 @@ impl<S: Store + 'static> Routes<S> {
             Route::RemoveOverride => app.remove_override(query, &app.actor(&head.headers)).await,
             Route::Audit => app.audit(),
             Route::SharedBlob => described(),
-            Route::Authorize => return authorize::authorize(app, self.peer, &head.headers).await,
+            Route::Authorize => {
+                if authorize::has_wrong_token(&app.options.access, &head.headers) {
+                    self.count_wrong_token();
+                }
+                return authorize::authorize(app, self.peer, &head.headers).await;
+            }
             Route::Descriptors => return self.descriptors(head, body).await,
             Route::Metrics => return app.metrics(),
             Route::Simulate => app.simulation()?.run(&body).await,
@@ -156,6 +168,12 @@ impl<S: Store + 'static> Routes<S> {
             Route::Live => return Ok(health::live(app)),
             Route::Ready => return health::ready(app, self.shutdown.as_ref()),
         }))
+    }
+
+    fn count_wrong_token(&self) {
+        if let Some(counters) = &self.counters {
+            counters.count_wrong_token(self.peer.and_then(|Peer(address)| address));
+        }
     }
 
     /// Checks that the request uses an allowed name of this listener.

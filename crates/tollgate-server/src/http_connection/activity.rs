@@ -2,6 +2,7 @@
 
 use std::future::Future;
 use std::io;
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
@@ -11,9 +12,11 @@ use hyper::body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Instant;
+use tollgate::http2_frames::FrameMeter;
 
 use super::write_stall;
 use crate::connection_slots::ConnectionSlot;
+use crate::listener_counters::CloseReason;
 use crate::shutdown::{Phase, Shutdown};
 
 /// The first bytes of an HTTP/2 connection. No HTTP/1.1 request starts with them.
@@ -27,6 +30,8 @@ const HTTP_2_START_BYTES: u64 = 24 + 9;
 #[derive(Debug)]
 pub(super) struct Activity {
     state: Mutex<State>,
+    started_at: Instant,
+    peer: Option<SocketAddr>,
     slot: ConnectionSlot,
     shutdown: Shutdown,
 }
@@ -46,6 +51,8 @@ pub(super) enum Idleness {
     Busy,
     /// Silent since this time: the client has not sent a byte.
     NoByteYet(Instant),
+    /// The client started HTTP/2, and has sent no request since this time.
+    Introduced(Instant),
     /// Idle since this time.
     Idle(Instant),
     /// A request head, or an HTTP/2 preface, started at this time and is not complete.
@@ -53,12 +60,17 @@ pub(super) enum Idleness {
 }
 
 impl Activity {
-    pub(super) fn new(slot: ConnectionSlot, shutdown: Shutdown) -> Self {
+    pub(super) fn new(slot: ConnectionSlot, peer: Option<SocketAddr>, shutdown: Shutdown) -> Self {
         let now = Instant::now();
         slot.mark_idle(now);
         let idleness = Idleness::NoByteYet(now);
         let state = State { first: [0; HTTP_2.len()], bytes_read: 0, in_flight: 0, idleness };
-        Self { state: Mutex::new(state), slot, shutdown }
+        Self { state: Mutex::new(state), started_at: now, peer, slot, shutdown }
+    }
+
+    /// Counts that the listener closes this connection.
+    pub(super) fn count_closed(&self, reason: CloseReason) {
+        self.slot.counters().count_closed(reason, self.peer);
     }
 
     pub(super) fn idleness(&self) -> Idleness {
@@ -100,9 +112,9 @@ impl Activity {
                 self.slot.mark_busy();
                 Idleness::PartialHead(Instant::now())
             }
-            Idleness::NoByteYet(since) | Idleness::PartialHead(since) if has_started_http_2 => {
-                self.slot.mark_idle(since);
-                Idleness::Idle(since)
+            Idleness::NoByteYet(_) | Idleness::PartialHead(_) if has_started_http_2 => {
+                self.slot.mark_idle(self.started_at);
+                Idleness::Introduced(self.started_at)
             }
             idleness => idleness,
         };
@@ -223,12 +235,14 @@ pin_project! {
         #[pin]
         stream: T,
         activity: Arc<Activity>,
+        frames: FrameMeter,
     }
 }
 
 impl<T> ObservedStream<T> {
-    pub(super) const fn new(stream: T, activity: Arc<Activity>) -> Self {
-        Self { stream, activity }
+    pub(super) fn new(stream: T, activity: Arc<Activity>) -> Self {
+        let frames = FrameMeter::new(activity.started_at.into_std());
+        Self { stream, activity, frames }
     }
 }
 
@@ -244,6 +258,10 @@ impl<T: AsyncRead> AsyncRead for ObservedStream<T> {
         let read = &buffer.filled()[before..];
         if !read.is_empty() {
             this.activity.on_read(read);
+            if let Err(error) = this.frames.receive(read, std::time::Instant::now) {
+                this.activity.count_closed(CloseReason::ControlFrames);
+                return Poll::Ready(Err(io::Error::other(error)));
+            }
         }
         Poll::Ready(Ok(()))
     }
@@ -255,7 +273,10 @@ impl<T: AsyncWrite> AsyncWrite for ObservedStream<T> {
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        self.project().stream.poll_write(cx, bytes)
+        let this = self.project();
+        let written = ready!(this.stream.poll_write(cx, bytes))?;
+        this.frames.send(written);
+        Poll::Ready(Ok(written))
     }
 
     fn poll_write_vectored(
@@ -263,7 +284,10 @@ impl<T: AsyncWrite> AsyncWrite for ObservedStream<T> {
         cx: &mut Context<'_>,
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        self.project().stream.poll_write_vectored(cx, slices)
+        let this = self.project();
+        let written = ready!(this.stream.poll_write_vectored(cx, slices))?;
+        this.frames.send(written);
+        Poll::Ready(Ok(written))
     }
 
     fn is_write_vectored(&self) -> bool {

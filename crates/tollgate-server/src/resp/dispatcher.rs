@@ -92,6 +92,16 @@ where
         &mut self.replies
     }
 
+    /// Returns the number of wrong tokens since the last call.
+    pub(super) fn take_wrong_tokens(&mut self) -> u32 {
+        self.session.take_wrong_tokens()
+    }
+
+    /// Returns the bytes that the commands since `MULTI` use.
+    pub(super) fn queued_bytes(&self) -> usize {
+        self.transaction.as_ref().map_or(0, Transaction::bytes)
+    }
+
     /// Answers the complete commands at the start of `input` and removes them.
     pub(super) async fn answer(&mut self, input: &mut Vec<u8>) -> Progress {
         self.now = None;

@@ -11,6 +11,7 @@
 //! | bytes of an argument, and before authentication | [`MAX_BULK`], [`MAX_UNAUTHENTICATED_BULK`] |
 //! | bytes of a command, and of an inline command | [`MAX_COMMAND`], [`MAX_INLINE`] |
 //! | concurrent decisions of a connection | [`MAX_IN_FLIGHT`] |
+//! | bytes of incomplete commands and transactions of all connections | [`MAX_COMMAND_MEMORY`] |
 //! | limits that one command names | [`MAX_LIMITS`] |
 //! | commands and bytes of a transaction | [`MAX_QUEUED`], [`MAX_QUEUED_BYTES`] |
 //! | wrong tokens that a connection may show | [`MAX_WRONG_TOKENS`] |
@@ -23,6 +24,7 @@ mod dispatcher;
 mod frame;
 mod in_flight;
 mod inline;
+mod memory;
 mod protocol_error;
 mod reply;
 mod session;
@@ -41,14 +43,16 @@ use tollgate::{DecisionRequest, Limiter, Revision};
 pub use args::MAX_ARGS;
 pub use frame::{MAX_BULK, MAX_COMMAND, MAX_INLINE, MAX_UNAUTHENTICATED_BULK};
 pub use in_flight::MAX_IN_FLIGHT;
+pub use memory::MAX_COMMAND_MEMORY;
 pub use session::MAX_WRONG_TOKENS;
 pub use tg_commands::MAX_LIMITS;
 pub use transaction::{MAX_QUEUED, MAX_QUEUED_BYTES};
 
 use dispatcher::{Dispatcher, Progress};
+use memory::{CommandBytes, CommandMemory, NO_MEMORY};
 use wire::{PartialCommand, Received, Wire, shrink_buffer};
 
-use crate::{Access, Connection, ConnectionHandler, ConnectionLimits};
+use crate::{Access, CloseReason, Connection, ConnectionHandler, ConnectionLimits};
 use tollgate::observe::Histogram;
 
 /// The settings of a [`RespListener`].
@@ -68,6 +72,7 @@ pub struct RespSettings {
 pub struct RespListener<S> {
     limiter: Arc<Limiter<S>>,
     settings: Arc<RespSettings>,
+    memory: Arc<CommandMemory>,
     latency: Arc<Histogram>,
 }
 
@@ -75,7 +80,12 @@ impl<S> RespListener<S> {
     /// Creates a listener for decisions of `limiter`.
     #[must_use]
     pub fn new(limiter: Arc<Limiter<S>>, settings: RespSettings) -> Self {
-        Self { limiter, settings: Arc::new(settings), latency: Arc::default() }
+        Self {
+            limiter,
+            settings: Arc::new(settings),
+            memory: Arc::default(),
+            latency: Arc::default(),
+        }
     }
 
     /// Returns the durations of the decisions that came through this listener and its clones.
@@ -97,11 +107,23 @@ impl<S: Store + 'static> ConnectionHandler for RespListener<S> {
         let mut dispatcher = Dispatcher::new(&self.limiter, access, &self.latency, decide);
         let mut input = Vec::new();
         let mut begun = PartialCommand::Nothing;
-        while wire.receive(&mut input, begun).await == Received::Bytes {
+        let mut bytes = CommandBytes::new(Arc::clone(&self.memory));
+        loop {
+            if bytes.make_room(&mut input, dispatcher.queued_bytes()).is_err() {
+                wire.count_closed(CloseReason::CommandMemory);
+                dispatcher.replies().error(NO_MEMORY);
+                // The connection closes in any case.
+                let _ = wire.send(dispatcher.replies().as_bytes()).await;
+                break;
+            }
+            if wire.receive(&mut input, begun).await == Received::End {
+                break;
+            }
             let before = input.len();
             let mut progress = Progress::Sending;
             while progress == Progress::Sending {
                 progress = dispatcher.answer(&mut input).await;
+                wire.count_wrong_tokens(dispatcher.take_wrong_tokens());
                 let replies = dispatcher.replies();
                 if !replies.as_bytes().is_empty() && wire.send(replies.as_bytes()).await.is_err() {
                     return;
@@ -129,6 +151,7 @@ impl<S> Clone for RespListener<S> {
         Self {
             limiter: Arc::clone(&self.limiter),
             settings: Arc::clone(&self.settings),
+            memory: Arc::clone(&self.memory),
             latency: Arc::clone(&self.latency),
         }
     }

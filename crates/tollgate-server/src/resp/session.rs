@@ -44,6 +44,8 @@ pub(super) struct Session<'d> {
     sender: ClientAuth,
     token_in_use: Option<AuthenticatedToken>,
     wrong_tokens: u32,
+    /// Those of `wrong_tokens` that the listener has counted.
+    counted_wrong_tokens: u32,
     id: u64,
     name: Vec<u8>,
 }
@@ -65,7 +67,21 @@ impl<'d> Session<'d> {
     pub(super) fn new(access: &'d Access) -> Self {
         let id = LAST_ID.fetch_add(1, Ordering::Relaxed) + 1;
         let sender = initial_auth(access);
-        Self { access, sender, token_in_use: None, wrong_tokens: 0, id, name: Vec::new() }
+        Self {
+            access,
+            sender,
+            token_in_use: None,
+            wrong_tokens: 0,
+            counted_wrong_tokens: 0,
+            id,
+            name: Vec::new(),
+        }
+    }
+
+    /// Returns the number of wrong tokens since the last call.
+    pub(super) fn take_wrong_tokens(&mut self) -> u32 {
+        let before = std::mem::replace(&mut self.counted_wrong_tokens, self.wrong_tokens);
+        self.wrong_tokens.saturating_sub(before)
     }
 
     /// Revokes the authentication if the listener no longer has the client's token.

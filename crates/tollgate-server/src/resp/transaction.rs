@@ -74,6 +74,12 @@ impl Transaction {
         self.is_aborted
     }
 
+    /// The bytes that it uses.
+    pub(super) fn bytes(&self) -> usize {
+        let ends = self.argument_ends.capacity() + self.command_ends.capacity();
+        self.bytes.capacity() + ends * size_of::<usize>()
+    }
+
     /// The number of queued commands.
     pub(super) fn len(&self) -> usize {
         self.command_ends.len()

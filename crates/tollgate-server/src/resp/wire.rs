@@ -2,6 +2,7 @@
 
 use std::future::{Future, poll_fn};
 use std::io;
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::task::Poll;
 use std::time::Duration;
@@ -11,14 +12,15 @@ use tokio::time::{Instant, Sleep, sleep_until, timeout};
 
 use crate::connection_slots::ConnectionSlot;
 use crate::listen::Stream;
+use crate::listener_counters::CloseReason;
 use crate::poll_on_wake::PollOnWake;
 use crate::{Connection, ConnectionLimits, LAST_REQUEST, Phase};
 
 /// The most bytes of one read.
-const READ: usize = 8 * 1024;
+pub(super) const READ: usize = 8 * 1024;
 
 /// The largest buffer that an idle connection keeps, in bytes.
-const KEPT: usize = 2 * READ;
+pub(super) const KEPT: usize = 2 * READ;
 
 /// The most reads after the process started to drain: commands that a client sent before it was
 /// informed are answered.
@@ -45,6 +47,7 @@ type BoxedTask = Pin<Box<dyn Future<Output = ()> + Send>>;
 /// The byte stream of one connection.
 pub(super) struct Wire {
     stream: Stream,
+    peer: Option<SocketAddr>,
     limits: ConnectionLimits,
     slot: ConnectionSlot,
     draining: PollOnWake<BoxedTask>,
@@ -60,12 +63,13 @@ pub(super) struct Wire {
 
 impl Wire {
     pub(super) fn new(connection: Connection, limits: ConnectionLimits) -> Self {
-        let Connection { stream, mut shutdown, slot, .. } = connection;
+        let Connection { stream, peer, mut shutdown, slot } = connection;
         let ends_at = Instant::now() + limits.first_byte.min(limits.idle);
         let draining: BoxedTask = Box::pin(async move { shutdown.reached(Phase::Draining).await });
         let eviction: BoxedTask = Box::pin(slot.eviction());
         Self {
             stream,
+            peer,
             limits,
             slot,
             draining: PollOnWake::new(draining),
@@ -77,7 +81,17 @@ impl Wire {
         }
     }
 
-    /// Waits for more bytes and appends them to `input`. If `input` contains the start of a
+    /// Counts that the listener closes this connection.
+    pub(super) fn count_closed(&self, reason: CloseReason) {
+        self.slot.counters().count_closed(reason, self.peer);
+    }
+
+    /// Counts `tokens` that the client sent and the listener does not have.
+    pub(super) fn count_wrong_tokens(&self, tokens: u32) {
+        (0..tokens).for_each(|_| self.slot.counters().count_wrong_token(self.peer));
+    }
+
+    /// Waits for more bytes and appends them to `input`, which has room for them. If `input` contains the start of a
     /// command, the rest has to arrive in time.
     pub(super) async fn receive(&mut self, input: &mut Vec<u8>, begun: PartialCommand) -> Received {
         let received = self.receive_next(input, begun).await;
@@ -88,7 +102,6 @@ impl Wire {
 
     async fn receive_next(&mut self, input: &mut Vec<u8>, begun: PartialCommand) -> Received {
         self.set_alarm(begun);
-        input.reserve(READ);
         if self.last_reads.is_none() {
             let Self { stream, draining, eviction, alarm, ends_at, .. } = self;
             tokio::select! {
@@ -96,7 +109,16 @@ impl Wire {
                 () = draining => self.last_reads = Some(MAX_LINGER_READS),
                 read = stream.read_buf(input) => return received(&read),
                 () = eviction => return Received::End,
-                () = alarm_fires(alarm, ends_at) => return Received::End,
+                () = alarm_fires(alarm, ends_at) => {
+                    match begun {
+                        PartialCommand::Nothing if self.has_spoken => {}
+                        PartialCommand::Nothing => self.count_closed(CloseReason::NoRequest),
+                        PartialCommand::Now | PartialCommand::Before => {
+                            self.count_closed(CloseReason::SlowRequest);
+                        }
+                    }
+                    return Received::End;
+                }
             }
         }
         self.receive_last(input).await

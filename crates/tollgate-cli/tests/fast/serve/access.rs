@@ -77,6 +77,23 @@ fn a_listener_with_tokens_answers_who_shows_one() {
     assert_eq!(send_line(resp, &[&right, "CL.THROTTLE k 1 1 60"]), ["+OK", "*5"]);
 }
 
+#[test]
+fn wrong_tokens_are_counted_at_every_listener() {
+    let (_folder, node) = with_tokens();
+    for listener in ["http", "admin"] {
+        assert_eq!(ask(node.listener(listener), "POST", "/v1/check", Some(WRONG)).status, 401);
+        assert_eq!(ask(node.listener(listener), "POST", "/v1/check", None).status, 401);
+    }
+    assert_eq!(call(node.listener("grpc"), ASK, Some(WRONG)).0, "16");
+    assert_eq!(call(node.listener("grpc"), ASK, None).0, "16");
+    send_line(node.listener("resp"), &[&format!("AUTH {WRONG}"), "PING"]);
+    let page = ask(node.listener("admin"), "GET", "/metrics", Some(RIGHT)).body;
+    for listener in ["http", "grpc", "resp", "admin"] {
+        let line = format!("tollgate_listener_wrong_tokens_total{{listener=\"{listener}\"}} 1\n");
+        assert!(page.contains(&line), "{line}{page}");
+    }
+}
+
 /// A page that resolves its own name to this machine sends that name as the host.
 #[test]
 fn an_http_listener_without_tokens_refuses_foreign_hosts() {

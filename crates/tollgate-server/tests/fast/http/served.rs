@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
-use tollgate_server::{ConnectionLimits, HttpOptions};
+use tollgate_server::{CloseReason, ConnectionLimits, HttpOptions};
 
 use crate::http::server::Server;
 
@@ -118,4 +118,51 @@ async fn a_draining_node_answers_what_was_asked_and_closes_what_is_idle() {
         "{printed}"
     );
     ended.await.unwrap().unwrap();
+}
+
+/// The preface of an HTTP/2 connection, and empty `SETTINGS`.
+const HTTP_2: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
+
+/// `WINDOW_UPDATE` and `PRIORITY` cost the listener work, and a client nothing.
+#[tokio::test]
+async fn a_flood_of_control_frames_closes_the_connection() {
+    let server = Server::start(HttpOptions::default(), ConnectionLimits::default());
+    let window_update = b"\0\0\x04\x08\0\0\0\0\0\0\0\0\x01";
+    let priority = b"\0\0\x05\x02\0\0\0\0\x03\0\0\0\0\x10";
+    for (closed, frame) in (1..).zip([&window_update[..], priority]) {
+        let (mut reader, mut writer) = server.connect().await.into_split();
+        let flood = async {
+            let mut sent = writer.write_all(HTTP_2).await;
+            let frames = frame.repeat(1_000);
+            while sent.is_ok() {
+                sent = writer.write_all(&frames).await;
+            }
+        };
+        let mut rest = Vec::new();
+        let (_, _) = tokio::join!(flood, reader.read_to_end(&mut rest));
+        assert_eq!(server.counters.closed(CloseReason::ControlFrames), closed);
+    }
+    let mut good = server.connect().await;
+    good.write_all(format!("{}{BODY}", head("/v1/check")).as_bytes()).await.unwrap();
+    assert!(answer(&mut good).await.starts_with("HTTP/1.1 200 OK\r\n"));
+    drop(good);
+    server.end().await.unwrap();
+}
+
+#[tokio::test]
+async fn connections_without_a_first_request_are_closed_and_counted() {
+    let limits = ConnectionLimits { first_byte: Duration::from_millis(100), ..Default::default() };
+    let server = Server::start(HttpOptions::default(), limits);
+    let mut silent = Vec::new();
+    for sent in [&b""[..], HTTP_2].repeat(10) {
+        let mut stream = server.connect().await;
+        stream.write_all(sent).await.unwrap();
+        silent.push(stream);
+    }
+    for stream in &mut silent {
+        let mut rest = Vec::new();
+        let _ = stream.read_to_end(&mut rest).await;
+    }
+    assert_eq!(server.counters.closed(CloseReason::NoRequest), 20);
+    server.end().await.unwrap();
 }

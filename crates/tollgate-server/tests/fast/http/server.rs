@@ -9,7 +9,8 @@ use tokio::task::JoinHandle;
 use tollgate::Limiter;
 use tollgate::store::Memory;
 use tollgate_server::{
-    ConnectionLimits, DrainTimeout, HttpListener, HttpOptions, Listener, Port, Served, serve,
+    ConnectionLimits, DrainTimeout, HttpListener, HttpOptions, Listener, ListenerCounters, Port,
+    Served, serve,
 };
 
 use super::world::policy;
@@ -19,6 +20,7 @@ const DRAIN: Duration = Duration::from_secs(30);
 /// A server that runs until its test ends it.
 pub(crate) struct Server {
     pub(crate) address: String,
+    pub(crate) counters: Arc<ListenerCounters>,
     end: oneshot::Sender<()>,
     served: JoinHandle<Result<(), DrainTimeout>>,
 }
@@ -31,10 +33,11 @@ impl Server {
         let service = HttpListener::new(limiter, options, limits);
         let (end, ended) = oneshot::channel();
         let listeners = vec![Served::new("http", listener, limits, service)];
+        let counters = Arc::clone(listeners[0].places().counters());
         let served = tokio::spawn(serve(listeners, DRAIN, async move {
             let _ = ended.await;
         }));
-        Self { address, end, served }
+        Self { address, counters, end, served }
     }
 
     pub(crate) async fn end(self) -> Result<(), DrainTimeout> {

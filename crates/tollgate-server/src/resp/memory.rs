@@ -1,0 +1,122 @@
+//! The memory of incomplete commands and transactions, over all connections of a listener.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::wire::{KEPT, READ};
+
+/// The most bytes that incomplete commands and transactions of all connections of a listener may
+/// use, beyond 16 KiB for each connection. A connection that needs more is closed.
+pub const MAX_COMMAND_MEMORY: usize = 64 * 1024 * 1024;
+
+/// The bytes in use, of all connections.
+#[derive(Debug)]
+pub(super) struct CommandMemory {
+    used: AtomicUsize,
+    most: usize,
+}
+
+/// The bytes that one connection uses. They are free again when this is dropped.
+#[derive(Debug)]
+pub(super) struct CommandBytes {
+    memory: Arc<CommandMemory>,
+    held: usize,
+}
+
+/// The error that [`MAX_COMMAND_MEMORY`] is in use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct NoMemory;
+
+/// The text of the reply to the client of a connection that is closed.
+pub(super) const NO_MEMORY: &str = "ERR out of memory for incomplete commands: other clients have \
+                                    sent parts of long commands; send shorter ones, or try later";
+
+impl Default for CommandMemory {
+    fn default() -> Self {
+        Self::new(MAX_COMMAND_MEMORY)
+    }
+}
+
+impl CommandMemory {
+    pub(super) const fn new(most: usize) -> Self {
+        Self { used: AtomicUsize::new(0), most }
+    }
+}
+
+impl CommandBytes {
+    pub(super) const fn new(memory: Arc<CommandMemory>) -> Self {
+        Self { memory, held: 0 }
+    }
+
+    /// Makes room for one more read at the end of `input`, if the memory is free. `queued` is the
+    /// size of the connection's transaction.
+    pub(super) fn make_room(&mut self, input: &mut Vec<u8>, queued: usize) -> Result<(), NoMemory> {
+        let needed = input.len() + READ;
+        let capacity = match needed > input.capacity() {
+            true => needed.max(2 * input.capacity()),
+            false => input.capacity(),
+        };
+        self.hold(capacity.saturating_sub(KEPT) + queued)?;
+        input.reserve_exact(capacity - input.len());
+        Ok(())
+    }
+
+    /// Changes the number of bytes that the connection uses.
+    fn hold(&mut self, bytes: usize) -> Result<(), NoMemory> {
+        let used = &self.memory.used;
+        if bytes <= self.held {
+            used.fetch_sub(self.held - bytes, Ordering::Relaxed);
+        } else {
+            let (more, most) = (bytes - self.held, self.memory.most);
+            used.try_update(Ordering::Relaxed, Ordering::Relaxed, |used| {
+                used.checked_add(more).filter(|used| *used <= most)
+            })
+            .map_err(|_| NoMemory)?;
+        }
+        self.held = bytes;
+        Ok(())
+    }
+}
+
+impl Drop for CommandBytes {
+    fn drop(&mut self) {
+        self.memory.used.fetch_sub(self.held, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn incomplete_commands_of_all_connections_share_one_bound() {
+        let memory = Arc::new(CommandMemory::new(3 * KEPT));
+        let mut all: Vec<_> =
+            (0..100).map(|_| (CommandBytes::new(Arc::clone(&memory)), Vec::new())).collect();
+        // Short commands need none of it.
+        for (bytes, input) in &mut all {
+            bytes.make_room(input, 0).unwrap();
+        }
+        assert_eq!(memory.used.load(Ordering::Relaxed), 0);
+        let refused = all.iter_mut().filter_map(|(bytes, input)| {
+            input.resize(KEPT, 0);
+            bytes.make_room(input, 0).err()
+        });
+        assert_eq!(refused.count(), 97);
+        for (_, input) in &all {
+            assert!(input.capacity() <= 2 * KEPT);
+        }
+        all.clear();
+        assert_eq!(memory.used.load(Ordering::Relaxed), 0);
+    }
+
+    #[test]
+    fn a_transaction_counts() {
+        let memory = Arc::new(CommandMemory::new(1_000));
+        let mut bytes = CommandBytes::new(Arc::clone(&memory));
+        assert_eq!(bytes.make_room(&mut Vec::new(), 1_001), Err(NoMemory));
+        bytes.make_room(&mut Vec::new(), 1_000).unwrap();
+        bytes.make_room(&mut Vec::new(), 0).unwrap();
+        assert_eq!(memory.used.load(Ordering::Relaxed), 0);
+    }
+}
