@@ -187,7 +187,7 @@ enum ConnectionEnd {
     /// client.
     Old,
     /// The client sent no byte in time, or no complete request head.
-    Unasked(CloseReason),
+    NoRequest(CloseReason),
     /// The client started HTTP/2 and sent no request in time. A request may be in transit.
     Introduced,
 }

@@ -55,7 +55,7 @@ impl<S: Store + 'static> GrpcListener<S> {
 
 impl<S: Store + 'static> ConnectionHandler for GrpcListener<S> {
     async fn serve(self, connection: Connection) {
-        let counters = Arc::clone(connection.place.counters());
+        let counters = Arc::clone(connection.slot.counters());
         let caller = RemoteCaller { peer: connection.peer, counters };
         let routes = Routes::new(self.shared, caller, connection.shutdown.clone());
         HttpConnectionHandler::new(routes, self.limits).serve(connection).await;

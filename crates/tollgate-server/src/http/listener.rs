@@ -36,7 +36,7 @@ impl<S: Store + 'static> ConnectionHandler for HttpListener<S> {
             app: self.app,
             peer: Some(Peer(connection.peer)),
             shutdown: Some(connection.shutdown.clone()),
-            counters: Some(Arc::clone(connection.place.counters())),
+            counters: Some(Arc::clone(connection.slot.counters())),
         });
         let service = service_fn(move |request: Request<Incoming>| {
             let routes = Arc::clone(&routes);

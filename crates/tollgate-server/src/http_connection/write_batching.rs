@@ -165,7 +165,7 @@ mod tests {
     async fn answered(versions: HttpVersions, answers: &[&str]) -> Vec<Vec<u8>> {
         let (_phase, shutdown) = Shutdown::new();
         let activity =
-            Activity::new(ConnectionSlots::new("test", 1).free_slot().await.take(), shutdown);
+            Activity::new(ConnectionSlots::new("test", 1).free_slot().await.take(), None, shutdown);
         let writes = Arc::new(WriteBatching::new(versions, Arc::new(activity)));
         let mut stream = BatchedStream::new(Writes::default(), Arc::clone(&writes));
         let (mut made, mut unwritten) = (0, Vec::new());

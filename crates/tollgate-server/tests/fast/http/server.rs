@@ -33,7 +33,7 @@ impl Server {
         let service = HttpListener::new(limiter, options, limits);
         let (end, ended) = oneshot::channel();
         let listeners = vec![Served::new("http", listener, limits, service)];
-        let counters = Arc::clone(listeners[0].places().counters());
+        let counters = Arc::clone(listeners[0].slots().counters());
         let served = tokio::spawn(serve(listeners, DRAIN, async move {
             let _ = ended.await;
         }));
