@@ -12,7 +12,7 @@ on_every_version! {
 
 async fn throttle(connection: &mut MultiplexedConnection, words: &str) -> RedisResult<Vec<i64>> {
     redis::cmd("CL.THROTTLE")
-        .arg(&words.split(' ').collect::<Vec<_>>())
+        .arg(words.split(' ').collect::<Vec<_>>())
         .query_async(connection)
         .await
 }
