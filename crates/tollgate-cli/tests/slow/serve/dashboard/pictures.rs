@@ -159,19 +159,20 @@ async fn the_pages_are_as_the_guide_shows_them() {
     let any = "127.0.0.1:0";
     let mut start = command(&folder.policy(), &["--http", any, "--admin", any]);
     start.env("TOLLGATE_SECRET", "the same on every node");
+    start.env("TOLLGATE_NODE_NAME", "edge-1");
     let node = Node::start(start);
     let _traffic = Traffic::start(&node);
 
     let mut browser = Browser::start();
     let page = browser.open(&address(&node, ""));
     // The width of a chart is the available width.
-    frame(&page, 1_180);
+    frame(&page, 1_470);
     page.says("sign-in");
     page.says("north");
     page.until(&format!("{} >= {}", points("svg.chart path.admitted"), looks()));
     only_count_searches(&node);
     page.says("Rule search only counts");
-    take(&page, "dashboard-overview", 1_180);
+    take(&page, "dashboard-overview", 1_470);
 
     page.go(&address(&node, "subject?address=192.0.2.3&user=mallory"));
     page.says("2 limits count this subject");
