@@ -56,6 +56,16 @@ impl Converter {
         }
     }
 
+    /// Reports files that limit nothing: a policy without limits cannot be loaded.
+    pub(super) fn check_all(&self, sources: &[Source], report: &mut Report<'_>) {
+        if let Some(last) = sources.last()
+            && sources.iter().all(|source| source.nodes.is_empty())
+        {
+            let message = "no domain has `descriptors`: there is nothing to limit";
+            report.plain_error(last.domain.at, message);
+        }
+    }
+
     /// Collects the names that `replaces` of a domain's limits refers to.
     pub(super) fn names(&mut self, sources: &[Source]) {
         for source in sources {

@@ -35,12 +35,16 @@ pub fn envoy_ratelimit(
     let mut converter = Converter::new(counting);
     let mut wrong: Vec<PolicyErrors> = Vec::new();
     let mut sources = Vec::new();
-    for file in files {
+    for (index, file) in files.iter().enumerate() {
         let mut report = Report::new(file.name, file.text);
         let source = source::read(file, &mut report);
         if let Some(source) = source {
             converter.check(&source, &mut report);
             sources.push(source);
+            let is_last = index + 1 == files.len();
+            if is_last && wrong.is_empty() && report.is_clean() {
+                converter.check_all(&sources, &mut report);
+            }
         }
         if !report.is_clean() {
             wrong.push(report.into_errors());
