@@ -38,6 +38,8 @@ pub struct PolicyFile {
     settings: Settings,
     /// The content of the last reload attempt. Locked during a reload.
     taken: Mutex<Option<Look>>,
+    /// The content of the file at the last check, and the files with networks that it names.
+    named_files: Mutex<(Vec<u8>, Vec<PathBuf>)>,
     reloads: Mutex<ReloadStatus>,
     on_reload: Box<dyn Fn(&Revision) + Send + Sync>,
 }
@@ -97,6 +99,7 @@ impl PolicyFile {
             listeners: ListenerState::Ignored,
             settings,
             taken: Mutex::default(),
+            named_files: Mutex::default(),
             reloads: Mutex::default(),
             on_reload: Box::new(|_| {}),
         }
@@ -140,7 +143,7 @@ impl PolicyFile {
     pub fn reload(&self) -> Result<Reloaded, ReloadError> {
         let mut taken = self.taken.lock();
         let bytes = tollgate_policy::read(&self.path);
-        *taken = Some(look_of(&bytes));
+        *taken = Some(self.look_of(&bytes));
         self.take(bytes)
     }
 
@@ -177,8 +180,8 @@ impl PolicyFile {
         let mut before = None;
         loop {
             looks.tick().await;
-            let path = self.path.clone();
-            let look = move || look_of(&tollgate_policy::read(&path));
+            let file = Arc::clone(&self);
+            let look = move || file.look_of(&tollgate_policy::read(&file.path));
             let Ok(look) = spawn_blocking(look).await else { continue };
             // The file may be incomplete: wait until two checks find the same content.
             if before.as_ref() != Some(&look) {
@@ -198,15 +201,30 @@ impl PolicyFile {
             return;
         }
         let bytes = tollgate_policy::read(&self.path);
-        if look_of(&bytes) == look {
+        if self.look_of(&bytes) == look {
             *taken = Some(look);
             // The status shows a refusal, and it is logged as well.
             let _ = self.take(bytes);
         }
     }
 
+    fn look_of(&self, bytes: &io::Result<Vec<u8>>) -> Look {
+        let policy = match bytes {
+            Ok(bytes) => Ok(bytes.clone()),
+            Err(error) => Err(error.kind()),
+        };
+        let mut named = self.named_files.lock();
+        if let Ok(bytes) = &policy
+            && named.0 != *bytes
+        {
+            *named = (bytes.clone(), tollgate_policy::network_files(&self.path, bytes));
+        }
+        let networks = named.1.iter().map(|path| (path.clone(), stamp(path))).collect();
+        Look { policy, networks }
+    }
+
     fn replace(&self, loaded: LoadedPolicy) -> Result<Reloaded, ReloadError> {
-        let LoadedPolicy { policy, settings, version, warnings } = loaded;
+        let LoadedPolicy { policy, settings, version, warnings, .. } = loaded;
         if *version == **self.limiter.policy().version() {
             return Ok(Reloaded::Unchanged);
         }
@@ -223,14 +241,22 @@ impl PolicyFile {
     }
 }
 
-/// The result of a check: the file's bytes, or the error of reading it.
-type Look = Result<Vec<u8>, io::ErrorKind>;
+/// The result of a check.
+#[derive(Debug, PartialEq, Eq)]
+struct Look {
+    /// The file's bytes, or the error of reading it.
+    policy: Result<Vec<u8>, io::ErrorKind>,
+    /// The files with networks that the policy names. They can be large, so a change of their
+    /// length or time is a change of their content.
+    networks: Vec<(PathBuf, Option<Stamp>)>,
+}
 
-fn look_of(bytes: &io::Result<Vec<u8>>) -> Look {
-    match bytes {
-        Ok(bytes) => Ok(bytes.clone()),
-        Err(error) => Err(error.kind()),
-    }
+/// The length of a file and the time of its last change.
+type Stamp = (u64, Option<SystemTime>);
+
+fn stamp(path: &Path) -> Option<Stamp> {
+    let found = std::fs::metadata(path).ok()?;
+    Some((found.len(), found.modified().ok()))
 }
 
 impl fmt::Debug for PolicyFile {

@@ -14,6 +14,7 @@ use tollgate_core::policy::answers::RefundPolicy;
 use tollgate_core::policy::outcome::StatusSet;
 
 use crate::load::LoadedPolicy;
+use crate::network_file::NetworkFile;
 use crate::settings::Settings;
 
 /// The explanation of a policy file in words. [`Display`](fmt::Display) writes it as several lines,
@@ -22,13 +23,18 @@ use crate::settings::Settings;
 pub struct Explanation<'p> {
     policy: &'p Policy,
     settings: &'p Settings,
+    network_files: &'p [NetworkFile],
 }
 
 /// Explains a policy file in words: its subjects, its limits, its rules in order, what clients
 /// receive, and where the counters are kept. Passwords are left out.
 #[must_use]
 pub const fn explain(loaded: &LoadedPolicy) -> Explanation<'_> {
-    Explanation { policy: &loaded.policy, settings: &loaded.settings }
+    Explanation {
+        policy: &loaded.policy,
+        settings: &loaded.settings,
+        network_files: loaded.network_files.as_slice(),
+    }
 }
 
 impl fmt::Display for Explanation<'_> {
@@ -36,6 +42,7 @@ impl fmt::Display for Explanation<'_> {
         let policy = self.policy;
         let subjects = policy.dimensions().iter().map(|one| (&*one.name, limit::source(one)));
         table(f, "subjects", subjects.collect())?;
+        table(f, "networks", self.networks())?;
         let limits = policy.limits().iter();
         let limits = limits.map(|one| (one.limit.name(), limit::limit(policy, one)));
         table(f, "limits", limits.collect())?;
@@ -66,6 +73,23 @@ impl Explanation<'_> {
             (&*rule.name, format!("{conditions} → {limits}{mode_notes}"))
         });
         table(f, title, rules.collect())
+    }
+
+    /// Returns the named lists of networks that rules use.
+    fn networks(&self) -> Vec<(&str, String)> {
+        let mut rows: Vec<(&str, String)> = Vec::new();
+        for list in self.policy.rules().iter().flat_map(|rule| rule.matches.network_lists()) {
+            let name = &*list.name;
+            if !list.is_named || rows.iter().any(|(known, _)| *known == name) {
+                continue;
+            }
+            let ranges = list.networks.ranges();
+            let ranges = format!("{ranges} {}", if ranges == 1 { "range" } else { "ranges" });
+            let file = self.network_files.iter().find(|file| file.name == name);
+            let file = file.map(|file| format!(", from {}", file.path.display()));
+            rows.push((name, format!("{ranges} of addresses{}", file.unwrap_or_default())));
+        }
+        rows
     }
 
     /// Writes how paths are compared, if a rule has a path.

@@ -32,6 +32,7 @@ mod explain;
 mod finding;
 pub mod import;
 mod load;
+mod network_file;
 mod raw;
 mod redact;
 mod report;
@@ -45,7 +46,11 @@ mod tree;
 
 pub use explain::{Explanation, explain};
 pub use finding::{Finding, PolicyErrors};
-pub use load::{LoadError, LoadedPolicy, MAX_FILE_BYTES, load, load_bytes, parse, read};
+pub use load::{
+    LoadError, LoadedPolicy, MAX_FILE_BYTES, load, load_bytes, network_files, parse, parse_beside,
+    read,
+};
+pub use network_file::{MAX_NETWORK_FILE_BYTES, MAX_NETWORKS, NetworkFile};
 pub use schema::schema;
 pub use settings::{
     DEFAULT_SAMPLE, DashboardMode, DashboardSettings, DecisionClock, DenyCacheMode, KeySource,

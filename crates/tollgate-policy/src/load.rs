@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::fs::File;
+use std::hash::Hasher as _;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
@@ -10,6 +11,7 @@ use tollgate_core::Policy;
 
 use crate::decode::Decode;
 use crate::finding::{Finding, PolicyErrors};
+use crate::network_file::{NetworkFile, NetworkFiles, NetworkSource};
 use crate::report::Report;
 use crate::settings::Settings;
 use crate::span::Span;
@@ -27,8 +29,10 @@ pub struct LoadedPolicy {
     /// The settings of the deployment, which are not part of the policy.
     pub settings: Settings,
     /// The version of the file: the first 12 hexadecimal digits of a hash of its text. It is the
-    /// same on every node that loaded the same text.
+    /// same on every node that loaded the same text and the same files with networks.
     pub version: String,
+    /// The files with lists of networks that the policy contains.
+    pub network_files: Vec<NetworkFile>,
     /// Warnings: settings that work, but probably not as intended.
     pub warnings: Vec<Finding>,
 }
@@ -92,18 +96,63 @@ pub fn load_bytes(path: &Path, bytes: Vec<u8>) -> Result<LoadedPolicy, LoadError
             return Err(LoadError::NotUtf8 { path: path.to_owned(), valid_up_to });
         }
     };
-    parse(&name, &text).map_err(LoadError::Invalid)
+    let source = NetworkSource::Directory(directory(path));
+    parse_with(&name, &text, source).map_err(LoadError::Invalid)
 }
 
-/// Parses and checks the `text` of a policy file that messages call `name`.
+/// Returns the directory that the paths in the policy file at `path` are relative to.
+fn directory(path: &Path) -> &Path {
+    path.parent().unwrap_or(Path::new(""))
+}
+
+/// Returns the paths of the files with networks that the policy file at `path` with the content
+/// `bytes` names, also if the file has mistakes.
+#[must_use]
+pub fn network_files(path: &Path, bytes: &[u8]) -> Vec<PathBuf> {
+    let Ok(text) = std::str::from_utf8(bytes) else { return Vec::new() };
+    if bytes.len() > MAX_FILE_BYTES || !text.contains("networks") {
+        return Vec::new();
+    }
+    let mut report = Report::new("", text);
+    let file = document(text, &mut report)
+        .and_then(|document| raw::PolicyFile::decode(&document, &mut report));
+    let files = file.map(|file| resolve::networks::files(&file)).unwrap_or_default();
+    files.into_iter().map(|file| directory(path).join(file.path)).collect()
+}
+
+/// Parses and checks the `text` of a policy file that messages call `name`. The text cannot refer
+/// to files with networks.
 ///
 /// # Errors
 /// All mistakes in the text.
 pub fn parse(name: &str, text: &str) -> Result<LoadedPolicy, PolicyErrors> {
+    parse_with(name, text, NetworkSource::Nowhere)
+}
+
+/// Does the same as [`parse`], for a text that is compared with the policy `current`: a list of
+/// networks in a file is the list with the same name that a rule of `current` uses. No file is
+/// read.
+///
+/// # Errors
+/// All mistakes in the text.
+pub fn parse_beside(
+    current: &Policy,
+    name: &str,
+    text: &str,
+) -> Result<LoadedPolicy, PolicyErrors> {
+    parse_with(name, text, NetworkSource::Policy(current))
+}
+
+fn parse_with(
+    name: &str,
+    text: &str,
+    source: NetworkSource<'_>,
+) -> Result<LoadedPolicy, PolicyErrors> {
     let mut report = Report::new(name, text);
-    let resolved = parse_and_resolve(text, &mut report);
+    let mut files = NetworkFiles::new(source);
+    let resolved = parse_and_resolve(text, &mut files, &mut report);
     let warnings = report.finish()?;
-    let Some((policy, settings)) = resolved else {
+    let Some((policy, settings, network_files)) = resolved else {
         // Every part that returns `None` reports a mistake. If one does not, the file must still be
         // refused.
         let mut report = Report::new(name, text);
@@ -111,17 +160,28 @@ pub fn parse(name: &str, text: &str) -> Result<LoadedPolicy, PolicyErrors> {
         report.plain_error(start, "not a policy");
         return Err(report.into_errors());
     };
-    Ok(LoadedPolicy { policy, settings, version: version(text), warnings })
+    let version = version(text, files.content_hash());
+    Ok(LoadedPolicy { policy, settings, version, network_files, warnings })
 }
 
-/// Identifies a file; it is not a protection against files that are made to have the same hash.
-fn version(text: &str) -> String {
-    let hash = SipHasher13::new().hash(text.as_bytes());
+/// Identifies a file and, by `content_hash`, the files with its networks. It is not a protection
+/// against files that are made to have the same hash.
+fn version(text: &str, content_hash: Option<u64>) -> String {
+    let mut hasher = SipHasher13::new();
+    hasher.write(text.as_bytes());
+    if let Some(hash) = content_hash {
+        hasher.write_u64(hash);
+    }
+    let hash = hasher.finish();
     format!("{:012x}", hash >> 16)
 }
 
 /// Resolves the policy. Returns `None` after reporting a mistake.
-fn parse_and_resolve(text: &str, report: &mut Report<'_>) -> Option<(Policy, Settings)> {
+fn parse_and_resolve(
+    text: &str,
+    files: &mut NetworkFiles<'_>,
+    report: &mut Report<'_>,
+) -> Option<(Policy, Settings, Vec<NetworkFile>)> {
     if text.len() > MAX_FILE_BYTES {
         let start = Span { line: 1, column: 1, width: 1 };
         let message = format_args!("the file is larger than {MAX_FILE_BYTES} bytes");
@@ -130,7 +190,8 @@ fn parse_and_resolve(text: &str, report: &mut Report<'_>) -> Option<(Policy, Set
     }
     let document = document(text, report)?;
     let file = raw::PolicyFile::decode(&document, report)?;
-    resolve::resolve(&file, report)
+    let (policy, settings) = resolve::resolve(&file, files, report)?;
+    Some((policy, settings, resolve::networks::files(&file)))
 }
 
 impl fmt::Display for LoadError {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use tollgate_core::limit::MAX_NAME;
 
+use crate::decode::quoted;
 use crate::finding::{Excerpt, Finding, MAX_EXCERPT, PolicyErrors};
 use crate::redact::redact;
 use crate::span::Span;
@@ -47,6 +48,39 @@ impl<'t> Report<'t> {
         if let Some(finding) = self.errors.last_mut() {
             finding.excerpt.hide();
         }
+    }
+
+    /// Adds a mistake in another file, whose line `number` is `line`: `entry` after `before` bytes
+    /// is not a network. Only text that can be an address is shown.
+    pub(crate) fn error_in_file(
+        &mut self,
+        file: &Arc<str>,
+        number: usize,
+        line: &str,
+        (before, entry): (usize, &str),
+        hint: impl Display,
+    ) {
+        if self.errors.len() == MAX_KEPT {
+            self.errors_omitted += 1;
+            return;
+        }
+        let start = line.chars().take_while(|letter| letter.is_whitespace()).count();
+        let is_like_address = |letter: char| letter.is_ascii_hexdigit() || "./: ".contains(letter);
+        let is_shown = entry.chars().all(is_like_address);
+        let shown = if is_shown { quoted(entry) } else { "this line".to_owned() };
+        let shown_line = line.get(..before + entry.len()).unwrap_or(line);
+        let mut excerpt = excerpt(shown_line, start, entry.chars().count());
+        if !is_shown {
+            excerpt.hide();
+        }
+        self.errors.push(Finding {
+            file: Arc::clone(file),
+            line: number,
+            column: start + 1,
+            message: format!("{shown} is not a network"),
+            hint: Some(hint.to_string()),
+            excerpt,
+        });
     }
 
     /// Adds a mistake without a hint.
@@ -107,7 +141,12 @@ impl<'t> Report<'t> {
 
     /// Returns the mistakes in file order.
     pub(crate) fn into_errors(mut self) -> PolicyErrors {
-        self.errors.sort_by_key(|finding| (finding.line, finding.column));
+        let own = Arc::clone(&self.file);
+        let place = |finding: &Finding| {
+            let other = (finding.file != own).then(|| Arc::clone(&finding.file));
+            (other, finding.line, finding.column)
+        };
+        self.errors.sort_by_cached_key(place);
         PolicyErrors { file: self.file, found: self.errors, unshown: self.errors_omitted }
     }
 

@@ -105,6 +105,10 @@ impl Trace<'_> {
             }
             Mismatch::Method => format!("the method is not {}", matches.methods.join(" or ")),
             Mismatch::Host => format!("the host is not {}", matches.hosts.join(" or ")),
+            Mismatch::Network => {
+                let lists: Vec<&str> = matches.networks.iter().map(|list| &*list.name).collect();
+                format!("the client is not from {}", lists.join(" or "))
+            }
             Mismatch::Header(index) => match matches.headers.get(index) {
                 Some(header) => match &header.value {
                     Some(value) => format!("the header {} is not {value}", header.name),

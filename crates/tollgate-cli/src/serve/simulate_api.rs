@@ -25,8 +25,9 @@ pub(crate) fn of(limiter: Arc<Limiter<Backend>>) -> Simulate {
     Simulate::new(move |log, other| {
         let in_force = limiter.policy();
         let compare = other.map(|text| -> Result<_, String> {
-            let loaded =
-                tollgate_policy::parse(SENT, text).map_err(|message| message.to_string())?;
+            // Files of this machine are not read for a policy that somebody sends.
+            let loaded = tollgate_policy::parse_beside(&in_force, SENT, text)
+                .map_err(|message| message.to_string())?;
             Ok(candidate(SENT, loaded.policy))
         });
         let plan = Plan {

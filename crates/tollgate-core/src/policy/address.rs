@@ -104,6 +104,22 @@ impl Network {
         Ok(Self { address, prefix })
     }
 
+    /// Returns the first and the last address.
+    #[must_use]
+    pub fn range(&self) -> (IpAddr, IpAddr) {
+        let last = match self.address {
+            IpAddr::V4(first) => {
+                let rest = u32::MAX.checked_shr(self.prefix.into()).unwrap_or(0);
+                IpAddr::V4((first.to_bits() | rest).into())
+            }
+            IpAddr::V6(first) => {
+                let rest = u128::MAX.checked_shr(self.prefix.into()).unwrap_or(0);
+                IpAddr::V6((first.to_bits() | rest).into())
+            }
+        };
+        (self.address, last)
+    }
+
     /// Returns the number of significant leading bits.
     #[must_use]
     pub const fn prefix(&self) -> u8 {

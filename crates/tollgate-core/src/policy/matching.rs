@@ -1,12 +1,15 @@
 //! The conditions of a rule.
 
 use alloc::boxed::Box;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::cell::Cell;
 
-use super::Ambiguity;
+use super::address::Forwarding;
 use super::host::host_name;
+use super::networks::NetworkList;
 use super::path::{NormalPath, PathPattern};
+use super::Ambiguity;
 use crate::attributes::RequestAttributes;
 
 /// Conditions that must all be met; a condition with several values is met by any of them. An empty
@@ -19,6 +22,8 @@ pub struct RequestMatch {
     pub paths: Vec<PathPattern>,
     /// Hosts, in lower case and without a port; `*.example.com` matches every name below it.
     pub hosts: Vec<Box<str>>,
+    /// Networks of the client. A client without an address is in none of them.
+    pub networks: Vec<Arc<NetworkList>>,
     /// Headers that must be present.
     pub headers: Vec<HeaderMatch>,
     /// Dimensions for which the request must have a value; indices into the policy's dimensions.
@@ -45,6 +50,8 @@ pub enum Mismatch {
     Method,
     /// No host matches.
     Host,
+    /// The client's address is in none of the networks, or unknown.
+    Network,
     /// A header is missing or has another value; its index in [`RequestMatch::headers`].
     Header(usize),
     /// The request has no value for this dimension; an index into the policy's dimensions.
@@ -70,18 +77,41 @@ impl Matched<'_> {
 }
 
 impl RequestMatch {
-    /// Checks the conditions about the caller: hosts and headers, not method or path.
-    pub(super) fn check_caller(&self, attributes: &RequestAttributes<'_>) -> Result<(), Mismatch> {
+    /// Returns the lists of networks in the conditions.
+    #[must_use]
+    pub fn network_lists(&self) -> Vec<&Arc<NetworkList>> {
+        self.networks.iter().collect()
+    }
+
+    /// Checks the conditions about the caller: hosts, networks and headers, not method or path.
+    pub(super) fn check_caller(
+        &self,
+        attributes: &RequestAttributes<'_>,
+        forwarding: &Forwarding,
+    ) -> Result<(), Mismatch> {
         let host = || attributes.host.map(host_name);
         let speaks_of_host = self.hosts.is_empty()
             || host().is_some_and(|host| self.hosts.iter().any(|own| host_fits(own, &host)));
         if !speaks_of_host {
             return Err(Mismatch::Host);
         }
+        if !self.networks.is_empty() && !self.is_from_networks(attributes, forwarding) {
+            return Err(Mismatch::Network);
+        }
         match self.headers.iter().position(|header| !header.fits(attributes)) {
             Some(index) => Err(Mismatch::Header(index)),
             None => Ok(()),
         }
+    }
+
+    fn is_from_networks(
+        &self,
+        attributes: &RequestAttributes<'_>,
+        forwarding: &Forwarding,
+    ) -> bool {
+        let client = forwarding.client(attributes);
+        let contains = |address| self.networks.iter().any(|list| list.networks.contains(address));
+        client.is_some_and(contains)
     }
 
     /// Returns whether the method matches.

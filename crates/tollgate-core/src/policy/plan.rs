@@ -279,7 +279,7 @@ impl Policy {
         attributes: &RequestAttributes<'_>,
         matched: &Matched<'_>,
     ) -> Result<(), Mismatch> {
-        rule.matches.check_caller(attributes)?;
+        rule.matches.check_caller(attributes, &self.forwarding)?;
         let has = |index: &usize| {
             self.dimensions[*index].source.is_present(&self.forwarding, attributes, matched)
         };

@@ -162,7 +162,7 @@ pub(super) fn entries<'n>(
 }
 
 /// The keys of `match`, which are often written next to it.
-const CONDITIONS: [&str; 6] = ["method", "path", "host", "header", "has", "lacks"];
+const CONDITIONS: [&str; 7] = ["method", "path", "host", "network", "header", "has", "lacks"];
 
 /// Reports an unknown key and returns the known key that was probably meant.
 fn unknown_key(

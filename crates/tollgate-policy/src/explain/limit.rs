@@ -181,6 +181,10 @@ pub(crate) fn conditions(policy: &Policy, matches: &RequestMatch) -> String {
     if !matches.hosts.is_empty() {
         parts.push(format!("host {}", matches.hosts.join(" or ")));
     }
+    if !matches.networks.is_empty() {
+        let networks: Vec<&str> = matches.networks.iter().map(|list| &*list.name).collect();
+        parts.push(format!("from {}", networks.join(" or ")));
+    }
     for header in &matches.headers {
         parts.push(match &header.value {
             Some(value) => format!("header {}: {value}", header.name),

@@ -11,6 +11,7 @@ mod descriptors;
 mod limit;
 mod memcached;
 mod migration;
+mod networks;
 mod paths;
 mod redis;
 mod rule;
@@ -28,6 +29,7 @@ pub(crate) use descriptors::{DescriptorDomain, DescriptorNode};
 pub(crate) use limit::{Limit, Reservation};
 pub(crate) use memcached::Memcached;
 pub(crate) use migration::{Rollout, Shadow, Side};
+pub(crate) use networks::Networks;
 pub(crate) use paths::Paths;
 pub(crate) use redis::{Redis, Shard, Tls};
 pub(crate) use rule::{Conditions, LimitUse, Queue, Rule};
@@ -50,6 +52,9 @@ keys! {
         forwarded: Forwarded,
         /// How the paths of requests are compared with those of rules. By default exactly; paths that services interpret in different ways are refused.
         paths: Paths,
+        /// Named lists of networks for the `network` of rules: networks and addresses, or
+        /// `{ file: PATH }`.
+        networks: Names<Networks>,
         /// The limits by name.
         limits: Names<Limit>,
         /// Which of the rules that match a request decide. By default `first_match`: only the first

@@ -66,6 +66,9 @@ keys! {
         path: OneOrMore<Text>,
         /// Hosts. `*.example.com` matches every subdomain.
         host: OneOrMore<Text>,
+        /// Networks of the client's address, such as `10.0.0.0/8`, addresses, and names of lists in
+        /// `networks`. A client whose address is unknown is in none of them.
+        network: OneOrMore<Text>,
         /// Headers that must be present: a name, or `{ name: value }` for an exact value.
         header: OneOrMore<WantedHeaders>,
         /// Subjects for which the request must have a value.

@@ -15,6 +15,7 @@ mod metered;
 mod mode;
 mod names;
 mod outcomes;
+pub(crate) mod networks;
 mod paths;
 mod pointer;
 mod reservations;
@@ -29,19 +30,28 @@ mod warnings;
 
 use tollgate_core::Policy;
 
+use crate::network_file::NetworkFiles;
 use crate::raw::PolicyFile;
 use crate::report::Report;
 use crate::settings::Settings;
 use crate::span::Span;
 use names::NameTable;
+use networks::NetworkTable;
+use rules::Defined;
 
 /// Returns the policy and the settings of `file`, or `None` after reporting a mistake.
-pub(crate) fn resolve(file: &PolicyFile, report: &mut Report<'_>) -> Option<(Policy, Settings)> {
+pub(crate) fn resolve(
+    file: &PolicyFile,
+    files: &mut NetworkFiles<'_>,
+    report: &mut Report<'_>,
+) -> Option<(Policy, Settings)> {
     let mut subjects = NameTable::new(&file.subjects, "subject");
     let mut limits = NameTable::new(&file.limits, "limit");
     let dimensions = subjects::dimensions(&subjects, report);
     let counted = limits::limits(&limits, &mut subjects, report);
-    let rules = rules::rules(file, &counted, &mut limits, &mut subjects, report);
+    let mut networks = NetworkTable::new(file, files, report);
+    let mut defined = Defined { limits: &mut limits, subjects: &mut subjects, networks: &mut networks };
+    let rules = rules::rules(file, &counted, &mut defined, report);
     let domains = descriptors::domains(file, &counted, &mut limits, report);
     warn_if_nothing_is_limited(file, report);
     let order = file.rules_apply.value().map(|order| order.0).unwrap_or_default();
@@ -74,6 +84,7 @@ pub(crate) fn resolve(file: &PolicyFile, report: &mut Report<'_>) -> Option<(Pol
     .with_descriptors(domains.into_iter().collect::<Option<_>>()?)?
     .with_shedding(shed.shedding)?;
     outcomes::warn(file, &limits, report);
+    networks.warn_of_unused(report);
     warnings::warn(&policy, &subjects, &limits, &rule_spans, report);
     let settings = Settings {
         key: key?,

@@ -62,6 +62,7 @@ fn covers(earlier: &RequestMatch, later: &RequestMatch) -> bool {
     any_of(&earlier.methods, &later.methods)
         && (takes_every_path || any_of(&earlier.paths, &later.paths))
         && any_of(&earlier.hosts, &later.hosts)
+        && any_of(&earlier.networks, &later.networks)
         && all_of(&earlier.headers, &later.headers)
         && all_of(&earlier.has, &later.has)
         && all_of(&earlier.lacks, &later.lacks)

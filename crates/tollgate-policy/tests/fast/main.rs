@@ -8,6 +8,7 @@ mod meaning;
 mod memcached;
 mod migration;
 mod mistakes;
+mod networks;
 mod policies;
 mod redis;
 mod schema;

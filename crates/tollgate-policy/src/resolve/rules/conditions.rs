@@ -5,27 +5,34 @@ use std::collections::BTreeSet;
 use tollgate_core::policy::{HeaderMatch, PathPattern, RequestMatch};
 
 use super::super::field_name::is_token;
-use super::super::names::NameTable;
+use super::Defined;
 use crate::decode::{Field, List, OneOrMore, Spanned, Text, quoted};
-use crate::raw::{Conditions, PolicyFile, Subject};
+use crate::raw::{Conditions, PolicyFile};
 use crate::report::Report;
 
 /// Returns the conditions, or `None` after reporting a mistake.
 pub(super) fn matching(
     raw: &Conditions,
-    subjects: &mut NameTable<'_, Subject>,
+    defined: &mut Defined<'_, '_>,
     report: &mut Report<'_>,
 ) -> Option<RequestMatch> {
     let methods = each(&raw.method, |given| method(given, report));
     let paths = each(&raw.path, |given| path(given, report));
     let hosts = each(&raw.host, |given| host(given, report));
+    let networks = match &raw.network {
+        Field::Absent => Some(Vec::new()),
+        Field::Invalid => None,
+        Field::Value(given) => defined.networks.of_condition(&given.value, report),
+    };
     let headers = headers(raw, report);
+    let subjects = &mut *defined.subjects;
     let has = each(&raw.has, |given| subjects.index(&given.value.0, given.at, report));
     let lacks = each(&raw.lacks, |given| subjects.index(&given.value.0, given.at, report));
     let matching = RequestMatch {
         methods: methods?,
         paths: paths?,
         hosts: hosts?,
+        networks: networks?,
         headers: headers?,
         has: has?,
         lacks: lacks?,

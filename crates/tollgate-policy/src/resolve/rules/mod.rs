@@ -12,6 +12,7 @@ use tollgate_core::policy::{OnFailure, Rule};
 use super::limits::ResolvedLimit;
 use super::names::NameTable;
 use super::outcomes;
+use super::networks::NetworkTable;
 use crate::decode::{Field, List, Spanned, is_name, quoted};
 use crate::raw::{self, PolicyFile, Subject};
 use crate::report::Report;
@@ -23,12 +24,18 @@ pub(super) struct ResolvedRule {
     pub(super) at: Span,
 }
 
+/// The names that rules refer to.
+pub(super) struct Defined<'d, 'f> {
+    pub(super) limits: &'d mut NameTable<'f, raw::Limit>,
+    pub(super) subjects: &'d mut NameTable<'f, Subject>,
+    pub(super) networks: &'d mut NetworkTable<'f>,
+}
+
 /// Returns the rules in file order, with `None` for each that has a reported mistake.
 pub(super) fn rules(
     file: &PolicyFile,
     counted: &[Option<ResolvedLimit>],
-    limits: &mut NameTable<'_, raw::Limit>,
-    subjects: &mut NameTable<'_, Subject>,
+    defined: &mut Defined<'_, '_>,
     report: &mut Report<'_>,
 ) -> Vec<Option<ResolvedRule>> {
     let Some(rules) = file.rules.given() else { return Vec::new() };
@@ -46,9 +53,9 @@ pub(super) fn rules(
         let matches = match &given.value.r#match {
             Field::Absent => Some(Default::default()),
             Field::Invalid => None,
-            Field::Value(conditions) => conditions::matching(&conditions.value, subjects, report),
+            Field::Value(conditions) => conditions::matching(&conditions.value, defined, report),
         };
-        let uses = uses::uses(&given.value, counted, limits, report);
+        let uses = uses::uses(&given.value, counted, defined.limits, report);
         let (uses, metered) = uses?;
         let mut rule = Rule::new(name, matches?, uses);
         rule.metered = metered;

@@ -1,0 +1,87 @@
+//! Conditions and subjects at the proxy and at `/v1/authorize`.
+
+use crate::support::client::Client;
+use crate::support::node::{Folder, Node};
+use crate::support::world::Proxy;
+
+/// A request to both listeners.
+struct Request<'a> {
+    method: &'a str,
+    target: &'a str,
+    client: &'a str,
+    fields: &'a [&'a str],
+}
+
+/// A proxy and a node with the same policy, each with its own counters.
+struct Listeners {
+    folder: Folder,
+    proxy: Proxy,
+    node: Node,
+}
+
+impl Listeners {
+    /// The policy must trust the proxies at 127.0.0.1.
+    fn open(policy: &str, files: &[(&str, &str)]) -> Self {
+        let folder = Folder::with(policy);
+        files.iter().for_each(|(name, text)| folder.write(name, text));
+        let (proxy, node) = (Proxy::start(&folder.policy()), Node::open(&folder.policy()));
+        Self { folder, proxy, node }
+    }
+
+    /// Returns the status of the request, which is the same at both listeners.
+    fn status(&self, request: &Request<'_>) -> u16 {
+        let Request { method, target, client, fields } = request;
+        let lines: String = fields.iter().map(|field| format!("{field}\r\n")).collect();
+        let head = format!(
+            "{method} {target} HTTP/1.1\r\nhost: test\r\nconnection: close\r\n\
+             x-forwarded-for: {client}\r\n{lines}\r\n"
+        );
+        let proxied = crate::support::world::Answer::parse(&self.proxy.send(head.as_bytes()));
+        let mut listener = Client::connect(self.node.listener("http")).unwrap();
+        let sub_request = format!(
+            "GET /v1/authorize HTTP/1.1\r\nhost: test\r\nx-forwarded-method: {method}\r\n\
+             x-forwarded-uri: {target}\r\nx-forwarded-for: {client}\r\n{lines}\r\n"
+        );
+        listener.send(sub_request).unwrap();
+        let asked = listener.answer().unwrap();
+        let admitted = |status: u16| if status < 300 { 200 } else { status };
+        let (proxied, asked) = (admitted(proxied.status), admitted(asked.status));
+        assert_eq!(proxied, asked, "{method} {target} from {client} with {fields:?}");
+        proxied
+    }
+
+    fn get(&self, target: &str, client: &str, fields: &[&str]) -> u16 {
+        self.status(&Request { method: "GET", target, client, fields })
+    }
+}
+
+#[test]
+fn clients_of_a_listed_network_are_exempt_and_the_list_is_reloaded() {
+    let policy = "
+trusted_proxies: 127.0.0.1
+subjects: { address: { client_address: {} } }
+networks: { office: [192.0.2.0/24], partners: { file: partners.txt } }
+limits: { everyone: { quota: 1, window: 1h, per: address } }
+rules:
+  - { name: exempt, match: { network: [office, partners, \"2001:db8::1\"] }, limits: [] }
+  - { name: everyone, limits: everyone }
+";
+    let listeners = Listeners::open(policy, &[("partners.txt", "203.0.113.0/24 # all\n")]);
+    for client in ["192.0.2.7", "203.0.113.9", "2001:db8::1"] {
+        let statuses = [(); 3].map(|()| listeners.get("/", client, &[]));
+        assert_eq!(statuses, [200; 3], "{client}");
+    }
+    let others = ["198.51.100.1", "2001:db8::2"];
+    for client in others {
+        let statuses = [(); 3].map(|()| listeners.get("/", client, &[]));
+        assert_eq!(statuses, [200, 429, 429], "{client}");
+    }
+    listeners.folder.write("partners.txt", "203.0.113.0/24\n198.51.100.1\n");
+    listeners.proxy.tells("the policy was read anew");
+    listeners.node.tells("the policy was read anew");
+    assert_eq!(others.map(|client| listeners.get("/", client, &[])), [200, 429]);
+    // A list with a mistake changes nothing, and its place is logged.
+    listeners.folder.write("partners.txt", "203.0.113.0/24\n198.51.100.0/99\n");
+    listeners.node.tells("partners.txt:2:1: \"198.51.100.0/99\" is not a network");
+    assert_eq!(others.map(|client| listeners.get("/", client, &[])), [200, 429]);
+}
