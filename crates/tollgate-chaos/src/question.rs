@@ -37,7 +37,14 @@ impl Question {
 
     /// Returns the request's attributes.
     pub(crate) fn facts(&self) -> RequestAttributes<'_> {
-        RequestAttributes { method: "GET", path: &self.path, host: None, peer: None, headers: self }
+        RequestAttributes {
+            method: "GET",
+            path: &self.path,
+            query: None,
+            host: None,
+            peer: None,
+            headers: self,
+        }
     }
 }
 

@@ -74,6 +74,8 @@ pub struct RequestAttributes<'a> {
     pub method: &'a str,
     /// The path as sent, without the query.
     pub path: &'a str,
+    /// The query as sent, without the `?`.
+    pub query: Option<&'a str>,
     /// The requested host, with or without a port.
     pub host: Option<&'a str>,
     /// The remote address of the connection.
@@ -83,7 +85,7 @@ pub struct RequestAttributes<'a> {
 }
 
 impl fmt::Debug for RequestAttributes<'_> {
-    /// Omits the headers, which contain credentials.
+    /// Omits the query and the headers, which contain credentials.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Facts")
             .field("method", &self.method)

@@ -94,7 +94,7 @@ impl Explanation<'_> {
 
     /// Writes how paths are compared, if a rule has a path.
     fn paths(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.policy.rules().iter().all(|rule| rule.matches.paths.is_empty()) {
+        if self.policy.rules().iter().all(|rule| rule.matches.path_patterns().is_empty()) {
             return Ok(());
         }
         writeln!(f, "paths\n  {}", limit::paths(self.policy.paths()))

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use tollgate_core::policy::{MatchMode, Mismatch, Plan, PlannedCharge, Rule, RuleMode};
+use tollgate_core::policy::{MatchMode, Mismatch, Plan, PlannedCharge, Rule, RuleMode, ValueMatch};
 use tollgate_core::{KeyedHash, Policy, RequestAttributes};
 
 use crate::explain::limit;
@@ -109,16 +109,30 @@ impl Trace<'_> {
                 let lists: Vec<&str> = matches.networks.iter().map(|list| &*list.name).collect();
                 format!("the client is not from {}", lists.join(" or "))
             }
-            Mismatch::Header(index) => match matches.headers.get(index) {
-                Some(header) => match &header.value {
-                    Some(value) => format!("the header {} is not {value}", header.name),
-                    None => format!("the header {} is missing", header.name),
-                },
-                None => "a header is missing".to_owned(),
+            Mismatch::Header(index) => wrong_value("header", matches.headers.get(index)),
+            Mismatch::Query(index) => wrong_value("query parameter", matches.query.get(index)),
+            Mismatch::Cookie(index) => wrong_value("cookie", matches.cookies.get(index)),
+            Mismatch::Any => {
+                format!("the request meets none of: {}", limit::sets(self.policy, &matches.any))
+            }
+            Mismatch::Not(index) => match matches.not.get(index) {
+                Some(set) => {
+                    format!("the request meets: {}", limit::conditions(self.policy, set))
+                }
+                None => "the request meets what it must not".to_owned(),
             },
             Mismatch::Has(index) => format!("the request has no {}", name(index)),
             Mismatch::Lacks(index) => format!("the request has a value for {}", name(index)),
         }
+    }
+}
+
+/// Describes a header, query parameter or cookie that is missing or has another value.
+fn wrong_value(kind: &str, wanted: Option<&ValueMatch>) -> String {
+    let Some(wanted) = wanted else { return format!("a {kind} is missing") };
+    match limit::values(wanted) {
+        Some(values) => format!("the {kind} {} is not {values}", wanted.name),
+        None => format!("the {kind} {} is missing", wanted.name),
     }
 }
 
@@ -173,7 +187,8 @@ rules:
     fn traced(method: &str, headers: &dyn Headers) -> String {
         let loaded = crate::parse("shop.yaml", POLICY).unwrap();
         let peer = "192.0.2.1".parse().ok();
-        let attributes = RequestAttributes { method, path: "/a", host: None, peer, headers };
+        let attributes =
+            RequestAttributes { method, path: "/a", query: None, host: None, peer, headers };
         trace(&loaded.policy, &attributes, &Sum).to_string()
     }
 
@@ -205,8 +220,14 @@ charged, all or none
     fn what_services_read_in_different_ways_is_refused() {
         let loaded = crate::parse("shop.yaml", POLICY).unwrap();
         let path = "/x%2fsearch";
-        let attributes =
-            RequestAttributes { method: "GET", path, host: None, peer: None, headers: &() };
+        let attributes = RequestAttributes {
+            method: "GET",
+            path,
+            query: None,
+            host: None,
+            peer: None,
+            headers: &(),
+        };
         let traced = trace(&loaded.policy, &attributes, &Sum).to_string();
         let last = traced.lines().last();
         let expected = "The request is refused with 400: The path holds an encoded slash (%2f).";

@@ -30,7 +30,7 @@ pub(crate) struct Flags {
     /// Trace a request with this method; GET if another part of a request is given
     #[arg(long, value_name = "METHOD", help_heading = "A request")]
     method: Option<String>,
-    /// Trace a request for this path; / if another part of a request is given
+    /// Trace a request for this path, with or without a query; / if another part of a request is given
     #[arg(long, value_name = "PATH", help_heading = "A request")]
     path: Option<String>,
     /// A header of the request; can be repeated
@@ -135,12 +135,14 @@ fn explanation(flags: &Flags, loaded: &LoadedPolicy) -> String {
         return explain(loaded).to_string();
     }
     let target = flags.path.as_deref().unwrap_or("/");
-    let path = target.split_once('?').map_or(target, |(path, _)| path);
+    let (path, query) =
+        target.split_once('?').map_or((target, None), |(path, query)| (path, Some(query)));
     let fields = Fields(&flags.header);
     let host = fields.value("host", 0).and_then(|host| std::str::from_utf8(host).ok());
     let facts = RequestAttributes {
         method: flags.method.as_deref().unwrap_or("GET"),
         path,
+        query,
         host: flags.host.as_deref().or(host),
         peer: flags.from,
         headers: &fields,

@@ -22,6 +22,7 @@ pub(super) struct Request<'e> {
     fields: &'e FieldMap,
     method: Cow<'e, str>,
     path: Cow<'e, str>,
+    query: Option<Cow<'e, str>>,
     host: Option<Cow<'e, str>>,
     client: Client,
 }
@@ -59,12 +60,13 @@ impl<'e> Request<'e> {
     /// Returns the request of `entry`. `fields` has the names of its header fields.
     pub(super) fn new(entry: &'e Entry, fields: &'e FieldMap) -> Self {
         let target = entry.target().map_or(Cow::Borrowed("/"), String::from_utf8_lossy);
-        let (authority, path) = split_target(target);
+        let Target { authority, path, query } = Target::of(target);
         Self {
             entry,
             fields,
             method: entry.method().map_or(Cow::Borrowed("-"), String::from_utf8_lossy),
             path,
+            query,
             host: entry.host().map(String::from_utf8_lossy).or(authority),
             client: Client::of(entry),
         }
@@ -75,6 +77,7 @@ impl<'e> Request<'e> {
         RequestAttributes {
             method: &self.method,
             path: &self.path,
+            query: self.query.as_deref(),
             host: self.host.as_deref(),
             peer: self.client.peer(),
             headers: self,
@@ -110,29 +113,44 @@ impl attributes::Headers for Request<'_> {
     }
 }
 
-/// Returns the authority of an absolute target, and the path of any target, without the query.
-fn split_target(target: Cow<'_, str>) -> (Option<Cow<'_, str>>, Cow<'_, str>) {
-    let absolute = target.find("://").filter(|at| !target[..*at].contains(['/', '?']));
-    let Some(scheme) = absolute else {
-        return (None, without_query(target));
-    };
-    let rest = &target[scheme + 3..];
-    let (authority, path) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
-    let path = if path.starts_with('/') { path.to_owned() } else { format!("/{path}") };
-    (Some(Cow::Owned(authority.to_owned())), without_query(Cow::Owned(path)))
+/// The parts of a target.
+struct Target<'t> {
+    authority: Option<Cow<'t, str>>,
+    path: Cow<'t, str>,
+    query: Option<Cow<'t, str>>,
 }
 
-fn without_query(target: Cow<'_, str>) -> Cow<'_, str> {
-    let Some(end) = target.find(['?', '#']) else {
-        return target;
-    };
-    match target {
-        Cow::Borrowed(target) => Cow::Borrowed(&target[..end]),
-        Cow::Owned(mut target) => {
-            target.truncate(end);
-            Cow::Owned(target)
-        }
+impl<'t> Target<'t> {
+    /// Splits a target. Only an absolute one has an authority.
+    fn of(target: Cow<'t, str>) -> Self {
+        let absolute = target.find("://").filter(|at| !target[..*at].contains(['/', '?']));
+        let (authority, rest) = match absolute {
+            None => (None, target),
+            Some(scheme) => {
+                let rest = &target[scheme + 3..];
+                let (authority, rest) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
+                let slash = if rest.starts_with('/') { "" } else { "/" };
+                (Some(authority.to_owned().into()), format!("{slash}{rest}").into())
+            }
+        };
+        let (path, query) = match rest {
+            Cow::Borrowed(rest) => {
+                let (path, query) = split_query(rest);
+                (path.into(), query.map(Cow::Borrowed))
+            }
+            Cow::Owned(rest) => {
+                let (path, query) = split_query(&rest);
+                (path.to_owned().into(), query.map(|query| query.to_owned().into()))
+            }
+        };
+        Self { authority, path, query }
     }
+}
+
+/// Returns the path and the query, without a fragment.
+fn split_query(target: &str) -> (&str, Option<&str>) {
+    let target = target.split('#').next().unwrap_or_default();
+    target.split_once('?').map_or((target, None), |(path, query)| (path, Some(query)))
 }
 
 fn made_of(name: &[u8]) -> IpAddr {
@@ -146,24 +164,26 @@ fn made_of(name: &[u8]) -> IpAddr {
 mod tests {
     use super::*;
 
-    fn split(target: &str) -> (Option<String>, String) {
-        let (authority, path) = split_target(Cow::Borrowed(target));
-        (authority.map(Cow::into_owned), path.into_owned())
+    fn split(target: &str) -> (Option<String>, String, Option<String>) {
+        let Target { authority, path, query } = Target::of(Cow::Borrowed(target));
+        (authority.map(Cow::into_owned), path.into_owned(), query.map(Cow::into_owned))
     }
 
     #[test]
     fn targets_of_every_form() {
-        for (target, authority, path) in [
-            ("/a/b?c=d", None, "/a/b"),
-            ("/a#b", None, "/a"),
-            ("*", None, "*"),
-            ("/?next=http://x/", None, "/"),
-            ("http://example.com:80/a?b", Some("example.com:80"), "/a"),
-            ("http://example.com", Some("example.com"), "/"),
-            ("http://example.com?a", Some("example.com"), "/"),
-            ("example.com:443", None, "example.com:443"),
+        for (target, authority, path, query) in [
+            ("/a/b?c=d", None, "/a/b", Some("c=d")),
+            ("/a/b?c?d#e?f", None, "/a/b", Some("c?d")),
+            ("/a#b?c", None, "/a", None),
+            ("*", None, "*", None),
+            ("/?next=http://x/", None, "/", Some("next=http://x/")),
+            ("http://example.com:80/a?b", Some("example.com:80"), "/a", Some("b")),
+            ("http://example.com", Some("example.com"), "/", None),
+            ("http://example.com?a", Some("example.com"), "/", Some("a")),
+            ("example.com:443", None, "example.com:443", None),
         ] {
-            assert_eq!(split(target), (authority.map(Into::into), path.into()), "{target}");
+            let expected = (authority.map(Into::into), path.into(), query.map(Into::into));
+            assert_eq!(split(target), expected, "{target}");
         }
     }
 

@@ -80,25 +80,33 @@ pub(super) fn cookie<'a>(
     headers: &'a dyn Headers,
     name: &str,
 ) -> Result<Option<Cow<'a, [u8]>>, Ambiguity> {
-    let fields = (0..).map_while(|index| headers.value("cookie", index));
-    let pairs = fields.flat_map(|field| field.split(|byte| *byte == b';'));
-    let mut found = None;
-    for pair in pairs {
-        let Some(equals) = pair.iter().position(|byte| *byte == b'=') else { continue };
-        if pair[..equals].trim_ascii() != name.as_bytes() {
-            continue;
-        }
-        if found.replace(&pair[equals + 1..]).is_some() {
-            return Err(Ambiguity::Repeated);
-        }
+    let mut values = cookie_values(headers, name);
+    let Some(value) = values.next() else { return Ok(None) };
+    if values.next().is_some() {
+        return Err(Ambiguity::Repeated);
     }
-    found.map(cookie_value).transpose()
+    cookie_value(value).map(Some)
 }
 
-fn cookie_value(written: &[u8]) -> Result<Cow<'_, [u8]>, Ambiguity> {
-    let value = written.trim_ascii();
-    let inside = value.strip_prefix(b"\"").and_then(|value| value.strip_suffix(b"\""));
-    let value = inside.unwrap_or(value);
+/// Returns the values of all cookies `name`, without surrounding white space and quotes.
+pub(super) fn cookie_values<'a>(
+    headers: &'a dyn Headers,
+    name: &str,
+) -> impl Iterator<Item = &'a [u8]> {
+    let fields = (0..).map_while(|index| headers.value("cookie", index));
+    let pairs = fields.flat_map(|field| field.split(|byte| *byte == b';'));
+    pairs.filter_map(move |pair| {
+        let equals = pair.iter().position(|byte| *byte == b'=')?;
+        if pair[..equals].trim_ascii() != name.as_bytes() {
+            return None;
+        }
+        let value = pair[equals + 1..].trim_ascii();
+        let inside = value.strip_prefix(b"\"").and_then(|value| value.strip_suffix(b"\""));
+        Some(inside.unwrap_or(value))
+    })
+}
+
+fn cookie_value(value: &[u8]) -> Result<Cow<'_, [u8]>, Ambiguity> {
     // `cookie-octet` of RFC 6265. Some services read a backslash as the start of an escape, and
     // others end a value at white space or a comma.
     let is_octet = |byte: &u8| byte.is_ascii_graphic() && !b"\",;\\".contains(byte);

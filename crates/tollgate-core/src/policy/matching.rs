@@ -5,11 +5,13 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::cell::Cell;
 
+use super::Ambiguity;
 use super::address::Forwarding;
+use super::conditions::MAX_CONDITION_DEPTH;
 use super::host::host_name;
 use super::networks::NetworkList;
 use super::path::{NormalPath, PathPattern};
-use super::Ambiguity;
+use super::values::ValueMatch;
 use crate::attributes::RequestAttributes;
 
 /// Conditions that must all be met; a condition with several values is met by any of them. An empty
@@ -25,20 +27,20 @@ pub struct RequestMatch {
     /// Networks of the client. A client without an address is in none of them.
     pub networks: Vec<Arc<NetworkList>>,
     /// Headers that must be present.
-    pub headers: Vec<HeaderMatch>,
+    pub headers: Vec<ValueMatch>,
+    /// Query parameters that must be present.
+    pub query: Vec<ValueMatch>,
+    /// Cookies that must be present.
+    pub cookies: Vec<ValueMatch>,
     /// Dimensions for which the request must have a value; indices into the policy's dimensions.
     pub has: Vec<usize>,
     /// Dimensions for which the request must have no value.
     pub lacks: Vec<usize>,
-}
-
-/// A header that must be present.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HeaderMatch {
-    /// The name in lower case.
-    pub name: Box<str>,
-    /// The required value, without surrounding white space; `None` for any value.
-    pub value: Option<Box<str>>,
+    /// Sets of conditions of which at least one must be met, if there are any. Their path patterns
+    /// capture no parameters.
+    pub any: Vec<Self>,
+    /// Sets of conditions of which none may be met.
+    pub not: Vec<Self>,
 }
 
 /// The first condition of a rule that a request does not meet.
@@ -54,10 +56,18 @@ pub enum Mismatch {
     Network,
     /// A header is missing or has another value; its index in [`RequestMatch::headers`].
     Header(usize),
+    /// A query parameter is missing or has another value; its index in [`RequestMatch::query`].
+    Query(usize),
+    /// A cookie is missing or has another value; its index in [`RequestMatch::cookies`].
+    Cookie(usize),
     /// The request has no value for this dimension; an index into the policy's dimensions.
     Has(usize),
     /// The request has a value for this dimension; an index into the policy's dimensions.
     Lacks(usize),
+    /// None of the conditions in [`RequestMatch::any`] is met.
+    Any,
+    /// The conditions with this index in [`RequestMatch::not`] are met.
+    Not(usize),
 }
 
 /// The match of a rule, from which dimensions are read.
@@ -80,10 +90,51 @@ impl RequestMatch {
     /// Returns the lists of networks in the conditions.
     #[must_use]
     pub fn network_lists(&self) -> Vec<&Arc<NetworkList>> {
-        self.networks.iter().collect()
+        let nested = self.nested().flat_map(Self::network_lists);
+        self.networks.iter().chain(nested).collect()
     }
 
-    /// Checks the conditions about the caller: hosts, networks and headers, not method or path.
+    /// Returns the path patterns in the conditions.
+    #[must_use]
+    pub fn path_patterns(&self) -> Vec<&PathPattern> {
+        self.paths.iter().chain(self.nested().flat_map(Self::path_patterns)).collect()
+    }
+
+    /// Returns the conditions in `any` and in `not`.
+    pub fn nested(&self) -> impl Iterator<Item = &Self> {
+        self.any.iter().chain(&self.not)
+    }
+
+    /// Returns whether all dimensions are below `dimensions`, and the nesting is not deeper than
+    /// [`MAX_CONDITION_DEPTH`].
+    pub(super) fn is_whole(&self, dimensions: usize, depth: usize) -> bool {
+        depth <= MAX_CONDITION_DEPTH
+            && self.has.iter().chain(&self.lacks).all(|index| *index < dimensions)
+            && self.nested().all(|nested| nested.is_whole(dimensions, depth + 1))
+    }
+
+    /// Compares paths without case.
+    pub(super) fn ignore_path_case(&mut self) {
+        let patterns = core::mem::take(&mut self.paths).into_iter();
+        self.paths = patterns.map(PathPattern::ignoring_case).collect();
+        self.any.iter_mut().chain(&mut self.not).for_each(Self::ignore_path_case);
+    }
+
+    /// Returns whether conditions are about the method, the path or the query.
+    pub(super) fn is_about_operation(&self) -> bool {
+        !(self.methods.is_empty() && self.paths.is_empty() && self.query.is_empty())
+    }
+
+    /// Checks the conditions on the query.
+    pub(super) fn check_query(&self, attributes: &RequestAttributes<'_>) -> Result<(), Mismatch> {
+        match self.query.iter().position(|wanted| !wanted.fits_query(attributes)) {
+            Some(index) => Err(Mismatch::Query(index)),
+            None => Ok(()),
+        }
+    }
+
+    /// Checks the conditions about the caller: hosts, networks, headers and cookies, not method,
+    /// path or query.
     pub(super) fn check_caller(
         &self,
         attributes: &RequestAttributes<'_>,
@@ -98,8 +149,12 @@ impl RequestMatch {
         if !self.networks.is_empty() && !self.is_from_networks(attributes, forwarding) {
             return Err(Mismatch::Network);
         }
-        match self.headers.iter().position(|header| !header.fits(attributes)) {
-            Some(index) => Err(Mismatch::Header(index)),
+        let headers = attributes.headers;
+        if let Some(index) = self.headers.iter().position(|wanted| !wanted.fits_header(headers)) {
+            return Err(Mismatch::Header(index));
+        }
+        match self.cookies.iter().position(|wanted| !wanted.fits_cookie(headers)) {
+            Some(index) => Err(Mismatch::Cookie(index)),
             None => Ok(()),
         }
     }
@@ -126,15 +181,6 @@ impl RequestMatch {
             return Some(None);
         }
         self.paths.iter().find(|pattern| pattern.matches(path)).map(Some)
-    }
-}
-
-impl HeaderMatch {
-    fn fits(&self, attributes: &RequestAttributes<'_>) -> bool {
-        let mut values = (0..).map_while(|index| attributes.headers.value(&self.name, index));
-        values.any(|found| {
-            self.value.as_ref().is_none_or(|value| found.trim_ascii() == value.as_bytes())
-        })
     }
 }
 

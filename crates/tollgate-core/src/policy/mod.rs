@@ -5,6 +5,7 @@
 pub mod address;
 mod ambiguity;
 pub mod answers;
+mod conditions;
 mod credential;
 pub mod descriptors;
 mod host;
@@ -17,10 +18,12 @@ pub mod path;
 pub mod plan;
 pub mod pointer;
 pub mod priority;
+mod query;
 pub mod queue;
 pub mod rule;
 pub mod shedding;
 pub mod subject;
+pub mod values;
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -28,8 +31,9 @@ use alloc::vec::Vec;
 pub use address::{AddressHeader, Forwarding, Network};
 pub use ambiguity::Ambiguity;
 pub use answers::{HeaderProfile, ResponseSettings};
+pub use conditions::MAX_CONDITION_DEPTH;
 pub use descriptors::Domain;
-pub use matching::{HeaderMatch, Mismatch, RequestMatch};
+pub use matching::{Mismatch, RequestMatch};
 pub use metered::{Estimate, Meter, MeteredLimit, ReservationAmount, ReservationSource};
 pub use named::{NameError, Named, NamedPlan};
 pub use networks::{NetworkList, NetworkSet};
@@ -41,6 +45,7 @@ pub use queue::Queue;
 pub use rule::{ChargeOn, LimitRef, OnFailure, Rule, RuleMode};
 pub use shedding::Shedding;
 pub use subject::{Dimension, SubjectSource, UnreadBodies};
+pub use values::{ValueMatch, ValuePattern};
 
 use crate::limit::Limit;
 use crate::time::Timestamp;
@@ -81,7 +86,7 @@ pub struct Policy {
 
 impl Policy {
     /// Creates a policy; `None` if a limit refers to a missing dimension, a rule refers to a
-    /// missing limit or dimension, or a rule meters a limit that it does not use.
+    /// missing limit or dimension or nests its conditions too deep, or a rule meters a limit that it does not use.
     #[must_use]
     pub fn new(
         dimensions: Vec<Dimension>,
@@ -95,7 +100,7 @@ impl Policy {
             let uses = |limit: usize| rule.limits.iter().any(|used| used.limit == limit);
             rule.limits.iter().all(|used| used.limit < limits.len())
                 && rule.metered.iter().all(|metered| uses(metered.limit))
-                && rule.matches.has.iter().chain(&rule.matches.lacks).all(known)
+                && rule.matches.is_whole(dimensions.len(), 0)
         });
         let (forwarding, answers) = (Forwarding::default(), ResponseSettings::default());
         (limits_are_whole && rules_are_whole).then_some(Self {
@@ -124,8 +129,7 @@ impl Policy {
         self.paths = paths;
         if paths.case == PathCase::Ignore {
             for rule in &mut self.rules {
-                let patterns = core::mem::take(&mut rule.matches.paths).into_iter();
-                rule.matches.paths = patterns.map(PathPattern::ignoring_case).collect();
+                rule.matches.ignore_path_case();
             }
         }
         self

@@ -63,10 +63,7 @@ impl NetworkSet {
 }
 
 /// Sorts and merges ranges. `next` returns the number after a number.
-fn merged<T: Ord + Copy>(
-    mut ranges: Vec<(T, T)>,
-    next: impl Fn(T) -> Option<T>,
-) -> Box<[(T, T)]> {
+fn merged<T: Ord + Copy>(mut ranges: Vec<(T, T)>, next: impl Fn(T) -> Option<T>) -> Box<[(T, T)]> {
     ranges.sort_unstable();
     ranges.dedup_by(|(first, last), (_, before)| {
         let joins = next(*before).is_none_or(|after| *first <= after);

@@ -4,6 +4,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::cell::Cell;
 
+use super::conditions::Scope;
 use super::matching::{Matched, Mismatch};
 use super::metered::{Estimate, MeteredLimit};
 use super::outcome::{ConditionalCost, ResponseTerms, refund_for};
@@ -241,7 +242,8 @@ impl Policy {
         for rule in self.rules.iter().filter(refuses) {
             let matched =
                 Matched { rule: &rule.name, pattern: None, path: &path, ambiguity: &ambiguity };
-            if self.check_caller(rule, attributes, &matched).is_err() {
+            let conditions = &rule.matches;
+            if self.check_conditions(conditions, attributes, &matched, Scope::Caller).is_err() {
                 continue;
             }
             for used in &rule.limits {
@@ -269,27 +271,9 @@ impl Policy {
         if !rule.matches.matches_method(attributes.method) {
             return Err(Mismatch::Method);
         }
-        self.check_caller(rule, attributes, &matched)?;
+        rule.matches.check_query(attributes)?;
+        self.check_conditions(&rule.matches, attributes, &matched, Scope::Request)?;
         Ok(matched)
-    }
-
-    fn check_caller(
-        &self,
-        rule: &Rule,
-        attributes: &RequestAttributes<'_>,
-        matched: &Matched<'_>,
-    ) -> Result<(), Mismatch> {
-        rule.matches.check_caller(attributes, &self.forwarding)?;
-        let has = |index: &usize| {
-            self.dimensions[*index].source.is_present(&self.forwarding, attributes, matched)
-        };
-        if let Some(index) = rule.matches.has.iter().find(|index| !has(index)) {
-            return Err(Mismatch::Has(*index));
-        }
-        match rule.matches.lacks.iter().find(|index| has(index)) {
-            Some(index) => Err(Mismatch::Lacks(*index)),
-            None => Ok(()),
-        }
     }
 
     fn planned(

@@ -19,6 +19,7 @@ fn client(header: AddressHeader, hops: Option<usize>, peer: &str, lines: &[&[u8]
     let attributes = RequestAttributes {
         method: "GET",
         path: "/",
+        query: None,
         host: None,
         peer: Some(peer.parse().unwrap()),
         headers: &headers,

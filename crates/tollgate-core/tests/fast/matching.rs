@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use tollgate_core::algo::fixed_window::{Anchor, FixedWindow};
 use tollgate_core::policy::{
-    Ambiguity, Dimension, HeaderMatch, LimitBinding, LimitRef, MatchMode, PathPattern,
-    RequestMatch, Rule, RuleSwitch, SubjectSource,
+    Ambiguity, Dimension, LimitBinding, LimitRef, MatchMode, PathPattern, RequestMatch, Rule,
+    RuleSwitch, SubjectSource, ValueMatch, ValuePattern,
 };
 use tollgate_core::{
     Algorithm, Cost, KeyedHash, Limit, Millis, Policy, RequestAttributes, Subject, Value,
@@ -55,8 +55,14 @@ fn plan(policy: &Policy, method: &str, host: &str, path: &str, fields: &'static 
         }
     }
     let headers = Headers(fields);
-    let attributes =
-        RequestAttributes { method, path, host: Some(host), peer: None, headers: &headers };
+    let attributes = RequestAttributes {
+        method,
+        path,
+        query: None,
+        host: Some(host),
+        peer: None,
+        headers: &headers,
+    };
     let plan = policy.plan(&attributes, &Length);
     let rules: Vec<_> = plan.rules.iter().map(|rule| rule.name.to_string()).collect();
     let charges = plan
@@ -116,8 +122,14 @@ fn who_leaves_a_header_out_shares_a_counter() {
     let policy = policy(MatchMode::FirstMatch, vec![rule("a", RequestMatch::default(), &[(1, 1)])]);
     assert_eq!(plan(&policy, "GET", "h", "/", &[]), "a -> user:1@user=(none)");
     assert_eq!(plan(&policy, "GET", "h", "/", &[("x-user", b" ")]), "a -> user:1@user=(none)");
-    let attributes =
-        RequestAttributes { method: "GET", path: "/", host: None, peer: None, headers: &() };
+    let attributes = RequestAttributes {
+        method: "GET",
+        path: "/",
+        query: None,
+        host: None,
+        peer: None,
+        headers: &(),
+    };
     let absent = policy.plan(&attributes, &Length).enforced[0].subject.clone();
     let shown = Subject::new([("user", Value::Clear(b"(none)"))], &Length);
     assert_ne!(absent, shown, "what looks like none is not none");
@@ -166,8 +178,10 @@ fn hosts() {
 
 #[test]
 fn methods_and_headers() {
-    let header =
-        |value: Option<&str>| HeaderMatch { name: "x-kind".into(), value: value.map(Into::into) };
+    let header = |value: Option<&str>| ValueMatch {
+        name: "x-kind".into(),
+        values: value.map(|value| ValuePattern::Exact(value.into())).into_iter().collect(),
+    };
     let methods = vec!["POST".into(), "PUT".into()];
     let any = RequestMatch { methods, headers: vec![header(None)], ..RequestMatch::default() };
     let bot = RequestMatch { headers: vec![header(Some("bot"))], ..RequestMatch::default() };
@@ -211,8 +225,14 @@ fn how_a_caller_stands_is_informed_of_rules_that_refuse() {
         rule("second", path("/x"), &[(1, 2)]),
     ];
     let policy = policy(MatchMode::FirstMatch, rules);
-    let attributes =
-        RequestAttributes { method: "GET", path: "/", host: None, peer: None, headers: &() };
+    let attributes = RequestAttributes {
+        method: "GET",
+        path: "/",
+        query: None,
+        host: None,
+        peer: None,
+        headers: &(),
+    };
     let told = |switch: RuleSwitch| {
         let of = |rule: &Rule| if &*rule.name == "first" { switch } else { RuleSwitch::On };
         let planned = policy.status_plan_switched(&attributes, &Length, of);
@@ -244,8 +264,14 @@ fn read(policy: &Policy, method: &str, fields: &Fields) -> (String, String, Opti
             self.0.value(name, index)
         }
     }
-    let attributes =
-        RequestAttributes { method, path: "/", host: None, peer: None, headers: &Headers(fields) };
+    let attributes = RequestAttributes {
+        method,
+        path: "/",
+        query: None,
+        host: None,
+        peer: None,
+        headers: &Headers(fields),
+    };
     let plan = policy.plan(&attributes, &Length);
     let subject = plan.enforced[0].subject.to_string();
     (plan.rules[0].name.to_string(), subject, plan.ambiguity)
@@ -317,8 +343,14 @@ fn a_shadow_rule_never_makes_a_request_ambiguous() {
         }
     }
     let headers = &Headers(twice);
-    let attributes =
-        RequestAttributes { method: "GET", path: "/", host: None, peer: None, headers };
+    let attributes = RequestAttributes {
+        method: "GET",
+        path: "/",
+        query: None,
+        host: None,
+        peer: None,
+        headers,
+    };
     assert_eq!(enforced.plan(&attributes, &Length).ambiguity, Some(Ambiguity::Repeated));
     assert_eq!(shadowed.plan(&attributes, &Length).ambiguity, None);
     let switched = enforced.plan_switched(&attributes, &Length, |_| RuleSwitch::Counted);

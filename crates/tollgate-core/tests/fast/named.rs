@@ -80,6 +80,7 @@ fn a_name_and_a_request_meet_in_one_counter() {
     let attributes = RequestAttributes {
         method: "GET",
         path: "/",
+        query: None,
         host: Some("api.example.com."),
         peer: Some(IpAddr::from([192, 0, 2, 99])),
         headers: &Listed(headers),
@@ -92,8 +93,14 @@ fn a_name_and_a_request_meet_in_one_counter() {
 
 #[test]
 fn who_has_none_is_counted_with_all_who_have_none() {
-    let attributes =
-        RequestAttributes { method: "GET", path: "/", host: None, peer: None, headers: &() };
+    let attributes = RequestAttributes {
+        method: "GET",
+        path: "/",
+        query: None,
+        host: None,
+        peer: None,
+        headers: &(),
+    };
     let nobody = ["session", "token", "client", "address", "host"].map(|name| (name, None));
     let subject: Vec<_> = nobody.into_iter().chain([("method", Some("GET"))]).collect();
     let policy = policy();

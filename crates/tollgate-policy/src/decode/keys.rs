@@ -130,7 +130,7 @@ impl<'n> Keys<'n> {
 
 /// Returns the keys and values of a mapping in file order. Reports and drops keys that are not
 /// words and duplicate keys.
-pub(super) fn entries<'n>(
+pub(crate) fn entries<'n>(
     node: &'n Node,
     what: &str,
     report: &mut Report<'_>,
@@ -162,7 +162,9 @@ pub(super) fn entries<'n>(
 }
 
 /// The keys of `match`, which are often written next to it.
-const CONDITIONS: [&str; 7] = ["method", "path", "host", "network", "header", "has", "lacks"];
+const CONDITIONS: [&str; 11] = [
+    "method", "path", "host", "network", "header", "query", "cookie", "has", "lacks", "any", "not",
+];
 
 /// Reports an unknown key and returns the known key that was probably meant.
 fn unknown_key(

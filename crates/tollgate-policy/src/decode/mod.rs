@@ -19,7 +19,7 @@ use schemars::JsonSchema;
 
 pub(crate) use anything::Anything;
 pub(crate) use duration::Duration;
-pub(crate) use keys::{Keys, Property, key_name, keys, object_schema};
+pub(crate) use keys::{Keys, Property, entries, key_name, keys, object_schema};
 pub(crate) use list::{List, OneOrMore};
 pub(crate) use names::{Named, Names, is_name};
 pub(crate) use number::Whole;

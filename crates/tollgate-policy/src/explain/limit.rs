@@ -6,7 +6,8 @@ use tollgate_core::algo::Anchor;
 use tollgate_core::policy::{
     AmbiguousPaths, ChargeOn, Dimension, HeaderProfile, LimitBinding, LimitRef, Meter,
     MeteredLimit, OnFailure, PathCase, PathOptions, PathParameters, RequestMatch,
-    ReservationSource, ResponseSettings, Rule, RuleMode, SubjectSource, UnreadBodies,
+    ReservationSource, ResponseSettings, Rule, RuleMode, SubjectSource, UnreadBodies, ValueMatch,
+    ValuePattern,
 };
 use tollgate_core::{
     Algorithm, Cost, Limit, LimitMode, OnExpiry, Percent, Policy, Refusals, ReservationTerms, Unit,
@@ -165,6 +166,25 @@ pub(crate) fn source(dimension: &Dimension) -> String {
     }
 }
 
+/// Describes sets of conditions.
+pub(crate) fn sets(policy: &Policy, sets: &[RequestMatch]) -> String {
+    sets.iter().map(|set| conditions(policy, set)).collect::<Vec<_>>().join("; ")
+}
+
+/// `header x-plan: free or pro`.
+fn wanted_values(kind: &str, wanted: &ValueMatch) -> String {
+    match values(wanted) {
+        None => format!("{kind} {}", wanted.name),
+        Some(values) => format!("{kind} {}: {values}", wanted.name),
+    }
+}
+
+/// `free or pro`, or `None` for any value.
+pub(crate) fn values(wanted: &ValueMatch) -> Option<String> {
+    let values: Vec<&str> = wanted.values.iter().map(ValuePattern::as_str).collect();
+    (!values.is_empty()).then(|| values.join(" or "))
+}
+
 /// `GET or HEAD on /search/**, with a token`.
 pub(crate) fn conditions(policy: &Policy, matches: &RequestMatch) -> String {
     let names = |indices: &[usize]| -> Vec<String> {
@@ -185,14 +205,15 @@ pub(crate) fn conditions(policy: &Policy, matches: &RequestMatch) -> String {
         let networks: Vec<&str> = matches.networks.iter().map(|list| &*list.name).collect();
         parts.push(format!("from {}", networks.join(" or ")));
     }
-    for header in &matches.headers {
-        parts.push(match &header.value {
-            Some(value) => format!("header {}: {value}", header.name),
-            None => format!("header {}", header.name),
-        });
-    }
+    parts.extend(matches.headers.iter().map(|wanted| wanted_values("header", wanted)));
+    parts.extend(matches.query.iter().map(|wanted| wanted_values("query", wanted)));
+    parts.extend(matches.cookies.iter().map(|wanted| wanted_values("cookie", wanted)));
     parts.extend(names(&matches.has).into_iter().map(|name| format!("has {name}")));
     parts.extend(names(&matches.lacks).into_iter().map(|name| format!("lacks {name}")));
+    if !matches.any.is_empty() {
+        parts.push(format!("any of ({})", sets(policy, &matches.any)));
+    }
+    parts.extend(matches.not.iter().map(|set| format!("not ({})", conditions(policy, set))));
     match parts.as_slice() {
         [] => "every request".to_owned(),
         parts => parts.join(", "),

@@ -4,9 +4,9 @@ use std::borrow::Cow;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
-use super::Cost;
 use super::choices::{ChargeMoment, OnFailureName, RuleModeName};
 use super::shed::PriorityName;
+use super::{Conditions, Cost};
 use crate::decode::{
     Decode, Duration, Field, Names, OneOrMore, Spanned, StatusRange, Text, Whole, keys, unexpected,
     unexpected_but,
@@ -53,28 +53,6 @@ keys! {
         /// The most requests of one subject that wait on each node at a time, up to 1,000. Further
         /// requests are refused immediately. By default 100.
         length: Whole,
-    }
-}
-
-keys! {
-    /// Conditions that must all be met. If a condition has several values, one of them must match.
-    struct Conditions as "conditions" {
-        /// The method, such as `GET`, or a list of methods.
-        method: OneOrMore<Text>,
-        /// Path patterns: `{id}` in `/users/{id}` captures a segment, `*` matches one segment, and
-        /// `**` at the end matches all remaining segments.
-        path: OneOrMore<Text>,
-        /// Hosts. `*.example.com` matches every subdomain.
-        host: OneOrMore<Text>,
-        /// Networks of the client's address, such as `10.0.0.0/8`, addresses, and names of lists in
-        /// `networks`. A client whose address is unknown is in none of them.
-        network: OneOrMore<Text>,
-        /// Headers that must be present: a name, or `{ name: value }` for an exact value.
-        header: OneOrMore<WantedHeaders>,
-        /// Subjects for which the request must have a value.
-        has: OneOrMore<Text>,
-        /// Subjects for which the request must not have a value.
-        lacks: OneOrMore<Text>,
     }
 }
 
@@ -126,60 +104,6 @@ impl JsonSchema for LimitUse {
             "anyOf": [
                 { "type": "string" },
                 { "type": "object", "minProperties": 1, "maxProperties": 1, "additionalProperties": cost },
-            ],
-        })
-    }
-}
-
-/// Headers that must be present, each with its required value if one is set.
-#[derive(Debug)]
-pub(crate) struct WantedHeaders(pub(crate) Vec<(Spanned<String>, Option<Text>)>);
-
-impl Decode for WantedHeaders {
-    const WHAT: &'static str = "a header's name, or { name: value }";
-
-    fn decode(node: &Node, report: &mut Report<'_>) -> Option<Self> {
-        if let Some(name) = node.text() {
-            let name = Spanned { value: name.to_owned(), at: node.at, key: node.at };
-            return Some(Self(vec![(name, None)]));
-        }
-        if !matches!(node.kind, NodeKind::Mapping(_)) {
-            unexpected(node, Self::WHAT, report);
-            return None;
-        }
-        if let Some(values) = lists(node).next() {
-            let hint = "a header has one value here: write a rule for each value";
-            unexpected_but(values, Text::WHAT, hint, report);
-            return None;
-        }
-        let Names(named) = Names::<Text>::decode(node, report)?;
-        Some(Self(
-            named.into_iter().filter_map(|named| Some((named.name, Some(named.value?)))).collect(),
-        ))
-    }
-}
-
-/// Returns the values of a mapping that are lists.
-fn lists(node: &Node) -> impl Iterator<Item = &Node> {
-    let pairs = match &node.kind {
-        NodeKind::Mapping(pairs) => pairs.as_slice(),
-        _ => &[],
-    };
-    pairs.iter().map(|(_, value)| value).filter(|value| matches!(value.kind, NodeKind::Sequence(_)))
-}
-
-impl JsonSchema for WantedHeaders {
-    fn schema_name() -> Cow<'static, str> {
-        "WantedHeaders".into()
-    }
-
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        let value = generator.subschema_for::<Text>();
-        json_schema!({
-            "description": "A header that must be present, or headers with their required values.",
-            "anyOf": [
-                { "type": "string" },
-                { "type": "object", "additionalProperties": value },
             ],
         })
     }

@@ -14,6 +14,21 @@ pub(super) fn field_name(
     Some(given.value.0.to_ascii_lowercase().into())
 }
 
+/// The longest name of a query parameter, in bytes.
+const MAX_PARAMETER: usize = 128;
+
+/// Checks that `text` can be the name of a query parameter.
+pub(super) fn is_parameter(text: &str, at: Span, report: &mut Report<'_>) -> Option<()> {
+    let is_fine = (1..=MAX_PARAMETER).contains(&text.len()) && !text.chars().any(char::is_control);
+    if is_fine {
+        return Some(());
+    }
+    let message = format_args!("{} is not a valid name of a query parameter", quoted(text));
+    let hint = format_args!("expected the decoded name, of up to {MAX_PARAMETER} bytes");
+    report.error(at, message, hint);
+    None
+}
+
 /// Checks that `text` is a token of RFC 9110, as the names of headers and cookies must be.
 pub(super) fn is_token(text: &str, at: Span, what: &str, report: &mut Report<'_>) -> Option<()> {
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);

@@ -50,7 +50,8 @@ pub(crate) fn resolve(
     let dimensions = subjects::dimensions(&subjects, report);
     let counted = limits::limits(&limits, &mut subjects, report);
     let mut networks = NetworkTable::new(file, files, report);
-    let mut defined = Defined { limits: &mut limits, subjects: &mut subjects, networks: &mut networks };
+    let mut defined =
+        Defined { limits: &mut limits, subjects: &mut subjects, networks: &mut networks };
     let rules = rules::rules(file, &counted, &mut defined, report);
     let domains = descriptors::domains(file, &counted, &mut limits, report);
     warn_if_nothing_is_limited(file, report);

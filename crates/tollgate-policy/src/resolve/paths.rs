@@ -39,7 +39,7 @@ pub(super) fn check<'r>(
         return;
     }
     for (rule, at) in rules {
-        let patterns = rule.matches.paths.iter();
+        let patterns = rule.matches.path_patterns().into_iter();
         for pattern in patterns.filter(|pattern| pattern.has_path_parameters()) {
             let message = format_args!("no path matches {}", quoted(pattern.as_str()));
             report.error(at, message, "`paths: { parameters: drop }` removes what follows a `;`");

@@ -64,6 +64,10 @@ fn covers(earlier: &RequestMatch, later: &RequestMatch) -> bool {
         && any_of(&earlier.hosts, &later.hosts)
         && any_of(&earlier.networks, &later.networks)
         && all_of(&earlier.headers, &later.headers)
+        && all_of(&earlier.query, &later.query)
+        && all_of(&earlier.cookies, &later.cookies)
+        && (earlier.any.is_empty() || earlier.any == later.any)
+        && all_of(&earlier.not, &later.not)
         && all_of(&earlier.has, &later.has)
         && all_of(&earlier.lacks, &later.lacks)
 }

@@ -110,8 +110,14 @@ impl Asked {
 
     fn ask(&mut self, now: Timestamp) -> Evaluation {
         let peer = "192.0.2.1".parse().ok();
-        let attributes =
-            RequestAttributes { method: "GET", path: "/", host: None, peer, headers: &Key };
+        let attributes = RequestAttributes {
+            method: "GET",
+            path: "/",
+            query: None,
+            host: None,
+            peer,
+            headers: &Key,
+        };
         let plan = self.policy.plan(&attributes, &Same);
         self.requests += 1;
         let id = ChargeId(self.requests);

@@ -1,6 +1,7 @@
 //! Tests of policy files: their meaning, every mistake with its message, the schema, and imports.
 
 mod coming_from;
+mod conditions;
 mod descriptors;
 mod hostile;
 mod import;

@@ -180,8 +180,11 @@ rules:
     let methods: Vec<&str> = matches.methods.iter().map(|method| &**method).collect();
     let paths: Vec<&str> = matches.paths.iter().map(|path| path.as_str()).collect();
     let hosts: Vec<&str> = matches.hosts.iter().map(|host| &**host).collect();
-    let headers: Vec<(&str, Option<&str>)> =
-        matches.headers.iter().map(|header| (&*header.name, header.value.as_deref())).collect();
+    let headers: Vec<(&str, Option<&str>)> = matches
+        .headers
+        .iter()
+        .map(|header| (&*header.name, header.values.first().map(|value| value.as_str())))
+        .collect();
     assert_eq!(methods, ["POST", "PUT"]);
     assert_eq!(paths, ["/a/**", "/b/{id}"]);
     assert_eq!(hosts, ["example.com", "*.example.org", "[::1]"]);

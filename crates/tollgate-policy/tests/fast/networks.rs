@@ -44,14 +44,15 @@ fn loaded(directory: &Path, bots: &[u8]) -> LoadedPolicy {
 fn rule(policy: &Policy, client: Option<&str>) -> String {
     let peer: Option<IpAddr> = client.map(|text| text.parse().unwrap());
     let attributes =
-        RequestAttributes { method: "GET", path: "/", host: None, peer, headers: &() };
+        RequestAttributes { method: "GET", path: "/", query: None, host: None, peer, headers: &() };
     policy.plan(&attributes, &NoHash).rules[0].name.to_string()
 }
 
 #[test]
 fn clients_are_in_networks_of_the_rule_of_lists_and_of_files() {
     let directory = tempfile::tempdir().unwrap();
-    let bots = b"\xef\xbb\xbf# bots\r\n203.0.113.0/24 ; spam\r\n\r\n  2001:db8:8::1 # one\r\n198.51.100.9";
+    let bots =
+        b"\xef\xbb\xbf# bots\r\n203.0.113.0/24 ; spam\r\n\r\n  2001:db8:8::1 # one\r\n198.51.100.9";
     let loaded = loaded(directory.path(), bots);
     assert!(loaded.warnings.is_empty(), "{:?}", loaded.warnings);
     for (client, expected) in [
@@ -82,12 +83,16 @@ rules, the first match decides
     let attributes = RequestAttributes {
         method: "GET",
         path: "/",
+        query: None,
         host: None,
         peer: "192.0.2.9".parse().ok(),
         headers: &(),
     };
     let traced = trace(&loaded.policy, &attributes, &NoHash).to_string();
-    assert!(traced.starts_with("exempt  no: the client is not from 192.0.2.1 or office\n"), "{traced}");
+    assert!(
+        traced.starts_with("exempt  no: the client is not from 192.0.2.1 or office\n"),
+        "{traced}"
+    );
 }
 
 #[test]

@@ -39,7 +39,8 @@ fn loaded(name: &str) -> LoadedPolicy {
 fn met(policy: &Policy, method: &str, path: &str, headers: &[(&str, &[u8])]) -> String {
     let peer: Option<IpAddr> = "192.0.2.7".parse().ok();
     let headers: &dyn Headers = &Fields(headers);
-    let plan = policy.plan(&RequestAttributes { method, path, host: None, peer, headers }, &Fold);
+    let plan = policy
+        .plan(&RequestAttributes { method, path, query: None, host: None, peer, headers }, &Fold);
     let rules: Vec<&str> = plan.rules.iter().map(|rule| &*rule.name).collect();
     let charges: Vec<String> = plan
         .enforced
@@ -169,8 +170,14 @@ fn sign_in() {
     let many = format!("/{}{}login", "a/".repeat(257), "../".repeat(257));
     for path in ["/x%2f..%2flogin", "/login\\", "/login%5c", "/login%00", "/x/..;/login", &many] {
         let headers: &dyn Headers = &Fields(account);
-        let attributes =
-            RequestAttributes { method: "POST", path, host: None, peer: None, headers };
+        let attributes = RequestAttributes {
+            method: "POST",
+            path,
+            query: None,
+            host: None,
+            peer: None,
+            headers,
+        };
         assert!(policy.plan(&attributes, &Fold).ambiguity.is_some(), "{path}");
     }
     assert!(policy.limits().iter().all(|limit| limit.limit.refusals() == Refusals::Counted));
@@ -210,7 +217,10 @@ fn envoy() {
 fn priority(policy: &Policy, method: &str, path: &str, headers: &[(&str, &[u8])]) -> Priority {
     let headers: &dyn Headers = &Fields(headers);
     policy
-        .plan(&RequestAttributes { method, path, host: None, peer: None, headers }, &Fold)
+        .plan(
+            &RequestAttributes { method, path, query: None, host: None, peer: None, headers },
+            &Fold,
+        )
         .priority
 }
 
@@ -271,8 +281,10 @@ fn llm_tokens() {
     let met = |body: &[(&str, &str)]| {
         let headers: &dyn Headers = &Body(body);
         let (method, path) = ("POST", "/v1/chat/completions");
-        let plan = policy
-            .plan(&RequestAttributes { method, path, host: None, peer: None, headers }, &Fold);
+        let plan = policy.plan(
+            &RequestAttributes { method, path, query: None, host: None, peer: None, headers },
+            &Fold,
+        );
         let planned = plan.enforced.iter().map(|planned| {
             let whom = planned.subject.pairs().count();
             format!("{}/{whom} {}", planned.limit.name(), planned.cost.get())

@@ -42,7 +42,7 @@ fn every_policy_fits_the_schema() {
 }
 
 /// A mapping of each kind, in the order of the reference, with an unknown key.
-const PLACES: [(&str, &str); 39] = [
+const PLACES: [(&str, &str); 40] = [
     ("PolicyFile", "zzzzzzzz: 1"),
     ("Subject", "subjects: { a: { host: {}, zzzzzzzz: 1 } }"),
     ("Forwarded", "forwarded: { zzzzzzzz: 1 }"),
@@ -58,6 +58,7 @@ const PLACES: [(&str, &str); 39] = [
     ("Reservation", "limits: { a: { quota: 1, window: 1s, reservation: { zzzzzzzz: 1 } } }"),
     ("Rule", "rules: [{ limits: [], zzzzzzzz: 1 }]"),
     ("Conditions", "rules: [{ limits: [], match: { zzzzzzzz: 1 } }]"),
+    ("ValueForm", "rules: [{ limits: [], match: { header: { a: { zzzzzzzz: 1 } } } }]"),
     ("Queue", "rules: [{ limits: core, queue: { zzzzzzzz: 1 } }]"),
     ("Count", "limits: { core: { quota: 1, count: { status: 401, zzzzzzzz: 1 } } }"),
     ("DescriptorDomain", "descriptors: [{ domain: a, tree: [], zzzzzzzz: 1 }]"),
@@ -240,6 +241,7 @@ fn title(name: &str) -> &'static str {
         "Reservation" => "`limits.NAME.reservation`",
         "Rule" => "`rules[]`",
         "Conditions" => "`rules[].match`",
+        "ValueForm" => "`rules[].match.header.NAME`, `.query.NAME` and `.cookie.NAME`",
         "Queue" => "`rules[].queue`",
         "Count" => "`limits.NAME.count`",
         "DescriptorDomain" => "`descriptors[]`",

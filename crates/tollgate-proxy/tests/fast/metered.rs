@@ -61,8 +61,14 @@ fn tokens(overdraft: u64) -> Arc<Limiter<Memory>> {
 
 /// Returns the used tokens, and how many of them are only reserved.
 async fn used(limiter: &Limiter<Memory>) -> (u64, u64) {
-    let attributes =
-        RequestAttributes { method: "GET", path: "/", host: None, peer: None, headers: &() };
+    let attributes = RequestAttributes {
+        method: "GET",
+        path: "/",
+        query: None,
+        host: None,
+        peer: None,
+        headers: &(),
+    };
     let policy = limiter.policy();
     let plan = policy.plan(&attributes, limiter.key());
     let looked_at = limiter.look_at(limiter.now(), &plan.enforced).await.expect("an answer");

@@ -80,5 +80,6 @@ pub(crate) fn attributes_of<'a>(
     peer: Option<IpAddr>,
 ) -> RequestAttributes<'a> {
     let host = target.host().or_else(|| fields.headers.get(HOST)?.to_str().ok());
-    RequestAttributes { method: method.as_str(), path: target.path(), host, peer, headers: fields }
+    let (path, query) = (target.path(), target.query());
+    RequestAttributes { method: method.as_str(), path, query, host, peer, headers: fields }
 }

@@ -24,8 +24,14 @@ fn limiter() -> (Limiter<Memory>, Arc<ManualClock>) {
 }
 
 async fn check(limiter: &Limiter<Memory>) -> Decision {
-    let request =
-        RequestAttributes { method: "GET", path: "/", host: None, peer: None, headers: &() };
+    let request = RequestAttributes {
+        method: "GET",
+        path: "/",
+        query: None,
+        host: None,
+        peer: None,
+        headers: &(),
+    };
     limiter.check(&request).await
 }
 
@@ -44,8 +50,14 @@ async fn a_full_concurrency_limit_suggests_the_observed_hold_time_and_not_the_lo
     assert_eq!(check(&limiter).await.evaluation.retry_after(), Some(Millis::from_secs(5)));
 
     // A peek says the same.
-    let request =
-        RequestAttributes { method: "GET", path: "/", host: None, peer: None, headers: &() };
+    let request = RequestAttributes {
+        method: "GET",
+        path: "/",
+        query: None,
+        host: None,
+        peer: None,
+        headers: &(),
+    };
     let (now, policy) = (limiter.now(), limiter.policy());
     let planned = limiter.plan_at(now, &policy, &request).enforced;
     let peek = limiter.peek_at(now, planned).await.unwrap().evaluation;

@@ -36,8 +36,14 @@ fn counted(policy: Policy) -> (Limiter<Memory>, Arc<Decisions>) {
 }
 
 async fn check(limiter: &Limiter<Memory>, times: usize) {
-    let attributes =
-        RequestAttributes { method: "GET", path: "/", host: None, peer: None, headers: &() };
+    let attributes = RequestAttributes {
+        method: "GET",
+        path: "/",
+        query: None,
+        host: None,
+        peer: None,
+        headers: &(),
+    };
     for _ in 0..times {
         limiter.check(&attributes).await;
     }

@@ -85,6 +85,7 @@ async fn run<S: Store>(limiter: Limiter<S>, sweep: impl AsyncFn(&S, Timestamp)) 
         let attributes = RequestAttributes {
             method: "GET",
             path: "/",
+            query: None,
             host: None,
             peer: None,
             headers: &headers,

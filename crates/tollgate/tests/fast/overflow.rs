@@ -59,8 +59,14 @@ async fn who_fills_the_store_lets_nobody_past_a_limit() {
     let limiter = Limiter::new(policy(), store)
         .with_observer((Arc::clone(&decisions), Arc::clone(&degraded)));
     let ask = async |field: Field<'_>| -> Decision {
-        let attributes =
-            RequestAttributes { method: "GET", path: "/", host: None, peer: None, headers: &field };
+        let attributes = RequestAttributes {
+            method: "GET",
+            path: "/",
+            query: None,
+            host: None,
+            peer: None,
+            headers: &field,
+        };
         let policy = limiter.policy();
         let plan = limiter.plan_at(START, &policy, &attributes);
         limiter.decide(DecisionRequest::new(START, &policy, plan)).await

@@ -191,8 +191,14 @@ async fn a_lease_of_a_rule_in_shadow_mode_ends_with_the_receipt_of_both() {
     let policy =
         Policy::new(Vec::new(), limits, vec![rule("all", 0), tried], MatchMode::AllMatches);
     let limiter = Limiter::new(policy.unwrap(), Memory::default());
-    let attributes =
-        RequestAttributes { method: "GET", path: "/", host: None, peer: None, headers: &() };
+    let attributes = RequestAttributes {
+        method: "GET",
+        path: "/",
+        query: None,
+        host: None,
+        peer: None,
+        headers: &(),
+    };
     for _ in 0..3 {
         let decision = check_at(&limiter, START, &attributes).await;
         assert!(decision.shadow.unwrap().is_admitted(), "the one before has ended");
@@ -246,8 +252,14 @@ fn enforced_and_tried() -> Limiter<Contract> {
 #[tokio::test]
 async fn a_limit_that_is_enforced_and_tried_is_refunded_once() {
     let limiter = enforced_and_tried();
-    let attributes =
-        RequestAttributes { method: "GET", path: "/", host: None, peer: None, headers: &() };
+    let attributes = RequestAttributes {
+        method: "GET",
+        path: "/",
+        query: None,
+        host: None,
+        peer: None,
+        headers: &(),
+    };
     let used = async || {
         let statuses = limiter.statuses(&attributes).await.unwrap().statuses;
         statuses.iter().map(|status| status.used).collect::<Vec<_>>()
@@ -301,8 +313,14 @@ async fn what_one_request_charged_to_two_blocks_is_refunded_to_both_once() {
         Policy::new(Vec::new(), limits, vec![rule("all", 3), tried], MatchMode::AllMatches);
     let store = TimePasses(Contract(Memory::default()));
     let limiter = Limiter::new(policy.unwrap(), store).with_clock(ManualClock::new(START));
-    let attributes =
-        RequestAttributes { method: "GET", path: "/", host: None, peer: None, headers: &() };
+    let attributes = RequestAttributes {
+        method: "GET",
+        path: "/",
+        query: None,
+        host: None,
+        peer: None,
+        headers: &(),
+    };
     let used = async || limiter.statuses(&attributes).await.unwrap().statuses[0].used;
 
     let receipt = check_at(&limiter, START, &attributes).await.receipt.unwrap();

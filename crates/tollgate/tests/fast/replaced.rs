@@ -42,8 +42,14 @@ fn limiter(revision: Revision) -> Limiter<Memory> {
 }
 
 async fn check<S: Store>(limiter: &Limiter<S>) -> Decision {
-    let attributes =
-        RequestAttributes { method: "GET", path: "/", host: None, peer: None, headers: &() };
+    let attributes = RequestAttributes {
+        method: "GET",
+        path: "/",
+        query: None,
+        host: None,
+        peer: None,
+        headers: &(),
+    };
     limiter.check(&attributes).await
 }
 

@@ -45,8 +45,14 @@ fn limiter(key: &HashKey) -> Limiter<Memory> {
     limiter.with_clock(ManualClock::new(START))
 }
 
-const FACTS: RequestAttributes<'static> =
-    RequestAttributes { method: "POST", path: "/", host: None, peer: None, headers: &() };
+const FACTS: RequestAttributes<'static> = RequestAttributes {
+    method: "POST",
+    path: "/",
+    query: None,
+    host: None,
+    peer: None,
+    headers: &(),
+};
 
 fn after(millis: u64) -> Timestamp {
     START.after(Millis::new(millis))

@@ -69,6 +69,7 @@ impl Site {
         let attributes = RequestAttributes {
             method: "GET",
             path: "/",
+            query: None,
             host: None,
             peer: None,
             headers: &headers,
@@ -257,7 +258,13 @@ async fn for_whom_a_limit_is_not_enforced_it_only_counts() {
 async fn what_is_not_enforced_is_not_reported_to_clients() {
     let site = Site::with(vec![limit("core", fixed(1)).with_enforced(Percent::NONE)]);
     site.check("ann").await;
-    let attributes =
-        RequestAttributes { method: "GET", path: "/", host: None, peer: None, headers: &() };
+    let attributes = RequestAttributes {
+        method: "GET",
+        path: "/",
+        query: None,
+        host: None,
+        peer: None,
+        headers: &(),
+    };
     assert!(site.limiter.statuses(&attributes).await.unwrap().statuses.is_empty());
 }

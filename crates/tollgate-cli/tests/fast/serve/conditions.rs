@@ -85,3 +85,33 @@ rules:
     listeners.node.tells("partners.txt:2:1: \"198.51.100.0/99\" is not a network");
     assert_eq!(others.map(|client| listeners.get("/", client, &[])), [200, 429]);
 }
+
+#[test]
+fn conditions_are_the_same_at_the_proxy_and_for_sub_requests() {
+    let policy = "
+trusted_proxies: 127.0.0.1
+subjects: { address: { client_address: {} } }
+limits: { exports: { quota: 1, window: 1h, per: address } }
+rules:
+  - name: exports
+    match:
+      method: GET
+      any: [{ path: /export/** }, { query: { format: [csv, 'pdf*'] } }]
+      not: [{ network: 192.0.2.0/24 }, { header: { user-agent: 'probe/*' } }, { cookie: internal }]
+    limits: exports
+";
+    let listeners = Listeners::open(policy, &[]);
+    let agent = &["user-agent: probe/1"][..];
+    for (client, target, fields, expected) in [
+        ("198.51.100.1", "/export/all", &[][..], 429),
+        ("198.51.100.2", "/a?x=1&format=%63sv", &[], 429),
+        ("198.51.100.3", "/a?format=pdf+large", &[], 429),
+        ("198.51.100.4", "/a?format=html", &[], 200),
+        ("198.51.100.5", "/export/all", agent, 200),
+        ("198.51.100.6", "/export/all", &["cookie: a=b; internal=1"], 200),
+        ("192.0.2.7", "/export/all", &[], 200),
+    ] {
+        assert_eq!(listeners.get(target, client, fields), 200, "{target} from {client}");
+        assert_eq!(listeners.get(target, client, fields), expected, "{target} from {client}");
+    }
+}

@@ -83,8 +83,10 @@ impl Pattern {
     }
 }
 
+/// Returns the first index of `piece`, which is not empty.
 fn find(bytes: &[u8], piece: &[u8]) -> Option<usize> {
-    bytes.windows(piece.len()).position(|window| window == piece)
+    let first = *piece.first()?;
+    bytes.windows(piece.len()).position(|window| window[0] == first && window == piece)
 }
 
 #[cfg(test)]

@@ -2,43 +2,122 @@
 
 use std::collections::BTreeSet;
 
-use tollgate_core::policy::{HeaderMatch, PathPattern, RequestMatch};
+use tollgate_core::policy::{MAX_CONDITION_DEPTH, PathPattern, RequestMatch};
 
 use super::super::field_name::is_token;
 use super::Defined;
+use super::values::{ValueKind, wanted};
 use crate::decode::{Field, List, OneOrMore, Spanned, Text, quoted};
 use crate::raw::{Conditions, PolicyFile};
 use crate::report::Report;
 
-/// Returns the conditions, or `None` after reporting a mistake.
+/// The most sets of conditions in `not` and `any` of one rule.
+const MAX_NESTED: usize = 64;
+
+/// Returns the conditions of a rule, or `None` after reporting a mistake.
 pub(super) fn matching(
     raw: &Conditions,
     defined: &mut Defined<'_, '_>,
     report: &mut Report<'_>,
 ) -> Option<RequestMatch> {
-    let methods = each(&raw.method, |given| method(given, report));
-    let paths = each(&raw.path, |given| path(given, report));
-    let hosts = each(&raw.host, |given| host(given, report));
-    let networks = match &raw.network {
-        Field::Absent => Some(Vec::new()),
-        Field::Invalid => None,
-        Field::Value(given) => defined.networks.of_condition(&given.value, report),
-    };
-    let headers = headers(raw, report);
-    let subjects = &mut *defined.subjects;
-    let has = each(&raw.has, |given| subjects.index(&given.value.0, given.at, report));
-    let lacks = each(&raw.lacks, |given| subjects.index(&given.value.0, given.at, report));
-    let matching = RequestMatch {
-        methods: methods?,
-        paths: paths?,
-        hosts: hosts?,
-        networks: networks?,
-        headers: headers?,
-        has: has?,
-        lacks: lacks?,
-    };
-    contradiction(raw, &matching, report);
-    Some(matching)
+    Nesting { depth: 0, left: MAX_NESTED }.set(raw, defined, report)
+}
+
+/// The bounds of nested conditions.
+struct Nesting {
+    depth: usize,
+    left: usize,
+}
+
+impl Nesting {
+    fn set(
+        &mut self,
+        raw: &Conditions,
+        defined: &mut Defined<'_, '_>,
+        report: &mut Report<'_>,
+    ) -> Option<RequestMatch> {
+        let methods = each(&raw.method, |given| method(given, report));
+        let is_nested = self.depth > 0;
+        let paths = each(&raw.path, |given| match is_nested {
+            true => nested_path(given, report),
+            false => path(given, report),
+        });
+        let hosts = each(&raw.host, |given| host(given, report));
+        let networks = match &raw.network {
+            Field::Absent => Some(Vec::new()),
+            Field::Invalid => None,
+            Field::Value(given) => defined.networks.of_condition(&given.value, report),
+        };
+        let headers = wanted(&raw.header, ValueKind::Header, report);
+        let query = wanted(&raw.query, ValueKind::Query, report);
+        let cookies = wanted(&raw.cookie, ValueKind::Cookie, report);
+        let subjects = &mut *defined.subjects;
+        let has = each(&raw.has, |given| subjects.index(&given.value.0, given.at, report));
+        let lacks = each(&raw.lacks, |given| subjects.index(&given.value.0, given.at, report));
+        let any = self.nested("any", &raw.any, |List(sets)| sets, defined, report);
+        let not = self.nested("not", &raw.not, |OneOrMore(sets)| sets, defined, report);
+        let matching = RequestMatch {
+            methods: methods?,
+            paths: paths?,
+            hosts: hosts?,
+            networks: networks?,
+            headers: headers?,
+            query: query?,
+            cookies: cookies?,
+            has: has?,
+            lacks: lacks?,
+            any: any?,
+            not: not?,
+        };
+        contradiction(raw, &matching, report);
+        Some(matching)
+    }
+
+    /// Returns the sets of conditions in `any` or `not`.
+    fn nested<F>(
+        &mut self,
+        key: &str,
+        field: &Field<F>,
+        sets: impl Fn(&F) -> &Vec<Spanned<Conditions>>,
+        defined: &mut Defined<'_, '_>,
+        report: &mut Report<'_>,
+    ) -> Option<Vec<RequestMatch>> {
+        let given = match field {
+            Field::Absent => return Some(Vec::new()),
+            Field::Invalid => return None,
+            Field::Value(given) => given,
+        };
+        let sets = sets(&given.value);
+        if self.depth == MAX_CONDITION_DEPTH {
+            let message = format_args!("conditions nested more than {MAX_CONDITION_DEPTH} deep");
+            report.error(given.key, message, "split the rule into several");
+            return None;
+        }
+        if sets.is_empty() {
+            let hint = format_args!("expected conditions, such as {key}: [{{ method: GET }}]");
+            report.error(given.at, format_args!("`{key}` is empty"), hint);
+            return None;
+        }
+        let Some(left) = self.left.checked_sub(sets.len()) else {
+            let message = format_args!("more than {MAX_NESTED} sets of conditions in one rule");
+            report.error(given.key, message, "split the rule into several");
+            return None;
+        };
+        self.left = left;
+        self.depth += 1;
+        let set = |set: &Spanned<Conditions>| {
+            let resolved = self.set(&set.value, defined, report)?;
+            if resolved == RequestMatch::default() {
+                let hint = "every request meets them: add a condition";
+                report.error(set.at, format_args!("conditions of `{key}` are empty"), hint);
+                return None;
+            }
+            Some(resolved)
+        };
+        let resolved: Vec<_> = sets.iter().map(set).collect();
+        self.depth -= 1;
+        resolved.into_iter().collect()
+    }
 }
 
 /// Returns the parameters of all path patterns in the file.
@@ -101,6 +180,17 @@ fn path(given: &Spanned<Text>, report: &mut Report<'_>) -> Option<PathPattern> {
     }
 }
 
+/// Returns a path pattern of `any` or `not`, which captures nothing.
+fn nested_path(given: &Spanned<Text>, report: &mut Report<'_>) -> Option<PathPattern> {
+    let pattern = path(given, report)?;
+    if given.value.0.contains('{') {
+        let message = format_args!("{} has a parameter", quoted(&given.value.0));
+        report.error(given.at, message, "write `*`: only the rule's own `path` captures segments");
+        return None;
+    }
+    Some(pattern)
+}
+
 /// Returns a host in the normal form for comparisons.
 fn host(given: &Spanned<Text>, report: &mut Report<'_>) -> Option<Box<str>> {
     let text = given.value.0.to_ascii_lowercase();
@@ -122,18 +212,6 @@ fn host(given: &Spanned<Text>, report: &mut Report<'_>) -> Option<Box<str>> {
     };
     report.error(given.at, format_args!("{} is not a host", quoted(&given.value.0)), hint);
     None
-}
-
-fn headers(raw: &Conditions, report: &mut Report<'_>) -> Option<Vec<HeaderMatch>> {
-    let wanted = each(&raw.header, |given| {
-        let one = given.value.0.iter().map(|(name, value)| {
-            is_token(&name.value, name.at, "header", report)?;
-            let value = value.as_ref().map(|value| value.0.trim().into());
-            Some(HeaderMatch { name: name.value.to_ascii_lowercase().into(), value })
-        });
-        one.collect::<Option<Vec<_>>>()
-    })?;
-    Some(wanted.into_iter().flatten().collect())
 }
 
 /// Reports a subject that is required both to be present and to be absent.

@@ -3,6 +3,7 @@
 mod conditions;
 mod queue;
 mod uses;
+mod values;
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -54,10 +54,11 @@ impl<'a> SubRequest<'a> {
     /// Returns the request's attributes for the policy. The peer is the proxy's client, and the
     /// forwarding fields are those which that client sent.
     pub(super) fn facts(&self) -> RequestAttributes<'_> {
-        let Target { method, path } = self.target;
+        let Target { method, path, query } = self.target;
         RequestAttributes {
             method,
             path,
+            query,
             host: self.host,
             peer: Some(self.client),
             headers: &self.fields,
@@ -70,6 +71,7 @@ impl<'a> SubRequest<'a> {
 struct Target<'a> {
     method: &'a str,
     path: &'a str,
+    query: Option<&'a str>,
 }
 
 /// Two fields that describe a target together.
@@ -88,7 +90,8 @@ impl Pair {
             (None, Some(_)) => Err(SubRequestError::Missing(self.method)),
             (Some(_), None) => Err(SubRequestError::Missing(self.uri)),
             (Some(method), Some(uri)) => {
-                Ok(Some(Target { method: self.method(method)?, path: self.path(uri)? }))
+                let (method, (path, query)) = (self.method(method)?, self.path_and_query(uri)?);
+                Ok(Some(Target { method, path, query }))
             }
         }
     }
@@ -101,14 +104,18 @@ impl Pair {
         value.to_str().ok().filter(is_method).ok_or(SubRequestError::Invalid(self.method, expected))
     }
 
-    /// Returns the path of `/path?query`, without decoding it.
-    fn path<'a>(&self, value: &'a HeaderValue) -> Result<&'a str, SubRequestError> {
+    /// Returns the path and the query of `/path?query`, without decoding them.
+    fn path_and_query<'a>(
+        &self,
+        value: &'a HeaderValue,
+    ) -> Result<(&'a str, Option<&'a str>), SubRequestError> {
         let is_target = |text: &&str| (text.starts_with('/') || *text == "*") && is_plain(text);
         let expected = "a path that begins with \"/\", with or without a query";
         let target = std::str::from_utf8(value.as_bytes()).ok().filter(is_target);
         let target = target.ok_or(SubRequestError::Invalid(self.uri, expected))?;
-        let end = target.find(['?', '#']).unwrap_or(target.len());
-        Ok(&target[..end])
+        let target = target.split('#').next().unwrap_or_default();
+        let split = target.split_once('?').map(|(path, query)| (path, Some(query)));
+        Ok(split.unwrap_or((target, None)))
     }
 }
 

@@ -28,7 +28,7 @@ pub(in crate::http) struct RequestFacts<'a> {
         length(max = 32)
     )]
     method: Cow<'a, str>,
-    /// The path as it was sent. A query is ignored.
+    /// The path as it was sent, with the query if rules or subjects of the policy read it.
     #[serde(borrow, deserialize_with = "path")]
     #[schemars(with = "String", regex(pattern = r"^/[!-~]*$"), length(max = 32_768))]
     path: Cow<'a, str>,
@@ -49,10 +49,12 @@ pub(in crate::http) struct RequestFacts<'a> {
 impl RequestFacts<'_> {
     /// Returns the attributes for the policy.
     pub(in crate::http) fn facts(&self) -> RequestAttributes<'_> {
-        let path = self.path.split_once('?').map_or(&*self.path, |(path, _)| path);
+        let split = self.path.split_once('?').map(|(path, query)| (path, Some(query)));
+        let (path, query) = split.unwrap_or((&*self.path, None));
         RequestAttributes {
             method: &self.method,
             path,
+            query,
             host: self.host.as_deref(),
             peer: self.client_address,
             headers: &self.headers,

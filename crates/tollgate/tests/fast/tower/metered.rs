@@ -117,8 +117,14 @@ impl World {
 
     /// Returns the used units of the limit, and how many of them are only reserved.
     async fn used(&self) -> (u64, u64) {
-        let attributes =
-            RequestAttributes { method: "GET", path: "/", host: None, peer: None, headers: &() };
+        let attributes = RequestAttributes {
+            method: "GET",
+            path: "/",
+            query: None,
+            host: None,
+            peer: None,
+            headers: &(),
+        };
         let policy = self.limiter.policy();
         let plan = policy.plan(&attributes, self.limiter.key());
         let looked_at = if plan.enforced.is_empty() { plan.shadowed } else { plan.enforced };
@@ -331,8 +337,14 @@ async fn rules_that_meet_one_limit_are_settled_together() {
 #[tokio::test]
 async fn who_never_sees_the_answer_charges_what_would_be_reserved() {
     let world = World::new(tokens());
-    let attributes =
-        RequestAttributes { method: "GET", path: "/", host: None, peer: None, headers: &() };
+    let attributes = RequestAttributes {
+        method: "GET",
+        path: "/",
+        query: None,
+        host: None,
+        peer: None,
+        headers: &(),
+    };
     let decision = world.limiter.check(&attributes).await;
     assert!(decision.reserved.is_none() && decision.receipt.is_some());
     assert_eq!(world.used().await, (40, 0));

@@ -203,8 +203,14 @@ fn a_decision_reports_who_made_it_and_its_receipt_knows_where() {
     let policy = Policy::new(Vec::new(), vec![limit], vec![rule], MatchMode::FirstMatch).unwrap();
     let limiter = Limiter::new(policy, Fallback::new(Faulty::new(), alone()))
         .with_clock(ManualClock::new(NOW));
-    let attributes =
-        RequestAttributes { method: "GET", path: "/", host: None, peer: None, headers: &() };
+    let attributes = RequestAttributes {
+        method: "GET",
+        path: "/",
+        query: None,
+        host: None,
+        peer: None,
+        headers: &(),
+    };
     let check = || at_once(limiter.check(&attributes));
     let first = check();
     assert_eq!((first.source, first.is_admitted()), (DecisionSource::Store, true));

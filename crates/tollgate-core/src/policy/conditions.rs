@@ -1,0 +1,106 @@
+//! Evaluation of conditions, also of those in `not` and `any`.
+
+use super::Policy;
+use super::matching::{Matched, Mismatch, RequestMatch};
+use crate::attributes::RequestAttributes;
+
+/// The deepest nesting of conditions in `not` and `any`.
+pub const MAX_CONDITION_DEPTH: usize = 4;
+
+/// Which conditions are evaluated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Scope {
+    /// All: the conditions of one request.
+    Request,
+    /// Those about the caller: it may send other requests, with any method, path and query.
+    Caller,
+}
+
+/// Whether a request meets conditions. Ordered, so that the minimum is met if all are met, and the
+/// maximum if any is met.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Met {
+    No,
+    /// Some requests of the caller meet them.
+    Maybe,
+    Yes,
+}
+
+impl Met {
+    const fn negated(self) -> Self {
+        match self {
+            Self::No => Self::Yes,
+            Self::Maybe => Self::Maybe,
+            Self::Yes => Self::No,
+        }
+    }
+}
+
+impl Policy {
+    /// Checks all conditions but those on the method, the path and the query, which `matched`
+    /// already meets.
+    pub(super) fn check_conditions(
+        &self,
+        conditions: &RequestMatch,
+        attributes: &RequestAttributes<'_>,
+        matched: &Matched<'_>,
+        scope: Scope,
+    ) -> Result<(), Mismatch> {
+        self.check_flat(conditions, attributes, matched)?;
+        let met = |one: &RequestMatch| self.evaluate(one, attributes, matched, scope);
+        if !conditions.any.is_empty() && conditions.any.iter().all(|one| met(one) == Met::No) {
+            return Err(Mismatch::Any);
+        }
+        match conditions.not.iter().position(|one| met(one) == Met::Yes) {
+            Some(index) => Err(Mismatch::Not(index)),
+            None => Ok(()),
+        }
+    }
+
+    /// Checks the conditions about the caller that are not nested.
+    fn check_flat(
+        &self,
+        conditions: &RequestMatch,
+        attributes: &RequestAttributes<'_>,
+        matched: &Matched<'_>,
+    ) -> Result<(), Mismatch> {
+        conditions.check_caller(attributes, &self.forwarding)?;
+        let has = |index: &usize| {
+            self.dimensions[*index].source.is_present(&self.forwarding, attributes, matched)
+        };
+        if let Some(index) = conditions.has.iter().find(|index| !has(index)) {
+            return Err(Mismatch::Has(*index));
+        }
+        match conditions.lacks.iter().find(|index| has(index)) {
+            Some(index) => Err(Mismatch::Lacks(*index)),
+            None => Ok(()),
+        }
+    }
+
+    /// Evaluates nested conditions. Their depth is bounded by [`MAX_CONDITION_DEPTH`].
+    fn evaluate(
+        &self,
+        conditions: &RequestMatch,
+        attributes: &RequestAttributes<'_>,
+        matched: &Matched<'_>,
+        scope: Scope,
+    ) -> Met {
+        let operation = match scope {
+            Scope::Caller if conditions.is_about_operation() => Met::Maybe,
+            Scope::Caller => Met::Yes,
+            Scope::Request => {
+                let fits = conditions.pattern(matched.path).is_some()
+                    && conditions.matches_method(attributes.method)
+                    && conditions.check_query(attributes).is_ok();
+                if fits { Met::Yes } else { Met::No }
+            }
+        };
+        if operation == Met::No || self.check_flat(conditions, attributes, matched).is_err() {
+            return Met::No;
+        }
+        let met = |one: &RequestMatch| self.evaluate(one, attributes, matched, scope);
+        let any = conditions.any.iter().map(met).max().unwrap_or(Met::Yes);
+        let not = conditions.not.iter().map(|one| met(one).negated()).min().unwrap_or(Met::Yes);
+        operation.min(any).min(not)
+    }
+}

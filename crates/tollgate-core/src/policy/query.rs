@@ -1,0 +1,81 @@
+//! Parameters of a query, as forms encode them.
+
+use alloc::vec::Vec;
+
+/// The longest value that is decoded without an allocation, in bytes.
+const SCRATCH: usize = 512;
+
+/// Returns the values of the parameter `name` as they were sent. Names are compared decoded.
+pub(super) fn values<'a>(query: &'a str, name: &'a str) -> impl Iterator<Item = &'a [u8]> {
+    query.split('&').filter_map(move |pair| {
+        let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
+        let is_it = FormDecoded(key.as_bytes()).eq(name.bytes());
+        is_it.then_some(value.as_bytes())
+    })
+}
+
+/// Calls `then` with the decoded value. Values of up to [`SCRATCH`] bytes are decoded without an
+/// allocation.
+pub(super) fn with_decoded<T>(sent: &[u8], then: impl FnOnce(&[u8]) -> T) -> T {
+    if !is_encoded(sent) {
+        return then(sent);
+    }
+    if sent.len() > SCRATCH {
+        return then(&FormDecoded(sent).collect::<Vec<u8>>());
+    }
+    let mut scratch = [0; SCRATCH];
+    let mut length = 0;
+    for (place, byte) in scratch.iter_mut().zip(FormDecoded(sent)) {
+        *place = byte;
+        length += 1;
+    }
+    then(&scratch[..length])
+}
+
+fn is_encoded(sent: &[u8]) -> bool {
+    sent.iter().any(|byte| matches!(byte, b'%' | b'+'))
+}
+
+/// The decoded bytes of a name or a value. An invalid escape is unchanged.
+struct FormDecoded<'a>(&'a [u8]);
+
+impl Iterator for FormDecoded<'_> {
+    type Item = u8;
+
+    fn next(&mut self) -> Option<u8> {
+        let (first, rest) = self.0.split_first()?;
+        self.0 = rest;
+        match (first, rest) {
+            (b'+', _) => Some(b' '),
+            (b'%', [high, low, after @ ..]) => match hex(*high, *low) {
+                Some(byte) => {
+                    self.0 = after;
+                    Some(byte)
+                }
+                None => Some(b'%'),
+            },
+            _ => Some(*first),
+        }
+    }
+}
+
+fn hex(high: u8, low: u8) -> Option<u8> {
+    let digit = |byte: u8| char::from(byte).to_digit(16);
+    u8::try_from(digit(high)? * 16 + digit(low)?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn short_and_long_values_are_decoded_alike() {
+        for length in [1, SCRATCH - 1, SCRATCH, SCRATCH + 1, 4 * SCRATCH] {
+            let mut sent = alloc::vec![b'a'; length];
+            sent[length / 2] = b'+';
+            let decoded = with_decoded(&sent, <[u8]>::to_vec);
+            sent[length / 2] = b' ';
+            assert_eq!(decoded, sent);
+        }
+    }
+}

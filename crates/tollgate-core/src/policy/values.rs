@@ -1,0 +1,70 @@
+//! Conditions on headers, query parameters and cookies.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+use super::credential::cookie_values;
+use super::descriptors::Pattern;
+use super::query;
+use crate::attributes::{Headers, RequestAttributes};
+
+/// A header, query parameter or cookie that must be present. If a request has several with the
+/// name, one of them must match.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ValueMatch {
+    /// The name; of a header in lower case.
+    pub name: Box<str>,
+    /// The values of which one must match; empty for any value.
+    pub values: Vec<ValuePattern>,
+}
+
+/// A value, or a pattern of values. Both are compared with case.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ValuePattern {
+    /// This value, without surrounding white space.
+    Exact(Box<str>),
+    /// Values that match a pattern, in which `*` is any characters or none.
+    Pattern(Pattern),
+}
+
+impl ValueMatch {
+    fn fits(&self, found: &[u8]) -> bool {
+        self.values.is_empty() || self.values.iter().any(|value| value.fits(found))
+    }
+
+    pub(super) fn fits_header(&self, headers: &dyn Headers) -> bool {
+        let mut values = (0..).map_while(|index| headers.value(&self.name, index));
+        values.any(|found| self.fits(found.trim_ascii()))
+    }
+
+    pub(super) fn fits_query(&self, attributes: &RequestAttributes<'_>) -> bool {
+        let mut values = query::values(attributes.query.unwrap_or_default(), &self.name);
+        values.any(|sent| query::with_decoded(sent, |found| self.fits(found.trim_ascii())))
+    }
+
+    pub(super) fn fits_cookie(&self, headers: &dyn Headers) -> bool {
+        // A literal `+` is a `+` in a cookie.
+        cookie_values(headers, &self.name).any(|sent| match sent.contains(&b'%') {
+            true => self.fits(&super::path::percent_decoded(sent)),
+            false => self.fits(sent),
+        })
+    }
+}
+
+impl ValuePattern {
+    fn fits(&self, found: &[u8]) -> bool {
+        match self {
+            Self::Exact(value) => found == value.as_bytes(),
+            Self::Pattern(pattern) => pattern.matches(found),
+        }
+    }
+
+    /// Returns the text in the policy.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::Exact(value) => value,
+            Self::Pattern(pattern) => pattern.as_str(),
+        }
+    }
+}
