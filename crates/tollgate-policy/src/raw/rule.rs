@@ -8,8 +8,7 @@ use super::choices::{ChargeMoment, OnFailureName, RuleModeName};
 use super::shed::PriorityName;
 use super::{Conditions, Cost};
 use crate::decode::{
-    Decode, Duration, Field, Names, OneOrMore, Spanned, StatusRange, Text, Whole, keys, unexpected,
-    unexpected_but,
+    Decode, Duration, Field, OneOrMore, Spanned, StatusRange, Text, Whole, keys, unexpected,
 };
 use crate::report::Report;
 use crate::tree::{Node, NodeKind};

@@ -5,7 +5,7 @@ use serde::Serialize;
 use tollgate::Revision;
 use tollgate::model::policy::{
     ChargeOn, LimitBinding, LimitRef, MatchMode, Meter, OnFailure, PathPattern, RequestMatch, Rule,
-    RuleMode, SubjectSource,
+    RuleMode, SubjectSource, ValueMatch, ValuePattern,
 };
 use tollgate::model::{Algorithm, Limit, Store, Visibility};
 
@@ -118,7 +118,7 @@ struct RuleText<'a> {
 }
 
 /// The conditions of a rule. A condition with several values is met by any of them, except for
-/// `headers`, `has` and `lacks`, which must all be met.
+/// `headers`, `query`, `cookies`, `has` and `lacks`, which must all be met.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "PolicyMatch")]
 struct MatchText<'a> {
@@ -131,27 +131,41 @@ struct MatchText<'a> {
     /// Hosts.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     hosts: Vec<&'a str>,
+    /// Networks of the client, or names of lists of networks.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    networks: Vec<&'a str>,
     /// Header fields that must be present.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    headers: Vec<HeaderText<'a>>,
+    headers: Vec<ValueText<'a>>,
+    /// Query parameters that must be present.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    query: Vec<ValueText<'a>>,
+    /// Cookies that must be present.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    cookies: Vec<ValueText<'a>>,
     /// Subjects for which the request must have a value.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     has: Vec<&'a str>,
     /// Subjects for which the request must have no value.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     lacks: Vec<&'a str>,
+    /// Sets of conditions of which at least one must be met.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    any: Vec<Self>,
+    /// Sets of conditions of which none may be met.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    not: Vec<Self>,
 }
 
-/// A header field that must be present.
+/// A header field, query parameter or cookie that must be present.
 #[derive(Debug, Serialize, JsonSchema)]
-#[schemars(rename = "PolicyMatchHeader")]
-struct HeaderText<'a> {
+#[schemars(rename = "PolicyMatchValue")]
+struct ValueText<'a> {
     /// Its name.
     name: &'a str,
-    /// The required value. Missing if any value matches.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "String")]
-    value: Option<&'a str>,
+    /// The values and patterns of which one must match. Missing if any value matches.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    values: Vec<&'a str>,
 }
 
 /// A limit that a rule charges.
@@ -315,17 +329,26 @@ fn conditions<'a>(policy: &'a Revision, matches: &'a RequestMatch) -> MatchText<
         let found = all.iter().filter_map(|index| policy.dimensions().get(*index));
         found.map(|dimension| &*dimension.name).collect()
     };
-    let headers = matches.headers.iter();
+    let values = |all: &'a [ValueMatch]| all.iter().map(value).collect();
+    let nested = |all: &'a [RequestMatch]| all.iter().map(|it| conditions(policy, it)).collect();
     MatchText {
         methods: matches.methods.iter().map(|method| &**method).collect(),
         paths: matches.paths.iter().map(PathPattern::as_str).collect(),
         hosts: matches.hosts.iter().map(|host| &**host).collect(),
-        headers: headers
-            .map(|header| HeaderText { name: &header.name, value: header.value.as_deref() })
-            .collect(),
+        networks: matches.networks.iter().map(|list| &*list.name).collect(),
+        headers: values(&matches.headers),
+        query: values(&matches.query),
+        cookies: values(&matches.cookies),
         has: subjects(&matches.has),
         lacks: subjects(&matches.lacks),
+        any: nested(&matches.any),
+        not: nested(&matches.not),
     }
+}
+
+fn value(wanted: &ValueMatch) -> ValueText<'_> {
+    let values = wanted.values.iter().map(ValuePattern::as_str).collect();
+    ValueText { name: &wanted.name, values }
 }
 
 fn meter(meter: &Meter) -> MeterText<'_> {

@@ -12,8 +12,8 @@ use tollgate_core::policy::{OnFailure, Rule};
 
 use super::limits::ResolvedLimit;
 use super::names::NameTable;
-use super::outcomes;
 use super::networks::NetworkTable;
+use super::outcomes;
 use crate::decode::{Field, List, Spanned, is_name, quoted};
 use crate::raw::{self, PolicyFile, Subject};
 use crate::report::Report;

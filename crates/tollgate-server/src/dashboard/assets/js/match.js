@@ -4,15 +4,28 @@ import { element } from './dom.js';
 import { allows, count, counted, many } from './format.js';
 
 /// Returns the conditions of a rule as texts. All of them must be met.
-export function conditions({ methods, paths, hosts, headers, has, lacks }) {
+export function conditions({ methods, paths, hosts, networks, headers, query, cookies, has, lacks, any, not }) {
   return [
     methods?.length && `method ${methods.join(' or ')}`,
     paths?.length && `path ${paths.join(' or ')}`,
     hosts?.length && `host ${hosts.join(' or ')}`,
-    ...(headers ?? []).map(({ name, value }) => (value === undefined ? `header ${name}` : `header ${name}: ${value}`)),
+    networks?.length && `network ${networks.join(' or ')}`,
+    ...values('header', headers),
+    ...values('query parameter', query),
+    ...values('cookie', cookies),
     has?.length && `has ${has.join(' and ')}`,
     lacks?.length && `has no ${lacks.join(' and no ')}`,
+    any?.length && `any of (${any.map(together).join(') or (')})`,
+    ...(not ?? []).map((excluded) => `not (${together(excluded)})`),
   ].filter(Boolean);
+}
+
+function values(kind, wanted) {
+  return (wanted ?? []).map(({ name, values: allowed }) => (allowed?.length ? `${kind} ${name}: ${allowed.join(' or ')}` : `${kind} ${name}`));
+}
+
+function together(conditionsOfOne) {
+  return conditions(conditionsOfOne).join(' and ');
 }
 
 /// Describes what a rule matches.
