@@ -14,9 +14,9 @@ pub enum Ambiguity {
     DotSegment,
     /// A `%` in the path is not followed by two hexadecimal digits.
     Escape,
-    /// A header field or a cookie with a subject's value occurs more than once.
+    /// A header field, a cookie or a query parameter with a subject's value occurs more than once.
     Repeated,
-    /// A credential or a cookie with a subject's value has more words, or other characters, than
+    /// A credential, a cookie or a query parameter with a subject's value has more words, or other characters, than
     /// its syntax allows.
     Malformed,
     /// The body that has the subject is compressed, or its content type is not JSON.
@@ -95,8 +95,12 @@ impl Ambiguity {
             Self::Nul => "The path holds an encoded NUL (%00).",
             Self::DotSegment => "The path holds a segment of one or two dots; resolve it first.",
             Self::Escape => "A percent sign in the path is not followed by two hex digits.",
-            Self::Repeated => "A header field or cookie that identifies the client occurs twice.",
-            Self::Malformed => "A credential or cookie that identifies the client is malformed.",
+            Self::Repeated => {
+                "A header field, cookie or query parameter that identifies the client occurs twice."
+            }
+            Self::Malformed => {
+                "A credential, cookie or query parameter that identifies the client is malformed."
+            }
             Self::BodyType => "The body must be JSON with a JSON content type, and not compressed.",
             Self::BodyTooLarge => "The body is too long to read its limits from it.",
             Self::BodyLate => "The body did not arrive in time to read its limits from it.",

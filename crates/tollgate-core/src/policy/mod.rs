@@ -180,11 +180,9 @@ impl Policy {
     /// Returns whether the policy reads request bodies, which a listener must then buffer.
     #[must_use]
     pub fn reads_bodies(&self) -> bool {
-        let is_json =
-            |dimension: &Dimension| matches!(dimension.source, SubjectSource::Json { .. });
         let metered = self.rules.iter().flat_map(|rule| &rule.metered);
         let mut sources = metered.filter_map(|metered| Some(&metered.reserve.as_ref()?.source));
-        self.dimensions.iter().any(is_json)
+        self.dimensions.iter().any(|dimension| dimension.source.reads_body())
             || sources.any(|source| matches!(source, ReservationSource::Json { .. }))
     }
 

@@ -107,8 +107,16 @@ impl Dimension {
     fn value<'v>(&self, normal: Option<&'v str>) -> Value<'v> {
         match normal {
             None => Value::Absent,
-            Some(text) if self.source.is_secret() => Value::Secret(text.as_bytes()),
+            Some(text) if self.is_secret(text) => Value::Secret(text.as_bytes()),
             Some(text) => Value::Clear(text.as_bytes()),
+        }
+    }
+
+    /// Returns whether `value`, in its normal form, is secret.
+    fn is_secret(&self, value: &str) -> bool {
+        match self.source.first_of(value) {
+            Some((one, _)) => one.source.is_secret(),
+            None => self.source.is_secret(),
         }
     }
 
@@ -151,13 +159,32 @@ impl Dimension {
                 network_name(plain(address), *ipv4_prefix, *ipv6_prefix).into()
             }
             SubjectSource::Host => host_name(given).into(),
+            SubjectSource::Query { .. } => given.trim_ascii().into(),
+            SubjectSource::FirstOf { dimensions } => {
+                let Some((one, rest)) = self.source.first_of(given) else {
+                    let names: Vec<&str> = dimensions.iter().map(|one| &*one.name).collect();
+                    return Err(NameError::FirstOf(self.name.clone(), names.join(", ").into()));
+                };
+                alloc::format!("{}:{}", one.name, one.normal(rest)?).into()
+            }
             SubjectSource::Cookie { .. }
             | SubjectSource::PathParameter { .. }
+            | SubjectSource::PathSegment { .. }
             | SubjectSource::Json { .. }
             | SubjectSource::Route
             | SubjectSource::Application { .. }
             | SubjectSource::Constant { .. } => given.into(),
         })
+    }
+}
+
+impl SubjectSource {
+    /// Returns the dimension of `name:value` in a chain, and the value.
+    fn first_of<'v>(&self, given: &'v str) -> Option<(&Dimension, &'v str)> {
+        let Self::FirstOf { dimensions } = self else { return None };
+        let (name, value) = given.split_once(':')?;
+        let one = dimensions.iter().find(|one| *one.name == *name)?;
+        (!value.is_empty()).then_some((one, value))
     }
 }
 
@@ -177,6 +204,8 @@ pub enum NameError {
     Address(Box<str>),
     /// The value of this dimension is not one credential.
     Credential(Box<str>),
+    /// The value of this dimension must begin with one of these names and a colon.
+    FirstOf(Box<str>, Box<str>),
     /// This dimension has one value only.
     Constant(Box<str>, Box<str>),
 }
@@ -201,6 +230,9 @@ impl fmt::Display for NameError {
                 f,
                 "the value of {name:?} is not one credential: write it as requests send it, or alone"
             ),
+            Self::FirstOf(name, names) => {
+                write!(f, "the value of {name:?} is NAME:VALUE with one of the names {names}")
+            }
             Self::Constant(name, value) => write!(f, "{name:?} is always {value:?}"),
         }
     }

@@ -108,6 +108,12 @@ impl PathPattern {
         self.segments.iter().any(|s| matches!(s, Segment::Parameter(own) if **own == *name))
     }
 
+    /// Returns the number of segments that every matching path has.
+    #[must_use]
+    pub fn min_segments(&self) -> usize {
+        self.segments.iter().filter(|segment| **segment != Segment::Rest).count()
+    }
+
     /// Returns whether `path` matches.
     #[must_use]
     pub fn matches(&self, path: &NormalPath<'_>) -> bool {

@@ -1,6 +1,9 @@
 //! Parameters of a query, as forms encode them.
 
+use alloc::borrow::Cow;
 use alloc::vec::Vec;
+
+use super::Ambiguity;
 
 /// The longest value that is decoded without an allocation, in bytes.
 const SCRATCH: usize = 512;
@@ -12,6 +15,30 @@ pub(super) fn values<'a>(query: &'a str, name: &'a str) -> impl Iterator<Item = 
         let is_it = FormDecoded(key.as_bytes()).eq(name.bytes());
         is_it.then_some(value.as_bytes())
     })
+}
+
+/// Returns the decoded value of the parameter `name`, without surrounding white space.
+///
+/// # Errors
+/// [`Ambiguity::Repeated`] if there are several; [`Ambiguity::Malformed`] if a `%` in its value is
+/// not followed by two hexadecimal digits, or stands for a NUL.
+pub(super) fn value<'a>(query: &'a str, name: &'a str) -> Result<Option<Cow<'a, [u8]>>, Ambiguity> {
+    let mut values = values(query, name);
+    let Some(sent) = values.next() else { return Ok(None) };
+    if values.next().is_some() {
+        return Err(Ambiguity::Repeated);
+    }
+    if !is_encoded(sent) {
+        return Ok(Some(Cow::Borrowed(sent.trim_ascii())));
+    }
+    let is_escape =
+        |at: usize| matches!(sent[at + 1..], [high, low, ..] if hex(high, low).is_some());
+    let mut escapes = (0..sent.len()).filter(|at| sent[*at] == b'%');
+    let decoded: Vec<u8> = FormDecoded(sent).collect();
+    if !escapes.all(is_escape) || decoded.contains(&0) {
+        return Err(Ambiguity::Malformed);
+    }
+    Ok(Some(Cow::Owned(decoded.trim_ascii().into())))
 }
 
 /// Calls `then` with the decoded value. Values of up to [`SCRATCH`] bytes are decoded without an
@@ -67,6 +94,40 @@ fn hex(high: u8, low: u8) -> Option<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::string::String;
+
+    #[test]
+    fn values_are_decoded_once() {
+        for (query, expected) in [
+            ("key=a", Some("a")),
+            ("a=b&key=a%20b+c&c", Some("a b c")),
+            ("k%65y=%2525", Some("%25")),
+            ("key=a=b", Some("a=b")),
+            ("key", Some("")),
+            ("key=%20a+", Some("a")),
+            ("Key=a&keys=b&ke=y", None),
+            ("", None),
+        ] {
+            let value = value(query, "key").unwrap();
+            let value = value.map(|value| String::from_utf8_lossy(&value).into_owned());
+            assert_eq!(value.as_deref(), expected, "{query}");
+        }
+    }
+
+    #[test]
+    fn a_parameter_that_services_read_in_different_ways_is_refused() {
+        for (query, expected) in [
+            ("key=a&key=b", Ambiguity::Repeated),
+            ("key=a&k%65y=a", Ambiguity::Repeated),
+            ("key&key=a", Ambiguity::Repeated),
+            ("key=%", Ambiguity::Malformed),
+            ("key=a%2", Ambiguity::Malformed),
+            ("key=%zz", Ambiguity::Malformed),
+            ("key=a%00b", Ambiguity::Malformed),
+        ] {
+            assert_eq!(value(query, "key"), Err(expected), "{query}");
+        }
+    }
 
     #[test]
     fn short_and_long_values_are_decoded_alike() {

@@ -13,6 +13,7 @@ use super::host::host_name;
 use super::matching::Matched;
 use super::path::PathPattern;
 use super::pointer::JsonPointer;
+use super::query;
 use crate::attributes::{Field, Headers, RequestAttributes};
 use crate::key::{KeyedHash, Subject, Value};
 
@@ -45,6 +46,13 @@ pub enum SubjectSource {
         /// The cookie's name.
         cookie: Box<str>,
     },
+    /// A parameter of the query, decoded and without surrounding white space.
+    Query {
+        /// The parameter's decoded name.
+        parameter: Box<str>,
+        /// Whether its value is a credential, which is hashed before it is used.
+        is_secret: bool,
+    },
     /// The client's address, or its network.
     ClientAddress {
         /// The number of significant leading bits of an IPv4 address.
@@ -56,6 +64,16 @@ pub enum SubjectSource {
     PathParameter {
         /// The parameter's name in the pattern.
         parameter: Box<str>,
+    },
+    /// A segment of the normalized path.
+    PathSegment {
+        /// Its number, from 1.
+        number: usize,
+    },
+    /// The value of the first dimension that has one, as `name:value`.
+    FirstOf {
+        /// The dimensions in order. None of them is a [`FirstOf`](Self::FirstOf).
+        dimensions: Vec<Dimension>,
     },
     /// A string or number in the JSON body of the request, if the listener has read the body.
     Json {
@@ -103,18 +121,62 @@ impl SubjectSource {
         self.read(forwarding, attributes, matched).is_some()
     }
 
-    pub(super) fn is_secret(&self) -> bool {
-        matches!(self, Self::Credential { .. } | Self::Cookie { .. })
+    /// Returns whether its values, or some of them, are credentials, which are hashed.
+    #[must_use]
+    pub fn is_secret(&self) -> bool {
+        match self {
+            Self::Credential { .. } | Self::Cookie { .. } => true,
+            Self::Query { is_secret, .. } => *is_secret,
+            Self::FirstOf { dimensions } => dimensions.iter().any(|one| one.source.is_secret()),
+            _ => false,
+        }
     }
 
-    /// Returns the value in the request. An ambiguous value is recorded and treated as absent.
+    /// Returns whether a value is read from the body of the request.
+    #[must_use]
+    pub fn reads_body(&self) -> bool {
+        match self {
+            Self::Json { .. } => true,
+            Self::FirstOf { dimensions } => dimensions.iter().any(|one| one.source.reads_body()),
+            _ => false,
+        }
+    }
+
+    /// Returns the value in the request and whether it is secret. An ambiguous value is recorded
+    /// and treated as absent.
     fn read<'a>(
+        &'a self,
+        forwarding: &Forwarding,
+        attributes: &RequestAttributes<'a>,
+        matched: &Matched<'a>,
+    ) -> Option<(Cow<'a, [u8]>, bool)> {
+        let Self::FirstOf { dimensions } = self else {
+            let value = self.value(forwarding, attributes, matched)?;
+            return Some((value, self.is_secret()));
+        };
+        dimensions.iter().find_map(|Dimension { name, source }| {
+            let value = source.value(forwarding, attributes, matched)?;
+            let named = [name.as_bytes(), b":", &*value].concat();
+            Some((Cow::Owned(named), source.is_secret()))
+        })
+    }
+
+    /// Returns the value in the request, unless the source consists of several.
+    fn value<'a>(
         &'a self,
         forwarding: &Forwarding,
         attributes: &RequestAttributes<'a>,
         matched: &Matched<'a>,
     ) -> Option<Cow<'a, [u8]>> {
         match self {
+            Self::Query { parameter, .. } => {
+                present(query::value(attributes.query?, parameter), matched)
+            }
+            Self::PathSegment { number } => {
+                let segment = matched.path.segments().nth(number.checked_sub(1)?)?;
+                Some(Cow::Borrowed(segment))
+            }
+            Self::FirstOf { .. } => None,
             Self::Credential { header } => {
                 let value = match field(attributes.headers, header, matched)? {
                     Cow::Borrowed(value) => credential(header, value),
@@ -213,9 +275,12 @@ pub(super) fn subject<'d>(
         .map(|dimension| dimension.source.read(forwarding, attributes, matched))
         .collect();
     let pairs = dimensions.zip(&values).map(|(dimension, read)| {
-        let Some(bytes) = read.as_deref() else { return (&*dimension.name, Value::Absent) };
-        let secret = dimension.source.is_secret();
-        (&*dimension.name, if secret { Value::Secret(bytes) } else { Value::Clear(bytes) })
+        let value = match read {
+            None => Value::Absent,
+            Some((bytes, true)) => Value::Secret(bytes),
+            Some((bytes, false)) => Value::Clear(bytes),
+        };
+        (&*dimension.name, value)
     });
     Subject::new(pairs, key)
 }

@@ -158,6 +158,17 @@ pub(crate) fn source(dimension: &Dimension) -> String {
         SubjectSource::Json { pointer, unread: UnreadBodies::Refuse } => {
             format!("{} in the JSON body; refused if it cannot be read there", pointer.as_str())
         }
+        SubjectSource::Query { parameter, is_secret: false } => {
+            format!("the query parameter {parameter}")
+        }
+        SubjectSource::Query { parameter, is_secret: true } => {
+            format!("the query parameter {parameter}, hashed")
+        }
+        SubjectSource::PathSegment { number } => format!("segment {number} of the path"),
+        SubjectSource::FirstOf { dimensions } => {
+            let names: Vec<&str> = dimensions.iter().map(|one| &*one.name).collect();
+            format!("the first that the request has: {}", names.join(", "))
+        }
         SubjectSource::Host => "the host".to_owned(),
         SubjectSource::Route => "the path pattern of the rule".to_owned(),
         SubjectSource::Method => "the method".to_owned(),

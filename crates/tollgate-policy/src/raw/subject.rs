@@ -1,7 +1,7 @@
 //! `subjects`: a subject.
 
 use super::{Keep, UnreadName};
-use crate::decode::{Present, Text, Whole, keys};
+use crate::decode::{List, Present, Text, Whole, keys};
 
 keys! {
     /// A subject: exactly one source, and the options of that source.
@@ -14,11 +14,15 @@ keys! {
         credential: Text,
         /// The value of the cookie with this name, hashed before use.
         cookie: Text,
+        /// The value of this parameter of the query, decoded. By default it is hashed before use.
+        query: Text,
         /// The client's address: the address of the connection, or the forwarded address if the
         /// connection comes from one of `trusted_proxies`.
         client_address: Present,
         /// The parameter with this name in the path pattern of the matching rule.
         path_parameter: Text,
+        /// The segment with this number in the path, from 1 to 32: 2 is `acme` in `/tenants/acme/users`.
+        path_segment: Whole,
         /// The text or number at this JSON pointer in the request body, such as `/model`. For this,
         /// `tollgate proxy` reads JSON bodies of up to 256 KiB. At all other listeners no request
         /// has this subject.
@@ -31,6 +35,9 @@ keys! {
         method: Present,
         /// The same value for all clients.
         constant: Text,
+        /// The first of these subjects that the request has, such as `[user, address]`: 2 to 8 other
+        /// subjects. Its value is `user:ann` or `address:192.0.2.1`.
+        first_of: List<Text>,
         /// With `client_address`: how many leading bits of an IPv4 address count, 1 to 32. By
         /// default 32.
         ipv4_prefix: Whole,
@@ -39,8 +46,8 @@ keys! {
         ipv6_prefix: Whole,
         /// With `json`: the answer to a request with a body in which the subject cannot be read. By default `pass`.
         unread: UnreadName,
-        /// With `header`: how its value is stored. By default `hashed` for credentials, `clear` for
-        /// other headers.
+        /// With `header` or `query`: how its value is stored. By default `hashed` for credentials and
+        /// parameters of the query, `clear` for other headers.
         keep: Keep,
     }
 }

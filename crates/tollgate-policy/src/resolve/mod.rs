@@ -4,6 +4,7 @@
 mod algorithm;
 mod answers;
 mod candidate;
+mod chain;
 mod cross_shard;
 mod descriptors;
 mod field_name;
@@ -47,7 +48,7 @@ pub(crate) fn resolve(
 ) -> Option<(Policy, Settings)> {
     let mut subjects = NameTable::new(&file.subjects, "subject");
     let mut limits = NameTable::new(&file.limits, "limit");
-    let dimensions = subjects::dimensions(&subjects, report);
+    let dimensions = subjects::dimensions(&mut subjects, report);
     let counted = limits::limits(&limits, &mut subjects, report);
     let mut networks = NetworkTable::new(file, files, report);
     let mut defined =

@@ -2,7 +2,8 @@
 
 use tollgate_core::policy::{Dimension, SubjectSource};
 
-use super::field_name::{field_name, is_token};
+use super::chain;
+use super::field_name::{field_name, is_parameter, is_token};
 use super::names::NameTable;
 use super::pointer::pointer;
 use crate::decode::{Field, Spanned, Text, Whole, quoted};
@@ -34,7 +35,7 @@ const IPV6_PREFIX: u8 = 64;
 /// Returns the dimensions of the subjects in file order, with `None` for each that has a reported
 /// mistake.
 pub(super) fn dimensions(
-    subjects: &NameTable<'_, Subject>,
+    subjects: &mut NameTable<'_, Subject>,
     report: &mut Report<'_>,
 ) -> Vec<Option<Dimension>> {
     let dimension = |named: &crate::decode::Named<Subject>| {
@@ -43,7 +44,20 @@ pub(super) fn dimensions(
         misplaced(subject, report);
         Some(Dimension { name: named.name.value.as_str().into(), source: source? })
     };
-    subjects.all().iter().map(dimension).collect()
+    let mut dimensions: Vec<_> = subjects.all().iter().map(dimension).collect();
+    // Chains are resolved last, because they refer to the others.
+    for (index, named) in subjects.all().iter().enumerate() {
+        let chain = named.value.as_ref().and_then(|subject| subject.first_of.given());
+        if let (Some(chain), true) = (chain, dimensions[index].is_some()) {
+            let found = chain::dimensions(chain, subjects, &dimensions, report);
+            let name = named.name.value.as_str().into();
+            dimensions[index] = found.map(|dimensions| Dimension {
+                name,
+                source: SubjectSource::FirstOf { dimensions },
+            });
+        }
+    }
+    dimensions
 }
 
 fn source(
@@ -61,6 +75,15 @@ fn source(
     if let Some(cookie) = subject.cookie.given() {
         is_token(&cookie.value.0, cookie.at, "cookie", report)?;
         return Some(SubjectSource::Cookie { cookie: cookie.value.0.as_str().into() });
+    }
+    if let Some(parameter) = subject.query.given() {
+        return by_parameter(parameter, subject, report);
+    }
+    if let Some(number) = subject.path_segment.given() {
+        return segment(number, report);
+    }
+    if subject.first_of.given().is_some() {
+        return Some(SubjectSource::FirstOf { dimensions: Vec::new() });
     }
     if subject.client_address.given().is_some() {
         return Some(SubjectSource::ClientAddress {
@@ -95,19 +118,22 @@ fn one_source(name: &Spanned<String>, subject: &Subject, report: &mut Report<'_>
         place("header", &subject.header),
         place("credential", &subject.credential),
         place("cookie", &subject.cookie),
+        place("query", &subject.query),
         place("client_address", &subject.client_address),
         place("path_parameter", &subject.path_parameter),
+        place("path_segment", &subject.path_segment),
         place("json", &subject.json),
         place("host", &subject.host),
         place("route", &subject.route),
         place("method", &subject.method),
         place("constant", &subject.constant),
+        place("first_of", &subject.first_of),
     ];
     let mut raw = places.into_iter().flatten();
     let Some((first, _)) = raw.next() else {
         let message = format_args!("the subject {} has no source", quoted(&name.value));
-        let hint = "one of header, credential, cookie, client_address, path_parameter, json, host, \
-                    route, method or constant";
+        let hint = "one of header, credential, cookie, query, client_address, path_parameter, \
+                    path_segment, json, host, route, method, constant or first_of";
         report.error(name.at, message, hint);
         return None;
     };
@@ -136,9 +162,10 @@ fn misplaced(subject: &Subject, report: &mut Report<'_>) {
     if let (true, Some(unread)) = (subject.json.is_absent(), subject.unread.given()) {
         report.plain_error(unread.key, "`unread` belongs to `json`");
     }
-    if let (true, Some(keep)) = (subject.header.is_absent(), subject.keep.given()) {
+    let has_value = !subject.header.is_absent() || !subject.query.is_absent();
+    if let (false, Some(keep)) = (has_value, subject.keep.given()) {
         let hint = "credentials and cookies are hashed, all other values are stored in clear text";
-        report.error(keep.key, "`keep` belongs to `header`", hint);
+        report.error(keep.key, "`keep` belongs to `header` and `query`", hint);
     }
 }
 
@@ -167,6 +194,39 @@ fn by_header(
         Kept::Hashed => SubjectSource::Credential { header: name },
         Kept::Clear => SubjectSource::Header { header: name },
     })
+}
+
+/// Parts of the names of query parameters with credentials.
+const SECRET_PARTS: [&str; 7] = ["key", "token", "secret", "password", "auth", "session", "sig"];
+
+fn by_parameter(
+    parameter: &Spanned<Text>,
+    subject: &Subject,
+    report: &mut Report<'_>,
+) -> Option<SubjectSource> {
+    let name = &*parameter.value.0;
+    is_parameter(name, parameter.at, report)?;
+    let is_clear = subject.keep.given().filter(|keep| keep.value.0 == Kept::Clear);
+    let lower = name.to_ascii_lowercase();
+    if let Some(keep) = is_clear
+        && SECRET_PARTS.iter().any(|part| lower.contains(part))
+    {
+        let message = format_args!("the credential in {name} is stored in clear text");
+        let hint = "anyone with access to the store can use it: keep it hashed";
+        report.warning(keep.at, message, hint);
+    }
+    Some(SubjectSource::Query { parameter: name.into(), is_secret: is_clear.is_none() })
+}
+
+fn segment(number: &Spanned<Whole>, report: &mut Report<'_>) -> Option<SubjectSource> {
+    const MAX_SEGMENT: usize = 32;
+    let given = usize::try_from(number.value.0).ok();
+    let found = given.filter(|number| (1..=MAX_SEGMENT).contains(number));
+    if found.is_none() {
+        let message = format_args!("a path segment with the number {}", number.value.0);
+        report.error(number.at, message, format_args!("expected 1 to {MAX_SEGMENT}"));
+    }
+    found.map(|number| SubjectSource::PathSegment { number })
 }
 
 fn prefix(field: &Field<Whole>, most: u8, default: u8, report: &mut Report<'_>) -> Option<u8> {

@@ -1,6 +1,6 @@
 //! Warnings: settings that work, but probably not as intended.
 
-use tollgate_core::policy::{MatchMode, RequestMatch, SubjectSource};
+use tollgate_core::policy::{MatchMode, RequestMatch, Rule, SubjectSource};
 use tollgate_core::{Limit, Policy};
 
 use super::mode::warn_of_idle_leases;
@@ -78,21 +78,34 @@ fn shared_counters(policy: &Policy, index: usize, at: Span, report: &mut Report<
     for binding in rule.limits.iter().map(|used| &policy.limits()[used.limit]) {
         for dimension in &binding.per {
             let subject = &policy.dimensions()[*dimension];
-            let may_be_absent = match &subject.source {
-                SubjectSource::Credential { .. }
-                | SubjectSource::Header { .. }
-                | SubjectSource::Cookie { .. } => true,
-                SubjectSource::Json { .. } => true,
-                SubjectSource::PathParameter { parameter } => {
-                    let paths = &rule.matches.paths;
-                    paths.is_empty() || !paths.iter().all(|path| path.has_parameter(parameter))
-                }
-                _ => false,
-            };
+            let may_be_absent = may_be_absent(&subject.source, rule);
             if may_be_absent && !rule.matches.has.contains(dimension) {
                 shared_counter(&binding.limit, &rule.name, &subject.name, at, report);
             }
         }
+    }
+}
+
+/// Returns whether requests of the rule may lack the subject.
+fn may_be_absent(source: &SubjectSource, rule: &Rule) -> bool {
+    match source {
+        SubjectSource::Credential { .. }
+        | SubjectSource::Header { .. }
+        | SubjectSource::Cookie { .. }
+        | SubjectSource::Query { .. }
+        | SubjectSource::Json { .. } => true,
+        SubjectSource::PathParameter { parameter } => {
+            let paths = &rule.matches.paths;
+            paths.is_empty() || !paths.iter().all(|path| path.has_parameter(parameter))
+        }
+        SubjectSource::PathSegment { number } => {
+            let paths = &rule.matches.paths;
+            paths.is_empty() || !paths.iter().all(|path| path.min_segments() >= *number)
+        }
+        SubjectSource::FirstOf { dimensions } => {
+            dimensions.iter().all(|one| may_be_absent(&one.source, rule))
+        }
+        _ => false,
     }
 }
 

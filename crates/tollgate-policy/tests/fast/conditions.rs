@@ -212,3 +212,83 @@ No rule matches: the request is not limited.
     let traced_cookie = traced(Sent { fields, target: "/?d", ..GET });
     assert!(traced_cookie.contains("one    no: the cookie e is not f"), "{traced_cookie}");
 }
+
+/// A key by which values of subjects differ, whatever they are.
+struct Sum;
+
+impl KeyedHash for Sum {
+    fn hash(&self, bytes: &[u8]) -> [u8; 16] {
+        let sum = bytes.iter().fold(7_u128, |sum, byte| sum.wrapping_mul(257) + u128::from(*byte));
+        sum.to_le_bytes()
+    }
+}
+
+const SUBJECTS: &str = "
+subjects:
+  key: { query: api_key }
+  user: { query: user, keep: clear }
+  session: { cookie: sid }
+  tenant: { path_segment: 2 }
+  address: { client_address: {} }
+  client: { first_of: [key, session, user, address] }
+limits:
+  tenant: { quota: 5, window: 1h, per: tenant }
+  client: { quota: 5, window: 1h, per: client }
+rules: [{ match: { path: /t/*/** }, limits: [tenant, client] }]
+";
+
+#[test]
+fn subjects_are_read_from_the_query_the_path_and_chains() {
+    let loaded = parse("shop.yaml", SUBJECTS).unwrap();
+    assert!(loaded.warnings.is_empty(), "{:?}", loaded.warnings);
+    let policy = &loaded.policy;
+    let subjects = |target: &str, fields: &[(&str, &str)]| -> String {
+        let sent = Sent { target, fields, ..GET };
+        let plan = sent.with(|attributes| policy.plan(attributes, &Sum));
+        if let Some(ambiguity) = plan.ambiguity {
+            return ambiguity.name().to_owned();
+        }
+        let one = plan.enforced.iter().map(|planned| planned.subject.to_string());
+        one.collect::<Vec<_>>().join(" ")
+    };
+    let address = "tenant=acme client=address:192.0.2.1";
+    assert_eq!(subjects("/t/acme/a", &[]), address);
+    assert_eq!(subjects("/t//acme//a?api_key=&user", &[]), address);
+    let ann = "tenant=acme client=user:ann";
+    assert_eq!(subjects("/t/acme/a?user=ann", &[]), ann);
+    assert_eq!(subjects("/t/%61cme/a?x&user=%61nn+", &[]), ann);
+    let key = subjects("/t/acme?api_key=s3cret&user=ann", &[("cookie", "sid=s")]);
+    assert!(key.starts_with("tenant=acme client=#") && !key.contains("s3cret"), "{key}");
+    assert_eq!(subjects("/t/acme?api_key=%733cret", &[]), key);
+    assert_eq!(subjects("/t/acme?%61pi_key=s3cret", &[]), key);
+    // A session with the value of a key is another client.
+    assert_ne!(subjects("/t/acme", &[("cookie", "sid=s3cret")]), key);
+    assert_eq!(subjects("/t/acme?api_key=a&api_key=b", &[]), "repeated");
+    assert_eq!(subjects("/t/acme?api_key=%a", &[]), "malformed");
+    assert_eq!(
+        subjects("/t/acme?user=a&user=b", &[("cookie", "sid=s")]),
+        subjects("/t/acme", &[("cookie", "sid=s")])
+    );
+    let long = format!("/t/acme?user={}", "a".repeat(5_000));
+    assert!(subjects(&long, &[]).len() < 100);
+}
+
+#[test]
+fn subjects_of_chains_are_named_as_requests_count_them() {
+    let policy = parse("shop.yaml", SUBJECTS).unwrap().policy;
+    let counted = |target: &str| {
+        let sent = Sent { target, ..GET };
+        let plan = sent.with(|attributes| policy.plan(attributes, &Sum));
+        plan.enforced[1].subject.clone()
+    };
+    let client = policy.dimensions().iter().find(|one| &*one.name == "client").unwrap();
+    let named = |value: &str| client.pair(Some(value), &Sum).map_err(|error| error.to_string());
+    assert_eq!(named("key:s3cret").unwrap(), counted("/t/acme?api_key=s3cret"));
+    assert_eq!(named("user:ann").unwrap(), counted("/t/acme?user=ann"));
+    assert_eq!(named("address:192.0.2.1").unwrap(), counted("/t/acme"));
+    let error =
+        "the value of \"client\" is NAME:VALUE with one of the names key, session, user, address";
+    for unknown in ["ann", "name:ann", "user:"] {
+        assert_eq!(named(unknown).unwrap_err(), error, "{unknown}");
+    }
+}

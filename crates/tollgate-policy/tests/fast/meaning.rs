@@ -144,6 +144,12 @@ fn subjects_have_their_sources() {
         ("method: {}", SubjectSource::Method),
         ("json: /model", json(UnreadBodies::Pass)),
         ("json: /model, unread: refuse", json(UnreadBodies::Refuse)),
+        ("query: api_key", SubjectSource::Query { parameter: "api_key".into(), is_secret: true }),
+        (
+            "query: user, keep: clear",
+            SubjectSource::Query { parameter: "user".into(), is_secret: false },
+        ),
+        ("path_segment: 2", SubjectSource::PathSegment { number: 2 }),
         ("constant: all", SubjectSource::Constant { value: "all".into() }),
     ] {
         assert_eq!(source(keys), expected, "{keys}");

@@ -38,7 +38,8 @@ struct SubjectText<'a> {
     /// Its name.
     name: &'a str,
     /// The source of its value: `credential`, `header`, `cookie`, `client_address`,
-    /// `path_parameter`, `json`, `host`, `route`, `method` or `constant`.
+    /// `path_parameter`, `json`, `host`, `route`, `method`, `constant`, `query`,
+    /// `path_segment` or `first_of`.
     source: &'static str,
     /// Whether its values are credentials, which are hashed before use.
     secret: bool,
@@ -226,10 +227,7 @@ impl<'a> PolicyResponse<'a> {
         let subjects = policy.dimensions().iter().map(|dimension| SubjectText {
             name: &dimension.name,
             source: source(&dimension.source),
-            secret: matches!(
-                dimension.source,
-                SubjectSource::Credential { .. } | SubjectSource::Cookie { .. }
-            ),
+            secret: dimension.source.is_secret(),
         });
         Self {
             policy: policy.version(),
@@ -246,6 +244,9 @@ fn source(source: &SubjectSource) -> &'static str {
         SubjectSource::Credential { .. } => "credential",
         SubjectSource::Header { .. } => "header",
         SubjectSource::Cookie { .. } => "cookie",
+        SubjectSource::Query { .. } => "query",
+        SubjectSource::PathSegment { .. } => "path_segment",
+        SubjectSource::FirstOf { .. } => "first_of",
         SubjectSource::ClientAddress { .. } => "client_address",
         SubjectSource::PathParameter { .. } => "path_parameter",
         SubjectSource::Host => "host",

@@ -115,3 +115,54 @@ rules:
         assert_eq!(listeners.get(target, client, fields), expected, "{target} from {client}");
     }
 }
+
+#[test]
+fn a_sign_in_is_counted_by_the_cookie_of_the_session() {
+    let policy = "
+trusted_proxies: 127.0.0.1
+subjects:
+  session: { cookie: sid }
+  address: { client_address: {} }
+  client:  { first_of: [session, address] }
+limits: { sign-in: { quota: 2, window: 1h, per: client } }
+rules: [{ match: { method: POST, path: /login }, limits: sign-in }]
+";
+    let listeners = Listeners::open(policy, &[]);
+    let sign_in = |client, fields: &[&str]| {
+        listeners.status(&Request { method: "POST", target: "/login", client, fields })
+    };
+    let one = &["content-length: 0", "cookie: a=b; sid=one"][..];
+    let same = &["content-length: 0", "cookie: sid=%6fne"][..];
+    let other = &["content-length: 0", "cookie: sid=other"][..];
+    let none = &["content-length: 0"][..];
+    assert_eq!(sign_in("192.0.2.1", one), 200);
+    assert_eq!(sign_in("192.0.2.2", same), 200);
+    assert_eq!(sign_in("192.0.2.3", one), 429);
+    assert_eq!(sign_in("192.0.2.1", other), 200);
+    assert_eq!([(); 3].map(|()| sign_in("192.0.2.1", none)), [200, 200, 429]);
+    assert_eq!(sign_in("192.0.2.2", none), 200);
+    let twice = &["content-length: 0", "cookie: sid=one; sid=two"][..];
+    assert_eq!(sign_in("192.0.2.4", twice), 400);
+}
+
+#[test]
+fn a_key_in_the_query_has_a_quota() {
+    let policy = "
+trusted_proxies: 127.0.0.1
+subjects: { key: { query: api_key }, tenant: { path_segment: 2 } }
+limits:
+  key:    { quota: 2, window: 1h, per: key }
+  tenant: { quota: 3, window: 1h, per: tenant }
+rules: [{ match: { path: /v1/*/**, has: key }, limits: [key, tenant] }]
+";
+    let listeners = Listeners::open(policy, &[]);
+    let get = |target: &str| listeners.get(target, "192.0.2.1", &[]);
+    assert_eq!(get("/v1/acme?api_key=a"), 200);
+    assert_eq!(get("/v1/acme/items?x=1&api_key=%61"), 200);
+    assert_eq!(get("/v1/acme?api_key=a"), 429);
+    assert_eq!(get("/v1/acme?api_key=b"), 200);
+    assert_eq!(get("/v1/acme?api_key=b"), 429);
+    assert_eq!(get("/v1/other?api_key=b"), 200);
+    assert_eq!(get("/v1/acme"), 200);
+    assert_eq!(get("/v1/acme?api_key=a&api_key=b"), 400);
+}

@@ -104,7 +104,7 @@ impl<'p> NormalPath<'p> {
     }
 
     /// Returns its segments, from the first one on.
-    pub(super) fn segments(&self) -> Segments<'_> {
+    pub(in crate::policy) fn segments(&self) -> Segments<'_> {
         match &self.form {
             Form::Plain(path) => Segments::Plain(path.split('/')),
             Form::Segments(segments) => Segments::Decoded(segments.iter()),
@@ -132,7 +132,7 @@ impl fmt::Display for NormalPath<'_> {
 
 /// The segments of a normalized path.
 #[derive(Debug)]
-pub(super) enum Segments<'a> {
+pub(in crate::policy) enum Segments<'a> {
     Plain(str::Split<'a, char>),
     Decoded(slice::Iter<'a, Cow<'a, [u8]>>),
 }

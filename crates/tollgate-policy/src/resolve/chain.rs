@@ -1,0 +1,71 @@
+//! `first_of`: chains of subjects.
+
+use tollgate_core::policy::{Dimension, SubjectSource};
+
+use super::names::NameTable;
+use crate::decode::{List, Spanned, Text, quoted};
+use crate::raw::Subject;
+use crate::report::Report;
+
+/// The most subjects of a chain.
+const MAX_CHAIN: usize = 8;
+
+/// Returns the subjects of a chain, or `None` after reporting a mistake.
+pub(super) fn dimensions(
+    chain: &Spanned<List<Text>>,
+    subjects: &mut NameTable<'_, Subject>,
+    known: &[Option<Dimension>],
+    report: &mut Report<'_>,
+) -> Option<Vec<Dimension>> {
+    let List(names) = &chain.value;
+    if !(2..=MAX_CHAIN).contains(&names.len()) {
+        let message = format_args!("a chain of {} subjects", names.len());
+        let hint = format_args!("expected 2 to {MAX_CHAIN}, such as [user, address]");
+        report.error(chain.at, message, hint);
+        return None;
+    }
+    let mut found: Vec<Dimension> = Vec::with_capacity(names.len());
+    let mut is_whole = true;
+    for Spanned { value: Text(name), at, .. } in names {
+        let Some(index) = subjects.index(name, *at, report) else {
+            is_whole = false;
+            continue;
+        };
+        let is_chain = subjects.all()[index].value.as_ref().is_some_and(is_chain);
+        if is_chain {
+            let message = format_args!("{} is a chain itself", quoted(name));
+            report.error(*at, message, "list the subjects of both chains here");
+            is_whole = false;
+        } else if found.iter().any(|one| *one.name == **name) {
+            report.plain_error(*at, format_args!("duplicate subject {}", quoted(name)));
+            is_whole = false;
+        } else if let Some(before) = found.last().filter(|one| is_always_present(&one.source)) {
+            let message = format_args!("the subject {} is never used here", quoted(name));
+            let hint =
+                format_args!("every request has {}: move it to the end", quoted(&before.name));
+            report.error(*at, message, hint);
+            is_whole = false;
+        } else {
+            match &known[index] {
+                Some(dimension) => found.push(dimension.clone()),
+                None => is_whole = false,
+            }
+        }
+    }
+    is_whole.then_some(found)
+}
+
+fn is_chain(subject: &Subject) -> bool {
+    !subject.first_of.is_absent()
+}
+
+/// Returns whether requests of clients always have the subject.
+fn is_always_present(source: &SubjectSource) -> bool {
+    matches!(
+        source,
+        SubjectSource::ClientAddress { .. }
+            | SubjectSource::Constant { .. }
+            | SubjectSource::Method
+            | SubjectSource::Route
+    )
+}
