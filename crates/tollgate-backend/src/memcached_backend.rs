@@ -96,6 +96,7 @@ impl MemcachedBackend {
         Counts {
             remembered: refused.hits(),
             stood_in: stood_in.stood_in,
+            local_charges: fallback.local_charges(),
             unanswered: stood_in.unanswered,
             missed: fallback.store().missed(),
             unrefunded: of_servers.map(|it| it.unrefunded).sum::<u64>() + servers.unrefunded(),

@@ -5,6 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokio::runtime::Handle;
+use tokio::task::AbortHandle;
+use tokio::time::{MissedTickBehavior, interval};
 use tollgate::model::{
     Charge, DecisionSource, Policy, Reading, Readings, Store, StoreError, StoredState, Timestamp,
 };
@@ -14,7 +16,7 @@ use tollgate::store::quota_lease::{LeaseConfig, Sweeper};
 use tollgate::store::{
     Deadline, DenyCache, Fallback, LocalShare, Memory, QuotaLease, QuotaRescale,
 };
-use tollgate::{Clock, HashKey};
+use tollgate::{Clock, HashKey, SystemClock};
 use tollgate_policy::{DecisionClock, RedisSettings};
 use tollgate_redis::ClientRole;
 
@@ -26,11 +28,13 @@ use crate::servers::check_sources;
 use crate::shard_map::ShardMap;
 use crate::status::{Counts, ShardStatus};
 use crate::store_clock::{StoreClock, Tolerance};
-use crate::watch::Watch;
+use crate::watch::{Deciding, WATCH_PERIOD, Watch};
 
 /// The wrappers around the shards.
-pub(crate) type Layers =
-    QuotaRescale<DenyCache<Fallback<Deadline<QuotaLease<Arc<ShardMap>>>, LocalShare<Memory>>>>;
+pub(crate) type Layers = QuotaRescale<DenyCache<Arc<Decider>>>;
+
+/// The shards within the deadline, or this node alone.
+type Decider = Fallback<Deadline<QuotaLease<Arc<ShardMap>>>, LocalShare<Memory>>;
 
 /// Limits in shards of Redis or Valkey.
 ///
@@ -51,6 +55,8 @@ pub struct RedisBackend {
     map_watch: Option<MapWatch>,
     /// Refunds unused units of quota leases.
     _sweeper: Sweeper,
+    /// Charges the shards for what this node admitted alone.
+    charging: AbortHandle,
     discarded: AtomicU64,
 }
 
@@ -82,10 +88,13 @@ impl RedisBackend {
         let exact = Deadline::new(leased).with_budget(redis.deadline);
         let share = LocalShare::new(Memory::new(fallback_store), redis.nodes);
         let deny_cache_ttl = deny_cache_ttl(redis, policy, refunds);
-        let refused = DenyCache::new(Fallback::new(exact, share)).with_ttl(deny_cache_ttl);
+        let decider = Arc::new(Fallback::new(exact, share));
+        let charging = charge_local(Arc::clone(&decider), watch.deciding());
+        let refused = DenyCache::new(decider).with_ttl(deny_cache_ttl);
         let store = QuotaRescale::new(refused);
         let discarded = AtomicU64::new(0);
-        Ok(Self { store, clock: redis.clock, watch, map_watch, _sweeper: sweeper, discarded })
+        let clock = redis.clock;
+        Ok(Self { store, clock, watch, map_watch, _sweeper: sweeper, charging, discarded })
     }
 
     /// Returns the status of the shards, in the order of the settings.
@@ -119,6 +128,7 @@ impl RedisBackend {
         Counts {
             remembered: refused.hits(),
             stood_in: stood_in.stood_in,
+            local_charges: fallback.local_charges(),
             unanswered: stood_in.unanswered,
             missed: fallback.store().missed(),
             unrefunded: self.shards().unrefunded(),
@@ -206,6 +216,27 @@ impl Store for RedisBackend {
             self.discarded.fetch_add(1, Ordering::Relaxed);
         }
         Ok(readings)
+    }
+}
+
+/// Charges the shards once per [`WATCH_PERIOD`] with the units that this node admitted alone, at the
+/// time of its decision clock, so they count even if the node receives no more requests.
+fn charge_local(decider: Arc<Decider>, clock: Deciding) -> AbortHandle {
+    let task = tokio::spawn(async move {
+        let mut looks = interval(WATCH_PERIOD);
+        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            looks.tick().await;
+            let now = clock.get().map_or_else(|| SystemClock.now(), |clock| clock.now());
+            decider.charge_local(now).await;
+        }
+    });
+    task.abort_handle()
+}
+
+impl Drop for RedisBackend {
+    fn drop(&mut self) {
+        self.charging.abort();
     }
 }
 

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use tollgate::observe::Observed;
 use tollgate::store::failover_replay::ReplayCounts;
+use tollgate::store::fallback::LocalChargeCounts;
 use tollgate::store::quota_lease::LeaseCounts;
 use tollgate::{Clock, SystemClock};
 use tollgate_memcached::ServerStatus;
@@ -65,6 +66,8 @@ pub struct Counts {
     pub remembered: u64,
     /// Calls that this node's share answered.
     pub stood_in: u64,
+    /// Units that this node's share admitted, by what became of them when a shard answered again.
+    pub local_charges: LocalChargeCounts,
     /// Calls that nothing answered.
     pub unanswered: u64,
     /// Calls that exceeded the deadline of the whole decision.

@@ -26,7 +26,7 @@ pub const START_WAIT: Duration = Duration::from_secs(1);
 pub const WATCH_PERIOD: Duration = Duration::from_secs(1);
 
 /// The clock of this node's decisions, once it is set.
-type Deciding = Arc<OnceLock<Arc<dyn Clock>>>;
+pub(crate) type Deciding = Arc<OnceLock<Arc<dyn Clock>>>;
 
 /// Checks the shards periodically until it is dropped. Logs changes for operators, and replays lost
 /// charges to the shards.
@@ -72,6 +72,11 @@ impl Watch {
             }
         });
         Self { started, skew_max, deciding, task: task.abort_handle() }
+    }
+
+    /// The clock of this node's decisions, once it is set.
+    pub(crate) fn deciding(&self) -> Deciding {
+        Arc::clone(&self.deciding)
     }
 
     /// Sets the clock by which the age of remembered charges is computed: the one that decides.

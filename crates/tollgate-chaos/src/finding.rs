@@ -30,7 +30,8 @@ pub(crate) enum ScenarioResult {
 impl Finding {
     /// Returns whether the promises were kept.
     pub(crate) fn result(&self) -> ScenarioResult {
-        let broken = |figure: &Figure| figure.bound != Bound::FaultSeen && !figure.holds();
+        let broken =
+            |figure: &Figure| !matches!(figure.bound, Bound::FaultSeen(_)) && !figure.holds();
         if !self.judged.is_sound() || self.figures.iter().any(broken) {
             ScenarioResult::Failed
         } else if self.figures.iter().all(Figure::holds) {

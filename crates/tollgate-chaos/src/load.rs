@@ -33,6 +33,15 @@ pub(crate) struct Tally {
     pub(crate) lateness: Latency,
 }
 
+/// Decisions up to some moment.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Decided {
+    /// All of them.
+    pub(crate) all: u64,
+    /// Those that a node made alone.
+    pub(crate) alone: u64,
+}
+
 /// Callers that send requests until they are stopped.
 #[derive(Debug)]
 pub(crate) struct Load {
@@ -65,6 +74,12 @@ impl Load {
     /// Returns the number of decisions so far that a node made alone.
     pub(crate) fn alone(&self) -> u64 {
         self.shared.tally.alone.load(Ordering::Relaxed)
+    }
+
+    /// Decisions so far, and those of them that a node made alone.
+    pub(crate) fn decided(&self) -> Decided {
+        let tally = &self.shared.tally;
+        Decided { all: tally.decisions.load(Ordering::Relaxed), alone: self.alone() }
     }
 
     /// Waits until no request is in flight. No request is sent until the returned guard is dropped.

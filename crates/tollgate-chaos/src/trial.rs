@@ -14,7 +14,7 @@ use super::error::ChaosError;
 use super::excess::Excess;
 use super::finding::Finding;
 use super::fleet::Fleet;
-use super::load::{CALLERS, Load, Tally};
+use super::load::{CALLERS, Decided, Load, Tally};
 use super::nodes::Nodes;
 use super::policy::{HOUR_QUOTA, redis};
 use super::site::{Length, Site};
@@ -84,6 +84,21 @@ impl<'s, N: Nodes> Trial<'s, N> {
     /// Waits for one part of the scenario.
     pub(crate) async fn part(&self) {
         tokio::time::sleep(self.site.part()).await;
+    }
+
+    /// The decisions by nodes alone since `before`, of which there must be `per_mille` in 1,000: else
+    /// the fault did not bite.
+    pub(crate) fn alone_since(&self, before: Decided, per_mille: u64) -> Figure {
+        let now = self.load.decided();
+        let (alone, all) = (now.alone - before.alone, now.all - before.all);
+        Figure::share_seen("decisions by nodes alone", alone, all, per_mille)
+    }
+
+    /// The decisions by nodes alone since `before`, of which there may be `per_mille` in 1,000.
+    pub(crate) fn alone_at_most(&self, before: Decided, per_mille: u64) -> Figure {
+        let now = self.load.decided();
+        let (alone, all) = (now.alone - before.alone, now.all - before.all);
+        Figure::at_most("decisions by nodes alone", alone, all * per_mille / 1_000)
     }
 
     /// Returns the number of calls so far.

@@ -11,7 +11,7 @@ pub enum Bound {
     /// A number for comparison, which is not a bound.
     Context(u64),
     /// At least one is required: otherwise the fault did not occur, and the test showed nothing.
-    FaultSeen,
+    FaultSeen(u64),
 }
 
 /// A figure with its bound.
@@ -38,7 +38,7 @@ pub fn assert_held(figures: &[Figure]) {
     println!("{}: {told}", current.name().unwrap_or("a test"));
     let has = |kind: fn(&Bound) -> bool| figures.iter().any(|figure| kind(&figure.bound));
     assert!(
-        has(|bound| matches!(bound, Bound::FaultSeen)),
+        has(|bound| matches!(bound, Bound::FaultSeen(_))),
         "no figure shows that the fault occurred: {told}"
     );
     assert!(has(|bound| matches!(bound, Bound::AtMost(_))), "no figure has a bound: {told}");
@@ -63,7 +63,15 @@ impl Figure {
     /// Creates a figure that shows that the fault occurred: at least one.
     #[must_use]
     pub const fn fault_seen(what: &'static str, seen: u64) -> Self {
-        Self { what, seen, bound: Bound::FaultSeen }
+        Self { what, seen, bound: Bound::FaultSeen(1) }
+    }
+
+    /// Creates a figure that shows that the fault occurred: at least one, and at least `per_mille` in
+    /// 1,000 of `of`.
+    #[must_use]
+    pub const fn share_seen(what: &'static str, seen: u64, of: u64, per_mille: u64) -> Self {
+        let least = of.saturating_mul(per_mille) / 1_000;
+        Self { what, seen, bound: Bound::FaultSeen(if least > 0 { least } else { 1 }) }
     }
 
     /// Returns whether the figure is within its bound.
@@ -72,7 +80,7 @@ impl Figure {
         match self.bound {
             Bound::AtMost(most) => self.seen <= most,
             Bound::Context(_) => true,
-            Bound::FaultSeen => self.seen > 0,
+            Bound::FaultSeen(least) => self.seen >= least,
         }
     }
 }
@@ -82,7 +90,7 @@ impl fmt::Display for Bound {
         match self {
             Self::AtMost(most) => write!(f, "≤ {most}"),
             Self::Context(number) => write!(f, "({number}, not judged)"),
-            Self::FaultSeen => f.write_str("≥ 1"),
+            Self::FaultSeen(least) => write!(f, "≥ {least}"),
         }
     }
 }
@@ -103,6 +111,13 @@ mod tests {
     fn what_is_within_its_bounds_and_bit_is_held() {
         let slow = Figure::context("ms", 9, 5);
         assert_held(&[Figure::fault_seen("cuts", 1), Figure::at_most("errors", 3, 3), slow]);
+    }
+
+    #[test]
+    fn a_fault_that_bites_too_seldom_did_not_bite() {
+        assert!(Figure::share_seen("decisions alone", 500, 1_000, 500).holds());
+        assert!(!Figure::share_seen("decisions alone", 499, 1_000, 500).holds());
+        assert!(!Figure::share_seen("decisions alone", 0, 1, 1).holds());
     }
 
     #[test]

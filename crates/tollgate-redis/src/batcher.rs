@@ -6,16 +6,18 @@ mod counters;
 mod dispatcher;
 mod driver;
 mod error;
+mod pacing;
 mod queue;
 mod route;
 
 use std::fmt;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{Semaphore, SemaphorePermit, oneshot};
+use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, timeout, timeout_at};
 use tollgate_core::Millis;
 
 pub use self::counters::BatcherCounts;
@@ -26,10 +28,13 @@ use self::batch::{Batch, Waiter};
 use self::counters::Counters;
 use self::dispatcher::Dispatcher;
 use self::driver::Driver;
+use self::pacing::{Pacing, Slot};
 use self::queue::{QueueSender, queue};
-use crate::circuit_breaker::CircuitState;
+use crate::circuit_breaker::{CircuitState, Progress};
 use crate::codec::Codec;
-use crate::link::{Endpoint, Fault, Link, LinkError, LinkLimits, Phase, RequiredRole};
+use crate::link::{
+    Endpoint, Fault, Link, LinkError, LinkLimits, MAX_CONNECTIONS, Phase, RequiredRole,
+};
 use crate::topology::Members;
 
 /// The limits of a batcher's queue and calls.
@@ -64,6 +69,8 @@ pub struct BatcherStatus {
     pub clock_steps: u64,
     /// The counts of calls and jobs.
     pub counts: BatcherCounts,
+    /// The estimated round trip of a call, without waiting times. `None` before the first answer.
+    pub round_trip: Option<Duration>,
     /// Why the last attempt to connect failed, or the last connection was lost.
     pub last_error: Option<LinkError>,
 }
@@ -71,10 +78,21 @@ pub struct BatcherStatus {
 /// The longest time for a decision if the caller sets none.
 pub const DEFAULT_DEADLINE: Duration = Duration::from_millis(15);
 
-/// One connection's way to a server, shared by all who ask it.
+/// The maximum number of a batcher's calls in flight: so many that callers sent themselves, and so
+/// many that carry queued jobs.
+pub(crate) const CALLS_IN_FLIGHT: usize = MAX_CONNECTIONS;
+
+/// How long a call keeps others from being sent if the round trip is shorter than half of it: a call
+/// that takes longer is overdue, and does not delay others.
+pub(crate) const BATCH_WAIT: Duration = Duration::from_millis(1);
+
+/// The way to one server, shared by all callers.
 ///
-/// While a call is under way, jobs gather; when it ends, they are sent in one call. A job that
-/// finds the batcher idle is sent at once, by its caller: no other task has to wake up. The jobs of a call are decided one after the other.
+/// A job is sent at once, by its caller, if another call may be in flight: no other task has to wake
+/// up. Otherwise it is queued, and the queued jobs are sent in one call when a call ends or is
+/// overdue. A distant server has up to [`CALLS_IN_FLIGHT`] calls in flight, a near one a single
+/// call. Each call uses a connection of its own if possible, so a delayed reply delays no other call.
+/// The server decides the jobs of a call one after the other, and calls in flight in any order.
 ///
 /// - Every job is answered by its deadline, whatever the server does.
 /// - A job is sent again only if the server proved that it did not run.
@@ -86,8 +104,7 @@ pub(crate) struct Batcher<C: Codec> {
     link: Arc<Link>,
     counters: Arc<Counters>,
     dispatcher: Arc<Dispatcher<C>>,
-    /// One permit: whose turn it is to send.
-    turn: Arc<Semaphore>,
+    pacing: Arc<Pacing>,
     driver: AbortHandle,
 }
 
@@ -122,16 +139,17 @@ impl<C: Codec> Batcher<C> {
         let link = Arc::new(Link::start(members, required_role, Arc::clone(&codec), link_limits));
         let counters = Arc::<Counters>::default();
         let (entry, exit) = queue(limits);
+        let pacing = Arc::<Pacing>::default();
         let dispatcher = Arc::new(Dispatcher::new(
             Arc::clone(&codec),
             Arc::clone(&link),
             Arc::clone(&counters),
+            Arc::clone(&pacing),
             link_limits.last_words,
         ));
-        let turn = Arc::new(Semaphore::new(1));
-        let driver = Driver::new(exit, Arc::clone(&dispatcher), Arc::clone(&turn));
+        let driver = Driver::new(exit, Arc::clone(&dispatcher), Arc::clone(&pacing));
         let driver = tokio::spawn(driver.run()).abort_handle();
-        Self { codec, entry, link, counters, dispatcher, turn, driver }
+        Self { codec, entry, link, counters, dispatcher, pacing, driver }
     }
 
     /// Has the server execute `job` by `deadline`.
@@ -163,26 +181,28 @@ impl<C: Codec> Batcher<C> {
         if circuit.circuit_state() == CircuitState::Open {
             return Err(BatcherError::Unavailable);
         }
-        let generation = circuit.generation();
+        let submitted = circuit.progress();
         let (answer, mut answered) = oneshot::channel();
         let waiter = Waiter::new(answer, deadline, route, priority);
-        let answer = if let Some(_turn) = self.idle_turn() {
-            self.dispatcher.dispatch(Batch::of(job, waiter)).await;
+        let answer = if let Some(mut slot) = self.slot() {
+            let mut call = pin!(self.dispatcher.dispatch(Batch::of(job, waiter)));
+            if timeout(slot.overdue_after(), call.as_mut()).await.is_err() {
+                slot.overdue();
+                call.await;
+            }
             answered.try_recv().ok()
         } else {
             self.put(job, waiter)?;
             timeout_at(deadline, answered).await.ok().and_then(Result::ok)
         };
-        answer.unwrap_or_else(|| Err(self.unanswered(generation, deadline)))
+        answer.unwrap_or_else(|| Err(self.unanswered(submitted, deadline)))
     }
 
-    /// The turn to send, if nobody else has it or waits for it. While the batcher is not connected,
-    /// the driver waits for all.
-    fn idle_turn(&self) -> Option<SemaphorePermit<'_>> {
-        if self.link.circuit().circuit_state() != CircuitState::Closed || !self.entry.is_empty() {
-            return None;
-        }
-        self.turn.try_acquire().ok()
+    /// Returns a slot if the caller may send its job itself: no other job waits, and another call may
+    /// be in flight. While the batcher is not connected, the driver waits for all callers.
+    fn slot(&self) -> Option<Slot> {
+        let is_connected = self.link.circuit().circuit_state() == CircuitState::Closed;
+        if is_connected && self.entry.is_empty() { self.pacing.try_begin() } else { None }
     }
 
     fn put(&self, job: C::Job, waiter: Waiter<C::Answer>) -> Result<(), BatcherError> {
@@ -194,13 +214,13 @@ impl<C: Codec> Batcher<C> {
         })
     }
 
-    /// Why a job was told nothing.
-    fn unanswered(&self, generation: u64, deadline: Instant) -> BatcherError {
+    /// Returns why a job has no answer.
+    fn unanswered(&self, submitted: Progress, deadline: Instant) -> BatcherError {
         if Instant::now() < deadline {
             return BatcherError::Unavailable;
         }
         self.counters.timed_out();
-        self.link.missed(generation);
+        self.link.missed(submitted);
         BatcherError::TimedOut
     }
 
@@ -266,6 +286,7 @@ impl<C: Codec> Batcher<C> {
             opened: self.link.circuit().opened(),
             clock_steps: self.link.clock().steps(),
             counts: self.counters.counts(),
+            round_trip: self.pacing.round_trip(),
             last_error: self.link.last_error(),
         }
     }

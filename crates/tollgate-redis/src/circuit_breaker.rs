@@ -27,7 +27,9 @@ pub enum CircuitState {
 /// The circuit breaker of one server (after Nygard, "Release It!", 2007).
 ///
 /// It counts decisions that missed their deadline, not calls: of the many decisions that wait for a
-/// frozen server, only the first few time out. Only a verified connection closes it.
+/// frozen server, only the first few time out. A decision counts only if the server answered no call
+/// while it waited: a server that answers other calls is slow or busy, and not frozen. Only a
+/// verified connection closes it.
 #[derive(Debug)]
 pub(crate) struct CircuitBreaker {
     circuit_state: AtomicU8,
@@ -37,6 +39,24 @@ pub(crate) struct CircuitBreaker {
     opened: AtomicU64,
     /// The generation of the connection that closed it last.
     generation: AtomicU64,
+    /// The number of calls that the server answered.
+    answers: AtomicU64,
+}
+
+/// A server's progress when a decision was submitted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Progress {
+    /// The generation of the connection that closed the circuit last.
+    generation: u64,
+    /// The number of calls that the server had answered.
+    answers: u64,
+}
+
+impl Progress {
+    /// Returns the generation of the connection that had closed the circuit last.
+    pub(crate) const fn generation(self) -> u64 {
+        self.generation
+    }
 }
 
 impl CircuitBreaker {
@@ -49,6 +69,7 @@ impl CircuitBreaker {
             allowed: allowed.max(1),
             opened: AtomicU64::new(0),
             generation: AtomicU64::new(0),
+            answers: AtomicU64::new(0),
         }
     }
 
@@ -63,18 +84,26 @@ impl CircuitBreaker {
 
     /// Records that the server answered a call.
     pub(crate) fn answered(&self) {
+        self.answers.fetch_add(1, Ordering::Relaxed);
         // Read first: a read of a shared cache line that does not change is cheap.
         if self.missed.load(Ordering::Relaxed) != 0 {
             self.missed.store(0, Ordering::Relaxed);
         }
     }
 
-    /// Records that a decision sent on connection `generation` missed its deadline. Returns true if
-    /// this opens the circuit.
+    /// Returns the server's progress so far.
+    pub(crate) fn progress(&self) -> Progress {
+        let answers = self.answers.load(Ordering::Relaxed);
+        Progress { generation: self.generation.load(Ordering::Acquire), answers }
+    }
+
+    /// Records that a decision missed its deadline. `submitted` is the server's progress when the
+    /// decision was submitted. Returns true if this opens the circuit.
     #[must_use]
-    pub(crate) fn missed(&self, generation: u64) -> bool {
-        // Misses of an earlier connection do not count for this one.
-        if generation != self.generation() || self.circuit_state() != CircuitState::Closed {
+    pub(crate) fn missed(&self, submitted: Progress) -> bool {
+        // Misses of an earlier connection do not count for this one, nor do decisions that waited
+        // while the server answered others.
+        if submitted != self.progress() || self.circuit_state() != CircuitState::Closed {
             return false;
         }
         let missed = self.missed.fetch_add(1, Ordering::Relaxed).saturating_add(1);
@@ -104,11 +133,6 @@ impl CircuitBreaker {
         self.circuit_state.store(CircuitState::Closed as u8, Ordering::Release);
     }
 
-    /// Returns the generation of the connection that closed the circuit last.
-    pub(crate) fn generation(&self) -> u64 {
-        self.generation.load(Ordering::Acquire)
-    }
-
     /// Returns how often the circuit has opened.
     pub(crate) fn opened(&self) -> u64 {
         self.opened.load(Ordering::Relaxed)
@@ -130,20 +154,38 @@ pub(crate) fn probe_delay(failed: u32, draw: u64) -> Duration {
 mod tests {
     use super::*;
 
+    /// Returns the current progress, with connection `generation`.
+    fn of(circuit: &CircuitBreaker, generation: u64) -> Progress {
+        Progress { generation, ..circuit.progress() }
+    }
+
     #[test]
     fn only_misses_in_a_row_open_it() {
         let circuit = CircuitBreaker::new(3);
         circuit.close(7);
-        assert!(!circuit.missed(7));
-        assert!(!circuit.missed(7));
+        assert!(!circuit.missed(of(&circuit, 7)));
+        assert!(!circuit.missed(of(&circuit, 7)));
         circuit.answered();
-        assert!(!circuit.missed(7));
-        assert!(!circuit.missed(7));
+        assert!(!circuit.missed(of(&circuit, 7)));
+        assert!(!circuit.missed(of(&circuit, 7)));
         assert_eq!(circuit.circuit_state(), CircuitState::Closed);
-        assert!(circuit.missed(7), "the third in a row opens it");
+        assert!(circuit.missed(of(&circuit, 7)), "the third in a row opens it");
         assert_eq!(circuit.circuit_state(), CircuitState::Open);
-        assert!(!circuit.missed(7), "it opens once");
+        assert!(!circuit.missed(of(&circuit, 7)), "it opens once");
         assert_eq!(circuit.opened(), 1);
+    }
+
+    #[test]
+    fn a_decision_that_waited_while_others_were_answered_does_not_count() {
+        let circuit = CircuitBreaker::new(2);
+        circuit.close(7);
+        let waiting = circuit.progress();
+        circuit.answered();
+        for _ in 0..9 {
+            assert!(!circuit.missed(waiting));
+        }
+        assert!(!circuit.missed(circuit.progress()));
+        assert!(circuit.missed(circuit.progress()), "nobody was answered");
     }
 
     #[test]
@@ -151,8 +193,8 @@ mod tests {
         let circuit = CircuitBreaker::new(1);
         assert_eq!(circuit.circuit_state(), CircuitState::Seeking);
         circuit.close(7);
-        assert!(!circuit.missed(6), "what another connection missed does not count");
-        assert!(circuit.missed(7));
+        assert!(!circuit.missed(of(&circuit, 6)), "what another connection missed does not count");
+        assert!(circuit.missed(of(&circuit, 7)));
         circuit.answered();
         assert_eq!(circuit.circuit_state(), CircuitState::Open);
         circuit.close(7);

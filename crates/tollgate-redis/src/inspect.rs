@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
 use redis::{RedisResult, Value};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use crate::info::Info;
 use crate::link::{Endpoint, LinkError, Pushes, micros, open};
@@ -16,6 +16,9 @@ pub use excess_permissions::{ExcessPermissions, PermissionCheck};
 
 /// The names of the queries in errors.
 const QUESTIONS: &str = "INFO, TIME, ACL WHOAMI and CONFIG GET";
+/// The number of round trips that are measured.
+const ROUND_TRIPS: usize = 5;
+
 const RIGHTS: &str = "questions for the user's rights";
 
 /// Information about a server. Values that the user may not read are `None`.
@@ -23,6 +26,8 @@ const RIGHTS: &str = "questions for the user's rights";
 pub struct Inspection {
     /// The whole reply to `INFO`.
     pub info: Option<Info>,
+    /// The shortest of a few round trips over the open connection.
+    pub round_trip: Option<Duration>,
     /// The server's clock during the query, in microseconds since the Unix epoch.
     pub micros: Option<u64>,
     /// The user of the query: as the server reports it, otherwise as the endpoint names it.
@@ -48,6 +53,7 @@ pub async fn inspect(endpoint: &Endpoint, within: Duration) -> Result<Inspection
 
 async fn ask(endpoint: &Endpoint) -> Result<Inspection, LinkError> {
     let connection = open(endpoint, 0, Pushes::Ignored).await?;
+    let round_trip = round_trip(&connection.handle()).await;
     let mut questions = redis::pipe();
     questions.cmd("INFO").cmd("TIME").cmd("ACL").arg("WHOAMI");
     questions.cmd("CONFIG").arg("GET").arg("save");
@@ -78,6 +84,7 @@ async fn ask(endpoint: &Endpoint) -> Result<Inspection, LinkError> {
     let user = redis::from_redis_value_ref::<String>(user).ok();
     Ok(Inspection {
         info,
+        round_trip,
         micros,
         user: user.or_else(|| endpoint.credentials.user.clone()).map(Into::into),
         save: setting(save),
@@ -97,6 +104,19 @@ async fn may_load_code(connection: &mut MultiplexedConnection) -> RedisResult<bo
         }
     }
     Ok(false)
+}
+
+/// Returns the shortest of [`ROUND_TRIPS`] round trips, or `None` if the connection fails. The next
+/// queries return that error.
+async fn round_trip(connection: &MultiplexedConnection) -> Option<Duration> {
+    let (mut connection, mut shortest) = (connection.clone(), None);
+    for _ in 0..ROUND_TRIPS {
+        let sent = Instant::now();
+        connection.send_packed_command(&redis::cmd("PING")).await.ok()?;
+        let taken = sent.elapsed();
+        shortest = Some(shortest.map_or(taken, |known: Duration| known.min(taken)));
+    }
+    shortest
 }
 
 /// Returns the value of the one pair in a reply to `CONFIG GET`.

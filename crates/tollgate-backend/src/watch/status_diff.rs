@@ -279,6 +279,7 @@ mod tests {
             circuit_state,
             opened,
             clock_steps: 0,
+            round_trip: None,
             counts: BatcherCounts::default(),
             last_error: None,
         }

@@ -12,7 +12,7 @@ const PERIOD: Duration = Duration::from_millis(200);
 pub(super) async fn run(site: &Site) -> Result<Finding, ChaosError> {
     let server = site.server(&[]).await?;
     let trial = Trial::begin(site, &[primary(&server.url())], DEADLINE).await?;
-    let before = trial.load.alone();
+    let (before, since) = (trial.load.alone(), trial.load.decided());
     let ends = Instant::now() + 2 * site.part();
     let mut pauses = 0;
     while Instant::now() < ends || trial.load.alone() == before {
@@ -20,11 +20,9 @@ pub(super) async fn run(site: &Site) -> Result<Finding, ChaosError> {
         pauses += 1;
         sleep(PERIOD).await;
     }
+    let alone = trial.alone_since(since, SOME_ALONE);
     trial.recovers().await?;
-    let figures = vec![
-        Figure::fault_seen("pauses", pauses),
-        Figure::fault_seen("decisions by nodes alone", trial.load.alone() - before),
-    ];
+    let figures = vec![Figure::fault_seen("pauses", pauses), alone];
     let did = "paused the server for 60 ms again and again, with calls in it";
     Ok(trial.end(ScenarioReport { did, figures, ..ScenarioReport::default() }).await)
 }

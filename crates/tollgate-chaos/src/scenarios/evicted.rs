@@ -8,7 +8,7 @@ const ROOM: u64 = 64 * 1024;
 
 pub(super) async fn run(site: &Site) -> Result<Finding, ChaosError> {
     let server = site.server(&["--maxmemory-policy", "allkeys-lru"]).await?;
-    let trial = Trial::begin(site, &[primary(&server.url())], PATIENT).await?;
+    let trial = Trial::begin(site, &[primary(&server.url())], DEADLINE).await?;
     let dropped = {
         // Each counter is evicted once, because no requests are sent in between.
         let _hush = trial.load.pause_load().await;

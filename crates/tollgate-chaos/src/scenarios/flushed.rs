@@ -4,7 +4,7 @@ use super::*;
 
 pub(super) async fn run(site: &Site) -> Result<Finding, ChaosError> {
     let server = site.server(&[]).await?;
-    let trial = Trial::begin(site, &[primary(&server.url())], PATIENT).await?;
+    let trial = Trial::begin(site, &[primary(&server.url())], DEADLINE).await?;
     {
         let recorder = trial.nodes.recorder();
         let _losing = recorder.begin_loss();

@@ -15,7 +15,7 @@ pub(super) async fn run(site: &Site) -> Result<Finding, ChaosError> {
     let trial = Trial::begin(site, &[words], DEADLINE).await?;
     between.replies(LinkMode::Slow(WAY));
     trial.part().await;
-    let before = trial.load.alone();
+    let (before, since) = (trial.load.alone(), trial.load.decided());
     let (lost, late) = {
         // If the creation of a window was in transit, the window is lost with all of its charges.
         let recorder = trial.nodes.recorder();
@@ -36,7 +36,7 @@ pub(super) async fn run(site: &Site) -> Result<Finding, ChaosError> {
     };
     let figures = vec![
         Figure::fault_seen("parts of the stream lost on their way", between.fault_seen() - late),
-        Figure::fault_seen("decisions by nodes alone", trial.load.alone() - before),
+        trial.alone_since(since, SOME_ALONE),
     ];
     let did = "lost what was on its way to the replica, killed the primary, and promoted";
     Ok(trial.end(ScenarioReport { did, figures, lost, losses: 0, held_back: 0 }).await)

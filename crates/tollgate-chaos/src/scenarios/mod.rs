@@ -32,12 +32,19 @@ use super::finding::Finding;
 use super::fleet::Fleet;
 use super::network::{LinkMode, Network};
 use super::nodes::Nodes;
-use super::policy::{DEADLINE, HOUR, NODES, PATIENT, SECOND, SECOND_QUOTA, redis};
+use super::policy::{DEADLINE, HOUR, NODES, SECOND, SECOND_QUOTA, redis};
 use super::server::Server;
 use super::site::{Length, Pair, Site};
 use super::trial::{ScenarioReport, Trial};
 use super::wait::until;
 
+/// Of 1,000 decisions during a fault, those that nodes must have made alone for the fault to have
+/// bitten: where no decision can be made by the store after the first moments,
+const MOST_ALONE: u64 = 500;
+/// where the time until the store is back is a part of it,
+const MANY_ALONE: u64 = 200;
+/// and where the store goes on for some, or some of the time.
+const SOME_ALONE: u64 = 20;
 /// How many fleets start beside the one under load, where it matters whom new nodes choose.
 const NEW_FLEETS: usize = 3;
 
@@ -145,7 +152,7 @@ async fn sees_primaries(fleet: &Fleet, count: usize) -> Result<(), ChaosError> {
 async fn fleets_elsewhere(words: &str, url: &str) -> Result<u64, ChaosError> {
     let mut elsewhere = 0;
     for _ in 0..NEW_FLEETS {
-        let fleet = Fleet::open(&redis(&[words.to_owned()], PATIENT)).await?;
+        let fleet = Fleet::open(&redis(&[words.to_owned()], DEADLINE)).await?;
         sees_primaries(&fleet, 2).await?;
         elsewhere += u64::from(!fleet.charges(url));
     }

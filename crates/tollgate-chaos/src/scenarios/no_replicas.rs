@@ -13,16 +13,14 @@ pub(super) async fn run(site: &Site) -> Result<Finding, ChaosError> {
     let refused = async || pair.primary.tells("errorstats", "errorstat_NOREPLICAS:count=").await;
     pair.replica.freeze()?;
     until("that the primary takes no writes", async || Ok(refused().await? > 0)).await?;
-    let before = trial.load.alone();
+    let (before, since) = (trial.load.alone(), trial.load.decided());
     trial.stands_in(before).await?;
     trial.part().await;
-    let alone = trial.load.alone() - before;
+    let alone = trial.alone_since(since, MOST_ALONE);
     pair.replica.thaw()?;
     trial.recovers().await?;
-    let figures = vec![
-        Figure::fault_seen("calls that the primary refused for it", refused().await?),
-        Figure::fault_seen("decisions by nodes alone", alone),
-    ];
+    let figures =
+        vec![Figure::fault_seen("calls that the primary refused for it", refused().await?), alone];
     let did = "froze the replica without which the primary takes no writes, and let it go on";
     Ok(trial.end(ScenarioReport { did, figures, ..ScenarioReport::default() }).await)
 }

@@ -4,7 +4,7 @@ use super::*;
 
 pub(super) async fn run(site: &Site) -> Result<Finding, ChaosError> {
     let pair = site.pair().await?;
-    let trial = Trial::begin(site, &[pair.words()], PATIENT).await?;
+    let trial = Trial::begin(site, &[pair.words()], DEADLINE).await?;
     let mark = trial.mark();
     pair.primary.is_followed().await?;
     let was_charged = u64::from(trial.nodes.charges(&pair.primary.url()));

@@ -5,7 +5,7 @@ use super::*;
 pub(super) async fn run(site: &Site) -> Result<Finding, ChaosError> {
     let pair = Pair { primary: site.server(&[]).await?, replica: site.server(&[]).await? };
     let (words, first) = (pair.words(), pair.primary.url());
-    let trial = Trial::begin(site, std::slice::from_ref(&words), PATIENT).await?;
+    let trial = Trial::begin(site, std::slice::from_ref(&words), DEADLINE).await?;
     sees_primaries(&trial.nodes, 2).await?;
     trial.part().await;
     let elsewhere =

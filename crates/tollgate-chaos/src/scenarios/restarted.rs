@@ -22,10 +22,10 @@ pub(super) async fn run(site: &Site) -> Result<Finding, ChaosError> {
         Ok(told.is_err_and(|error| error.is_answer("LOADING")))
     };
     until("that the server loads", loading).await?;
-    let before = trial.load.alone();
+    let (before, since) = (trial.load.alone(), trial.load.decided());
     trial.stands_in(before).await?;
     trial.recovers().await?;
-    let figures = vec![Figure::fault_seen("decisions by nodes alone", trial.load.alone() - before)];
+    let figures = vec![trial.alone_since(since, MANY_ALONE)];
     let did = "killed a server, and had it load what it had saved";
     Ok(trial.end(ScenarioReport { did, figures, lost, losses: 0, held_back: 0 }).await)
 }

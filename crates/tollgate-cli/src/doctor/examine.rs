@@ -83,6 +83,7 @@ async fn of_redis(loaded: &LoadedPolicy, redis: &RedisSettings) -> Result<Vec<Fi
     let mut findings = checks::of_shards(redis, &shards, &inspected);
     for server in &inspected {
         findings.extend(checks::of_server(server, now));
+        findings.extend(checks::of_deadline(server, redis.deadline));
     }
     Ok(findings)
 }

@@ -94,6 +94,8 @@ families! {
         "Calls that the deny cache refused without asking the store";
     STOOD_IN = Counter "tollgate_store_fallback_decisions_total" ["side"]
         "Calls that the local fallback decided because the store did not answer";
+    LOCAL_UNITS = Counter "tollgate_store_fallback_units_total" ["side", "outcome"]
+        "Units that the local fallback admitted, when the store answered again: charged, exceeded (the limit had none left), unknown (the charge had no answer), dropped (not recorded, the table was full)";
     UNANSWERED = Counter "tollgate_store_unanswered_total" ["side"]
         "Calls that neither the store nor the fallback answered";
     MISSED = Counter "tollgate_store_deadline_misses_total" ["side"]

@@ -10,12 +10,12 @@ use tollgate_backend::{Backend, BaseStore, Counts, MapStatus, ShardStatus, phase
 use tollgate_server::metrics::{Exposition, Family};
 
 use super::families::{
-    CLOCK_OFFSET, CLOCK_OVERRIDDEN, CLOCK_SKEW, DISCARDED, LEASED, LEASED_UNITS, LEASES, MAP,
-    MAP_NODES, MAP_SILENT, MEMORY_BYTES, MEMORY_COUNTERS, MEMORY_DISCARDED, MEMORY_ENTRIES,
-    MEMORY_EVICTED, MEMORY_FULL, MEMORY_LIMIT_ENTRIES, MEMORY_OVERFLOW, MEMORY_REFUNDS,
-    MEMORY_SWEPT, MISSED, MOVE_CARRIED, MOVE_LAGGING, MOVE_LEFT_BEHIND, MOVE_PHASE, REMEMBERED,
-    REPAIR_ABANDONED, REPAIRED_LIMITS, REPAIRED_UNITS, SHARD_DURATION, SHARD_PRIMARIES, SHARD_UP,
-    STOOD_IN, STRANDED, UNANSWERED, WINDOWS_LOST,
+    CLOCK_OFFSET, CLOCK_OVERRIDDEN, CLOCK_SKEW, DISCARDED, LEASED, LEASED_UNITS, LEASES,
+    LOCAL_UNITS, MAP, MAP_NODES, MAP_SILENT, MEMORY_BYTES, MEMORY_COUNTERS, MEMORY_DISCARDED,
+    MEMORY_ENTRIES, MEMORY_EVICTED, MEMORY_FULL, MEMORY_LIMIT_ENTRIES, MEMORY_OVERFLOW,
+    MEMORY_REFUNDS, MEMORY_SWEPT, MISSED, MOVE_CARRIED, MOVE_LAGGING, MOVE_LEFT_BEHIND, MOVE_PHASE,
+    REMEMBERED, REPAIR_ABANDONED, REPAIRED_LIMITS, REPAIRED_UNITS, SHARD_DURATION, SHARD_PRIMARIES,
+    SHARD_UP, STOOD_IN, STRANDED, UNANSWERED, WINDOWS_LOST,
 };
 use super::per_store::{PerStore, of_each};
 use super::{batchers, memcached, migration};
@@ -93,6 +93,15 @@ fn counts(page: &mut Exposition, leaves: &[PerStore<BaseStore<'_>>]) {
         ]
     });
     page.family(&LEASED_UNITS, units);
+    let units = counts.iter().flat_map(|(side, Counts { local_charges, .. })| {
+        [
+            ([*side, "charged"], local_charges.charged),
+            ([*side, "exceeded"], local_charges.exceeded),
+            ([*side, "unknown"], local_charges.unknown),
+            ([*side, "dropped"], local_charges.dropped),
+        ]
+    });
+    page.family(&LOCAL_UNITS, units);
 }
 
 fn shards(page: &mut Exposition, shards: &[PerStore<ShardStatus>]) {

@@ -1,22 +1,24 @@
 //! The dispatcher: sends a batcher's calls to the server and reacts to the replies.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use redis::{ErrorKind, RedisError, RedisResult, ServerErrorKind, Value};
-use tokio::sync::watch;
+use tokio::sync::{Mutex, watch};
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::BatcherError;
 use super::call::Call;
 use super::counters::Counters;
+use super::pacing::Pacing;
 use super::queue::Jobs;
 use super::route::Priority;
 use crate::cluster::Redirect;
 use crate::codec::{Codec, Remedy};
 use crate::error::StepError;
-use crate::link::{Connection, Fault, Link, Phase};
+use crate::link::{ClaimedConnection, Connection, ConnectionPool, Fault, Link, Phase};
 use crate::offset::Reading;
 
 /// Sends batches and delivers their answers, for the caller that has the turn to send.
@@ -27,6 +29,9 @@ pub(super) struct Dispatcher<C: Codec> {
     last_words: Duration,
     /// The generation of the last connection that was found to be unusable.
     left: AtomicU64,
+    pacing: Arc<Pacing>,
+    /// When the step was last loaded because the server had lost it.
+    loaded: Mutex<Option<Instant>>,
 }
 
 /// The result of a call.
@@ -59,9 +64,11 @@ impl<C: Codec> Dispatcher<C> {
         codec: Arc<C>,
         link: Arc<Link>,
         counters: Arc<Counters>,
+        pacing: Arc<Pacing>,
         last_words: Duration,
     ) -> Self {
-        Self { codec, link, counters, last_words, left: AtomicU64::new(0) }
+        let (left, loaded) = (AtomicU64::new(0), Mutex::default());
+        Self { codec, link, counters, last_words, left, pacing, loaded }
     }
 
     /// Has the server execute `batch`, and delivers the answers.
@@ -99,18 +106,19 @@ impl<C: Codec> Dispatcher<C> {
         let command = |part: &Jobs<C>| (part.route(), self.codec.encode(part.jobs(), deadline));
         let call = Call::of(parts.iter().map(command));
         let mut again = Jobs::<C>::new();
-        match self.call(&mut phases, &connection, &call, last).await {
+        let mut claimed = connection.claim();
+        match self.call(&mut phases, &mut claimed, &call, last).await {
             Outcome::Replies(replies) => {
                 for (part, reply) in parts.into_iter().zip(replies) {
                     again.append(match reply {
                         Ok(reply) => self.answer(part, reply),
-                        Err(error) => self.fail(&connection, part, &error, last).await,
+                        Err(error) => self.fail(&connection, &claimed, part, &error, last).await,
                     });
                 }
             }
             Outcome::Failed(error) => {
                 for part in parts {
-                    again.append(self.fail(&connection, part, &error, last).await);
+                    again.append(self.fail(&connection, &claimed, part, &error, last).await);
                 }
             }
             Outcome::Abandoned => {}
@@ -142,7 +150,7 @@ impl<C: Codec> Dispatcher<C> {
         &self,
         phases: &mut watch::Receiver<Phase>,
         last: Option<Instant>,
-    ) -> Option<Arc<Connection>> {
+    ) -> Option<Arc<ConnectionPool>> {
         let left = self.left.load(Ordering::Relaxed);
         // A connection that was dropped or closed is still published until the supervisor has
         // reacted. Jobs that are not sent over it did not run.
@@ -168,11 +176,11 @@ impl<C: Codec> Dispatcher<C> {
     async fn call(
         &self,
         phases: &mut watch::Receiver<Phase>,
-        connection: &Connection,
+        claimed: &mut ClaimedConnection,
         call: &Call,
         last: Instant,
     ) -> Outcome {
-        let generation = connection.generation;
+        let generation = claimed.connection().generation;
         let left = async {
             // An error means that the link was dropped, and the connection with it.
             let _ = phases
@@ -182,19 +190,23 @@ impl<C: Codec> Dispatcher<C> {
                 .await;
         };
         let sent = Instant::now();
-        let told = call.send(connection);
-        tokio::pin!(told);
-        let told = tokio::select! {
-            // An answer that has arrived counts, however late this task is polled.
-            biased;
-            told = &mut told => Some(told),
-            // A demoted server still reports which calls it did not execute.
-            () = left => match timeout_at(last.min(Instant::now() + self.last_words), told).await {
-                Ok(told) => Some(told),
-                Err(_) => return Outcome::Disconnected,
-            },
-            () = sleep_until(last) => None,
+        let told = {
+            let mut told = pin!(call.send(claimed.connection()));
+            tokio::select! {
+                // An answer that has arrived counts, however late this task is polled.
+                biased;
+                told = &mut told => Some(told),
+                // A demoted server still reports which calls it did not execute.
+                () = left => match timeout_at(last.min(Instant::now() + self.last_words), told).await {
+                    Ok(told) => Some(told),
+                    Err(_) => return Outcome::Disconnected,
+                },
+                () = sleep_until(last) => None,
+            }
         };
+        if told.is_some() {
+            claimed.answered();
+        }
         let outcome = match told {
             Some(Ok(replies)) => Outcome::Replies(replies),
             Some(Err(error)) => Outcome::Failed(error),
@@ -204,6 +216,7 @@ impl<C: Codec> Dispatcher<C> {
             && let Some(reply) = replies.iter().find_map(|reply| reply.as_ref().ok())
         {
             self.link.circuit().answered();
+            self.pacing.observe(sent.elapsed());
             if let Some(time) = self.codec.clock(reply) {
                 self.link.clock().observe(Reading::of_millis(sent, Instant::now(), time));
             }
@@ -230,6 +243,7 @@ impl<C: Codec> Dispatcher<C> {
     async fn fail(
         &self,
         connection: &Connection,
+        claimed: &ClaimedConnection,
         batch: Jobs<C>,
         error: &RedisError,
         last: Instant,
@@ -237,9 +251,8 @@ impl<C: Codec> Dispatcher<C> {
         match self.codec.remedy(error) {
             Remedy::Reencode => return batch,
             Remedy::Load => {
-                let mut handle = connection.handle();
                 // If it fails, the next call shows why.
-                let _ = timeout_at(last, self.codec.load(&mut handle)).await;
+                let _ = timeout_at(last, self.load(connection, claimed.since())).await;
                 return batch;
             }
             Remedy::Nothing => {}
@@ -260,8 +273,11 @@ impl<C: Codec> Dispatcher<C> {
                 batch
             }
             ErrorClass::Ended => {
-                self.leave(connection);
-                self.link.report(connection.generation, Fault::Ended);
+                // The end of an additional connection does not concern the others.
+                if !claimed.is_additional() {
+                    self.leave(connection);
+                    self.link.report(connection.generation, Fault::Ended);
+                }
                 batch.complete_all(&BatcherError::Lost);
                 Jobs::<C>::new()
             }
@@ -271,6 +287,18 @@ impl<C: Codec> Dispatcher<C> {
                 batch.complete_all(&BatcherError::Refused(code.to_owned()));
                 Jobs::<C>::new()
             }
+        }
+    }
+
+    /// Loads the step into the server, unless that was done since `sent`: of several calls that find
+    /// it missing, one loads it, and the others wait.
+    async fn load(&self, connection: &Connection, sent: Instant) {
+        let mut loaded = self.loaded.lock().await;
+        if loaded.is_some_and(|at| sent < at) {
+            return;
+        }
+        if self.codec.load(&mut connection.handle()).await.is_ok() {
+            *loaded = Some(Instant::now());
         }
     }
 

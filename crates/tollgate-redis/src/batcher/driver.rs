@@ -1,48 +1,67 @@
 //! The task that sends the queued jobs.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use tokio::sync::Semaphore;
-use tokio::task::yield_now;
+use tokio::task::{JoinSet, yield_now};
 use tokio::time::timeout;
 
+use super::CALLS_IN_FLIGHT;
 use super::dispatcher::Dispatcher;
-use super::queue::QueueReceiver;
+use super::pacing::{Pacing, Slot};
+use super::queue::{Jobs, QueueReceiver};
 use crate::codec::Codec;
 
-/// How long the driver waits for a caller that sends its job itself. Turns keep the number of calls
-/// low and are not needed for correctness, so the driver does not wait longer for a caller that is
-/// not polled or for a slow server.
-const TURN_TIMEOUT: Duration = Duration::from_millis(1);
-
-/// Sends one call at a time. Jobs that are queued during a call form the next one.
+/// Sends the jobs that callers could not send themselves. Jobs that are queued while no call may be
+/// sent form the next one.
 pub(super) struct Driver<C: Codec> {
     exit: QueueReceiver<C>,
     dispatcher: Arc<Dispatcher<C>>,
-    /// One permit: the turn to send.
-    turn: Arc<Semaphore>,
+    pacing: Arc<Pacing>,
+    /// Calls in flight, at most [`CALLS_IN_FLIGHT`]. Dropping the set aborts them.
+    calls: JoinSet<()>,
 }
 
 impl<C: Codec> Driver<C> {
     pub(super) fn new(
         exit: QueueReceiver<C>,
         dispatcher: Arc<Dispatcher<C>>,
-        turn: Arc<Semaphore>,
+        pacing: Arc<Pacing>,
     ) -> Self {
-        Self { exit, dispatcher, turn }
+        Self { exit, dispatcher, pacing, calls: JoinSet::new() }
     }
 
     pub(super) async fn run(mut self) {
         while self.exit.wait().await {
-            let turn = timeout(TURN_TIMEOUT, self.turn.acquire()).await;
-            if let Some(batch) = self.exit.take() {
-                self.dispatcher.dispatch(batch).await;
+            while self.calls.try_join_next().is_some() {}
+            // Each of them ends by the last deadline of its jobs.
+            while self.calls.len() >= CALLS_IN_FLIGHT {
+                self.calls.join_next().await;
             }
-            // Callers that just received an answer run first. Their next jobs then travel together
-            // instead of after the first of them.
-            yield_now().await;
-            drop(turn);
+            let slot = self.pacing.begin().await;
+            if let Some(batch) = self.exit.take() {
+                self.send(batch, slot).await;
+            }
         }
+    }
+
+    /// Sends `batch`. Returns when another call may be sent, or has to be waited for.
+    async fn send(&mut self, batch: Jobs<C>, mut slot: Slot) {
+        let dispatcher = Arc::clone(&self.dispatcher);
+        let mut call = Box::pin(async move { dispatcher.dispatch(batch).await });
+        if self.pacing.allowed() == 1 {
+            if timeout(slot.overdue_after(), &mut call).await.is_ok() {
+                // Callers that just received an answer run first. Their next jobs then travel
+                // together instead of after the first of them.
+                yield_now().await;
+                return;
+            }
+            slot.overdue();
+        }
+        self.calls.spawn(async move {
+            if timeout(slot.overdue_after(), &mut call).await.is_err() {
+                slot.overdue();
+                call.await;
+            }
+        });
     }
 }

@@ -58,7 +58,7 @@ async fn jobs_wait_for_the_first_attempt_at_another_connection() {
             .query_async(&mut connection)
             .await;
         assert!(kill.is_ok());
-        until(|| batcher.link().circuit().generation() > id + 1).await;
+        until(|| batcher.link().circuit().progress().generation() > id + 1).await;
         assert_eq!(batcher.run("key", id).await, Ok(i64::try_from(id).unwrap() + 1));
     }
     assert_eq!(batcher.status().opened, 0);

@@ -12,16 +12,18 @@ use tokio_rustls::TlsConnector;
 
 use super::endpoint::{Address, Endpoint, Protocol};
 use super::error::LinkError;
+use super::load::Load;
 use super::replication::Replication;
 use super::replication_progress::{Lag, ReplicationProgress};
 use super::role::Role;
 use super::stream;
+use crate::batcher::CALLS_IN_FLIGHT;
 use crate::codec::Codec;
 use crate::offset::Reading;
 use crate::topology::{EpochMark, Members};
 
-/// The most calls in a connection's write queue. A batcher has one in flight at a time.
-const WRITE_QUEUE: usize = 16;
+/// The maximum number of calls in a connection's write queue.
+const WRITE_QUEUE: usize = CALLS_IN_FLIGHT;
 
 /// The commands that verify a connection, as errors name them.
 const PROBE: &str = "ROLE, TIME, PING, INFO and MGET";
@@ -71,10 +73,12 @@ pub(crate) struct Connection {
     ended: watch::Receiver<bool>,
     address: String,
     driver: AbortHandle,
+    endpoint: Endpoint,
+    load: Arc<Load>,
 }
 
 impl RequiredRole {
-    fn accepts(&self, role: Role) -> bool {
+    pub(super) fn accepts(&self, role: Role) -> bool {
         match self {
             // If access rules hide the role, a replica is detected because it rejects writes.
             Self::Primary | Self::ReportingPrimary(_) => {
@@ -156,6 +160,16 @@ impl Connection {
     pub(crate) async fn call(&self, command: &Cmd) -> RedisResult<Value> {
         // A clone is a handle to the same connection; sending needs its own.
         self.redis.clone().send_packed_command(command).await?.extract_error()
+    }
+
+    /// Returns the calls in flight.
+    pub(super) fn load(&self) -> &Arc<Load> {
+        &self.load
+    }
+
+    /// Returns the endpoint of the server.
+    pub(super) const fn endpoint(&self) -> &Endpoint {
+        &self.endpoint
     }
 
     /// Returns a handle for commands outside of the calls.
@@ -287,7 +301,8 @@ pub(crate) async fn open(
         driver.await;
         end.send_replace(true);
     });
-    Ok(Connection { redis, generation, ended, address, driver: driver.abort_handle() })
+    let (driver, load) = (driver.abort_handle(), Arc::new(Load::new()));
+    Ok(Connection { redis, generation, ended, address, driver, endpoint: endpoint.clone(), load })
 }
 
 /// Reads credentials and certificates from files and the environment, outside of the async threads.

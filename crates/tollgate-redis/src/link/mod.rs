@@ -1,10 +1,12 @@
 //! Links: one verified connection to one server, with its address, its settings and its supervisor.
 
+mod additional_connections;
 mod connect;
 mod credentials;
 mod endpoint;
 mod epoch_tracker;
 mod error;
+mod load;
 mod replication;
 mod replication_progress;
 mod resolver;
@@ -13,6 +15,7 @@ mod stream;
 mod supervisor;
 mod tls;
 
+pub(crate) use additional_connections::{ClaimedConnection, ConnectionPool, MAX_CONNECTIONS};
 pub(crate) use connect::{Connection, Pushes, RequiredRole, ServerReport, micros, open};
 pub use credentials::{Credentials, Secret, SecretSource};
 pub use endpoint::{Address, Endpoint, EndpointError, Protocol};

@@ -9,11 +9,12 @@ use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep};
 
+use super::additional_connections::ConnectionPool;
 use super::connect::{ConnectLimits, Connection, RequiredRole, ServerReport, connect};
 use super::epoch_tracker::EpochTracker;
 use super::error::LinkError;
 use crate::circuit_breaker::{
-    CircuitBreaker, CircuitState, DEFAULT_FAILURE_THRESHOLD, probe_delay,
+    CircuitBreaker, CircuitState, DEFAULT_FAILURE_THRESHOLD, Progress, probe_delay,
 };
 use crate::codec::Codec;
 use crate::offset::ShardClock;
@@ -119,7 +120,7 @@ pub(crate) enum Phase {
     /// No connection yet. Callers wait, within their deadlines.
     Connecting,
     /// A connection is available.
-    Up(Arc<Connection>),
+    Up(Arc<ConnectionPool>),
     /// No connection. Callers do not wait.
     Down,
 }
@@ -234,10 +235,11 @@ impl Link {
         });
     }
 
-    /// Reports that a decision sent on connection `generation` missed its deadline.
-    pub(crate) fn missed(&self, generation: u64) {
-        if self.circuit.missed(generation) {
-            self.report(generation, Fault::Unresponsive);
+    /// Reports that a decision missed its deadline. `submitted` is the server's progress when the
+    /// decision was submitted.
+    pub(crate) fn missed(&self, submitted: Progress) {
+        if self.circuit.missed(submitted) {
+            self.report(submitted.generation(), Fault::Unresponsive);
         }
     }
 }
@@ -355,7 +357,8 @@ impl<C: Codec> Supervisor<C> {
 
     /// Serves calls by the connection until it fails.
     async fn serve(&mut self, connection: Connection, server_report: ServerReport) -> Fault {
-        let connection = Arc::new(connection);
+        let (role, within) = (&self.required_role, self.limits.connect);
+        let connection = Arc::new(ConnectionPool::new(connection, role, within, &server_report));
         let since = Instant::now();
         self.clock.begin(server_report.clock);
         // Before the connection can be used: a charge of a new epoch must not count as one of the
@@ -412,7 +415,7 @@ fn shut(phase: &watch::Sender<Phase>, circuit: &CircuitBreaker) {
 struct Heartbeat<'a> {
     /// Whether another server was in service before.
     took_over: bool,
-    connection: &'a Connection,
+    connection: &'a ConnectionPool,
     required_role: &'a RequiredRole,
     members: &'a Members,
     limits: LinkLimits,
@@ -439,6 +442,7 @@ impl Heartbeat<'_> {
                     .await;
             }
             beats.tick().await;
+            self.connection.close_unfit();
             server_report = match self
                 .connection
                 .probe(self.required_role, self.members, heartbeat_answer)

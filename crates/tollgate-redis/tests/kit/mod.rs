@@ -11,6 +11,7 @@
 mod certificates;
 mod cluster;
 mod keyspace;
+mod latency;
 mod power;
 mod proxy;
 mod replication;
@@ -19,6 +20,7 @@ mod wall_clock;
 
 pub use certificates::Certificates;
 pub use cluster::{Cluster, PRIMARIES, Replicas};
+pub use latency::{Latency, LatencyProxy};
 pub use proxy::{Passage, Proxy};
 pub use replication::{QUICK, wait_for_replica};
 pub use version::Version;

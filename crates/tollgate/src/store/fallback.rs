@@ -1,7 +1,9 @@
 //! The fallback that decides while the store does not answer.
 
+mod charging;
 mod choice;
 mod fixed_answer;
+mod local_charges;
 mod local_share;
 mod origin;
 
@@ -9,19 +11,33 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use tollgate_core::{
-    Admission, Charge, DecisionSource, Operation, Reading, Readings, Store, StoreError, Timestamp,
+    Admission, Charge, DecisionSource, Limit, Operation, Reading, Readings, Store, StoreError,
+    Subject, Timestamp,
 };
 
 pub use choice::FallbackChoice;
 pub use fixed_answer::{DENY_RETRY_AFTER, FixedAnswer};
+pub use local_charges::{LocalChargeCounts, MAX_LOCAL_CHARGES};
 pub use local_share::{DEFAULT_STATUSES, LocalShare};
 
+use local_charges::LocalCharges;
 use origin::Decider;
 
 /// A store that decides while the main store does not answer.
 pub trait FallbackStore: Store {
     /// Receives the answers of the main store, from which the fallback continues.
     fn observe(&self, now: Timestamp, charges: &[Charge<'_>], readings: &Readings);
+
+    /// Returns the units of `limit` that `subject` uses at this store, which are the most that may be
+    /// charged to the main store for it.
+    fn used(
+        &self,
+        _now: Timestamp,
+        _limit: &Limit,
+        _subject: &Subject,
+    ) -> impl Future<Output = u64> + Send {
+        std::future::ready(u64::MAX)
+    }
 }
 
 /// A store that sends calls to `A` and, if `A` does not answer, to `B`.
@@ -32,16 +48,26 @@ pub trait FallbackStore: Store {
 /// - Charges made at `B` are refunded, settled and renewed at `B`, never at `A`. The mark of a
 ///   charge records the side, so a refund never returns more than was charged. Fallbacks nest up to
 ///   eleven deep.
+/// - Units that `B` admitted because `A` could not be reached, or had no room, are charged to `A`
+///   when it answers again, once: those of a subject before its next decision, and those of others
+///   by the calls that follow. [`local_charges`](Self::local_charges) counts them. They count at `A`
+///   from that time on, as far as the limit has units left and the window is open.
 ///
 /// # Limitations
 /// - While `A` does not answer, the limitations of `B` apply: see [`LocalShare`] and
 ///   [`FixedAnswer`].
-/// - A call that `A` applied without answering is charged on both sides.
+/// - A call that `A` applied without answering is charged on both sides. Because this is not known,
+///   a call without an answer in time is not charged to `A` later.
+/// - The first call for a subject after an outage makes one more call to `A` before its own.
+/// - Permits of concurrency limits that `B` granted are never counted at `A`. A refund of units that
+///   were charged to `A` afterwards returns them at `B` only.
+/// - At most [`MAX_LOCAL_CHARGES`] limits and subjects are recorded.
 /// - Charges made at `A` cannot be refunded while `A` does not answer. A call that contains only
 ///   such refunds fails with `A`'s error.
 pub struct Fallback<A, B> {
     store: A,
     fallback_store: B,
+    local_charges: LocalCharges,
     stood_in: AtomicU64,
     unanswered: AtomicU64,
 }
@@ -58,8 +84,9 @@ pub struct FallbackCounts {
 impl<A, B> Fallback<A, B> {
     /// Wraps `store` and uses `fallback_store` if it does not answer.
     #[must_use]
-    pub const fn new(store: A, fallback_store: B) -> Self {
-        Self { store, fallback_store, stood_in: AtomicU64::new(0), unanswered: AtomicU64::new(0) }
+    pub fn new(store: A, fallback_store: B) -> Self {
+        let (stood_in, unanswered) = (AtomicU64::new(0), AtomicU64::new(0));
+        Self { store, fallback_store, local_charges: LocalCharges::default(), stood_in, unanswered }
     }
 
     /// The main store, which receives every call first.
@@ -72,6 +99,12 @@ impl<A, B> Fallback<A, B> {
     #[must_use]
     pub const fn fallback_store(&self) -> &B {
         &self.fallback_store
+    }
+
+    /// Returns the numbers of units that the fallback admitted, by what became of them.
+    #[must_use]
+    pub fn local_charges(&self) -> LocalChargeCounts {
+        self.local_charges.counts()
     }
 
     /// Returns the numbers of calls without an answer since this value was created.
@@ -87,6 +120,19 @@ impl<A, B> Fallback<A, B> {
 impl<A: Store, B: FallbackStore> Fallback<A, B> {
     /// Applies charges that refer to no earlier charge at the fallback.
     async fn ask(&self, now: Timestamp, charges: &[Charge<'_>]) -> Result<Readings, StoreError> {
+        if self.local_charges.is_empty() {
+            return self.ask_store(now, charges).await;
+        }
+        // Boxed: what follows an outage must not enlarge the future of every decision.
+        Box::pin(self.ask_charged(now, charges)).await
+    }
+
+    /// Sends the call to the store, or to the fallback if the store does not answer.
+    async fn ask_store(
+        &self,
+        now: Timestamp,
+        charges: &[Charge<'_>],
+    ) -> Result<Readings, StoreError> {
         match self.store.apply(now, charges).await {
             Ok(mut readings) => {
                 if readings.source() == DecisionSource::Store {
@@ -147,6 +193,10 @@ impl<A: Store, B: FallbackStore> Fallback<A, B> {
             return Err(error);
         };
         self.stood_in.fetch_add(1, Ordering::Relaxed);
+        if matches!(error, StoreError::Unavailable | StoreError::Full) {
+            // The store carried nothing out.
+            self.local_charges.record(now, &asked.charges, &readings);
+        }
         readings.iter_mut().for_each(|reading| origin::tag(reading, Decider::Fallback));
         let unknown = Reading { admission: Admission::Never, ..Reading::default() };
         let untouched = |charge: &Charge<'_>| match charge.operation {
@@ -173,6 +223,7 @@ impl<A: Store, B: FallbackStore> Fallback<A, B> {
             .iter_mut()
             .for_each(|charge| charge.operation = origin::untagged(charge.operation));
         let refunded = self.fallback_store.apply(now, &here.charges).await?;
+        self.local_charges.correct(&here.charges, &refunded);
         if there.charges.is_empty() {
             return Ok(refunded);
         }

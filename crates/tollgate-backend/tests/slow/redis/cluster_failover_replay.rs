@@ -101,21 +101,27 @@ impl<'l> Client<'l> {
         Self { limit, subject, asked: 0, admitted: 0 }
     }
 
-    /// Charges one unit; returns whether it is admitted. Repeats the call until the store answers.
+    /// Whether one unit more is admitted: asked for until it is the store that answers. What the node
+    /// admits alone until then is admitted, too, and the store is charged for it.
     async fn charge(&mut self, node: &impl Store) -> bool {
         self.asked += 1;
         let operation = Operation::Charge { cost: Cost::ONE, id: ChargeId(self.asked) };
         let charge = Charge { limit: self.limit, subject: &self.subject, operation };
+        let mut alone = 0;
         let answered = async {
             loop {
                 match node.apply(SystemClock.now(), &[charge]).await {
                     Ok(readings) if readings.source() == DecisionSource::Store => break readings,
-                    Ok(_) | Err(_) => sleep(PAUSE).await,
+                    Ok(readings) => alone += u64::from(readings.all_admitted()),
+                    Err(_) => {}
                 }
+                sleep(PAUSE).await;
             }
         };
         let readings = timeout(PATIENCE, answered).await.expect("the store answers");
-        self.admitted += u64::from(readings.all_admitted());
+        // What a node admits alone beyond the limit has a bound of its own: that of its share.
+        let alone = alone.min(QUOTA.saturating_sub(self.admitted));
+        self.admitted += alone + u64::from(readings.all_admitted());
         readings.all_admitted()
     }
 

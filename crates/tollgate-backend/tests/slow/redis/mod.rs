@@ -8,6 +8,7 @@ mod conformance;
 mod failover_replay;
 mod fleet;
 mod history;
+mod local_charges;
 mod outage;
 mod overrides;
 mod pairs;

@@ -2,6 +2,7 @@
 
 mod access;
 mod clock;
+mod deadline;
 mod eviction;
 mod expiry;
 mod memcached;
@@ -16,6 +17,7 @@ use tollgate_backend::{Info, Inspected, Inspection, Role};
 
 use super::{Finding, Level};
 
+pub(super) use deadline::of_deadline;
 pub(super) use memcached::of_memcached;
 pub(super) use shards::of_shards;
 

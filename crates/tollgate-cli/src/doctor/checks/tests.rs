@@ -19,6 +19,7 @@ fn found(from: &str, to: &str) -> Vec<(&'static str, Level)> {
     assert!(WELL.contains(from), "{from}");
     let told = Inspection {
         info: Some(Info::new(&WELL.replace(from, to))),
+        round_trip: None,
         micros: Some(NOW.as_millis() * 1_000),
         user: Some("tollgate".into()),
         save: None,

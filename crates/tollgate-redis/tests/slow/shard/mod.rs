@@ -8,6 +8,7 @@ mod flush;
 mod foreign;
 mod freeze;
 mod herd;
+mod latency;
 mod memory;
 mod names;
 mod reserved;

@@ -1,6 +1,6 @@
 //! A fallback that is selected when the process starts.
 
-use tollgate_core::{Charge, Readings, Store, StoreError, Timestamp};
+use tollgate_core::{Charge, Limit, Readings, Store, StoreError, Subject, Timestamp};
 
 use super::{FallbackStore, FixedAnswer, LocalShare};
 
@@ -27,6 +27,13 @@ impl<S: Store> FallbackStore for FallbackChoice<S> {
         match self {
             Self::Local(share) => share.observe(now, charges, readings),
             Self::FixedAnswer(word) => word.observe(now, charges, readings),
+        }
+    }
+
+    async fn used(&self, now: Timestamp, limit: &Limit, subject: &Subject) -> u64 {
+        match self {
+            Self::Local(share) => share.used(now, limit, subject).await,
+            Self::FixedAnswer(word) => word.used(now, limit, subject).await,
         }
     }
 }

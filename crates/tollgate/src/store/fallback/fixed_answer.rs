@@ -2,7 +2,7 @@
 
 use tollgate_core::{
     Admission, Charge, Cost, Limit, Millis, Operation, Reading, Readings, Store, StoreError,
-    Timestamp,
+    Subject, Timestamp,
 };
 
 use super::FallbackStore;
@@ -59,4 +59,9 @@ impl Store for FixedAnswer {
 
 impl FallbackStore for FixedAnswer {
     fn observe(&self, _now: Timestamp, _charges: &[Charge<'_>], _readings: &Readings) {}
+
+    /// Nothing is counted here, so nothing is charged later.
+    async fn used(&self, _now: Timestamp, _limit: &Limit, _subject: &Subject) -> u64 {
+        0
+    }
 }

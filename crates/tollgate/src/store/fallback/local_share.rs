@@ -190,6 +190,14 @@ impl<S: Store> FallbackStore for LocalShare<S> {
             self.seen.put(key, seen, now);
         }
     }
+
+    async fn used(&self, now: Timestamp, limit: &Limit, subject: &Subject) -> u64 {
+        let part = limit.share(self.nodes);
+        let operation = Operation::Peek { cost: Cost::PEEK };
+        let charge = Charge { limit: &part, subject, operation };
+        let readings = self.store.apply(now, &[charge]).await;
+        readings.ok().and_then(|readings| readings.first().map(|reading| reading.used)).unwrap_or(0)
+    }
 }
 
 /// Converts the reading of a share to one of the whole limit: the parts of other nodes count as

@@ -14,6 +14,7 @@ pub(crate) mod faulty;
 mod give_back;
 mod heartbeat;
 mod history;
+mod local_charges;
 mod looks;
 mod promoted;
 mod quota_lease;

@@ -1,0 +1,51 @@
+//! Whether decisions have time for the round trip to the server.
+
+use std::time::Duration;
+
+use tollgate_backend::{Inspected, Role};
+
+use super::{Finding, Level};
+
+const CHECK: &str = "deadline";
+
+/// A decision may wait for its turn, and then needs a round trip: so many of them.
+const ROUND_TRIPS: u32 = 2;
+
+/// Compares the deadline of decisions with the round trip to `server`.
+pub(in crate::doctor) fn of_deadline(server: &Inspected, deadline: Duration) -> Option<Finding> {
+    let round_trip = server.told.as_ref().ok()?.round_trip?;
+    if server.role == Role::Sentinel {
+        return None;
+    }
+    let finding = check(round_trip, deadline);
+    Some(finding.about(&format!("{} {}", server.shard, server.address)))
+}
+
+fn check(round_trip: Duration, deadline: Duration) -> Finding {
+    let [trip, allowed] = [round_trip, deadline].map(|time| time.as_secs_f64() * 1_000.0);
+    let what = format!("a round trip takes {trip:.1} ms, and a decision may take {allowed:.1} ms");
+    let least = round_trip.saturating_mul(ROUND_TRIPS);
+    if least <= deadline {
+        return Finding::ok(CHECK, what);
+    }
+    let level = if round_trip < deadline { Level::Warning } else { Level::Problem };
+    let least = least.as_micros().div_ceil(1_000);
+    let remedy = format!(
+        "set store.redis.deadline to at least {least}ms, or use a server that is closer: \
+         decisions that miss the deadline are made by the node alone"
+    );
+    Finding::of(CHECK, level, what, remedy)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_deadline_below_two_round_trips_is_warned_of() {
+        let level = |micros| check(Duration::from_micros(micros), Duration::from_millis(15)).level;
+        assert_eq!([200, 7_500].map(level), [Level::Ok; 2]);
+        assert_eq!([7_501, 14_999].map(level), [Level::Warning; 2]);
+        assert_eq!([15_000, 90_000].map(level), [Level::Problem; 2]);
+    }
+}

@@ -1,0 +1,90 @@
+//! Measures what a round trip and delayed packets cost: two nodes, two shards, each behind a proxy.
+//!
+//! `cargo run --release -p tollgate-redis --example round_trip`; it needs `redis-server`.
+
+#[path = "../tests/kit/mod.rs"]
+mod kit;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kit::{Latency, LatencyProxy, Server};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep_until};
+use tollgate_conformance::PlainHash;
+use tollgate_core::algo::{FixedWindow, fixed_window::Anchor};
+use tollgate_core::{
+    Algorithm, Charge, ChargeId, Cost, Limit, Millis, Operation, Subject, Timestamp, Value,
+};
+use tollgate_redis::{DEFAULT_DEADLINE, Keys, RedisShard, RuntimeChoice, ShardSettings};
+
+const NODES: usize = 2;
+const SHARDS: usize = 2;
+const RUN: Duration = Duration::from_secs(8);
+
+#[tokio::main]
+async fn main() {
+    println!("| round trip | delayed replies | decisions/s | decided by nodes alone | p50 | p99 |");
+    println!("| --- | --- | --- | --- | --- | --- |");
+    let far = Latency { one_way: Duration::from_micros(3_650), ..near() };
+    for rate in [100, 400, 800, 1_500] {
+        row(far, rate).await;
+    }
+    row(near(), 1_500).await;
+    let stalls = Latency { stall_every: 100, stall: Duration::from_millis(500), ..near() };
+    row(stalls, 1_500).await;
+}
+
+const fn near() -> Latency {
+    Latency { one_way: Duration::from_micros(100), stall_every: 0, stall: Duration::ZERO }
+}
+
+/// Decides at `rate` for a while, and prints what it cost.
+async fn row(latency: Latency, rate: u32) {
+    let servers = [Server::start().await, Server::start().await];
+    let mut stores = Vec::new();
+    let mut networks = Vec::new();
+    for _ in 0..NODES {
+        for server in &servers {
+            let network = LatencyProxy::start(server.port(), latency);
+            let settings = ShardSettings::new(network.url().parse().expect("an address"));
+            let store = RedisShard::open(&settings, Keys::new(PlainHash), RuntimeChoice::Best);
+            store.ready(Duration::from_secs(10)).await.expect("a server that answers");
+            stores.push(Arc::new(store));
+            networks.push(network);
+        }
+    }
+    let window = FixedWindow::new(1_000_000, Millis::new(60_000), Anchor::FirstRequest);
+    let limit = Limit::new("requests", Algorithm::FixedWindow(window.expect("a window")));
+    let limit = Arc::new(limit.expect("a limit"));
+    let (mut decisions, start) = (JoinSet::new(), Instant::now());
+    let count = rate * u32::try_from(RUN.as_secs()).expect("few");
+    for number in 0..count {
+        let store = Arc::clone(&stores[number as usize % (NODES * SHARDS)]);
+        let limit = Arc::clone(&limit);
+        decisions.spawn(async move {
+            sleep_until(start + Duration::from_secs(1) * number / rate).await;
+            let begun = Instant::now();
+            let subject = Subject::new([("id", Value::Clear(&number.to_be_bytes()))], &PlainHash);
+            let id = ChargeId(u128::from(number));
+            let operation = Operation::Charge { cost: Cost::ONE, id };
+            let charge = Charge { limit: &limit, subject: &subject, operation };
+            let now = Timestamp::from_millis(1_700_000_000_000);
+            let answer = store.apply_within(now, &[charge], DEFAULT_DEADLINE).await;
+            (answer.is_ok(), begun.elapsed())
+        });
+    }
+    let told = decisions.join_all().await;
+    let alone = told.iter().filter(|(is_decided, _)| !is_decided).count();
+    let mut times: Vec<_> = told.into_iter().map(|(_, taken)| taken).collect();
+    times.sort_unstable();
+    let at = |percent: usize| times[(times.len() * percent / 100).min(times.len() - 1)];
+    println!(
+        "| {:.1} ms | {} | {rate} | {:.2} % | {:.1} ms | {:.1} ms |",
+        latency.one_way.as_secs_f64() * 2_000.0,
+        if latency.stall_every > 0 { "1 % by 500 ms" } else { "none" },
+        alone as f64 * 100.0 / f64::from(count),
+        at(50).as_secs_f64() * 1_000.0,
+        at(99).as_secs_f64() * 1_000.0,
+    );
+}

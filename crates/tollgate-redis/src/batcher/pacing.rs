@@ -1,0 +1,204 @@
+//! Decides when a batcher may send another call.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio::time::timeout;
+
+use super::{BATCH_WAIT, CALLS_IN_FLIGHT};
+
+/// One more call may be in flight for each time of this length in the round trip. A server that
+/// answers sooner has one call at a time, which carries the jobs that were queued during the last.
+const ROUND_TRIP_PER_CALL: Duration = Duration::from_micros(250);
+
+/// The part of a longer call in the estimate of the round trip: a 32nd. A shorter call replaces it,
+/// because only a shorter call shows what the network and an idle server take.
+const LONGER_CALL_SHARE: u64 = 32;
+
+/// The calls of a batcher in flight, and how many there may be.
+#[derive(Debug, Default)]
+pub(super) struct Pacing {
+    /// Calls in flight that are not overdue.
+    on_time: AtomicUsize,
+    /// Calls in flight that their callers sent themselves.
+    by_callers: AtomicUsize,
+    /// Wakes the driver when one of the calls on time ends or becomes overdue.
+    ended: Notify,
+    /// The estimate of the round trip, in microseconds. Zero before the first answer.
+    round_trip: AtomicU64,
+}
+
+/// A call in flight. Dropping it makes room for another one.
+#[derive(Debug)]
+pub(super) struct Slot {
+    pacing: Arc<Pacing>,
+    is_on_time: bool,
+    is_by_caller: bool,
+}
+
+impl Pacing {
+    /// Returns the slot of a call that its caller sends itself, if another call may be sent.
+    pub(super) fn try_begin(self: &Arc<Self>) -> Option<Slot> {
+        if !add_below(&self.by_callers, CALLS_IN_FLIGHT) {
+            return None;
+        }
+        let mut slot =
+            Slot { pacing: Arc::clone(self), is_on_time: false, is_by_caller: true };
+        slot.is_on_time = add_below(&self.on_time, self.allowed());
+        slot.is_on_time.then_some(slot)
+    }
+
+    /// Waits until another call may be sent, but not longer than a call is on time.
+    ///
+    /// The limit keeps the number of calls low and is not needed for correctness, so the driver does
+    /// not wait longer for a caller that is not polled or for a slow server.
+    pub(super) async fn begin(self: &Arc<Self>) -> Slot {
+        let allowed = async {
+            // The driver is the only waiter. A notification before it waits is kept for it.
+            while !add_below(&self.on_time, self.allowed()) {
+                self.ended.notified().await;
+            }
+        };
+        let is_on_time = timeout(self.overdue_after(), allowed).await.is_ok();
+        Slot { pacing: Arc::clone(self), is_on_time, is_by_caller: false }
+    }
+
+    /// Returns how many calls on time may be in flight.
+    pub(super) fn allowed(&self) -> usize {
+        let round_trip = u128::from(self.round_trip.load(Ordering::Relaxed));
+        let calls = round_trip / ROUND_TRIP_PER_CALL.as_micros();
+        usize::try_from(calls).unwrap_or(CALLS_IN_FLIGHT).clamp(1, CALLS_IN_FLIGHT)
+    }
+
+    /// Returns how long a call is on time. Later it does not keep others from being sent.
+    pub(super) fn overdue_after(&self) -> Duration {
+        BATCH_WAIT.max(self.round_trip().unwrap_or_default() * 2)
+    }
+
+    /// Returns the estimate of the round trip, without waiting times. `None` before the first answer.
+    pub(super) fn round_trip(&self) -> Option<Duration> {
+        let micros = self.round_trip.load(Ordering::Relaxed);
+        (micros > 0).then(|| Duration::from_micros(micros))
+    }
+
+    /// Takes an answered call into the estimate. Calls that end at the same time may overwrite each
+    /// other's part.
+    pub(super) fn observe(&self, taken: Duration) {
+        let taken = u64::try_from(taken.as_micros()).unwrap_or(u64::MAX).max(1);
+        let estimate = match self.round_trip.load(Ordering::Relaxed) {
+            0 => taken,
+            known if taken < known => taken,
+            known => known + (taken - known) / LONGER_CALL_SHARE,
+        };
+        self.round_trip.store(estimate, Ordering::Relaxed);
+    }
+}
+
+impl Slot {
+    /// Returns how long the call is on time.
+    pub(super) fn overdue_after(&self) -> Duration {
+        self.pacing.overdue_after()
+    }
+
+    /// Lets another call be sent although this one has not ended.
+    pub(super) fn overdue(&mut self) {
+        if std::mem::replace(&mut self.is_on_time, false) {
+            self.pacing.on_time.fetch_sub(1, Ordering::AcqRel);
+            self.pacing.ended.notify_one();
+        }
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        self.overdue();
+        if self.is_by_caller {
+            self.pacing.by_callers.fetch_sub(1, Ordering::AcqRel);
+        }
+    }
+}
+
+/// Adds one to `count` if it is below `limit`. Returns whether it was.
+fn add_below(count: &AtomicUsize, limit: usize) -> bool {
+    let more = |now: usize| (now < limit).then_some(now + 1);
+    count.fetch_update(Ordering::AcqRel, Ordering::Relaxed, more).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pacing(round_trip: Duration) -> Arc<Pacing> {
+        let pacing = Arc::<Pacing>::default();
+        pacing.observe(round_trip);
+        pacing
+    }
+
+    #[test]
+    fn a_near_server_has_one_call_at_a_time_and_a_distant_one_several() {
+        assert_eq!(Pacing::default().allowed(), 1);
+        for (micros, allowed) in [(1, 1), (200, 1), (500, 2), (1_000, 4), (7_300, 16), (90_000, 16)]
+        {
+            assert_eq!(pacing(Duration::from_micros(micros)).allowed(), allowed, "{micros}");
+        }
+    }
+
+    #[test]
+    fn no_call_waits_while_fewer_than_allowed_are_in_flight() {
+        let pacing = pacing(Duration::from_micros(7_300));
+        let slots: Vec<_> = (0..CALLS_IN_FLIGHT).map(|_| pacing.try_begin()).collect();
+        assert!(slots.iter().all(Option::is_some));
+        assert!(pacing.try_begin().is_none());
+        drop(slots);
+        assert!(pacing.try_begin().is_some());
+    }
+
+    #[test]
+    fn an_overdue_call_makes_room_and_callers_send_a_bounded_number() {
+        let pacing = pacing(Duration::from_micros(200));
+        let mut overdue = Vec::new();
+        for _ in 0..CALLS_IN_FLIGHT {
+            let mut slot = pacing.try_begin().expect("room for one on time");
+            assert!(pacing.try_begin().is_none(), "one on time at once");
+            slot.overdue();
+            overdue.push(slot);
+        }
+        assert!(pacing.try_begin().is_none(), "callers that are not polled have all slots");
+        overdue.pop();
+        assert!(pacing.try_begin().is_some());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_driver_waits_for_the_first_call_that_ends_or_is_overdue() {
+        let pacing = pacing(Duration::from_micros(200));
+        let first = pacing.try_begin().expect("room for one on time");
+        let begun = tokio::time::Instant::now();
+        let second = pacing.begin().await;
+        assert_eq!(begun.elapsed(), BATCH_WAIT, "nobody polls the first");
+        drop((first, second));
+        let third = pacing.begin().await;
+        let waiting = tokio::spawn({
+            let pacing = Arc::clone(&pacing);
+            async move { pacing.begin().await.is_on_time }
+        });
+        tokio::task::yield_now().await;
+        drop(third);
+        assert!(waiting.await.expect("a slot"), "woken by the end of the third");
+        assert_eq!(begun.elapsed(), BATCH_WAIT);
+    }
+
+    #[test]
+    fn the_round_trip_is_that_of_calls_that_did_not_wait() {
+        let pacing = pacing(Duration::from_millis(2));
+        pacing.observe(Duration::from_micros(300));
+        assert_eq!(pacing.round_trip(), Some(Duration::from_micros(300)));
+        pacing.observe(Duration::from_micros(940));
+        assert_eq!(pacing.round_trip(), Some(Duration::from_micros(320)));
+        for _ in 0..1_000 {
+            pacing.observe(Duration::from_millis(7));
+        }
+        assert_eq!(pacing.allowed(), CALLS_IN_FLIGHT, "it follows a network that became slower");
+    }
+}

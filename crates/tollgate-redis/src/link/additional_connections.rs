@@ -1,0 +1,243 @@
+//! Additional connections to a link's server, for calls that would wait behind others.
+//!
+//! TCP delivers in order: on one connection, a delayed packet delays every later reply. A call on a
+//! connection of its own delays no other.
+
+use std::ops::Deref;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::runtime::Handle;
+use tokio::time::{Instant, timeout};
+
+use super::connect::{Connection, Pushes, RequiredRole, ServerReport, open};
+use super::endpoint::Endpoint;
+use super::error::LinkError;
+
+/// The most connections of one batcher to its server, the first one included.
+pub(crate) const MAX_CONNECTIONS: usize = 16;
+
+/// The time between two attempts to open an additional connection after one failed.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
+
+/// The connection in service, and additional ones to the same server.
+#[derive(Debug)]
+pub(crate) struct ConnectionPool {
+    first: Arc<Connection>,
+    additional: Option<Arc<AdditionalConnections>>,
+}
+
+/// The additional connections to one server, opened one after the other when a call finds none idle.
+#[derive(Debug)]
+struct AdditionalConnections {
+    endpoint: Endpoint,
+    required_role: RequiredRole,
+    connect: Duration,
+    generation: u64,
+    /// The name of the replication epoch of the first connection's server.
+    epoch: Box<str>,
+    open: Mutex<Open>,
+}
+
+#[derive(Debug, Default)]
+struct Open {
+    connections: Vec<Arc<Connection>>,
+    is_opening: bool,
+    failed_at: Option<Instant>,
+}
+
+/// A connection with one call more in flight. Dropped before [`answered`](Self::answered), it counts
+/// the call until the server has answered it.
+#[derive(Debug)]
+pub(crate) struct ClaimedConnection {
+    connection: Arc<Connection>,
+    since: Instant,
+    is_additional: bool,
+    is_answered: bool,
+}
+
+impl ConnectionPool {
+    /// Creates a pool of `first`, whose server has `required_role` and reported `report`. Each
+    /// additional connection is opened within `connect`.
+    ///
+    /// There are none if the server did not report its replication epoch, by which another server at
+    /// the same address is detected. There are none either if it did not report its time: without
+    /// it, the server cannot refuse a charge that arrives after its refund on another connection.
+    pub(super) fn new(
+        first: Connection,
+        required_role: &RequiredRole,
+        connect: Duration,
+        report: &ServerReport,
+    ) -> Self {
+        let known = report.clock.and(report.replication.as_ref());
+        let additional = known.map(|replication| {
+            Arc::new(AdditionalConnections {
+                endpoint: first.endpoint().clone(),
+                required_role: required_role.clone(),
+                connect,
+                generation: first.generation,
+                epoch: replication.history.clone(),
+                open: Mutex::default(),
+            })
+        });
+        Self { first: Arc::new(first), additional }
+    }
+
+    /// Returns a connection for one more call: one without a call in flight if there is any, else
+    /// the one with the fewest, and opens another for later.
+    ///
+    /// The first connection comes last, so that a call that waits for a delayed packet does not
+    /// delay the heartbeat.
+    pub(crate) fn claim(&self) -> ClaimedConnection {
+        let Some(additional) = &self.additional else {
+            return ClaimedConnection::new(Arc::clone(&self.first), false);
+        };
+        if let Some(idle) = additional.claim_idle() {
+            return idle;
+        }
+        if self.first.load().begin_if_idle() {
+            return ClaimedConnection::begun(Arc::clone(&self.first), false);
+        }
+        additional.claim_least_loaded(&self.first)
+    }
+
+    /// Closes additional connections that no call used for a while, that stall, or that have ended.
+    /// The heartbeat calls this, so they are closed also if there are no calls.
+    pub(super) fn close_unfit(&self) {
+        if let Some(additional) = &self.additional {
+            additional.close_unfit();
+        }
+    }
+}
+
+impl Deref for ConnectionPool {
+    type Target = Connection;
+
+    /// The first connection.
+    fn deref(&self) -> &Connection {
+        &self.first
+    }
+}
+
+impl AdditionalConnections {
+    /// Closes connections that no call used for a while, that stall, or that have ended.
+    fn close_unfit(&self) {
+        let now = Instant::now();
+        self.open.lock().connections.retain(|one| !one.has_ended() && one.load().is_fit(now));
+    }
+
+    /// Returns a connection without a call in flight, if there is one.
+    fn claim_idle(&self) -> Option<ClaimedConnection> {
+        let mut open = self.open.lock();
+        if open.connections.is_empty() {
+            return None;
+        }
+        let now = Instant::now();
+        open.connections.retain(|one| !one.has_ended() && one.load().is_fit(now));
+        let idle = open.connections.iter().find(|one| one.load().begin_if_idle())?;
+        Some(ClaimedConnection::begun(Arc::clone(idle), true))
+    }
+
+    /// Returns the connection with the fewest calls in flight, which may be `first`. Opens another.
+    fn claim_least_loaded(self: &Arc<Self>, first: &Arc<Connection>) -> ClaimedConnection {
+        let mut open = self.open.lock();
+        self.open_another(&mut open);
+        let least = open.connections.iter().min_by_key(|one| one.load().order());
+        match least.filter(|one| one.load().order() < first.load().order()) {
+            Some(one) => ClaimedConnection::new(Arc::clone(one), true),
+            None => ClaimedConnection::new(Arc::clone(first), false),
+        }
+    }
+
+    fn open_another(self: &Arc<Self>, open: &mut Open) {
+        let failed_lately = open.failed_at.is_some_and(|at| at.elapsed() < RETRY_AFTER);
+        if open.is_opening || failed_lately || open.connections.len() + 1 >= MAX_CONNECTIONS {
+            return;
+        }
+        open.is_opening = true;
+        let all = Arc::downgrade(self);
+        let opening = Arc::clone(self).connect();
+        tokio::spawn(async move {
+            let opened = opening.await;
+            // The first connection may be closed by now, and the others with it.
+            let Some(all) = all.upgrade() else { return };
+            let mut open = all.open.lock();
+            open.is_opening = false;
+            match opened {
+                Ok(connection) => {
+                    open.failed_at = None;
+                    open.connections.push(Arc::new(connection));
+                }
+                Err(_) => open.failed_at = Some(Instant::now()),
+            }
+        });
+    }
+
+    /// Opens a connection, and checks that it leads to the same server in the same epoch.
+    async fn connect(self: Arc<Self>) -> Result<Connection, LinkError> {
+        let address = self.endpoint.to_string();
+        let (endpoint, generation, within) = (self.endpoint.clone(), self.generation, self.connect);
+        let (role, epoch) = (self.required_role.clone(), self.epoch.clone());
+        // An attempt must not keep the other connections open.
+        drop(self);
+        let opening = async {
+            let connection = open(&endpoint, generation, Pushes::Ignored).await?;
+            let report = connection.ask(within).await?;
+            let is_same = report.replication.is_some_and(|found| found.history == epoch);
+            if role.accepts(report.role) && is_same {
+                return Ok(connection);
+            }
+            Err(LinkError::Closed { address: address.clone() })
+        };
+        let slow = |_| LinkError::Slow { address: address.clone(), within };
+        timeout(within, opening).await.map_err(slow)?
+    }
+}
+
+impl ClaimedConnection {
+    /// Counts one more call of `connection`.
+    fn new(connection: Arc<Connection>, is_additional: bool) -> Self {
+        connection.load().begin();
+        Self::begun(connection, is_additional)
+    }
+
+    /// Returns `connection`, whose call is counted already.
+    fn begun(connection: Arc<Connection>, is_additional: bool) -> Self {
+        Self { connection, since: Instant::now(), is_additional, is_answered: false }
+    }
+
+    pub(crate) fn connection(&self) -> &Connection {
+        &self.connection
+    }
+
+    /// Returns when the call was counted.
+    pub(crate) const fn since(&self) -> Instant {
+        self.since
+    }
+
+    /// Returns whether it is not the first connection to its server.
+    pub(crate) const fn is_additional(&self) -> bool {
+        self.is_additional
+    }
+
+    /// Records that the server has answered the call, or that the connection failed.
+    pub(crate) fn answered(&mut self) {
+        if !std::mem::replace(&mut self.is_answered, true) {
+            self.connection.load().end();
+        }
+    }
+}
+
+impl Drop for ClaimedConnection {
+    fn drop(&mut self) {
+        let load = self.connection.load();
+        if self.is_answered || !load.abandon() {
+            return;
+        }
+        // Without a runtime, nothing is sent any more.
+        if let Ok(runtime) = Handle::try_current() {
+            runtime.spawn(Arc::clone(load).settle(self.connection.handle()));
+        }
+    }
+}

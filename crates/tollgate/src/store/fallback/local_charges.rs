@@ -1,0 +1,274 @@
+//! The charges that the fallback admitted and the store does not have.
+
+use std::collections::HashMap;
+use std::iter::Sum;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+
+use parking_lot::Mutex;
+use tollgate_core::{
+    Admission, Algorithm, Charge, Limit, Operation, Readings, Refusals, Subject, Timestamp,
+};
+
+/// The maximum number of entries: one for each limit and subject that the fallback admitted and
+/// that the store was not charged for yet. About three megabytes.
+pub const MAX_LOCAL_CHARGES: usize = 16_384;
+
+/// The entries that one call charges for others, once the store answers again.
+pub(super) const CHARGED_BY_ONE_CALL: usize = 128;
+
+/// The time after a failed attempt to charge the entries of others, in milliseconds.
+const RETRY_AFTER: u64 = 20;
+
+/// The time between two searches of a full table for expired entries, in milliseconds.
+const SWEEP_PERIOD: u64 = 1_000;
+
+/// The units that the fallback admitted while the store did not answer, by what became of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LocalChargeCounts {
+    /// Units that were charged to the store when it answered again.
+    pub charged: u64,
+    /// Units that were not charged because the limit was used up: they were admitted beyond it.
+    pub exceeded: u64,
+    /// Units of a charge whose outcome is unknown. They are not charged again.
+    pub unknown: u64,
+    /// Units that were not recorded, because there were [`MAX_LOCAL_CHARGES`] entries.
+    pub dropped: u64,
+}
+
+impl Sum for LocalChargeCounts {
+    fn sum<I: Iterator<Item = Self>>(each: I) -> Self {
+        each.fold(Self::default(), |all, one| Self {
+            charged: all.charged.saturating_add(one.charged),
+            exceeded: all.exceeded.saturating_add(one.exceeded),
+            unknown: all.unknown.saturating_add(one.unknown),
+            dropped: all.dropped.saturating_add(one.dropped),
+        })
+    }
+}
+
+/// Units that the fallback admitted of a limit and a subject.
+#[derive(Debug)]
+pub(super) struct LocalCharge {
+    pub(super) limit: Arc<Limit>,
+    pub(super) subject: Subject,
+    pub(super) units: u64,
+    expires_at: Timestamp,
+}
+
+/// The table of the units that the store was not charged for yet.
+#[derive(Debug, Default)]
+pub(super) struct LocalCharges {
+    limits: Mutex<Limits>,
+    entries: AtomicUsize,
+    is_passing: AtomicBool,
+    next_pass: AtomicU64,
+    charged: AtomicU64,
+    exceeded: AtomicU64,
+    unknown: AtomicU64,
+    dropped: AtomicU64,
+}
+
+#[derive(Debug, Default)]
+struct Limits {
+    by_digest: HashMap<u128, OfLimit>,
+    /// The time before which a full table is not searched for expired entries again.
+    next_sweep: u64,
+}
+
+#[derive(Debug)]
+struct OfLimit {
+    limit: Arc<Limit>,
+    subjects: HashMap<Subject, Units>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Units {
+    units: u64,
+    /// The end of the window, or the time at which all of the units are free again.
+    expires_at: Timestamp,
+}
+
+/// The right to charge the entries of others: one call at a time has it.
+pub(super) struct Pass<'a>(&'a AtomicBool);
+
+impl Drop for Pass<'_> {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Release);
+    }
+}
+
+impl LocalCharges {
+    pub(super) fn is_empty(&self) -> bool {
+        self.entries.load(Ordering::Relaxed) == 0
+    }
+
+    pub(super) fn counts(&self) -> LocalChargeCounts {
+        let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        LocalChargeCounts {
+            charged: count(&self.charged),
+            exceeded: count(&self.exceeded),
+            unknown: count(&self.unknown),
+            dropped: count(&self.dropped),
+        }
+    }
+
+    /// Records the charges of a call that the fallback answered with `readings`, and that the store
+    /// did not carry out.
+    pub(super) fn record(&self, now: Timestamp, charges: &[Charge<'_>], readings: &Readings) {
+        let is_charge = |charge: &Charge<'_>| charge.operation.as_charge().is_some();
+        let both = || charges.iter().zip(readings.iter());
+        let admitted = both()
+            .all(|(charge, reading)| !is_charge(charge) || reading.admission == Admission::Now);
+        for (charge, reading) in both() {
+            let Some((cost, _)) = charge.operation.as_charge() else { continue };
+            let is_counted = admitted || charge.limit.refusals() == Refusals::Counted;
+            let is_open = now < reading.full_reset_at && is_window(charge.limit);
+            if is_counted && is_open && cost.get() > 0 {
+                self.add(now, charge.limit, charge.subject, cost.get(), reading.full_reset_at);
+            }
+        }
+    }
+
+    /// Takes the refunds and settlements of a call at the fallback into account.
+    pub(super) fn correct(&self, charges: &[Charge<'_>], readings: &Readings) {
+        if self.is_empty() {
+            return;
+        }
+        for (charge, reading) in charges.iter().zip(readings.iter()) {
+            let is_end =
+                matches!(charge.operation, Operation::Refund { .. } | Operation::Settle { .. });
+            if !is_end || !is_window(charge.limit) {
+                continue;
+            }
+            let mut limits = self.limits.lock();
+            let digest = charge.limit.state_digest();
+            let Some(of_limit) = limits.by_digest.get_mut(&digest) else { continue };
+            // Units that were charged to the store meanwhile remain charged.
+            if let Some(known) = of_limit.subjects.get_mut(charge.subject) {
+                known.units =
+                    known.units.saturating_add(reading.added).saturating_sub(reading.refunded);
+            }
+        }
+    }
+
+    fn add(
+        &self,
+        now: Timestamp,
+        limit: &Limit,
+        subject: &Subject,
+        units: u64,
+        expires_at: Timestamp,
+    ) {
+        let mut limits = self.limits.lock();
+        if self.entries.load(Ordering::Relaxed) >= MAX_LOCAL_CHARGES {
+            self.sweep(now, &mut limits);
+        }
+        let of_limit = limits.by_digest.entry(limit.state_digest()).or_insert_with(|| OfLimit {
+            limit: Arc::new(limit.clone()),
+            subjects: HashMap::new(),
+        });
+        if *of_limit.limit != *limit {
+            of_limit.limit = Arc::new(limit.clone());
+        }
+        if let Some(known) = of_limit.subjects.get_mut(subject) {
+            known.units = known.units.saturating_add(units);
+            known.expires_at = known.expires_at.max(expires_at);
+        } else if self.entries.load(Ordering::Relaxed) < MAX_LOCAL_CHARGES {
+            of_limit.subjects.insert(subject.clone(), Units { units, expires_at });
+            self.entries.fetch_add(1, Ordering::Relaxed);
+        } else {
+            self.dropped.fetch_add(units, Ordering::Relaxed);
+        }
+    }
+
+    /// Removes expired entries, at most once in [`SWEEP_PERIOD`].
+    fn sweep(&self, now: Timestamp, limits: &mut Limits) {
+        if now.as_millis() < limits.next_sweep {
+            return;
+        }
+        limits.next_sweep = now.as_millis().saturating_add(SWEEP_PERIOD);
+        limits.by_digest.retain(|_, of_limit| {
+            of_limit.subjects.retain(|_, units| now < units.expires_at);
+            !of_limit.subjects.is_empty()
+        });
+        let left = limits.by_digest.values().map(|of_limit| of_limit.subjects.len()).sum();
+        self.entries.store(left, Ordering::Relaxed);
+    }
+
+    /// Removes and returns the entries of the limits and subjects of `charges`.
+    pub(super) fn take_of(&self, now: Timestamp, charges: &[Charge<'_>]) -> Vec<LocalCharge> {
+        let mut limits = self.limits.lock();
+        let mut taken = Vec::new();
+        for charge in charges {
+            let digest = charge.limit.state_digest();
+            let Some(of_limit) = limits.by_digest.get_mut(&digest) else { continue };
+            if let Some((subject, units)) = of_limit.subjects.remove_entry(charge.subject) {
+                self.entries.fetch_sub(1, Ordering::Relaxed);
+                taken.push(LocalCharge::new(&of_limit.limit, subject, units));
+            }
+        }
+        taken.retain(|charge| now < charge.expires_at);
+        taken
+    }
+
+    /// Removes and returns up to [`CHARGED_BY_ONE_CALL`] entries.
+    pub(super) fn take_some(&self, now: Timestamp) -> Vec<LocalCharge> {
+        let mut limits = self.limits.lock();
+        let mut taken = Vec::new();
+        for of_limit in limits.by_digest.values_mut() {
+            let left = CHARGED_BY_ONE_CALL - taken.len();
+            let some: Vec<_> = of_limit.subjects.keys().take(left).cloned().collect();
+            for subject in some {
+                if let Some(units) = of_limit.subjects.remove(&subject) {
+                    self.entries.fetch_sub(1, Ordering::Relaxed);
+                    taken.push(LocalCharge::new(&of_limit.limit, subject, units));
+                }
+            }
+        }
+        limits.by_digest.retain(|_, of_limit| !of_limit.subjects.is_empty());
+        taken.retain(|charge| now < charge.expires_at);
+        taken
+    }
+
+    /// Returns the right to charge the entries of others, unless another call has it or an attempt
+    /// failed just before.
+    pub(super) fn pass(&self, now: Timestamp) -> Option<Pass<'_>> {
+        if self.is_empty() || now.as_millis() < self.next_pass.load(Ordering::Relaxed) {
+            return None;
+        }
+        (!self.is_passing.swap(true, Ordering::Acquire)).then(|| Pass(&self.is_passing))
+    }
+
+    /// Keeps units that the store did not accept.
+    pub(super) fn put_back(&self, now: Timestamp, charge: &LocalCharge, units: u64) {
+        let LocalCharge { limit, subject, expires_at, .. } = charge;
+        self.next_pass.store(now.as_millis().saturating_add(RETRY_AFTER), Ordering::Relaxed);
+        if units > 0 {
+            self.add(now, limit, subject, units, *expires_at);
+        }
+    }
+
+    pub(super) fn note_charged(&self, units: u64) {
+        self.charged.fetch_add(units, Ordering::Relaxed);
+    }
+
+    pub(super) fn note_exceeded(&self, units: u64) {
+        self.exceeded.fetch_add(units, Ordering::Relaxed);
+    }
+
+    pub(super) fn note_unknown(&self, units: u64) {
+        self.unknown.fetch_add(units, Ordering::Relaxed);
+    }
+}
+
+impl LocalCharge {
+    fn new(limit: &Arc<Limit>, subject: Subject, Units { units, expires_at }: Units) -> Self {
+        Self { limit: Arc::clone(limit), subject, units, expires_at }
+    }
+}
+
+/// Whether units of the limit are used up by a charge. Permits are returned where they were granted.
+const fn is_window(limit: &Limit) -> bool {
+    !matches!(limit.algorithm(), Algorithm::Concurrency(_))
+}

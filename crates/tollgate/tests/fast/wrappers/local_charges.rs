@@ -1,0 +1,182 @@
+//! What the fallback admitted is charged when the store answers again.
+
+use std::num::NonZeroU32;
+
+use tollgate::model::{Admission, Algorithm, Limit, Millis, Operation, Reading, Refusals, Store};
+use tollgate::model::{DecisionSource, StoreError, key::Subject};
+use tollgate::store::fallback::{Fallback, LocalChargeCounts, MAX_LOCAL_CHARGES};
+use tollgate::store::{LocalShare, Memory};
+
+use crate::wrappers::faulty::{Faulty, Trouble};
+use crate::wrappers::setup::{
+    NOW, WINDOW, ask, at_once, charge, fixed, of_every_kind, refund, take, user,
+};
+
+type Node = Fallback<Faulty, LocalShare<Memory>>;
+
+fn node(nodes: u32) -> Node {
+    let share = LocalShare::new(Memory::default(), NonZeroU32::new(nodes).unwrap());
+    Fallback::new(Faulty::new(), share)
+}
+
+fn one(store: &impl Store, limit: &Limit, subject: &Subject, asked: Operation) -> Reading {
+    at_once(ask(store, NOW, limit, subject, asked)).unwrap()
+}
+
+fn fails(node: &Node) {
+    node.store().usually(Trouble::Lost(StoreError::Unavailable));
+}
+
+fn recovers(node: &Node) {
+    node.store().usually(Trouble::None);
+}
+
+/// What the store counts, without this node's part in it.
+fn used(node: &Node, limit: &Limit, subject: &Subject) -> u64 {
+    one(node.store(), limit, subject, take(0, 0)).used
+}
+
+/// Every unit of an outage was admitted beyond the limit, however short it was.
+#[test]
+fn what_a_node_admitted_locally_is_charged_once_when_the_store_returns() {
+    for limit in of_every_kind(20) {
+        if matches!(limit.algorithm(), Algorithm::Concurrency(_)) {
+            continue;
+        }
+        let (node, subject) = (node(2), user(1));
+        assert_eq!(one(&node, &limit, &subject, take(4, 1)).admission, Admission::Now);
+        fails(&node);
+        for id in 2..=4 {
+            assert_eq!(one(&node, &limit, &subject, take(2, id)).admission, Admission::Now);
+        }
+        recovers(&node);
+        for (id, expected) in [(5, 11), (6, 12)] {
+            let told = one(&node, &limit, &subject, take(1, id));
+            assert_eq!((told.admission, told.used), (Admission::Now, expected), "{limit:?}");
+        }
+        let counts = LocalChargeCounts { charged: 6, ..LocalChargeCounts::default() };
+        assert_eq!(node.local_charges(), counts, "{limit:?}");
+    }
+}
+
+#[test]
+fn calls_for_others_charge_what_was_admitted_locally() {
+    let (node, limit) = (node(2), fixed("core", 20));
+    fails(&node);
+    for number in 1..=9 {
+        one(&node, &limit, &user(number), take(3, 1));
+    }
+    recovers(&node);
+    // A while after the last attempt that failed.
+    let later = NOW.after(Millis::new(50));
+    at_once(ask(&node, later, &limit, &user(99), take(1, 2))).unwrap();
+    for number in 1..=9 {
+        assert_eq!(used(&node, &limit, &user(number)), 3, "of user {number}");
+    }
+}
+
+#[test]
+fn what_the_limit_has_no_room_for_is_counted() {
+    let (node, limit, subject) = (node(2), fixed("core", 20), user(1));
+    fails(&node);
+    one(&node, &limit, &subject, take(8, 1));
+    // Another node charges meanwhile.
+    recovers(&node);
+    one(node.store(), &limit, &subject, take(15, 2));
+    let told = one(&node, &limit, &subject, take(1, 3));
+    assert!(matches!(told.admission, Admission::At(_)), "{told:?}");
+    assert_eq!(told.used, 20);
+    let counts = LocalChargeCounts { charged: 5, exceeded: 3, ..LocalChargeCounts::default() };
+    assert_eq!(node.local_charges(), counts);
+}
+
+#[test]
+fn an_unknown_outcome_is_never_charged_twice() {
+    let (node, limit, subject) = (node(2), fixed("core", 20), user(1));
+    // The store charged it, and did not say so in time.
+    node.store().next([Trouble::Unheard(StoreError::TimedOut)]);
+    one(&node, &limit, &subject, take(3, 1));
+    assert_eq!(one(&node, &limit, &subject, take(1, 2)).used, 4);
+    fails(&node);
+    one(&node, &limit, &subject, take(5, 3));
+    recovers(&node);
+    node.store().next([Trouble::Unheard(StoreError::TimedOut)]);
+    one(&node, &limit, &subject, take(1, 4));
+    assert_eq!(used(&node, &limit, &subject), 9, "what was unheard, and nothing twice");
+    assert_eq!(one(&node, &limit, &subject, take(1, 5)).used, 10);
+    let counts = LocalChargeCounts { unknown: 5, ..LocalChargeCounts::default() };
+    assert_eq!(node.local_charges(), counts);
+}
+
+#[test]
+fn what_was_refunded_or_is_over_is_not_charged() {
+    let (node, limit, subject) = (node(2), fixed("core", 20), user(1));
+    fails(&node);
+    let here = one(&node, &limit, &subject, take(4, 1));
+    one(&node, &limit, &subject, take(2, 2));
+    assert_eq!(one(&node, &limit, &subject, refund(4, 1, here.position)).refunded, 4);
+    one(&node, &limit, &user(2), take(2, 3));
+    recovers(&node);
+    assert_eq!(one(&node, &limit, &subject, take(1, 4)).used, 3);
+    fails(&node);
+    one(&node, &limit, &user(3), take(2, 5));
+    recovers(&node);
+    let later = NOW.after(WINDOW).after(Millis::new(1));
+    let told = at_once(ask(&node, later, &limit, &user(3), take(1, 6))).unwrap();
+    assert_eq!(told.used, 1, "its window is over");
+}
+
+#[test]
+fn a_store_that_stays_away_is_asked_once_more_at_most() {
+    let (node, limit, subject) = (node(2), fixed("core", 20), user(1));
+    fails(&node);
+    for id in 1..=5 {
+        let before = node.store().calls();
+        one(&node, &limit, &subject, take(1, id));
+        assert_eq!(node.store().calls() - before, 1);
+    }
+}
+
+#[test]
+fn refusals_that_count_are_charged_too() {
+    let limit = fixed("hammered", 4).with_refusals(Refusals::Counted).unwrap();
+    let (node, subject) = (node(1), user(1));
+    fails(&node);
+    for id in 1..=6 {
+        one(&node, &limit, &subject, take(1, id));
+    }
+    recovers(&node);
+    assert!(one(&node, &limit, &subject, take(1, 7)).used > 4);
+}
+
+/// Resets differed between nodes during an outage, and nothing said so.
+#[test]
+fn a_node_that_had_not_seen_a_subject_reports_its_own_reset_as_a_fallback() {
+    let (seen, unseen) = (node(2), node(2));
+    let (limit, subject) = (fixed("core", 20), user(1));
+    let ask_at = |node: &Node, after, id| {
+        let charges = [charge(&limit, &subject, take(1, id))];
+        let readings = at_once(node.apply(NOW.after(Millis::new(after)), &charges)).unwrap();
+        (readings.source(), readings[0].full_reset_at)
+    };
+    let (source, reset) = ask_at(&seen, 0, 1);
+    assert_eq!((source, reset), (DecisionSource::Store, NOW.after(WINDOW)));
+    fails(&seen);
+    fails(&unseen);
+    let fallback = DecisionSource::Fallback(StoreError::Unavailable);
+    assert_eq!(ask_at(&seen, 5_000, 2), (fallback, reset), "the window that it saw goes on");
+    let own = NOW.after(Millis::new(5_000)).after(WINDOW);
+    assert_eq!(ask_at(&unseen, 5_000, 3), (fallback, own), "a window of its own, and it says so");
+    recovers(&seen);
+    assert_eq!(ask_at(&seen, 6_000, 4), (DecisionSource::Store, reset));
+}
+
+#[test]
+fn the_table_is_bounded() {
+    let (node, limit) = (node(2), fixed("core", 4));
+    fails(&node);
+    for number in 0..MAX_LOCAL_CHARGES as u64 + 5 {
+        one(&node, &limit, &user(number), take(1, 1));
+    }
+    assert_eq!(node.local_charges().dropped, 5);
+}
