@@ -33,6 +33,19 @@ impl Excess {
     /// Returns the units of `limit` that each client was admitted and did not return, as far as
     /// known. A refund without an answer counts as executed.
     pub(crate) fn by_client<'h>(history: &'h History, limit: &str) -> BTreeMap<&'h Subject, u64> {
+        Self::units(history, limit, |source| source != DecisionSource::DenyCache)
+    }
+
+    /// Returns the part of these units that the store admitted.
+    pub(crate) fn by_store<'h>(history: &'h History, limit: &str) -> BTreeMap<&'h Subject, u64> {
+        Self::units(history, limit, |source| source == DecisionSource::Store)
+    }
+
+    fn units<'h>(
+        history: &'h History,
+        limit: &str,
+        counts: fn(DecisionSource) -> bool,
+    ) -> BTreeMap<&'h Subject, u64> {
         let mut units = BTreeMap::new();
         for call in &history.calls {
             for (place, asked) in call.charges.iter().enumerate() {
@@ -42,7 +55,7 @@ impl Excess {
                 let units: &mut u64 = units.entry(&asked.subject).or_default();
                 match (asked.operation, &call.outcome) {
                     (Operation::Charge { cost, .. }, Outcome::Answered(told))
-                        if told.all_admitted() && told.source() != DecisionSource::DenyCache =>
+                        if told.all_admitted() && counts(told.source()) =>
                     {
                         *units += cost.get();
                     }

@@ -33,12 +33,12 @@ pub(crate) struct Tally {
     pub(crate) lateness: Latency,
 }
 
-/// Decisions up to some moment.
+/// The numbers of decisions at one time.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Decided {
-    /// All of them.
+    /// All decisions.
     pub(crate) all: u64,
-    /// Those that a node made alone.
+    /// Decisions that a node made alone.
     pub(crate) alone: u64,
 }
 
@@ -76,7 +76,7 @@ impl Load {
         self.shared.tally.alone.load(Ordering::Relaxed)
     }
 
-    /// Decisions so far, and those of them that a node made alone.
+    /// Returns the number of decisions so far, and of those among them that a node made alone.
     pub(crate) fn decided(&self) -> Decided {
         let tally = &self.shared.tally;
         Decided { all: tally.decisions.load(Ordering::Relaxed), alone: self.alone() }

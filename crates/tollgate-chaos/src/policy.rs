@@ -19,6 +19,8 @@ pub(crate) const SECOND: &str = "second";
 pub(crate) const NODES: usize = 2;
 /// The deadline of a decision: the default of policies.
 pub(crate) const DEADLINE: Duration = Duration::from_millis(15);
+/// A deadline that a busy machine does not miss by itself.
+pub(crate) const PATIENT: Duration = Duration::from_secs(5);
 
 /// The header with the client's name.
 pub(crate) const CLIENT_HEADER: &str = "x-client";

@@ -86,19 +86,25 @@ impl<'s, N: Nodes> Trial<'s, N> {
         tokio::time::sleep(self.site.part()).await;
     }
 
-    /// The decisions by nodes alone since `before`, of which there must be `per_mille` in 1,000: else
-    /// the fault did not bite.
+    /// Returns the figure of decisions by nodes alone since `before`. If they are fewer than
+    /// `per_mille` in 1,000, the fault had no effect.
     pub(crate) fn alone_since(&self, before: Decided, per_mille: u64) -> Figure {
         let now = self.load.decided();
         let (alone, all) = (now.alone - before.alone, now.all - before.all);
         Figure::share_seen("decisions by nodes alone", alone, all, per_mille)
     }
 
-    /// The decisions by nodes alone since `before`, of which there may be `per_mille` in 1,000.
-    pub(crate) fn alone_at_most(&self, before: Decided, per_mille: u64) -> Figure {
+    /// Returns the figure `what` of decisions by nodes alone since `before`, at most `per_mille` in
+    /// 1,000.
+    pub(crate) fn alone_at_most(
+        &self,
+        what: &'static str,
+        before: Decided,
+        per_mille: u64,
+    ) -> Figure {
         let now = self.load.decided();
         let (alone, all) = (now.alone - before.alone, now.all - before.all);
-        Figure::at_most("decisions by nodes alone", alone, all * per_mille / 1_000)
+        Figure::at_most(what, alone, all * per_mille / 1_000)
     }
 
     /// Returns the number of calls so far.

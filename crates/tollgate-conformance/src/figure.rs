@@ -10,7 +10,8 @@ pub enum Bound {
     AtMost(u64),
     /// A number for comparison, which is not a bound.
     Context(u64),
-    /// At least one is required: otherwise the fault did not occur, and the test showed nothing.
+    /// At least this number is required: otherwise the fault did not occur, and the test showed
+    /// nothing.
     FaultSeen(u64),
 }
 

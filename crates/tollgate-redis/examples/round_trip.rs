@@ -1,4 +1,5 @@
-//! Measures what a round trip and delayed packets cost: two nodes, two shards, each behind a proxy.
+//! Measures decisions over a network with a round trip and delayed packets: two nodes and two shards,
+//! with a proxy between each node and shard.
 //!
 //! `cargo run --release -p tollgate-redis --example round_trip`; it needs `redis-server`.
 
@@ -6,6 +7,8 @@
 mod kit;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use kit::{Latency, LatencyProxy, Server};
@@ -24,8 +27,11 @@ const RUN: Duration = Duration::from_secs(8);
 
 #[tokio::main]
 async fn main() {
-    println!("| round trip | delayed replies | decisions/s | decided by nodes alone | p50 | p99 |");
-    println!("| --- | --- | --- | --- | --- | --- |");
+    println!(
+        "| round trip | delayed replies | decisions/s | decided by nodes alone | p50 | p99 \
+         | the machine's delay: p99 | max |"
+    );
+    println!("| --- | --- | --- | --- | --- | --- | --- | --- |");
     let far = Latency { one_way: Duration::from_micros(3_650), ..near() };
     for rate in [100, 400, 800, 1_500] {
         row(far, rate).await;
@@ -39,7 +45,7 @@ const fn near() -> Latency {
     Latency { one_way: Duration::from_micros(100), stall_every: 0, stall: Duration::ZERO }
 }
 
-/// Decides at `rate` for a while, and prints what it cost.
+/// Makes decisions at `rate` for [`RUN`], and prints a row of the table.
 async fn row(latency: Latency, rate: u32) {
     let servers = [Server::start().await, Server::start().await];
     let mut stores = Vec::new();
@@ -57,6 +63,7 @@ async fn row(latency: Latency, rate: u32) {
     let window = FixedWindow::new(1_000_000, Millis::new(60_000), Anchor::FirstRequest);
     let limit = Limit::new("requests", Algorithm::FixedWindow(window.expect("a window")));
     let limit = Arc::new(limit.expect("a limit"));
+    let machine = MachineDelay::start();
     let (mut decisions, start) = (JoinSet::new(), Instant::now());
     let count = rate * u32::try_from(RUN.as_secs()).expect("few");
     for number in 0..count {
@@ -74,17 +81,55 @@ async fn row(latency: Latency, rate: u32) {
             (answer.is_ok(), begun.elapsed())
         });
     }
-    let told = decisions.join_all().await;
-    let alone = told.iter().filter(|(is_decided, _)| !is_decided).count();
-    let mut times: Vec<_> = told.into_iter().map(|(_, taken)| taken).collect();
-    times.sort_unstable();
-    let at = |percent: usize| times[(times.len() * percent / 100).min(times.len() - 1)];
+    let outcomes = decisions.join_all().await;
+    let alone = outcomes.iter().filter(|(is_decided, _)| !is_decided).count();
+    let mut delays = machine.end();
+    let mut times: Vec<_> = outcomes.into_iter().map(|(_, taken)| taken).collect();
     println!(
-        "| {:.1} ms | {} | {rate} | {:.2} % | {:.1} ms | {:.1} ms |",
+        "| {:.1} ms | {} | {rate} | {:.2} % | {:.1} ms | {:.1} ms | {:.1} ms | {:.1} ms |",
         latency.one_way.as_secs_f64() * 2_000.0,
         if latency.stall_every > 0 { "1 % by 500 ms" } else { "none" },
         alone as f64 * 100.0 / f64::from(count),
-        at(50).as_secs_f64() * 1_000.0,
-        at(99).as_secs_f64() * 1_000.0,
+        percentile(&mut times, 50),
+        percentile(&mut times, 99),
+        percentile(&mut delays, 99),
+        percentile(&mut delays, 100),
     );
+}
+
+/// Returns a percentile in milliseconds.
+fn percentile(times: &mut [Duration], percent: usize) -> f64 {
+    times.sort_unstable();
+    let place = (times.len() * percent / 100).min(times.len().saturating_sub(1));
+    times.get(place).map_or(0.0, |time| time.as_secs_f64() * 1_000.0)
+}
+
+/// A thread that sleeps 1 ms at a time. How much later it wakes up is the part of the machine in the
+/// other figures: a decision that is delayed by more than its deadline allows is one of a node alone.
+struct MachineDelay {
+    has_ended: Arc<AtomicBool>,
+    delays: JoinHandle<Vec<Duration>>,
+}
+
+impl MachineDelay {
+    fn start() -> Self {
+        let has_ended = Arc::<AtomicBool>::default();
+        let ended = Arc::clone(&has_ended);
+        let delays = thread::spawn(move || {
+            let pause = Duration::from_millis(1);
+            let mut delays = Vec::new();
+            while !ended.load(Ordering::Relaxed) {
+                let slept = std::time::Instant::now();
+                thread::sleep(pause);
+                delays.push(slept.elapsed().saturating_sub(pause));
+            }
+            delays
+        });
+        Self { has_ended, delays }
+    }
+
+    fn end(self) -> Vec<Duration> {
+        self.has_ended.store(true, Ordering::Relaxed);
+        self.delays.join().expect("a thread that only sleeps")
+    }
 }

@@ -48,11 +48,20 @@ pub struct BatcherLimits {
     pub call: usize,
     /// The most bytes of the jobs in one call. A larger job is sent alone.
     pub call_bytes: usize,
+    /// When a call is overdue and keeps no other call from being sent any more; at least twice the
+    /// round trip.
+    pub overdue_after: Duration,
 }
 
 impl Default for BatcherLimits {
     fn default() -> Self {
-        Self { waiting: 8192, waiting_bytes: 8 << 20, call: 128, call_bytes: 256 << 10 }
+        Self {
+            waiting: 8192,
+            waiting_bytes: 8 << 20,
+            call: 128,
+            call_bytes: 256 << 10,
+            overdue_after: Duration::from_millis(1),
+        }
     }
 }
 
@@ -81,10 +90,6 @@ pub const DEFAULT_DEADLINE: Duration = Duration::from_millis(15);
 /// The maximum number of a batcher's calls in flight: so many that callers sent themselves, and so
 /// many that carry queued jobs.
 pub(crate) const CALLS_IN_FLIGHT: usize = MAX_CONNECTIONS;
-
-/// How long a call keeps others from being sent if the round trip is shorter than half of it: a call
-/// that takes longer is overdue, and does not delay others.
-pub(crate) const BATCH_WAIT: Duration = Duration::from_millis(1);
 
 /// The way to one server, shared by all callers.
 ///
@@ -139,7 +144,7 @@ impl<C: Codec> Batcher<C> {
         let link = Arc::new(Link::start(members, required_role, Arc::clone(&codec), link_limits));
         let counters = Arc::<Counters>::default();
         let (entry, exit) = queue(limits);
-        let pacing = Arc::<Pacing>::default();
+        let pacing = Arc::new(Pacing::new(limits.overdue_after));
         let dispatcher = Arc::new(Dispatcher::new(
             Arc::clone(&codec),
             Arc::clone(&link),

@@ -28,22 +28,22 @@ use tollgate_conformance::Figure;
 
 use super::error::ChaosError;
 use super::excess::Excess;
-use super::finding::Finding;
+use super::finding::{Finding, ScenarioResult};
 use super::fleet::Fleet;
 use super::network::{LinkMode, Network};
 use super::nodes::Nodes;
-use super::policy::{DEADLINE, HOUR, NODES, SECOND, SECOND_QUOTA, redis};
+use super::policy::{DEADLINE, HOUR, NODES, PATIENT, SECOND, SECOND_QUOTA, redis};
 use super::server::Server;
 use super::site::{Length, Pair, Site};
 use super::trial::{ScenarioReport, Trial};
 use super::wait::until;
 
-/// Of 1,000 decisions during a fault, those that nodes must have made alone for the fault to have
-/// bitten: where no decision can be made by the store after the first moments,
+/// The decisions by nodes alone, in 1,000 during a fault, that show that the fault had an effect: if
+/// the store can make no decision during the fault.
 const MOST_ALONE: u64 = 500;
-/// where the time until the store is back is a part of it,
+/// If the fault includes the time until the store is back.
 const MANY_ALONE: u64 = 200;
-/// and where the store goes on for some, or some of the time.
+/// If the store continues for some clients, or some of the time.
 const SOME_ALONE: u64 = 20;
 /// How many fleets start beside the one under load, where it matters whom new nodes choose.
 const NEW_FLEETS: usize = 3;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::timeout;
 
-use super::{BATCH_WAIT, CALLS_IN_FLIGHT};
+use super::CALLS_IN_FLIGHT;
 
 /// One more call may be in flight for each time of this length in the round trip. A server that
 /// answers sooner has one call at a time, which carries the jobs that were queued during the last.
@@ -18,8 +18,10 @@ const ROUND_TRIP_PER_CALL: Duration = Duration::from_micros(250);
 const LONGER_CALL_SHARE: u64 = 32;
 
 /// The calls of a batcher in flight, and how many there may be.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Pacing {
+    /// [`overdue_after`](super::BatcherLimits::overdue_after).
+    overdue_after: Duration,
     /// Calls in flight that are not overdue.
     on_time: AtomicUsize,
     /// Calls in flight that their callers sent themselves.
@@ -39,6 +41,17 @@ pub(super) struct Slot {
 }
 
 impl Pacing {
+    /// Creates the pacing of a batcher without calls.
+    pub(super) fn new(overdue_after: Duration) -> Self {
+        Self {
+            overdue_after,
+            on_time: AtomicUsize::new(0),
+            by_callers: AtomicUsize::new(0),
+            ended: Notify::new(),
+            round_trip: AtomicU64::new(0),
+        }
+    }
+
     /// Returns the slot of a call that its caller sends itself, if another call may be sent.
     pub(super) fn try_begin(self: &Arc<Self>) -> Option<Slot> {
         if !add_below(&self.by_callers, CALLS_IN_FLIGHT) {
@@ -74,7 +87,7 @@ impl Pacing {
 
     /// Returns how long a call is on time. Later it does not keep others from being sent.
     pub(super) fn overdue_after(&self) -> Duration {
-        BATCH_WAIT.max(self.round_trip().unwrap_or_default() * 2)
+        self.overdue_after.max(self.round_trip().unwrap_or_default() * 2)
     }
 
     /// Returns the estimate of the round trip, without waiting times. `None` before the first answer.
@@ -130,15 +143,17 @@ fn add_below(count: &AtomicUsize, limit: usize) -> bool {
 mod tests {
     use super::*;
 
+    const OVERDUE_AFTER: Duration = Duration::from_millis(1);
+
     fn pacing(round_trip: Duration) -> Arc<Pacing> {
-        let pacing = Arc::<Pacing>::default();
+        let pacing = Arc::new(Pacing::new(OVERDUE_AFTER));
         pacing.observe(round_trip);
         pacing
     }
 
     #[test]
     fn a_near_server_has_one_call_at_a_time_and_a_distant_one_several() {
-        assert_eq!(Pacing::default().allowed(), 1);
+        assert_eq!(Pacing::new(OVERDUE_AFTER).allowed(), 1);
         for (micros, allowed) in [(1, 1), (200, 1), (500, 2), (1_000, 4), (7_300, 16), (90_000, 16)]
         {
             assert_eq!(pacing(Duration::from_micros(micros)).allowed(), allowed, "{micros}");
@@ -176,7 +191,7 @@ mod tests {
         let first = pacing.try_begin().expect("room for one on time");
         let begun = tokio::time::Instant::now();
         let second = pacing.begin().await;
-        assert_eq!(begun.elapsed(), BATCH_WAIT, "nobody polls the first");
+        assert_eq!(begun.elapsed(), OVERDUE_AFTER, "nobody polls the first");
         drop((first, second));
         let third = pacing.begin().await;
         let waiting = tokio::spawn({
@@ -186,7 +201,7 @@ mod tests {
         tokio::task::yield_now().await;
         drop(third);
         assert!(waiting.await.expect("a slot"), "woken by the end of the third");
-        assert_eq!(begun.elapsed(), BATCH_WAIT);
+        assert_eq!(begun.elapsed(), OVERDUE_AFTER);
     }
 
     #[test]

@@ -10,21 +10,21 @@ use std::sync::mpsc::sync_channel;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// The packets of one direction of one connection that are on their way.
-const ON_THE_WAY: usize = 1_024;
+/// The most packets in transit in one direction of one connection.
+const IN_TRANSIT: usize = 1_024;
 
-/// How long packets take.
+/// The times that packets take.
 #[derive(Clone, Copy, Debug)]
 pub struct Latency {
-    /// The time to the server, and the time back.
+    /// The time in each direction.
     pub one_way: Duration,
-    /// Every so many replies, one is delayed; 0 for none. What follows it waits behind it.
+    /// One in this many replies is delayed, and later ones wait for it; 0 for none.
     pub stall_every: u64,
-    /// By how much.
+    /// The delay of such a reply.
     pub stall: Duration,
 }
 
-/// Passes packets on after a time. Those of a connection stay in order, as TCP keeps them.
+/// Forwards packets after a time. The packets of a connection stay in order, as TCP keeps them.
 ///
 /// It runs on threads of its own: a runtime's timers are too coarse for a round trip.
 pub struct LatencyProxy {
@@ -33,7 +33,7 @@ pub struct LatencyProxy {
 }
 
 impl LatencyProxy {
-    /// A network between its own port and `server` on 127.0.0.1.
+    /// Starts a network between a port of its own and the port `server` on 127.0.0.1.
     pub fn start(server: u16, latency: Latency) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let port = listener.local_addr().expect("an address").port();
@@ -55,7 +55,7 @@ impl LatencyProxy {
         Self { port, has_ended }
     }
 
-    /// Where clients reach the server through it.
+    /// Returns the URL of the server behind the network.
     pub fn url(&self) -> String {
         format!("redis://127.0.0.1:{}", self.port)
     }
@@ -71,7 +71,7 @@ impl Drop for LatencyProxy {
 
 fn pass(mut from: TcpStream, mut to: TcpStream, latency: Latency, count: Arc<AtomicU64>) {
     let _ = to.set_nodelay(true);
-    let (on_the_way, arriving) = sync_channel::<(Instant, Vec<u8>)>(ON_THE_WAY);
+    let (in_transit, arriving) = sync_channel::<(Instant, Vec<u8>)>(IN_TRANSIT);
     thread::spawn(move || {
         while let Ok((due, bytes)) = arriving.recv() {
             thread::sleep(due.saturating_duration_since(Instant::now()));
@@ -88,7 +88,7 @@ fn pass(mut from: TcpStream, mut to: TcpStream, latency: Latency, count: Arc<Ato
             let is_stalled = latency.stall_every > 0 && number.is_multiple_of(latency.stall_every);
             let delay = if is_stalled { latency.stall } else { Duration::ZERO };
             let due = Instant::now() + latency.one_way + delay;
-            if on_the_way.send((due, bytes[..length].to_vec())).is_err() {
+            if in_transit.send((due, bytes[..length].to_vec())).is_err() {
                 return;
             }
         }

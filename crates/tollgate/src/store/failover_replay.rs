@@ -163,7 +163,8 @@ impl<S> FailoverReplay<S> {
     ///
     /// This is the smaller of two numbers: `elsewhere`, the units admitted through other nodes
     /// after this node's last reading and before the failover, and `meanwhile`, the units admitted
-    /// in the new epoch before those nodes had replayed.
+    /// in the new epoch before those nodes had replayed. Units that nodes admitted alone during the
+    /// outage and charged in the new epoch are part of `meanwhile`.
     ///
     /// Without a replay, it is all units admitted after the replica's last update from the primary.
     #[must_use]

@@ -194,7 +194,7 @@ impl<A: Store, B: FallbackStore> Fallback<A, B> {
         };
         self.stood_in.fetch_add(1, Ordering::Relaxed);
         if matches!(error, StoreError::Unavailable | StoreError::Full) {
-            // The store carried nothing out.
+            // The store executed nothing.
             self.local_charges.record(now, &asked.charges, &readings);
         }
         readings.iter_mut().for_each(|reading| origin::tag(reading, Decider::Fallback));
@@ -247,7 +247,7 @@ impl<A: fmt::Debug, B: fmt::Debug> fmt::Debug for Fallback<A, B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Fallback")
             .field("store", &self.store)
-            .field("stand_in", &self.fallback_store)
+            .field("fallback_store", &self.fallback_store)
             .field("counts", &self.counts())
             .finish()
     }

@@ -76,8 +76,12 @@ async fn fail_over<S: Store>(cluster: &mut Cluster, nodes: &[S]) -> Vec<u64> {
     let successor = &cluster.nodes[PRIMARIES];
     successor.is_primary().await;
     successor.says("cluster_state", "ok").await;
+    decides_by_store(&nodes[nodes.len() - 1], limit).await;
     for client in &mut clients {
         client.charge_times(&nodes[nodes.len() - 1], MEANWHILE).await;
+    }
+    for node in nodes {
+        decides_by_store(node, limit).await;
     }
     for client in &mut clients {
         for node in nodes {
@@ -85,6 +89,17 @@ async fn fail_over<S: Store>(cluster: &mut Cluster, nodes: &[S]) -> Vec<u64> {
         }
     }
     clients.iter().map(|client| client.admitted).collect()
+}
+
+/// Waits until `node` reaches every primary, by charges of other clients.
+///
+/// A node that waits with the measured clients would admit units of them alone and charge them to
+/// the store afterwards. These units have a bound of their own, that of the node's share, and would
+/// add to [`MEANWHILE`].
+async fn decides_by_store(node: &impl Store, limit: &Limit) {
+    for number in CLIENTS..2 * CLIENTS {
+        Client::new(limit, number).charge(node).await;
+    }
 }
 
 /// A limited client.
@@ -101,8 +116,8 @@ impl<'l> Client<'l> {
         Self { limit, subject, asked: 0, admitted: 0 }
     }
 
-    /// Whether one unit more is admitted: asked for until it is the store that answers. What the node
-    /// admits alone until then is admitted, too, and the store is charged for it.
+    /// Charges one unit; returns whether it is admitted. Repeats the call until the store answers.
+    /// Units that the node admits alone are admitted too: the node charges them to the store later.
     async fn charge(&mut self, node: &impl Store) -> bool {
         self.asked += 1;
         let operation = Operation::Charge { cost: Cost::ONE, id: ChargeId(self.asked) };
@@ -119,8 +134,6 @@ impl<'l> Client<'l> {
             }
         };
         let readings = timeout(PATIENCE, answered).await.expect("the store answers");
-        // What a node admits alone beyond the limit has a bound of its own: that of its share.
-        let alone = alone.min(QUOTA.saturating_sub(self.admitted));
         self.admitted += alone + u64::from(readings.all_admitted());
         readings.all_admitted()
     }

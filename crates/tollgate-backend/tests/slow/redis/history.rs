@@ -166,21 +166,22 @@ async fn a_shard_that_dies_under_calls_over_two_leaves_all_or_nothing() {
         let limit = workload.limits.iter().find(|known| known.name() == limit).unwrap();
         let operation = Operation::Charge { cost: Cost::PEEK, id: ChargeId(0) };
         let charge = Charge { limit, subject: &subject, operation };
-        // Each node charges first what it admitted alone.
-        let mut told = nodes.stores[1].store().apply(now, &[charge]).await.unwrap();
-        if told.source() == DecisionSource::Store {
-            told = nodes.stores[0].store().apply(now, &[charge]).await.unwrap();
+        // Before it asks, each node charges the store for the units that it admitted alone.
+        let mut readings = nodes.stores[1].store().apply(now, &[charge]).await.unwrap();
+        if readings.source() == DecisionSource::Store {
+            readings = nodes.stores[0].store().apply(now, &[charge]).await.unwrap();
         }
-        if told.source() == DecisionSource::Store {
-            assert_eq!(told[0].used, admitted.min(QUOTA), "{} of {subject}", limit.name());
+        if readings.source() == DecisionSource::Store {
+            // The store is charged for units that nodes admitted alone as far as the limit has any.
+            assert_eq!(readings[0].used, admitted.min(QUOTA), "{} of {subject}", limit.name());
             on_what_stays += 1;
         }
     }
     assert!(on_what_stays > 0, "every subject lived on the shard that died");
 }
 
-/// Units that the store admitted, or that it was charged for because a node admitted them alone, of
-/// fixed windows.
+/// Returns the units of fixed windows that the store admitted, or that a node admitted alone because
+/// a shard was unavailable or full: the store is charged for those when it answers again.
 fn admitted(history: &History) -> BTreeMap<(String, Subject), u64> {
     let mut units = BTreeMap::new();
     for call in &history.calls {

@@ -77,7 +77,8 @@ async fn a_charge_over_a_shard_that_is_gone_is_charged_once_at_the_other() {
                 for place in [0, 1] {
                     let looked = store.apply(SystemClock.now(), &[look(place)]).await.unwrap();
                     if looked.source() == DecisionSource::Store {
-                        // It was given back, and then charged for what the node admitted alone.
+                        // The charge was refunded. The node admitted it alone, so the shard that answers is
+                        // charged for it once.
                         assert_eq!(looked.first().unwrap().used, 1, "{number}");
                     }
                 }

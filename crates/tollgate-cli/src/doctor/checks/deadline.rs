@@ -1,4 +1,4 @@
-//! Whether decisions have time for the round trip to the server.
+//! The deadline of decisions, compared with the round trip to the server.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use super::{Finding, Level};
 
 const CHECK: &str = "deadline";
 
-/// A decision may wait for its turn, and then needs a round trip: so many of them.
+/// The round trips that fit into a sufficient deadline: one for the call, and one for delays.
 const ROUND_TRIPS: u32 = 2;
 
 /// Compares the deadline of decisions with the round trip to `server`.

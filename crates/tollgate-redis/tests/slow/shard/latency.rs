@@ -13,9 +13,22 @@ struct Tally {
     undecided: usize,
 }
 
-/// Makes `decisions`, one every `pause` whether the others are decided or not, on a store behind
-/// `latency` in which each may take as long as `deadline`.
-async fn decide(latency: Latency, deadline: Duration, decisions: u64, pause: Duration) -> Tally {
+/// Whether the server accepts more connections than those of the start.
+#[derive(Clone, Copy, PartialEq)]
+enum Connections {
+    Accepted,
+    Refused,
+}
+
+/// Makes `decisions` on a store behind `latency`, one every `pause`, and each within `deadline`. No
+/// decision waits for another one.
+async fn decide(
+    latency: Latency,
+    deadline: Duration,
+    decisions: u64,
+    pause: Duration,
+    connections: Connections,
+) -> Tally {
     let server = Server::start().await;
     let network = LatencyProxy::start(server.port(), latency);
     let settings = ShardSettings {
@@ -27,6 +40,9 @@ async fn decide(latency: Latency, deadline: Duration, decisions: u64, pause: Dur
     store.ready(PATIENCE).await.unwrap();
     let client = Client::on(store, decisions + 1);
     client.take_within(0, 1, PATIENCE).await.unwrap();
+    if connections == Connections::Refused {
+        server.tell(&["CONFIG", "SET", "maxclients", "1"]).await;
+    }
     let (mut callers, start) = (JoinSet::new(), Instant::now());
     for number in 0..u32::try_from(decisions).unwrap() {
         let client = Arc::clone(&client);
@@ -35,27 +51,41 @@ async fn decide(latency: Latency, deadline: Duration, decisions: u64, pause: Dur
             client.take_within(u64::from(number), 1, deadline).await.is_ok()
         });
     }
-    let told = callers.join_all().await;
+    let outcomes = callers.join_all().await;
     client.assert_sound();
-    let decided = told.iter().filter(|is_decided| **is_decided).count();
-    Tally { decided, undecided: told.len() - decided }
+    let decided = outcomes.iter().filter(|is_decided| **is_decided).count();
+    Tally { decided, undecided: outcomes.len() - decided }
 }
 
-/// A connection carried one call at a time, so that a decision waited for up to two round trips.
+const RATE: Duration = Duration::from_millis(5);
+
+/// A connection had one call in flight, so a decision waited for up to two round trips.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_round_trip_of_more_than_half_the_deadline_costs_no_decision() {
     let one_way = Duration::from_millis(500);
     let latency = Latency { one_way, stall_every: 0, stall: Duration::ZERO };
-    let told = decide(latency, Duration::from_millis(1_750), 600, Duration::from_millis(5)).await;
-    assert_eq!((told.decided, told.undecided), (600, 0));
+    let deadline = Duration::from_millis(1_750);
+    let tally = decide(latency, deadline, 600, RATE, Connections::Accepted).await;
+    assert_eq!((tally.decided, tally.undecided), (600, 0));
 }
 
-/// A delayed reply delayed all that came after it, and closed the way to the server.
+/// Without additional connections, the calls in flight share the first one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_refuses_additional_connections_costs_no_decision() {
+    let one_way = Duration::from_millis(500);
+    let latency = Latency { one_way, stall_every: 0, stall: Duration::ZERO };
+    let deadline = Duration::from_millis(1_750);
+    let tally = decide(latency, deadline, 600, RATE, Connections::Refused).await;
+    assert_eq!((tally.decided, tally.undecided), (600, 0));
+}
+
+/// A delayed reply delayed all later ones, and opened the circuit.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_stall_of_one_reply_in_a_hundred_costs_at_most_three_decisions_in_a_hundred() {
     let stall = Duration::from_secs(20);
     let latency = Latency { one_way: Duration::from_millis(1), stall_every: 100, stall };
-    let told = decide(latency, Duration::from_secs(3), 2_000, Duration::from_millis(5)).await;
-    assert!(told.undecided > 0, "no reply was delayed");
-    assert!(told.undecided * 100 <= 3 * 2_000, "{} of 2,000", told.undecided);
+    let deadline = Duration::from_secs(3);
+    let tally = decide(latency, deadline, 2_000, RATE, Connections::Accepted).await;
+    assert!(tally.undecided > 0, "no reply was delayed");
+    assert!(tally.undecided * 100 <= 3 * 2_000, "{} of 2,000", tally.undecided);
 }

@@ -74,6 +74,8 @@ struct Limits {
     by_digest: HashMap<u128, OfLimit>,
     /// The time before which a full table is not searched for expired entries again.
     next_sweep: u64,
+    /// How many entries the next pass skips: as many as the last passes could not charge.
+    put_back: usize,
 }
 
 #[derive(Debug)]
@@ -215,10 +217,16 @@ impl LocalCharges {
     /// Removes and returns up to [`CHARGED_BY_ONE_CALL`] entries.
     pub(super) fn take_some(&self, now: Timestamp) -> Vec<LocalCharge> {
         let mut limits = self.limits.lock();
+        // Entries of a shard that stays down do not keep the others from being charged.
+        let entries = self.entries.load(Ordering::Relaxed);
+        let mut skipped = if limits.put_back < entries { limits.put_back } else { 0 };
+        limits.put_back = skipped;
         let mut taken = Vec::new();
         for of_limit in limits.by_digest.values_mut() {
             let left = CHARGED_BY_ONE_CALL - taken.len();
-            let some: Vec<_> = of_limit.subjects.keys().take(left).cloned().collect();
+            let subjects = of_limit.subjects.keys().skip(skipped).take(left);
+            let some: Vec<_> = subjects.cloned().collect();
+            skipped = skipped.saturating_sub(of_limit.subjects.len());
             for subject in some {
                 if let Some(units) = of_limit.subjects.remove(&subject) {
                     self.entries.fetch_sub(1, Ordering::Relaxed);
@@ -245,6 +253,7 @@ impl LocalCharges {
         let LocalCharge { limit, subject, expires_at, .. } = charge;
         self.next_pass.store(now.as_millis().saturating_add(RETRY_AFTER), Ordering::Relaxed);
         if units > 0 {
+            self.limits.lock().put_back += 1;
             self.add(now, limit, subject, units, *expires_at);
         }
     }
