@@ -8,9 +8,9 @@ use core::fmt;
 pub enum StoreError {
     /// The store has no room for another subject, and all its entries are in use.
     Full,
-    /// The store cannot be reached.
+    /// The store cannot be reached. Nothing was charged.
     Unavailable,
-    /// The store did not answer in time.
+    /// The store did not answer in time. It may have charged the call.
     TimedOut,
     /// The answer is not one that a store of this version sends.
     Corrupt,

@@ -61,12 +61,27 @@ impl From<MemcachedError> for StoreError {
     fn from(error: MemcachedError) -> Self {
         match error {
             MemcachedError::Full => Self::Full,
-            MemcachedError::TimedOut => Self::TimedOut,
+            // Unlike after `Unavailable`, nobody may charge the units again.
+            MemcachedError::TimedOut | MemcachedError::Lost => Self::TimedOut,
             MemcachedError::Refused => Self::Corrupt,
             MemcachedError::Unavailable
             | MemcachedError::Overloaded
-            | MemcachedError::Lost
             | MemcachedError::Contended => Self::Unavailable,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A node charged the store again for units that it might have charged already.
+    #[test]
+    fn a_lost_connection_does_not_prove_that_nothing_was_charged() {
+        use MemcachedError::{Contended, Full, Lost, Overloaded, Refused, TimedOut, Unavailable};
+        for error in [Contended, Full, Lost, Overloaded, Refused, TimedOut, Unavailable] {
+            let proves = matches!(error.into(), StoreError::Unavailable | StoreError::Full);
+            assert!(!proves || error.proves_nothing_changed(), "{error:?}");
         }
     }
 }

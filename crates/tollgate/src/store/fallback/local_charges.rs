@@ -74,7 +74,7 @@ struct Limits {
     by_digest: HashMap<u128, OfLimit>,
     /// The time before which a full table is not searched for expired entries again.
     next_sweep: u64,
-    /// How many entries the next pass skips: as many as the last passes could not charge.
+    /// The number of entries that the last passes could not charge: the next one takes them last.
     put_back: usize,
 }
 
@@ -217,11 +217,20 @@ impl LocalCharges {
     /// Removes and returns up to [`CHARGED_BY_ONE_CALL`] entries.
     pub(super) fn take_some(&self, now: Timestamp) -> Vec<LocalCharge> {
         let mut limits = self.limits.lock();
-        // Entries of a shard that stays down do not keep the others from being charged.
+        // Entries of a shard that stays down come last: they must not keep others from being charged.
         let entries = self.entries.load(Ordering::Relaxed);
-        let mut skipped = if limits.put_back < entries { limits.put_back } else { 0 };
-        limits.put_back = skipped;
+        limits.put_back = if limits.put_back < entries { limits.put_back } else { 0 };
         let mut taken = Vec::new();
+        for skipped in [limits.put_back, 0] {
+            self.take_after(&mut limits, skipped, &mut taken);
+        }
+        limits.by_digest.retain(|_, of_limit| !of_limit.subjects.is_empty());
+        taken.retain(|charge| now < charge.expires_at);
+        taken
+    }
+
+    /// Moves entries to `taken` until it has [`CHARGED_BY_ONE_CALL`]. Skips the first `skipped`.
+    fn take_after(&self, limits: &mut Limits, mut skipped: usize, taken: &mut Vec<LocalCharge>) {
         for of_limit in limits.by_digest.values_mut() {
             let left = CHARGED_BY_ONE_CALL - taken.len();
             let subjects = of_limit.subjects.keys().skip(skipped).take(left);
@@ -234,9 +243,6 @@ impl LocalCharges {
                 }
             }
         }
-        limits.by_digest.retain(|_, of_limit| !of_limit.subjects.is_empty());
-        taken.retain(|charge| now < charge.expires_at);
-        taken
     }
 
     /// Returns the right to charge the entries of others, unless another call has it or an attempt
