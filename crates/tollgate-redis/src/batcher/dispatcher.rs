@@ -106,7 +106,7 @@ impl<C: Codec> Dispatcher<C> {
         let command = |part: &Jobs<C>| (part.route(), self.codec.encode(part.jobs(), deadline));
         let call = Call::of(parts.iter().map(command));
         let mut again = Jobs::<C>::new();
-        let mut claimed = connection.claim();
+        let mut claimed = connection.claim(self.pacing.overdue_after());
         match self.call(&mut phases, &mut claimed, &call, last).await {
             Outcome::Replies(replies) => {
                 for (part, reply) in parts.into_iter().zip(replies) {

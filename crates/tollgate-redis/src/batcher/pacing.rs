@@ -5,13 +5,18 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use tokio::sync::Notify;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use super::CALLS_IN_FLIGHT;
 
-/// One more call may be in flight for each time of this length in the round trip. A server that
-/// answers sooner has one call at a time, which carries the jobs that were queued during the last.
+/// One more call may be in flight for each time of this length in the round trip, without waiting. A
+/// server that answers sooner has one call at a time, which carries the jobs that were queued during
+/// the last one.
 const ROUND_TRIP_PER_CALL: Duration = Duration::from_micros(250);
+
+/// The maximum number of calls in flight that did not wait. Further ones are spread over the round
+/// trip: if all were sent at once, the next job would wait for a whole round trip.
+const AT_ONCE: usize = CALLS_IN_FLIGHT / 2;
 
 /// The part of a longer call in the estimate of the round trip: a 32nd. A shorter call replaces it,
 /// because only a shorter call shows what the network and an idle server take.
@@ -28,6 +33,9 @@ pub(super) struct Pacing {
     by_callers: AtomicUsize,
     /// Wakes the driver when one of the calls on time ends or becomes overdue.
     ended: Notify,
+    created: Instant,
+    /// When the last call was sent, in microseconds since `created`.
+    sent: AtomicU64,
     /// The estimate of the round trip, in microseconds. Zero before the first answer.
     round_trip: AtomicU64,
 }
@@ -48,6 +56,8 @@ impl Pacing {
             on_time: AtomicUsize::new(0),
             by_callers: AtomicUsize::new(0),
             ended: Notify::new(),
+            created: Instant::now(),
+            sent: AtomicU64::new(0),
             round_trip: AtomicU64::new(0),
         }
     }
@@ -59,30 +69,58 @@ impl Pacing {
         }
         let mut slot =
             Slot { pacing: Arc::clone(self), is_on_time: false, is_by_caller: true };
-        slot.is_on_time = add_below(&self.on_time, self.allowed());
+        slot.is_on_time = self.try_add();
         slot.is_on_time.then_some(slot)
     }
 
     /// Waits until another call may be sent, but not longer than a call is on time.
     ///
     /// The limit keeps the number of calls low and is not needed for correctness, so the driver does
-    /// not wait longer for a caller that is not polled or for a slow server.
+    /// not wait longer for callers that are not polled or for a slow server.
     pub(super) async fn begin(self: &Arc<Self>) -> Slot {
         let allowed = async {
-            // The driver is the only waiter. A notification before it waits is kept for it.
-            while !add_below(&self.on_time, self.allowed()) {
-                self.ended.notified().await;
+            while !self.try_add() {
+                let sent = Duration::from_micros(self.sent.load(Ordering::Relaxed));
+                let wait = (sent + self.spacing()).saturating_sub(self.created.elapsed());
+                // The driver is the only waiter. A notification before it waits is kept for it.
+                if wait.is_zero() {
+                    self.ended.notified().await;
+                } else {
+                    let _ = timeout(wait, self.ended.notified()).await;
+                }
             }
         };
         let is_on_time = timeout(self.overdue_after(), allowed).await.is_ok();
         Slot { pacing: Arc::clone(self), is_on_time, is_by_caller: false }
     }
 
-    /// Returns how many calls on time may be in flight.
+    /// Counts a call if it may be sent now.
+    fn try_add(&self) -> bool {
+        let now = micros(self.created.elapsed());
+        if add_below(&self.on_time, self.allowed()) {
+            self.sent.store(now, Ordering::Relaxed);
+            return true;
+        }
+        let sent = self.sent.load(Ordering::Relaxed);
+        let is_further = now.saturating_sub(sent) >= micros(self.spacing())
+            && add_below(&self.on_time, CALLS_IN_FLIGHT);
+        if is_further {
+            self.sent.store(now, Ordering::Relaxed);
+        }
+        is_further
+    }
+
+    /// Returns how many calls on time may be in flight without waiting.
     pub(super) fn allowed(&self) -> usize {
         let round_trip = u128::from(self.round_trip.load(Ordering::Relaxed));
         let calls = round_trip / ROUND_TRIP_PER_CALL.as_micros();
-        usize::try_from(calls).unwrap_or(CALLS_IN_FLIGHT).clamp(1, CALLS_IN_FLIGHT)
+        usize::try_from(calls).unwrap_or(AT_ONCE).clamp(1, AT_ONCE)
+    }
+
+    /// Returns the time between further calls.
+    fn spacing(&self) -> Duration {
+        let calls = u32::try_from(CALLS_IN_FLIGHT - AT_ONCE).unwrap_or(1);
+        self.overdue_after.max(self.round_trip().unwrap_or_default() / calls)
     }
 
     /// Returns how long a call is on time. Later it does not keep others from being sent.
@@ -99,7 +137,7 @@ impl Pacing {
     /// Takes an answered call into the estimate. Calls that end at the same time may overwrite each
     /// other's part.
     pub(super) fn observe(&self, taken: Duration) {
-        let taken = u64::try_from(taken.as_micros()).unwrap_or(u64::MAX).max(1);
+        let taken = micros(taken).max(1);
         let estimate = match self.round_trip.load(Ordering::Relaxed) {
             0 => taken,
             known if taken < known => taken,
@@ -133,6 +171,11 @@ impl Drop for Slot {
     }
 }
 
+/// Returns whole microseconds, rounded down.
+fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
+}
+
 /// Adds one to `count` if it is below `limit`. Returns whether it was.
 fn add_below(count: &AtomicUsize, limit: usize) -> bool {
     let more = |now: usize| (now < limit).then_some(now + 1);
@@ -154,8 +197,7 @@ mod tests {
     #[test]
     fn a_near_server_has_one_call_at_a_time_and_a_distant_one_several() {
         assert_eq!(Pacing::new(OVERDUE_AFTER).allowed(), 1);
-        for (micros, allowed) in [(1, 1), (200, 1), (500, 2), (1_000, 4), (7_300, 16), (90_000, 16)]
-        {
+        for (micros, allowed) in [(1, 1), (200, 1), (500, 2), (1_000, 4), (7_300, 8), (90_000, 8)] {
             assert_eq!(pacing(Duration::from_micros(micros)).allowed(), allowed, "{micros}");
         }
     }
@@ -163,16 +205,27 @@ mod tests {
     #[test]
     fn no_call_waits_while_fewer_than_allowed_are_in_flight() {
         let pacing = pacing(Duration::from_micros(7_300));
-        let slots: Vec<_> = (0..CALLS_IN_FLIGHT).map(|_| pacing.try_begin()).collect();
+        let slots: Vec<_> = (0..AT_ONCE).map(|_| pacing.try_begin()).collect();
         assert!(slots.iter().all(Option::is_some));
-        assert!(pacing.try_begin().is_none());
-        drop(slots);
-        assert!(pacing.try_begin().is_some());
+    }
+
+    /// Calls that were all sent at once made the next job wait for a whole round trip.
+    #[tokio::test]
+    async fn further_calls_are_spread_over_the_round_trip() {
+        let pacing = pacing(Duration::from_millis(400));
+        let slots: Vec<_> = (0..AT_ONCE).map(|_| pacing.try_begin()).collect();
+        let (begun, mut further) = (Instant::now(), Vec::new());
+        for number in 1..=2 {
+            further.push(pacing.begin().await);
+            assert!(begun.elapsed() >= Duration::from_millis(49) * number);
+        }
+        assert!(slots.iter().all(Option::is_some));
+        assert!(further.iter().all(|slot| slot.is_on_time), "no call has ended");
     }
 
     #[test]
     fn an_overdue_call_makes_room_and_callers_send_a_bounded_number() {
-        let pacing = pacing(Duration::from_micros(200));
+        let pacing = Arc::new(Pacing::new(Duration::from_secs(60)));
         let mut overdue = Vec::new();
         for _ in 0..CALLS_IN_FLIGHT {
             let mut slot = pacing.try_begin().expect("room for one on time");
@@ -190,9 +243,8 @@ mod tests {
         let pacing = pacing(Duration::from_micros(200));
         let first = pacing.try_begin().expect("room for one on time");
         let second = pacing.begin().await;
-        assert!(!second.is_on_time, "sent beside the first");
         drop((first, second));
-        assert!(pacing.begin().await.is_on_time);
+        assert!(pacing.try_begin().is_some());
     }
 
     #[tokio::test]
@@ -218,6 +270,6 @@ mod tests {
         for _ in 0..1_000 {
             pacing.observe(Duration::from_millis(7));
         }
-        assert_eq!(pacing.allowed(), CALLS_IN_FLIGHT, "it follows a network that became slower");
+        assert_eq!(pacing.allowed(), AT_ONCE, "it follows a network that became slower");
     }
 }

@@ -18,6 +18,9 @@ use super::error::LinkError;
 /// The most connections of one batcher to its server, the first one included.
 pub(crate) const MAX_CONNECTIONS: usize = 16;
 
+/// The maximum number of attempts to open one at a time: a delayed packet may delay an attempt too.
+const OPENING_MAX: usize = 4;
+
 /// The time between two attempts to open an additional connection after one failed.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
@@ -28,7 +31,7 @@ pub(crate) struct ConnectionPool {
     additional: Option<Arc<AdditionalConnections>>,
 }
 
-/// The additional connections to one server, opened one after the other when a call finds none idle.
+/// The additional connections to one server, opened when a call finds none idle.
 #[derive(Debug)]
 struct AdditionalConnections {
     endpoint: Endpoint,
@@ -43,7 +46,8 @@ struct AdditionalConnections {
 #[derive(Debug, Default)]
 struct Open {
     connections: Vec<Arc<Connection>>,
-    is_opening: bool,
+    /// Attempts in progress, at most [`OPENING_MAX`].
+    opening: usize,
     failed_at: Option<Instant>,
 }
 
@@ -87,9 +91,10 @@ impl ConnectionPool {
     /// Returns a connection for one more call: one without a call in flight if there is any, else
     /// the one with the fewest, and opens another for later.
     ///
-    /// The first connection comes last, so that a call that waits for a delayed packet does not
+    /// A reply that takes longer than `overdue_after` is delayed; connections with such a call are used
+    /// only if there is no other. The first connection comes last, so that a call that waits for a delayed packet does not
     /// delay the heartbeat.
-    pub(crate) fn claim(&self) -> ClaimedConnection {
+    pub(crate) fn claim(&self, overdue_after: Duration) -> ClaimedConnection {
         let Some(additional) = &self.additional else {
             return ClaimedConnection::new(Arc::clone(&self.first), false);
         };
@@ -99,7 +104,7 @@ impl ConnectionPool {
         if self.first.load().begin_if_idle() {
             return ClaimedConnection::begun(Arc::clone(&self.first), false);
         }
-        additional.claim_least_loaded(&self.first)
+        additional.claim_least_loaded(&self.first, overdue_after)
     }
 
     /// Closes additional connections that no call used for a while, that stall, or that have ended.
@@ -140,11 +145,16 @@ impl AdditionalConnections {
     }
 
     /// Returns the connection with the fewest calls in flight, which may be `first`. Opens another.
-    fn claim_least_loaded(self: &Arc<Self>, first: &Arc<Connection>) -> ClaimedConnection {
+    fn claim_least_loaded(
+        self: &Arc<Self>,
+        first: &Arc<Connection>,
+        overdue_after: Duration,
+    ) -> ClaimedConnection {
         let mut open = self.open.lock();
         self.open_another(&mut open);
-        let least = open.connections.iter().min_by_key(|one| one.load().order());
-        match least.filter(|one| one.load().order() < first.load().order()) {
+        let order = |one: &&Arc<Connection>| one.load().order(overdue_after);
+        let least = open.connections.iter().min_by_key(order);
+        match least.filter(|one| order(one) < order(&first)) {
             Some(one) => ClaimedConnection::new(Arc::clone(one), true),
             None => ClaimedConnection::new(Arc::clone(first), false),
         }
@@ -152,10 +162,11 @@ impl AdditionalConnections {
 
     fn open_another(self: &Arc<Self>, open: &mut Open) {
         let failed_lately = open.failed_at.is_some_and(|at| at.elapsed() < RETRY_AFTER);
-        if open.is_opening || failed_lately || open.connections.len() + 1 >= MAX_CONNECTIONS {
+        let is_full = open.connections.len() + open.opening + 1 >= MAX_CONNECTIONS;
+        if is_full || failed_lately || open.opening >= OPENING_MAX {
             return;
         }
-        open.is_opening = true;
+        open.opening += 1;
         let all = Arc::downgrade(self);
         let opening = Arc::clone(self).connect();
         tokio::spawn(async move {
@@ -163,7 +174,7 @@ impl AdditionalConnections {
             // The first connection may be closed by now, and the others with it.
             let Some(all) = all.upgrade() else { return };
             let mut open = all.open.lock();
-            open.is_opening = false;
+            open.opening = open.opening.saturating_sub(1);
             match opened {
                 Ok(connection) => {
                     open.failed_at = None;

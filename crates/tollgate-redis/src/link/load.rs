@@ -29,8 +29,21 @@ struct Calls {
     is_probed: bool,
     /// When the connection was opened, or the last call was sent.
     used_at: Instant,
+    /// When the server last answered a call, or the first one was sent to an idle connection.
+    progress_at: Instant,
     /// Whether the connection delayed a reply for too long.
     has_stalled: bool,
+}
+
+impl Calls {
+    fn begin(&mut self) {
+        let now = Instant::now();
+        if self.in_flight == 0 {
+            self.progress_at = now;
+        }
+        self.in_flight += 1;
+        self.used_at = now;
+    }
 }
 
 impl Load {
@@ -41,37 +54,39 @@ impl Load {
             abandoned: 0,
             is_probed: false,
             used_at: Instant::now(),
+            progress_at: Instant::now(),
             has_stalled: false,
         }))
     }
 
+    /// Counts a call.
     pub(super) fn begin(&self) {
-        let mut calls = self.0.lock();
-        calls.in_flight += 1;
-        calls.used_at = Instant::now();
+        self.0.lock().begin();
     }
 
     /// Counts a call if none is in flight.
     pub(super) fn begin_if_idle(&self) -> bool {
         let mut calls = self.0.lock();
-        if calls.in_flight > 0 {
-            return false;
+        let is_idle = calls.in_flight == 0;
+        if is_idle {
+            calls.begin();
         }
-        calls.in_flight = 1;
-        calls.used_at = Instant::now();
-        true
+        is_idle
     }
 
+    /// Records that the server has answered a call.
     pub(super) fn end(&self) {
         let mut calls = self.0.lock();
         calls.in_flight = calls.in_flight.saturating_sub(1);
+        calls.progress_at = Instant::now();
     }
 
-    /// Returns the sort key for new calls: connections with abandoned calls are last, and then those
-    /// with many calls.
-    pub(super) fn order(&self) -> (bool, usize) {
+    /// Returns the sort key for new calls: connections that delay replies are last, and then those
+    /// with many calls. A reply is delayed if it takes longer than `overdue_after`.
+    pub(super) fn order(&self, overdue_after: Duration) -> (bool, usize) {
         let calls = self.0.lock();
-        (calls.abandoned > 0, calls.in_flight)
+        let is_overdue = calls.in_flight > 0 && calls.progress_at.elapsed() > overdue_after;
+        (calls.abandoned > 0 || is_overdue, calls.in_flight)
     }
 
     /// Returns whether the connection should be kept: it delayed no reply for too long, and is in use
@@ -137,15 +152,17 @@ mod tests {
     }
 
     #[test]
-    fn abandoned_calls_sort_last_and_one_task_waits_for_them() {
+    fn connections_that_delay_replies_sort_last_and_one_task_waits_for_abandoned_calls() {
+        const LONG: Duration = Duration::from_secs(60);
         let (load, other) = (Load::new(), Load::new());
         load.begin();
         other.begin();
         other.begin();
-        assert!(load.order() < other.order());
+        assert!(load.order(LONG) < other.order(LONG), "fewer calls");
+        assert!(load.order(Duration::ZERO) > other.order(LONG), "an overdue call");
         assert!(load.abandon(), "the first starts the task");
         load.begin();
         assert!(!load.abandon(), "the task waits for all");
-        assert!(other.order() < load.order());
+        assert!(other.order(LONG) < load.order(LONG));
     }
 }

@@ -1,7 +1,6 @@
 //! Servers that are far away, and networks that delay packets.
 
 use tokio::time::{Instant, sleep_until};
-use tollgate_core::{Charge, ChargeId, Cost, Operation, Subject, Value};
 use tollgate_redis::{Keys, LinkLimits, RedisShard, RuntimeChoice, ShardSettings};
 
 use super::*;
