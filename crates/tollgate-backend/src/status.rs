@@ -66,7 +66,7 @@ pub struct Counts {
     pub remembered: u64,
     /// Calls that this node's share answered.
     pub stood_in: u64,
-    /// Units that this node's share admitted, by what became of them when a shard answered again.
+    /// Units that this node's share admitted, by outcome when a shard answered again.
     pub local_charges: LocalChargeCounts,
     /// Calls that nothing answered.
     pub unanswered: u64,

@@ -19,7 +19,7 @@ const ROUND_TRIP_PER_CALL: Duration = Duration::from_micros(250);
 const AT_ONCE: usize = CALLS_IN_FLIGHT / 2;
 
 /// The part of a longer call in the estimate of the round trip: a 32nd. A shorter call replaces it,
-/// because only a shorter call shows what the network and an idle server take.
+/// because only the shortest calls did not wait in the network or the server.
 const LONGER_CALL_SHARE: u64 = 32;
 
 /// The calls of a batcher in flight, and how many there may be.
@@ -67,8 +67,7 @@ impl Pacing {
         if !add_below(&self.by_callers, CALLS_IN_FLIGHT) {
             return None;
         }
-        let mut slot =
-            Slot { pacing: Arc::clone(self), is_on_time: false, is_by_caller: true };
+        let mut slot = Slot { pacing: Arc::clone(self), is_on_time: false, is_by_caller: true };
         slot.is_on_time = self.try_add();
         slot.is_on_time.then_some(slot)
     }

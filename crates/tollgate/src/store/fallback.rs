@@ -101,7 +101,7 @@ impl<A, B> Fallback<A, B> {
         &self.fallback_store
     }
 
-    /// Returns the numbers of units that the fallback admitted, by what became of them.
+    /// Returns the numbers of units that the fallback admitted, by outcome.
     #[must_use]
     pub fn local_charges(&self) -> LocalChargeCounts {
         self.local_charges.counts()

@@ -1,4 +1,4 @@
-//! What nodes admit while no server answers, and what is admitted beyond the limit because of it.
+//! The units that nodes admit during an outage, and the excess that remains after it.
 
 use std::time::Duration;
 
@@ -52,7 +52,8 @@ async fn charge(node: &Backend, limit: &Limit, number: u64) -> Readings {
     timeout(PATIENCE, node.apply(SystemClock.now(), &[charge])).await.unwrap().unwrap()
 }
 
-/// Charges until it is the store that answers; returns whether the unit was admitted.
+/// Charges until the store answers. Returns whether it admitted the unit, and the units that the node
+/// admitted alone until then.
 async fn charge_at_store(node: &Backend, limit: &Limit, number: u64) -> (bool, u64) {
     let mut alone = 0;
     let answered = async {

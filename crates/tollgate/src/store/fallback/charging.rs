@@ -1,4 +1,4 @@
-//! Charging the store for what the fallback admitted, when it answers again.
+//! Charges the store for units that the fallback admitted, when the store answers again.
 
 use tollgate_core::{
     Admission, Charge, Cost, DecisionSource, Operation, Readings, Refusals, Store, StoreError,
@@ -10,12 +10,12 @@ use super::{Fallback, FallbackStore};
 use crate::receipt::new_charge_id;
 use crate::store::join::{join_all, join_pair};
 
-/// How often one entry is charged with fewer units, because others used the limit meanwhile.
+/// The attempts to charge one entry, each with fewer units because other nodes used the limit.
 const ATTEMPTS: usize = 4;
 
 impl<A: Store, B: FallbackStore> Fallback<A, B> {
-    /// As `ask_store`, after the store was charged for what the fallback admitted of the same limits
-    /// and subjects. Charges it for some of the others, too.
+    /// Charges the store for units that the fallback admitted of the same limits and subjects, and then
+    /// sends the call as `ask_store` does. Also charges it for some of the other entries.
     pub(super) async fn ask_charged(
         &self,
         now: Timestamp,
@@ -29,7 +29,7 @@ impl<A: Store, B: FallbackStore> Fallback<A, B> {
             None => self.ask_store(now, charges).await,
             Some(pass) => {
                 let others = async {
-                    // A failure is the store's, or of a part of it that this call does not need.
+                    // An error here concerns another part of the store than this call.
                     let others = self.local_charges.take_some(now);
                     let _ = self.charge_all(now, others).await;
                     drop(pass);
@@ -39,9 +39,10 @@ impl<A: Store, B: FallbackStore> Fallback<A, B> {
         }
     }
 
-    /// Charges the store for what the fallback admitted, as far as the store answers.
+    /// Charges the store for all units that the fallback admitted, until the store does not answer.
     ///
-    /// Call this periodically on a node without traffic: other nodes cannot know what it admitted.
+    /// Call this periodically: a node without traffic would never charge them, and other nodes do not
+    /// know them.
     pub async fn charge_local(&self, now: Timestamp) {
         let Some(_pass) = self.local_charges.pass(now) else { return };
         loop {
@@ -52,7 +53,7 @@ impl<A: Store, B: FallbackStore> Fallback<A, B> {
         }
     }
 
-    /// Charges the store for `local`, and keeps what it did not accept.
+    /// Charges the store for `local`, and keeps the entries that it did not execute.
     ///
     /// # Errors
     /// The error of the store for one of them, if it did not answer.

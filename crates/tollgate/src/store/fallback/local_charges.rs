@@ -23,7 +23,7 @@ const RETRY_AFTER: u64 = 20;
 /// The time between two searches of a full table for expired entries, in milliseconds.
 const SWEEP_PERIOD: u64 = 1_000;
 
-/// The units that the fallback admitted while the store did not answer, by what became of them.
+/// The units that the fallback admitted while the store did not answer, by outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LocalChargeCounts {
     /// Units that were charged to the store when it answered again.
@@ -146,7 +146,7 @@ impl LocalCharges {
             let mut limits = self.limits.lock();
             let digest = charge.limit.state_digest();
             let Some(of_limit) = limits.by_digest.get_mut(&digest) else { continue };
-            // Units that were charged to the store meanwhile remain charged.
+            // Units that were charged to the store already remain charged.
             if let Some(known) = of_limit.subjects.get_mut(charge.subject) {
                 known.units =
                     known.units.saturating_add(reading.added).saturating_sub(reading.refunded);
