@@ -134,7 +134,12 @@ impl<'s, N: Nodes> Trial<'s, N> {
             0 => 0,
             1.. => nodes.admitted_alone_at_most(),
         };
-        let allowance = Allowance { lost: told.lost, fallback: alone, ..Allowance::default() };
+        let allowance = Allowance {
+            lost: told.lost,
+            fallback: alone,
+            charged_later: true,
+            ..Allowance::default()
+        };
         let (judged, held_back) = judge(&history, allowance, told.held_back);
         let excess = Excess::of(&history);
         let bound = told.lost.min(HOUR_QUOTA) + alone + told.losses * HOUR_QUOTA;

@@ -25,8 +25,9 @@ pub(super) struct Account<'h> {
 }
 
 impl<'h> Account<'h> {
-    /// Returns every limit and subject of `history`.
-    pub(super) fn all(history: &'h History) -> Vec<Self> {
+    /// Returns every limit and subject of `history`. `charged_later` is
+    /// [`Allowance::charged_later`](super::Allowance::charged_later).
+    pub(super) fn all(history: &'h History, charged_later: bool) -> Vec<Self> {
         let mut events = BTreeMap::<_, Vec<_>>::new();
         let mut calls: Vec<_> = history.calls.iter().enumerate().collect();
         calls.sort_by_key(|(_, call)| call.issued);
@@ -40,11 +41,17 @@ impl<'h> Account<'h> {
                 events.entry(key).or_default().push(event);
             }
         }
-        let account = |((_, subject), events)| Self::new(subject, events, &history.losses);
+        let account =
+            |((_, subject), events)| Self::new(subject, events, &history.losses, charged_later);
         events.into_iter().filter_map(account).collect()
     }
 
-    fn new(subject: &'h Subject, mut events: Vec<Event<'h>>, losses: &[Loss]) -> Option<Self> {
+    fn new(
+        subject: &'h Subject,
+        mut events: Vec<Event<'h>>,
+        losses: &[Loss],
+        charged_later: bool,
+    ) -> Option<Self> {
         let holds = holds::all(&events);
         for event in &mut events {
             if let Operation::Settle { id, .. } = event.operation {
@@ -65,6 +72,12 @@ impl<'h> Account<'h> {
                 // answer arriving.
                 Some((AnswerSource::Fallback, ..)) if event.may_be_unheard => {
                     uncertain.push(Event { told: None, ..*event });
+                }
+                Some((AnswerSource::Fallback, _, reading))
+                    if charged_later && event.is_charged_later() =>
+                {
+                    let may_count_until = reading.full_reset_at;
+                    uncertain.push(Event { told: None, may_count_until, ..*event });
                 }
                 Some((AnswerSource::Memory | AnswerSource::Fallback, ..)) => {}
             }

@@ -19,6 +19,10 @@ pub struct Allowance {
     /// Units that the fallback may admit by itself in each window of a limit and subject, in
     /// addition to the store.
     pub fallback: u64,
+    /// Whether nodes charge the store later for units that their fallback admitted while the store
+    /// could not be reached. The store then counts them from some later time on, in a window that is
+    /// open until the fallback's reset.
+    pub charged_later: bool,
     /// Units of a limit and subject that nodes may have leased and not used, for a
     /// [leased](tollgate_core::LimitMode::Leased) limit. Other nodes see them as used. For other
     /// limits, and if this is 0, every number is exact.

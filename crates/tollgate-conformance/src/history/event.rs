@@ -3,8 +3,8 @@
 use std::fmt;
 
 use tollgate_core::{
-    Admission, ChargeId, DecisionSource, Limit, Operation, Reading, Refusals, StoreError,
-    StoredState, Timestamp,
+    Admission, Algorithm, ChargeId, DecisionSource, Limit, Operation, Reading, Refusals,
+    StoreError, StoredState, Timestamp,
 };
 
 use super::call::{Call, Loss, Moment, NEVER, Outcome, RecordedCharge};
@@ -45,6 +45,9 @@ pub(super) struct Event<'h> {
     pub(super) spans: bool,
     /// Whether the store may have executed it although another source answered.
     pub(super) may_be_unheard: bool,
+    /// The latest time at which the store may have executed it: its own time, or the fallback's reset
+    /// if a node charges the store later.
+    pub(super) may_count_until: Timestamp,
     /// The units of the reservation that it settles, or 0.
     pub(super) reserved: Units,
 }
@@ -87,6 +90,7 @@ impl<'h> Event<'h> {
             told,
             spans,
             may_be_unheard,
+            may_count_until: now,
             reserved,
         }
     }
@@ -99,6 +103,14 @@ impl<'h> Event<'h> {
             (_, Some((AnswerSource::Store, _, reading))) => Some(reading),
             _ => None,
         }
+    }
+
+    /// Returns whether the fallback admitted a charge that a node charges the store for later.
+    pub(super) fn is_charged_later(&self) -> bool {
+        let is_admitted =
+            matches!(self.told, Some((AnswerSource::Fallback, Decision::Admitted, _)));
+        let is_window = !matches!(self.limit.algorithm(), Algorithm::Concurrency(_));
+        is_admitted && is_window && !self.may_be_unheard
     }
 
     /// Returns the units of a charge that the store admitted.

@@ -117,7 +117,7 @@ fn may_hold(resets_at: Timestamp, event: &Event<'_>, limit: &FixedWindow) -> boo
         return reading.full_reset_at == resets_at;
     }
     let opened_at = resets_at.as_millis().saturating_sub(limit.window().get());
-    let ahead = event.now.after(event.limit.skew_max());
+    let ahead = event.may_count_until.after(event.limit.skew_max());
     event.now < resets_at && ahead >= Timestamp::from_millis(opened_at)
 }
 

@@ -13,8 +13,8 @@ const REPOSITORY: &str = "https://github.com/tollgate-rs/tollgate/blob/main/";
 const SCENARIOS: &str = "crates/tollgate-chaos/src/scenarios";
 /// The function that a fault test calls, directly or through a function of its file.
 const HOLDS: &str = "assert_held(";
-/// The call in a scenario that shows its fault.
-const BITES: [&str; 2] = ["Figure::fault_seen(", ".alone_since("];
+/// The calls in a scenario that show its fault.
+const BITES: [&str; 3] = ["Figure::fault_seen(", "Figure::share_seen(", ".alone_since("];
 
 /// A fault, with the scenarios and tests that show it.
 #[derive(Debug, Default)]
