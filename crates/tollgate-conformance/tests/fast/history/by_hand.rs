@@ -144,6 +144,28 @@ fn what_stood_in_fills_a_gap_only_where_the_store_may_have_heard_it() {
 }
 
 #[test]
+fn units_of_the_fallback_fill_a_gap_if_nodes_charge_them_later() {
+    let by_fallback = |issued, cost, error| {
+        let reading = Readings::one(Reading { found: StoredState::Missing, ..reading(cost) });
+        let reading = reading.with_source(DecisionSource::Fallback(error));
+        call(issued, issued + 1, cost, Outcome::Answered(reading))
+    };
+    let allowance = Allowance { fallback: 3, charged_later: true, ..Allowance::default() };
+    let gap_of = |units: u64, calls: &[Call]| -> Vec<Rule> {
+        let mut calls = calls.to_vec();
+        calls.extend([admitted(0, 1, 1, 1), admitted(4, 5, 1, 2 + units)]);
+        check(&calls, allowance).violations.iter().map(|violation| violation.rule).collect()
+    };
+    let during = [by_fallback(2, 3, StoreError::Unavailable)];
+    for units in 0..=3 {
+        assert_eq!(gap_of(units, &during), [], "the store may count some of them");
+    }
+    assert_eq!(gap_of(4, &during), [Rule::Refusal], "more than the fallback admitted");
+    let after = [by_fallback(6, 3, StoreError::Unavailable)];
+    assert_eq!(gap_of(3, &after), [Rule::Refusal], "nothing was admitted by then");
+}
+
+#[test]
 fn units_that_are_held_for_a_while_are_seen_up_to_their_bound() {
     // Three units were used for the second charge, and not for the third: those of a call that the
     // limit of another subject refused.

@@ -21,7 +21,8 @@ fn both(failed: u64) -> Policy {
 /// Returns the used units of every limit, in the policy's order.
 async fn used<S: Store>(world: &World<S>) -> Vec<u64> {
     let peer = Some([192, 0, 2, 1].into());
-    let attributes = RequestAttributes { method: "GET", path: "/", query: None, host: None, peer, headers: &() };
+    let attributes =
+        RequestAttributes { method: "GET", path: "/", query: None, host: None, peer, headers: &() };
     let statuses = world.limiter.statuses(&attributes).await.unwrap().statuses;
     statuses.iter().map(|status| status.used).collect()
 }

@@ -1,9 +1,11 @@
-//! What the fallback admitted is charged when the store answers again.
+//! The units that the fallback admitted are charged when the store answers again.
 
+use std::collections::HashSet;
 use std::num::NonZeroU32;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use tollgate::model::{Admission, Algorithm, Limit, Millis, Operation, Reading, Refusals, Store};
-use tollgate::model::{DecisionSource, StoreError, key::Subject};
+use tollgate::model::{Charge, DecisionSource, Readings, StoreError, Timestamp, key::Subject};
 use tollgate::store::fallback::{Fallback, LocalChargeCounts, MAX_LOCAL_CHARGES};
 use tollgate::store::{LocalShare, Memory};
 
@@ -31,12 +33,13 @@ fn recovers(node: &Node) {
     node.store().usually(Trouble::None);
 }
 
-/// What the store counts, without this node's part in it.
+/// Returns the units that the store counts.
 fn used(node: &Node, limit: &Limit, subject: &Subject) -> u64 {
     one(node.store(), limit, subject, take(0, 0)).used
 }
 
-/// Every unit of an outage was admitted beyond the limit, however short it was.
+/// Units that nodes admitted during an outage were never charged, so all of them were admitted beyond
+/// the limit.
 #[test]
 fn what_a_node_admitted_locally_is_charged_once_when_the_store_returns() {
     for limit in of_every_kind(20) {
@@ -51,8 +54,8 @@ fn what_a_node_admitted_locally_is_charged_once_when_the_store_returns() {
         }
         recovers(&node);
         for (id, expected) in [(5, 11), (6, 12)] {
-            let told = one(&node, &limit, &subject, take(1, id));
-            assert_eq!((told.admission, told.used), (Admission::Now, expected), "{limit:?}");
+            let reading = one(&node, &limit, &subject, take(1, id));
+            assert_eq!((reading.admission, reading.used), (Admission::Now, expected), "{limit:?}");
         }
         let counts = LocalChargeCounts { charged: 6, ..LocalChargeCounts::default() };
         assert_eq!(node.local_charges(), counts, "{limit:?}");
@@ -83,9 +86,9 @@ fn what_the_limit_has_no_room_for_is_counted() {
     // Another node charges meanwhile.
     recovers(&node);
     one(node.store(), &limit, &subject, take(15, 2));
-    let told = one(&node, &limit, &subject, take(1, 3));
-    assert!(matches!(told.admission, Admission::At(_)), "{told:?}");
-    assert_eq!(told.used, 20);
+    let reading = one(&node, &limit, &subject, take(1, 3));
+    assert!(matches!(reading.admission, Admission::At(_)), "{reading:?}");
+    assert_eq!(reading.used, 20);
     let counts = LocalChargeCounts { charged: 5, exceeded: 3, ..LocalChargeCounts::default() };
     assert_eq!(node.local_charges(), counts);
 }
@@ -93,7 +96,7 @@ fn what_the_limit_has_no_room_for_is_counted() {
 #[test]
 fn an_unknown_outcome_is_never_charged_twice() {
     let (node, limit, subject) = (node(2), fixed("core", 20), user(1));
-    // The store charged it, and did not say so in time.
+    // The store charged the call, and its answer was lost.
     node.store().next([Trouble::Unheard(StoreError::TimedOut)]);
     one(&node, &limit, &subject, take(3, 1));
     assert_eq!(one(&node, &limit, &subject, take(1, 2)).used, 4);
@@ -102,7 +105,7 @@ fn an_unknown_outcome_is_never_charged_twice() {
     recovers(&node);
     node.store().next([Trouble::Unheard(StoreError::TimedOut)]);
     one(&node, &limit, &subject, take(1, 4));
-    assert_eq!(used(&node, &limit, &subject), 9, "what was unheard, and nothing twice");
+    assert_eq!(used(&node, &limit, &subject), 9, "the call without an answer, and nothing twice");
     assert_eq!(one(&node, &limit, &subject, take(1, 5)).used, 10);
     let counts = LocalChargeCounts { unknown: 5, ..LocalChargeCounts::default() };
     assert_eq!(node.local_charges(), counts);
@@ -122,8 +125,44 @@ fn what_was_refunded_or_is_over_is_not_charged() {
     one(&node, &limit, &user(3), take(2, 5));
     recovers(&node);
     let later = NOW.after(WINDOW).after(Millis::new(1));
-    let told = at_once(ask(&node, later, &limit, &user(3), take(1, 6))).unwrap();
-    assert_eq!(told.used, 1, "its window is over");
+    let reading = at_once(ask(&node, later, &limit, &user(3), take(1, 6))).unwrap();
+    assert_eq!(reading.used, 1, "its window is over");
+}
+
+/// A store of two shards, of which one may be down.
+struct TwoShards {
+    store: Memory,
+    /// The subjects of the shard that is down.
+    down: HashSet<Subject>,
+    are_both_down: AtomicBool,
+}
+
+impl Store for TwoShards {
+    async fn apply(&self, now: Timestamp, charges: &[Charge<'_>]) -> Result<Readings, StoreError> {
+        let is_down = charges.iter().any(|charge| self.down.contains(charge.subject));
+        if is_down || self.are_both_down.load(Ordering::Relaxed) {
+            return Err(StoreError::Unavailable);
+        }
+        self.store.apply(now, charges).await
+    }
+}
+
+/// Entries of a shard that stayed down kept those of other shards from being charged.
+#[test]
+fn a_shard_that_stays_down_does_not_keep_others_from_being_charged() {
+    const SUBJECTS: u64 = 600;
+    let limit = fixed("core", 20);
+    let down = (0..SUBJECTS).filter(|number| number % 2 == 0).map(user).collect();
+    let store = TwoShards { store: Memory::default(), down, are_both_down: AtomicBool::new(true) };
+    let node = Fallback::new(store, LocalShare::new(Memory::default(), NonZeroU32::MIN));
+    for number in 0..SUBJECTS {
+        one(&node, &limit, &user(number), take(1, 1));
+    }
+    node.store().are_both_down.store(false, Ordering::Relaxed);
+    for pass in 1..=20 {
+        at_once(node.charge_local(NOW.after(Millis::new(50 * pass))));
+    }
+    assert_eq!(node.local_charges().charged, SUBJECTS / 2);
 }
 
 #[test]
@@ -149,7 +188,7 @@ fn refusals_that_count_are_charged_too() {
     assert!(one(&node, &limit, &subject, take(1, 7)).used > 4);
 }
 
-/// Resets differed between nodes during an outage, and nothing said so.
+/// Resets differed between nodes during an outage, and the answer did not show it.
 #[test]
 fn a_node_that_had_not_seen_a_subject_reports_its_own_reset_as_a_fallback() {
     let (seen, unseen) = (node(2), node(2));
@@ -164,9 +203,13 @@ fn a_node_that_had_not_seen_a_subject_reports_its_own_reset_as_a_fallback() {
     fails(&seen);
     fails(&unseen);
     let fallback = DecisionSource::Fallback(StoreError::Unavailable);
-    assert_eq!(ask_at(&seen, 5_000, 2), (fallback, reset), "the window that it saw goes on");
+    assert_eq!(ask_at(&seen, 5_000, 2), (fallback, reset), "the window that it saw continues");
     let own = NOW.after(Millis::new(5_000)).after(WINDOW);
-    assert_eq!(ask_at(&unseen, 5_000, 3), (fallback, own), "a window of its own, and it says so");
+    assert_eq!(
+        ask_at(&unseen, 5_000, 3),
+        (fallback, own),
+        "a window of its own, and the source shows it"
+    );
     recovers(&seen);
     assert_eq!(ask_at(&seen, 6_000, 4), (DecisionSource::Store, reset));
 }
