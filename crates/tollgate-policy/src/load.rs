@@ -102,7 +102,7 @@ pub fn load_bytes(path: &Path, bytes: Vec<u8>) -> Result<LoadedPolicy, LoadError
 
 /// Returns the directory that the paths in the policy file at `path` are relative to.
 fn directory(path: &Path) -> &Path {
-    path.parent().unwrap_or(Path::new(""))
+    path.parent().unwrap_or_else(|| Path::new(""))
 }
 
 /// Returns the paths of the files with networks that the policy file at `path` with the content

@@ -12,7 +12,7 @@ pub const STATUSES: (u16, u16) = (100, 599);
 
 /// A set of HTTP statuses from 100 to 599.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct StatusSet([u64; StatusSet::WORDS]);
+pub struct StatusSet([u64; Self::WORDS]);
 
 impl StatusSet {
     const WORDS: usize = 8;

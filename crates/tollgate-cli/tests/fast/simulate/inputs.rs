@@ -167,7 +167,7 @@ fn responses_are_counted_by_their_statuses_in_the_log() {
                 failures: { quota: 2, window: 1h, per: address, count: { status: 401 } }\n  \
                 core: { quota: 99, window: 1h, per: address }\n\
                 rules: [{ name: all, limits: [failures, core] }]\n";
-    let policy = write(folder.path(), "policy.yaml", text.to_owned());
+    let policy = write(folder.path(), "policy.yaml", text);
     let line = |second: u32, status: u16| {
         let ts = 1_431_857_100 + second;
         format!("{{\"ts\":{ts},\"ip\":\"192.0.2.1\",\"uri\":\"/\",\"status\":{status}}}\n")

@@ -153,7 +153,7 @@ fn the_host_reaches_the_dashboards_of_compose_and_prometheus_scrapes_both_nodes(
     assert_eq!(services["prometheus"]["secrets"], json!([secret]));
     let setting = |name: &str, key: &str| {
         let service = &services[name];
-        service.get(key).unwrap_or(&service["<<"][key]).clone()
+        service.get(key).unwrap_or_else(|| &service["<<"][key]).clone()
     };
     let networks = |name: &str| setting(name, "networks").as_array().unwrap().clone();
     for node in ["tollgate-1", "tollgate-2"] {
