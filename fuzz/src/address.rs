@@ -33,6 +33,7 @@ pub fn check(data: &[u8]) {
             let attributes = RequestAttributes {
                 method: "GET",
                 path: "/",
+                query: None,
                 host: None,
                 peer: Some("10.0.0.1".parse::<IpAddr>().unwrap()),
                 headers: &Fields(fields),

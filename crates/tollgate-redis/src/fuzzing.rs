@@ -2,7 +2,7 @@
 
 use tollgate_core::{ChargeId, Timestamp};
 
-use crate::command::{Command, KeyCreation};
+use crate::command::{Command, KeyCreation, Layout};
 use crate::job::{Job, JobCharge, Op, Rule};
 use crate::reply;
 
@@ -15,8 +15,10 @@ pub fn reply(data: &[u8]) {
     let jobs: Vec<Job> = choice.iter().map(|choice| job(*choice)).collect();
     assert_eq!(reply::decode(&jobs, reply).len(), jobs.len());
     let _ = reply::clock(reply);
-    let command = Command::new(&jobs, KeyCreation::Allowed, None);
-    assert!(command.keys.len() <= 16);
+    for layout in [Layout::Keys, Layout::Tables] {
+        let command = Command::new(&jobs, KeyCreation::Allowed, None, layout);
+        assert!(command.keys.len() <= 16);
+    }
 }
 
 fn job(choice: u8) -> Job {
