@@ -19,8 +19,8 @@ use crate::algo::{Concurrency, FixedWindow, SlidingLog, SlidingWindow, TokenBuck
 use crate::algo::{concurrency, sliding_log, sliding_window};
 use crate::limit_error::check_name;
 use crate::percent::Percent;
-use crate::policy::outcome::StatusSet;
 use crate::reservation::ReservationTerms;
+use crate::status_set::StatusSet;
 use crate::time::{DEFAULT_SKEW_MAX, Millis};
 
 /// The algorithm that a limit counts with.

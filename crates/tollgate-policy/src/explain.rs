@@ -9,9 +9,9 @@ mod store;
 use std::fmt;
 
 use tollgate_core::Policy;
+use tollgate_core::StatusSet;
 use tollgate_core::policy::MatchMode;
 use tollgate_core::policy::answers::RefundPolicy;
-use tollgate_core::policy::outcome::StatusSet;
 
 use crate::load::LoadedPolicy;
 use crate::network_file::NetworkFile;

@@ -33,6 +33,7 @@ mod finding;
 pub mod import;
 mod load;
 mod network_file;
+mod quote;
 mod raw;
 mod redact;
 mod report;

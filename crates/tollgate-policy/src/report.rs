@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use tollgate_core::limit::MAX_NAME;
 
-use crate::decode::quoted;
 use crate::finding::{Excerpt, Finding, MAX_EXCERPT, PolicyErrors};
+use crate::quote::{is_shown, quoted};
 use crate::redact::redact;
 use crate::span::Span;
 use crate::suggest::suggest;
@@ -174,12 +174,6 @@ impl<'t> Report<'t> {
             excerpt: excerpt(&redact(text), column - 1, at.width),
         }
     }
-}
-
-/// Returns whether a terminal shows the character in place: it is not a control character and does
-/// not change the text direction.
-pub(crate) fn is_shown(letter: char) -> bool {
-    !letter.is_control() && !matches!(letter, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// Returns the excerpt of `line` around the character `start`, safe to print on a terminal.

@@ -11,6 +11,7 @@ mod connection;
 mod connection_slots;
 mod dashboard;
 pub mod grpc;
+mod history;
 pub mod http;
 mod http_connection;
 mod listen;

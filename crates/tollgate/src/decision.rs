@@ -4,7 +4,7 @@ mod positions;
 
 use std::sync::Arc;
 
-use tollgate_core::policy::outcome::ResponseTerms;
+use tollgate_core::policy::ResponseTerms;
 pub use tollgate_core::policy::outcome::Settlement;
 use tollgate_core::policy::{ChargeOn, OnFailure, PlannedCharge};
 use tollgate_core::reading::DecisionSource;

@@ -116,11 +116,11 @@ impl FrameMeter {
                     if *seen == HEAD {
                         let [a, b, c, kind, ..] = *head;
                         let length = u32::from_be_bytes([0, a, b, c]) as usize;
-                        self.count(kind, length, &now)?;
                         self.state = match length {
                             0 => State::Head([0; HEAD], 0),
                             length => State::Payload(length),
                         };
+                        self.count(kind, length, &now)?;
                     }
                 }
             }

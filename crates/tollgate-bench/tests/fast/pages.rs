@@ -48,6 +48,10 @@ fn understands(name: &str, arguments: &[&str]) {
 fn check(command: &str) {
     let words: Vec<_> = command.split_whitespace().collect();
     match words[..] {
+        ["cargo", "run", "--release", "-p", package, "--example", name] => {
+            let file = format!("crates/{package}/examples/{name}.rs");
+            assert!(root().join(&file).exists(), "no {file} for {command}");
+        }
         ["cargo", "run", ..] => {
             let [name] = after(&words, "--bin")[..] else { panic!("which program? {command}") };
             let at = words.iter().position(|word| *word == name).unwrap() + 1;

@@ -11,16 +11,18 @@ pub(super) async fn run(site: &Site) -> Result<Finding, ChaosError> {
     let pair = Pair { primary, replica };
     let trial = Trial::begin(site, &[pair.words()], DEADLINE).await?;
     let refused = async || pair.primary.tells("errorstats", "errorstat_NOREPLICAS:count=").await;
+    // The primary may have refused calls before its replica was in step.
+    let earlier = refused().await?;
     pair.replica.freeze()?;
-    until("that the primary takes no writes", async || Ok(refused().await? > 0)).await?;
+    until("that the primary takes no writes", async || Ok(refused().await? > earlier)).await?;
     let (before, since) = (trial.load.alone(), trial.load.decided());
     trial.stands_in(before).await?;
     trial.part().await;
     let alone = trial.alone_since(since, MOST_ALONE);
     pair.replica.thaw()?;
     trial.recovers().await?;
-    let figures =
-        vec![Figure::fault_seen("calls that the primary refused for it", refused().await?), alone];
+    let calls = refused().await? - earlier;
+    let figures = vec![Figure::fault_seen("calls that the primary refused for it", calls), alone];
     let did = "froze the replica without which the primary takes no writes, and let it go on";
     Ok(trial.end(ScenarioReport { did, figures, ..ScenarioReport::default() }).await)
 }

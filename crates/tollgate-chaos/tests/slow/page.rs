@@ -5,6 +5,8 @@ use std::path::Path;
 use crate::{chaos, said};
 
 const PAGE: &str = "docs/chaos.md";
+/// Where the page links to files of the repository.
+const REPOSITORY: &str = "https://github.com/tollgate-rs/tollgate/blob/main/";
 
 fn shipped(path: &Path) -> String {
     std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
@@ -68,7 +70,8 @@ fn every_test_that_is_named_is_there() {
         for link in shown.split("](").skip(1) {
             let target = link.split(')').next().unwrap();
             let (file, test) = target.split_once('#').unwrap_or_else(|| panic!("{target}"));
-            let source = shipped(&root.join("docs").join(file));
+            let file = file.strip_prefix(REPOSITORY).unwrap_or_else(|| panic!("{file}"));
+            let source = shipped(&root.join(file));
             assert!(source.contains(&format!("fn {test}(")), "no {test} in {file}");
             found += 1;
         }

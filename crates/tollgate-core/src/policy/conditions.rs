@@ -4,9 +4,6 @@ use super::Policy;
 use super::matching::{Matched, Mismatch, RequestMatch};
 use crate::attributes::RequestAttributes;
 
-/// The deepest nesting of conditions in `not` and `any`.
-pub const MAX_CONDITION_DEPTH: usize = 4;
-
 /// Which conditions are evaluated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Scope {
@@ -77,7 +74,7 @@ impl Policy {
         }
     }
 
-    /// Evaluates nested conditions. Their depth is bounded by [`MAX_CONDITION_DEPTH`].
+    /// Evaluates nested conditions. Their depth is bounded by [`MAX_CONDITION_DEPTH`](super::MAX_CONDITION_DEPTH).
     fn evaluate(
         &self,
         conditions: &RequestMatch,

@@ -7,12 +7,14 @@ use core::cell::Cell;
 
 use super::Ambiguity;
 use super::address::Forwarding;
-use super::conditions::MAX_CONDITION_DEPTH;
 use super::host::host_name;
 use super::networks::NetworkList;
 use super::path::{NormalPath, PathPattern};
 use super::values::ValueMatch;
 use crate::attributes::RequestAttributes;
+
+/// The deepest nesting of conditions in `not` and `any`.
+pub const MAX_CONDITION_DEPTH: usize = 4;
 
 /// Conditions that must all be met; a condition with several values is met by any of them. An empty
 /// set matches every request.

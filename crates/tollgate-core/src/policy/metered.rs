@@ -5,8 +5,8 @@ use alloc::boxed::Box;
 use alloc::sync::Arc;
 use core::num::NonZeroU64;
 
-use super::outcome::ResponseTerms;
 use super::pointer::JsonPointer;
+use super::response_terms::ResponseTerms;
 use crate::attributes::RequestAttributes;
 use crate::cost::Cost;
 use crate::time::Millis;

@@ -7,8 +7,9 @@ use core::cell::Cell;
 use super::conditions::Scope;
 use super::matching::{Matched, Mismatch};
 use super::metered::{Estimate, MeteredLimit};
-use super::outcome::{ConditionalCost, ResponseTerms, refund_for};
+use super::outcome::{ConditionalCost, refund_for};
 use super::path::NormalPath;
+use super::response_terms::ResponseTerms;
 use super::subject::subject;
 use super::{
     Ambiguity, AmbiguousPaths, ChargeOn, LimitRef, MatchMode, OnFailure, Policy, Priority, Queue,

@@ -5,10 +5,10 @@ use alloc::vec::Vec;
 
 use super::matching::RequestMatch;
 use super::metered::MeteredLimit;
-use super::outcome::StatusSet;
 use super::priority::Priority;
 use super::queue::Queue;
 use crate::cost::Cost;
+use crate::status_set::StatusSet;
 
 /// A rule: the requests that it matches and the limits that it charges.
 #[derive(Clone, Debug)]

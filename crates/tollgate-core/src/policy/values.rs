@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use super::credential::cookie_values;
-use super::descriptors::Pattern;
+use super::pattern::Pattern;
 use super::query;
 use crate::attributes::{Headers, RequestAttributes};
 

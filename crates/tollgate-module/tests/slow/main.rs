@@ -10,5 +10,6 @@ mod kit;
 mod layouts;
 mod loaded;
 mod memory;
+mod page;
 mod persistence;
 mod throttle;

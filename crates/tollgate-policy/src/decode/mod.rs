@@ -28,7 +28,8 @@ pub(crate) use size::Size;
 pub(crate) use status::StatusRange;
 pub(crate) use word::{Flag, Present, Text, Word, read_word, word_schema, words};
 
-use crate::report::{Report, is_shown};
+pub(crate) use crate::quote::quoted;
+use crate::report::Report;
 use crate::span::Span;
 use crate::tree::{Node, NodeKind};
 
@@ -126,20 +127,4 @@ fn found(node: &Node) -> String {
         NodeKind::Sequence(_) => "a list".to_owned(),
         NodeKind::Mapping(_) => "keys with values".to_owned(),
     }
-}
-
-/// Returns a text in quotes for a message: on one line, with control characters escaped and cut
-/// after 48 characters.
-pub(crate) fn quoted(text: &str) -> String {
-    const MAX_QUOTED: usize = 48;
-    let mut shown = String::from("\"");
-    for letter in text.chars().take(MAX_QUOTED) {
-        if is_shown(letter) {
-            shown.push(letter);
-        } else {
-            shown.extend(letter.escape_default());
-        }
-    }
-    shown.push_str(if text.chars().nth(MAX_QUOTED).is_some() { "…\"" } else { "\"" });
-    shown
 }

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use tollgate_core::policy::outcome::STATUSES;
+use tollgate_core::STATUSES;
 
 use super::{Decode, unexpected, unexpected_but};
 use crate::report::Report;

@@ -116,7 +116,7 @@ pub(super) fn metadata(value: &Metadata) -> String {
 }
 
 fn is_shown_everywhere(letter: char) -> bool {
-    crate::report::is_shown(letter) && !matches!(letter, '\u{feff}' | '\u{2028}' | '\u{2029}')
+    crate::quote::is_shown(letter) && !matches!(letter, '\u{feff}' | '\u{2028}' | '\u{2029}')
 }
 
 #[cfg(test)]

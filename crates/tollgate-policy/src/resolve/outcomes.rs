@@ -1,6 +1,6 @@
 //! Statuses of responses that count or refund.
 
-use tollgate_core::policy::outcome::StatusSet;
+use tollgate_core::StatusSet;
 use tollgate_core::{Algorithm, Limit};
 
 use super::names::NameTable;

@@ -11,7 +11,6 @@ use tollgate::overrides::OverrideStore;
 use tollgate::store::RolloutPercentage;
 
 use super::audit::Audit;
-use super::history::History;
 use super::hosts::AllowedHosts;
 use super::idempotency::IdempotencyCache;
 use super::metrics::Metrics;
@@ -23,6 +22,7 @@ use super::subjects::Subjects;
 use crate::access::Access;
 use crate::dashboard::Dashboard;
 use crate::grpc::json_route;
+use crate::history::History;
 use tollgate::observe::Histogram;
 
 /// The options of the HTTP listener.

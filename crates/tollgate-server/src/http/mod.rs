@@ -37,12 +37,12 @@ mod subjects;
 mod top;
 mod wire;
 
+pub use crate::history::{
+    HISTORY_LIMITS, HISTORY_PERIOD, HISTORY_SAMPLES, History, HistoryCounts, HistoryReading,
+};
 pub use app::{HttpOptions, Readiness};
 pub use audit::MAX_AUDITED;
 pub use body::MAX_BODY_BYTES;
-pub use history::{
-    HISTORY_LIMITS, HISTORY_PERIOD, HISTORY_SAMPLES, History, HistoryCounts, HistoryReading,
-};
 pub use hosts::AllowedHosts;
 pub use idempotency::{
     MAX_KEY_BYTES, MAX_REMEMBERED, MAX_REMEMBERED_BYTES, MAX_REMEMBERED_PER_TOKEN, REMEMBERED_FOR,

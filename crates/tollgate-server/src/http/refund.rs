@@ -1,8 +1,8 @@
 //! `POST /v1/refund` and `/v1/release`.
 
 use tollgate::limiter::{RedeemError, Redeemed};
+use tollgate::model::STATUSES;
 use tollgate::model::Store;
-use tollgate::model::policy::outcome::STATUSES;
 
 use super::answer::refund_answer;
 use super::app::App;

@@ -73,6 +73,16 @@ pub(super) enum RouteError {
     UnknownMethod(&'static [(Method, Route)]),
 }
 
+impl RouteError {
+    /// Returns whether the path is of proxies: see [`Route::is_of_proxies`].
+    pub(super) fn is_of_proxies(self) -> bool {
+        match self {
+            Self::UnknownPath => false,
+            Self::UnknownMethod(known) => known.iter().all(|(_, route)| route.is_of_proxies()),
+        }
+    }
+}
+
 /// The paths with their methods. The most frequent path comes first.
 pub(super) static ROUTES: &[(&str, &[(Method, Route)])] = &[
     ("/v1/check", &[(Method::POST, Route::Check)]),
@@ -180,6 +190,12 @@ impl Route {
     /// for the node.
     pub(super) const fn is_probe(self) -> bool {
         matches!(self, Self::Live | Self::Ready)
+    }
+
+    /// Returns whether proxies use the route on behalf of their clients. Their requests have the
+    /// host of the client's request, or a name from the proxy's configuration.
+    pub(super) const fn is_of_proxies(self) -> bool {
+        matches!(self, Self::Authorize | Self::Refund)
     }
 
     /// Returns the body that the route expects.

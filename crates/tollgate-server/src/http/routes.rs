@@ -71,6 +71,7 @@ impl<S: Store + 'static> Routes<S> {
             }
             Ok(route) if route.is_traffic() => self.traced(route, &head, body).await,
             Ok(route) => self.carry_out(route, &head, body).await,
+            Err(astray) if astray.is_of_proxies() => Ok(nothing_there(astray)),
             Err(astray) => self.called(&head).map(|()| nothing_there(astray)),
         };
         respond::to(&head.method, answered.unwrap_or_else(Problem::into_response))
@@ -102,8 +103,7 @@ impl<S: Store + 'static> Routes<S> {
         B: Body<Data = Bytes>,
     {
         let app = &self.app;
-        // A sub-request may carry the host of the proxy's client.
-        if !route.is_probe() && !matches!(route, Route::Authorize) {
+        if !route.is_probe() && !route.is_of_proxies() {
             self.called(head)?;
         }
         auth::admit(&app.options, route.audience(), &head.headers).inspect_err(|problem| {

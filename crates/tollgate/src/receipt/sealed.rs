@@ -9,8 +9,10 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use tollgate_core::StatusSet;
 use tollgate_core::charge::{ChargeId, ChargePosition, Deduplication};
-use tollgate_core::policy::outcome::{ConditionalCost, ResponseTerms, StatusSet};
+use tollgate_core::policy::ResponseTerms;
+use tollgate_core::policy::outcome::ConditionalCost;
 use tollgate_core::{Algorithm, Cost, Limit, Policy, Subject, Timestamp, decide};
 
 use super::{Entry, Purpose, Receipt};

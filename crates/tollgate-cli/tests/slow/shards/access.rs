@@ -53,7 +53,7 @@ async fn whoever_may_do_more_is_told(version: Version) {
         assert_eq!(what, "the user tollgate may run FLUSHALL, which Tollgate never does");
     } else {
         assert_eq!(level, "ok");
-        assert!(what.ends_with("as far as read-only commands show"), "{what}");
+        assert!(what.contains(", as far as read-only commands show"), "{what}");
     }
 }
 

@@ -10,7 +10,6 @@ pub mod level;
 pub mod matched;
 pub mod metadata;
 pub mod node;
-pub mod pattern;
 pub mod plan;
 pub mod rate;
 
@@ -20,7 +19,6 @@ pub use level::{DescriptorLevel, LevelError};
 pub use matched::DescriptorMatch;
 pub use metadata::Metadata;
 pub use node::{Allowance, DescriptorRule, MetricDetail, Node, NodeMode, NodeValue, Sharing};
-pub use pattern::{Pattern, PatternError};
 pub use plan::{
     Descriptor, DescriptorCharges, DescriptorOutcome, DescriptorPlan, Hits, Limited,
     PlannedDescriptor, QuotaGroup,
@@ -28,6 +26,7 @@ pub use plan::{
 pub use rate::{Rate, TimeUnit};
 
 use super::OnFailure;
+pub use super::pattern::{Pattern, PatternError};
 
 /// The most entries of a descriptor, and the largest depth of a tree.
 pub const MAX_DEPTH: usize = 32;

@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 use tollgate::observe::TOP_SUBJECTS;
 
 use super::operation::{Body, Holds, Operation, any_object, of};
+use crate::history::HistoryResponse;
 use crate::http::audit::AuditResponse;
-use crate::http::history::HistoryResponse;
 use crate::http::policy::PolicyResponse;
 use crate::http::problem::Kind;
 use crate::http::rollout::{RolloutRequest, RolloutResponse};

@@ -5,10 +5,12 @@ use std::process::Command;
 use std::sync::Arc;
 
 use serde_json::json;
-use tollgate::observe::Top;
+use tollgate::observe::{Observed, Top};
 use tollgate::overrides::Overrides;
 use tollgate::store::{Percent, RolloutPercentage};
-use tollgate_server::http::{Metrics, Reload, Simulate, Status};
+use tollgate_server::http::{
+    History, HistoryCounts, HistoryReading, Metrics, Reload, Simulate, Status,
+};
 use tollgate_server::{Access, ConnectionLimits, HttpOptions, Tokens};
 
 use crate::http::server::Server;
@@ -32,6 +34,12 @@ async fn schemathesis_finds_no_contradiction() {
         rollout: Some(RolloutPercentage::new(Percent::NONE)),
         overrides: Some(Arc::new(Arc::<Overrides>::default())),
         top: Some(Arc::new(Top::new(&policy(), START))),
+        history: Some(History::new(0, || HistoryReading {
+            at_ms: 1_000,
+            requests: HistoryCounts { admitted: 1, ..HistoryCounts::default() },
+            latency: Observed::NOTHING,
+            limits: Vec::new(),
+        })),
         access,
         ..HttpOptions::default()
     };

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use http::StatusCode;
-use tollgate::model::policy::outcome::StatusSet;
+use tollgate::model::StatusSet;
 use tollgate::model::policy::{ChargeOn, ResponseSettings, Rule, RuleMode};
 use tollgate::model::{Limit, Policy, RequestAttributes, Store};
 

@@ -121,14 +121,23 @@ fn a_clients_own_fields_never_stand_for_those_of_its_proxy() {
 
 #[test]
 fn two_pairs_that_agree_are_one() {
-    let fields = fields(&[
-        ("x-forwarded-method", "GET"),
-        ("x-forwarded-uri", "/a"),
-        ("x-original-method", "GET"),
-        ("x-original-uri", "/a?b"),
-        ("x-forwarded-for", "192.0.2.7"),
-    ]);
-    assert_eq!(SubRequest::read(&fields).unwrap().facts().path, "/a");
+    let pairs = |forwarded, original| {
+        fields(&[
+            ("x-forwarded-method", "GET"),
+            ("x-forwarded-uri", forwarded),
+            ("x-original-method", "GET"),
+            ("x-original-uri", original),
+            ("x-forwarded-for", "192.0.2.7"),
+        ])
+    };
+    let agreeing = pairs("/a?b", "/a?b");
+    let request = SubRequest::read(&agreeing).unwrap();
+    assert_eq!((request.facts().path, request.facts().query), ("/a", Some("b")));
+    // Rules and subjects may depend on the query.
+    for original in ["/a", "/a?c", "/a?b&b"] {
+        let differing = pairs("/a?b", original);
+        assert_eq!(SubRequest::read(&differing).unwrap_err(), SubRequestError::Contradiction);
+    }
 }
 
 /// Addresses that the client wrote before the proxy's entry count only if the policy trusts the hop

@@ -47,7 +47,7 @@ pub(super) const ROWS: &[Row] = &[
         described: &[b"CL.THROTTLE k -9223372036854775809 1 1\r\n"],
     },
     Row {
-        printed: "-ERR the count must be from 1 to 9007199254740991, not 0|+PONG|",
+        printed: "-Cell error: Store error: Zero rates are not supported|+PONG|",
         described: &[b"CL.THROTTLE k 1 0 1\r\n", b"CL.THROTTLE k -2 0 1\r\n"],
     },
     Row {
@@ -55,7 +55,7 @@ pub(super) const ROWS: &[Row] = &[
         described: &[b"CL.THROTTLE k 1 -1 1\r\n"],
     },
     Row {
-        printed: "-ERR the period must be from 1 to 9007199254740991, not 0|+PONG|",
+        printed: "-Cell error: Store error: Zero rates are not supported|+PONG|",
         described: &[b"CL.THROTTLE k 1 1 0\r\n"],
     },
     Row {

@@ -1,0 +1,23 @@
+//! Text of policy files in messages.
+
+/// Returns a text in quotes for a message: on one line, with control characters escaped and cut
+/// after 48 characters.
+pub(crate) fn quoted(text: &str) -> String {
+    const MAX_QUOTED: usize = 48;
+    let mut shown = String::from("\"");
+    for letter in text.chars().take(MAX_QUOTED) {
+        if is_shown(letter) {
+            shown.push(letter);
+        } else {
+            shown.extend(letter.escape_default());
+        }
+    }
+    shown.push_str(if text.chars().nth(MAX_QUOTED).is_some() { "…\"" } else { "\"" });
+    shown
+}
+
+/// Returns whether a terminal shows the character in place: it is not a control character and does
+/// not change the text direction.
+pub(crate) fn is_shown(letter: char) -> bool {
+    !letter.is_control() && !matches!(letter, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
