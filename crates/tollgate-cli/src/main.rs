@@ -1,4 +1,6 @@
 //! The `tollgate` binary: parses the flags, runs a command, and exits with its code.
+// The future of a request has a type for each layer of the store: more than the default of 128.
+#![recursion_limit = "256"]
 
 mod admin;
 mod cmd;

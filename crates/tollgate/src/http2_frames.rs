@@ -194,7 +194,7 @@ mod tests {
 
     /// Sends control frames until the meter refuses them.
     fn until_refused(meter: &mut FrameMeter, now: Instant) -> u32 {
-        let update = frame(WINDOW_UPDATE, 4);
+        let update = frame(WINDOW_UPDATE, 0);
         (0..).find(|_| meter.receive(&update, || now).is_err()).unwrap()
     }
 

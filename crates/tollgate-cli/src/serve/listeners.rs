@@ -75,7 +75,7 @@ impl BrowserAccess {
     /// certificate keeps pages of other sites away and no name is listed, it accepts any name.
     fn of_programs(listener: &ListenerConfig, listed: &[Box<str>]) -> Self {
         let is_open = matches!(listener.access, Access::Open) || !listed.is_empty();
-        let hosts = is_open.then(|| listener.allowed_hosts(listed).with_key("http"));
+        let hosts = is_open.then(|| listener.allowed_hosts(listed).for_programs());
         Self { hosts, ..Self::default() }
     }
 }

@@ -13,6 +13,7 @@ use axum::http::uri::Authority;
 use axum::http::{HeaderMap, HeaderValue, Method, header};
 
 use super::problem::{Kind, Problem};
+use super::route::Route;
 use crate::access::Access;
 use crate::listen::Listen;
 
@@ -64,10 +65,18 @@ impl AllowedHosts {
         Self { reach, listed: listed.into(), key: "dashboard" }
     }
 
-    /// Sets the policy key under `serve` whose `hosts` a refusal mentions. By default `dashboard`.
+    /// Makes these the names of the listener that programs use, not administrators. What proxies
+    /// send there on behalf of their clients may have any host.
     #[must_use]
-    pub fn with_key(self, key: &'static str) -> Self {
-        Self { key, ..self }
+    pub fn for_programs(self) -> Self {
+        Self { key: "http", ..self }
+    }
+
+    /// Returns whether a request for `route` may have any host.
+    pub(super) fn are_any_for(&self, route: Route) -> bool {
+        route.is_probe()
+            || matches!(route, Route::Authorize)
+            || self.key == "http" && route.is_of_proxies()
     }
 
     /// Checks that a request uses an allowed name of the listener. If the request changes

@@ -72,7 +72,7 @@ impl<S: Store + 'static> Routes<S> {
             Ok(route) if route.is_traffic() => self.traced(route, &head, body).await,
             Ok(route) => self.carry_out(route, &head, body).await,
             Err(astray) if astray.is_of_proxies() => Ok(nothing_there(astray)),
-            Err(astray) => self.called(&head).map(|()| nothing_there(astray)),
+            Err(astray) => self.called(None, &head).map(|()| nothing_there(astray)),
         };
         respond::to(&head.method, answered.unwrap_or_else(Problem::into_response))
     }
@@ -103,9 +103,7 @@ impl<S: Store + 'static> Routes<S> {
         B: Body<Data = Bytes>,
     {
         let app = &self.app;
-        if !route.is_probe() && !route.is_of_proxies() {
-            self.called(head)?;
-        }
+        self.called(Some(route), head)?;
         auth::admit(&app.options, route.audience(), &head.headers).inspect_err(|problem| {
             let is_wrong = problem.status() == StatusCode::UNAUTHORIZED;
             if is_wrong && head.headers.contains_key(header::AUTHORIZATION) {
@@ -177,8 +175,13 @@ impl<S: Store + 'static> Routes<S> {
     }
 
     /// Checks that the request uses an allowed name of this listener.
-    fn called(&self, head: &Parts) -> Result<(), Problem> {
-        self.app.options.hosts.as_ref().map_or(Ok(()), |hosts| hosts.admit(head))
+    fn called(&self, route: Option<Route>, head: &Parts) -> Result<(), Problem> {
+        match &self.app.options.hosts {
+            Some(hosts) if !route.is_some_and(|route| hosts.are_any_for(route)) => {
+                hosts.admit(head)
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Waits for the simulation permit before it reads the log, and simulates.

@@ -237,8 +237,8 @@ impl fmt::Display for ReceiptError {
             Self::Garbled => f.write_str("this is no receipt: send the text as it was given"),
             Self::Version(version) => write!(
                 f,
-                "the receipt has version {version}, and {VERSION} and {RESERVED} are read: give it back \
-                 through a node of the version that gave it"
+                "the receipt has version {version}, and {VERSION} and {RESERVED} are read: refund it \
+                 through a node of the version that issued it"
             ),
             Self::NotReserved => f.write_str(
                 "the receipt is of a charge, which was never reserved: refund it, or keep it",

@@ -130,7 +130,15 @@ impl Page {
     #[track_caller]
     pub(super) fn until(&self, condition: &str) {
         let deadline = Instant::now() + PATIENCE;
-        while self.value(&format!("Boolean({condition})")) != json!(true) {
+        let requested = json!({ "expression": format!("Boolean({condition})") });
+        // While the page navigates, there may be nothing that evaluates.
+        let is_so = || {
+            let response = self.respond("Runtime.evaluate", &requested);
+            let failed = &response["result"]["exceptionDetails"];
+            assert!(failed.is_null(), "{condition}: {failed}");
+            response["result"]["result"]["value"] == json!(true)
+        };
+        while !is_so() {
             let text = || self.value("document.body?.innerText ?? ''");
             assert!(Instant::now() < deadline, "never {condition}; the page is\n{}", text());
             thread::sleep(LOOK);
@@ -212,6 +220,11 @@ impl Page {
     pub(super) fn call(&self, method: &str, parameters: &Value) -> Value {
         self.pipe.lock().unwrap().call(Some(&self.session), method, parameters)
     }
+
+    /// Returns the whole response to a command, which may be an error.
+    fn respond(&self, method: &str, parameters: &Value) -> Value {
+        self.pipe.lock().unwrap().respond(Some(&self.session), method, parameters)
+    }
 }
 
 /// Returns an expression for the element that `selector` matches with exactly this text.
@@ -225,6 +238,12 @@ fn find(selector: &str, text: &str) -> String {
 
 impl Pipe {
     fn call(&mut self, session: Option<&str>, method: &str, parameters: &Value) -> Value {
+        let response = self.respond(session, method, parameters);
+        assert!(response["error"].is_null(), "{method}: {response}");
+        response["result"].clone()
+    }
+
+    fn respond(&mut self, session: Option<&str>, method: &str, parameters: &Value) -> Value {
         self.last += 1;
         let mut requested = json!({ "id": self.last, "method": method, "params": parameters });
         if let Some(session) = session {
@@ -238,8 +257,7 @@ impl Pipe {
                 panic!("chromium did not answer {method} ({error}): is it installed?")
             });
             if response["id"] == self.last {
-                assert!(response["error"].is_null(), "{method}: {response}");
-                return response["result"].clone();
+                return response;
             }
             self.events.push(response);
         }

@@ -88,7 +88,7 @@ fn charts_start_with_what_the_node_remembers_of_the_last_hour() {
         page.until(
             "document.querySelector('svg.chart path.admitted').getAttribute('d').includes('L')",
         );
-        page.value("{ window.isLeft = true; location.reload(); }");
+        page.value("{ window.isLeft = true; setTimeout(() => location.reload()); }");
         page.until("!window.isLeft && document.readyState === 'complete'");
     }
     page.go(&address(&node, "limits/few"));

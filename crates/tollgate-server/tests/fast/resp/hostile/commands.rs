@@ -153,9 +153,12 @@ pub(super) const ROWS: &[Row] = &[
         described: &[
             b"TG.REFUND \"\"\r\n",
             b"TG.REFUND ../../etc/passwd\r\n",
-            b"TG.REFUND AQ\r\n",
             b"TG.REFUND \xff\r\n",
         ],
+    },
+    Row {
+        printed: "-ERR the receipt has version 1, and 3 and 4 are read: refund it through a node of the version that issued it|+PONG|",
+        described: &[b"TG.REFUND AQ\r\n"],
     },
     Row {
         printed: "-ERR the dimension is not UTF-8|+PONG|",
