@@ -59,7 +59,7 @@ pub use map_watch::HEARTBEAT_PERIOD;
 pub use memcached_backend::MemcachedBackend;
 pub use memory_bounds::memory_bounds;
 pub use migration_store::MigrationStore;
-pub use overrides::{OVERRIDES_PERIOD, OverrideSync};
+pub use overrides::{MAX_LOCAL_OVERRIDES, OVERRIDES_PERIOD, OverrideSync};
 pub use policy_file::{
     LOOK_PERIOD, ListenerState, PolicyFile, Refusal, ReloadError, ReloadStatus, Reloaded,
 };

@@ -1,6 +1,7 @@
 //! Overrides in the store: all nodes share them, and they outlive each node.
 
 mod blob_store;
+mod local;
 
 use std::fmt;
 use std::future::Future;
@@ -20,6 +21,8 @@ use tollgate::overrides::{
 };
 
 use self::blob_store::BlobStore;
+use self::local::LocalOverrides;
+pub use self::local::MAX_LOCAL_OVERRIDES;
 use crate::backend::Backend;
 
 /// The time between two checks whether other nodes changed the overrides.
@@ -36,9 +39,11 @@ const BLOB_TTL_MARGIN: Duration = Duration::from_secs(24 * 3_600);
 ///
 /// In Redis they are one document on one shard, which a hash selects, and every node checks its
 /// version twice a second. In memcached they are one item of at most 1 MiB on one server. While the
-/// shard does not answer, nodes keep using the last overrides that they read, and changes fail. If
-/// the shard loses the document in a failover, a flush or by eviction, the first node that detects
-/// it restores the document. With a memory store the overrides belong to this process.
+/// shard does not answer, nodes keep using the last overrides that they read. A change is then in
+/// force on the node that made it, which stores it as soon as the shard answers, unless another node
+/// has changed the same target by then; at most [`MAX_LOCAL_OVERRIDES`] changes. If the shard loses
+/// the document in a failover, a flush or by eviction, the first node that detects it restores the
+/// document. With a memory store the overrides belong to this process.
 #[derive(Debug)]
 pub struct OverrideSync {
     shared: Arc<Shared>,
@@ -53,6 +58,7 @@ impl OverrideSync {
         let shared = Arc::new(Shared {
             limiter,
             failure: Mutex::default(),
+            local: Mutex::default(),
             turn: tokio::sync::Mutex::default(),
         });
         let is_shared = shared.blob_store().is_some();
@@ -101,7 +107,10 @@ impl OverrideStore for OverrideSync {
             None => OverrideStorage::InProcess,
             Some(_) => {
                 let failure = self.shared.failure.lock();
-                OverrideStorage::InStore { failure: failure.as_ref().map(ToString::to_string) }
+                OverrideStorage::InStore {
+                    failure: failure.as_ref().map(ToString::to_string),
+                    pending: self.shared.local.lock().targets(),
+                }
             }
         }
     }
@@ -112,6 +121,7 @@ struct Shared {
     limiter: Arc<Limiter<Backend>>,
     /// The error of the last read.
     failure: Mutex<Option<ReadError>>,
+    local: Mutex<LocalOverrides>,
     /// Locked while overrides are read or changed, so an older read cannot replace a newer change.
     turn: tokio::sync::Mutex<()>,
 }
@@ -172,7 +182,10 @@ impl Shared {
     async fn refresh(&self) -> Result<(), ReadError> {
         let Some(blob_store) = self.blob_store() else { return Ok(()) };
         let _turn = self.turn.lock().await;
-        let outcome = self.follow(blob_store).await;
+        let mut outcome = self.follow(blob_store).await;
+        if outcome.is_ok() {
+            outcome = self.store_local(blob_store).await.map_err(ReadError::from);
+        }
         let failure = outcome.as_ref().err().cloned();
         let before = std::mem::replace(&mut *self.failure.lock(), failure);
         // Queried at every check, but logged only when the state changes.
@@ -188,7 +201,7 @@ impl Shared {
 
     /// Takes over a newer document, and restores an older or lost one.
     async fn follow(&self, blob_store: BlobStore<'_>) -> Result<(), ReadError> {
-        let held = self.held().table();
+        let held = self.local.lock().stored();
         let version = blob_store.version().await?;
         if is_newer(&version, held.version()) {
             return self.read(blob_store).await;
@@ -202,6 +215,32 @@ impl Shared {
         Ok(())
     }
 
+    /// Stores the changes that only this node has.
+    async fn store_local(&self, blob_store: BlobStore<'_>) -> Result<(), StoreError> {
+        let pending = self.local.lock().targets().len();
+        if pending == 0 {
+            return Ok(());
+        }
+        let (stored, table) = {
+            let local = self.local.lock();
+            (local.stored(), local.in_force(self.limiter.now()))
+        };
+        // Otherwise other nodes have changed the same targets, or the changes have expired.
+        if table.version() != stored.version() {
+            let version = blob_store.version().await?;
+            if is_newer(&version, stored.version())
+                || self.put(blob_store, &version, &table).await? != CasOutcome::Stored
+            {
+                // Another node was faster: the next check reads its document first.
+                return Ok(());
+            }
+        }
+        self.local.lock().write(Arc::clone(&table));
+        self.held().set(table);
+        tracing::info!(changes = pending, "stored the overrides that only this node had");
+        Ok(())
+    }
+
     async fn change(
         &self,
         now: Timestamp,
@@ -210,23 +249,46 @@ impl Shared {
         let blob_store =
             self.blob_store().ok_or(OverrideStoreError::Store(StoreError::Unavailable))?;
         let _turn = self.turn.lock().await;
+        match self.change_in_store(blob_store, now, change).await {
+            // An operator needs an override most when a part of the system is down.
+            Err(OverrideStoreError::Store(error)) if error != StoreError::Corrupt => {
+                let before = self.held().table().get(change.target(), now).cloned();
+                let table = self.local.lock().add(change, now)?;
+                self.held().set(Arc::clone(&table));
+                tracing::warn!("{error}: only this node has the changed override");
+                Ok(ChangeResult { before, table, pending: Some(error) })
+            }
+            outcome => outcome,
+        }
+    }
+
+    async fn change_in_store(
+        &self,
+        blob_store: BlobStore<'_>,
+        now: Timestamp,
+        change: &OverrideChange,
+    ) -> Result<ChangeResult, OverrideStoreError> {
         for _ in 0..ATTEMPTS {
             self.follow(blob_store)
                 .await
                 .map_err(|unread| OverrideStoreError::Store(unread.into()))?;
-            let held = self.held().table();
+            let (stored, current) = {
+                let local = self.local.lock();
+                (local.stored(), local.in_force(now))
+            };
             let version = blob_store.version().await.map_err(OverrideStoreError::Store)?;
             // Another node was faster. A document older than this node's was lost, and is replaced.
-            if is_newer(&version, held.version()) {
+            if is_newer(&version, stored.version()) {
                 continue;
             }
-            let before = held.get(change.target(), now).cloned();
-            let table = Arc::new(held.changed(change, now)?);
+            let before = current.get(change.target(), now).cloned();
+            let table = Arc::new(current.changed(change, now)?);
             let put =
                 self.put(blob_store, &version, &table).await.map_err(OverrideStoreError::Store)?;
             if put == CasOutcome::Stored {
+                self.local.lock().write(Arc::clone(&table));
                 self.held().set(Arc::clone(&table));
-                return Ok(ChangeResult { before, table });
+                return Ok(ChangeResult { before, table, pending: None });
             }
         }
         Err(OverrideStoreError::Contended)
@@ -239,7 +301,9 @@ impl Shared {
             return Ok(());
         }
         let table = OverrideTable::from_bytes(&document.bytes).map_err(ReadError::Table)?;
-        self.held().set(Arc::new(table));
+        let mut local = self.local.lock();
+        local.read(Arc::new(table));
+        self.held().set(local.in_force(self.limiter.now()));
         Ok(())
     }
 

@@ -88,7 +88,11 @@ pub(crate) async fn change(
         client.ask(Method::PUT, "/v1/overrides", Some(&body)).await?
     };
     let told = |one: &Value| if one.is_null() { "none".to_owned() } else { sentence(one) };
-    print(&format!("was: {}\nis: {}\n", told(&answer["before"]), told(&answer["after"])))
+    let mut text = format!("was: {}\nis: {}\n", told(&answer["before"]), told(&answer["after"]));
+    if answer["pending"] == true {
+        text += "only on this node: the store does not answer, and gets the change when it does\n";
+    }
+    print(&text)
 }
 
 /// Returns the switch, if the override has no subjects of its own.
@@ -146,6 +150,13 @@ pub(crate) async fn list(client: &AdminClient, form: Form) -> Result<(), Failure
     let mut text = lines(&table);
     if answer["location"] == "process" {
         text += "stored only on this node: they end with its process\n";
+    }
+    match answer["pending"].as_u64() {
+        None | Some(0) => {}
+        Some(1) => text += "1 change is only on this node until the store answers\n",
+        Some(changes) => {
+            text += &format!("{changes} changes are only on this node until the store answers\n");
+        }
     }
     if let Some(failure) = answer["failure"].as_str() {
         text += &format!("the last read failed: {failure}\n");

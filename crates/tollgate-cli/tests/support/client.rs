@@ -67,6 +67,17 @@ impl Client {
         Ok(Answer { status, is_last, body: String::from_utf8(body).unwrap() })
     }
 
+    /// Sends a request with a body in JSON, and returns its response.
+    pub(crate) fn exchange(&mut self, method: &str, path: &str, body: &str) -> Answer {
+        let length = body.len();
+        self.send(format!(
+            "{method} {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
+             content-length: {length}\r\n\r\n{body}"
+        ))
+        .unwrap();
+        self.answer().unwrap()
+    }
+
     /// Sends a check over HTTP on a persistent connection.
     pub(crate) fn check(&mut self) -> io::Result<Answer> {
         self.send(request("POST", "/v1/check", None))?;

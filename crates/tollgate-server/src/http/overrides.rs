@@ -25,14 +25,20 @@ impl<S: Store> App<S> {
     pub(super) fn overrides(&self) -> Answer {
         let override_store = self.override_store()?;
         let (table, now) = (override_store.table(), self.limiter.now());
-        let (location, failure) = match override_store.storage() {
-            OverrideStorage::InProcess => (OverrideLocation::Process, None),
-            OverrideStorage::InStore { failure } => (OverrideLocation::Store, failure),
+        let (location, failure, local) = match override_store.storage() {
+            OverrideStorage::InProcess => (OverrideLocation::Process, None, Vec::new()),
+            OverrideStorage::InStore { failure, pending } => {
+                (OverrideLocation::Store, failure, pending)
+            }
         };
         let lasting = table.overrides().iter().filter(|one| now < one.expires_at);
-        let overrides = lasting.map(|one| self.shown_override(one)).collect();
-        let version = table.version().changes;
-        Ok(json::write(&OverridesResponse { location, failure, version, overrides })?)
+        let shown = |one: &Override| OverrideDetails {
+            pending: local.contains(&one.target).then_some(true),
+            ..self.shown_override(one)
+        };
+        let overrides = lasting.map(|one| shown(one)).collect();
+        let (version, pending) = (table.version().changes, local.len() as u64);
+        Ok(json::write(&OverridesResponse { location, failure, pending, version, overrides })?)
     }
 
     /// Sets an override.
@@ -54,7 +60,12 @@ impl<S: Store> App<S> {
         match override_store.change(self.limiter.now(), OverrideChange::Remove(target)).await {
             Err(OverrideStoreError::Missing) => {
                 let version = override_store.table().version().changes;
-                Ok(json::write(&OverrideResponse { before: None, after: None, version })?)
+                Ok(json::write(&OverrideResponse {
+                    before: None,
+                    after: None,
+                    version,
+                    pending: None,
+                })?)
             }
             Err(error) => Err(refused(error)),
             Ok(changed) => self.changed("override removed", &changed, None, actor),
@@ -83,7 +94,8 @@ impl<S: Store> App<S> {
         });
         self.note(actor, AuditEvent { action, target, before: before_told, after: after_told });
         let version = changed.table.version().changes;
-        Ok(json::write(&OverrideResponse { before, after, version })?)
+        let pending = changed.pending.is_some().then_some(true);
+        Ok(json::write(&OverrideResponse { before, after, version, pending })?)
     }
 
     fn requested(
@@ -185,6 +197,7 @@ impl<S: Store> App<S> {
             counted: (one.effect == Effect::Counted).then_some(true),
             expires: one.expires_at.as_secs_ceil(),
             reason: one.reason.clone(),
+            pending: None,
         }
     }
 
@@ -293,7 +306,9 @@ fn invalid_request(detail: &'static str) -> Problem {
 
 fn refused(error: OverrideStoreError) -> Problem {
     match error {
-        OverrideStoreError::Store(_) => Problem::new(Kind::StoreUnavailable, error.to_string()),
+        OverrideStoreError::Store(_) | OverrideStoreError::LocalFull { .. } => {
+            Problem::new(Kind::StoreUnavailable, error.to_string())
+        }
         _ => Problem::new(Kind::OverrideRefused, error.to_string()),
     }
 }

@@ -25,8 +25,13 @@ pub enum OverrideStoreError {
     Missing,
     /// Concurrent changes won at every attempt.
     Contended,
-    /// The store did not answer; it is unknown whether the change was made.
+    /// The store cannot be used; it is unknown whether the change was made.
     Store(StoreError),
+    /// The store does not answer, and this node has the most changes that it keeps for the store.
+    LocalFull {
+        /// The number of changes.
+        changes: usize,
+    },
 }
 
 impl OverrideChange {
@@ -50,6 +55,11 @@ impl fmt::Display for OverrideStoreError {
             ),
             Self::Missing => f.write_str("there is no such override: it may have ended"),
             Self::Contended => f.write_str("others change overrides all the time: ask once more"),
+            Self::LocalFull { changes } => write!(
+                f,
+                "the store does not answer, and this node already keeps {changes} changes for it: \
+                 change an override that it keeps, or try again when the store answers"
+            ),
             Self::Store(error) => {
                 write!(f, "{error}: whether the override was changed is not known; ask once more")
             }

@@ -5,17 +5,17 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use tollgate_core::Timestamp;
+use tollgate_core::{StoreError, Timestamp};
 
-use super::Override;
 use super::change::{OverrideChange, OverrideStoreError};
 use super::index::Overrides;
 use super::table::OverrideTable;
+use super::{Override, OverrideScope};
 
 /// Stores overrides and distributes them to every node that shares them.
 pub trait OverrideStore: fmt::Debug + Send + Sync {
-    /// Applies `change`. When the future returns `Ok`, the change is in force on this node and is
-    /// stored where the other nodes read it.
+    /// Applies `change`. When the future returns `Ok`, the change is in force on this node, and is
+    /// stored where the other nodes read it unless [`ChangeResult::pending`] says otherwise.
     fn change(
         &self,
         now: Timestamp,
@@ -36,6 +36,9 @@ pub struct ChangeResult {
     pub before: Option<Arc<Override>>,
     /// The table that is in force now.
     pub table: Arc<OverrideTable>,
+    /// Why the store does not have the change yet, if only this node has it. The node stores it
+    /// when the store answers again.
+    pub pending: Option<StoreError>,
 }
 
 /// Where overrides are stored, and whether the last read succeeded.
@@ -48,6 +51,8 @@ pub enum OverrideStorage {
         /// Why the last read failed, if it did. The overrides of the last successful read stay in
         /// force.
         failure: Option<String>,
+        /// The targets whose changes only this node has, because the store did not answer.
+        pending: Vec<OverrideScope>,
     },
 }
 
@@ -62,7 +67,8 @@ impl OverrideStore for Arc<Overrides> {
             self.update(|table| {
                 let before = table.get(change.target(), now).cloned();
                 let table = Arc::new(table.changed(&change, now)?);
-                Ok((ChangeResult { before, table: Arc::clone(&table) }, table))
+                let result = ChangeResult { before, table: Arc::clone(&table), pending: None };
+                Ok((result, table))
             })
         })
     }

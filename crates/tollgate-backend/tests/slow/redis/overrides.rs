@@ -9,7 +9,7 @@ use tollgate::overrides::{
     OverrideStoreError, OverrideTarget,
 };
 use tollgate::{HashKey, Limiter};
-use tollgate_backend::{Backend, OverrideSync, Refunds};
+use tollgate_backend::{Backend, MAX_LOCAL_OVERRIDES, OverrideSync, Refunds};
 use tollgate_policy::KeySource;
 
 use crate::kit::Server;
@@ -28,6 +28,8 @@ async fn node(servers: &[&Server]) -> (Arc<Limiter<Backend>>, OverrideSync) {
     let kept = OverrideSync::start(Arc::clone(&limiter));
     (limiter, kept)
 }
+
+const IN_STORE: OverrideStorage = OverrideStorage::InStore { failure: None, pending: Vec::new() };
 
 fn target(user: &str) -> OverrideScope {
     let hash = HashKey::from_secret(b"a test's key").hash(user.as_bytes());
@@ -68,7 +70,7 @@ async fn what_one_node_changes_the_others_find_and_nobody_writes_over_another() 
     let again = a.change(limiter_a.now(), OverrideChange::Remove(target("2"))).await;
     assert_eq!(again.unwrap_err(), OverrideStoreError::Missing);
     b.refresh().await.unwrap();
-    assert_eq!((held(&b), b.storage()), (1, OverrideStorage::InStore { failure: None }));
+    assert_eq!((held(&b), b.storage()), (1, IN_STORE));
     // A node that starts later finds them, although the nodes that set them have stopped.
     drop((limiter_a, a, limiter_b, b));
     let (_limiter, later) = node(&servers).await;
@@ -138,7 +140,7 @@ async fn overrides_that_cannot_be_read_are_reported_and_the_last_ones_stay() {
         redis::cmd("SET").arg(key).arg(bytes).exec_async(&mut connection).await.unwrap();
     }
     assert!(kept.refresh().await.is_err());
-    let OverrideStorage::InStore { failure: Some(failure) } = kept.storage() else {
+    let OverrideStorage::InStore { failure: Some(failure), .. } = kept.storage() else {
         panic!("{kept:?}")
     };
     assert!(failure.contains("the same version on every node"), "{failure}");
@@ -146,13 +148,81 @@ async fn overrides_that_cannot_be_read_are_reported_and_the_last_ones_stay() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_the_server_the_last_ones_stay_and_no_change_is_made() {
+async fn an_override_can_be_set_on_one_node_while_its_shard_is_down() {
+    let server = Server::start().await;
+    let (limiter_a, a) = node(&[&server]).await;
+    let (limiter_b, b) = node(&[&server]).await;
+    for user in ["kept", "removed", "changed elsewhere"] {
+        set(&limiter_a, &a, user).await.unwrap();
+    }
+    b.refresh().await.unwrap();
+    server.freeze();
+    assert!(a.refresh().await.is_err());
+    let quota = |quota| Effect::Quota { quota, burst: None };
+    for (user, effect) in [("new", Effect::Blocked), ("changed elsewhere", quota(1))] {
+        let change = changed(&limiter_a, user, effect);
+        assert!(a.change(limiter_a.now(), change).await.unwrap().pending.is_some());
+    }
+    let removal = OverrideChange::Remove(target("removed"));
+    let result = a.change(limiter_a.now(), removal.clone()).await.unwrap();
+    assert!(result.before.is_some() && result.pending.is_some());
+    let missing = a.change(limiter_a.now(), removal).await.unwrap_err();
+    assert_eq!(missing, OverrideStoreError::Missing, "it was removed on this node");
+    assert_eq!(effects(&a), [Some(quota(50)), None, Some(quota(1)), Some(Effect::Blocked)]);
+    let OverrideStorage::InStore { pending, .. } = a.storage() else { panic!("{a:?}") };
+    assert_eq!(pending, ["new", "changed elsewhere", "removed"].map(target));
+    assert_eq!(held(&b), 3, "the other node has no change yet");
+
+    server.thaw();
+    let change = changed(&limiter_b, "changed elsewhere", quota(2));
+    while b.change(limiter_b.now(), change.clone()).await.unwrap().pending.is_some() {}
+    until_stored(&b).await;
+    until_stored(&a).await;
+    b.refresh().await.unwrap();
+    for kept in [&a, &b] {
+        let expected = [Some(quota(50)), None, Some(quota(2)), Some(Effect::Blocked)];
+        assert_eq!(effects(kept), expected, "what another node stored later stays");
+    }
+    assert_eq!(a.table(), b.table());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_keeps_a_hundred_changes_for_a_shard_that_is_down() {
     let server = Server::start().await;
     let (limiter, kept) = node(&[&server]).await;
-    set(&limiter, &kept, "1").await.unwrap();
     drop(server);
     assert!(kept.refresh().await.is_err());
-    assert!(matches!(set(&limiter, &kept, "2").await, Err(OverrideStoreError::Store(_))));
-    assert_eq!(held(&kept), 1);
-    assert!(matches!(kept.storage(), OverrideStorage::InStore { failure: Some(_) }));
+    for number in 0..MAX_LOCAL_OVERRIDES {
+        set(&limiter, &kept, &number.to_string()).await.unwrap();
+    }
+    let full = OverrideStoreError::LocalFull { changes: MAX_LOCAL_OVERRIDES };
+    assert_eq!(set(&limiter, &kept, "one more").await, Err(full));
+    set(&limiter, &kept, "7").await.unwrap();
+    kept.change(limiter.now(), OverrideChange::Remove(target("8"))).await.unwrap();
+    assert_eq!(held(&kept), MAX_LOCAL_OVERRIDES - 1);
+    set(&limiter, &kept, "one more").await.unwrap();
+}
+
+fn changed(limiter: &Limiter<Backend>, user: &str, effect: Effect) -> OverrideChange {
+    let expires_at = limiter.now().after(Millis::from_secs(3_600));
+    let reason = "a test".into();
+    OverrideChange::Set(Override { target: target(user), effect, expires_at, reason })
+}
+
+/// Returns the effects of the four targets of a test.
+fn effects(kept: &OverrideSync) -> [Option<Effect>; 4] {
+    let table = kept.table();
+    ["kept", "removed", "changed elsewhere", "new"].map(|user| {
+        let target = target(user);
+        table.overrides().iter().find(|one| one.target == target).map(|one| one.effect)
+    })
+}
+
+async fn until_stored(kept: &OverrideSync) {
+    let stored = async {
+        while kept.refresh().await.is_err() || kept.storage() != IN_STORE {
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(std::time::Duration::from_secs(20), stored).await.expect("it is stored");
 }

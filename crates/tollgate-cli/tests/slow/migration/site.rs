@@ -75,7 +75,7 @@ pub(crate) struct Told {
 pub(crate) fn charge(client: &mut Client, token: &str) -> Told {
     let body =
         format!("{{\"limits\":[{{\"name\":\"core\",\"subject\":{{\"token\":\"{token}\"}}}}]}}");
-    let Answer { status, body, .. } = exchange(client, "POST", "/v1/check", &body);
+    let Answer { status, body, .. } = client.exchange("POST", "/v1/check", &body);
     let response: Value = serde_json::from_str(&body).unwrap();
     assert_eq!(status, 200, "{body}");
     assert!(matches!(response["source"].as_str(), Some("store" | "deny_cache")), "{body}");
@@ -91,7 +91,7 @@ pub(crate) fn charge(client: &mut Client, token: &str) -> Told {
 pub(crate) fn turn(node: &Node, percent: u8) -> u64 {
     let mut client = Client::connect(node.listener("admin")).unwrap();
     let body = format!("{{\"percent\": {percent}}}");
-    let answer = exchange(&mut client, "PUT", "/v1/rollout", &body);
+    let answer = client.exchange("PUT", "/v1/rollout", &body);
     let response: Value = serde_json::from_str(&answer.body).unwrap();
     assert_eq!((answer.status, &response["percent"]), (200, &percent.into()), "{}", answer.body);
     response["before"].as_u64().unwrap()
@@ -100,14 +100,4 @@ pub(crate) fn turn(node: &Node, percent: u8) -> u64 {
 /// Returns the status that a node reports.
 pub(crate) fn status(node: &Node) -> Value {
     serde_json::from_str(&ask(node.listener("admin"), "GET", "/v1/status", None).body).unwrap()
-}
-
-fn exchange(client: &mut Client, method: &str, path: &str, body: &str) -> Answer {
-    let length = body.len();
-    let request = format!(
-        "{method} {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
-         content-length: {length}\r\n\r\n{body}"
-    );
-    client.send(request).unwrap();
-    client.answer().unwrap()
 }

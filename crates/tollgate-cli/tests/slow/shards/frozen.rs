@@ -51,14 +51,7 @@ fn charge(client: &mut Client, tokens: std::ops::Range<usize>) -> [usize; 2] {
         let body = format!(
             "{{\"limits\":[{{\"name\":\"core\",\"subject\":{{\"token\":\"t{token}\"}}}}]}}"
         );
-        let length = body.len();
-        client
-            .send(format!(
-                "POST /v1/check HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
-                 content-length: {length}\r\n\r\n{body}"
-            ))
-            .unwrap();
-        let answer = client.answer().unwrap();
+        let answer = client.exchange("POST", "/v1/check", &body);
         assert_eq!(answer.status, 200, "{}", answer.body);
         decided[usize::from(!answer.body.contains("\"source\":\"store\""))] += 1;
     }
@@ -130,4 +123,41 @@ async fn it_costs_neither_memory_nor_connections() {
     ]);
     stands_by(&node, "closed");
     assert!(charge(&mut clients[0], 0..CHARGES)[0] > 0, "the shard is asked again");
+}
+
+#[tokio::test]
+async fn a_kill_switch_can_be_set_while_its_shard_is_frozen() {
+    let server = Server::start().await;
+    let folder = Folder::with(&format!(
+        "subjects: {{ token: {{ header: authorization }} }}\n\
+         limits: {{ core: {{ quota: 9, window: 1h, per: token }} }}\n\
+         rules: [ {{ limits: core }} ]\n\
+         store: {{ redis: {{ shards: {{ s0: {{ primary: \"{}\" }} }} }} }}\n",
+        server.url()
+    ));
+    let node = node(&folder.policy());
+    let admin = node.listener("admin");
+    let connect = |listener: &str| Client::connect(node.listener(listener)).unwrap();
+    server.freeze();
+    let switch =
+        r#"{"limit":"core","everybody":true,"blocked":true,"expires_in":"1h","reason":"attack"}"#;
+    let response = connect("admin").exchange("PUT", "/v1/overrides", switch);
+    assert_eq!(response.status, 200, "{}", response.body);
+    let response: Value = serde_json::from_str(&response.body).unwrap();
+    assert_eq!((&response["pending"], &response["after"]["blocked"]), (&true.into(), &true.into()));
+    let check = r#"{"limits":[{"name":"core","subject":{"token":"t"}}]}"#;
+    let refused = connect("http").exchange("POST", "/v1/check", check);
+    assert!(refused.body.contains("\"admitted\":false"), "{}", refused.body);
+    let listed = || -> Value {
+        serde_json::from_str(&ask(admin, "GET", "/v1/overrides", None).body).unwrap()
+    };
+    let local = listed();
+    assert_eq!((&local["pending"], &local["overrides"][0]["pending"]), (&1.into(), &true.into()));
+    server.thaw();
+    let deadline = Instant::now() + PATIENCE;
+    while listed()["pending"] != 0 {
+        assert!(Instant::now() < deadline, "{}", listed());
+        thread::sleep(std::time::Duration::from_millis(5));
+    }
+    assert_eq!(listed()["overrides"][0]["blocked"], true);
 }

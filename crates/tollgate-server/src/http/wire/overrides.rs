@@ -168,6 +168,10 @@ pub(in crate::http) struct OverrideDetails {
     pub(in crate::http) expires: u64,
     /// The reason why it was set.
     pub(in crate::http) reason: Box<str>,
+    /// True if only this node has it so far, because the store did not answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "bool")]
+    pub(in crate::http) pending: Option<bool>,
 }
 
 /// All active overrides.
@@ -178,6 +182,9 @@ pub(in crate::http) struct OverridesResponse {
     /// The error of the last attempt of this node to read them. The overrides of the last
     /// successful read are in force.
     pub(in crate::http) failure: Option<String>,
+    /// The number of changes that only this node has, because the store did not answer. The node
+    /// stores them when it answers again.
+    pub(in crate::http) pending: u64,
     /// The number of changes that led to them.
     pub(in crate::http) version: u64,
     /// The overrides, oldest first.
@@ -203,4 +210,9 @@ pub(in crate::http) struct OverrideResponse {
     pub(in crate::http) after: Option<OverrideDetails>,
     /// The number of changes that led to the current overrides.
     pub(in crate::http) version: u64,
+    /// True if the change is in force on this node only, because the store does not answer. The
+    /// node stores it when it answers again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "bool")]
+    pub(in crate::http) pending: Option<bool>,
 }

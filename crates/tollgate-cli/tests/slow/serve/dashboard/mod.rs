@@ -53,12 +53,5 @@ fn charge(node: &Node, limit: &str, subject: (&str, &str), times: usize) {
 /// Sends a charge with this `body`.
 fn decide(node: &Node, body: &str) {
     let mut client = crate::support::client::Client::connect(node.listener("http")).unwrap();
-    let length = body.len();
-    client
-        .send(format!(
-            "POST /v1/check HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
-             content-length: {length}\r\n\r\n{body}"
-        ))
-        .unwrap();
-    assert_eq!(client.answer().unwrap().status, 200);
+    assert_eq!(client.exchange("POST", "/v1/check", body).status, 200);
 }

@@ -28,17 +28,19 @@ export function overrides({ refuse }) {
     }
   };
   const look = () => attempt(trouble, async () => {
-    const { overrides: all, location: where, failure } = await ask('v1/overrides');
+    const { overrides: all, location: where, failure, pending } = await ask('v1/overrides');
     table.set(all.map((one) => ({ ...one, id: JSON.stringify([one.limit, one.subject, one.group, one.everybody, one.rule, one.shedding]) })));
     const told = where === 'store' ? 'Kept in the store: they apply on every node.' : 'Kept in this process: other nodes do not have them, and they end with it.';
-    kept.textContent = failure ? `${told} The last attempt to read them failed: ${failure}.` : told;
+    const local = pending === 0 ? '' : ` ${pending === 1 ? '1 change is' : `${pending} changes are`} only on this node until the store answers.`;
+    kept.textContent = failure ? `${told}${local} The last attempt to read them failed: ${failure}.` : `${told}${local}`;
   });
   const change = async (work, text) => {
     fill(told);
     await attempt(told, async () => {
-      await work();
-      fill(told, notice('good', text));
-      announce(text);
+      const { pending } = await work();
+      const result = pending ? `${text} Only on this node: the store does not answer, and gets the change when it does.` : text;
+      fill(told, notice('good', result));
+      announce(result);
     });
     await look();
   };
