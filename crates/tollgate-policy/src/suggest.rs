@@ -1,49 +1,29 @@
 //! Suggestions for misspelt names.
 
+use strsim::osa_distance;
+
 /// Longer names are not compared: it takes time, and typos of a few letters in them are rare.
 const MAX_COMPARED: usize = 64;
 
 /// Returns the known name that is most similar to `name`, if it is similar enough to be a typo.
 pub fn suggest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let letters: Vec<char> = plain(name);
-    if letters.is_empty() || letters.len() > MAX_COMPARED {
+    let name = plain(name);
+    if name.is_empty() || name.len() > MAX_COMPARED {
         return None;
     }
-    let slips = 1 + letters.len() / 4;
+    let slips = 1 + name.chars().count() / 4;
     known
         .into_iter()
         .filter(|other| other.len() <= MAX_COMPARED)
-        .map(|other| (distance(&letters, &plain(other)), other))
+        .map(|other| (osa_distance(&name, &plain(other)), other))
         .filter(|(distance, _)| *distance <= slips)
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, other)| other)
 }
 
 /// Normalizes a name: lower case, with `_` for `-`.
-fn plain(name: &str) -> Vec<char> {
-    let letter = |letter: char| if letter == '-' { '_' } else { letter.to_ascii_lowercase() };
-    name.chars().map(letter).collect()
-}
-
-/// Returns the number of letters to insert, delete, change or swap with their neighbour (the
-/// optimal string alignment distance, after Damerau and Levenshtein).
-fn distance(from: &[char], to: &[char]) -> usize {
-    let mut before: Vec<usize> = Vec::new();
-    let mut above: Vec<usize> = (0..=to.len()).collect();
-    for (i, from_letter) in from.iter().enumerate() {
-        let mut row = vec![i + 1];
-        for (j, to_letter) in to.iter().enumerate() {
-            let changed = above[j] + usize::from(from_letter != to_letter);
-            let mut least = changed.min(above[j + 1] + 1).min(row[j] + 1);
-            let is_swap = i > 0 && j > 0 && *from_letter == to[j - 1] && from[i - 1] == *to_letter;
-            if is_swap {
-                least = least.min(before[j - 1] + 1);
-            }
-            row.push(least);
-        }
-        before = std::mem::replace(&mut above, row);
-    }
-    above[to.len()]
+fn plain(name: &str) -> String {
+    name.replace('-', "_").to_ascii_lowercase()
 }
 
 #[cfg(test)]
