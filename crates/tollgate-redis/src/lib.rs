@@ -29,11 +29,15 @@ mod key;
 mod link;
 mod listing;
 mod offset;
+mod random;
 mod redis_shard;
 mod reply;
 mod script;
 mod shard;
 mod shared_blob;
+#[cfg(feature = "simulation")]
+#[doc(hidden)]
+pub mod simulation;
 mod step_codec;
 mod store;
 mod topology;

@@ -37,6 +37,8 @@ pub struct NameResolver {
     /// `None` selects the system's resolver.
     lookup: Option<Arc<dyn Lookup>>,
     last: Arc<Mutex<Vec<SocketAddr>>>,
+    #[cfg(feature = "simulation")]
+    network: crate::simulation::CapturedNetwork,
 }
 
 impl NameResolver {
@@ -48,7 +50,13 @@ impl NameResolver {
 
     /// Returns a resolver with the same lookup for another server's name.
     pub(crate) fn of_another(&self) -> Self {
-        Self { lookup: self.lookup.clone(), last: Arc::default() }
+        Self { last: Arc::default(), ..self.clone() }
+    }
+
+    /// Returns the network that replaces TCP, in a simulation.
+    #[cfg(feature = "simulation")]
+    pub(super) fn network(&self) -> Option<&dyn crate::simulation::Network> {
+        self.network.0.as_deref()
     }
 
     /// Connects to an address of `host`, without a time limit.

@@ -32,6 +32,10 @@ pub(crate) async fn open(
     names: &NameResolver,
     tls: Option<&TlsConnector>,
 ) -> io::Result<Box<dyn Stream>> {
+    #[cfg(feature = "simulation")]
+    if let (Address::Tcp { host, port, .. }, Some(network)) = (address, names.network()) {
+        return Ok(Box::new(network.connect(host, *port).await?));
+    }
     match (address, tls) {
         (Address::Unix(path), _) => Ok(Box::new(UnixStream::connect(path).await?)),
         (Address::Tcp { host, port, .. }, None) => Ok(Box::new(tcp(host, *port, names).await?)),

@@ -1,6 +1,5 @@
 //! Keeps one verified connection to a server and replaces it when it is lost.
 
-use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,6 +17,7 @@ use crate::circuit_breaker::{
 };
 use crate::codec::Codec;
 use crate::offset::ShardClock;
+use crate::random::random;
 use crate::topology::Members;
 
 /// The timeouts and thresholds of a link.
@@ -268,7 +268,6 @@ struct Supervisor<C> {
 
 impl<C: Codec> Supervisor<C> {
     async fn run(mut self) {
-        let random = RandomState::new();
         let mut failed: u32 = 0;
         let mut view = self.members.view();
         loop {
@@ -297,7 +296,8 @@ impl<C: Codec> Supervisor<C> {
                 }
             }
             tokio::select! {
-                () = sleep(probe_delay(failed, random.hash_one(self.generation))) => {}
+                biased;
+                () = sleep(probe_delay(failed, random())) => {}
                 // The list of servers changed, or the one to charge.
                 Ok(()) = view.changed() => {}
             }
@@ -314,6 +314,7 @@ impl<C: Codec> Supervisor<C> {
         let attempt = self.first_fit();
         tokio::pin!(attempt);
         tokio::select! {
+            biased;
             found = &mut attempt => return found,
             () = sleep(patience) => shut(&phase, &circuit),
         }
@@ -382,6 +383,7 @@ impl<C: Codec> Supervisor<C> {
             clock: &self.clock,
         };
         let (fault, error) = tokio::select! {
+            biased;
             () = connection.ended() => (Fault::Ended, None),
             Ok(report) = reported => (report.map_or(Fault::Ended, |report| report.fault), None),
             error = self.members.forbids(connection.address()) => (Fault::Unfit, Some(error)),

@@ -1,7 +1,6 @@
 //! Detection of lost counters in a shard.
 
 use std::fmt;
-use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,6 +11,7 @@ use tokio::time::{Instant, timeout};
 use super::epoch_mark::{EPOCH, GENERATION};
 use crate::info::Info;
 use crate::link::{Connection, Replication};
+use crate::random::random;
 
 /// Returns the generation key for a cluster node that owns the slot of `tag`.
 pub(crate) fn generation_at(tag: &str) -> String {
@@ -144,7 +144,7 @@ impl DataLossMonitor {
         match &found {
             Found::Missing => {
                 let mut begin = redis::cmd("SET");
-                begin.arg(key).arg(random()).arg("NX").arg("PX").arg(lives.to_string());
+                begin.arg(key).arg(generation()).arg("NX").arg("PX").arg(lives.to_string());
                 // If it is rejected, the shard has no generation. Replication ids still show
                 // losses.
                 let _ = connection.call(&begin).await;
@@ -188,9 +188,8 @@ async fn evicted(connection: &Connection) -> Option<u64> {
     Info::from_reply(&reply)?.number("evicted_keys")
 }
 
-fn random() -> String {
-    let draw = |place: u8| RandomState::new().hash_one(place);
-    format!("{:016x}{:016x}", draw(0), draw(1))
+fn generation() -> String {
+    format!("{:016x}{:016x}", random(), random())
 }
 
 impl KnownState {

@@ -68,6 +68,7 @@ async fn visit(server: Endpoint, members: Arc<Members>, limits: LinkLimits) {
     let mut connection = None;
     loop {
         tokio::select! {
+            biased;
             _ = periods.tick() => {}
             Ok(()) = inquiries.changed() => {}
         }

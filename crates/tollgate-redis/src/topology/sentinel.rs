@@ -107,6 +107,7 @@ impl Sentinel {
     /// Waits until there is an event, or the connection is closed.
     pub(super) async fn news(&self) -> Result<(), LinkError> {
         tokio::select! {
+            biased;
             () = self.news.notified() => Ok(()),
             () = self.connection.ended() => {
                 Err(LinkError::Closed { address: self.connection.address().to_owned() })

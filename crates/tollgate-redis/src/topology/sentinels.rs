@@ -1,7 +1,6 @@
 //! The sentinels of a shard, and the combination of their reports.
 
 use std::collections::BTreeMap;
-use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,6 +15,7 @@ use crate::circuit_breaker::probe_delay;
 use crate::link::{
     Address, Credentials, Endpoint, LinkError, LinkLimits, NameResolver, Protocol, Tls,
 };
+use crate::random::random;
 
 /// The most sentinels that are queried, configured ones first.
 const MAX_SENTINELS: usize = 16;
@@ -202,7 +202,6 @@ struct Listener {
 impl Listener {
     /// Runs forever, and reconnects when necessary.
     async fn run(self) {
-        let random = RandomState::new();
         let mut failed: u32 = 0;
         loop {
             let since = Instant::now();
@@ -210,7 +209,7 @@ impl Listener {
             if since.elapsed() >= self.limits.heartbeat {
                 failed = 0;
             }
-            sleep(probe_delay(failed, random.hash_one(failed))).await;
+            sleep(probe_delay(failed, random())).await;
             failed = failed.saturating_add(1);
         }
     }
@@ -232,6 +231,7 @@ impl Listener {
             }
             sleep(LEAST_PERIOD).await;
             tokio::select! {
+                biased;
                 news = sentinel.news() => if let Err(error) = news { return error },
                 () = sleep(self.limits.heartbeat) => {}
             }

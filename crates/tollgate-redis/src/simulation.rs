@@ -1,0 +1,70 @@
+//! The network and the random numbers of a simulation.
+//!
+//! `tollgate-sim` runs nodes and servers in one thread. It provides each node's connections, and a
+//! seed for the numbers that are random otherwise. Only the feature `simulation` compiles this
+//! module, and no shipped build enables it.
+
+use std::cell::{Cell, RefCell};
+use std::fmt;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::time::Instant;
+
+/// Both directions of a connection.
+pub trait ByteStream: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<S: AsyncRead + AsyncWrite + Send + Unpin> ByteStream for S {}
+
+/// A connection, or the error of the attempt.
+pub type Connecting<'a> =
+    Pin<Box<dyn Future<Output = io::Result<Box<dyn ByteStream>>> + Send + 'a>>;
+
+/// The network of one simulated node.
+pub trait Network: fmt::Debug + Send + Sync {
+    /// Connects to `host`, without a time limit.
+    fn connect<'a>(&'a self, host: &'a str, port: u16) -> Connecting<'a>;
+}
+
+thread_local! {
+    static NETWORK: RefCell<Option<Arc<dyn Network>>> = const { RefCell::new(None) };
+    static SEED: Cell<Option<(u64, Instant)>> = const { Cell::new(None) };
+}
+
+/// Calls `open`. Endpoints that it creates connect through `network`.
+pub fn with_network<T>(network: Arc<dyn Network>, open: impl FnOnce() -> T) -> T {
+    let before = NETWORK.replace(Some(network));
+    let opened = open();
+    NETWORK.set(before);
+    opened
+}
+
+/// Makes the random numbers of this thread those of `seed`. Call it in the runtime of the world.
+pub fn set_seed(seed: u64) {
+    SEED.set(Some((seed, Instant::now())));
+}
+
+/// The network that was in use when an endpoint was created.
+#[derive(Clone, Debug)]
+pub(crate) struct CapturedNetwork(pub(crate) Option<Arc<dyn Network>>);
+
+impl Default for CapturedNetwork {
+    fn default() -> Self {
+        Self(NETWORK.with_borrow(Clone::clone))
+    }
+}
+
+/// Returns the random number of this moment, if this thread has a seed. It depends on nothing else,
+/// so the order of tasks that run at the same time has no effect.
+///
+/// Source: the mixer of `SplitMix64` (Steele, Lea and Flood, 2014).
+pub(crate) fn draw() -> Option<u64> {
+    let (seed, start) = SEED.get()?;
+    let passed = u64::try_from(start.elapsed().as_millis()).unwrap_or(u64::MAX);
+    let mut bits = seed.wrapping_add(passed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    Some(bits ^ (bits >> 31))
+}
