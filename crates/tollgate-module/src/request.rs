@@ -13,7 +13,11 @@ use tollgate_core::{Cell, ChargeId, Cost, Limit, OnExpiry, Timestamp};
 use crate::error::CommandError;
 use crate::reader::Reader;
 use crate::rule::{self, RULE_BYTES};
-use crate::table::{ID_BYTES, Id};
+
+/// The size of the id of a place. The last two bytes of an entry's id number the slots of its value.
+pub(crate) const ID_BYTES: usize = 10;
+/// The id of a place in a table: its hash.
+pub(crate) type Id = [u8; ID_BYTES];
 
 /// The most limits, places and jobs of a command. They bound what it may allocate and how long it
 /// may take.

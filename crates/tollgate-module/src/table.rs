@@ -11,10 +11,7 @@
 //! - Nothing in this module trusts the bytes: a table that another program wrote gives wrong
 //!   answers at worst.
 
-/// The size of the id of a place. The last two bytes of an entry's id number the slots of its value.
-pub(crate) const ID_BYTES: usize = 10;
-/// The id of a place in a table: its hash.
-pub(crate) type Id = [u8; ID_BYTES];
+use crate::request::{ID_BYTES, Id};
 
 /// The most slots of a table: 16 MiB.
 pub(crate) const MAX_SLOTS: usize = (1 << 19) - 2;
