@@ -1,0 +1,92 @@
+//! The load: callers that send requests of changing subjects.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep};
+use tollgate_conformance::Random;
+
+use crate::judge::Judge;
+use crate::node::{Fleet, Phase};
+use crate::trace::Trace;
+
+/// A new subject appears after this time, so at each fault some subjects are new and others have
+/// reached their limit.
+const SUBJECT_PERIOD: Duration = Duration::from_millis(500);
+
+/// The caller's part of a world.
+#[derive(Clone, Debug)]
+pub(crate) struct Client {
+    pub(crate) fleet: Arc<Fleet>,
+    pub(crate) judge: Arc<Judge>,
+    pub(crate) trace: Trace,
+    pub(crate) node: usize,
+    pub(crate) phase: Phase,
+    /// When the phase began, and when it ends.
+    pub(crate) begun: Instant,
+    pub(crate) until: Instant,
+}
+
+impl Client {
+    /// Sends requests one after the other, with pauses of at most `pause` ms, until the phase ends.
+    pub(crate) async fn call(self, mut random: Random, pause: u64) {
+        while Instant::now() < self.until {
+            let newest = self.begun.elapsed().as_millis() / SUBJECT_PERIOD.as_millis();
+            let newest = u64::try_from(newest).unwrap_or(0);
+            let number = if random.chance(70) { newest } else { random.within(0..=newest) };
+            let subject = format!("{:?}-{number}", self.phase);
+            let path = random.one_of(&["/long", "/long", "/both", "/short"]);
+            self.ask(&subject, path).await;
+            sleep(Duration::from_millis(random.within(0..=pause))).await;
+        }
+    }
+
+    /// Uses up a limit, waits as long as the refusal says, and expects to be admitted then.
+    pub(crate) async fn retry(self) {
+        let subject = format!("{:?}-retry-{}", self.phase, self.node);
+        while Instant::now() < self.until {
+            let Some(ready_at) = self.ask(&subject, "/short").await else { continue };
+            while let Some(now) = self.fleet.now(self.node)
+                && now < ready_at
+            {
+                sleep(Duration::from_millis(ready_at.since(now).get())).await;
+            }
+            if self.ask(&subject, "/short").await.is_some() {
+                self.judge.refused_after_wait(self.node, &subject);
+            }
+        }
+    }
+
+    /// Sends one request. Returns when it will be admitted, if it was refused.
+    async fn ask(&self, subject: &str, path: &'static str) -> Option<tollgate_core::Timestamp> {
+        let answer = self.fleet.ask(self.node, subject, path).await;
+        self.judge.record(self.phase, subject, path, answer);
+        self.trace.record(|| {
+            let what = answer.map_or_else(
+                || format!("{subject} {path}: the node ended"),
+                |answer| {
+                    let word = if answer.is_admitted { "admitted" } else { "refused" };
+                    let (source, waited) = (answer.source, answer.waited.as_millis());
+                    format!("{subject} {path}: {word} by {source:?} after {waited} ms")
+                },
+            );
+            (format!("node {}", self.node), what)
+        });
+        if answer.is_none() {
+            // A node that does not run refuses connections.
+            sleep(Duration::from_millis(10)).await;
+        }
+        answer.filter(|answer| !answer.is_admitted)?.ready_at
+    }
+
+    /// Asks for units of `subject` until the store refuses.
+    pub(crate) async fn drain(&self, subject: &str, at_most: u64) {
+        for _ in 0..at_most {
+            let answer = self.fleet.ask(self.node, subject, "/long").await;
+            self.judge.record(self.phase, subject, "/long", answer);
+            if answer.is_some_and(|answer| !answer.is_admitted) {
+                return;
+            }
+        }
+    }
+}

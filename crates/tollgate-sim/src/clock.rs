@@ -1,0 +1,41 @@
+//! The clocks of nodes and servers: virtual time and an offset.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use tokio::time::Instant;
+use tollgate::Clock;
+use tollgate_core::Timestamp;
+
+/// The time of day at which every world starts, far from the machine's.
+const START: u64 = 1_600_000_000_000;
+
+/// Returns what a clock shows at `now` that is `offset` ms ahead of the world's time.
+pub(crate) fn shown(start: Instant, now: Instant, offset: i64) -> Timestamp {
+    let passed = u64::try_from(now.saturating_duration_since(start).as_millis()).unwrap_or(0);
+    Timestamp::from_millis((START + passed).saturating_add_signed(offset))
+}
+
+/// The wall clock of a node.
+#[derive(Clone, Debug)]
+pub(crate) struct NodeClock {
+    start: Instant,
+    offset: Arc<AtomicI64>,
+}
+
+impl NodeClock {
+    pub(crate) fn new(start: Instant, offset: i64) -> Self {
+        Self { start, offset: Arc::new(AtomicI64::new(offset)) }
+    }
+
+    /// Sets the clock ahead by `millis`, or back.
+    pub(crate) fn step(&self, millis: i64) {
+        self.offset.fetch_add(millis, Ordering::Relaxed);
+    }
+}
+
+impl Clock for NodeClock {
+    fn now(&self) -> Timestamp {
+        shown(self.start, Instant::now(), self.offset.load(Ordering::Relaxed))
+    }
+}

@@ -1,0 +1,267 @@
+//! All servers of a world: their connections, their replication, and what happens to them.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::sync::watch;
+use tokio::task::AbortHandle;
+use tokio::time::{Instant, sleep};
+use tollgate_redis::simulation::{ByteStream, Connecting, Network as NodeNetwork};
+
+use crate::network::{Network, Party, Stream};
+use crate::plan::Plan;
+use crate::server::{Role, Server, command};
+use crate::trace::Trace;
+
+/// The time between two attempts of a client to reach a server that does not answer.
+const SYN_PERIOD: Duration = Duration::from_millis(200);
+
+/// The longest command that a server reads.
+const MAX_COMMAND_BYTES: usize = 1 << 20;
+
+/// The servers of a world, and their connections.
+#[derive(Debug)]
+pub(crate) struct Cluster {
+    pub(crate) network: Arc<Network>,
+    pub(crate) trace: Trace,
+    servers: Mutex<Vec<Server>>,
+    names: Vec<String>,
+    /// The number of nodes, which are the first parties.
+    nodes: usize,
+    /// Whether each server is frozen.
+    frozen: Vec<watch::Sender<bool>>,
+    /// The tasks that serve each server's connections.
+    tasks: Mutex<Vec<Vec<AbortHandle>>>,
+    replication_delay: Duration,
+    histories: Mutex<u64>,
+}
+
+impl Cluster {
+    /// Creates the servers of `plan`: of each shard the first one is the primary.
+    pub(crate) fn new(plan: &Plan, start: Instant, trace: Trace) -> Arc<Self> {
+        let mut servers = Vec::new();
+        for (index, place) in plan.servers().enumerate() {
+            let offset = plan.server_clocks[index];
+            let mut server = Server::new(place.name(), place.shard, start, offset);
+            if place.number == 0 {
+                server.lead(index as u64 + 1);
+            }
+            servers.push(server);
+        }
+        for index in 0..servers.len() {
+            let primary = plan.primary_of(servers[index].shard);
+            if index != primary {
+                let (before, after) = servers.split_at_mut(index);
+                after[0].follow(primary, &before[primary]);
+            }
+        }
+        let names = servers.iter().map(|server| server.name.clone()).collect();
+        Arc::new(Self {
+            network: Network::new(plan.seed ^ 0x6e65_7477, plan.delays),
+            trace,
+            frozen: servers.iter().map(|_| watch::Sender::new(false)).collect(),
+            tasks: Mutex::new(servers.iter().map(|_| Vec::new()).collect()),
+            histories: Mutex::new(servers.len() as u64 + 1),
+            servers: Mutex::new(servers),
+            names,
+            nodes: plan.nodes,
+            replication_delay: Duration::from_millis(plan.replication_delay),
+        })
+    }
+
+    /// Returns the party of a server.
+    pub(crate) const fn party(&self, server: usize) -> Party {
+        self.nodes + server
+    }
+
+    fn next_history(&self) -> u64 {
+        let mut histories = self.histories.lock();
+        *histories += 1;
+        *histories
+    }
+
+    /// Connects `node` to the server called `host`.
+    async fn connect(self: &Arc<Self>, node: Party, host: &str) -> io::Result<Stream> {
+        let Some(server) = self.names.iter().position(|name| name == host) else {
+            return Err(io::Error::new(io::ErrorKind::NotFound, "no such host"));
+        };
+        let party = self.party(server);
+        sleep(self.network.delay(node, party, 0)).await;
+        while self.network.is_silent(party)
+            || self.network.is_blocked(node, party)
+            || self.network.is_blocked(party, node)
+        {
+            sleep(SYN_PERIOD).await;
+        }
+        sleep(self.network.delay(party, node, 0)).await;
+        if !self.servers.lock()[server].is_alive {
+            return Err(io::ErrorKind::ConnectionRefused.into());
+        }
+        // A frozen server accepts: its system does.
+        let (near, far) = self.network.connection(node, party);
+        self.trace.record(|| (host.to_owned(), format!("node {node} connects")));
+        let task = tokio::spawn(Arc::clone(self).serve(server, node, far)).abort_handle();
+        let tasks = &mut self.tasks.lock()[server];
+        tasks.retain(|task| !task.is_finished());
+        tasks.push(task);
+        Ok(near)
+    }
+
+    /// Serves one connection of `server` from `node` until it ends.
+    async fn serve(self: Arc<Self>, server: usize, node: Party, mut stream: Stream) {
+        let mut frozen = self.frozen[server].subscribe();
+        let mut bytes = Vec::new();
+        let mut replies = Vec::new();
+        loop {
+            let mut chunk = [0; 4_096];
+            match stream.read(&mut chunk).await {
+                Ok(0) | Err(_) => return,
+                Ok(length) => bytes.extend_from_slice(&chunk[..length]),
+            }
+            loop {
+                // An error means that the world is over.
+                let _ = frozen.wait_for(|is_frozen| !is_frozen).await;
+                let Ok(next) = command(&bytes) else { return };
+                let Some((words, length)) = next else { break };
+                bytes.drain(..length);
+                let reply = self.execute(server, &words);
+                self.trace.record(|| {
+                    let verb = words.first().map(|verb| String::from_utf8_lossy(verb));
+                    let what = format!("node {node}: {} {reply}", verb.unwrap_or_default());
+                    (self.names[server].clone(), what)
+                });
+                reply.write(&mut replies);
+            }
+            if bytes.len() > MAX_COMMAND_BYTES || stream.write_all(&replies).await.is_err() {
+                return;
+            }
+            replies.clear();
+        }
+    }
+
+    /// Carries out a command at `server`, and sends its writes to the replicas.
+    fn execute(&self, server: usize, words: &[Vec<u8>]) -> crate::server::Reply {
+        let servers = &mut *self.servers.lock();
+        if let [verb, load, script] = words
+            && verb == b"SCRIPT"
+            && load == b"LOAD"
+        {
+            return servers[server].load_script(script);
+        }
+        let (reply, writes) = servers[server].execute(words, &self.names);
+        if !writes.is_empty() {
+            for replica in servers.iter_mut().filter(|it| it.role == Role::Replica(server)) {
+                let delay = self.replication_delay;
+                writes.iter().for_each(|write| replica.receive(write.clone(), delay));
+            }
+        }
+        reply
+    }
+
+    /// Breaks all connections of `server`.
+    pub(crate) fn disconnect(&self, server: usize) {
+        self.tasks.lock()[server].drain(..).for_each(|task| task.abort());
+        self.network.reset(self.party(server));
+    }
+
+    pub(crate) fn set_frozen(&self, server: usize, is_frozen: bool) {
+        self.frozen[server].send_replace(is_frozen);
+    }
+
+    /// Ends `server`. If the machine is lost too, clients receive nothing of it.
+    pub(crate) fn crash(&self, server: usize, is_silent: bool) {
+        self.servers.lock()[server].is_alive = false;
+        self.network.set_silent(self.party(server), is_silent);
+        if is_silent {
+            self.tasks.lock()[server].drain(..).for_each(|task| task.abort());
+        } else {
+            self.disconnect(server);
+        }
+    }
+
+    /// Starts `server` again.
+    pub(crate) fn start(&self, server: usize, has_data: bool) {
+        // Its system resets connections that it does not have any more.
+        self.network.set_silent(self.party(server), false);
+        self.disconnect(server);
+        self.set_frozen(server, false);
+        let history = self.next_history();
+        let servers = &mut *self.servers.lock();
+        servers[server].restart(has_data, history);
+        if let (Role::Primary, false) = (servers[server].role, has_data) {
+            resync_followers(servers, server);
+        }
+    }
+
+    /// Makes `server` a primary, with the writes that have reached it.
+    pub(crate) fn promote(&self, server: usize) {
+        let history = self.next_history();
+        self.servers.lock()[server].lead(history);
+    }
+
+    /// Makes `server` follow `primary`, with a copy of its data.
+    pub(crate) fn follow(&self, server: usize, primary: usize) {
+        let servers = &mut *self.servers.lock();
+        if server != primary {
+            let source = std::mem::replace(
+                &mut servers[primary],
+                Server::new(String::new(), 0, Instant::now(), 0),
+            );
+            servers[server].follow(primary, &source);
+            servers[primary] = source;
+        }
+    }
+
+    /// Changes `server`.
+    pub(crate) fn with(&self, server: usize, change: impl FnOnce(&mut Server)) {
+        change(&mut self.servers.lock()[server]);
+    }
+
+    /// Deletes all keys of `server` and of its replicas.
+    pub(crate) fn flush(&self, server: usize) {
+        let servers = &mut *self.servers.lock();
+        let flush = crate::server::Write::Flush;
+        servers[server].apply(&flush);
+        for replica in servers.iter_mut().filter(|it| it.role == Role::Replica(server)) {
+            replica.receive(flush.clone(), self.replication_delay);
+        }
+    }
+
+    pub(crate) fn is_alive(&self, server: usize) -> bool {
+        self.servers.lock()[server].is_alive
+    }
+}
+
+/// Copies the data of `primary` to its replicas, as after a restart without data.
+fn resync_followers(servers: &mut [Server], primary: usize) {
+    for index in 0..servers.len() {
+        if servers[index].role == Role::Replica(primary) && index != primary {
+            let (low, high) = servers.split_at_mut(index.max(primary));
+            let (follower, source) = if index > primary {
+                (&mut high[0], &low[primary])
+            } else {
+                (&mut low[index], &high[0])
+            };
+            follower.follow(primary, source);
+        }
+    }
+}
+
+/// The network as one node uses it.
+#[derive(Debug)]
+pub(crate) struct NodeLinks {
+    pub(crate) cluster: Arc<Cluster>,
+    pub(crate) node: Party,
+}
+
+impl NodeNetwork for NodeLinks {
+    fn connect<'a>(&'a self, host: &'a str, _port: u16) -> Connecting<'a> {
+        Box::pin(async move {
+            let stream = self.cluster.connect(self.node, host).await?;
+            Ok(Box::new(stream) as Box<dyn ByteStream>)
+        })
+    }
+}

@@ -1,0 +1,238 @@
+//! What every world must satisfy.
+//!
+//! Before the first fault and after the last one, limits are exact: the history checker accepts the
+//! history of all nodes, the store makes every decision, a subject that was refused has used its
+//! whole limit, and a retry at the told time is admitted. While faults last, the bounds of
+//! `docs/bounds.md` hold with the numbers of the world. No decision ever takes longer than the
+//! deadline.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tollgate::store::deadline::{DEFAULT_BUDGET, TIMER_GRAIN};
+use tollgate_conformance::history::{Allowance, History};
+
+use crate::node::{Answer, Phase, Source};
+use crate::plan::{Kind, Plan};
+
+/// The longest wait for a decision: `Deadline::max_wait` at the default deadline.
+pub const MAX_WAIT: Duration = DEFAULT_BUDGET.saturating_add(TIMER_GRAIN);
+
+/// The longest wait for a decision while faults last. Before the first decision on a subject after
+/// an outage, the store is charged with what the node admitted alone, in up to four calls.
+const MAX_WAIT_IN_FAULTS: Duration = MAX_WAIT.saturating_mul(5);
+
+/// The most violations that a world reports.
+const MAX_VIOLATIONS: usize = 20;
+
+/// Counts of one subject's requests to the limit of 120 s.
+#[derive(Clone, Copy, Debug, Default)]
+struct Tally {
+    /// Units that the store admitted.
+    by_store: u64,
+    /// Units that nodes admitted alone.
+    by_nodes: u64,
+    /// The units among them that the store may have charged too.
+    uncertain: u64,
+    /// Units that the store may have charged although the request was refused or not answered.
+    leaked: u64,
+    /// Whether the store refused a request because of this limit.
+    is_used_up: bool,
+}
+
+/// The figures of a run.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Figures {
+    /// Decisions.
+    pub decisions: u64,
+    /// Decisions that nodes made alone.
+    pub by_nodes: u64,
+    /// The longest wait for a decision, in ms.
+    pub longest_wait: u64,
+    /// The largest share of the bound on units that the store admits in faults, in percent.
+    pub store_bound: u64,
+    /// The largest share of the bound on units that nodes admit alone, in percent.
+    pub local_bound: u64,
+}
+
+/// The judge of one world.
+#[derive(Debug, Default)]
+pub(crate) struct Judge(Mutex<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    tallies: BTreeMap<(Phase, String), Tally>,
+    /// The units that each subject had been admitted when faults were over.
+    admitted_before_drain: BTreeMap<String, u64>,
+    figures: Figures,
+    violations: Vec<String>,
+}
+
+impl Judge {
+    /// Records the answer to a request; `None` if its node ended.
+    pub(crate) fn record(&self, phase: Phase, subject: &str, path: &str, answer: Option<Answer>) {
+        let state = &mut *self.0.lock();
+        let is_charged = path != "/short";
+        let tally = state.tallies.entry((phase, subject.to_owned())).or_default();
+        let Some(answer) = answer else {
+            tally.leaked += u64::from(is_charged);
+            return;
+        };
+        let waited = u64::try_from(answer.waited.as_millis()).unwrap_or(u64::MAX);
+        state.figures.decisions += 1;
+        state.figures.by_nodes += u64::from(answer.source != Source::Store);
+        state.figures.longest_wait = state.figures.longest_wait.max(waited);
+        match answer.source {
+            _ if !is_charged => {}
+            Source::Store if answer.is_admitted => tally.by_store += 1,
+            Source::Store => tally.is_used_up |= answer.is_long_used_up,
+            Source::Local => tally.by_nodes += u64::from(answer.is_admitted),
+            Source::Uncertain if answer.is_admitted => {
+                tally.by_nodes += 1;
+                tally.uncertain += 1;
+            }
+            Source::Uncertain | Source::Nothing => tally.leaked += 1,
+        }
+        let most = if phase.is_calm() { MAX_WAIT } else { MAX_WAIT_IN_FAULTS };
+        if answer.waited > most {
+            state.violates(format!("a decision on {subject} took {waited} ms, beyond {most:?}"));
+        }
+        if answer.source == Source::Nothing {
+            state.violates(format!("no decision on {subject}"));
+        }
+        if phase.is_calm() && answer.source != Source::Store {
+            let source = answer.source;
+            state.violates(format!(
+                "{phase:?}: {subject} was decided by {source:?}, without a fault"
+            ));
+        }
+    }
+
+    /// Records that a request was refused at the time that the last refusal had named.
+    pub(crate) fn refused_after_wait(&self, node: usize, subject: &str) {
+        self.0.lock().violates(format!(
+            "{subject} was refused by node {node} at the time at which it should be admitted"
+        ));
+    }
+
+    /// Records a failure of the world itself.
+    pub(crate) fn broken(&self, what: impl fmt::Display) {
+        self.0.lock().violates(what.to_string());
+    }
+
+    /// Returns the subjects of the faults, and notes what they were admitted so far.
+    pub(crate) fn begin_drain(&self) -> Vec<String> {
+        let state = &mut *self.0.lock();
+        let during = state.tallies.iter().filter(|((phase, _), _)| *phase == Phase::During);
+        let admitted =
+            during.map(|((_, subject), tally)| (subject.clone(), tally.by_store + tally.by_nodes));
+        state.admitted_before_drain = admitted.collect();
+        state.admitted_before_drain.keys().cloned().collect()
+    }
+
+    /// Checks everything, and returns the figures and the violations.
+    pub(crate) fn finish(
+        &self,
+        plan: &Plan,
+        histories: [(&str, History); 2],
+        lost_local_units: u64,
+    ) -> (Figures, Vec<String>) {
+        let state = &mut *self.0.lock();
+        for (when, history) in histories {
+            let report = history.check(Allowance::default());
+            if !report.is_sound() {
+                state.violates(format!("the history {when} is not sound: {report}"));
+            }
+        }
+        let tallies = std::mem::take(&mut state.tallies);
+        for ((phase, subject), tally) in &tallies {
+            if phase.is_calm() {
+                state.check_exact(plan, subject, tally);
+            } else {
+                state.check_faults(plan, subject, tally, lost_local_units);
+            }
+        }
+        (state.figures, std::mem::take(&mut state.violations))
+    }
+}
+
+impl State {
+    fn violates(&mut self, what: String) {
+        if self.violations.len() < MAX_VIOLATIONS {
+            self.violations.push(what);
+        }
+    }
+
+    /// Without faults: 0 over, 0 under.
+    fn check_exact(&mut self, plan: &Plan, subject: &str, tally: &Tally) {
+        let (admitted, quota) = (tally.by_store, plan.quotas.1);
+        if admitted > quota || (tally.is_used_up && admitted < quota) {
+            self.violates(format!("{subject} was admitted {admitted} units of {quota}"));
+        }
+    }
+
+    /// With faults: the bounds.
+    fn check_faults(&mut self, plan: &Plan, subject: &str, tally: &Tally, lost: u64) {
+        let (quota, bounds) = (plan.quotas.1, Bounds::of(plan));
+        let figures = &mut self.figures;
+        figures.store_bound = figures.store_bound.max(tally.by_store * 100 / bounds.by_store);
+        figures.local_bound = figures.local_bound.max(tally.by_nodes * 100 / bounds.by_nodes);
+        if tally.by_store > bounds.by_store {
+            let (admitted, most) = (tally.by_store, bounds.by_store);
+            self.violates(format!("the store admitted {subject} {admitted} units, beyond {most}"));
+        }
+        if tally.by_nodes > bounds.by_nodes {
+            let (admitted, most) = (tally.by_nodes, bounds.by_nodes);
+            self.violates(format!(
+                "nodes alone admitted {subject} {admitted} units, beyond {most}"
+            ));
+        }
+        let total = tally.by_store + tally.by_nodes;
+        let before = self.admitted_before_drain.get(subject).copied().unwrap_or(0);
+        let most = before.max(quota + tally.uncertain + lost);
+        let is_drained = before > 0;
+        if is_drained && bounds.is_charged_later && total > most {
+            self.violates(format!(
+                "{subject} was admitted {total} units in the end, beyond {most}: all but {} of the \
+                 units that nodes admitted alone can be charged to the store",
+                tally.uncertain + lost
+            ));
+        }
+        if tally.is_used_up && total + tally.leaked + tally.uncertain < quota {
+            self.violates(format!(
+                "{subject} was refused after {total} units of {quota}, and {} may be lost",
+                tally.leaked + tally.uncertain
+            ));
+        }
+    }
+}
+
+/// The bounds of one subject while faults last, which is less than a window of 120 s.
+#[derive(Clone, Copy, Debug)]
+struct Bounds {
+    /// Units that the store admits: the limit once, and once more for each loss of counters. A
+    /// failover loses nothing if one node makes all decisions.
+    by_store: u64,
+    /// Units that nodes admit alone: `LocalShare::max_admitted_units` for each window. A loss ends a
+    /// window, and a node that starts has its share again, before it knows the store's clock and
+    /// after.
+    by_nodes: u64,
+    /// Whether all units that nodes admitted alone are charged to the store.
+    is_charged_later: bool,
+}
+
+impl Bounds {
+    fn of(plan: &Plan) -> Self {
+        let (quota, nodes) = (plan.quotas.1, plan.nodes as u64);
+        let is_replayed = plan.kind == Kind::Failover && plan.nodes == 1;
+        let losses = if is_replayed { 0 } else { plan.losses };
+        let share = (quota / nodes).max(1) * nodes;
+        Self {
+            by_store: quota * (1 + losses),
+            by_nodes: share * (1 + losses + 2 * plan.restarts),
+            is_charged_later: losses == 0 && plan.restarts == 0,
+        }
+    }
+}

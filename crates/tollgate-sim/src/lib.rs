@@ -1,0 +1,50 @@
+//! Simulated clusters: nodes, servers, a network and faults in one thread, from one seed.
+//!
+//! A world consists of nodes with the shipped limiter and the shipped Redis store, and of servers
+//! that run the step of `tollgate-module` behind a model of Redis. Time is virtual, and the network
+//! is in memory. [`Plan::of`] draws a world from a seed, [`run`] runs it, and the same seed always
+//! runs the same world.
+//!
+//! | module | content |
+//! | --- | --- |
+//! | [`plan`] | from a seed to a world: its size, its clocks, its faults |
+//! | `network` | streams between nodes and servers |
+//! | `server` | the model of a Redis server |
+//! | `cluster` | all servers: connections, replication, faults |
+//! | `node` | one node with the shipped limiter and store |
+//! | `clients` | the load |
+//! | `world` | the phases of a run |
+//! | [`judge`] | what every world must satisfy |
+//! | [`trace`] | the events of a run as a table and as a page |
+
+mod clients;
+mod clock;
+mod cluster;
+pub mod judge;
+mod network;
+mod node;
+pub mod plan;
+mod server;
+pub mod trace;
+mod world;
+
+// The step of the server module. Its crate is a plug-in of a server and cannot be a dependency.
+#[path = "../../tollgate-module/src/answer.rs"]
+mod answer;
+#[path = "../../tollgate-module/src/error.rs"]
+#[allow(dead_code, reason = "some errors are those of the server interface")]
+mod error;
+#[path = "../../tollgate-module/src/reader.rs"]
+mod reader;
+#[path = "../../tollgate-module/src/request.rs"]
+mod request;
+#[path = "../../tollgate-module/src/rule.rs"]
+mod rule;
+#[path = "../../tollgate-module/src/step.rs"]
+#[allow(dead_code, reason = "the model needs no sizes of entries")]
+mod step;
+#[path = "../../tollgate-module/src/stored.rs"]
+mod stored;
+
+pub use plan::{Kind, Plan};
+pub use world::{Outcome, run};

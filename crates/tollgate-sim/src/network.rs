@@ -1,0 +1,287 @@
+//! The network: streams in memory, with delays and faults.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::io;
+use std::pin::Pin;
+use std::sync::{Arc, Weak};
+use std::task::{Context, Poll, Waker, ready};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::{Instant, Sleep, sleep_until};
+use tollgate_conformance::Random;
+
+/// A node or a server.
+pub(crate) type Party = usize;
+
+/// The most packets in flight in one direction of a connection. Beyond it, the connection breaks.
+const PACKETS_IN_FLIGHT: usize = 4_096;
+
+/// The links between all parties.
+#[derive(Debug)]
+pub(crate) struct Network {
+    seed: u64,
+    start: Instant,
+    links: Mutex<Links>,
+}
+
+#[derive(Debug)]
+struct Links {
+    /// The shortest and the longest delay of a packet, in ms.
+    delays: (u64, u64),
+    /// Additional delays of packets from and to these parties, in ms.
+    slowed: BTreeMap<Party, u64>,
+    /// Directions in which nothing arrives.
+    blocked: BTreeSet<(Party, Party)>,
+    /// Parties that disappeared: their connections end without a packet.
+    silent: BTreeSet<Party>,
+    pipes: Vec<Weak<Pipe>>,
+}
+
+/// One direction of a connection.
+#[derive(Debug)]
+struct Pipe {
+    from: Party,
+    to: Party,
+    /// When the connection was opened, in ms since the start.
+    opened: u64,
+    state: Mutex<PipeState>,
+}
+
+#[derive(Debug)]
+struct PipeState {
+    /// The packets with their times of arrival. An empty one ends the stream.
+    packets: VecDeque<(Instant, Vec<u8>)>,
+    last: Instant,
+    is_reset: bool,
+    reader: Option<Waker>,
+}
+
+/// One end of a connection.
+#[derive(Debug)]
+pub(crate) struct Stream {
+    network: Arc<Network>,
+    read: Arc<Pipe>,
+    write: Arc<Pipe>,
+    timer: Option<Pin<Box<Sleep>>>,
+}
+
+impl Network {
+    pub(crate) fn new(seed: u64, delays: (u64, u64)) -> Arc<Self> {
+        let links = Links {
+            delays,
+            slowed: BTreeMap::new(),
+            blocked: BTreeSet::new(),
+            silent: BTreeSet::new(),
+            pipes: Vec::new(),
+        };
+        Arc::new(Self { seed, start: Instant::now(), links: Mutex::new(links) })
+    }
+
+    /// Returns both ends of a new connection: that of `from`, and that of `to`.
+    pub(crate) fn connection(self: &Arc<Self>, from: Party, to: Party) -> (Stream, Stream) {
+        let opened = self.millis();
+        let (there, back) = (Pipe::new(from, to, opened), Pipe::new(to, from, opened));
+        let mut links = self.links.lock();
+        links.pipes.retain(|pipe| pipe.strong_count() > 0);
+        links.pipes.extend([Arc::downgrade(&there), Arc::downgrade(&back)]);
+        let end = |read: &Arc<Pipe>, write: &Arc<Pipe>| Stream {
+            network: Arc::clone(self),
+            read: Arc::clone(read),
+            write: Arc::clone(write),
+            timer: None,
+        };
+        (end(&back, &there), end(&there, &back))
+    }
+
+    /// Returns the ms since the start.
+    fn millis(&self) -> u64 {
+        u64::try_from(self.start.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+
+    /// Returns the delay of a packet of the connection that was opened at `opened` ms.
+    ///
+    /// It depends on the parties and the time alone. Tasks that run in the same ms may run in any
+    /// order, and the world remains the same.
+    pub(crate) fn delay(&self, from: Party, to: Party, opened: u64) -> Duration {
+        let links = self.links.lock();
+        let (shortest, longest) = links.delays;
+        let parts = [from as u64, to as u64, opened, self.millis()];
+        let mix = |seed: u64, part: &u64| Random::new(seed ^ part).bits();
+        let mut random = Random::new(parts.iter().fold(self.seed, mix));
+        let more: u64 = [from, to].iter().filter_map(|party| links.slowed.get(party)).sum();
+        Duration::from_millis(random.within(shortest..=longest) + more)
+    }
+
+    pub(crate) fn is_blocked(&self, from: Party, to: Party) -> bool {
+        self.links.lock().blocked.contains(&(from, to))
+    }
+
+    pub(crate) fn is_silent(&self, party: Party) -> bool {
+        self.links.lock().silent.contains(&party)
+    }
+
+    /// Holds back everything that `from` sends to `to`, or delivers it again.
+    pub(crate) fn set_blocked(&self, from: Party, to: Party, is_blocked: bool) {
+        let pipes = {
+            let mut links = self.links.lock();
+            if is_blocked {
+                links.blocked.insert((from, to));
+            } else {
+                links.blocked.remove(&(from, to));
+            }
+            links.pipes.clone()
+        };
+        pipes.iter().filter_map(Weak::upgrade).for_each(|pipe| pipe.wake());
+    }
+
+    /// Delays every packet from and to `party` by so many ms more.
+    pub(crate) fn set_slow(&self, party: Party, millis: u64) {
+        self.links.lock().slowed.insert(party, millis);
+    }
+
+    /// Whether connections of `party` end without a packet.
+    pub(crate) fn set_silent(&self, party: Party, is_silent: bool) {
+        let mut links = self.links.lock();
+        if is_silent {
+            links.silent.insert(party);
+        } else {
+            links.silent.remove(&party);
+        }
+    }
+
+    /// Breaks all connections of `party`, at both ends.
+    pub(crate) fn reset(&self, party: Party) {
+        let pipes: Vec<_> = self.links.lock().pipes.iter().filter_map(Weak::upgrade).collect();
+        for pipe in pipes.iter().filter(|pipe| pipe.from == party || pipe.to == party) {
+            pipe.state.lock().is_reset = true;
+            pipe.wake();
+        }
+    }
+}
+
+impl Pipe {
+    fn new(from: Party, to: Party, opened: u64) -> Arc<Self> {
+        let state = PipeState {
+            packets: VecDeque::new(),
+            last: Instant::now(),
+            is_reset: false,
+            reader: None,
+        };
+        Arc::new(Self { from, to, opened, state: Mutex::new(state) })
+    }
+
+    fn delay(&self, network: &Network) -> Duration {
+        network.delay(self.from, self.to, self.opened)
+    }
+
+    fn wake(&self) {
+        let reader = self.state.lock().reader.take();
+        if let Some(reader) = reader {
+            reader.wake();
+        }
+    }
+
+    /// Sends a packet that takes `delay`, after those before it.
+    fn send(&self, delay: Duration, packet: Vec<u8>) {
+        {
+            let state = &mut *self.state.lock();
+            state.last = state.last.max(Instant::now() + delay);
+            state.packets.push_back((state.last, packet));
+            state.is_reset |= state.packets.len() > PACKETS_IN_FLIGHT;
+        }
+        self.wake();
+    }
+
+    /// Reads what has arrived, or returns when the next packet arrives.
+    fn receive(&self, is_blocked: bool, out: &mut ReadBuf<'_>, reader: &Waker) -> Received {
+        let state = &mut *self.state.lock();
+        if state.is_reset {
+            return Received::Reset;
+        }
+        state.reader = Some(reader.clone());
+        let Some((arrives, packet)) = state.packets.front_mut().filter(|_| !is_blocked) else {
+            return Received::Nothing;
+        };
+        if *arrives > Instant::now() {
+            return Received::Later(*arrives);
+        }
+        let length = out.remaining().min(packet.len());
+        out.put_slice(&packet[..length]);
+        packet.drain(..length);
+        // The end of the stream stays.
+        if packet.is_empty() && length > 0 {
+            state.packets.pop_front();
+        }
+        Received::Bytes
+    }
+}
+
+enum Received {
+    Bytes,
+    Nothing,
+    Later(Instant),
+    Reset,
+}
+
+impl AsyncRead for Stream {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        out: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let this = &mut *self;
+        loop {
+            let is_blocked = this.network.is_blocked(this.read.from, this.read.to);
+            let arrives = match this.read.receive(is_blocked, out, context.waker()) {
+                Received::Bytes => return Poll::Ready(Ok(())),
+                Received::Nothing => return Poll::Pending,
+                Received::Reset => {
+                    return Poll::Ready(Err(io::ErrorKind::ConnectionReset.into()));
+                }
+                Received::Later(arrives) => arrives,
+            };
+            let timer = this.timer.get_or_insert_with(|| Box::pin(sleep_until(arrives)));
+            if timer.deadline() != arrives {
+                timer.as_mut().reset(arrives);
+            }
+            ready!(timer.as_mut().poll(context));
+            this.timer = None;
+        }
+    }
+}
+
+impl AsyncWrite for Stream {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        _context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        if self.write.state.lock().is_reset {
+            return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
+        }
+        if !bytes.is_empty() {
+            let delay = self.write.delay(&self.network);
+            self.write.send(delay, bytes.to_vec());
+        }
+        Poll::Ready(Ok(bytes.len()))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        if !self.network.is_silent(self.write.from) {
+            let delay = self.write.delay(&self.network);
+            self.write.send(delay, Vec::new());
+        }
+    }
+}

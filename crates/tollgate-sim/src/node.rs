@@ -1,0 +1,312 @@
+//! The nodes: the shipped limiter over the shipped Redis store.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::sync::watch;
+use tokio::time::{Instant, timeout};
+use tollgate::{DecisionSource, HashKey, Limiter, Revision};
+use tollgate_backend::{Backend, Refunds};
+use tollgate_conformance::history::{History, Recorder};
+use tollgate_core::{
+    Admission, Charge, Headers, Readings, RequestAttributes, Store, StoreError, Timestamp,
+};
+use tollgate_redis::simulation::with_network;
+
+use crate::clock::NodeClock;
+use crate::cluster::{Cluster, NodeLinks};
+use crate::plan::Plan;
+
+/// The longest time that a caller waits for a decision. A decision that takes longer is missing.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// The part of a run in which a decision was made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Phase {
+    /// Nothing has failed yet.
+    Before,
+    /// Faults happen.
+    During,
+    /// Nothing fails any more, and nodes return to the store.
+    Recovering,
+    /// Nothing fails, and nodes have returned to the store.
+    After,
+}
+
+impl Phase {
+    /// Whether limits are exact.
+    pub(crate) const fn is_calm(self) -> bool {
+        matches!(self, Self::Before | Self::After)
+    }
+}
+
+/// The records of the calls of all nodes.
+#[derive(Debug)]
+pub(crate) struct Records {
+    phase: AtomicUsize,
+    before: Recorder,
+    after: Recorder,
+}
+
+impl Records {
+    fn new() -> Self {
+        let phase = AtomicUsize::new(Phase::Before as usize);
+        Self { phase, before: Recorder::default(), after: Recorder::default() }
+    }
+
+    pub(crate) fn set_phase(&self, phase: Phase) {
+        self.phase.store(phase as usize, Ordering::Relaxed);
+    }
+
+    pub(crate) fn phase(&self) -> Phase {
+        match self.phase.load(Ordering::Relaxed) {
+            0 => Phase::Before,
+            1 => Phase::During,
+            2 => Phase::Recovering,
+            _ => Phase::After,
+        }
+    }
+
+    /// Returns the calls before and after the faults.
+    pub(crate) fn histories(&self) -> [(&'static str, History); 2] {
+        [("before the faults", self.before.history()), ("after them", self.after.history())]
+    }
+
+    fn recorder(&self) -> Option<&Recorder> {
+        match self.phase() {
+            Phase::Before => Some(&self.before),
+            Phase::During | Phase::Recovering => None,
+            Phase::After => Some(&self.after),
+        }
+    }
+}
+
+/// The store of a node, with a record of its calls.
+#[derive(Debug)]
+struct RecordedBackend {
+    backend: Backend,
+    records: Arc<Records>,
+}
+
+impl Store for RecordedBackend {
+    async fn apply(&self, now: Timestamp, charges: &[Charge<'_>]) -> Result<Readings, StoreError> {
+        let issued = self.records.recorder().map(|recorder| recorder.issue(now, charges));
+        let told = self.backend.apply(now, charges).await;
+        if let Some(issued) = issued {
+            issued.answered(&told);
+        }
+        told
+    }
+}
+
+/// What decided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Source {
+    /// The store, or the node's memory of its refusal.
+    Store,
+    /// The node alone. The store did not execute the charge.
+    Local,
+    /// The node alone. The store may have executed the charge.
+    Uncertain,
+    /// Nothing decided.
+    Nothing,
+}
+
+/// The answer to a request.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Answer {
+    pub(crate) is_admitted: bool,
+    pub(crate) source: Source,
+    /// When the request is admitted, if it was refused.
+    pub(crate) ready_at: Option<Timestamp>,
+    /// Whether the limit of 120 s refused.
+    pub(crate) is_long_used_up: bool,
+    pub(crate) waited: Duration,
+}
+
+/// The headers of a request: the user.
+struct User<'a>(&'a str);
+
+impl Headers for User<'_> {
+    fn value(&self, name: &str, index: usize) -> Option<&[u8]> {
+        (name == "x-user" && index == 0).then_some(self.0.as_bytes())
+    }
+}
+
+/// One node.
+#[derive(Debug)]
+struct Node {
+    clock: NodeClock,
+    limiter: Mutex<Option<Arc<Limiter<RecordedBackend>>>>,
+    /// Grows when the node ends.
+    ended: watch::Sender<u64>,
+}
+
+/// All nodes.
+#[derive(Debug)]
+pub(crate) struct Fleet {
+    cluster: Arc<Cluster>,
+    policy: String,
+    nodes: Vec<Node>,
+    pub(crate) records: Arc<Records>,
+}
+
+impl Fleet {
+    pub(crate) fn new(plan: &Plan, cluster: Arc<Cluster>, start: Instant) -> Self {
+        let node = |offset: &i64| Node {
+            clock: NodeClock::new(start, *offset),
+            limiter: Mutex::new(None),
+            ended: watch::Sender::new(0),
+        };
+        let nodes = plan.node_clocks.iter().map(node).collect();
+        Self { cluster, policy: policy(plan), nodes, records: Arc::new(Records::new()) }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// Starts a node, unless it runs.
+    ///
+    /// # Panics
+    /// If the policy of the world is invalid.
+    pub(crate) fn start(&self, node: usize) {
+        let place = &self.nodes[node];
+        if place.limiter.lock().is_some() {
+            return;
+        }
+        let loaded = tollgate_policy::parse("world.yaml", &self.policy).expect("a valid policy");
+        let key = HashKey::from_secret(b"the nodes of a world");
+        let links = Arc::new(NodeLinks { cluster: Arc::clone(&self.cluster), node });
+        let open =
+            || Backend::open(&loaded.settings, key.clone(), &loaded.policy, Refunds::ByResponses);
+        let backend = with_network(links, open).expect("valid settings");
+        let clock = backend.clock(place.clock.clone());
+        let store = RecordedBackend { backend, records: Arc::clone(&self.records) };
+        let limiter = Limiter::new(Revision::new(loaded.policy, loaded.version), store);
+        let limiter = limiter.with_key(key).with_clock(clock);
+        *place.limiter.lock() = Some(Arc::new(limiter));
+    }
+
+    /// Waits until the store of a node is connected, or does not answer.
+    pub(crate) async fn started(&self, node: usize) {
+        if let Some(limiter) = self.limiter(node) {
+            limiter.store().backend.started().await;
+        }
+    }
+
+    /// Ends a node at once: its calls in flight are dropped.
+    pub(crate) fn stop(&self, node: usize) {
+        let place = &self.nodes[node];
+        drop(place.limiter.lock().take());
+        place.ended.send_modify(|ended| *ended += 1);
+    }
+
+    pub(crate) fn step_clock(&self, node: usize, millis: i64) {
+        self.nodes[node].clock.step(millis);
+    }
+
+    /// Returns the units that nodes admitted alone and could not charge to the store, because the
+    /// outcome of the charge is unknown or too many were recorded.
+    pub(crate) fn lost_local_units(&self) -> u64 {
+        let limiters = (0..self.len()).filter_map(|node| self.limiter(node));
+        let units = |limiter: Arc<Limiter<RecordedBackend>>| match &limiter.store().backend {
+            Backend::Redis(redis) => {
+                let counts = redis.counts().local_charges;
+                counts.unknown + counts.dropped
+            }
+            _ => 0,
+        };
+        limiters.map(units).sum()
+    }
+
+    /// Returns the time by which a node decides.
+    pub(crate) fn now(&self, node: usize) -> Option<Timestamp> {
+        Some(self.limiter(node)?.now())
+    }
+
+    fn limiter(&self, node: usize) -> Option<Arc<Limiter<RecordedBackend>>> {
+        self.nodes[node].limiter.lock().clone()
+    }
+
+    /// Sends a request of `subject` to a node. Returns `None` if the node does not run, or ends.
+    pub(crate) async fn ask(&self, node: usize, subject: &str, path: &str) -> Option<Answer> {
+        let mut ended = self.nodes[node].ended.subscribe();
+        let limiter = self.limiter(node)?;
+        let check = {
+            let headers = User(subject);
+            limiter.check(&RequestAttributes {
+                method: "GET",
+                path,
+                query: None,
+                host: None,
+                peer: None,
+                headers: &headers,
+            })
+        };
+        let sent = Instant::now();
+        let decision = tokio::select! {
+            biased;
+            _ = ended.changed() => return None,
+            decision = timeout(PATIENCE, check) => decision,
+        };
+        let waited = sent.elapsed();
+        let Ok(decision) = decision else {
+            let (is_admitted, source) = (false, Source::Nothing);
+            let (ready_at, is_long_used_up) = (None, false);
+            return Some(Answer { is_admitted, source, ready_at, is_long_used_up, waited });
+        };
+        let statuses = &decision.evaluation.statuses;
+        let refused = statuses.iter().filter(|status| status.admission != Admission::Now);
+        let ready_at = refused.clone().filter_map(|status| match status.admission {
+            Admission::At(at) => Some(at),
+            Admission::Now | Admission::Never => None,
+        });
+        Some(Answer {
+            is_admitted: decision.is_admitted(),
+            source: source(decision.source),
+            ready_at: ready_at.max(),
+            is_long_used_up: refused.clone().any(|status| status.limit.name() == "long"),
+            waited,
+        })
+    }
+}
+
+fn source(source: DecisionSource) -> Source {
+    match source {
+        DecisionSource::Store | DecisionSource::DenyCache => Source::Store,
+        DecisionSource::Fallback(StoreError::Unavailable | StoreError::Full)
+        | DecisionSource::Overflow => Source::Local,
+        DecisionSource::Fallback(_) => Source::Uncertain,
+        DecisionSource::Failure(_) => Source::Nothing,
+    }
+}
+
+/// Returns the policy file of all nodes.
+fn policy(plan: &Plan) -> String {
+    let mut shards = String::new();
+    for shard in 0..plan.shards {
+        let urls: Vec<_> = plan
+            .servers()
+            .filter(|place| place.shard == shard)
+            .map(|place| format!("\"redis://{}:6379\"", place.name()))
+            .collect();
+        let name = char::from(b'a' + u8::try_from(shard).unwrap_or(25));
+        let replicas = urls[1..].join(", ");
+        shards.push_str(&format!("{name}: {{ primary: {}, replicas: [{replicas}] }}, ", urls[0]));
+    }
+    let (short, long) = plan.quotas;
+    let (nodes, step) = (plan.nodes, if plan.uses_script { "script" } else { "function" });
+    format!(
+        "subjects: {{ user: {{ header: x-user }} }}\n\
+         limits:\n  short: {{ quota: {short}, window: 2s, per: user }}\n  \
+         long: {{ quota: {long}, window: 120s, per: user }}\n\
+         rules:\n  - {{ name: short, match: {{ path: /short }}, limits: short }}\n  \
+         - {{ name: long, match: {{ path: /long }}, limits: long }}\n  \
+         - {{ name: both, match: {{ path: /both }}, limits: [short, long] }}\n\
+         store:\n  redis:\n    nodes: {nodes}\n    scripting: {step}\n    \
+         shards: {{ {shards} }}\n"
+    )
+}

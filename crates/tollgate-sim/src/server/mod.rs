@@ -1,0 +1,172 @@
+//! The model of a Redis server: its data, its role, and the commands that nodes send.
+
+mod commands;
+mod keys;
+mod resp;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::Duration;
+
+use tokio::time::Instant;
+use tollgate_core::Timestamp;
+
+pub(crate) use resp::{Reply, command};
+
+use crate::clock::shown;
+
+/// A stored value, and when it expires by the server's clock, in ms.
+#[derive(Clone, Debug)]
+pub(crate) struct Entry {
+    pub(crate) value: Vec<u8>,
+    pub(crate) expires_at: Option<u64>,
+}
+
+/// The role of a server in replication.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    Primary,
+    /// It follows the server with this index.
+    Replica(usize),
+}
+
+/// One write, as it is sent to replicas.
+#[derive(Clone, Debug)]
+pub(crate) enum Write {
+    Key { name: Vec<u8>, entry: Option<Entry> },
+    Library(String),
+    Flush,
+}
+
+/// A server.
+#[derive(Debug)]
+pub(crate) struct Server {
+    pub(crate) name: String,
+    pub(crate) shard: usize,
+    pub(crate) is_alive: bool,
+    pub(crate) role: Role,
+    start: Instant,
+    /// How far its clock is ahead of the world's time, in ms.
+    clock_offset: i64,
+    keys: BTreeMap<Vec<u8>, Entry>,
+    /// The name of the loaded library, which is that of its function.
+    library: Option<String>,
+    scripts: BTreeSet<String>,
+    /// Out of memory.
+    pub(crate) is_full: bool,
+    /// The replication id, and the one that it continues, with the first offset of its own.
+    history: u64,
+    origin: Option<(u64, u64)>,
+    offset: u64,
+    /// Writes of the primary that have not been applied, with their times of arrival.
+    stream: VecDeque<(Instant, Write)>,
+    /// Whether nothing arrives of the primary's writes.
+    pub(crate) is_detached: bool,
+}
+
+/// The bytes that one write adds to the replication stream.
+const WRITE_BYTES: u64 = 100;
+
+impl Server {
+    pub(crate) fn new(name: String, shard: usize, start: Instant, clock_offset: i64) -> Self {
+        Self {
+            name,
+            shard,
+            is_alive: true,
+            role: Role::Primary,
+            start,
+            clock_offset,
+            keys: BTreeMap::new(),
+            library: None,
+            scripts: BTreeSet::new(),
+            is_full: false,
+            history: 0,
+            origin: None,
+            offset: 0,
+            stream: VecDeque::new(),
+            is_detached: false,
+        }
+    }
+
+    /// Returns what its clock shows.
+    pub(crate) fn now(&self) -> Timestamp {
+        shown(self.start, Instant::now(), self.clock_offset)
+    }
+
+    /// Sets its clock ahead by `millis`, or back.
+    pub(crate) fn step_clock(&mut self, millis: i64) {
+        self.clock_offset += millis;
+    }
+
+    /// Begins a replication history of its own, `history`.
+    pub(crate) fn lead(&mut self, history: u64) {
+        self.catch_up();
+        let before = (self.history > 0).then_some((self.history, self.offset + 1));
+        (self.role, self.history, self.origin) = (Role::Primary, history, before);
+        self.stream.clear();
+    }
+
+    /// Follows `primary`, which has the index `index`, with a copy of its data.
+    pub(crate) fn follow(&mut self, index: usize, primary: &Self) {
+        self.role = Role::Replica(index);
+        self.keys = primary.keys.clone();
+        self.library.clone_from(&primary.library);
+        (self.history, self.origin, self.offset) =
+            (primary.history, primary.origin, primary.offset);
+        self.stream.clear();
+        self.is_detached = false;
+    }
+
+    /// Starts again, with its data or without. Scripts are never kept.
+    pub(crate) fn restart(&mut self, has_data: bool, history: u64) {
+        self.is_alive = true;
+        self.scripts.clear();
+        if !has_data {
+            self.keys.clear();
+            self.library = None;
+        }
+        if self.role == Role::Primary {
+            (self.history, self.origin, self.offset) = (history, None, 0);
+        }
+    }
+
+    /// Forgets scripts and functions.
+    pub(crate) fn forget_step(&mut self) {
+        self.scripts.clear();
+        self.library = None;
+    }
+
+    /// Records a write of the primary, which arrives after `delay`.
+    pub(crate) fn receive(&mut self, write: Write, delay: Duration) {
+        self.stream.push_back((Instant::now() + delay, write));
+    }
+
+    /// Applies the writes that have arrived.
+    pub(crate) fn catch_up(&mut self) {
+        let now = Instant::now();
+        while !self.is_detached && self.stream.front().is_some_and(|(arrives, _)| *arrives <= now) {
+            let Some((_, write)) = self.stream.pop_front() else { return };
+            self.apply(&write);
+        }
+    }
+
+    /// Carries out a write, its own or the primary's.
+    pub(crate) fn apply(&mut self, write: &Write) {
+        self.offset += WRITE_BYTES;
+        match write {
+            Write::Key { name, entry: Some(entry) } => {
+                self.keys.insert(name.clone(), entry.clone());
+            }
+            Write::Key { name, entry: None } => {
+                self.keys.remove(name);
+            }
+            Write::Library(name) => self.library = Some(name.clone()),
+            Write::Flush => self.keys.clear(),
+        }
+    }
+
+    /// Returns the live entry at `name`.
+    fn entry(&self, name: &[u8]) -> Option<&Entry> {
+        let now = self.now().as_millis();
+        self.keys.get(name).filter(|entry| entry.expires_at.is_none_or(|end| now < end))
+    }
+}

@@ -1,0 +1,88 @@
+//! The Redis protocol of the model: commands as arrays of strings, and replies.
+
+use std::fmt;
+
+/// A command that is not an array of strings.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Malformed;
+
+/// The words of a command.
+pub(crate) type Words = Vec<Vec<u8>>;
+
+/// A reply.
+#[derive(Clone, Debug)]
+pub(crate) enum Reply {
+    Status(&'static str),
+    Error(String),
+    Number(i64),
+    Text(Vec<u8>),
+    Nil,
+    List(Vec<Self>),
+}
+
+/// The kind of a reply, or its error.
+impl fmt::Display for Reply {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Status(text) => f.write_str(text),
+            Self::Error(text) => f.write_str(text),
+            Self::Number(number) => number.fmt(f),
+            Self::Text(bytes) => write!(f, "({} bytes)", bytes.len()),
+            Self::Nil => f.write_str("(nil)"),
+            Self::List(items) => write!(f, "({} items)", items.len()),
+        }
+    }
+}
+
+/// Returns the first command in `bytes` and its length, or `None` while it is incomplete.
+pub(crate) fn command(bytes: &[u8]) -> Result<Option<(Words, usize)>, Malformed> {
+    let Some((count, mut at)) = number(bytes, 0, b'*')? else { return Ok(None) };
+    let mut words = Vec::with_capacity(count.min(1_024));
+    for _ in 0..count {
+        let Some((length, from)) = number(bytes, at, b'$')? else { return Ok(None) };
+        let end = from + length;
+        if bytes.len() < end + 2 {
+            return Ok(None);
+        }
+        words.push(bytes[from..end].to_vec());
+        at = end + 2;
+    }
+    Ok(Some((words, at)))
+}
+
+/// Returns the number in the line at `at`, which begins with `sign`, and the start of the next line.
+fn number(bytes: &[u8], at: usize, sign: u8) -> Result<Option<(usize, usize)>, Malformed> {
+    let Some(rest) = bytes.get(at..) else { return Ok(None) };
+    let Some(length) = rest.windows(2).position(|pair| pair == b"\r\n") else { return Ok(None) };
+    let line = std::str::from_utf8(&rest[..length]).map_err(|_| Malformed)?;
+    let digits = line.strip_prefix(char::from(sign)).ok_or(Malformed)?;
+    Ok(Some((digits.parse().map_err(|_| Malformed)?, at + length + 2)))
+}
+
+impl Reply {
+    pub(crate) fn error(text: impl Into<String>) -> Self {
+        Self::Error(text.into())
+    }
+
+    pub(crate) fn text(text: impl Into<String>) -> Self {
+        Self::Text(text.into().into_bytes())
+    }
+
+    pub(crate) fn write(&self, out: &mut Vec<u8>) {
+        match self {
+            Self::Status(text) => out.extend_from_slice(format!("+{text}\r\n").as_bytes()),
+            Self::Error(text) => out.extend_from_slice(format!("-{text}\r\n").as_bytes()),
+            Self::Number(number) => out.extend_from_slice(format!(":{number}\r\n").as_bytes()),
+            Self::Nil => out.extend_from_slice(b"$-1\r\n"),
+            Self::Text(bytes) => {
+                out.extend_from_slice(format!("${}\r\n", bytes.len()).as_bytes());
+                out.extend_from_slice(bytes);
+                out.extend_from_slice(b"\r\n");
+            }
+            Self::List(items) => {
+                out.extend_from_slice(format!("*{}\r\n", items.len()).as_bytes());
+                items.iter().for_each(|item| item.write(out));
+            }
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! The phases of a run.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::runtime::Builder;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep, sleep_until};
+use tollgate_conformance::Random;
+
+use crate::clients::Client;
+use crate::cluster::Cluster;
+use crate::judge::{Figures, Judge};
+use crate::node::{Fleet, Phase};
+use crate::plan::{Action, Plan};
+use crate::trace::{Event, Trace};
+
+/// The time until every node has queried every server.
+const SETTLED_AFTER: Duration = Duration::from_secs(3);
+
+/// The longest time until all nodes use the store again after the last fault: an old primary is
+/// left, a circuit is probed, charges are replayed, and what nodes admitted alone is charged.
+const RECOVERED_AFTER: Duration = Duration::from_secs(6);
+
+/// The length of the phases without faults.
+const CALM: Duration = Duration::from_millis(2_500);
+
+/// The result of a run.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// What went wrong. Empty if the world satisfied everything.
+    pub violations: Vec<String>,
+    /// The figures.
+    pub figures: Figures,
+    /// The events, if they were recorded.
+    pub events: Vec<Event>,
+}
+
+/// Runs the world of `plan`; records its events if `is_traced`.
+///
+/// # Panics
+/// If the runtime cannot be created.
+#[must_use]
+pub fn run(plan: &Plan, is_traced: bool) -> Outcome {
+    let mut builder = Builder::new_current_thread();
+    builder.enable_time().start_paused(true);
+    // Only unstable builds of tokio can seed the order in which tasks of the same ms are woken.
+    #[cfg(tokio_unstable)]
+    builder.rng_seed(tokio::runtime::RngSeed::from_bytes(&plan.seed.to_le_bytes()));
+    let runtime = builder.build().expect("a runtime without I/O");
+    runtime.block_on(async {
+        tollgate_redis::simulation::set_seed(plan.seed);
+        World::new(plan, is_traced).run().await
+    })
+}
+
+struct World<'p> {
+    plan: &'p Plan,
+    random: Random,
+    cluster: Arc<Cluster>,
+    fleet: Arc<Fleet>,
+    judge: Arc<Judge>,
+    trace: Trace,
+}
+
+impl<'p> World<'p> {
+    fn new(plan: &'p Plan, is_traced: bool) -> Self {
+        let start = Instant::now();
+        let trace = Trace::new(start, is_traced);
+        let cluster = Cluster::new(plan, start, trace.clone());
+        let fleet = Arc::new(Fleet::new(plan, Arc::clone(&cluster), start));
+        let random = Random::new(plan.seed ^ 0x6c6f_6164);
+        Self { plan, random, cluster, fleet, judge: Arc::default(), trace }
+    }
+
+    async fn run(mut self) -> Outcome {
+        self.note("nodes start");
+        for node in 0..self.fleet.len() {
+            self.fleet.start(node);
+        }
+        for node in 0..self.fleet.len() {
+            self.fleet.started(node).await;
+        }
+        sleep(SETTLED_AFTER).await;
+        self.load(Phase::Before, CALM).await;
+        if !self.plan.actions.is_empty() {
+            let lasts = Duration::from_millis(self.plan.faults_last);
+            let (plan, cluster) = (self.plan, Arc::clone(&self.cluster));
+            let fleet = Arc::clone(&self.fleet);
+            let faults = async move {
+                let begun = Instant::now();
+                for (at, action) in &plan.actions {
+                    sleep_until(begun + Duration::from_millis(*at)).await;
+                    act(&cluster, &fleet, *action);
+                }
+            };
+            tokio::join!(faults, self.load(Phase::During, lasts));
+            self.heal();
+            self.load(Phase::Recovering, RECOVERED_AFTER).await;
+            self.drain().await;
+            self.load(Phase::After, CALM).await;
+        }
+        let (histories, lost) = (self.fleet.records.histories(), self.fleet.lost_local_units());
+        let (figures, violations) = self.judge.finish(self.plan, histories, lost);
+        Outcome { violations, figures, events: self.trace.events() }
+    }
+
+    fn note(&self, what: &str) {
+        self.trace.record(|| ("world".to_owned(), what.to_owned()));
+    }
+
+    /// Lets all callers send requests for `lasts`.
+    async fn load(&mut self, phase: Phase, lasts: Duration) {
+        self.note(&format!("{phase:?}"));
+        self.fleet.records.set_phase(phase);
+        let begun = Instant::now();
+        let mut callers = JoinSet::new();
+        for node in 0..self.fleet.len() {
+            let client = self.client(node, phase, begun, begun + lasts);
+            for _ in 0..self.plan.callers {
+                let random = Random::new(self.random.bits());
+                callers.spawn(client.clone().call(random, self.plan.pause));
+            }
+            if phase.is_calm() {
+                callers.spawn(client.retry());
+            }
+        }
+        while let Some(ended) = callers.join_next().await {
+            if let Err(error) = ended {
+                self.judge.broken(format_args!("a request panicked: {error}"));
+            }
+        }
+    }
+
+    fn client(&self, node: usize, phase: Phase, begun: Instant, until: Instant) -> Client {
+        let (fleet, judge) = (Arc::clone(&self.fleet), Arc::clone(&self.judge));
+        Client { fleet, judge, trace: self.trace.clone(), node, phase, begun, until }
+    }
+
+    /// Ends all faults. Each shard has one primary then, unless a second one remains.
+    fn heal(&self) {
+        self.trace.fault(|| ("world".to_owned(), "all faults end".to_owned()));
+        let (plan, cluster) = (self.plan, &*self.cluster);
+        for server in 0..plan.shards * plan.servers_per_shard {
+            act(cluster, &self.fleet, Action::Slow { server, millis: 0 });
+            act(cluster, &self.fleet, Action::Full { server, on: false });
+            act(cluster, &self.fleet, Action::Detach { server, on: false });
+            act(cluster, &self.fleet, Action::Thaw(server));
+            for node in 0..plan.nodes {
+                act(cluster, &self.fleet, Action::BlockRequests { node, server, on: false });
+                act(cluster, &self.fleet, Action::BlockReplies { node, server, on: false });
+            }
+            if !cluster.is_alive(server) {
+                act(cluster, &self.fleet, Action::Start { server, has_data: true });
+            }
+        }
+        (0..plan.nodes).for_each(|node| act(cluster, &self.fleet, Action::StartNode(node)));
+    }
+
+    /// Asks for what is left of every subject's limit.
+    async fn drain(&self) {
+        self.note("the rest of every limit is asked for");
+        let now = Instant::now();
+        for (index, subject) in self.judge.begin_drain().into_iter().enumerate() {
+            let client = self.client(index % self.fleet.len(), Phase::During, now, now);
+            client.drain(&subject, self.plan.quotas.1 * 3).await;
+        }
+    }
+}
+
+/// Carries out an action.
+fn act(cluster: &Cluster, fleet: &Fleet, action: Action) {
+    cluster.trace.fault(|| {
+        let who = match action {
+            Action::StopNode(node) | Action::StartNode(node) | Action::StepNode { node, .. } => {
+                format!("node {node}")
+            }
+            _ => "world".to_owned(),
+        };
+        (who, format!("{action:?}"))
+    });
+    let network = &cluster.network;
+    match action {
+        Action::BlockRequests { node, server, on } => {
+            network.set_blocked(node, cluster.party(server), on);
+        }
+        Action::BlockReplies { node, server, on } => {
+            network.set_blocked(cluster.party(server), node, on);
+        }
+        Action::Slow { server, millis } => network.set_slow(cluster.party(server), millis),
+        Action::Disconnect(server) => cluster.disconnect(server),
+        Action::Freeze(server) => cluster.set_frozen(server, true),
+        Action::Thaw(server) => cluster.set_frozen(server, false),
+        Action::Crash { server, silent } => cluster.crash(server, silent),
+        Action::Start { server, has_data } => cluster.start(server, has_data),
+        Action::Promote(server) => cluster.promote(server),
+        Action::Follow { server, primary } => {
+            cluster.follow(server, primary);
+            cluster.disconnect(server);
+        }
+        Action::Full { server, on } => cluster.with(server, |server| server.is_full = on),
+        Action::ForgetStep(server) => cluster.with(server, crate::server::Server::forget_step),
+        Action::Flush(server) => cluster.flush(server),
+        Action::Detach { server, on } => cluster.with(server, |it| it.is_detached = on),
+        Action::StopNode(node) => fleet.stop(node),
+        Action::StartNode(node) => fleet.start(node),
+        Action::StepNode { node, millis } => fleet.step_clock(node, millis),
+        Action::StepServer { server, millis } => {
+            cluster.with(server, |server| server.step_clock(millis));
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! Seeds that fail when the fix of a mistake is taken out: see docs/simulation.md.
+
+use tollgate_sim::{Kind, Plan, run};
+
+/// Runs the worlds of `seeds`, which are of the kind that shows the mistake.
+fn assert_sound(kind: Kind, seeds: &[u64]) {
+    for seed in seeds {
+        let plan = Plan::of(*seed);
+        assert_eq!(plan.kind, kind, "seed {seed} is another world now: choose one of this kind");
+        let outcome = run(&plan, false);
+        assert!(outcome.violations.is_empty(), "seed {seed}: {:#?}", outcome.violations);
+    }
+}
+
+/// A node whose clock was wrong by more than a window treated every window of the others as over.
+#[test]
+fn a_node_with_a_wrong_clock_admits_nothing_beyond_a_limit() {
+    assert_sound(Kind::WrongClocks, &CLOCKS);
+}
+
+/// Nodes chose different servers when two of a shard called themselves primary.
+#[test]
+fn all_nodes_charge_the_same_one_of_two_primaries() {
+    assert_sound(Kind::TwoPrimaries, &PRIMARIES);
+}
+
+/// With a round trip of half the deadline, a batcher with one call in flight left most decisions to
+/// the nodes.
+#[test]
+fn a_distant_store_makes_every_decision() {
+    assert_sound(Kind::Distant, &DISTANT);
+}
+
+/// Units that nodes admitted alone were never charged to the store.
+#[test]
+fn what_nodes_admitted_alone_is_charged_afterwards() {
+    assert_sound(Kind::Outage, &LOCAL);
+}
+
+const CLOCKS: [u64; 2] = [2, 10];
+const PRIMARIES: [u64; 3] = [13, 21, 45];
+const DISTANT: [u64; 2] = [1, 9];
+const LOCAL: [u64; 3] = [11, 27, 59];

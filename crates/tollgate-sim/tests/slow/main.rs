@@ -1,0 +1,57 @@
+//! As many worlds as two threads run in two minutes.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use tollgate_sim::{Plan, run};
+
+const TIME: Duration = Duration::from_secs(120);
+const THREADS: usize = 2;
+
+/// The worlds that run even on a slow machine.
+const LEAST: u64 = 400;
+
+/// The largest shares of the bounds, in percent: of the units that the store admits, and of those
+/// that nodes admit alone.
+type Approached = BTreeMap<String, (u64, u64)>;
+
+#[test]
+fn worlds_satisfy_everything_for_two_minutes() {
+    let (next, began) = (AtomicU64::new(0), Instant::now());
+    let work = || {
+        let (mut approached, mut failed) = (Approached::new(), Vec::new());
+        loop {
+            let seed = next.fetch_add(1, Ordering::Relaxed);
+            if seed >= LEAST && began.elapsed() > TIME {
+                return (approached, failed);
+            }
+            let plan = Plan::of(seed);
+            let outcome = run(&plan, false);
+            let (store, local) = approached.entry(plan.kind.to_string()).or_default();
+            *store = (*store).max(outcome.figures.store_bound);
+            *local = (*local).max(outcome.figures.local_bound);
+            if let Some(first) = outcome.violations.first() {
+                let replay = format!("cargo run -p tollgate-sim -- --seed {seed} --trace");
+                failed.push(format!("seed {seed}: {plan}\n  {first}\n  replay: {replay}"));
+            }
+        }
+    };
+    let results: Vec<_> = thread::scope(|scope| {
+        let workers: Vec<_> = (0..THREADS).map(|_| scope.spawn(work)).collect();
+        workers.into_iter().map(|worker| worker.join().expect("the worlds end")).collect()
+    });
+    println!("{} worlds in {} s", next.into_inner(), began.elapsed().as_secs());
+    let failed: Vec<_> = results.iter().flat_map(|(_, failed)| failed.clone()).collect();
+    assert!(failed.is_empty(), "{} worlds failed:\n{}", failed.len(), failed.join("\n"));
+    let most = |kind: &str| {
+        let of_kind = results.iter().filter_map(|(approached, _)| approached.get(kind));
+        of_kind.fold((0, 0), |most, one| (most.0.max(one.0), most.1.max(one.1)))
+    };
+    // A bound that no world approaches to a quarter is too weak, or the worlds are.
+    for kind in ["failover", "data loss", "outage", "nodes restart"] {
+        let (store, local) = most(kind);
+        assert!(store >= 25 && local >= 25, "{kind}: {store} % and {local} % of the bounds");
+    }
+}
