@@ -67,7 +67,8 @@ impl MemcachedBackend {
         let sweeper = leased.start_sweeping();
         let exact = Deadline::new(leased).with_budget(settings.deadline);
         let share = LocalShare::new(Memory::new(fallback_store), settings.nodes);
-        let store = QuotaRescale::new(DenyCache::new(Fallback::new(exact, share)));
+        let decider = Fallback::new(exact, share).with_budget(settings.deadline);
+        let store = QuotaRescale::new(DenyCache::new(decider));
         let skew_max = Arc::new(AtomicU64::new(skew_max(policy)));
         Ok(Self { store, _sweeper: sweeper, discarded: AtomicU64::new(0), skew_max })
     }

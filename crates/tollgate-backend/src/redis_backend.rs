@@ -88,7 +88,7 @@ impl RedisBackend {
         let exact = Deadline::new(leased).with_budget(redis.deadline);
         let share = LocalShare::new(Memory::new(fallback_store), redis.nodes);
         let deny_cache_ttl = deny_cache_ttl(redis, policy, refunds);
-        let decider = Arc::new(Fallback::new(exact, share));
+        let decider = Arc::new(Fallback::new(exact, share).with_budget(redis.deadline));
         let charging = charge_local(Arc::clone(&decider), watch.deciding());
         let refused = DenyCache::new(decider).with_ttl(deny_cache_ttl);
         let store = QuotaRescale::new(refused);

@@ -9,6 +9,7 @@ mod origin;
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use tollgate_core::{
     Admission, Charge, DecisionSource, Limit, Operation, Reading, Readings, Store, StoreError,
@@ -58,7 +59,8 @@ pub trait FallbackStore: Store {
 ///   [`FixedAnswer`].
 /// - A call that `A` applied without answering is charged on both sides. Because this is not known,
 ///   a call without an answer in time is not charged to `A` later.
-/// - The first call for a subject after an outage makes one more call to `A` before its own.
+/// - The first call for a subject after an outage charges `A` for the units of `B` before its own call,
+///   within [`with_budget`](Self::with_budget).
 /// - Permits of concurrency limits that `B` granted are never counted at `A`. A refund of units that
 ///   were charged to `A` afterwards returns them at `B` only.
 /// - At most [`MAX_LOCAL_CHARGES`] limits and subjects are recorded.
@@ -68,6 +70,8 @@ pub struct Fallback<A, B> {
     store: A,
     fallback_store: B,
     local_charges: LocalCharges,
+    /// The longest time for the charge of local admissions and the call after them.
+    budget: Option<Duration>,
     stood_in: AtomicU64,
     unanswered: AtomicU64,
 }
@@ -86,7 +90,20 @@ impl<A, B> Fallback<A, B> {
     #[must_use]
     pub fn new(store: A, fallback_store: B) -> Self {
         let (stood_in, unanswered) = (AtomicU64::new(0), AtomicU64::new(0));
-        Self { store, fallback_store, local_charges: LocalCharges::default(), stood_in, unanswered }
+        let (local_charges, budget) = (LocalCharges::default(), None);
+        Self { store, fallback_store, local_charges, budget, stood_in, unanswered }
+    }
+
+    /// Sets how long a call may take that first charges the main store for units that the fallback
+    /// admitted. If the time is over, the fallback decides, and units whose charge was not sent are
+    /// charged later. Needs a tokio runtime with a timer.
+    ///
+    /// Set it to the deadline of the main store. Without it, such a call waits for up to four charges
+    /// and then for its own.
+    #[must_use]
+    pub const fn with_budget(mut self, budget: Duration) -> Self {
+        self.budget = Some(budget);
+        self
     }
 
     /// The main store, which receives every call first.
@@ -133,7 +150,18 @@ impl<A: Store, B: FallbackStore> Fallback<A, B> {
         now: Timestamp,
         charges: &[Charge<'_>],
     ) -> Result<Readings, StoreError> {
-        match self.store.apply(now, charges).await {
+        let told = self.store.apply(now, charges).await;
+        self.answer(now, charges, told).await
+    }
+
+    /// Returns the store's answer, or that of the fallback if there is none.
+    async fn answer(
+        &self,
+        now: Timestamp,
+        charges: &[Charge<'_>],
+        told: Result<Readings, StoreError>,
+    ) -> Result<Readings, StoreError> {
+        match told {
             Ok(mut readings) => {
                 if readings.source() == DecisionSource::Store {
                     self.fallback_store.observe(now, charges, &readings);

@@ -1,11 +1,12 @@
 //! Charges the store for units that the fallback admitted, when the store answers again.
 
+use tokio::time::timeout;
 use tollgate_core::{
     Admission, Charge, Cost, DecisionSource, Operation, Readings, Refusals, Store, StoreError,
     Timestamp,
 };
 
-use super::local_charges::LocalCharge;
+use super::local_charges::{LocalCharge, LocalCharges};
 use super::{Fallback, FallbackStore};
 use crate::receipt::new_charge_id;
 use crate::store::join::{join_all, join_pair};
@@ -15,15 +16,17 @@ const ATTEMPTS: usize = 4;
 
 impl<A: Store, B: FallbackStore> Fallback<A, B> {
     /// Charges the store for units that the fallback admitted of the same limits and subjects, and then
-    /// sends the call as `ask_store` does. Also charges it for some of the other entries.
+    /// sends the call as `ask_store` does, both within the budget. If there are no such units, also
+    /// charges it for some of the other entries, each in one attempt, so that the call does not wait
+    /// for longer than for its own.
     pub(super) async fn ask_charged(
         &self,
         now: Timestamp,
         charges: &[Charge<'_>],
     ) -> Result<Readings, StoreError> {
         let own = self.local_charges.take_of(now, charges);
-        if let Err(error) = self.charge_all(now, own).await {
-            return self.decide_by_fallback(now, charges, error).await;
+        if !own.is_empty() {
+            return self.ask_after(now, own, charges).await;
         }
         match self.local_charges.pass(now) {
             None => self.ask_store(now, charges).await,
@@ -31,12 +34,34 @@ impl<A: Store, B: FallbackStore> Fallback<A, B> {
                 let others = async {
                     // An error here concerns another part of the store than this call.
                     let others = self.local_charges.take_some(now);
-                    let _ = self.charge_all(now, others).await;
+                    let _ = self.charge_all(now, others, 1).await;
                     drop(pass);
                 };
                 join_pair(self.ask_store(now, charges), others).await.0
             }
         }
+    }
+
+    /// Charges the store for `own`, and then sends the call, within the budget.
+    async fn ask_after(
+        &self,
+        now: Timestamp,
+        own: Vec<LocalCharge>,
+        charges: &[Charge<'_>],
+    ) -> Result<Readings, StoreError> {
+        let mut is_charged = false;
+        let asking = async {
+            self.charge_all(now, own, ATTEMPTS).await?;
+            is_charged = true;
+            self.store.apply(now, charges).await
+        };
+        let told = match self.budget {
+            None => Some(asking.await),
+            Some(budget) => timeout(budget, asking).await.ok(),
+        };
+        // Before the charge, nothing of the call was sent.
+        let late = if is_charged { StoreError::TimedOut } else { StoreError::Unavailable };
+        self.answer(now, charges, told.unwrap_or(Err(late))).await
     }
 
     /// Charges the store for all units that the fallback admitted, until the store does not answer.
@@ -47,7 +72,7 @@ impl<A: Store, B: FallbackStore> Fallback<A, B> {
         let Some(_pass) = self.local_charges.pass(now) else { return };
         loop {
             let some = self.local_charges.take_some(now);
-            if some.is_empty() || self.charge_all(now, some).await.is_err() {
+            if some.is_empty() || self.charge_all(now, some, ATTEMPTS).await.is_err() {
                 return;
             }
         }
@@ -57,50 +82,94 @@ impl<A: Store, B: FallbackStore> Fallback<A, B> {
     ///
     /// # Errors
     /// The error of the store for one of them, if it did not answer.
-    async fn charge_all(&self, now: Timestamp, local: Vec<LocalCharge>) -> Result<(), StoreError> {
-        let charged = local.iter().map(|local| self.charge_later(now, local));
+    async fn charge_all(
+        &self,
+        now: Timestamp,
+        local: Vec<LocalCharge>,
+        attempts: usize,
+    ) -> Result<(), StoreError> {
+        let begin = |local| Charging::new(&self.local_charges, now, local);
+        let charged = local.into_iter().map(|local| self.charge_later(begin(local), attempts));
         join_all(charged.collect()).await.into_iter().collect()
     }
 
-    /// Charges the store for `local`, as far as the limit has units left.
-    async fn charge_later(&self, now: Timestamp, local: &LocalCharge) -> Result<(), StoreError> {
-        let LocalCharge { limit, subject, units, .. } = local;
+    /// Charges the store for an entry, as far as the limit has units left.
+    async fn charge_later(
+        &self,
+        mut charging: Charging<'_>,
+        attempts: usize,
+    ) -> Result<(), StoreError> {
+        let now = charging.now;
+        let LocalCharge { limit, subject, .. } = &charging.local;
         let used = self.fallback_store.used(now, limit, subject).await;
-        let mut left = (*units).min(used);
-        for _ in 0..ATTEMPTS {
-            let Some(cost) = Cost::new(left).filter(|cost| *cost != Cost::PEEK) else { break };
+        charging.left = charging.left.min(used);
+        for _ in 0..attempts {
+            let Some(cost) = Cost::new(charging.left).filter(|cost| *cost != Cost::PEEK) else {
+                break;
+            };
+            let LocalCharge { limit, subject, .. } = &charging.local;
             let operation = Operation::Charge { cost, id: new_charge_id() };
             let charge = Charge { limit, subject, operation };
+            charging.is_sent = true;
             let readings = match self.store.apply(now, &[charge]).await {
                 Ok(readings) => match readings.source() {
                     // A fallback inside of the store answered.
                     DecisionSource::Fallback(error) | DecisionSource::Failure(error) => {
-                        self.local_charges.put_back(now, local, left);
+                        charging.is_sent = false;
                         return Err(error);
                     }
                     _ => readings,
                 },
-                Err(error @ (StoreError::Unavailable | StoreError::Full)) => {
-                    self.local_charges.put_back(now, local, left);
-                    return Err(error);
-                }
                 Err(error) => {
-                    // It may have been charged, so it is not charged again.
-                    self.local_charges.put_back(now, local, 0);
-                    self.local_charges.note_unknown(left);
+                    // After any other error it may have been charged, so it is not charged again.
+                    let is_kept = matches!(error, StoreError::Unavailable | StoreError::Full);
+                    charging.is_sent = !is_kept;
                     return Err(error);
                 }
             };
+            charging.is_sent = false;
             let Some(reading) = readings.first() else { break };
+            let limit = &charging.local.limit;
             if reading.admission == Admission::Now || limit.refusals() == Refusals::Counted {
-                self.local_charges.note_charged(left);
+                self.local_charges.note_charged(std::mem::take(&mut charging.left));
                 return Ok(());
             }
-            let fits = limit.capacity().saturating_sub(reading.used).min(left);
-            self.local_charges.note_exceeded(left - fits);
-            left = fits;
+            let fits = limit.capacity().saturating_sub(reading.used).min(charging.left);
+            self.local_charges.note_exceeded(charging.left - fits);
+            charging.left = fits;
         }
-        self.local_charges.note_exceeded(left);
+        if attempts > 1 {
+            self.local_charges.note_exceeded(std::mem::take(&mut charging.left));
+        }
         Ok(())
+    }
+}
+
+/// An entry that is being charged. Dropped before it is charged, as if the caller disconnects, it is
+/// kept; if the outcome of a call is unknown, it is counted.
+struct Charging<'a> {
+    charges: &'a LocalCharges,
+    now: Timestamp,
+    local: LocalCharge,
+    /// The units that are not charged yet.
+    left: u64,
+    /// Whether a call with them was sent and not answered.
+    is_sent: bool,
+}
+
+impl<'a> Charging<'a> {
+    const fn new(charges: &'a LocalCharges, now: Timestamp, local: LocalCharge) -> Self {
+        let left = local.units;
+        Self { charges, now, local, left, is_sent: false }
+    }
+}
+
+impl Drop for Charging<'_> {
+    fn drop(&mut self) {
+        let (kept, unknown) = if self.is_sent { (0, self.left) } else { (self.left, 0) };
+        if kept + unknown > 0 {
+            self.charges.note_unknown(unknown);
+            self.charges.put_back(self.now, &self.local, kept);
+        }
     }
 }

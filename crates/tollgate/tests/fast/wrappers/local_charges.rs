@@ -2,8 +2,10 @@
 
 use std::collections::HashSet;
 use std::num::NonZeroU32;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 
+use tokio::time::{Instant, sleep, timeout};
 use tollgate::model::{Admission, Algorithm, Limit, Millis, Operation, Reading, Refusals, Store};
 use tollgate::model::{Charge, DecisionSource, Readings, StoreError, Timestamp, key::Subject};
 use tollgate::store::fallback::{Fallback, LocalChargeCounts, MAX_LOCAL_CHARGES};
@@ -223,3 +225,57 @@ fn the_table_is_bounded() {
     }
     assert_eq!(node.local_charges().dropped, 5);
 }
+
+/// A store that answers after some time.
+struct Slow {
+    store: Faulty,
+    delay: AtomicU64,
+}
+
+impl Store for Slow {
+    async fn apply(&self, now: Timestamp, charges: &[Charge<'_>]) -> Result<Readings, StoreError> {
+        sleep(Duration::from_millis(self.delay.load(Ordering::Relaxed))).await;
+        self.store.apply(now, charges).await
+    }
+}
+
+/// Returns a node that admitted 8 units alone, of a limit of which other nodes charged 15 of 20. The
+/// store needs 10 ms for an answer.
+async fn after_an_outage(limit: &Limit, subject: &Subject) -> Fallback<Slow, LocalShare<Memory>> {
+    let share = LocalShare::new(Memory::default(), NonZeroU32::new(2).unwrap());
+    let store = Slow { store: Faulty::new(), delay: AtomicU64::new(0) };
+    let node = Fallback::new(store, share).with_budget(Duration::from_millis(15));
+    node.store().store.usually(Trouble::Lost(StoreError::Unavailable));
+    ask(&node, NOW, limit, subject, take(8, 1)).await.unwrap();
+    node.store().store.usually(Trouble::None);
+    ask(&node.store().store, NOW, limit, subject, take(15, 2)).await.unwrap();
+    node.store().delay.store(10, Ordering::Relaxed);
+    node
+}
+
+/// The first decision on a subject after an outage waited for up to four charges, each for a deadline.
+#[tokio::test(start_paused = true)]
+async fn a_decision_after_an_outage_takes_no_longer_than_the_budget() {
+    let (limit, subject) = (fixed("core", 20), user(1));
+    let node = after_an_outage(&limit, &subject).await;
+    let begun = Instant::now();
+    let readings = node.apply(NOW, &[charge(&limit, &subject, take(1, 3))]).await.unwrap();
+    assert!(begun.elapsed() <= Duration::from_millis(16), "{:?}", begun.elapsed());
+    // Nothing of the call was sent, so the store is charged with it later.
+    assert_eq!(readings.source(), DecisionSource::Fallback(StoreError::Unavailable));
+    assert_eq!(node.local_charges(), LocalChargeCounts { exceeded: 3, unknown: 5, ..NOTHING });
+}
+
+/// Units were neither charged nor counted if the caller disconnected while they were charged.
+#[tokio::test(start_paused = true)]
+async fn units_of_a_caller_that_disconnects_are_kept_or_counted() {
+    let (limit, subject) = (fixed("core", 20), user(1));
+    let node = after_an_outage(&limit, &subject).await;
+    let asked = [charge(&limit, &subject, take(1, 3))];
+    let dropped = timeout(Duration::from_millis(5), node.apply(NOW, &asked)).await;
+    assert!(dropped.is_err(), "it was answered");
+    assert_eq!(node.local_charges(), LocalChargeCounts { unknown: 8, ..NOTHING });
+}
+
+const NOTHING: LocalChargeCounts =
+    LocalChargeCounts { charged: 0, exceeded: 0, unknown: 0, dropped: 0 };
