@@ -16,7 +16,7 @@ use tollgate::{Clock, HashKey, SystemClock};
 use crate::map_missed::Missed;
 use crate::map_status::{MapStatus, MoveStatus, Nodes};
 use crate::shard_map::ShardMap;
-use crate::watch::START_WAIT;
+use crate::watch::{Deciding, START_WAIT};
 
 /// The time between two heartbeats of this node at every shard, well within [`HEARTBEAT_TTL`].
 pub const HEARTBEAT_PERIOD: Duration = Duration::from_millis(HEARTBEAT_TTL.get() / 3);
@@ -37,16 +37,20 @@ pub(crate) struct MapWatch {
 }
 
 impl MapWatch {
-    /// Starts the heartbeats at the shards of `map`, for the limits of `policy`.
+    /// Starts the heartbeats at the shards of `map`, for the limits of `policy`, at the times of the
+    /// clock that decides: the first call after a failover replays charges, and computes their age by
+    /// its time.
     pub(crate) fn start(
         map: Arc<ShardMap>,
         key: HashKey,
         policy: &Policy,
+        clock: Deciding,
     ) -> Result<Self, LimitError> {
         let longest = Arc::new(AtomicU64::new(longest(policy)));
         let found = Arc::new(Mutex::new(None));
         let round = Round {
             heartbeat: Arc::new(Heartbeat::new(key, node_id())?),
+            clock,
             map: Arc::clone(&map),
             longest: Arc::clone(&longest),
             found: Arc::clone(&found),
@@ -90,6 +94,7 @@ impl Drop for MapWatch {
 /// The state of the heartbeat task.
 struct Round {
     heartbeat: Arc<Heartbeat>,
+    clock: Deciding,
     map: Arc<ShardMap>,
     longest: Arc<AtomicU64>,
     found: Arc<Mutex<Option<Nodes>>>,
@@ -125,7 +130,7 @@ impl Round {
         let own = self.map.version();
         let other =
             self.map.rebalance().map_or(own, |rebalance| rebalance.before().partitions().version());
-        let now = SystemClock.now();
+        let now = self.clock.get().map_or_else(|| SystemClock.now(), |clock| clock.now());
         let mut asked = JoinSet::new();
         for shard in self.map.shards() {
             let (name, store) = (shard.name.clone(), Arc::clone(&shard.store));

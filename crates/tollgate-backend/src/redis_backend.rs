@@ -77,12 +77,12 @@ impl RedisBackend {
         check_sources(redis)?;
         let shards =
             Arc::new(ShardMap::open(redis, &key, shard_deadline(redis.deadline), client_role)?);
+        let watch = Watch::start(Arc::clone(&shards), policy);
+        let heartbeats = || MapWatch::start(Arc::clone(&shards), key, policy, watch.deciding());
         let map_watch = match client_role {
-            ClientRole::ReadWrite => Some(MapWatch::start(Arc::clone(&shards), key, policy)),
+            ClientRole::ReadWrite => Some(heartbeats().map_err(OpenError::Heartbeat)?),
             ClientRole::ReadOnly => None,
         };
-        let map_watch = map_watch.transpose().map_err(OpenError::Heartbeat)?;
-        let watch = Watch::start(Arc::clone(&shards), policy);
         let leased = QuotaLease::new(shards, LeaseConfig::for_nodes(redis.nodes));
         let sweeper = leased.start_sweeping();
         let exact = Deadline::new(leased).with_budget(redis.deadline);
