@@ -20,10 +20,6 @@ use crate::plan::{Kind, Plan};
 /// The longest wait for a decision: `Deadline::max_wait` at the default deadline.
 pub const MAX_WAIT: Duration = DEFAULT_BUDGET.saturating_add(TIMER_GRAIN);
 
-/// The longest wait for a decision while faults last. Before the first decision on a subject after
-/// an outage, the store is charged with what the node admitted alone, in up to four calls.
-const MAX_WAIT_IN_FAULTS: Duration = MAX_WAIT.saturating_mul(5);
-
 /// The most violations that a world reports.
 const MAX_VIOLATIONS: usize = 20;
 
@@ -95,9 +91,9 @@ impl Judge {
             }
             Source::Uncertain | Source::Nothing => tally.leaked += 1,
         }
-        let most = if phase.is_calm() { MAX_WAIT } else { MAX_WAIT_IN_FAULTS };
-        if answer.waited > most {
-            state.violates(format!("a decision on {subject} took {waited} ms, beyond {most:?}"));
+        if answer.waited > MAX_WAIT {
+            state
+                .violates(format!("a decision on {subject} took {waited} ms, beyond {MAX_WAIT:?}"));
         }
         if answer.source == Source::Nothing {
             state.violates(format!("no decision on {subject}"));

@@ -434,6 +434,8 @@ impl Plan {
                     ]);
                     let server = self.any_server(random);
                     self.push(at, Action::StepServer { server, millis });
+                    // Until the last node detects it, nodes treat each other's windows as over.
+                    self.losses += u64::from(self.nodes > 1);
                 }
             }
             self.losses += 1;

@@ -37,6 +37,20 @@ fn what_nodes_admitted_alone_is_charged_afterwards() {
     assert_sound(Kind::Outage, &LOCAL);
 }
 
+/// The heartbeat of a node was the first call after a failover, at the time of the machine's clock,
+/// which was not the clock that decides. All recorded charges were too old to be replayed then.
+#[test]
+fn a_heartbeat_after_a_failover_replays_by_the_clock_that_decides() {
+    assert_sound(Kind::Failover, &[1_396]);
+}
+
+/// The first decision on a subject after an outage waited for four charges of its node's own
+/// admissions, each for up to a deadline.
+#[test]
+fn the_first_decision_after_an_outage_takes_one_deadline() {
+    assert_sound(Kind::Outage, &[435]);
+}
+
 const CLOCKS: [u64; 2] = [2, 10];
 const PRIMARIES: [u64; 3] = [13, 21, 45];
 const DISTANT: [u64; 2] = [1, 9];
