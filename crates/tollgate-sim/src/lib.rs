@@ -15,6 +15,7 @@
 //! | `clients` | the load |
 //! | `world` | the phases of a run |
 //! | [`judge`] | what every world must satisfy |
+//! | [`shrink`](mod@shrink) | the faults that a failure needs |
 //! | [`trace`] | the events of a run as a table and as a page |
 
 mod clients;
@@ -25,6 +26,7 @@ mod network;
 mod node;
 pub mod plan;
 mod server;
+pub mod shrink;
 pub mod trace;
 mod world;
 
@@ -47,4 +49,5 @@ mod step;
 mod stored;
 
 pub use plan::{Kind, Plan};
+pub use shrink::shrink;
 pub use world::{Outcome, run};

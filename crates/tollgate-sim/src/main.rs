@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
 use clap::Parser;
-use tollgate_sim::{Kind, Outcome, Plan, run, trace};
+use tollgate_sim::{Kind, Outcome, Plan, run, shrink, trace};
 
 /// Run simulated clusters and check what limits do
 ///
@@ -33,6 +33,9 @@ struct Flags {
     /// Write the events of the run as an HTML page; with `--seed`
     #[arg(long, value_name = "FILE", requires = "seed")]
     page: Option<PathBuf>,
+    /// Remove the faults that a failure does not need first; with `--seed`
+    #[arg(long, requires = "seed")]
+    shrink: bool,
     /// Worlds that run at a time; the default is the number of processors
     #[arg(long, value_name = "NUMBER")]
     threads: Option<usize>,
@@ -49,7 +52,12 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
 
 /// Runs one world. Returns whether it failed.
 fn replay(flags: &Flags, seed: u64) -> Result<bool, Box<dyn Error>> {
-    let plan = Plan::of(seed);
+    let mut plan = Plan::of(seed);
+    if flags.shrink && !run(&plan, false).violations.is_empty() {
+        plan = shrink(&plan);
+        let actions = plan.actions.iter();
+        actions.for_each(|(at, action)| println!("needed after {at} ms: {action:?}"));
+    }
     let outcome = run(&plan, flags.trace || flags.page.is_some());
     if flags.trace {
         print!("{}", trace::table(&outcome.events));

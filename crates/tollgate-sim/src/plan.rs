@@ -202,8 +202,6 @@ pub struct Plan {
     pub losses: u64,
     /// The number of starts of nodes.
     pub restarts: u64,
-    /// The server that remains a second primary.
-    pub second_primary: Option<usize>,
 }
 
 impl Plan {
@@ -267,7 +265,6 @@ impl Plan {
             faults_last: 0,
             losses: 0,
             restarts: 0,
-            second_primary: None,
         }
     }
 
@@ -409,7 +406,6 @@ impl Plan {
         self.push(stopped + random.within(1..=500), Action::StartNode(node));
         self.losses += 1;
         self.restarts += 1;
-        self.second_primary = Some(primary);
     }
 
     fn draw_losses(&mut self, random: &mut Random) {
