@@ -4,6 +4,7 @@
 //! - [`suite`]: fixed cases; [`check`] runs them all on a store.
 //! - [`figure`]: measured figures of fault tests, with their bounds.
 //! - [`history`]: a checker of recorded answers of a store under faults against the invariants.
+//! - [`schedule`]: windows of different lengths.
 //! - [`trace`]: random traces, run on a store and on the model for comparison.
 //! - [`Cells`]: the simplest possible store, to test the core itself.
 //! - [`vectors`]: traces with their answers as lines of JSON, for implementations in other
@@ -15,6 +16,7 @@ pub mod history;
 pub mod model;
 pub mod plain_hash;
 pub mod random;
+pub mod schedule;
 pub mod suite;
 pub mod trace;
 pub mod vectors;

@@ -380,10 +380,12 @@ impl Limit {
     }
 
     /// Returns the quota and its window as the policy defines them: for a token bucket the units
-    /// that are refilled in the window, whatever its burst.
+    /// that are refilled in the window, whatever its burst. The window of a schedule is its
+    /// usual length.
     #[must_use]
-    pub const fn quota_per_window(&self) -> (u64, Millis) {
+    pub fn quota_per_window(&self) -> (u64, Millis) {
         match &self.algorithm {
+            Algorithm::FixedWindow(limit) => (limit.quota(), limit.nominal_window()),
             Algorithm::TokenBucket(limit) => (limit.quota(), limit.window()),
             _ => (self.capacity(), self.window()),
         }

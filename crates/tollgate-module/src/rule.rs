@@ -4,9 +4,9 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use tollgate_core::algo::{
-    Anchor, Concurrency, FixedWindow, SlidingLog, SlidingWindow, TokenBucket, TwoBucket,
+    Anchor, Concurrency, FixedWindow, Schedule, SlidingLog, SlidingWindow, TokenBucket, TwoBucket,
 };
-use tollgate_core::{Algorithm, Limit, LimitError, Millis, Refusals};
+use tollgate_core::{Algorithm, Limit, LimitError, Millis, Refusals, Timestamp};
 
 use crate::error::CommandError;
 use crate::reader::Reader;
@@ -54,7 +54,11 @@ fn build(bytes: &[u8]) -> Result<Limit, CommandError> {
 fn algorithm(kind: u8, quota: u64, window: Millis, extra: u64) -> Result<Algorithm, LimitError> {
     Ok(match kind {
         1 => {
-            let anchor = if extra == 1 { Anchor::Calendar } else { Anchor::FirstRequest };
+            let anchor = match extra {
+                0 => Anchor::FirstRequest,
+                1 => Anchor::Calendar,
+                end => Anchor::Scheduled(Schedule::ending(Timestamp::from_millis(end), window)),
+            };
             Algorithm::FixedWindow(FixedWindow::new(quota, window, anchor)?)
         }
         2 => Algorithm::SlidingWindow(SlidingWindow::new(quota, window, Millis::new(extra))?),

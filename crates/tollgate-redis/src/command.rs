@@ -112,7 +112,7 @@ impl<'a> Indexes<'a> {
     /// Returns the run that consists of this job, if it has one charge.
     fn run(&mut self, job: &'a Job) -> Option<Run> {
         let [operation @ JobCharge { op: Op::Take { cost }, .. }] = &*job.asks else { return None };
-        let rule = self.rule(operation.rule);
+        let rule = self.rule(operation.rule_at(job.now));
         let key = self.key(&operation.key, operation.rule.kind);
         Some(Run { now: job.now, rule, cost: *cost, key, jobs: 1, keys: Keys::Consecutive })
     }
@@ -138,8 +138,10 @@ fn push_job<'a>(out: &mut Vec<u8>, indexes: &mut Indexes<'a>, job: &'a Job) {
     }
     for operation in &job.asks {
         match operation.op {
-            Op::Take { cost } if takes_from_windows => push_target(out, indexes, operation, cost),
-            _ => push_ask(out, indexes, operation),
+            Op::Take { cost } if takes_from_windows => {
+                push_target(out, indexes, operation, (job.now, cost));
+            }
+            _ => push_ask(out, indexes, operation, job.now),
         }
     }
 }
@@ -162,7 +164,12 @@ fn push_rule(out: &mut Vec<u8>, rule: &Rule) {
     }
 }
 
-fn push_ask<'a>(out: &mut Vec<u8>, indexes: &mut Indexes<'a>, operation: &'a JobCharge) {
+fn push_ask<'a>(
+    out: &mut Vec<u8>,
+    indexes: &mut Indexes<'a>,
+    operation: &'a JobCharge,
+    now: Timestamp,
+) {
     let (code, cost) = match operation.op {
         Op::Take { cost } => (1, cost),
         Op::TakeLease { cost, .. } => (2, cost),
@@ -179,7 +186,7 @@ fn push_ask<'a>(out: &mut Vec<u8>, indexes: &mut Indexes<'a>, operation: &'a Job
         Op::Settle { cost, .. } => (16, cost),
     };
     out.push(code);
-    push_target(out, indexes, operation, cost);
+    push_target(out, indexes, operation, (now, cost));
     match &operation.op {
         Op::Take { .. } | Op::Look { .. } | Op::Forget | Op::Cell => {}
         Op::TakeLease { id, .. } | Op::RefundLease { id } | Op::Renew { id } => {
@@ -216,9 +223,9 @@ fn push_target<'a>(
     out: &mut Vec<u8>,
     indexes: &mut Indexes<'a>,
     operation: &'a JobCharge,
-    cost: u64,
+    (now, cost): (Timestamp, u64),
 ) {
-    push_index(out, indexes.rule(operation.rule));
+    push_index(out, indexes.rule(operation.rule_at(now)));
     push_index(out, indexes.key(&operation.key, operation.rule.kind));
     push_number(out, cost);
 }

@@ -4,7 +4,7 @@ mod cells;
 
 use tollgate_core::{
     Algorithm, Charge, ChargeId, ChargePosition, Deduplication, Limit, MAX_EXACT, Millis, OnExpiry,
-    Operation, Timestamp, algo::Anchor, decide::refundable_until, limit::Refusals,
+    Operation, Timestamp, algo::Anchor, algo::Schedule, decide::refundable_until, limit::Refusals,
 };
 
 use crate::decision_time::JobTime;
@@ -23,7 +23,10 @@ pub(crate) struct Job {
 /// One charge of a job.
 #[derive(Clone, Debug)]
 pub(crate) struct JobCharge {
+    /// The parameters, without the window of a schedule: [`rule_at`](Self::rule_at) adds it.
     pub(crate) rule: Rule,
+    /// The windows of the limit, if they have different lengths.
+    pub(crate) schedule: Option<Schedule>,
     pub(crate) key: Box<[u8]>,
     pub(crate) op: Op,
 }
@@ -35,7 +38,7 @@ pub(crate) struct Rule {
     pub(crate) counts_refused: u8,
     pub(crate) quota: u64,
     pub(crate) window: u64,
-    /// The anchor, the precision or the burst.
+    /// The anchor or the end of the current window, the precision, or the burst.
     pub(crate) extra: u64,
     pub(crate) skew_max: u64,
 }
@@ -101,7 +104,7 @@ impl Job {
         let operation = |charge: &Charge<'_>| {
             let key = keys.name(charge.limit, charge.subject);
             let op = Op::new(charge, &key, now);
-            JobCharge { rule: Rule::new(charge.limit), key, op }
+            JobCharge::new(charge.limit, key, op)
         };
         Self { now, tolerance, asks: charges.iter().map(operation).collect() }
     }
@@ -144,15 +147,42 @@ impl Job {
     }
 }
 
+impl JobCharge {
+    fn new(limit: &Limit, key: Box<[u8]>, op: Op) -> Self {
+        let schedule = match limit.algorithm() {
+            Algorithm::FixedWindow(window) => match window.anchor() {
+                Anchor::Scheduled(schedule) => Some(schedule),
+                Anchor::FirstRequest | Anchor::Calendar => None,
+            },
+            _ => None,
+        };
+        Self { rule: Rule::new(limit), schedule, key, op }
+    }
+
+    /// Returns the parameters for a decision at `now`, which is the job's time when it is sent: the
+    /// shard's time may have replaced the time at which the job was made.
+    pub(crate) fn rule_at(&self, now: Timestamp) -> Rule {
+        let Some(schedule) = self.schedule else { return self.rule };
+        let end = schedule.window_at(now).end.as_millis();
+        Rule { extra: end.max(Rule::FIRST_SCHEDULED_END), ..self.rule }
+    }
+}
+
 impl Rule {
+    /// The smallest `extra` that the step reads as the end of a scheduled window.
+    const FIRST_SCHEDULED_END: u64 = 2;
     /// The code of a fixed window.
     pub(crate) const FIXED_WINDOW: u8 = 1;
 
     fn new(limit: &Limit) -> Self {
         let (kind, quota, window, extra) = match limit.algorithm() {
             Algorithm::FixedWindow(it) => {
-                let is_calendar = it.anchor() == Anchor::Calendar;
-                (Self::FIXED_WINDOW, it.quota(), it.window(), u64::from(is_calendar))
+                let anchor = match it.anchor() {
+                    Anchor::FirstRequest => 0,
+                    Anchor::Calendar => 1,
+                    Anchor::Scheduled(_) => Self::FIRST_SCHEDULED_END,
+                };
+                (Self::FIXED_WINDOW, it.quota(), it.window(), anchor)
             }
             Algorithm::SlidingWindow(it) => (2, it.quota(), it.window(), it.precision().get()),
             Algorithm::TwoBucket(it) => (3, it.quota(), it.window(), 0),

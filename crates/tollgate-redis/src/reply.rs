@@ -186,7 +186,8 @@ mod tests {
 
     fn job(asks: usize) -> Job {
         let rule = Rule { kind: 1, counts_refused: 0, quota: 1, window: 1, extra: 0, skew_max: 0 };
-        let operation = JobCharge { rule, key: Box::default(), op: Op::Take { cost: 1 } };
+        let operation =
+            JobCharge { rule, schedule: None, key: Box::default(), op: Op::Take { cost: 1 } };
         Job { now: Timestamp::EPOCH, tolerance: None, asks: vec![operation; asks].into() }
     }
 

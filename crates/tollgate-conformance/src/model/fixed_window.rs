@@ -1,7 +1,7 @@
 //! Fixed window: a list of windows with their charges.
 
 use tollgate_core::algo::{self, fixed_window::Anchor};
-use tollgate_core::{ChargeId, MAX_EXACT};
+use tollgate_core::{ChargeId, MAX_EXACT, Timestamp};
 
 use super::account::{Account, Charged, units_in};
 
@@ -33,6 +33,9 @@ impl FixedWindow {
         self.in_force(now, now).unwrap_or_else(|| match self.anchor {
             Anchor::FirstRequest => now + self.window,
             Anchor::Calendar => now - now % self.window + self.window,
+            Anchor::Scheduled(schedule) => {
+                schedule.window_at(Timestamp::from_millis(now)).end.as_millis()
+            }
         })
     }
 }

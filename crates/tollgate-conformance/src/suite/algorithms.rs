@@ -1,8 +1,10 @@
 //! The cases for every algorithm.
 
-use tollgate_core::{Admission, Refusals, Store};
+use tollgate_core::algo::{FixedWindow, Schedule};
+use tollgate_core::{Admission, Algorithm, Refusals, Store};
 
 use super::scene::{START, Scene, every, fixed, moment};
+use crate::schedule::{EARLIER_UNEVEN_SECONDS, UNEVEN_SECONDS};
 
 pub(super) async fn check<S: Store>(store: &S, prefix: &str) {
     exactly_the_quota(store, prefix).await;
@@ -12,6 +14,8 @@ pub(super) async fn check<S: Store>(store: &S, prefix: &str) {
     refusals_are_free_or_counted(store, prefix).await;
     one_reset(store, prefix).await;
     another_algorithm(store, prefix).await;
+    scheduled_windows(store, prefix).await;
+    another_schedule(store, prefix).await;
 }
 
 async fn exactly_the_quota<S: Store>(store: &S, prefix: &str) {
@@ -133,4 +137,50 @@ async fn another_algorithm<S: Store>(store: &S, prefix: &str) {
             assert_ne!(scene.take(1, 1, 3).await.admission, Admission::Now, "{case}");
         }
     }
+}
+
+fn scheduled(quota: u64, schedule: Schedule) -> Algorithm {
+    Algorithm::FixedWindow(FixedWindow::scheduled(quota, schedule).expect("it fits"))
+}
+
+/// Every window has the full quota, whatever its length, and a refund does not cross its end.
+async fn scheduled_windows<S: Store>(store: &S, prefix: &str) {
+    let scene = Scene::new(store, prefix, "scheduled", scheduled(3, UNEVEN_SECONDS));
+    let (mut at, mut id) = (0, 0);
+    for _ in 0..7 {
+        let window = UNEVEN_SECONDS.window_at(moment(at));
+        let last = window.end.as_millis() - START - 1;
+        let mut position = None;
+        for (time, used) in [(at, 1), (last, 2), (last, 3)] {
+            id += 1;
+            let reading = scene.take(time, 1, id).await;
+            let told = (reading.admission, reading.used, reading.full_reset_at);
+            assert_eq!(told, (Admission::Now, used, window.end), "at {time}");
+            position = Some(reading.position);
+        }
+        let refused = scene.take(last, 1, id + 1).await;
+        assert_eq!(refused.admission, Admission::At(window.end), "at {last}");
+        let peek = scene.peek(last + 1).await;
+        let next = UNEVEN_SECONDS.window_at(window.end);
+        assert_eq!((peek.used, peek.full_reset_at), (0, next.end), "at the end");
+        let position = position.expect("three charges");
+        assert_eq!(scene.refund(last + 1, 1, position, id).await, 0, "after the end");
+        at = last + 1;
+        id += 1;
+    }
+}
+
+/// An open window keeps its end when the schedule changes; the next window has the new schedule's.
+async fn another_schedule<S: Store>(store: &S, prefix: &str) {
+    let mut scene = Scene::new(store, prefix, "another-schedule", scheduled(3, UNEVEN_SECONDS));
+    let open = UNEVEN_SECONDS.window_at(moment(0));
+    assert_eq!(scene.take(0, 2, 1).await.full_reset_at, open.end);
+    let new = scheduled(3, EARLIER_UNEVEN_SECONDS);
+    scene.limit = tollgate_core::Limit::new("suite", new).expect("a name");
+    let end = open.end.as_millis() - START;
+    let kept = scene.take(end - 1, 1, 2).await;
+    assert_eq!((kept.used, kept.full_reset_at), (3, open.end));
+    let next = scene.take(end, 1, 3).await;
+    let expected = EARLIER_UNEVEN_SECONDS.window_at(open.end).end;
+    assert_eq!((next.used, next.full_reset_at), (1, expected));
 }

@@ -26,7 +26,7 @@ impl Trace {
         let count = random.within(1..=LIMITS);
         let limits: Vec<_> = (0..count)
             .map(|index| {
-                let kind = random.within(0..=6);
+                let kind = random.within(0..=7);
                 random_limit(&mut random, kind, &format!("limit{index}"))
             })
             .collect();

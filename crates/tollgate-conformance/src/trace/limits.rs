@@ -9,9 +9,10 @@ use tollgate_core::{
 };
 
 use crate::Random;
+use crate::schedule::UNEVEN_MILLIS;
 
-/// Returns a limit of kind `kind`, named `name`. There are seven kinds; the two anchors are
-/// separate ones.
+/// Returns a limit of kind `kind`, named `name`. There are eight kinds: the three anchors of a fixed
+/// window are separate ones, and scheduled windows are the last.
 ///
 /// # Panics
 /// If `name` is not a valid limit name.
@@ -43,7 +44,7 @@ fn random_algorithm(random: &mut Random, kind: u64) -> Result<Algorithm, LimitEr
     let window = Millis::new(random.one_of(&[1, 2, 3, 7, 10, 60, 100, 1_000, 1_001]));
     let small = random.one_of(&[1, 2, 3, 5, 10, 60]);
     let any = random.one_of(&[small, small, small, MAX_EXACT, MAX_EXACT - 1]);
-    Ok(match kind % 7 {
+    Ok(match kind % 8 {
         0 => Algorithm::FixedWindow(FixedWindow::new(any, window, Anchor::FirstRequest)?),
         1 => Algorithm::FixedWindow(FixedWindow::new(any, window, Anchor::Calendar)?),
         2 => {
@@ -60,6 +61,7 @@ fn random_algorithm(random: &mut Random, kind: u64) -> Result<Algorithm, LimitEr
             let burst = random.one_of(&[1, 2, 3, 10, largest, largest - 1]);
             Algorithm::TokenBucket(TokenBucket::new(any, window, burst)?)
         }
-        _ => Algorithm::Concurrency(Concurrency::new(small, window)?),
+        6 => Algorithm::Concurrency(Concurrency::new(small, window)?),
+        _ => Algorithm::FixedWindow(FixedWindow::scheduled(any, UNEVEN_MILLIS)?),
     })
 }

@@ -4,7 +4,7 @@
 //! replicated rate limiter in Redis" (2021). Its lesson is to store the reset as data together with
 //! the count: every response within a window reports the same reset.
 
-use super::{CellStep, StepTime};
+use super::{CellStep, Schedule, StepTime};
 use crate::charge_id::ChargeId;
 use crate::charge_position::ChargePosition;
 use crate::cost::Cost;
@@ -20,6 +20,8 @@ pub enum Anchor {
     FirstRequest,
     /// Multiples of the window since the Unix epoch: the same for every subject.
     Calendar,
+    /// Windows of different lengths, such as months: the same for every subject.
+    Scheduled(Schedule),
 }
 
 /// At most `quota` units in each window.
@@ -40,14 +42,27 @@ pub struct State {
 }
 
 impl FixedWindow {
-    /// Creates a limit of `quota` units per `window`.
+    /// Creates a limit of `quota` units per `window`. With [`Anchor::Scheduled`], the schedule
+    /// defines the windows, and `window` is not used.
     ///
     /// # Errors
     /// [`LimitError`] for a zero or a number above the largest that every store represents exactly.
     pub fn new(quota: u64, window: Millis, anchor: Anchor) -> Result<Self, LimitError> {
+        let window = match anchor {
+            Anchor::FirstRequest | Anchor::Calendar => window,
+            Anchor::Scheduled(schedule) => schedule.longest(),
+        };
         check_units("quota", quota)?;
         check_span("window", window)?;
         Ok(Self { quota, window, anchor })
+    }
+
+    /// Creates a limit of `quota` units per window of `schedule`.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn scheduled(quota: u64, schedule: Schedule) -> Result<Self, LimitError> {
+        Self::new(quota, schedule.longest(), Anchor::Scheduled(schedule))
     }
 
     /// Returns the units per window.
@@ -56,10 +71,41 @@ impl FixedWindow {
         self.quota
     }
 
-    /// Returns the length of the window.
+    /// Returns the length of the window. With [`Anchor::Scheduled`], no window is longer.
     #[must_use]
     pub const fn window(&self) -> Millis {
         self.window
+    }
+
+    /// Returns a length that no window is shorter than: the length of the window, or half of the
+    /// longest window of a schedule.
+    #[must_use]
+    pub const fn shortest_window(&self) -> Millis {
+        match self.anchor {
+            Anchor::FirstRequest | Anchor::Calendar => self.window,
+            Anchor::Scheduled(_) => Millis::new(self.window.get().div_ceil(2)),
+        }
+    }
+
+    /// Returns the length of the window that clients receive: for a schedule the usual one.
+    #[must_use]
+    pub fn nominal_window(&self) -> Millis {
+        match self.anchor {
+            Anchor::FirstRequest | Anchor::Calendar => self.window,
+            Anchor::Scheduled(schedule) => schedule.nominal(),
+        }
+    }
+
+    /// Returns a time at which a charge opens the window that ends at `resets_at`, if one of this
+    /// limit's windows ends then.
+    #[must_use]
+    pub fn opening_of(&self, resets_at: Timestamp) -> Timestamp {
+        match self.anchor {
+            Anchor::FirstRequest | Anchor::Calendar => before(resets_at, self.window),
+            Anchor::Scheduled(schedule) => {
+                schedule.window_at(before(resets_at, Millis::new(1))).start
+            }
+        }
     }
 
     /// Returns the start of windows.
@@ -73,7 +119,7 @@ impl FixedWindow {
     /// window for each that begins in `ran` extended by the difference of the clocks.
     #[must_use]
     pub const fn max_admitted_units(&self, ran: Millis, skew: Millis) -> u64 {
-        let windows = ran.get().saturating_add(skew.get()).div_ceil(self.window.get());
+        let windows = ran.get().saturating_add(skew.get()).div_ceil(self.shortest_window().get());
         windows.saturating_add(1).saturating_mul(self.quota)
     }
 
@@ -92,6 +138,7 @@ impl FixedWindow {
                 let window = self.window.get();
                 Timestamp::from_millis((at.now.as_millis() / window + 1) * window)
             }
+            Anchor::Scheduled(schedule) => schedule.window_at(at.now).end,
         };
         (State { used: 0, resets_at }, found)
     }
@@ -99,8 +146,13 @@ impl FixedWindow {
     /// Returns the earliest time at which a window with the end of `state` can have opened.
     #[inline(always)]
     fn opened_at(&self, state: &State) -> Timestamp {
-        Timestamp::from_millis(state.resets_at.as_millis().saturating_sub(self.window.get()))
+        before(state.resets_at, self.window)
     }
+}
+
+#[inline(always)]
+const fn before(time: Timestamp, by: Millis) -> Timestamp {
+    Timestamp::from_millis(time.as_millis().saturating_sub(by.get()))
 }
 
 impl CellStep for FixedWindow {
@@ -153,11 +205,12 @@ impl CellStep for FixedWindow {
     }
 
     /// If two windows overlap, the one that opened first is kept: its reset was reported to the
-    /// client.
+    /// client. Two windows of a schedule that end at different times do not overlap, and their ends
+    /// differ by more than half of the longest window.
     fn join(&self, one: State, other: State) -> State {
         let (first, last) =
             if one.resets_at <= other.resets_at { (one, other) } else { (other, one) };
-        if self.opened_at(&last) >= first.resets_at {
+        if before(last.resets_at, self.shortest_window()) >= first.resets_at {
             return last;
         }
         State { used: first.used.max(last.used), ..first }

@@ -2,6 +2,7 @@
 
 pub mod concurrency;
 pub mod fixed_window;
+mod schedule;
 pub mod sliding_log;
 pub mod sliding_window;
 pub mod token_bucket;
@@ -9,6 +10,7 @@ pub mod two_bucket;
 
 pub use concurrency::Concurrency;
 pub use fixed_window::{Anchor, FixedWindow};
+pub use schedule::{Schedule, ScheduledWindow, WindowSchedule};
 pub use sliding_log::SlidingLog;
 pub use sliding_window::SlidingWindow;
 pub use token_bucket::TokenBucket;

@@ -133,6 +133,7 @@ fn definition(algorithm: &Algorithm) -> [u64; 5] {
             let anchor = match limit.anchor() {
                 Anchor::FirstRequest => 0,
                 Anchor::Calendar => 1,
+                Anchor::Scheduled(schedule) => fnv_1a(schedule.name().as_bytes()) as u64,
             };
             (limit.quota(), limit.window(), anchor)
         }

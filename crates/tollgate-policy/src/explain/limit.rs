@@ -110,11 +110,14 @@ fn amount(limit: &Limit) -> String {
     };
     match limit.algorithm() {
         Algorithm::FixedWindow(it) => {
-            let anchor = match it.anchor() {
-                Anchor::FirstRequest => "",
-                Anchor::Calendar => " (calendar)",
-            };
-            format!("{} {unit} per {}{anchor}", it.quota(), it.window())
+            let (quota, window) = (it.quota(), it.window());
+            match it.anchor() {
+                Anchor::FirstRequest => format!("{quota} {unit} per {window}"),
+                Anchor::Calendar => format!("{quota} {unit} per {window} (calendar)"),
+                Anchor::Scheduled(schedule) => {
+                    format!("{quota} {unit} per calendar {}", schedule.name())
+                }
+            }
         }
         Algorithm::SlidingWindow(it) => {
             let (quota, window, precision) = (it.quota(), it.window(), it.precision());

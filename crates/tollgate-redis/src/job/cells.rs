@@ -2,7 +2,7 @@
 
 use tollgate_core::{Cell, CellKey, Cost, StoreError, StoredState, assess};
 
-use super::{Job, JobCharge, Op, Rule};
+use super::{Job, JobCharge, Op};
 use crate::decision_time::JobTime;
 use crate::key::Keys;
 
@@ -65,7 +65,7 @@ impl Job {
 impl JobCharge {
     fn at(keys: &Keys, place: &CellKey<'_>, op: Op) -> Self {
         let key = keys.name(place.limit, place.subject);
-        Self { rule: Rule::new(place.limit), key, op }
+        Self::new(place.limit, key, op)
     }
 }
 

@@ -42,7 +42,7 @@ mod tests {
 
     fn ask(kind: u8, op: Op) -> JobCharge {
         let rule = Rule { kind, counts_refused: 0, quota: 1, window: 1, extra: 0, skew_max: 0 };
-        JobCharge { rule, key: Box::default(), op }
+        JobCharge { rule, schedule: None, key: Box::default(), op }
     }
 
     fn taken(ask: &JobCharge, mut reply: &[u8]) -> (Option<Option<Cell>>, usize) {

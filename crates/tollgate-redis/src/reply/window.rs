@@ -89,7 +89,7 @@ mod tests {
 
     fn ask(quota: u64, cost: u64) -> JobCharge {
         let rule = Rule { kind: 1, counts_refused: 0, quota, window: 1, extra: 0, skew_max: 0 };
-        JobCharge { rule, key: Box::default(), op: Op::Take { cost } }
+        JobCharge { rule, schedule: None, key: Box::default(), op: Op::Take { cost } }
     }
 
     fn window(mut text: &[u8]) -> Option<Window> {

@@ -1,4 +1,6 @@
--- Fixed window. A cell has `used` and `resets_at`.
+-- Fixed window. A cell has `used` and `resets_at`. A limit's `extra` is 0 if windows open with the
+-- first charge, 1 if they are aligned to multiples of their length, and otherwise the end of the
+-- current window of a schedule, whose windows are no longer than `window`.
 
 local function fixed_window_algorithm()
   local fixed_window = {}
@@ -18,6 +20,9 @@ local function fixed_window_algorithm()
     local window = limit.window
     if limit.extra == 0 then
       return 0, after(now, window), found
+    end
+    if limit.extra > 1 then
+      return 0, limit.extra, found
     end
     return 0, after((floor(now / window) + 1) * window, 0), found
   end
@@ -54,13 +59,15 @@ local function fixed_window_algorithm()
     return cost
   end
 
-  -- If two windows overlap, the one that opened first is the one that its client received.
+  -- If two windows overlap, the one that opened first is the one that its client received. No
+  -- window of a schedule is shorter than half of the longest one.
   function fixed_window.join(limit, one, other)
     local first, last = one, other
     if other.resets_at < one.resets_at then
       first, last = other, one
     end
-    if last.resets_at - limit.window >= first.resets_at then
+    local shortest = limit.extra > 1 and div_ceil(limit.window, 2) or limit.window
+    if last.resets_at - shortest >= first.resets_at then
       return last
     end
     if last.used > first.used then

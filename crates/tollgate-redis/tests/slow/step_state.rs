@@ -24,7 +24,7 @@ fn subject(number: u64) -> Subject {
 /// Returns one limit of each kind, in the numbering of random limits.
 fn limits() -> Vec<Limit> {
     let mut random = Random::new(7);
-    (0..7).map(|kind| random_limit(&mut random, kind, &format!("kind{kind}"))).collect()
+    (0..8).map(|kind| random_limit(&mut random, kind, &format!("kind{kind}"))).collect()
 }
 
 fn fixed(quota: u64) -> Limit {

@@ -285,7 +285,9 @@ fn candidate(limit: &Limit) -> CandidateText {
 /// Returns the algorithm, its units, and its window in milliseconds.
 fn numbers(limit: &Limit) -> (&'static str, u64, u64) {
     match limit.algorithm() {
-        Algorithm::FixedWindow(limit) => ("fixed_window", limit.quota(), limit.window().get()),
+        Algorithm::FixedWindow(limit) => {
+            ("fixed_window", limit.quota(), limit.nominal_window().get())
+        }
         Algorithm::SlidingWindow(limit) => ("sliding_window", limit.quota(), limit.window().get()),
         Algorithm::TwoBucket(limit) => ("two_bucket", limit.quota(), limit.window().get()),
         Algorithm::SlidingLog(limit) => ("sliding_log", limit.quota(), limit.window().get()),

@@ -37,9 +37,17 @@ fn misplaced(event: &Event<'_>, limit: &FixedWindow) -> Option<String> {
         Some(format!("a window of {window} that ends at {reset} cannot be open yet"))
     } else if limit.anchor() == Anchor::Calendar && !reset.is_multiple_of(window.get()) {
         Some(format!("{reset} is not a multiple of {window}"))
+    } else if !is_scheduled_end(limit, resets_at) {
+        Some(format!("no window of the schedule ends at {reset}"))
     } else {
         None
     }
+}
+
+/// Returns whether a window of the limit's schedule ends at `time`; true without a schedule.
+fn is_scheduled_end(limit: &FixedWindow, time: Timestamp) -> bool {
+    let Anchor::Scheduled(schedule) = limit.anchor() else { return true };
+    schedule.window_at(time).start == time
 }
 
 /// Checks that no window opens before the previous one has ended.
@@ -51,7 +59,7 @@ fn check_apart(case: &mut Case<'_, '_>, limit: &FixedWindow, windows: &[Window<'
         let ((earlier, one), (later, other)) = (pair[0], pair[1]);
         let both_told = one.answered.max(other.answered);
         let forgotten = case.clocks.latest_before(both_told) >= earlier || case.is_cut(one);
-        if later < earlier.after(limit.window()) && !forgotten {
+        if later < earlier.after(limit.shortest_window()) && !forgotten {
             let (earlier, later) = (earlier.as_millis(), later.as_millis());
             let what =
                 format!("windows of {} that end at {earlier} and {later} overlap", limit.window());

@@ -145,6 +145,7 @@ impl LastStatus {
         match limit.algorithm() {
             // A bucket refills from the time of the charge, in proportion to the time passed.
             Algorithm::TokenBucket(_) => self.at,
+            Algorithm::FixedWindow(window) => window.opening_of(self.full_reset_at),
             _ => {
                 let full_reset_at = self.full_reset_at.as_millis();
                 Timestamp::from_millis(full_reset_at.saturating_sub(limit.window().get()))

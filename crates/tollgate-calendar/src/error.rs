@@ -1,0 +1,35 @@
+//! The errors of a calendar.
+
+use std::fmt;
+
+use crate::MAX_CALENDARS;
+
+/// The reason why a calendar cannot be built.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum CalendarError {
+    /// No time zone has this name.
+    UnknownZone(String),
+    /// No month has this day.
+    NoSuchDay(u8),
+    /// The process has [`MAX_CALENDARS`] different calendars.
+    TooMany,
+}
+
+impl fmt::Display for CalendarError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::UnknownZone(zone) => {
+                write!(f, "unknown time zone {zone:?}: use an IANA name such as Europe/Berlin")
+            }
+            Self::NoSuchDay(day) => write!(f, "a month has no day {day}: use 1 to 31"),
+            Self::TooMany => write!(
+                f,
+                "the process already has {MAX_CALENDARS} different calendars: restart it to \
+                 release those that are no longer used"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for CalendarError {}

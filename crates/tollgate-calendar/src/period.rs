@@ -1,0 +1,141 @@
+//! The periods of a calendar.
+
+use jiff::ToSpan;
+use jiff::civil::Date;
+use tollgate_core::Millis;
+
+use crate::CalendarError;
+
+/// The days of a week, in their order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Weekday {
+    /// The first day of the week of ISO 8601.
+    #[default]
+    Monday,
+    /// The day after Monday.
+    Tuesday,
+    /// The day after Tuesday.
+    Wednesday,
+    /// The day after Wednesday.
+    Thursday,
+    /// The day after Thursday.
+    Friday,
+    /// The day after Friday.
+    Saturday,
+    /// The day after Saturday.
+    Sunday,
+}
+
+/// A period of a calendar. Every period begins at the start of a day.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Period {
+    /// A day: usually 24 hours, 23 or 25 when the clocks change.
+    Day,
+    /// A week.
+    Week {
+        /// The day on which it begins.
+        first: Weekday,
+    },
+    /// A month.
+    Month {
+        /// The day on which it begins, 1 to 31. In a month that is shorter, it begins on the last
+        /// day of the month.
+        first_day: u8,
+    },
+    /// A year, from 1 January.
+    Year,
+}
+
+const DAY: u64 = 86_400_000;
+/// By how much a period can be longer than its days, because clocks change. The largest changes
+/// since 1970 within a day are seven hours, in Antarctica in 1994. A day that is shorter by them is
+/// longer than half of a day that is longer by this bound.
+const LONGEST_CHANGE: u64 = DAY / 3;
+
+impl Period {
+    /// Checks that there is such a period.
+    pub(crate) const fn check(self) -> Result<(), CalendarError> {
+        match self {
+            Self::Month { first_day } if first_day == 0 || first_day > 31 => {
+                Err(CalendarError::NoSuchDay(first_day))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns a bound of the lengths. A calendar divides a period that is longer.
+    pub(crate) const fn longest(self) -> Millis {
+        let days = match self {
+            Self::Day => 1,
+            Self::Week { .. } => 7,
+            Self::Month { .. } => 31,
+            Self::Year => 366,
+        };
+        Millis::new(days * DAY + LONGEST_CHANGE)
+    }
+
+    /// Returns the usual length; for a month 30 days.
+    pub(crate) const fn nominal(self) -> Millis {
+        Millis::new(match self {
+            Self::Day => DAY,
+            Self::Week { .. } => 7 * DAY,
+            Self::Month { .. } => 30 * DAY,
+            Self::Year => 365 * DAY,
+        })
+    }
+
+    /// Returns the period in words, in a time zone.
+    pub(crate) fn name_in(self, zone: &str) -> String {
+        match self {
+            Self::Day => format!("day in {zone}"),
+            Self::Week { first } => format!("week from {first:?} in {zone}"),
+            Self::Month { first_day: 1 } => format!("month in {zone}"),
+            Self::Month { first_day } => format!("month from day {first_day} in {zone}"),
+            Self::Year => format!("year in {zone}"),
+        }
+    }
+
+    /// Returns the first day of the period that contains `date`.
+    pub(crate) fn first_date(self, date: Date) -> Date {
+        match self {
+            Self::Day => date,
+            Self::Week { first } => {
+                let days = date.weekday().to_monday_zero_offset() - first as i8;
+                date.saturating_sub(i64::from(days.rem_euclid(7)).days())
+            }
+            Self::Month { first_day } => {
+                let month = date.first_of_month();
+                let this = day_of_month(month, first_day);
+                if this <= date {
+                    return this;
+                }
+                day_of_month(month.saturating_sub(1.month()), first_day)
+            }
+            Self::Year => date.first_of_year(),
+        }
+    }
+
+    /// Returns the first day of the period before the one that begins on `first`.
+    pub(crate) fn before(self, first: Date) -> Date {
+        self.first_date(first.saturating_sub(1.day()))
+    }
+
+    /// Returns the first day of the period after the one that begins on `first`.
+    pub(crate) fn after(self, first: Date) -> Date {
+        match self {
+            Self::Day => first.saturating_add(1.day()),
+            Self::Week { .. } => first.saturating_add(7.days()),
+            Self::Month { first_day } => {
+                day_of_month(first.first_of_month().saturating_add(1.month()), first_day)
+            }
+            Self::Year => first.saturating_add(1.year()),
+        }
+    }
+}
+
+/// Returns the day `day` of the month that begins on `first`, or the last day of a shorter month.
+fn day_of_month(first: Date, day: u8) -> Date {
+    let last = first.days_in_month();
+    let day = i8::try_from(day).unwrap_or(last).min(last);
+    first.saturating_add(i64::from(day - 1).days())
+}
