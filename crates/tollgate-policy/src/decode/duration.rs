@@ -15,6 +15,10 @@ use crate::tree::Node;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Duration(pub(crate) Millis);
 
+/// The pattern of a duration, for the schema.
+pub(super) const PATTERN: &str =
+    "^(?=.)([0-9]+w)?([0-9]+d)?([0-9]+h)?([0-9]+m)?([0-9]+s)?([0-9]+ms)?$";
+
 const UNITS: [(&str, u64); 6] = [
     ("w", 604_800_000),
     ("d", 86_400_000),
@@ -43,7 +47,7 @@ impl Decode for Duration {
 }
 
 /// Parses numbers with units, larger units first. The error is the hint for the message.
-fn millis(text: &str) -> Result<Millis, Cow<'static, str>> {
+pub(super) fn millis(text: &str) -> Result<Millis, Cow<'static, str>> {
     const SHAPE: &str = "a whole number with its unit: ms, s, m, h, d or w";
     if digits(text).is_ok() {
         return Err(
@@ -98,7 +102,7 @@ impl JsonSchema for Duration {
         json_schema!({
             "description": "A duration such as 250ms, 10s, 15m, 1h, 1d, 1w or 1h30m.",
             "type": "string",
-            "pattern": "^(?=.)([0-9]+w)?([0-9]+d)?([0-9]+h)?([0-9]+m)?([0-9]+s)?([0-9]+ms)?$",
+            "pattern": PATTERN,
         })
     }
 }

@@ -13,6 +13,7 @@ mod percent;
 mod renamed;
 mod size;
 mod status;
+mod window;
 mod word;
 
 use schemars::JsonSchema;
@@ -26,6 +27,7 @@ pub(crate) use number::Whole;
 pub(crate) use percent::Percent;
 pub(crate) use size::Size;
 pub(crate) use status::StatusRange;
+pub(crate) use window::{CalendarUnit, WindowLength, Zone};
 pub(crate) use word::{Flag, Present, Text, Word, read_word, word_schema, words};
 
 pub(crate) use crate::quote::quoted;

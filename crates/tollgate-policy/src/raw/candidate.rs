@@ -1,7 +1,7 @@
 //! `candidate`: a second definition that is evaluated next to a limit.
 
-use super::choices::{AlgorithmName, AnchorName};
-use crate::decode::{Duration, Whole, keys};
+use super::choices::{AlgorithmName, AnchorName, WeekdayName};
+use crate::decode::{Duration, Whole, WindowLength, Zone, keys};
 
 keys! {
     /// A second definition of a limit. It is evaluated on the same requests with its own counters
@@ -12,7 +12,13 @@ keys! {
         /// The quota of a window.
         quota: Whole,
         /// The time that the quota is for.
-        window: Duration,
+        window: WindowLength,
+        /// For calendar windows: the time zone in which they begin.
+        timezone: Zone,
+        /// For `window: week`: the day on which it begins.
+        week_start: WeekdayName,
+        /// For `window: month`: the day of the month on which it begins.
+        billing_day: Whole,
         /// For `token_bucket`: the most units that can be saved up. If the limit has another
         /// algorithm, the default is the candidate's quota.
         burst: Whole,

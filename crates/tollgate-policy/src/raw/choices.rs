@@ -1,5 +1,6 @@
 //! The words that are values of keys.
 
+use tollgate_calendar::Weekday;
 use tollgate_core::algo::Anchor;
 use tollgate_core::policy::descriptors::{Counting, NodeMode};
 use tollgate_core::policy::{
@@ -63,6 +64,26 @@ words! {
         "first_request" => Anchor::FirstRequest,
         /// At multiples of the window since 1970-01-01 UTC, at the same time for all subjects.
         "calendar" => Anchor::Calendar,
+    }
+}
+
+words! {
+    /// The first day of a calendar week.
+    struct WeekdayName(Weekday) as "a day of the week" {
+        /// As in ISO 8601.
+        "monday" => Weekday::Monday,
+        /// The day after Monday.
+        "tuesday" => Weekday::Tuesday,
+        /// The day after Tuesday.
+        "wednesday" => Weekday::Wednesday,
+        /// The day after Wednesday.
+        "thursday" => Weekday::Thursday,
+        /// The day after Thursday.
+        "friday" => Weekday::Friday,
+        /// The day after Friday.
+        "saturday" => Weekday::Saturday,
+        /// As in North America.
+        "sunday" => Weekday::Sunday,
     }
 }
 

@@ -3,9 +3,11 @@
 use super::Cost;
 use super::candidate::Candidate;
 use super::choices::{
-    AlgorithmName, AnchorName, LimitModeName, OnChangeName, OnExpiryName, UnitName,
+    AlgorithmName, AnchorName, LimitModeName, OnChangeName, OnExpiryName, UnitName, WeekdayName,
 };
-use crate::decode::{Duration, Flag, OneOrMore, Percent, StatusRange, Text, Whole, keys};
+use crate::decode::{
+    Duration, Flag, OneOrMore, Percent, StatusRange, Text, Whole, WindowLength, Zone, keys,
+};
 
 keys! {
     /// A limit: how many units, in which time, for which subject.
@@ -15,9 +17,18 @@ keys! {
         /// The units that are admitted in a window. For `token_bucket`: the units that are refilled
         /// in a window. For `concurrency`: the most requests in flight.
         quota: Whole,
-        /// The time that the quota is for, such as `1h`. Required for every algorithm except
-        /// `concurrency`.
-        window: Duration,
+        /// The time that the quota is for, such as `1h`. For `fixed_window` also `day`, `week`,
+        /// `month` or `year`: windows of the calendar in `timezone`. Required for every algorithm
+        /// except `concurrency`.
+        window: WindowLength,
+        /// For calendar windows: the time zone in which they begin, an IANA name such as
+        /// `Europe/Berlin`. By default `UTC`.
+        timezone: Zone,
+        /// For `window: week`: the day on which it begins. By default `monday`.
+        week_start: WeekdayName,
+        /// For `window: month`: the day of the month on which it begins, 1 to 31. In a month that
+        /// is shorter, it begins on the last day. By default 1.
+        billing_day: Whole,
         /// For `token_bucket`: the most units that can be saved up. By default the quota.
         burst: Whole,
         /// For `sliding_window`: the length of the pieces that the window is divided into, at most

@@ -1,10 +1,11 @@
 //! Algorithms with their numbers.
 
 use tollgate_core::algo::{
-    Concurrency, FixedWindow, SlidingLog, SlidingWindow, TokenBucket, TwoBucket,
+    Anchor, Concurrency, FixedWindow, SlidingLog, SlidingWindow, TokenBucket, TwoBucket,
 };
 use tollgate_core::{Algorithm, LimitError, Millis};
 
+use super::calendar::{Windows, windows};
 use crate::decode::{Field, Spanned, quoted};
 use crate::raw::{self, Kind};
 use crate::report::Report;
@@ -28,6 +29,9 @@ pub(super) fn misplaced(kind: Kind, raw: &raw::Limit, report: &mut Report<'_>) {
     let uses_window = kind != Kind::Concurrency;
     let keys = [
         ("window", key(&raw.window), uses_window, "every algorithm except concurrency"),
+        ("timezone", key(&raw.timezone), uses_window, "fixed_window"),
+        ("week_start", key(&raw.week_start), uses_window, "fixed_window"),
+        ("billing_day", key(&raw.billing_day), uses_window, "fixed_window"),
         ("burst", key(&raw.burst), kind == Kind::TokenBucket, "token_bucket"),
         ("precision", key(&raw.precision), kind == Kind::SlidingWindow, "sliding_window"),
         ("anchor", key(&raw.anchor), kind == Kind::FixedWindow, "fixed_window"),
@@ -56,13 +60,16 @@ pub(super) fn algorithm(
     let quota = raw.quota.value()?.0;
     let burst = raw.burst.or_default(|burst| burst.0, quota)?;
     let permit_ttl = raw.permit_ttl.or_default(|ttl| ttl.0, PERMIT_TTL)?;
-    let window = match needs_window {
-        true => raw.window.value()?.0,
-        false => Millis::ZERO,
+    let anchor = raw.anchor.or_default(|anchor| anchor.0, Default::default())?;
+    let (window, anchor) = match needs_window {
+        true => match windows(kind, raw.window.given()?, raw, report)? {
+            Windows::Fixed(length) => (length, anchor),
+            Windows::Scheduled(schedule) => (schedule.longest(), Anchor::Scheduled(schedule)),
+        },
+        false => (Millis::ZERO, anchor),
     };
     let piece = Millis::new(window.get().div_ceil(PIECES));
     let precision = raw.precision.or_default(|precision| precision.0, piece)?;
-    let anchor = raw.anchor.or_default(|anchor| anchor.0, Default::default())?;
     let built = match kind {
         Kind::FixedWindow => FixedWindow::new(quota, window, anchor).map(Algorithm::FixedWindow),
         Kind::SlidingWindow => {

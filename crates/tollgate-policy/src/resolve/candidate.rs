@@ -3,7 +3,7 @@
 use tollgate_core::Algorithm;
 
 use super::algorithm::{algorithm, misplaced};
-use crate::decode::{Field, Spanned, quoted};
+use crate::decode::{CalendarUnit, Field, Spanned, WindowLength, quoted};
 use crate::raw::{self, Kind};
 use crate::report::Report;
 
@@ -15,31 +15,32 @@ pub(super) fn candidate(
     (limit, kind, live): (&raw::Limit, Kind, &Algorithm),
     report: &mut Report<'_>,
 ) -> Option<Algorithm> {
-    let raw::Candidate { algorithm: own, quota, window, burst, precision, anchor, permit_ttl } =
-        &given.value;
+    let own = &given.value.algorithm;
     let own_kind = match own {
         Field::Absent => kind,
         Field::Invalid => return None,
         Field::Value(given) => given.value.0,
     };
-    let text = raw::Limit {
-        quota: quota.clone(),
-        window: window.clone(),
-        burst: burst.clone(),
-        precision: precision.clone(),
-        anchor: anchor.clone(),
-        permit_ttl: permit_ttl.clone(),
-        ..raw::Limit::default()
-    };
+    let text = as_limit(&given.value);
     misplaced(own_kind, &text, report);
     // Numbers of the limit's algorithm do not apply to another algorithm.
     let of_kind = if own_kind == kind { limit } else { &raw::Limit::default() };
+    let window = text.window.or(&limit.window);
+    let (unit, of_window) = (unit(&window), unit(&limit.window));
+    // Nor do the settings of another kind of window.
+    let none = raw::Limit::default();
+    let of_calendar = if unit.is_some() { limit } else { &none };
+    let of_unit = if unit == of_window { limit } else { &none };
+    let of_anchor = if unit.is_none() { of_kind } else { &none };
     let whole = raw::Limit {
         quota: text.quota.or(&limit.quota),
-        window: text.window.or(&limit.window),
+        window,
+        timezone: text.timezone.or(&of_calendar.timezone),
+        week_start: text.week_start.or(&of_unit.week_start),
+        billing_day: text.billing_day.or(&of_unit.billing_day),
         burst: text.burst.or(&of_kind.burst),
         precision: text.precision.or(&of_kind.precision),
-        anchor: text.anchor.or(&of_kind.anchor),
+        anchor: text.anchor.or(&of_anchor.anchor),
         permit_ttl: text.permit_ttl.or(&of_kind.permit_ttl),
         ..raw::Limit::default()
     };
@@ -51,4 +52,28 @@ pub(super) fn candidate(
         return None;
     }
     Some(built)
+}
+
+/// Returns the keys of a candidate as those of a limit.
+fn as_limit(given: &raw::Candidate) -> raw::Limit {
+    raw::Limit {
+        quota: given.quota.clone(),
+        window: given.window.clone(),
+        timezone: given.timezone.clone(),
+        week_start: given.week_start.clone(),
+        billing_day: given.billing_day.clone(),
+        burst: given.burst.clone(),
+        precision: given.precision.clone(),
+        anchor: given.anchor.clone(),
+        permit_ttl: given.permit_ttl.clone(),
+        ..raw::Limit::default()
+    }
+}
+
+/// Returns the unit of a calendar window.
+fn unit(window: &Field<WindowLength>) -> Option<CalendarUnit> {
+    match window.value()? {
+        WindowLength::Calendar(unit) => Some(*unit),
+        WindowLength::Duration(_) => None,
+    }
 }

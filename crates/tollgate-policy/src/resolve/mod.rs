@@ -3,6 +3,7 @@
 
 mod algorithm;
 mod answers;
+mod calendar;
 mod candidate;
 mod chain;
 mod cross_shard;

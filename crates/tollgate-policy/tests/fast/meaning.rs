@@ -101,6 +101,46 @@ fn algorithms_have_their_numbers() {
 }
 
 #[test]
+fn calendar_windows_have_their_schedule() {
+    for (keys, expected) in [
+        ("window: day", "day in UTC"),
+        ("window: day, timezone: asia/tokyo", "day in Asia/Tokyo"),
+        ("window: week", "week from Monday in UTC"),
+        ("window: week, week_start: sunday", "week from Sunday in UTC"),
+        ("window: month, timezone: Europe/Berlin", "month in Europe/Berlin"),
+        ("window: month, billing_day: 31", "month from day 31 in UTC"),
+        ("window: year", "year in UTC"),
+    ] {
+        let limit = limit(&format!("quota: 5, {keys}"));
+        let Algorithm::FixedWindow(window) = limit.algorithm() else { panic!("{keys}") };
+        let Anchor::Scheduled(schedule) = window.anchor() else { panic!("{keys}") };
+        assert_eq!(schedule.name(), expected, "{keys}");
+        assert_eq!(limit, limit.with_quota(5, None).unwrap());
+    }
+}
+
+#[test]
+fn a_candidate_inherits_what_fits_its_window() {
+    let candidate = |keys: &str| {
+        let limit = limit(&format!(
+            "quota: 5, window: month, billing_day: 15, timezone: Asia/Tokyo, candidate: {{ {keys} }}"
+        ));
+        let Algorithm::FixedWindow(window) = limit.candidate().unwrap().algorithm() else {
+            panic!("{keys}")
+        };
+        match window.anchor() {
+            Anchor::Scheduled(schedule) => schedule.name().to_owned(),
+            Anchor::FirstRequest | Anchor::Calendar => window.window().to_string(),
+        }
+    };
+    assert_eq!(candidate("quota: 6"), "month from day 15 in Asia/Tokyo");
+    assert_eq!(candidate("billing_day: 1"), "month in Asia/Tokyo");
+    assert_eq!(candidate("window: week"), "week from Monday in Asia/Tokyo");
+    assert_eq!(candidate("window: 1h"), "1h");
+    assert_eq!(candidate("timezone: UTC"), "month from day 15 in UTC");
+}
+
+#[test]
 fn limits_are_reported_as_written() {
     let algorithm =
         Algorithm::FixedWindow(FixedWindow::new(5, HOUR, Anchor::FirstRequest).unwrap());

@@ -3,11 +3,12 @@
 use std::net::IpAddr;
 use std::path::PathBuf;
 
+use tollgate_core::algo::Anchor;
 use tollgate_core::policy::descriptors::{Descriptor, DescriptorOutcome, Hits, Limited};
 use tollgate_core::policy::shedding::InFlightBound;
 use tollgate_core::policy::{JsonPointer, OnFailure, PlannedCharge, Priority};
 use tollgate_core::{
-    Cost, Headers, KeyedHash, Millis, Percent, Policy, Refusals, RequestAttributes,
+    Algorithm, Cost, Headers, KeyedHash, Millis, Percent, Policy, Refusals, RequestAttributes,
 };
 use tollgate_policy::{
     KeySource, LoadedPolicy, MigrationStoreSettings, ShardSettings, StoreSettings, Topology, load,
@@ -312,6 +313,38 @@ fn migration() {
 }
 
 #[test]
+fn calendar() {
+    let policy = policy("calendar.yaml");
+    let customer: &[(&str, &[u8])] = &[("x-customer", b"acme")];
+    for (path, headers, expected) in [
+        (
+            "/reports/1",
+            customer,
+            "reports: reports/customer 1, month/customer 1, day/customer 1, burst/customer 1",
+        ),
+        ("/", customer, "customers: month/customer 1, day/customer 1, burst/customer 1"),
+        ("/", &[], "trial: trial/address 1"),
+    ] {
+        assert_eq!(met(&policy, "GET", path, headers), expected, "{path}");
+    }
+    let names = policy.limits().iter().filter_map(|limit| match limit.limit.algorithm() {
+        Algorithm::FixedWindow(window) => match window.anchor() {
+            Anchor::Scheduled(schedule) => Some(schedule.name()),
+            Anchor::FirstRequest | Anchor::Calendar => None,
+        },
+        _ => None,
+    });
+    let names: Vec<&str> = names.collect();
+    let expected = [
+        "month from day 15 in Europe/Berlin",
+        "day in Europe/Berlin",
+        "week from Sunday in America/New_York",
+        "day in UTC",
+    ];
+    assert_eq!(names, expected);
+}
+
+#[test]
 fn every_policy_is_spoken_of_here() {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../policies");
     let mut names: Vec<String> = std::fs::read_dir(folder)
@@ -320,6 +353,7 @@ fn every_policy_is_spoken_of_here() {
         .collect();
     names.sort();
     let spoken_of = [
+        "calendar.yaml",
         "envoy.yaml",
         "github-redis.yaml",
         "github.yaml",
