@@ -1,5 +1,6 @@
 //! Simulated worlds: the first seeds, seeds that found mistakes, and replays.
 
+mod page;
 mod regressions;
 mod replay;
 mod worlds;

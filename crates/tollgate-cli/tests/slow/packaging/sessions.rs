@@ -97,13 +97,14 @@ sessions! {
 }
 
 /// Pages whose commands other tests run, or check without running them if they take minutes.
-const BY_OTHERS: [(&str, &str); 6] = [
+const BY_OTHERS: [(&str, &str); 7] = [
     ("docs/migration.md", "crates/tollgate-cli/tests/slow/migration/page.rs"),
     ("docs/coming-from-envoy-ratelimit.md", "crates/tollgate-cli/tests/fast/commands/import.rs"),
     ("docs/chaos.md", "crates/tollgate-chaos/tests/slow/page.rs"),
     ("docs/benchmarks.md", "crates/tollgate-bench/tests/fast/pages.rs"),
     ("docs/load-shedding.md", "crates/tollgate-bench/tests/fast/pages.rs"),
     ("docs/module.md", "crates/tollgate-module/tests/slow/page.rs"),
+    ("docs/simulation.md", "crates/tollgate-sim/tests/fast/page.rs"),
 ];
 
 /// Blocks that build or run the project itself, or commands that `tests/fast/commands/demo.rs`

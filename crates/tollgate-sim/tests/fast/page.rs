@@ -1,0 +1,31 @@
+//! The commands of `docs/simulation.md`.
+
+use std::process::Command;
+
+const PAGE: &str = include_str!("../../../../docs/simulation.md");
+
+/// Every command runs. Fewer worlds than on the page show the same.
+#[test]
+fn its_commands_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let block = PAGE.split("```sh\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
+    let mut commands = 0;
+    for line in block.lines() {
+        let command = line.split('#').next().unwrap().trim();
+        let (cargo, arguments) = command.split_once(" -- ").unwrap();
+        assert!(cargo.starts_with("cargo run ") && cargo.ends_with("-p tollgate-sim"), "{command}");
+        let arguments = arguments.replace("10000", "8");
+        let output = Command::new(env!("CARGO_BIN_EXE_tollgate-sim"))
+            .args(arguments.split(' '))
+            .current_dir(folder.path())
+            .output()
+            .unwrap();
+        let printed = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success(), "{command}: {printed}");
+        assert!(!printed.is_empty(), "{command} prints nothing");
+        commands += 1;
+    }
+    assert_eq!(commands, 4);
+    let page = std::fs::read_to_string(folder.path().join("world.html")).unwrap();
+    assert!(page.contains("<th>node 0"));
+}
