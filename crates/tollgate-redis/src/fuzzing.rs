@@ -30,6 +30,11 @@ fn job(choice: u8) -> Job {
     };
     let kind = 1 + (choice >> 2 & 3);
     let rule = Rule { kind, counts_refused: 0, quota: 9, window: 1000, extra: 0, skew_max: 50 };
-    let charge = |index: u8| JobCharge { rule, key: Box::new([choice, index]), op: op.clone() };
+    let charge = |index: u8| JobCharge {
+        rule,
+        key: Box::new([choice, index]),
+        op: op.clone(),
+        schedule: None,
+    };
     Job { now: Timestamp::EPOCH, tolerance: None, asks: (0..choice & 3).map(charge).collect() }
 }
