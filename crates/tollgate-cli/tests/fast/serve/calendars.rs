@@ -61,7 +61,8 @@ fn the_reset_is_the_end_of_the_customers_month_at_the_proxy_and_at_the_listener(
     let node = Node::open(&folder.policy());
     check(|| {
         let mut client = Client::connect(node.listener("http")).unwrap();
-        let fields = "x-forwarded-method: GET\r\nx-forwarded-uri: /\r\n";
+        let fields =
+            "x-forwarded-method: GET\r\nx-forwarded-uri: /\r\nx-forwarded-for: 192.0.2.7\r\n";
         client.send(format!("GET /v1/authorize {REQUEST}{fields}\r\n")).unwrap();
         Answer::parse(&client.rest())
     });
