@@ -170,6 +170,23 @@ async fn nothing_is_refunded_at_an_owner_whose_subjects_have_not_arrived() {
     assert_eq!(ask(&node, NOW, &limit, &subject, take(0, 3)).await.unwrap().used, 4);
 }
 
+/// The new owner refuses what the old one admitted, and the old one does not answer the refund.
+#[tokio::test]
+async fn owners_that_could_not_be_made_equal_are_counted_as_diverged() {
+    let two = Two::new();
+    let node = two.node();
+    let (limit, subject) = (fixed("core", 5), mover(&node));
+    node.enter(Phase::DualWrite);
+    ask(&node, NOW, &limit, &subject, take(3, 1)).await.unwrap();
+    ask(&two.new, NOW, &limit, &subject, take(2, 2)).await.unwrap();
+    two.old.next([Trouble::None, Trouble::Lost(StoreError::Unavailable)]);
+    let refused = ask(&node, NOW, &limit, &subject, take(1, 3)).await.unwrap();
+    assert!(refused.admission != Admission::Now);
+    assert_eq!(node.diverged(), 1);
+    let old = ask(&two.old, NOW, &limit, &subject, take(0, 4)).await.unwrap();
+    assert_eq!(old.used, 4, "it still counts the refused unit");
+}
+
 /// A refund without an answer from the old owner in the dual-write phase is also sent to the new
 /// one.
 #[tokio::test]
