@@ -279,6 +279,26 @@ async fn a_last_word_that_comes_while_others_repair_is_not_lost() {
     assert_eq!(ask(&node, NOW, &limit, &subject, take(1, 12)).await.unwrap().used, 12);
 }
 
+/// The answer of a charge arrives after that of a refund, which the store executed later.
+#[tokio::test]
+async fn a_late_answer_does_not_undo_a_refund() {
+    let (servers, [node]) = nodes();
+    let (limit, subject) = (fixed("core", QUOTA), user(1));
+    servers.cut();
+    let first = takes(&node, &limit, 1..=10);
+    let gate = Arc::new(Semaphore::new(0));
+    *node.store().answers.lock() = Some(Arc::clone(&gate));
+    let mut late = pin!(ask(&node, NOW, &limit, &subject, take(1, 11)));
+    waits(late.as_mut()).await;
+    *node.store().answers.lock() = None;
+    let back = ask(&node, NOW, &limit, &subject, refund(4, 10, first.position)).await.unwrap();
+    assert_eq!(back.used, 7);
+    gate.add_permits(1);
+    assert_eq!(late.await.unwrap().used, 11);
+    servers.promote(Memory::default());
+    assert_eq!(ask(&node, NOW, &limit, &subject, take(1, 12)).await.unwrap().used, 8);
+}
+
 #[test]
 fn who_sees_a_history_settled_is_not_held_back() {
     let (servers, [node]) = nodes();
