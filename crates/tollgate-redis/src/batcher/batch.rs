@@ -241,4 +241,18 @@ mod tests {
             [(Slot(7), Normal), (Slot(7), Replay), (Slot(8), Replay), (Slot(7), Replay)];
         assert_eq!(parts_by_priority(&of_a_node), [vec![0], vec![1, 3], vec![2]]);
     }
+
+    #[tokio::test]
+    async fn a_batch_runs_until_the_first_of_its_callers_leaves() {
+        let now = Instant::now();
+        let after = |ms| now + Duration::from_millis(ms);
+        let mut batch = Batch::<(), ()>::new();
+        assert_eq!(batch.first_deadline(), None);
+        for ms in [9, 3, 6] {
+            let answer = oneshot::channel().0;
+            batch.push((), Waiter::new(answer, after(ms), Route::Any, Priority::Normal));
+        }
+        assert_eq!(batch.first_deadline(), Some(after(3)));
+        assert_eq!(batch.last_deadline(), Some(after(9)));
+    }
 }
