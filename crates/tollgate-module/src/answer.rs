@@ -41,7 +41,7 @@ impl Reply {
         self.bytes.push(DECIDED);
     }
 
-    /// Answers a job that may not create what it needs.
+    /// Answers a job that needs a new entry but may not create one.
     pub(crate) fn full(&mut self) {
         self.bytes.push(FULL);
     }

@@ -34,7 +34,7 @@ impl Trace {
         Self { start, events: is_recording.then(Arc::default) }
     }
 
-    /// Records an event. `event` returns who did what.
+    /// Records an event. `event` returns its party and its description.
     pub(crate) fn record(&self, event: impl FnOnce() -> (String, String)) {
         self.push(false, event);
     }
@@ -54,7 +54,7 @@ impl Trace {
         }
     }
 
-    /// Returns what was recorded, ordered by time. Events of one ms happen at the same time: they
+    /// Returns the recorded events, ordered by time. Events of one ms happen at the same time: they
     /// are ordered by party.
     pub(crate) fn events(&self) -> Vec<Event> {
         let mut events = self.events.as_ref().map(|it| it.lock().clone()).unwrap_or_default();

@@ -77,7 +77,7 @@ async fn a_subject_in_a_table_needs_at_most_forty_eight_bytes() {
     assert!(bytes <= MOST_BYTES, "{bytes} bytes a subject");
 }
 
-/// What is written to an append-only file is what replicas receive.
+/// The append-only file and the replicas receive the same commands.
 #[tokio::test]
 async fn a_decision_in_a_table_is_replicated_in_at_most_forty_bytes() {
     let arguments = ["--appendonly", "yes", "--appendfsync", "always"];

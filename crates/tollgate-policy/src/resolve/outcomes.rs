@@ -46,7 +46,7 @@ pub(super) fn set(ranges: &OneOrMore<StatusRange>, report: &mut Report<'_>) -> S
     set
 }
 
-/// Warns of limits that count responses beside listeners that learn no status.
+/// Warns of limits that count responses if a listener does not receive their status.
 pub(super) fn warn(file: &PolicyFile, limits: &NameTable<'_, raw::Limit>, report: &mut Report<'_>) {
     let Some(serve) = file.serve.value() else { return };
     let listeners = [("gRPC", !serve.grpc.is_absent()), ("Redis", !serve.resp.is_absent())];

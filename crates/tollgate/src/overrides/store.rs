@@ -51,7 +51,7 @@ pub enum OverrideStorage {
         /// Why the last read failed, if it did. The overrides of the last successful read stay in
         /// force.
         failure: Option<String>,
-        /// The targets whose changes only this node has, because the store did not answer.
+        /// The targets of the changes that are on this node alone, because the store did not answer.
         pending: Vec<OverrideScope>,
     },
 }

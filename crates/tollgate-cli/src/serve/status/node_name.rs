@@ -1,4 +1,4 @@
-//! The name of a node, which tells it apart from the other nodes of a fleet.
+//! The name of a node, which distinguishes it from the other nodes of a fleet.
 
 use std::{env, fs};
 

@@ -89,16 +89,21 @@ fn stands_by(node: &Node, circuit: &str) {
     }
 }
 
-#[tokio::test]
-async fn it_costs_neither_memory_nor_connections() {
-    let server = Server::start().await;
-    let folder = Folder::with(&format!(
+/// Returns a policy with one limit over `server`.
+fn policy(server: &Server) -> Folder {
+    Folder::with(&format!(
         "subjects: {{ token: {{ header: authorization }} }}\n\
          limits: {{ core: {{ quota: 9, window: 1h, per: token }} }}\n\
          rules: [ {{ limits: core }} ]\n\
          store: {{ redis: {{ shards: {{ s0: {{ primary: \"{}\" }} }} }} }}\n",
         server.url()
-    ));
+    ))
+}
+
+#[tokio::test]
+async fn it_costs_neither_memory_nor_connections() {
+    let server = Server::start().await;
+    let folder = policy(&server);
     let node = node(&folder.policy());
     let mut clients: Vec<_> =
         (0..CLIENTS).map(|_| Client::connect(node.listener("http")).unwrap()).collect();
@@ -128,13 +133,7 @@ async fn it_costs_neither_memory_nor_connections() {
 #[tokio::test]
 async fn a_kill_switch_can_be_set_while_its_shard_is_frozen() {
     let server = Server::start().await;
-    let folder = Folder::with(&format!(
-        "subjects: {{ token: {{ header: authorization }} }}\n\
-         limits: {{ core: {{ quota: 9, window: 1h, per: token }} }}\n\
-         rules: [ {{ limits: core }} ]\n\
-         store: {{ redis: {{ shards: {{ s0: {{ primary: \"{}\" }} }} }} }}\n",
-        server.url()
-    ));
+    let folder = policy(&server);
     let node = node(&folder.policy());
     let admin = node.listener("admin");
     let connect = |listener: &str| Client::connect(node.listener(listener)).unwrap();

@@ -131,8 +131,8 @@ fn with_stars(text: &str, at: Span, report: &mut Report<'_>) -> Option<ValuePatt
     parsed.map_err(|error| report.error(at, message, error)).ok().map(ValuePattern::Pattern)
 }
 
-/// Returns what a text has that other pattern languages give a meaning. Compared literally, it
-/// would never match.
+/// Returns the part of a text that has a meaning in other pattern languages. As a literal it would
+/// match no request.
 fn unsupported(text: &str) -> Option<&'static str> {
     let has_both = |open, close| text.contains(open) && text.contains(close);
     let is_expression = text.starts_with(['^', '~'])
