@@ -11,7 +11,10 @@ use crate::span::Span;
 
 const DAY: u64 = 86_400_000;
 
-/// What the windows of a limit are.
+/// The time zone of windows without another one.
+const UTC: &str = "UTC";
+
+/// The windows of a limit.
 pub(super) enum Windows {
     /// Windows of one length.
     Fixed(Millis),
@@ -71,7 +74,7 @@ fn schedule(
     }
     let week_start = raw.week_start.or_default(|day| day.0, Default::default())?;
     let billing_day = raw.billing_day.or_default(|day| day.0, 1)?;
-    let zone = raw.timezone.or_default(|zone| zone.0.clone(), "UTC".to_owned())?;
+    let zone = raw.timezone.or_default(|zone| zone.0.clone(), UTC.to_owned());
     let period = match unit {
         CalendarUnit::Day => Period::Day,
         CalendarUnit::Week => Period::Week { first: week_start },
@@ -91,7 +94,12 @@ fn schedule(
         }
         _ => report.plain_error(at, error),
     };
-    tollgate_calendar::schedule(period, &zone).map_err(refused).ok()
+    // A mistake in the zone is reported already, and does not hide one in the period.
+    let zone_or_utc = zone.as_deref().unwrap_or(UTC);
+    tollgate_calendar::schedule(period, zone_or_utc)
+        .map_err(refused)
+        .ok()
+        .filter(|_| zone.is_some())
 }
 
 /// Reports keys that need a calendar window. Returns whether there are none.
