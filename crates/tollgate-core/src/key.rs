@@ -84,26 +84,16 @@ impl Subject {
         Self(bytes.into_boxed_slice())
     }
 
-    /// Writes the encoding of the subject `name=value` into `into`, with a clear value and without
-    /// an allocation. `None` if `value` is longer than [`MAX_INLINE_VALUE`], `name` is longer than
-    /// 127 bytes, or `into` is too short.
+    /// Returns the value if the subject is `name=value` with a clear value, and nothing else.
+    ///
+    /// `name` has at most 127 bytes.
+    #[inline]
     #[must_use]
-    pub fn encode_pair<'b>(name: &str, value: &[u8], into: &'b mut [u8]) -> Option<&'b [u8]> {
-        if value.len() > MAX_INLINE_VALUE || name.len() > 0x7f {
-            return None;
-        }
-        let (short, long) = (value.len() as u8 & 0x7f, (value.len() >> 7) as u8);
-        let head = 3 + name.len() + usize::from(long > 0);
-        let (name_part, rest) = into.get_mut(..head + value.len())?.split_at_mut(1 + name.len());
-        name_part[0] = name.len() as u8;
-        name_part[1..].copy_from_slice(name.as_bytes());
-        rest[0] = CLEAR;
-        rest[1] = if long > 0 { short | 0x80 } else { short };
-        if long > 0 {
-            rest[2] = long;
-        }
-        rest[head - 1 - name.len()..].copy_from_slice(value);
-        into.get(..head + value.len())
+    pub fn only_clear_value(&self, name: &str) -> Option<&[u8]> {
+        debug_assert!(name.len() <= 0x7f, "a longer name has a length of two bytes");
+        let rest = self.0.strip_prefix(&[name.len() as u8])?;
+        let mut rest = rest.strip_prefix(name.as_bytes())?.strip_prefix(&[CLEAR])?;
+        take_sized(&mut rest).filter(|_| rest.is_empty())
     }
 
     /// Returns the encoding. Two encodings are equal exactly if the subjects are.
@@ -318,17 +308,21 @@ mod tests {
     }
 
     #[test]
-    fn a_pair_without_an_allocation_has_the_same_encoding() {
+    fn only_a_single_clear_pair_has_an_only_clear_value() {
         for length in 0..=MAX_INLINE_VALUE {
             let value = alloc::vec![b'v'; length];
-            let mut buffer = [0xff; 3 + 1 + 3 + MAX_INLINE_VALUE];
-            let encoding = Subject::encode_pair("key", &value, &mut buffer);
             let subject = Subject::new([("key", Value::Clear(&value))], &Length);
-            assert_eq!(encoding, Some(subject.as_bytes()), "{length}");
+            assert_eq!(subject.only_clear_value("key"), Some(&*value), "{length}");
+            assert_eq!(subject.only_clear_value("ke"), None, "{length}");
+            assert_eq!(subject.only_clear_value("keys"), None, "{length}");
         }
-        let too_long = [0; MAX_INLINE_VALUE + 1];
-        assert_eq!(Subject::encode_pair("key", &too_long, &mut [0; 200]), None);
-        assert_eq!(Subject::encode_pair("key", b"four", &mut [0; 9]), None);
+        let long = [b'x'; MAX_INLINE_VALUE + 1];
+        for value in [Value::Clear(&long), Value::Secret(b"a"), Value::Absent] {
+            assert_eq!(Subject::new([("key", value)], &Length).only_clear_value("key"), None);
+        }
+        let two = [("key", Value::Clear(b"a")), ("key", Value::Clear(b"b"))];
+        assert_eq!(Subject::new(two, &Length).only_clear_value("key"), None);
+        assert_eq!(Subject::default().only_clear_value("key"), None);
     }
 
     #[test]

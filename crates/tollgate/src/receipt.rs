@@ -327,15 +327,17 @@ impl Entry {
 
 /// Returns an id that no other charge has, on this node or another: a random number of this thread,
 /// and a counter.
+#[inline]
 pub(crate) fn new_charge_id() -> ChargeId {
+    // Two words: a counter of 128 bits, written in two halves and read as a whole, would wait for
+    // its own last write.
     thread_local! {
-        static NEXT: Cell<u128> = Cell::new(
-            u128::from(RandomState::new().build_hasher().finish()) << 64
-        );
+        static THREAD: u64 = RandomState::new().build_hasher().finish();
+        static NEXT: Cell<u64> = const { Cell::new(0) };
     }
-    let id = NEXT.get();
-    NEXT.set(id.wrapping_add(1));
-    ChargeId(id)
+    let next = NEXT.get();
+    NEXT.set(next.wrapping_add(1));
+    ChargeId(u128::from(THREAD.with(|thread| *thread)) << 64 | u128::from(next))
 }
 
 #[cfg(test)]

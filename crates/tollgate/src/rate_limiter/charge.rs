@@ -16,12 +16,7 @@ use super::status::Status;
 use super::{OnStoreError, RateLimiter};
 use crate::receipt::new_charge_id;
 use crate::store::Memory;
-
-/// The name of a key's dimension in its subject.
-const DIMENSION: &str = "key";
-
-/// The longest encoding of a key that is stored as it is: two lengths, a kind, the name, the value.
-const LONGEST: usize = 4 + DIMENSION.len() + MAX_INLINE_VALUE;
+use crate::store::memory::KEY_DIMENSION;
 
 pub(super) const PEEK: Operation = Operation::Peek { cost: Cost::ONE };
 
@@ -52,13 +47,16 @@ impl<S> RateLimiter<S> {
         let (now, cost) = (self.clock.now(), Cost::up_to(units));
         let operation = Operation::Charge { cost, id: new_charge_id() };
         if let [limit] = &*self.limits {
-            let reading = key.with_bytes(|key| {
-                let mut encoding = [0; LONGEST];
-                let encoding = Subject::encode_pair(DIMENSION, key, &mut encoding)?;
-                Some(memory.charge_encoded(now, limit, encoding, operation))
+            let decision = key.with_bytes(|key| {
+                // A longer key is stored as its hash.
+                let is_short = key.len() <= MAX_INLINE_VALUE;
+                is_short.then(|| {
+                    let reading = memory.charge_key(now, limit, key, operation);
+                    decide_one(now, limit, operation, &reading)
+                })
             });
-            if let Some(reading) = reading {
-                return decide_one(now, limit, operation, &reading);
+            if let Some(decision) = decision {
+                return decision;
             }
         }
         let subject = self.subject(key);
@@ -68,7 +66,7 @@ impl<S> RateLimiter<S> {
 
     /// Returns the subject of `key`.
     pub(super) fn subject<K: Key + ?Sized>(&self, key: &K) -> Subject {
-        key.with_bytes(|key| Subject::new([(DIMENSION, Value::Clear(key))], &self.hash_key))
+        key.with_bytes(|key| Subject::new([(KEY_DIMENSION, Value::Clear(key))], &self.hash_key))
     }
 
     /// Returns the store call with one operation for each limit, by its index.

@@ -36,18 +36,21 @@ pub trait Key {
 }
 
 impl Key for [u8] {
+    #[inline]
     fn with_bytes<R>(&self, read: impl FnOnce(&[u8]) -> R) -> R {
         read(self)
     }
 }
 
 impl Key for str {
+    #[inline]
     fn with_bytes<R>(&self, read: impl FnOnce(&[u8]) -> R) -> R {
         read(self.as_bytes())
     }
 }
 
 impl<const N: usize> Key for [u8; N] {
+    #[inline]
     fn with_bytes<R>(&self, read: impl FnOnce(&[u8]) -> R) -> R {
         read(self)
     }
@@ -56,6 +59,7 @@ impl<const N: usize> Key for [u8; N] {
 macro_rules! deref_keys {
     ($($type:ty: <$($param:ident)?>),* $(,)?) => {
         $(impl<$($param: Key + ?Sized)?> Key for $type {
+            #[inline]
             fn with_bytes<R>(&self, read: impl FnOnce(&[u8]) -> R) -> R {
                 (**self).with_bytes(read)
             }
@@ -68,6 +72,7 @@ deref_keys!(&K: <K>, Box<K>: <K>, Arc<K>: <K>, Rc<K>: <K>, String: <>, Vec<u8>: 
 macro_rules! integer_keys {
     ($($type:ty),*) => {
         $(impl Key for $type {
+            #[inline]
             fn with_bytes<R>(&self, read: impl FnOnce(&[u8]) -> R) -> R {
                 read(itoa::Buffer::new().format(*self).as_bytes())
             }

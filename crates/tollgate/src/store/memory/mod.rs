@@ -51,6 +51,8 @@ use tollgate_core::{
 pub use bounds::{Bounds, MAX_LIMITS, OVERFLOW_COUNTERS};
 pub use stats::{LimitStats, Stats};
 
+pub(crate) use fingerprint::KEY_DIMENSION;
+
 use fingerprint::Fingerprinter;
 use pool::Pool;
 use shard::{Shard, Target};
@@ -165,17 +167,17 @@ impl Memory {
         shard.apply_alone(now, &self.target(charge))
     }
 
-    /// Charges `limit` for the subject with the encoding `subject`, without an allocation.
-    /// `operation` is a charge.
+    /// Charges `limit` for the subject whose only dimension is [`KEY_DIMENSION`], with the clear
+    /// value `key`, without an allocation. `operation` is a charge.
     #[inline]
-    pub(crate) fn charge_encoded(
+    pub(crate) fn charge_key(
         &self,
         now: Timestamp,
         limit: &Limit,
-        subject: &[u8],
+        key: &[u8],
         operation: Operation,
     ) -> Reading {
-        let key = self.fingerprints.charged_encoding(limit, subject);
+        let key = self.fingerprints.charged_key(limit, key);
         // The shard identifies the subject by `key` alone.
         let charge = Charge { limit, subject: &Subject::default(), operation };
         let mut shard = self.lock(key.shard(self.shards.len()));
