@@ -45,6 +45,20 @@ pub(crate) trait Codec: Send + Sync + 'static {
         connection: &mut MultiplexedConnection,
     ) -> impl Future<Output = RedisResult<()>> + Send;
 
+    /// Returns what replicas of the server need: see [`ReplicaNeeds`].
+    fn replica_needs(&self) -> ReplicaNeeds {
+        ReplicaNeeds::Nothing
+    }
+
+    /// Checks whether a replica of the server can execute what the server sends it.
+    fn check_replica(
+        &self,
+        connection: &mut MultiplexedConnection,
+    ) -> impl Future<Output = RedisResult<ReplicaFitness>> + Send {
+        let _ = connection;
+        std::future::ready(Ok(ReplicaFitness::Fit))
+    }
+
     /// Returns the reaction to an error reply to a command of this codec.
     fn remedy(&self, error: &RedisError) -> Remedy;
 }
@@ -60,4 +74,23 @@ pub(crate) enum Remedy {
     Reencode,
     /// The codec has no remedy for this error.
     Nothing,
+}
+
+/// What the replicas of a server need to follow it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ReplicaNeeds {
+    /// Any server can follow.
+    Nothing,
+    /// The server replicates commands of its module, which a replica without it rejects. Its copy
+    /// would then differ from its primary's.
+    Module,
+}
+
+/// Whether a server can follow a primary.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ReplicaFitness {
+    /// It executes what its primary sends.
+    Fit,
+    /// It does not have the module.
+    WithoutModule,
 }

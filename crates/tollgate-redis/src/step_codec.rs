@@ -9,7 +9,7 @@ use tollgate_core::Timestamp;
 
 use crate::answer::Answer;
 use crate::client_role::ClientRole;
-use crate::codec::{Codec, Remedy};
+use crate::codec::{Codec, Remedy, ReplicaFitness, ReplicaNeeds};
 use crate::command::{ASK_BYTES, Command, JOB_BYTES, KeyCreation};
 use crate::error::StepError;
 use crate::job::{Job, Op};
@@ -128,6 +128,24 @@ impl Codec for StepCodec {
         };
         self.ways.set(ways);
         Ok(())
+    }
+
+    fn replica_needs(&self) -> ReplicaNeeds {
+        match self.ways.get() {
+            Some(RuntimeInfo { runs: StepRuntime::Tables, .. }) => ReplicaNeeds::Module,
+            _ => ReplicaNeeds::Nothing,
+        }
+    }
+
+    async fn check_replica(
+        &self,
+        connection: &mut MultiplexedConnection,
+    ) -> RedisResult<ReplicaFitness> {
+        match STEP.find(connection, RuntimeChoice::Tables, None).await {
+            Ok(_) => Ok(ReplicaFitness::Fit),
+            Err(error) if is_without_module(&error) => Ok(ReplicaFitness::WithoutModule),
+            Err(error) => Err(error),
+        }
     }
 
     fn remedy(&self, error: &RedisError) -> Remedy {

@@ -12,4 +12,5 @@ mod loaded;
 mod memory;
 mod page;
 mod persistence;
+mod replicas;
 mod throttle;

@@ -59,6 +59,15 @@ pub enum Protocol {
 }
 
 impl Endpoint {
+    /// Returns the server at `host` and `port`, reached with the same credentials and encryption.
+    pub(crate) fn at(&self, host: String, port: u16) -> Self {
+        let tls = match &self.address {
+            Address::Tcp { tls, .. } => tls.clone(),
+            Address::Unix(_) => None,
+        };
+        Self { address: Address::Tcp { host, port, tls }, ..self.clone() }
+    }
+
     /// Returns the same server with `credentials` instead of those in its URL.
     #[must_use]
     pub fn with_credentials(self, credentials: Credentials) -> Self {

@@ -85,6 +85,13 @@ pub enum LinkError {
         /// The kind of lag.
         lag: Lag,
     },
+    /// A replica does not have the module that its primary replicates by.
+    ReplicaWithoutModule {
+        /// The primary's address.
+        address: String,
+        /// The replica's address, as the primary knows it.
+        replica: String,
+    },
     /// The server or the network closed the connection.
     Closed {
         /// The server's address.
@@ -158,6 +165,11 @@ impl fmt::Display for LinkError {
                 f.write_str("no sentinel has told of a primary yet; do they answer?")
             }
             Self::Lags { address, lag } => write!(f, "{address} is not read from: {lag}"),
+            Self::ReplicaWithoutModule { address, replica } => write!(
+                f,
+                "{address} is not charged: its replica {replica} does not have the module, and \
+                 would lose what is in tables; load the module there, or use `scripting: auto`"
+            ),
             Self::Closed { address } => write!(f, "{address} closed the connection"),
         }
     }

@@ -7,6 +7,7 @@ mod endpoint;
 mod epoch_tracker;
 mod error;
 mod load;
+mod replica_check;
 mod replication;
 mod replication_progress;
 mod resolver;

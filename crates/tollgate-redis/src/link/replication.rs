@@ -5,7 +5,7 @@ use std::time::Duration;
 use redis::Value;
 
 use super::role::Role;
-use crate::info::Info;
+use crate::info::{Info, part};
 
 /// The replication state of a server, parsed from `INFO replication`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,6 +20,29 @@ pub(crate) struct Replication {
     pub(crate) silence: Duration,
     /// The history that this one continues, if it is known.
     pub(crate) origin: Option<Origin>,
+    /// The servers that follow it, at most [`MAX_REPLICAS`].
+    pub(crate) replicas: Box<[ReplicaAddress]>,
+}
+
+/// The most replicas of one server that are read from its report.
+const MAX_REPLICAS: usize = 16;
+
+/// The address of a replica, as its primary knows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ReplicaAddress {
+    /// The name or IP address.
+    pub(crate) host: Box<str>,
+    /// The port.
+    pub(crate) port: u16,
+}
+
+impl ReplicaAddress {
+    /// Parses the line `slave0:ip=10.0.0.2,port=6379,state=online,offset=10,lag=0`; other names and
+    /// values give `None`.
+    fn from_line((name, value): (&str, &str)) -> Option<Self> {
+        name.strip_prefix("slave")?.parse::<u32>().ok()?;
+        Some(Self { host: part(value, "ip")?.into(), port: part(value, "port")?.parse().ok()? })
+    }
 }
 
 /// The point at which one replication history continues another: a promotion.
@@ -50,6 +73,11 @@ impl Replication {
             offset: offset.parse().ok()?,
             silence: silence.map_or(Duration::MAX, Duration::from_secs),
             origin: origin(field("master_replid2"), field("second_repl_offset")),
+            replicas: info
+                .fields("slave")
+                .filter_map(ReplicaAddress::from_line)
+                .take(MAX_REPLICAS)
+                .collect(),
         })
     }
 
@@ -77,6 +105,7 @@ impl Replication {
             offset,
             silence: Duration::ZERO,
             origin: None,
+            replicas: Box::default(),
         }
     }
 
@@ -113,6 +142,18 @@ mod tests {
             assert_eq!(read(junk), None, "{junk:?}");
         }
         assert_eq!(Replication::from_reply(&Value::Nil), None);
+    }
+
+    #[test]
+    fn a_primary_reports_its_replicas() {
+        let lines = "slave0:ip=10.0.0.2,port=6379,state=online,offset=70,lag=0\r\n\
+                     slave1:ip=replica,port=6380,state=wait_bgsave,offset=0,lag=0\r\n\
+                     slave2:port=1\r\nslave3:ip=a,port=70000\r\nslave_priority:100\r\n";
+        let found = read(&format!("{PRIMARY}{lines}")).unwrap();
+        let address = |host: &str, port| ReplicaAddress { host: host.into(), port };
+        assert_eq!(*found.replicas, [address("10.0.0.2", 6379), address("replica", 6380)]);
+        let many: String = (0..99).map(|n| format!("slave{n}:ip=h,port={}\r\n", n + 1)).collect();
+        assert_eq!(read(&format!("{PRIMARY}{many}")).unwrap().replicas.len(), MAX_REPLICAS);
     }
 
     #[test]

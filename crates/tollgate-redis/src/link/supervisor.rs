@@ -12,6 +12,7 @@ use super::additional_connections::ConnectionPool;
 use super::connect::{ConnectLimits, Connection, RequiredRole, ServerReport, connect};
 use super::epoch_tracker::EpochTracker;
 use super::error::LinkError;
+use super::replica_check::ReplicaCheck;
 use crate::circuit_breaker::{
     CircuitBreaker, CircuitState, DEFAULT_FAILURE_THRESHOLD, Progress, probe_delay,
 };
@@ -334,9 +335,19 @@ impl<C: Codec> Supervisor<C> {
             let (required_role, codec) = (self.required_role.clone(), Arc::clone(&self.codec));
             let (members, generation) = (Arc::clone(&self.members), self.generation);
             attempts.spawn(async move {
-                let found =
-                    connect(&endpoint, &required_role, &members, &*codec, limits, generation).await;
-                found.map_err(|error| (place, error))
+                let prepare = async {
+                    let (connection, server_report) =
+                        connect(&endpoint, &required_role, &members, &*codec, limits, generation)
+                            .await?;
+                    if required_role.charges() {
+                        let replication = server_report.replication.as_ref();
+                        ReplicaCheck::default()
+                            .check(&endpoint, replication, &*codec, limits.connect)
+                            .await?;
+                    }
+                    Ok((connection, server_report))
+                };
+                prepare.await.map_err(|error| (place, error))
             });
         }
         let mut first: Option<(usize, LinkError)> = None;
@@ -379,6 +390,7 @@ impl<C: Codec> Supervisor<C> {
             connection: &connection,
             required_role: &self.required_role,
             members: &self.members,
+            codec: &*self.codec,
             limits: self.limits,
             clock: &self.clock,
         };
@@ -414,19 +426,21 @@ fn shut(phase: &watch::Sender<Phase>, circuit: &CircuitBreaker) {
 }
 
 /// The periodic queries on a connection in use.
-struct Heartbeat<'a> {
+struct Heartbeat<'a, C> {
     /// Whether another server was in service before.
     took_over: bool,
     connection: &'a ConnectionPool,
     required_role: &'a RequiredRole,
     members: &'a Members,
+    codec: &'a C,
     limits: LinkLimits,
     clock: &'a ShardClock,
 }
 
-impl Heartbeat<'_> {
+impl<C: Codec> Heartbeat<'_, C> {
     /// Checks periodically that the server, which last reported `server_report`, still has the
-    /// required role and its data, and reads its clock. Returns the first error.
+    /// required role and its data, and that its replicas can follow it, and reads its clock.
+    /// Returns the first error.
     async fn beat(&self, mut server_report: ServerReport) -> LinkError {
         let LinkLimits { heartbeat, heartbeat_answer, .. } = self.limits;
         let mut beats = interval_at(Instant::now() + heartbeat, heartbeat);
@@ -436,12 +450,17 @@ impl Heartbeat<'_> {
         {
             self.members.losses().write_epoch(self.connection, epoch, heartbeat_answer).await;
         }
+        let mut replicas = ReplicaCheck::default();
         loop {
             if self.required_role.charges() {
-                let losses = self.members.losses();
-                losses
-                    .look(self.connection, server_report.replication.as_ref(), heartbeat_answer)
-                    .await;
+                let (losses, replication) =
+                    (self.members.losses(), server_report.replication.as_ref());
+                losses.look(self.connection, replication, heartbeat_answer).await;
+                let primary = self.connection.endpoint();
+                let checked = replicas.check(primary, replication, self.codec, heartbeat_answer);
+                if let Err(error) = checked.await {
+                    return error;
+                }
             }
             beats.tick().await;
             self.connection.close_unfit();

@@ -1,7 +1,7 @@
 //! Compares the shards with each other.
 
 use tollgate_backend::{Info, Inspected, Role, ShardStatus};
-use tollgate_policy::{RedisSettings, ShardSettings, Topology};
+use tollgate_policy::{RedisSettings, ShardSettings, StepForm, Topology};
 use tollgate_redis::StepRuntime;
 
 use super::{Finding, Level};
@@ -16,6 +16,9 @@ const UNEVEN: u64 = 25;
 /// Checks that enough sentinels agree on a primary's failure if one sentinel is down too.
 const ENOUGH_SENTINELS: usize = 3;
 
+/// The name of the server module.
+const MODULE: &str = "tollgate";
+
 pub(in crate::doctor) fn of_shards(
     redis: &RedisSettings,
     shards: &[ShardStatus],
@@ -27,6 +30,7 @@ pub(in crate::doctor) fn of_shards(
         let of_one = [
             status.map(served),
             split(settings, status, inspected),
+            module(redis, settings, inspected),
             status.and_then(step),
             sentinels(settings),
         ];
@@ -90,6 +94,42 @@ fn split(
     ))
 }
 
+/// Checks, for tables, that every server of the shard has the module: a replica without it would lose
+/// what is in tables.
+fn module(
+    redis: &RedisSettings,
+    settings: &ShardSettings,
+    inspected: &[Inspected],
+) -> Option<Finding> {
+    const CHECK: &str = "module";
+    if redis.step != StepForm::Tables || matches!(settings.topology, Topology::Cluster { .. }) {
+        return None;
+    }
+    let has_module = |info: &Info| {
+        let mut modules = info.fields("module");
+        modules.any(|(_, value)| tollgate_backend::part(value, "name") == Some(MODULE))
+    };
+    let without: Vec<_> = inspected
+        .iter()
+        .filter(|server| server.shard == settings.name && server.role == Role::DataServer)
+        .filter(|server| {
+            let info = server.told.as_ref().ok().and_then(|told| told.info.as_ref());
+            info.is_some_and(|info| !has_module(info))
+        })
+        .map(|server| server.address.to_string())
+        .collect();
+    if without.is_empty() {
+        return Some(Finding::ok(CHECK, "loaded on every server that answered"));
+    }
+    let (subject, verb) = (without.join(", "), if without.len() == 1 { "does" } else { "do" });
+    Some(Finding::of(
+        CHECK,
+        Level::Problem,
+        format!("{subject} {verb} not have it, and would lose what is in tables"),
+        "load it there (`loadmodule PATH` in the server's configuration), or use `scripting: auto`",
+    ))
+}
+
 /// Reports how decisions run, and checks whether they run as functions where servers support them,
 /// now or after the first node loads them.
 fn step(status: &ShardStatus) -> Option<Finding> {
@@ -100,7 +140,10 @@ fn step(status: &ShardStatus) -> Option<Finding> {
         StepRuntime::Tables => {
             Finding::ok(CHECK, "decisions run in the server module, with tables of subjects")
         }
-        StepRuntime::Function => Finding::ok(CHECK, "decisions run as a function"),
+        StepRuntime::Function => Finding::ok(
+            CHECK,
+            "decisions run as a function; the server module would take a third of its instructions",
+        ),
         StepRuntime::Script => Finding::of(
             CHECK,
             Level::Advice,

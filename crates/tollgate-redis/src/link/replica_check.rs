@@ -1,0 +1,73 @@
+//! Checks that every replica of a server can follow it, before the server is written to.
+
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use tokio::time::{Instant, timeout};
+
+use super::connect::{Pushes, open};
+use super::endpoint::Endpoint;
+use super::error::LinkError;
+use super::replication::{ReplicaAddress, Replication};
+use crate::codec::{Codec, ReplicaFitness, ReplicaNeeds};
+
+/// A replica that gave no answer is asked again after this time.
+const RETRY_AFTER: Duration = Duration::from_secs(5);
+
+/// The replicas of one server that were checked.
+///
+/// A replica that this process cannot reach, or that does not answer, is not an error: the server
+/// may know it by an address of another network.
+#[derive(Debug, Default)]
+pub(super) struct ReplicaCheck {
+    fit: Vec<ReplicaAddress>,
+    /// Some replicas gave no answer; they are asked again at this time.
+    retry_at: Option<Instant>,
+}
+
+impl ReplicaCheck {
+    /// Checks the replicas in `replication` that were not found fit before. Waits for at most
+    /// `within`.
+    ///
+    /// # Errors
+    /// [`LinkError::ReplicaWithoutModule`] names the first replica that cannot follow `primary`.
+    pub(super) async fn check<C: Codec>(
+        &mut self,
+        primary: &Endpoint,
+        replication: Option<&Replication>,
+        codec: &C,
+        within: Duration,
+    ) -> Result<(), LinkError> {
+        let Some(replication) = replication else { return Ok(()) };
+        if codec.replica_needs() == ReplicaNeeds::Nothing {
+            return Ok(());
+        }
+        self.fit.retain(|fit| replication.replicas.contains(fit));
+        let unknown: Vec<&ReplicaAddress> =
+            replication.replicas.iter().filter(|replica| !self.fit.contains(replica)).collect();
+        let waits = self.retry_at.is_some_and(|retry_at| Instant::now() < retry_at);
+        if unknown.is_empty() || waits {
+            return Ok(());
+        }
+        let ask = async |replica: &ReplicaAddress| {
+            let endpoint = primary.at(replica.host.to_string(), replica.port);
+            let connection = open(&endpoint, 0, Pushes::Ignored).await.ok()?;
+            codec.check_replica(&mut connection.handle()).await.ok()
+        };
+        let answers = join_all(unknown.iter().map(|replica| timeout(within, ask(replica)))).await;
+        self.retry_at = None;
+        for (replica, answer) in unknown.into_iter().zip(answers) {
+            match answer.ok().flatten() {
+                Some(ReplicaFitness::Fit) => self.fit.push(replica.clone()),
+                Some(ReplicaFitness::WithoutModule) => {
+                    return Err(LinkError::ReplicaWithoutModule {
+                        address: primary.to_string(),
+                        replica: primary.at(replica.host.to_string(), replica.port).to_string(),
+                    });
+                }
+                None => self.retry_at = Some(Instant::now() + RETRY_AFTER),
+            }
+        }
+        Ok(())
+    }
+}
