@@ -9,6 +9,7 @@ use tollgate::HashKey;
 use tollgate::model::{Headers, RequestAttributes};
 use tollgate_policy::{Finding, LoadError, LoadedPolicy, explain, trace};
 
+use crate::doctor;
 use crate::failure::Failure;
 use crate::output;
 
@@ -24,6 +25,10 @@ pub(crate) struct Flags {
     /// Fail if there are warnings
     #[arg(long)]
     strict: bool,
+    /// Also connect to the servers of the store, and warn about what `tollgate doctor` finds, such as
+    /// a deadline below two round trips
+    #[arg(long)]
+    store: bool,
     /// Print errors and warnings as JSON, and no explanation
     #[arg(long)]
     json: bool,
@@ -85,7 +90,7 @@ pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
         Ok(loaded) => loaded,
         Err(LoadError::Invalid(errors)) => {
             if flags.json {
-                output::print(&format!("{:#}\n", as_json(errors.findings(), &[])))?;
+                output::print(&format!("{:#}\n", as_json(errors.findings(), &[], &[])))?;
             } else {
                 output::note(&marked("error", errors.findings()));
             }
@@ -93,13 +98,19 @@ pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
         }
         Err(error) => return Err(error.into()),
     };
+    let store = if flags.store {
+        tokio::runtime::Runtime::new()?.block_on(doctor::warnings(&loaded))?
+    } else {
+        Vec::new()
+    };
     if flags.json {
-        output::print(&format!("{:#}\n", as_json(&[], &loaded.warnings)))?;
+        output::print(&format!("{:#}\n", as_json(&[], &loaded.warnings, &store)))?;
     } else {
         output::note(&marked("warning", &loaded.warnings));
+        output::note(&store.iter().map(about_store).collect::<String>());
         output::print(&explanation(flags, &loaded))?;
     }
-    match loaded.warnings.len() {
+    match loaded.warnings.len() + store.len() {
         count if flags.strict && count > 0 => {
             let things = if count == 1 { "warning" } else { "warnings" };
             Err(format!("{count} {things} in {}, and --strict is set", path.display()).into())
@@ -113,7 +124,15 @@ fn marked(severity: &str, findings: &[Finding]) -> String {
     findings.iter().map(|finding| format!("{severity}: {finding}\n\n")).collect()
 }
 
-fn as_json(errors: &[Finding], warnings: &[Finding]) -> Value {
+/// A finding of `tollgate doctor` as a warning.
+fn about_store(finding: &doctor::Finding) -> String {
+    let doctor::Finding { target, message, remedy, .. } = finding;
+    let remedy = remedy.as_ref().map(|remedy| format!("  → {remedy}\n")).unwrap_or_default();
+    format!("warning: {target}: {message}\n{remedy}\n")
+}
+
+/// The errors and warnings of the file, and the warnings about the store, which have no place in it.
+fn as_json(errors: &[Finding], warnings: &[Finding], store: &[doctor::Finding]) -> Value {
     let list = |findings: &[Finding]| -> Vec<Value> {
         let one = |finding: &Finding| {
             json!({
@@ -126,7 +145,14 @@ fn as_json(errors: &[Finding], warnings: &[Finding]) -> Value {
         };
         findings.iter().map(one).collect()
     };
-    json!({ "valid": errors.is_empty(), "errors": list(errors), "warnings": list(warnings) })
+    let about_store = |finding: &doctor::Finding| {
+        let message = format!("{}: {}", finding.target, finding.message);
+        let none = Value::Null;
+        json!({ "file": none, "line": none, "column": none, "message": message, "hint": finding.remedy })
+    };
+    let mut warnings = list(warnings);
+    warnings.extend(store.iter().map(about_store));
+    json!({ "valid": errors.is_empty(), "errors": list(errors), "warnings": warnings })
 }
 
 /// The policy in words, or what a request meets in it.

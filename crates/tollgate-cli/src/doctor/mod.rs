@@ -14,6 +14,16 @@ use tollgate_policy::LoadedPolicy;
 use crate::failure::Failure;
 use crate::output::{Form, print};
 
+/// Examines the store of `loaded`, and returns the findings that are warnings or problems.
+///
+/// # Errors
+/// Errors that waiting does not solve, such as missing files.
+pub(crate) async fn warnings(loaded: &LoadedPolicy) -> Result<Vec<Finding>, Failure> {
+    let mut findings = examine::store(loaded).await?;
+    findings.retain(|finding| finding.level >= Level::Warning);
+    Ok(findings)
+}
+
 /// Examines the store of `loaded`, prints the findings, and fails if one of them is at least as
 /// severe as `fails_from`.
 ///

@@ -1,11 +1,12 @@
 //! `tollgate doctor` on servers that are healthy, misconfigured, or down.
 
 use std::process::{Command, Output};
+use std::time::Duration;
 
 use serde_json::Value;
 use tollgate_conformance::{Figure, assert_held};
 
-use crate::kit::Server;
+use crate::kit::{Latency, LatencyProxy, Server};
 use crate::shards::fleet::Fleet;
 
 #[tokio::test]
@@ -86,6 +87,39 @@ async fn servers_without_the_module_are_a_problem_for_tables() {
     assert_eq!(found.status.code(), Some(1), "{response}");
     let named = format!("PROBLEM  module        {} does not have it", fleet.servers[0].url());
     assert!(response.contains(&named), "{response}");
+}
+
+/// `tollgate check` cannot know how far the servers are unless it connects to them.
+#[tokio::test]
+async fn check_warns_of_a_deadline_below_two_round_trips() {
+    let fleet = Fleet::start(1).await;
+    let one_way = Duration::from_millis(20);
+    let far = Latency { one_way, stall_every: 0, stall: Duration::ZERO };
+    let network = LatencyProxy::start(fleet.servers[0].port(), far);
+    let policy = fleet.policy("policy.yaml", &[0], None);
+    let file = std::fs::read_to_string(&policy).unwrap();
+    let check = |url: &str, deadline: &str, flags: &[&str]| {
+        let file = file.replace(&fleet.servers[0].url(), url);
+        std::fs::write(&policy, file.replace("deadline: 10s", deadline)).unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tollgate"));
+        command.arg("check").arg(&policy).args(flags).output().unwrap()
+    };
+    let advice = "set store.redis.deadline to at least";
+    let warned = check(&network.url(), "deadline: 60ms", &["--store", "--strict"]);
+    assert_eq!(warned.status.code(), Some(1), "{warned:?}");
+    assert!(text(&warned.stderr).contains("and a decision may take 60.0 ms"), "{warned:?}");
+    assert!(text(&warned.stderr).contains(advice), "{warned:?}");
+
+    let warned = check(&network.url(), "deadline: 60ms", &["--store", "--json"]);
+    assert!(warned.status.success(), "{warned:?}");
+    let found: Value = serde_json::from_slice(&warned.stdout).unwrap();
+    let hint = |warning: &Value| warning["hint"].as_str().is_some_and(|hint| hint.contains(advice));
+    assert!(found["warnings"].as_array().unwrap().iter().any(hint), "{found:#}");
+
+    for (url, flags) in [(fleet.servers[0].url(), &["--store"][..]), (network.url(), &[])] {
+        let quiet = check(&url, "deadline: 10s", flags);
+        assert!(quiet.status.success() && !text(&quiet.stderr).contains(advice), "{quiet:?}");
+    }
 }
 
 /// The behaviour of a server that is out of memory. Every counter expires, so policies that evict
