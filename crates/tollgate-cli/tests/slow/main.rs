@@ -13,6 +13,7 @@ mod kit;
 mod memcached;
 mod migration;
 mod packaging;
+mod recording;
 mod redis;
 mod serve;
 mod shards;
