@@ -17,6 +17,7 @@ mod service_manager;
 mod shards;
 mod signals;
 mod simulate;
+mod suggest;
 mod traces;
 mod version;
 
@@ -49,6 +50,7 @@ enum Command {
     Keys(cmd::keys::Flags),
     Top(cmd::top::Flags),
     Simulate(cmd::simulate::Flags),
+    Suggest(cmd::suggest::Flags),
     Health(cmd::health::Flags),
     Man(cmd::man::Flags),
     Completions(cmd::completions::Flags),
@@ -66,6 +68,7 @@ fn main() -> ExitCode {
         Command::Keys(flags) => cmd::keys::run(&flags),
         Command::Top(flags) => cmd::top::run(&flags),
         Command::Simulate(flags) => cmd::simulate::run(&flags),
+        Command::Suggest(flags) => cmd::suggest::run(&flags),
         Command::Health(flags) => cmd::health::run(&flags),
         Command::Man(flags) => cmd::man::run(&flags, Flags::command()),
         Command::Completions(flags) => cmd::completions::run(&flags, Flags::command()),

@@ -45,12 +45,12 @@ pub(crate) trait Codec: Send + Sync + 'static {
         connection: &mut MultiplexedConnection,
     ) -> impl Future<Output = RedisResult<()>> + Send;
 
-    /// Returns what replicas of the server need: see [`ReplicaNeeds`].
+    /// Returns the needs of the server's replicas: see [`ReplicaNeeds`].
     fn replica_needs(&self) -> ReplicaNeeds {
         ReplicaNeeds::Nothing
     }
 
-    /// Checks whether a replica of the server can execute what the server sends it.
+    /// Checks whether a replica of the server can execute the server's commands.
     fn check_replica(
         &self,
         connection: &mut MultiplexedConnection,
@@ -76,7 +76,7 @@ pub(crate) enum Remedy {
     Nothing,
 }
 
-/// What the replicas of a server need to follow it.
+/// The needs of replicas that follow a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReplicaNeeds {
     /// Any server can follow.
@@ -89,7 +89,7 @@ pub(crate) enum ReplicaNeeds {
 /// Whether a server can follow a primary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReplicaFitness {
-    /// It executes what its primary sends.
+    /// It executes its primary's commands.
     Fit,
     /// It does not have the module.
     WithoutModule,

@@ -12,4 +12,5 @@ pub(crate) mod proxy;
 pub(crate) mod serve;
 pub(crate) mod shards;
 pub(crate) mod simulate;
+pub(crate) mod suggest;
 pub(crate) mod top;

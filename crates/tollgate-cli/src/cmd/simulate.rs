@@ -49,7 +49,7 @@ pub(crate) struct Flags {
 
 /// A log format, as the flag names it.
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum LogFormat {
+pub(super) enum LogFormat {
     /// host, ident, user, time, request, status, size
     Common,
     /// common, then referer and user agent
@@ -86,9 +86,7 @@ pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
 }
 
 fn plan(flags: &Flags) -> Result<Plan, Failure> {
-    let fields = FieldMap::new(flags.fields.iter().map(String::as_str)).unwrap_or_else(|error| {
-        clap::Error::raw(ErrorKind::ValueValidation, format!("--field: {error}\n")).exit()
-    });
+    let fields = field_map(&flags.fields);
     Ok(Plan {
         inputs: flags.logs.iter().cloned().map(Input::from).collect(),
         options: Options { format: flags.format.map(Format::from), fields, ..Options::default() },
@@ -96,6 +94,13 @@ fn plan(flags: &Flags) -> Result<Plan, Failure> {
         compare: flags.compare.as_deref().map(candidate).transpose()?,
         top: usize::from(flags.top),
         watcher: ProgressTarget::Terminal,
+    })
+}
+
+/// Returns the fields that `--field` names. A mistake is one of the command line.
+pub(super) fn field_map(fields: &[String]) -> FieldMap {
+    FieldMap::new(fields.iter().map(String::as_str)).unwrap_or_else(|error| {
+        clap::Error::raw(ErrorKind::ValueValidation, format!("--field: {error}\n")).exit()
     })
 }
 

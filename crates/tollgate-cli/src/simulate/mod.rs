@@ -6,11 +6,11 @@
 
 mod limit_text;
 pub(crate) mod log;
-mod outcome;
+pub(crate) mod outcome;
 pub(crate) mod progress;
 pub(crate) mod report;
-mod request;
+pub(crate) mod request;
 pub(crate) mod run;
 mod tally;
 mod trial;
-mod utc;
+pub(crate) mod utc;

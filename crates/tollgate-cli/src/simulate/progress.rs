@@ -20,14 +20,14 @@ pub(crate) enum ProgressTarget {
 
 /// Shows on standard error how much of a log has been read, if that is a terminal.
 #[derive(Debug)]
-pub(super) struct Progress {
+pub(crate) struct Progress {
     bar: ProgressBar,
     entries: u64,
 }
 
 impl Progress {
     /// Creates the progress bar of `log`, shown as `watcher` requires.
-    pub(super) fn of(log: &Log, watcher: ProgressTarget) -> Self {
+    pub(crate) fn of(log: &Log, watcher: ProgressTarget) -> Self {
         let target = match watcher {
             // The bar hides itself if standard error is not a terminal.
             ProgressTarget::Terminal => ProgressDrawTarget::stderr_with_hz(10),
@@ -48,7 +48,7 @@ impl Progress {
     }
 
     /// Counts one entry that was read from `log`.
-    pub(super) fn entry(&mut self, log: &Log) {
+    pub(crate) fn entry(&mut self, log: &Log) {
         self.entries += 1;
         if self.entries.is_multiple_of(STRIDE) {
             self.bar.set_position(log.bytes_read());
@@ -56,7 +56,7 @@ impl Progress {
     }
 
     /// Removes the bar.
-    pub(super) fn finish(self) {
+    pub(crate) fn finish(self) {
         self.bar.finish_and_clear();
     }
 }

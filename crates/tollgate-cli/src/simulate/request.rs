@@ -17,7 +17,7 @@ use super::log::{Entry, FieldMap};
 /// - A client with a host name in the log gets an address that is made from the name; see
 ///   [`Client`].
 #[derive(Debug)]
-pub(super) struct Request<'e> {
+pub(crate) struct Request<'e> {
     entry: &'e Entry,
     fields: &'e FieldMap,
     method: Cow<'e, str>,
@@ -58,7 +58,7 @@ impl Client {
 
 impl<'e> Request<'e> {
     /// Returns the request of `entry`. `fields` has the names of its header fields.
-    pub(super) fn new(entry: &'e Entry, fields: &'e FieldMap) -> Self {
+    pub(crate) fn new(entry: &'e Entry, fields: &'e FieldMap) -> Self {
         let target = entry.target().map_or(Cow::Borrowed("/"), String::from_utf8_lossy);
         let Target { authority, path, query } = Target::of(target);
         Self {
@@ -73,7 +73,7 @@ impl<'e> Request<'e> {
     }
 
     /// Returns the facts for the policy.
-    pub(super) fn facts(&self) -> RequestAttributes<'_> {
+    pub(crate) fn facts(&self) -> RequestAttributes<'_> {
         RequestAttributes {
             method: &self.method,
             path: &self.path,

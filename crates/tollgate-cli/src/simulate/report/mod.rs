@@ -2,7 +2,7 @@
 
 mod caveats;
 pub(crate) mod html;
-mod number;
+pub(crate) mod number;
 mod side_by_side;
 mod sparkline;
 pub(crate) mod table;

@@ -4,7 +4,7 @@ use std::fmt;
 
 /// Formats a count with thousands separators: `10,000`.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Count(pub(super) u64);
+pub(crate) struct Count(pub(crate) u64);
 
 impl fmt::Display for Count {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -21,7 +21,7 @@ impl fmt::Display for Count {
 }
 
 /// Formats the number of malformed lines.
-pub(super) struct Malformed(pub(super) u64);
+pub(crate) struct Malformed(pub(crate) u64);
 
 impl fmt::Display for Malformed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -55,14 +55,14 @@ impl fmt::Display for Difference {
 /// Formats a share in percent, with enough decimal places to distinguish it from none and from all:
 /// `4.5 %`, `0.15 %`, `< 0.01 %`.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Share {
+pub(crate) struct Share {
     part: u64,
     whole: u64,
 }
 
 impl Share {
     /// Returns the share of `part` in `whole`.
-    pub(super) fn new(part: u64, whole: u64) -> Self {
+    pub(crate) fn new(part: u64, whole: u64) -> Self {
         Self { part, whole }
     }
 }

@@ -5,3 +5,4 @@ mod hostile;
 mod inputs;
 mod setup;
 mod shipped;
+mod suggest;

@@ -76,6 +76,7 @@ sessions! {
     the_proxy_forwards: Session::of("docs/proxy.md", &["18080", "19000"])
         .in_sections(&["A session", "When the upstream fails", "`/rate_limit`", "Shutdown"]);
     logs_are_simulated: Session::of("docs/simulate.md", &[]);
+    quotas_are_suggested: Session::of("docs/suggest.md", &[]);
     sub_requests_are_answered: Session::of("docs/sub-requests.md", &["8081"])
         .in_sections(&["", "Request and response"]);
     nginx_asks: Session::of("docs/sub-requests.md", &["8080", "8081", "9000"])

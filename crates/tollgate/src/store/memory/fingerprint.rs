@@ -36,7 +36,7 @@ pub(crate) const KEY_DIMENSION: &str = "key";
 /// Creates the fingerprints of one store, under keys that never leave it.
 pub(super) struct Fingerprinter {
     charges: SipHasher13,
-    /// Of subjects with a clear value of [`KEY_DIMENSION`] alone. The value is hashed where it lies:
+    /// Of subjects with a clear value of [`KEY_DIMENSION`] alone. The value is hashed in place:
     /// a copy into an encoding, read again at once in whole words, costs more than the hash.
     keys: SipHasher13,
     refunds: SipHasher13,
