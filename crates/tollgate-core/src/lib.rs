@@ -24,6 +24,7 @@ mod limit_error;
 pub mod percent;
 pub mod policy;
 pub mod reading;
+pub mod refusal;
 pub mod replication_epochs;
 pub mod reservation;
 pub mod share;

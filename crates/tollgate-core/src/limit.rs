@@ -19,6 +19,7 @@ use crate::algo::{Concurrency, FixedWindow, SlidingLog, SlidingWindow, TokenBuck
 use crate::algo::{concurrency, sliding_log, sliding_window};
 use crate::limit_error::check_name;
 use crate::percent::Percent;
+use crate::refusal::RefusalSettings;
 use crate::reservation::ReservationTerms;
 use crate::status_set::StatusSet;
 use crate::time::{DEFAULT_SKEW_MAX, Millis};
@@ -112,6 +113,7 @@ pub struct Limit {
     mode: LimitMode,
     /// The statuses of the responses that count; all if `None`.
     counted: Option<Arc<StatusSet>>,
+    refusal: Option<Arc<RefusalSettings>>,
 }
 
 impl Limit {
@@ -145,6 +147,7 @@ impl Limit {
             predecessor: None,
             mode: LimitMode::default(),
             counted: None,
+            refusal: None,
         })
     }
 
@@ -337,6 +340,19 @@ impl Limit {
     #[must_use]
     pub const fn counted(&self) -> Option<&Arc<StatusSet>> {
         self.counted.as_ref()
+    }
+
+    /// Sets the response to requests that this limit refuses.
+    #[must_use]
+    pub fn with_refusal(mut self, refusal: RefusalSettings) -> Self {
+        self.refusal = Some(Arc::new(refusal));
+        self
+    }
+
+    /// Returns the response to requests that this limit refuses; `None` for that of the rule.
+    #[must_use]
+    pub const fn refusal(&self) -> Option<&Arc<RefusalSettings>> {
+        self.refusal.as_ref()
     }
 
     /// Returns the unit that clients see.

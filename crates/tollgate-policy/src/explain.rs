@@ -12,6 +12,7 @@ use tollgate_core::Policy;
 use tollgate_core::StatusSet;
 use tollgate_core::policy::MatchMode;
 use tollgate_core::policy::answers::RefundPolicy;
+use tollgate_core::refusal::RefusalSettings;
 
 use crate::load::LoadedPolicy;
 use crate::network_file::NetworkFile;
@@ -104,7 +105,16 @@ impl Explanation<'_> {
         let answers = self.policy.answers();
         let mut rows = vec![
             ("headers", limit::profiles(answers)),
-            ("refusal", format!("status {}", answers.refuse_status)),
+            (
+                "refusal",
+                match &answers.refusal {
+                    Some(refusal) => {
+                        let status = Some(answers.refuse_status);
+                        limit::refusal(&RefusalSettings { status, ..(**refusal).clone() })
+                    }
+                    None => format!("status {}", answers.refuse_status),
+                },
+            ),
         ];
         if !answers.refund_statuses.is_empty() {
             let statuses: StatusSet = answers.refund_statuses.iter().copied().collect();

@@ -15,7 +15,7 @@ use crate::suggest::suggest;
 const MAX_KEPT: usize = 100;
 
 /// The most known names that a hint lists if none is similar.
-const MAX_LISTED: usize = 24;
+const MAX_LISTED: usize = 32;
 
 /// The mistakes and warnings that were found in one file so far.
 pub(crate) struct Report<'t> {

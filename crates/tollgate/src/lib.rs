@@ -102,6 +102,7 @@ mod quota;
 mod rate_limit_layer;
 mod rate_limiter;
 pub mod receipt;
+pub mod refusal;
 mod request_limiter;
 mod revision;
 pub mod shed;

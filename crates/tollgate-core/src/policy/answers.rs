@@ -1,9 +1,11 @@
 //! The settings of responses: headers, refunds and refusals.
 
 use alloc::boxed::Box;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use super::rule::OnFailure;
+use crate::refusal::RefusalSettings;
 
 /// A family of header fields that report the status to a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +32,8 @@ pub struct ResponseSettings {
     pub refund_upstream_failure: RefundPolicy,
     /// The status code of a refusal: 429 by default. GitHub's 403 is also in use.
     pub refuse_status: u16,
+    /// The response to a refusal, unless the limit that refused or a matching rule has one of its own.
+    pub refusal: Option<Arc<RefusalSettings>>,
     /// The path at which a client reads all its statuses, never charged; none by default.
     pub status_path: Option<Box<str>>,
     /// The fallback for charges without a rule while the store does not answer.
@@ -53,6 +57,7 @@ impl Default for ResponseSettings {
             refund_statuses: Vec::new(),
             refund_upstream_failure: RefundPolicy::Keep,
             refuse_status: 429,
+            refusal: None,
             status_path: None,
             on_failure: OnFailure::default(),
         }

@@ -8,6 +8,7 @@ use super::metered::MeteredLimit;
 use super::priority::Priority;
 use super::queue::Queue;
 use crate::cost::Cost;
+use crate::refusal::RefusalSettings;
 use crate::status_set::StatusSet;
 
 /// A rule: the requests that it matches and the limits that it charges.
@@ -36,6 +37,8 @@ pub struct Rule {
     /// The statuses of responses that refund its charges; `None` for those of
     /// [`ResponseSettings::refund_statuses`](super::ResponseSettings::refund_statuses).
     pub refund: Option<Arc<StatusSet>>,
+    /// The response to a refusal, unless the limit that refused has one of its own.
+    pub refusal: Option<Arc<RefusalSettings>>,
 }
 
 impl Rule {
@@ -45,8 +48,20 @@ impl Rule {
     pub fn new(name: impl Into<Arc<str>>, matches: RequestMatch, limits: Vec<LimitRef>) -> Self {
         let (mode, charge) = (RuleMode::default(), ChargeOn::default());
         let (on_failure, priority, queue, refund) = (OnFailure::default(), None, None, None);
-        let (name, metered) = (name.into(), Vec::new());
-        Self { name, matches, limits, metered, mode, charge, on_failure, priority, queue, refund }
+        let (name, metered, refusal) = (name.into(), Vec::new(), None);
+        Self {
+            name,
+            matches,
+            limits,
+            metered,
+            mode,
+            charge,
+            on_failure,
+            priority,
+            queue,
+            refund,
+            refusal,
+        }
     }
 }
 

@@ -9,6 +9,7 @@ use tollgate_core::policy::{
     ReservationSource, ResponseSettings, Rule, RuleMode, SubjectSource, UnreadBodies, ValueMatch,
     ValuePattern,
 };
+use tollgate_core::refusal::RefusalSettings;
 use tollgate_core::{
     Algorithm, Cost, Limit, LimitMode, OnExpiry, Percent, Policy, Refusals, ReservationTerms, Unit,
     Visibility,
@@ -72,6 +73,9 @@ pub(crate) fn limit(policy: &Policy, binding: &LimitBinding) -> String {
     // Writing to a string cannot fail.
     if let Some(statuses) = limit.counted() {
         let _ = write!(text, "; only responses with {statuses} count");
+    }
+    if let Some(refusal) = limit.refusal() {
+        let _ = write!(text, "; refused with {}", self::refusal(refusal));
     }
     if limit.mode() == LimitMode::Leased {
         text.push_str("; leased");
@@ -276,7 +280,32 @@ pub(crate) fn mode_notes(rule: &Rule) -> String {
     });
     let refund = refund.unwrap_or_default();
     let (priority, queue) = (priority.unwrap_or_default(), queue.unwrap_or_default());
-    format!("{mode}{charge}{refund}{on_failure}{priority}{queue}")
+    let refusal = rule.refusal.as_ref();
+    let refusal =
+        refusal.map(|own| format!("; refused with {}", self::refusal(own))).unwrap_or_default();
+    format!("{mode}{charge}{refund}{refusal}{on_failure}{priority}{queue}")
+}
+
+/// `status 403, JSON and HTML, 1 header field, documentation at https://example.com/limits`.
+pub(crate) fn refusal(refusal: &RefusalSettings) -> String {
+    let mut parts = Vec::new();
+    if let Some(status) = refusal.status {
+        parts.push(format!("status {status}"));
+    }
+    let bodies = [("JSON", &refusal.json), ("HTML", &refusal.html), ("text", &refusal.text)];
+    let bodies: Vec<_> = bodies.iter().filter(|(_, body)| body.is_some()).map(|it| it.0).collect();
+    if !bodies.is_empty() {
+        parts.push(format!("{} of the policy", bodies.join(" and ")));
+    }
+    match refusal.headers.len() {
+        0 => {}
+        1 => parts.push("1 header field".to_owned()),
+        several => parts.push(format!("{several} header fields")),
+    }
+    if let Some(address) = &refusal.documentation {
+        parts.push(format!("documentation at {address}"));
+    }
+    if parts.is_empty() { "problem details".to_owned() } else { parts.join(", ") }
 }
 
 /// Returns the names of the header profiles as a policy file writes them.

@@ -1,7 +1,7 @@
 //! `answers`: responses to clients, and refunds.
 
 use super::choices::{OnFailureName, ProfileName};
-use crate::decode::{Flag, OneOrMore, StatusRange, Text, Whole, keys};
+use crate::decode::{Flag, Names, OneOrMore, StatusRange, Text, Whole, keys};
 
 keys! {
     /// What clients receive, and when a charge is refunded.
@@ -34,9 +34,33 @@ keys! {
 }
 
 keys! {
-    /// The response to a refused request.
+    /// The response to a refused request. A limit and a rule can each have their own `refuse`: that of
+    /// the limit that refused applies, else that of a rule that matched, else that of `answers`, as a
+    /// whole.
     struct RefuseAnswer as "a refusal" {
-        /// The status of the response, 400 to 599. By default 429.
+        /// The status of the response, 400 to 599. By default that of `answers.refuse`, or 429.
         status: Whole,
+        /// Further header fields, up to 16, such as `{ cache-control: no-store }`.
+        headers: Names<Text>,
+        /// The address of a page about the limits, for the header field `Link` and for templates.
+        documentation: Text,
+        /// The body, instead of problem details (RFC 9457).
+        body: RefusalBody,
+    }
+}
+
+keys! {
+    /// The bodies of a refusal. A client receives the one that it prefers by its header field
+    /// `Accept`; problem details are always among them. Without a preference it receives JSON, or
+    /// problem details if there is no JSON here. In templates `{{limit}}`, `{{rule}}`,
+    /// `{{documentation}}` are texts and `{{quota}}`, `{{remaining}}`, `{{reset}}`,
+    /// `{{retry_after}}`, `{{status}}` are numbers. Texts are escaped for JSON and HTML.
+    struct RefusalBody as "a body" {
+        /// A template in JSON, such as `{"error": "{{limit}}", "wait": {{retry_after}}}`.
+        json: Text,
+        /// A template in HTML.
+        html: Text,
+        /// A template in plain text.
+        text: Text,
     }
 }

@@ -1,6 +1,7 @@
 //! `limits`: a limit.
 
 use super::Cost;
+use super::answers::RefuseAnswer;
 use super::candidate::Candidate;
 use super::choices::{
     AlgorithmName, AnchorName, LimitModeName, OnChangeName, OnExpiryName, UnitName, WeekdayName,
@@ -63,6 +64,9 @@ keys! {
         /// The responses that the limit counts. By default all. A request is charged on arrival, and
         /// refunded unless its response counts, so concurrent requests never exceed the quota.
         count: Count,
+        /// The response to requests that the limit refuses. By default that of the rule, or of
+        /// `answers`.
+        refuse: RefuseAnswer,
         /// How far stored times may be in the future, because clocks differ, before the stored
         /// state is discarded. By default `5s`.
         skew_max: Duration,

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
+use super::answers::RefuseAnswer;
 use super::choices::{ChargeMoment, OnFailureName, RuleModeName};
 use super::shed::PriorityName;
 use super::{Conditions, Cost};
@@ -41,6 +42,9 @@ keys! {
         /// Statuses of the service's response for which the charges of the rule are refunded, such as
         /// `[304, 5xx]`. `[]` refunds none. By default those of `answers.refund`.
         refund: OneOrMore<StatusRange>,
+        /// The response to a refused request, unless the limit that refused has its own. By default
+        /// that of `answers`. Of several matching rules, the first one that has it applies.
+        refuse: RefuseAnswer,
     }
 }
 

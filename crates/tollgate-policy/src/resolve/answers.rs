@@ -1,10 +1,13 @@
 //! Response settings: header profiles, refund statuses and the status endpoint.
 
+use std::sync::Arc;
+
 use tollgate_core::policy::answers::RefundPolicy;
 use tollgate_core::policy::{HeaderProfile, ResponseSettings};
+use tollgate_core::refusal::RefusalSettings;
 
-use super::outcomes;
-use crate::decode::{Field, OneOrMore, Spanned, Text, Whole, quoted};
+use super::{outcomes, refusals};
+use crate::decode::{Field, OneOrMore, Spanned, Text, quoted};
 use crate::raw;
 use crate::report::Report;
 
@@ -39,8 +42,12 @@ pub(super) fn answers(
             answers.refund_upstream_failure = RefundPolicy::Refund;
         }
     }
-    if let Some(status) = raw.refuse.value().and_then(|refuse| refuse.status.given()) {
-        answers.refuse_status = check_status(status, 400, report)?;
+    if let Some(refusal) = refusals::refusal(&raw.refuse, report) {
+        if let Some(status) = refusal.status {
+            answers.refuse_status = status;
+        }
+        let has_more = RefusalSettings { status: None, ..refusal.clone() } != Default::default();
+        answers.refusal = has_more.then(|| Arc::new(refusal));
     }
     if let Field::Value(path) = &raw.status_path {
         answers.status_path = Some(status_path(path, report)?);
@@ -68,15 +75,6 @@ fn distinct<W, T: PartialEq>(
         }
     }
     values
-}
-
-fn check_status(given: &Spanned<Whole>, least: u16, report: &mut Report<'_>) -> Option<u16> {
-    let status = u16::try_from(given.value.0).ok().filter(|status| (least..=599).contains(status));
-    if status.is_none() {
-        let message = format_args!("{} is not a valid status here", given.value.0);
-        report.error(given.at, message, format_args!("expected {least} to 599"));
-    }
-    status
 }
 
 fn status_path(given: &Spanned<Text>, report: &mut Report<'_>) -> Option<Box<str>> {

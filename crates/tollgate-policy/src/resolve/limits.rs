@@ -11,6 +11,7 @@ use super::metered::{ResolvedCost, price};
 use super::mode::decided;
 use super::names::NameTable;
 use super::outcomes::counted;
+use super::refusals::refused;
 use super::reservations::reserved;
 use crate::decode::{Field, Named, Spanned, is_name, quoted};
 use crate::raw::{self, Kind, Subject};
@@ -125,6 +126,7 @@ fn with_answers(
     }
     limit = reserved(limit, raw, report)?;
     limit = counted(limit, raw, report)?;
+    limit = refused(limit, raw, report);
     match raw.count_refused.given() {
         Some(count) if count.value.0 => limit
             .with_refusals(Refusals::Counted)

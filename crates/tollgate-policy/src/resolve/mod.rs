@@ -20,6 +20,7 @@ pub(crate) mod networks;
 mod outcomes;
 mod paths;
 mod pointer;
+mod refusals;
 mod reservations;
 mod rules;
 mod secret;

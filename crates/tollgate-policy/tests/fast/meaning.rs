@@ -328,6 +328,7 @@ answers:
         refund_statuses: vec![304, 404],
         refund_upstream_failure: RefundPolicy::Refund,
         refuse_status: 403,
+        refusal: None,
         status_path: Some("/rate_limit".into()),
         on_failure: OnFailure::Deny,
     };

@@ -42,7 +42,7 @@ fn every_policy_fits_the_schema() {
 }
 
 /// A mapping of each kind, in the order of the reference, with an unknown key.
-const PLACES: [(&str, &str); 41] = [
+const PLACES: [(&str, &str); 42] = [
     ("PolicyFile", "zzzzzzzz: 1"),
     ("Subject", "subjects: { a: { host: {}, zzzzzzzz: 1 } }"),
     ("Forwarded", "forwarded: { zzzzzzzz: 1 }"),
@@ -66,6 +66,7 @@ const PLACES: [(&str, &str); 41] = [
     ("Answers", "answers: { zzzzzzzz: 1 }"),
     ("Refunds", "answers: { refund: { zzzzzzzz: 1 } }"),
     ("RefuseAnswer", "answers: { refuse: { zzzzzzzz: 1 } }"),
+    ("RefusalBody", "answers: { refuse: { body: { zzzzzzzz: 1 } } }"),
     ("Shed", "shed: { zzzzzzzz: 1 }"),
     ("Fleet", "shed: { fleet: { capacity: 9, zzzzzzzz: 1 } }"),
     ("Worker", "shed: { worker: { zzzzzzzz: 1 } }"),
@@ -248,7 +249,8 @@ fn title(name: &str) -> &'static str {
         "DescriptorNode" => "`descriptors[].tree[]`",
         "Answers" => "`answers`",
         "Refunds" => "`answers.refund`",
-        "RefuseAnswer" => "`answers.refuse`",
+        "RefuseAnswer" => "`refuse` of `answers`, of a limit and of a rule",
+        "RefusalBody" => "`refuse.body`",
         "Shed" => "`shed`",
         "Fleet" => "`shed.fleet`",
         "Worker" => "`shed.worker`",

@@ -2,10 +2,9 @@
 
 use prost_types::Duration;
 use tollgate::headers::{self, FieldValue, Fields};
-use tollgate::model::policy::ResponseSettings;
 use tollgate::model::policy::descriptors::{DescriptorOutcome, PlannedDescriptor, TimeUnit};
-use tollgate::model::{Limit, LimitStatus, Millis, Timestamp};
-use tollgate::problem;
+use tollgate::model::{Limit, LimitStatus, Millis, Policy, Timestamp};
+use tollgate::refusal::Refusal;
 
 use super::evaluation::{DescriptorEvaluation, OverallResult};
 use super::metadata::metadata;
@@ -17,14 +16,14 @@ use super::proto::{
 pub(super) fn answer(
     request: &RateLimitRequest,
     evaluation: &DescriptorEvaluation<'_>,
-    answers: &ResponseSettings,
+    policy: &Policy,
 ) -> RateLimitResponse {
     let status = |(index, descriptor): (usize, &PlannedDescriptor<'_>)| {
         let code = if evaluation.is_over[index] { Code::OverLimit } else { Code::Ok };
         status(evaluation.now, descriptor, evaluation.statuses[index].as_ref(), code)
     };
     let statuses = evaluation.plan.descriptors.iter().enumerate().map(status).collect();
-    let (fields, raw_body) = header_fields(evaluation, answers);
+    let (fields, raw_body) = header_fields(evaluation, policy);
     RateLimitResponse {
         overall_code: match evaluation.overall {
             OverallResult::WithinLimit => Code::Ok,
@@ -102,7 +101,7 @@ fn duration(millis: Millis) -> Duration {
 /// Returns the header fields for the client's response, and the body of a refusal.
 fn header_fields(
     evaluation: &DescriptorEvaluation<'_>,
-    answers: &ResponseSettings,
+    policy: &Policy,
 ) -> (Vec<HeaderValue>, Vec<u8>) {
     let is_refused = evaluation.overall == OverallResult::OverLimit;
     let evaluation = &evaluation.evaluation;
@@ -112,13 +111,18 @@ fn header_fields(
         return (Vec::new(), Vec::new());
     }
     let mut fields = FieldList(Vec::new());
-    headers::write(&answers.headers, evaluation, &mut fields);
+    headers::write(&policy.answers().headers, evaluation, &mut fields);
     let mut body = Vec::new();
     if is_refused {
-        let (content_type, text) =
-            problem::refusal(&answers.headers, evaluation, answers.refuse_status);
-        body = text.into_bytes();
-        fields.set("content-type", FieldValue::Text(content_type.to_owned()));
+        // The protocol has neither the rules of requests nor the client's `Accept`.
+        let refusal = Refusal::new(policy, &[], evaluation, None);
+        fields.set("content-type", FieldValue::Text(refusal.content_type.to_owned()));
+        fields.0.extend(refusal.fields().map(|(name, value)| HeaderValue {
+            key: name.to_owned(),
+            value: value.into_owned(),
+            raw_value: Vec::new(),
+        }));
+        body = refusal.body.into_bytes();
     }
     (fields.0, body)
 }

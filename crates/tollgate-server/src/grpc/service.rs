@@ -31,6 +31,6 @@ impl<S: Store> RateLimits<S> {
         let policy = self.0.policy();
         let evaluation = DescriptorEvaluation::evaluate(&self.0, &policy, &parsed).await;
         let evaluation = evaluation.map_err(|error| Status::unavailable(error.to_string()))?;
-        Ok(answer(request, &evaluation, policy.answers()))
+        Ok(answer(request, &evaluation, &policy))
     }
 }

@@ -3,11 +3,13 @@
 
 mod sub_request;
 
+use axum::http::header::ACCEPT;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use tollgate::limiter::Decision;
 use tollgate::limiter::DecisionSource;
 use tollgate::model::policy::{ChargeOn, Forwarding, PlannedCharge};
 use tollgate::model::{Algorithm, Store};
+use tollgate::refusal::Refusal;
 use tollgate::{DecisionRequest, Limiter, headers, problem};
 
 use super::app::App;
@@ -51,7 +53,7 @@ pub(super) async fn authorize<S: Store + 'static>(
     let request = DecisionRequest::new(now, &policy, plan);
     let request = DecisionRequest { charge: ChargeOn::Arrival, ..request };
     let decision = app.limiter.decide(request).await;
-    Ok(answer(&app.limiter, decision))
+    Ok(answer(&app.limiter, decision, fields))
 }
 
 /// Returns whether a sub-request carries a token that the listener does not have.
@@ -93,9 +95,9 @@ fn may_ask_for_others(
     }
 }
 
-fn answer<S: Store>(limiter: &Limiter<S>, decision: Decision) -> Response {
+fn answer<S: Store>(limiter: &Limiter<S>, decision: Decision, request: &HeaderMap) -> Response {
     if !decision.is_admitted() {
-        return refuse(&decision);
+        return refuse(&decision, request);
     }
     let mut response = Response::default();
     let fields = response.headers_mut();
@@ -107,18 +109,19 @@ fn answer<S: Store>(limiter: &Limiter<S>, decision: Decision) -> Response {
     response
 }
 
-fn refuse(decision: &Decision) -> Response {
+/// `request` has the header fields of the proxy's client, as far as the proxy sends them.
+fn refuse(decision: &Decision, request: &HeaderMap) -> Response {
     if let DecisionSource::Failure(_) = decision.source {
         let (status, body) = (StatusCode::SERVICE_UNAVAILABLE, problem::store_unavailable());
         return respond::of(status, problem::CONTENT_TYPE, body);
     }
-    let answers = decision.policy.answers();
-    let status =
-        StatusCode::from_u16(answers.refuse_status).unwrap_or(StatusCode::TOO_MANY_REQUESTS);
-    let (media_type, body) =
-        problem::refusal(&answers.headers, &decision.evaluation, status.as_u16());
-    let mut response = respond::of(status, media_type, body);
-    headers::write(&answers.headers, &decision.evaluation, response.headers_mut());
+    let mut refusal = Refusal::of(decision, request.get(ACCEPT).map(HeaderValue::as_bytes));
+    let status = StatusCode::from_u16(refusal.status).unwrap_or(StatusCode::TOO_MANY_REQUESTS);
+    let body = std::mem::take(&mut refusal.body);
+    let mut response = respond::of(status, refusal.content_type, body);
+    let fields = response.headers_mut();
+    headers::write(&decision.policy.answers().headers, &decision.evaluation, fields);
+    refusal.write_fields(fields);
     response
 }
 

@@ -9,8 +9,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use http::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER};
-use http::{Method, Request, Response, StatusCode};
+use http::header::{ACCEPT, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
+use http::{HeaderMap, Method, Request, Response, StatusCode};
 use tollgate_core::policy::Ambiguity;
 use tollgate_core::{Evaluation, Store};
 
@@ -21,6 +21,7 @@ use super::extract::{Fields, attributes};
 use super::in_flight::InFlight;
 use crate::decision::Decision;
 use crate::limiter::{DecisionSource, Limiter, Started};
+use crate::refusal::Refusal;
 use crate::shed::ShedDecision;
 use crate::{headers, problem, status, trace};
 
@@ -76,7 +77,7 @@ where
                 Started::Ambiguous(ambiguity) => return Ok(refuse_ambiguous(ambiguity)),
                 Started::ShedDecision(shed) => return Ok(answer_shed(&shed)),
                 Started::Decided(_, decision) if !decision.is_admitted() => {
-                    return Ok(refuse(&decision));
+                    return Ok(refuse(&decision, request.headers()));
                 }
                 Started::Decided(in_flight, decision) => (in_flight, decision),
             };
@@ -113,17 +114,17 @@ fn answer_status<B, E>(status: Result<Evaluation, E>) -> Response<Body<B>> {
     }
 }
 
-fn refuse<B>(decision: &Decision) -> Response<Body<B>> {
+fn refuse<B>(decision: &Decision, request: &HeaderMap) -> Response<Body<B>> {
     if let DecisionSource::Failure(_) = decision.source {
         return store_unavailable();
     }
-    let answers = decision.policy.answers();
-    let status =
-        StatusCode::from_u16(answers.refuse_status).unwrap_or(StatusCode::TOO_MANY_REQUESTS);
-    let (media_type, body) =
-        problem::refusal(&answers.headers, &decision.evaluation, status.as_u16());
-    let mut response = answer(status, media_type, body);
-    headers::write(&answers.headers, &decision.evaluation, response.headers_mut());
+    let mut refusal = Refusal::of(decision, request.get(ACCEPT).map(HeaderValue::as_bytes));
+    let body = std::mem::take(&mut refusal.body);
+    let status = StatusCode::from_u16(refusal.status).unwrap_or(StatusCode::TOO_MANY_REQUESTS);
+    let mut response = answer(status, refusal.content_type, body);
+    let fields = response.headers_mut();
+    headers::write(&decision.policy.answers().headers, &decision.evaluation, fields);
+    refusal.write_fields(fields);
     response
 }
 

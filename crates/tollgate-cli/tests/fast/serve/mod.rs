@@ -6,6 +6,7 @@ mod conditions;
 mod drain;
 mod keys;
 mod policy_reload;
+mod refusals;
 mod secrets;
 mod start;
 mod traces;

@@ -13,7 +13,7 @@ use tollgate_core::policy::{OnFailure, Rule};
 use super::limits::ResolvedLimit;
 use super::names::NameTable;
 use super::networks::NetworkTable;
-use super::outcomes;
+use super::{outcomes, refusals};
 use crate::decode::{Field, List, Spanned, is_name, quoted};
 use crate::raw::{self, PolicyFile, Subject};
 use crate::report::Report;
@@ -65,6 +65,7 @@ pub(super) fn rules(
         rule.charge = given.value.charge.value().map(|charge| charge.0).unwrap_or_default();
         rule.on_failure = given.value.on_failure.value().map_or(on_failure, |own| own.0);
         rule.refund = outcomes::refund(&given.value.refund, report).map(Arc::new);
+        rule.refusal = refusals::refusal(&given.value.refuse, report).map(Arc::new);
         rule.priority = given.value.priority.value().map(|priority| priority.0);
         Some(ResolvedRule { rule, at: given.at })
     };

@@ -7,5 +7,6 @@ mod metered;
 mod on_completion;
 mod on_failure;
 mod queue;
+mod refusals;
 mod shedding;
 mod world;

@@ -5,6 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 use bytes::Bytes;
+use http::header::{self, HeaderValue};
 use http::{Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full};
 use parking_lot::Mutex;
@@ -87,6 +88,15 @@ impl<S: Store + 'static> World<S> {
         &self,
         path: &str,
     ) -> impl Future<Output = Response<Body<Full<Bytes>>>> + Send + use<S> {
+        self.get_accepting(path, None)
+    }
+
+    /// Does the same with a header field `accept`.
+    pub(crate) fn get_accepting(
+        &self,
+        path: &str,
+        accept: Option<&'static str>,
+    ) -> impl Future<Output = Response<Body<Full<Bytes>>>> + Send + use<S> {
         let (gate, tunnels) = (Arc::clone(&self.gate), Arc::clone(&self.tunnels));
         let service = tower::service_fn(move |request: Request<()>| {
             let (gate, tunnels) = (Arc::clone(&gate), Arc::clone(&tunnels));
@@ -103,6 +113,8 @@ impl<S: Store + 'static> World<S> {
         let limited = Layer::new(Arc::clone(&self.limiter)).layer(service);
         let mut request = Request::new(());
         *request.uri_mut() = path.parse().unwrap();
+        let accept = accept.map(HeaderValue::from_static);
+        request.headers_mut().extend(accept.map(|accept| (header::ACCEPT, accept)));
         let peer = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)), 4711);
         request.extensions_mut().insert(Peer(peer));
         async move { limited.oneshot(request).await.unwrap() }
