@@ -77,7 +77,7 @@ sessions! {
         .in_sections(&["A session", "When the upstream fails", "`/rate_limit`", "Shutdown"]);
     logs_are_simulated: Session::of("docs/simulate.md", &[]);
     quotas_are_suggested: Session::of("docs/suggest.md", &[]);
-    refusals_are_the_policys: Session::of("docs/refusals.md", &[]);
+    refusals_are_those_of_the_policy: Session::of("docs/refusals.md", &[]);
     sub_requests_are_answered: Session::of("docs/sub-requests.md", &["8081"])
         .in_sections(&["", "Request and response"]);
     nginx_asks: Session::of("docs/sub-requests.md", &["8080", "8081", "9000"])
