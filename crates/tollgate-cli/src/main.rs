@@ -2,6 +2,7 @@
 // The future of a request has a type for each layer of the store: more than the default of 128.
 #![recursion_limit = "256"]
 
+mod access_log;
 mod admin;
 mod cmd;
 mod demo;

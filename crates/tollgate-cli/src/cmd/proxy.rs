@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use clap::Args;
 use tokio::net::{TcpListener, TcpSocket};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::timeout;
 use tollgate::model::Policy;
 use tollgate::model::policy::MatchMode;
@@ -18,12 +19,13 @@ use tollgate_policy::LoadedPolicy;
 use tollgate_proxy::{JsonBodyBuffering, Settings, Upstream};
 use tollgate_server::{Listen, Port};
 
+use crate::access_log::{AccessLog, AccessLogLayer, Lines};
 use crate::failure::Failure;
 use crate::metrics::MetricSources;
 use crate::serve::listeners::{Kind, ListenerConfig, Listeners};
 use crate::serve::open::{self, Services};
 use crate::serve::reload;
-use crate::{limiter, log, policy_file, signals, traces};
+use crate::{access_log, limiter, log, policy_file, signals, traces};
 
 /// Run a reverse proxy that limits the requests to a service
 #[derive(Debug, Args)]
@@ -65,6 +67,8 @@ pub(crate) struct Flags {
     #[arg(long, value_name = "N", default_value_t = 256, help_heading = "Limits")]
     max_connections_per_address: u32,
     #[command(flatten)]
+    access_log: access_log::Flags,
+    #[command(flatten)]
     traces: traces::Flags,
     /// The format of log lines
     #[arg(long, value_name = "FORM", value_enum, default_value_t)]
@@ -94,7 +98,10 @@ pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
             .map_err(|error| format!("cannot listen on {}: {error}", flags.listen))?;
         let opened = open::listeners(&admin, port)?;
         let traces = traces::start(&flags.traces, file_settings.traces.as_ref())?;
+        let access_log = access_log::open(&flags.access_log)?;
+        let lines = access_log.as_ref().map(AccessLog::lines);
         let counted = MetricSources::new(&loaded.policy)
+            .with_access_log(lines.clone())
             .with_exports(traces.counter())
             .with_proxy(settings.connection_metrics.clone(), settings.limits.connections);
         let limiter = limiter::open(loaded, REFUNDS).await?;
@@ -113,6 +120,9 @@ pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
         let mut watch = (reload::watch(admin)?, policy_file::watch(Arc::clone(&file))?);
         watch.1.spawn(Arc::clone(&limiter).watch_load());
         watch.1.spawn(counted.history().keep());
+        if let Some(lines) = lines.clone() {
+            watch.1.spawn(reopen_on_hangup(lines, signal(SignalKind::hangup())?));
+        }
         for endpoint in &opened {
             log::info(&format_args!("{} at {}", endpoint.name, endpoint.address));
         }
@@ -123,12 +133,24 @@ pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
         let served = open::serve(opened, &services);
         // The admin listener reports the status until the last request has ended.
         let admin = tollgate_server::serve(served, Duration::ZERO, pending());
-        let layer = tower::Layer::new(limiter);
+        let layer = tower::Layer::new(Arc::clone(&limiter));
+        let proxy = async {
+            match lines {
+                Some(lines) => {
+                    let layer = AccessLogLayer { inner: layer, lines, limiter };
+                    tollgate_proxy::run(listener, settings, layer, terminated).await
+                }
+                None => tollgate_proxy::run(listener, settings, layer, terminated).await,
+            }
+        };
         tokio::select! {
-            ended = tollgate_proxy::run(listener, settings, layer, terminated) => ended?,
+            ended = proxy => ended?,
             ended = admin => ended?,
         }
         drop(watch);
+        if let Some(log) = access_log {
+            log.close();
+        }
         let limiter = &services.limiter;
         if timeout(LAST_WORDS, limiter.finished()).await.is_err() {
             log::warn(&"the store did not answer some refunds and charges of the last responses");
@@ -138,6 +160,13 @@ pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
         log::info(&"every request in flight has ended");
         Ok(())
     })
+}
+
+/// Opens the file of the access log again after each SIGHUP.
+async fn reopen_on_hangup(lines: Lines, mut hangup: Signal) {
+    while hangup.recv().await.is_some() {
+        lines.reopen();
+    }
 }
 
 /// Opens the socket for clients. Must be called in a tokio runtime.

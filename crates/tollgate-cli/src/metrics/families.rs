@@ -56,6 +56,8 @@ families! {
         "The limit of requests in flight of this node; missing if there is none";
     QUEUED = Gauge "tollgate_queued_requests" []
         "Requests that wait in the queue of a rule for a concurrency permit";
+    ACCESS_LOG_DROPPED = Counter "tollgate_access_log_dropped_lines_total" []
+        "Lines of the access log that were not written, because its queue was full or the file could not be written; missing without an access log";
     SPANS = Counter "tollgate_trace_spans_total" ["outcome"]
         "Trace spans: exported, not accepted by the collector (failed), or dropped because the queue was full; missing if tracing is off";
     DURATION = Histogram "tollgate_listener_duration_seconds" ["listener"]

@@ -31,6 +31,8 @@ pub(crate) use batchers::circuit_breaker;
 pub(crate) use process::ListenerMetrics;
 use proxy::ProxyConnections;
 
+use crate::access_log::Lines;
+
 /// Counters of a limiter's decisions.
 #[derive(Clone, Debug)]
 pub(crate) struct MetricSources {
@@ -45,6 +47,8 @@ pub(crate) struct MetricSources {
     listeners: Arc<OnceLock<Vec<ListenerMetrics>>>,
     /// The counters of spans, if tracing is on.
     exports: Option<ExportCounter>,
+    /// The access log, if there is one.
+    access_log: Option<Lines>,
     /// The client connections of the proxy, if this process is one.
     proxy: Option<ProxyConnections>,
     /// The decisions of the last hour.
@@ -65,6 +69,7 @@ impl MetricSources {
             top: Arc::new(Top::new(policy, SystemClock.now())),
             listeners,
             exports: None,
+            access_log: None,
             proxy: None,
             history,
         }
@@ -73,6 +78,12 @@ impl MetricSources {
     /// Adds the counters of spans.
     pub(crate) fn with_exports(mut self, exports: Option<ExportCounter>) -> Self {
         self.exports = exports;
+        self
+    }
+
+    /// Adds the count of lines that the access log dropped.
+    pub(crate) fn with_access_log(mut self, access_log: Option<Lines>) -> Self {
+        self.access_log = access_log;
         self
     }
 
@@ -116,6 +127,9 @@ impl MetricSources {
             page.family(&families::QUEUED, [([""; 0], limiter.queued() as u64)]);
             if let Some(exports) = &sources.exports {
                 process::spans(page, limiter.tracer().counts(), exports.read());
+            }
+            if let Some(lines) = &sources.access_log {
+                page.family(&families::ACCESS_LOG_DROPPED, [([""; 0], lines.dropped())]);
             }
             let listeners = sources.listeners.get().map_or(&[][..], Vec::as_slice);
             process::listeners(page, listeners, sources.proxy.as_ref());

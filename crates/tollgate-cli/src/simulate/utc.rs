@@ -43,6 +43,13 @@ impl Utc {
         }
     }
 
+    /// `17/May/2015:10:05:03 +0000`, as in the common log format.
+    pub(crate) fn clf(self) -> String {
+        let Self { year, day, hour, minute, second, .. } = self;
+        let month = self.month_name();
+        format!("{day:02}/{month}/{year}:{hour:02}:{minute:02}:{second:02} +0000")
+    }
+
     /// `17 May 2015`.
     pub(crate) fn long_date(self) -> String {
         format!("{} {}", self.short_date(), self.year)

@@ -107,6 +107,12 @@ impl Proxy {
         answer
     }
 
+    /// Sends SIGHUP to the proxy.
+    pub(crate) fn hang_up(&self) {
+        let id = self.child.id().to_string();
+        assert!(Command::new("kill").args(["-HUP", &id]).status().unwrap().success());
+    }
+
     /// Sends SIGTERM to the proxy and waits for its end. Returns its last log lines and the exit
     /// code.
     pub(crate) fn terminate(mut self) -> (String, Option<i32>) {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{Extensions, HeaderMap};
+use tollgate_core::Limit;
 use tollgate_core::policy::Ambiguity;
 
 use super::meter::is_json;
@@ -59,6 +60,15 @@ impl ApplicationValues {
 /// refund a response that the client never received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UpstreamFailed;
+
+/// Marks a response that the layer made instead of the service. The layer puts it into the
+/// response's extensions, for access logs.
+#[derive(Clone, Debug)]
+pub struct Refused {
+    /// The limit that refused. `None` if the request was refused for another reason: load shedding,
+    /// an ambiguous path, or a store that does not answer.
+    pub limit: Option<Arc<Limit>>,
+}
 
 /// Marks a response that a proxy sends in place of the upstream before the request's body has
 /// ended. The proxy puts it into the response's extensions.

@@ -12,11 +12,11 @@ use std::task::{Context, Poll};
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
 use http::{HeaderMap, Method, Request, Response, StatusCode};
 use tollgate_core::policy::Ambiguity;
-use tollgate_core::{Evaluation, Store};
+use tollgate_core::{Evaluation, Limit, Store};
 
 use super::admitted::Admitted;
 use super::body::Body;
-use super::extensions::PeerFrom;
+use super::extensions::{PeerFrom, Refused};
 use super::extract::{Fields, attributes};
 use super::in_flight::InFlight;
 use crate::decision::Decision;
@@ -74,10 +74,14 @@ where
             };
             let (in_flight, decision) = match started.await {
                 Started::Status(status) => return Ok(answer_status(status)),
-                Started::Ambiguous(ambiguity) => return Ok(refuse_ambiguous(ambiguity)),
-                Started::ShedDecision(shed) => return Ok(answer_shed(&shed)),
+                Started::Ambiguous(ambiguity) => {
+                    return Ok(refused(refuse_ambiguous(ambiguity), None));
+                }
+                Started::ShedDecision(shed) => return Ok(refused(answer_shed(&shed), None)),
                 Started::Decided(_, decision) if !decision.is_admitted() => {
-                    return Ok(refuse(&decision, request.headers()));
+                    let limit = decision.evaluation.refusals().next();
+                    let limit = limit.map(|status| Arc::clone(&status.limit));
+                    return Ok(refused(refuse(&decision, request.headers()), limit));
                 }
                 Started::Decided(in_flight, decision) => (in_flight, decision),
             };
@@ -125,6 +129,11 @@ fn refuse<B>(decision: &Decision, request: &HeaderMap) -> Response<Body<B>> {
     let fields = response.headers_mut();
     headers::write(&decision.policy.answers().headers, &decision.evaluation, fields);
     refusal.write_fields(fields);
+    response
+}
+
+fn refused<B>(mut response: Response<B>, limit: Option<Arc<Limit>>) -> Response<B> {
+    response.extensions_mut().insert(Refused { limit });
     response
 }
 

@@ -1,6 +1,7 @@
 //! `tollgate serve` as users run it: real processes, real sockets, every listener.
 
 mod access;
+mod access_log;
 mod calendars;
 mod conditions;
 mod drain;

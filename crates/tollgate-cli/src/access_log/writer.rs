@@ -1,0 +1,194 @@
+//! The queue of lines and the thread that writes them.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use super::format::Record;
+use super::{Format, Written};
+
+/// The lines that wait to be written. Further ones are dropped and counted.
+const MAX_QUEUED: usize = 16_384;
+
+/// The time after which an idle thread looks whether to open the file again.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
+
+/// The shortest time between two warnings about lines that could not be written.
+const WARN_EVERY: Duration = Duration::from_secs(60);
+
+/// The access log. When it is closed, the lines in the queue are written.
+#[derive(Debug)]
+pub(crate) struct AccessLog {
+    lines: Lines,
+    thread: JoinHandle<()>,
+}
+
+/// The entrance of the log, for every request.
+#[derive(Clone, Debug)]
+pub(crate) struct Lines {
+    queue: SyncSender<String>,
+    state: Arc<State>,
+    format: Format,
+    written: Written,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    dropped: AtomicU64,
+    reopens: AtomicBool,
+    ends: AtomicBool,
+}
+
+/// The destination of the lines.
+#[derive(Debug)]
+enum Target {
+    Stdout,
+    File(PathBuf),
+}
+
+impl AccessLog {
+    /// Opens the file, or standard output for `-`, and starts the thread.
+    ///
+    /// # Errors
+    /// The file cannot be opened.
+    pub(crate) fn open(path: &Path, format: Format, written: Written) -> io::Result<Self> {
+        let target =
+            if path.as_os_str() == "-" { Target::Stdout } else { Target::File(path.to_owned()) };
+        let output = target.open()?;
+        let (queue, lines) = sync_channel(MAX_QUEUED);
+        let state = Arc::<State>::default();
+        let writer = Writer { target, output, lines, state: Arc::clone(&state), warned_at: None };
+        let thread = thread::Builder::new().name("access log".to_owned()).spawn(|| writer.run())?;
+        Ok(Self { lines: Lines { queue, state, format, written }, thread })
+    }
+
+    /// Returns the entrance.
+    pub(crate) fn lines(&self) -> Lines {
+        self.lines.clone()
+    }
+
+    /// Writes the lines in the queue, and ends.
+    pub(crate) fn close(self) {
+        self.lines.state.ends.store(true, Ordering::Relaxed);
+        drop(self.lines);
+        // A thread that panicked has written what it could.
+        let _ = self.thread.join();
+    }
+}
+
+impl Lines {
+    /// Adds the line of a request, if the log has such requests.
+    pub(super) fn add(&self, record: &Record) {
+        if self.written == Written::Refusals && record.refused_by.is_none() {
+            return;
+        }
+        if self.queue.try_send(record.line(self.format)).is_err() {
+            self.state.dropped.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Opens the file again, after a log rotation has renamed it.
+    pub(crate) fn reopen(&self) {
+        self.state.reopens.store(true, Ordering::Relaxed);
+    }
+
+    /// Returns the number of lines that were not written.
+    pub(crate) fn dropped(&self) -> u64 {
+        self.state.dropped.load(Ordering::Relaxed)
+    }
+}
+
+impl Target {
+    fn open(&self) -> io::Result<Output> {
+        Ok(match self {
+            Self::Stdout => Output::Stdout(io::stdout()),
+            Self::File(path) => {
+                let file = OpenOptions::new().create(true).append(true).open(path)?;
+                Output::File(BufWriter::new(file))
+            }
+        })
+    }
+}
+
+#[derive(Debug)]
+enum Output {
+    Stdout(io::Stdout),
+    File(BufWriter<File>),
+}
+
+impl Output {
+    fn write(&mut self, line: &str) -> io::Result<()> {
+        match self {
+            Self::Stdout(stdout) => stdout.write_all(line.as_bytes()),
+            Self::File(file) => file.write_all(line.as_bytes()),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Self::Stdout(stdout) => stdout.flush(),
+            Self::File(file) => file.flush(),
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Writer {
+    target: Target,
+    output: Output,
+    lines: Receiver<String>,
+    state: Arc<State>,
+    warned_at: Option<Instant>,
+}
+
+impl Writer {
+    fn run(mut self) {
+        loop {
+            let line = match self.lines.try_recv() {
+                Ok(line) => Ok(line),
+                // Nothing waits: everything that was written becomes visible.
+                Err(_) => {
+                    let flushed = self.output.flush();
+                    self.note(flushed, 0);
+                    self.lines.recv_timeout(LOOK_EVERY)
+                }
+            };
+            if self.state.reopens.swap(false, Ordering::Relaxed) {
+                self.reopen();
+            }
+            match line {
+                Ok(line) => {
+                    let written = self.output.write(&line);
+                    self.note(written, 1);
+                }
+                Err(RecvTimeoutError::Timeout) if !self.state.ends.load(Ordering::Relaxed) => {}
+                Err(_) => return,
+            }
+        }
+    }
+
+    /// Writes to the file that has the name now. If it cannot be opened, the old one stays in use.
+    fn reopen(&mut self) {
+        let flushed = self.output.flush();
+        self.note(flushed, 0);
+        match self.target.open() {
+            Ok(output) => self.output = output,
+            Err(error) => self.note(Err(error), 0),
+        }
+    }
+
+    /// Counts the `lines` that an error lost, and logs it once a minute.
+    fn note(&mut self, result: io::Result<()>, lines: u64) {
+        let Err(error) = result else { return };
+        self.state.dropped.fetch_add(lines, Ordering::Relaxed);
+        if self.warned_at.is_none_or(|at| at.elapsed() >= WARN_EVERY) {
+            self.warned_at = Some(Instant::now());
+            tracing::warn!("the access log cannot be written: {error}; lines are dropped");
+        }
+    }
+}
