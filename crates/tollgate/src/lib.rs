@@ -132,12 +132,12 @@ pub use trace::Tracer;
 
 /// The Rust examples of the guide's page about the library.
 #[cfg(doctest)]
-#[doc = include_str!("../../../docs/library.md")]
+#[doc = include_str!("../docs/library.md")]
 #[derive(Debug)]
 pub struct LibraryPage;
 
 /// The Rust examples of the guide's page for users of governor.
 #[cfg(doctest)]
-#[doc = include_str!("../../../docs/coming-from-governor.md")]
+#[doc = include_str!("../docs/coming-from-governor.md")]
 #[derive(Debug)]
 pub struct GovernorPage;

@@ -48,8 +48,8 @@ macro_rules! say {
     }};
 }
 
-const POLICY: &str = include_str!("../../../../policies/github.yaml");
-const LOG: &[u8] = include_bytes!("../../../../examples/access-2015-05.log");
+const POLICY: &str = include_str!("../../assets/github.yaml");
+const LOG: &[u8] = include_bytes!("../../assets/access-2015-05.log");
 
 pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
     let input = flags.log.clone().map_or(Input::Embedded(LOG), Input::from);

@@ -24,7 +24,7 @@ use tollgate_proxy::Settings;
 use super::model;
 use crate::failure::Failure;
 
-const POLICY: &str = include_str!("../../../../policies/llm-tokens.yaml");
+const POLICY: &str = include_str!("../../assets/llm-tokens.yaml");
 
 /// The tokens that the request allows for the response.
 pub(crate) const MAX_TOKENS: u64 = 400;

@@ -16,6 +16,7 @@ mod manual;
 mod node;
 mod operations;
 mod ports;
+mod published;
 mod session;
 mod sessions;
 mod shown;
