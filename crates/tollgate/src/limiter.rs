@@ -12,7 +12,7 @@ mod decide;
 mod evaluate;
 mod finish;
 mod forget;
-mod hold_times;
+pub(crate) mod hold_times;
 mod overrides;
 mod peek;
 mod queue;

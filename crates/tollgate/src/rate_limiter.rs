@@ -19,6 +19,7 @@ pub use status::Status;
 
 use crate::clock::{Clock, CounterClock};
 use crate::hash_key::HashKey;
+use crate::limiter::hold_times::HoldTimes;
 use crate::quota::{QuotaError, Quotas};
 use crate::store::Memory;
 
@@ -44,6 +45,7 @@ pub struct RateLimiter<S = Memory> {
     clock: Box<dyn Clock>,
     hash_key: HashKey,
     on_store_error: OnStoreError,
+    hold_times: HoldTimes,
 }
 
 /// The decision while a store does not answer.
@@ -107,6 +109,7 @@ impl RateLimiter {
             clock: Box::new(CounterClock::new()),
             hash_key: HashKey::random(),
             on_store_error: OnStoreError::default(),
+            hold_times: HoldTimes::default(),
         })
     }
 
@@ -172,8 +175,8 @@ impl<S: Store + 'static> RateLimiter<S> {
     /// ```
     #[must_use]
     pub fn store<T: Store + 'static>(self, store: T) -> RateLimiter<T> {
-        let Self { limits, clock, hash_key, on_store_error, .. } = self;
-        RateLimiter { limits, store, clock, hash_key, on_store_error }
+        let Self { limits, clock, hash_key, on_store_error, hold_times, .. } = self;
+        RateLimiter { limits, store, clock, hash_key, on_store_error, hold_times }
     }
 
     /// Sets the key under which keys longer than 128 bytes are hashed.
@@ -297,7 +300,10 @@ impl<S: Store + 'static> RateLimiter<S> {
         }
         let subject = self.subject(key);
         let charges = self.charges(&subject, |index| charge::refund(&admitted, index));
-        self.store.apply(self.clock.now(), &charges).await.map(|_| ())
+        let now = self.clock.now();
+        self.store.apply(now, &charges).await?;
+        self.observe_hold_times(&admitted, now);
+        Ok(())
     }
 
     /// Returns the limits that a charge counts on: the [lower level](crate::model).

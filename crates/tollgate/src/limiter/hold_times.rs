@@ -23,7 +23,7 @@ const WEIGHT: u64 = 8;
 ///
 /// The slots are updated without a lock: an update that is lost changes an estimate only.
 #[derive(Debug)]
-pub(super) struct HoldTimes(Box<[Slot]>);
+pub(crate) struct HoldTimes(Box<[Slot]>);
 
 #[derive(Debug, Default)]
 struct Slot {
@@ -40,33 +40,48 @@ impl Default for HoldTimes {
 
 impl HoldTimes {
     /// Records that the permits of `receipt` were released at `now`.
-    pub(super) fn released(&self, receipt: &Receipt, now: Timestamp) {
+    pub(crate) fn released(&self, receipt: &Receipt, now: Timestamp) {
         let Some(charged_at) = receipt.charged_at() else { return };
-        let held = now.since(charged_at).get();
         for (limit, _) in receipt.permits() {
-            let (slot, digest) = self.slot(limit);
-            let mean = slot.mean_millis.load(Ordering::Relaxed);
-            let is_known = slot.limit.swap(digest, Ordering::Relaxed) == digest;
-            let mean = match is_known {
-                true => (mean * (WEIGHT - 1)).saturating_add(held) / WEIGHT,
-                false => held,
-            };
-            slot.mean_millis.store(mean, Ordering::Relaxed);
+            self.held(limit, now.since(charged_at));
         }
+    }
+
+    /// Records that a permit of `limit` was held for `time`.
+    pub(crate) fn held(&self, limit: &Limit, time: Millis) {
+        let (slot, digest) = self.slot(limit);
+        let mean = slot.mean_millis.load(Ordering::Relaxed);
+        let is_known = slot.limit.swap(digest, Ordering::Relaxed) == digest;
+        let mean = match is_known {
+            true => (mean * (WEIGHT - 1)).saturating_add(time.get()) / WEIGHT,
+            false => time.get(),
+        };
+        slot.mean_millis.store(mean, Ordering::Relaxed);
     }
 
     /// Replaces the wait of concurrency limits that refused by their mean hold time, at least 1 s,
     /// and never later than the permits end.
-    pub(super) fn suggest_waits(&self, evaluation: &mut Evaluation) {
+    pub(crate) fn suggest_waits(&self, evaluation: &mut Evaluation) {
         let now = evaluation.now;
         for status in &mut evaluation.statuses {
-            let Admission::At(permits_end) = status.admission else { continue };
-            if matches!(status.limit.algorithm(), Algorithm::Concurrency(_)) {
-                let retry_at = now.after(self.wait(&status.limit)).min(permits_end);
+            if let Some(retry_at) = self.retry_at(&status.limit, status.admission, now) {
                 status.admission = Admission::At(retry_at);
                 status.resets_at = retry_at;
             }
         }
+    }
+
+    /// Returns the time that replaces the one of `admission`, if `limit` is a concurrency limit that
+    /// refused.
+    pub(crate) fn retry_at(
+        &self,
+        limit: &Limit,
+        admission: Admission,
+        now: Timestamp,
+    ) -> Option<Timestamp> {
+        let Admission::At(permits_end) = admission else { return None };
+        let is_concurrency = matches!(limit.algorithm(), Algorithm::Concurrency(_));
+        is_concurrency.then(|| now.after(self.wait(limit)).min(permits_end))
     }
 
     fn wait(&self, limit: &Limit) -> Millis {

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use smallvec::smallvec;
 use tollgate_core::key::MAX_INLINE_VALUE;
 use tollgate_core::{
-    Admission, Charge, ChargePosition, Cost, Deduplication, Limit, Operation, Reading, Readings,
-    Store, StoreError, Subject, Timestamp, Value,
+    Admission, Algorithm, Charge, ChargePosition, Cost, Deduplication, Limit, Operation, Reading,
+    Readings, Store, StoreError, Subject, Timestamp, Value,
 };
 
 use super::decision::{Admitted, Decision, Refused};
@@ -52,7 +52,7 @@ impl<S> RateLimiter<S> {
                 let is_short = key.len() <= MAX_INLINE_VALUE;
                 is_short.then(|| {
                     let reading = memory.charge_key(now, limit, key, operation);
-                    decide_one(now, limit, operation, &reading)
+                    self.decide_one(now, limit, operation, &reading)
                 })
             });
             if let Some(decision) = decision {
@@ -92,9 +92,46 @@ impl<S> RateLimiter<S> {
     ) -> Status {
         let statuses = self.limits.iter().zip(readings);
         statuses
-            .map(|(limit, reading)| Status::new(limit, reading, now))
+            .map(|(limit, reading)| self.status_on(limit, reading, now))
             .reduce(Status::tighter)
             .unwrap_or_else(|| Status::unused(&self.limits[0], without_readings, now))
+    }
+
+    /// Returns the status on `limit`. The wait for a permit is the observed hold time: the end of the
+    /// longest permit may be far away although one is free soon.
+    #[inline]
+    fn status_on(&self, limit: &Limit, reading: &Reading, now: Timestamp) -> Status {
+        let status = Status::new(limit, reading, now);
+        match self.hold_times.retry_at(limit, reading.admission, now) {
+            Some(at) => Status { admission: Admission::At(at), resets_at: at, ..status },
+            None => status,
+        }
+    }
+
+    /// Records how long `admitted`, which was refunded at `now`, held its permits.
+    pub(super) fn observe_hold_times(&self, admitted: &Admitted, now: Timestamp) {
+        for limit in &self.limits {
+            if matches!(limit.algorithm(), Algorithm::Concurrency(_)) {
+                self.hold_times.held(limit, now.since(admitted.status.now));
+            }
+        }
+    }
+
+    /// Converts the reading of a call with one charge.
+    #[inline]
+    fn decide_one(
+        &self,
+        now: Timestamp,
+        limit: &Limit,
+        operation: Operation,
+        reading: &Reading,
+    ) -> Decision {
+        let status = self.status_on(limit, reading, now);
+        let (Some((cost, id)), Admission::Now) = (operation.as_charge(), reading.admission) else {
+            return Decision::Refused(Refused { status, store_error: None });
+        };
+        let (positions, store_error) = (smallvec![reading.position], None);
+        Decision::Admitted(Admitted { status, id, cost, positions, store_error })
     }
 
     /// Converts the result of a store call with `operation` on every limit.
@@ -144,15 +181,4 @@ impl<S: Store + 'static> RateLimiter<S> {
         let result = self.store.apply(now, &charges).await;
         self.decide(now, operation, result)
     }
-}
-
-/// Converts the reading of a call with one charge.
-#[inline]
-fn decide_one(now: Timestamp, limit: &Limit, operation: Operation, reading: &Reading) -> Decision {
-    let status = Status::new(limit, reading, now);
-    let (Some((cost, id)), Admission::Now) = (operation.as_charge(), reading.admission) else {
-        return Decision::Refused(Refused { status, store_error: None });
-    };
-    let (positions, store_error) = (smallvec![reading.position], None);
-    Decision::Admitted(Admitted { status, id, cost, positions, store_error })
 }

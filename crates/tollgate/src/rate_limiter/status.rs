@@ -100,7 +100,8 @@ impl Status {
     }
 
     /// Returns the time after which a check is admitted if no other charge is made: zero if it fits
-    /// now, `None` if it never fits.
+    /// now, `None` if it never fits. If no permit of a [concurrent](crate::Quota::concurrent) quota
+    /// is free, it is the mean time for which permits were held, and at least a second.
     ///
     /// ```
     /// # use tollgate::{Quota, RateLimiter};

@@ -1,13 +1,14 @@
 //! The wait that a concurrency limit suggests to a client that found no free permit.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tollgate::limiter::Decision;
 use tollgate::model::algo::Concurrency;
 use tollgate::model::policy::{LimitBinding, LimitRef, MatchMode, RequestMatch, Rule};
 use tollgate::model::{Algorithm, Cost, Limit, Millis, Policy, RequestAttributes, Timestamp};
 use tollgate::store::Memory;
-use tollgate::{Limiter, ManualClock};
+use tollgate::{Limiter, ManualClock, Quota, RateLimiter};
 
 const SECOND: Millis = Millis::from_secs(1);
 
@@ -76,4 +77,31 @@ async fn a_full_concurrency_limit_suggests_the_observed_hold_time_and_not_the_lo
     }
     let _held = check(&limiter).await;
     assert_eq!(check(&limiter).await.evaluation.retry_after(), Some(SECOND));
+}
+
+#[tokio::test]
+async fn a_limiter_of_keys_suggests_the_observed_hold_time_too() {
+    let seconds = |seconds| Some(Duration::from_secs(seconds));
+    let permits = Quota::concurrent(1).permit_ttl(Duration::from_secs(60));
+    // One limit is decided by a path of its own.
+    for quotas in [vec![permits.clone()], vec![permits, Quota::per_second(1_000)]] {
+        let clock = Arc::new(ManualClock::default());
+        let limiter = RateLimiter::per_key(quotas).clock(clock.clone());
+        let admitted = limiter.check("alice").await.into_result().unwrap();
+        assert_eq!(limiter.try_check("alice").retry_after(), seconds(1), "nothing observed yet");
+
+        clock.advance_by(Duration::from_secs(5));
+        limiter.refund("alice", admitted).await.unwrap();
+        let _held = limiter.check("alice").await.into_result().unwrap();
+        let refused = limiter.check("alice").await;
+        assert_eq!(
+            (refused.retry_after(), refused.reset_after()),
+            (seconds(5), seconds(5).unwrap())
+        );
+        assert_eq!(limiter.try_peek("alice").retry_after(), seconds(5));
+
+        // Never later than the permit ends.
+        clock.advance_by(Duration::from_secs(58));
+        assert_eq!(limiter.check("alice").await.retry_after(), seconds(2));
+    }
 }
