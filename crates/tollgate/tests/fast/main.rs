@@ -1,6 +1,5 @@
 //! Tests of the library's public API: limiter, memory store, wrappers, headers and the tower layer.
 
-mod axum_example;
 mod concurrency_wait;
 mod decisions;
 mod degraded;
@@ -15,6 +14,7 @@ mod receipts;
 mod replaced;
 mod request_limiter;
 mod reservations;
+mod server_examples;
 mod shed;
 mod tower;
 mod trials;
