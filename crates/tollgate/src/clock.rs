@@ -6,6 +6,22 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tollgate_core::{Millis, Timestamp};
 
 /// Returns the time of a decision.
+///
+/// ```
+/// use tollgate::model::Timestamp;
+/// use tollgate::{Clock, Quota, RateLimiter, SystemClock};
+///
+/// /// The time of a replay that starts an hour earlier.
+/// struct HourAgo;
+///
+/// impl Clock for HourAgo {
+///     fn now(&self) -> Timestamp {
+///         Timestamp::from_millis(SystemClock.now().as_millis() - 3_600_000)
+///     }
+/// }
+///
+/// assert!(RateLimiter::per_key(Quota::per_hour(1)).clock(HourAgo).try_check("a").is_admitted());
+/// ```
 pub trait Clock: Send + Sync {
     /// Returns the current time. It may step back: the limits keep the time of each key from going
     /// backwards.
@@ -44,6 +60,13 @@ pub(crate) fn epoch_nanos() -> u64 {
 }
 
 /// The machine's wall clock.
+///
+/// ```
+/// use tollgate::{Quota, RateLimiter, SystemClock};
+///
+/// let limiter = RateLimiter::per_key(Quota::per_second(10)).clock(SystemClock);
+/// assert!(limiter.try_check("alice").is_admitted());
+/// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemClock;
 
@@ -65,6 +88,16 @@ impl Clock for SystemClock {
 ///
 /// Create one when the process starts, and share it: the first one calibrates the counter, which
 /// keeps its thread busy for up to 200 ms.
+///
+/// ```
+/// use std::sync::Arc;
+/// use tollgate::{CounterClock, Quota, RateLimiter};
+///
+/// let clock = Arc::new(CounterClock::new());
+/// let reads = RateLimiter::per_key(Quota::per_second(100)).clock(clock.clone());
+/// let writes = RateLimiter::per_key(Quota::per_second(10)).clock(clock);
+/// # let _ = (reads, writes);
+/// ```
 #[derive(Debug)]
 pub struct CounterClock {
     counter: quanta::Clock,
@@ -163,6 +196,18 @@ fn wall_nanos() -> u64 {
 }
 
 /// A clock that advances only when it is set, for tests and for replays.
+///
+/// ```
+/// use std::sync::Arc;
+/// use std::time::Duration;
+/// use tollgate::{ManualClock, Quota, RateLimiter};
+///
+/// let clock = Arc::new(ManualClock::default());
+/// let limiter = RateLimiter::per_key(Quota::per_second(1)).clock(clock.clone());
+/// assert!(limiter.try_check("alice").is_admitted());
+/// clock.advance_by(Duration::from_secs(1));
+/// assert!(limiter.try_check("alice").is_admitted());
+/// ```
 #[derive(Debug, Default)]
 pub struct ManualClock(AtomicU64);
 

@@ -10,6 +10,19 @@ use tollgate_core::KeyedHash;
 
 /// A secret 128-bit key. Nodes that share a store share the key, or they see other subjects, and
 /// refuse each other's receipts.
+///
+/// ```
+/// use tollgate::{HashKey, Quota, RateLimiter};
+///
+/// let secret = HashKey::from_secret(b"the same on every node, 32 bytes");
+/// let limiter = RateLimiter::builder()
+///     .credential("api-key", "x-api-key")
+///     .limit("burst", Quota::per_second(10).per("api-key"))
+///     .hash_key(secret)
+///     .build()?;
+/// # let _ = limiter;
+/// # Ok::<(), tollgate::BuildError>(())
+/// ```
 #[derive(Clone)]
 pub struct HashKey {
     subjects: [u8; 16],

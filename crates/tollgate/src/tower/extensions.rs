@@ -13,6 +13,15 @@ use super::meter::is_json;
 /// The client's address on the connection. The server puts it into a request's extensions.
 ///
 /// Unless the policy names trusted proxies, the limiter trusts no other address.
+///
+/// ```
+/// use http::Request;
+/// use tollgate::tower::Peer;
+///
+/// let mut request = Request::new(());
+/// request.extensions_mut().insert(Peer("192.0.2.7:4711".parse()?));
+/// # Ok::<(), std::net::AddrParseError>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Peer(pub SocketAddr);
 

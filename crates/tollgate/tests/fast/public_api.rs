@@ -2,6 +2,7 @@
 //!
 //! `UPDATE=1 cargo test -p tollgate --features axum --test fast public_api` rewrites the list.
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -30,6 +31,58 @@ fn the_public_interface_is_the_one_that_is_committed() {
     let differing = committed.lines().zip(found.lines()).find(|(old, new)| old != new);
     assert_eq!(differing, None, "the public interface changed: see the first lines of this file");
     assert_eq!(committed, found, "the public interface changed: see the first lines of this file");
+}
+
+/// `docs/library.md` lists the crates whose types the interface has, between this mark and the next
+/// paragraph.
+const MARK: &str = "<!-- external types, checked by a test -->";
+
+#[test]
+fn the_external_types_of_the_interface_are_the_listed_ones() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut found = BTreeSet::new();
+    for file in MODULES.iter().flat_map(|module| files(&root.join("src"), module)) {
+        let text = fs::read_to_string(&file).unwrap();
+        let items = items(&text).join("\n");
+        let names: BTreeSet<&str> = words(&items).collect();
+        found.extend(
+            imports(&text)
+                .filter(|(origin, name)| names.contains(name) || names.contains(origin))
+                .map(|(origin, _)| origin.to_owned()),
+        );
+        found.extend(
+            ["axum", "http", "tower_layer", "tower_service", "tollgate_core"]
+                .into_iter()
+                .filter(|origin| names.contains(origin))
+                .map(str::to_owned),
+        );
+    }
+    let page = fs::read_to_string(root.join("docs/library.md")).unwrap();
+    let (_, list) = page.split_once(MARK).unwrap();
+    let listed: BTreeSet<String> = list
+        .trim_start()
+        .lines()
+        .map_while(|line| line.strip_prefix("- `")?.strip_suffix('`'))
+        .map(str::to_owned)
+        .collect();
+    assert_eq!(found, listed, "docs/library.md lists other crates than the interface has types of");
+}
+
+/// Returns each name that `text` imports from another crate, after the name of the crate.
+fn imports(text: &str) -> impl Iterator<Item = (&str, &str)> {
+    let own = ["crate", "super", "self", "std", "core", "pub"];
+    let statements = text.split("\nuse ").skip(1).filter_map(|rest| rest.split_once(';'));
+    statements.flat_map(move |(statement, _)| {
+        let origin = words(statement).next().unwrap_or_default();
+        let is_module = text.contains(&format!("\nmod {origin};"));
+        let is_external = !own.contains(&origin) && !is_module;
+        words(statement).skip(1).filter(move |_| is_external).map(move |name| (origin, name))
+    })
+}
+
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|letter: char| !letter.is_alphanumeric() && letter != '_')
+        .filter(|it| !it.is_empty())
 }
 
 /// The file of `module`, and those of its folder.
