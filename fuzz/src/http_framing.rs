@@ -1,6 +1,6 @@
 //! The framing of HTTP/1 at the proxy, beside a second reading of the same bytes.
 
-#[path = "../../crates/tollgate-proxy/src/framing/mod.rs"]
+#[path = "../../crates/tollgate-http/src/framing/mod.rs"]
 #[allow(dead_code, unused_imports, unreachable_pub)]
 mod framing;
 

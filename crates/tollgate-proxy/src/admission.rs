@@ -1,11 +1,8 @@
 use http::{HeaderMap, Method, Request, StatusCode, Version, header};
 use http_body::Body;
+use tollgate_http::{Violation, is_host, same_host};
 
-use crate::{
-    framing::{Violation, is_host, same_host},
-    problem::Problem,
-    settings::Limits,
-};
+use crate::{problem::Problem, settings::Limits};
 
 /// Refuses a request by its head alone, before it is charged or forwarded.
 pub(crate) fn admit<B: Body>(request: &Request<B>, limits: &Limits) -> Result<(), Problem> {

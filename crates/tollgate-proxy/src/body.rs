@@ -10,13 +10,9 @@ use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::Full;
 use hyper::body::Incoming;
+use tollgate_http::{Deadline, LeastRate, TooSlow, Violation};
 
-use crate::{
-    deadline::Deadline,
-    framing::Violation,
-    hop,
-    least_rate::{LeastRate, TooSlow},
-};
+use crate::hop;
 
 mod read_ahead;
 mod streamed;

@@ -10,20 +10,13 @@ use hyper_util::{
 };
 use tokio::{net::TcpStream, time::sleep};
 use tollgate::tower::Peer;
+use tollgate_http::{
+    CloseReason, ControlFrames, FirstPoll, Phase, ResponseExecutor, SectionLimits, StrictReader,
+    StrictReaderTimeouts,
+};
 use tower_service::Service;
 
-use crate::{
-    CloseReason, Settings,
-    body::RequestBody,
-    control_frames::ControlFrames,
-    framing::SectionLimits,
-    handler::Handler,
-    least_rate::RateTerms,
-    session::{Phase, Session},
-    settings::Limits,
-    strict_reader::{StrictReader, StrictReaderTimeouts},
-    write_stall::ResponseExecutor,
-};
+use crate::{Settings, body::RequestBody, handler::Handler, session::Session, settings::Limits};
 
 /// How long a client may still send a request after the proxy started to drain. The request may
 /// already be in transit, and closing at once would lose it. The response carries `connection:
@@ -66,7 +59,7 @@ pub(crate) async fn serve<S, B>(
         StrictReaderTimeouts {
             head: settings.timeouts.request_head,
             write: settings.timeouts.write_idle,
-            rate: RateTerms::new(&settings),
+            rate: settings.least_rate(),
         },
         Arc::clone(&conversation),
     );
@@ -120,9 +113,18 @@ fn section_limits(limits: &Limits) -> SectionLimits {
     }
 }
 
-fn protocols(settings: &Settings, session: &Session) -> auto::Builder<ResponseExecutor> {
+fn protocols(
+    settings: &Settings,
+    session: &Session,
+) -> auto::Builder<ResponseExecutor<impl Fn() + Clone + Send + 'static>> {
     let limits = &settings.limits;
-    let mut builder = auto::Builder::new(ResponseExecutor::new(settings, session));
+    let session = session.clone();
+    let mut builder = auto::Builder::new(ResponseExecutor::new(
+        FirstPoll::InTask,
+        settings.timeouts.write_idle,
+        settings.least_rate(),
+        move || session.count(CloseReason::SlowResponse),
+    ));
     builder
         .http1()
         .timer(TokioTimer::new())

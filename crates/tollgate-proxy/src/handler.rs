@@ -12,18 +12,16 @@ use http_body::{Body, Frame, SizeHint};
 use http_body_util::{Either, Full};
 use hyper::body::Incoming;
 use tollgate::tower::Peer;
+use tollgate_http::{CloseReason, Conversation, LeastRate, MAX_FRAME, UpgradeAnswer, note};
 use tower_service::Service;
 
 use crate::{
-    CloseReason, Settings,
+    Settings,
     admission::admit,
     body::{RequestBody, Upload, read_json},
-    conversation::{Conversation, UpgradeAnswer},
-    least_rate::{LeastRate, RateTerms},
     problem::Problem,
     session::Session,
     upgrade_prep::prepare_upgrade,
-    write_stall::{self, MAX_FRAME},
 };
 
 /// The entry point of all requests of a connection. It refuses inadmissible requests, and passes
@@ -66,7 +64,7 @@ where
             Ok(()) => {
                 let limit = settings.limits.request_body_bytes;
                 let idle = settings.timeouts.request_body_idle;
-                let pace = LeastRate::new(RateTerms::new(&settings), idle);
+                let pace = LeastRate::new(settings.least_rate(), idle);
                 let mut request = request.map(|incoming| RequestBody::new(incoming, limit, pace));
                 let upload = request.body().upload();
                 prepare_upgrade(&mut request, &settings.upgrades);
@@ -198,7 +196,11 @@ impl<B: Body<Data = Bytes>> Body for CountedBody<B> {
         {
             *this.rest = data.split_off(*this.at_once);
         }
-        write_stall::note(&polled);
+        let bytes = match &polled {
+            Poll::Ready(Some(Ok(frame))) => frame.data_ref().map_or(0, Bytes::len),
+            _ => 0,
+        };
+        note(&polled, bytes);
         polled
     }
 

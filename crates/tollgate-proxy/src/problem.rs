@@ -1,8 +1,9 @@
 use bytes::Bytes;
 use http::{HeaderValue, Response, StatusCode, header};
 use http_body_util::Full;
+use tollgate_http::Violation;
 
-use crate::{body::UploadFault, framing::Violation};
+use crate::body::UploadFault;
 
 /// A response that the proxy creates itself (RFC 9457). It contains nothing about the upstream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,6 +1,5 @@
 use std::{
-    convert::Infallible, error::Error as StdError, future::Future, io, net::SocketAddr, pin::pin,
-    sync::Arc, time::Duration,
+    convert::Infallible, error::Error as StdError, future::Future, net::SocketAddr, sync::Arc,
 };
 
 use bytes::Bytes;
@@ -8,25 +7,18 @@ use http::{Request, Response};
 use http_body::Body;
 use tokio::{
     net::{TcpListener, TcpStream},
-    sync::{OwnedSemaphorePermit, watch},
-    time::{sleep, timeout},
+    sync::watch,
+    time::timeout,
 };
 use tollgate::tower::Peer;
+use tollgate_http::{
+    Admission, ConnectionMetrics, ConnectionRules, Connections, Conversation, Phase, Shutdown,
+    accept,
+};
 use tower_layer::Layer;
 use tower_service::Service;
 
-use crate::{
-    Error, Forward, Settings,
-    body::RequestBody,
-    connection,
-    connections::{AddressSlot, Connections},
-    conversation::Conversation,
-    session::{Phase, Session},
-};
-
-/// The most waiting clients that are still accepted at shutdown: the length of the system's backlog
-/// for a tokio listener.
-const BACKLOG: usize = 1_024;
+use crate::{Error, Forward, Settings, body::RequestBody, connection, session::Session};
 
 /// The most bytes that the system buffers for a client. Without this bound it would buffer
 /// megabytes, and a client that reads slowly would look like one that does not read.
@@ -65,15 +57,12 @@ where
     settings.check()?;
     let settings = Arc::new(settings);
     let service = layer.layer(Forward::new(Arc::clone(&settings)));
-    let connections = Connections::new(&settings);
-    let (phase, watch) = watch::channel(Phase::Serving);
-    let mut shutdown = pin!(shutdown);
-
-    let (of_all, registry) = (Arc::clone(&settings), connections.clone());
-    let begin = move |client: Client, permit: OwnedSemaphorePermit| {
-        let Client { stream, peer, address } = client;
+    let connections = Connections::new(rules(&settings), settings.connection_metrics.clone());
+    let (phase, watch) = Shutdown::new();
+    let of_all = Arc::clone(&settings);
+    let begin = move |(stream, peer): (TcpStream, SocketAddr), admission: Admission<_, _>| {
         prepare(&stream);
-        let slot = registry.open(permit, address, Arc::new(Conversation::begin()));
+        let slot = admission.open(Arc::new(Conversation::begin()));
         tokio::spawn(connection::serve(
             stream,
             Peer(peer),
@@ -82,53 +71,19 @@ where
             Session::new(watch.clone(), peer.ip(), slot),
         ));
     };
-    let mut accepted = None;
-    loop {
-        tokio::select! {
-            biased;
-            () = shutdown.as_mut() => break,
-            (client, permit) = next(&listener, &connections, &mut accepted) => begin(client, permit),
-        }
-    }
-    let waiting = waiting(listener).filter_map(|next| Client::admit(next, &connections));
-    for client in accepted.into_iter().chain(waiting) {
-        let Some(permit) = connections.try_permit() else { break };
-        begin(client, permit);
-    }
+    accept(listener, &connections, shutdown, begin).await;
     drain(&settings, &connections, &phase).await
 }
 
-/// A client that was accepted and counted against the limit of its address.
-struct Client {
-    stream: TcpStream,
-    peer: SocketAddr,
-    address: AddressSlot,
-}
-
-impl Client {
-    /// Counts a client, or closes its connection if its address has too many.
-    fn admit((stream, peer): (TcpStream, SocketAddr), connections: &Connections) -> Option<Self> {
-        let address = connections.admit(peer.ip())?;
-        Some(Self { stream, peer, address })
-    }
-}
-
-/// Waits for the next client and a permit for it. If the wait is aborted, a client without a permit
-/// stays in `accepted`. Further clients wait in the backlog, where they cost this process nothing.
-async fn next(
-    listener: &TcpListener,
-    connections: &Connections,
-    accepted: &mut Option<Client>,
-) -> (Client, OwnedSemaphorePermit) {
-    loop {
-        if accepted.is_none() {
-            *accepted = Client::admit(accept(listener).await, connections);
-            continue;
-        }
-        let permit = connections.permit().await;
-        if let Some(client) = accepted.take() {
-            return (client, permit);
-        }
+/// Returns the limits of connections. Trusted proxies have none of their own.
+fn rules(settings: &Settings) -> ConnectionRules {
+    let trusted_proxies = settings.trusted_proxies.clone();
+    ConnectionRules {
+        limit: settings.limits.connections,
+        limit_per_address: settings.limits.connections_per_address,
+        exempt: Box::new(move |address| {
+            trusted_proxies.load().iter().any(|network| network.contains(address))
+        }),
     }
 }
 
@@ -140,23 +95,10 @@ fn prepare(stream: &TcpStream) {
     let _ = socket2::SockRef::from(stream).set_tcp_notsent_lowat(UNSENT_BYTES);
 }
 
-/// Returns the clients that are waiting already, because closing the socket would reset their
-/// connections. Their number is limited to the backlog, or a busy proxy would never stop. It polls
-/// the system directly, because tokio's readiness is only updated once per turn.
-fn waiting(listener: TcpListener) -> impl Iterator<Item = (TcpStream, SocketAddr)> {
-    let listener = listener.into_std();
-    let next = move || {
-        let (stream, peer) = listener.as_ref().ok()?.accept().ok()?;
-        stream.set_nonblocking(true).ok()?;
-        Some((TcpStream::from_std(stream).ok()?, peer))
-    };
-    std::iter::from_fn(next).take(BACKLOG)
-}
-
 /// Waits until every connection is closed.
 async fn drain(
     settings: &Settings,
-    connections: &Connections,
+    connections: &Connections<Conversation, ConnectionMetrics>,
     phase: &watch::Sender<Phase>,
 ) -> Result<(), Error> {
     let waited = settings.timeouts.drain;
@@ -167,32 +109,4 @@ async fn drain(
     let open = connections.in_use();
     phase.send_replace(Phase::Cut);
     Err(Error::DrainTimeout { connections: open, waited })
-}
-
-/// Waits for the next client. Errors of `accept` are not returned: errors of a single connection
-/// are skipped at once, and a lack of resources (file descriptors, memory) is retried after a
-/// growing pause.
-async fn accept(listener: &TcpListener) -> (TcpStream, SocketAddr) {
-    const SHORTEST_PAUSE: Duration = Duration::from_millis(5);
-    const LONGEST_PAUSE: Duration = Duration::from_secs(1);
-    let mut pause = SHORTEST_PAUSE;
-    loop {
-        match listener.accept().await {
-            Ok(accepted) => return accepted,
-            Err(error) if is_clients_own(&error) => {}
-            Err(_) => {
-                sleep(pause).await;
-                pause = (pause * 2).min(LONGEST_PAUSE);
-            }
-        }
-    }
-}
-
-fn is_clients_own(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        io::ErrorKind::ConnectionAborted
-            | io::ErrorKind::ConnectionReset
-            | io::ErrorKind::ConnectionRefused
-    )
 }

@@ -1,10 +1,13 @@
 use std::{net::IpAddr, sync::Arc};
 
-use tokio::sync::watch;
-
-use crate::{
-    CloseReason, connections::ConnectionSlot, conversation::Conversation, forwarded::PeerName,
+use tollgate_http::{
+    CloseReason, ConnectionMetrics, ConnectionSlot, Conversation, Phase, Shutdown,
 };
+
+use crate::forwarded::PeerName;
+
+/// The place of a client connection in the registry of the proxy.
+pub(crate) type Slot = ConnectionSlot<Conversation, ConnectionMetrics>;
 
 /// A client connection in the registry of the proxy. Every task of the connection has a clone, and
 /// its slot is free when the last one is dropped.
@@ -13,24 +16,14 @@ pub(crate) struct Session(Arc<Held>);
 
 #[derive(Debug)]
 struct Held {
-    phase: watch::Receiver<Phase>,
+    shutdown: Shutdown,
     peer: PeerName,
-    slot: ConnectionSlot,
-}
-
-/// The phases of the shutdown.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Phase {
-    Serving,
-    /// Requests in flight may finish.
-    Draining,
-    /// Requests in flight are aborted.
-    Cut,
+    slot: Slot,
 }
 
 impl Session {
-    pub(crate) fn new(phase: watch::Receiver<Phase>, peer: IpAddr, slot: ConnectionSlot) -> Self {
-        Self(Arc::new(Held { phase, peer: PeerName::of(Some(peer)), slot }))
+    pub(crate) fn new(shutdown: Shutdown, peer: IpAddr, slot: Slot) -> Self {
+        Self(Arc::new(Held { shutdown, peer: PeerName::of(Some(peer)), slot }))
     }
 
     /// Returns the client's address.
@@ -40,7 +33,7 @@ impl Session {
 
     /// Returns the state that the connection's reader and service share.
     pub(crate) fn conversation(&self) -> &Arc<Conversation> {
-        self.0.slot.conversation()
+        self.0.slot.connection()
     }
 
     /// Returns whether nearly all connections of the proxy are in use.
@@ -50,17 +43,16 @@ impl Session {
 
     /// Counts an event of this connection that does not close it.
     pub(crate) fn count(&self, reason: CloseReason) {
-        self.0.slot.count(reason);
+        self.0.slot.observer().count(reason, self.0.slot.peer());
     }
 
     /// Returns whether the proxy is shutting down.
     pub(crate) fn is_parting(&self) -> bool {
-        *self.0.phase.borrow() > Phase::Serving
+        self.0.shutdown.phase() > Phase::Serving
     }
 
     /// Waits until the proxy has reached `phase`. If the proxy is gone, this counts as `Cut`.
     pub(crate) async fn reached(&self, phase: Phase) {
-        // An error means that the sender was dropped, which exists as long as the proxy.
-        let _ = self.0.phase.clone().wait_for(|now| *now >= phase).await;
+        self.0.shutdown.clone().reached(phase).await;
     }
 }

@@ -1,9 +1,8 @@
 use std::time::Duration;
 
-use crate::{
-    ConnectionMetrics, Error, JsonBodyBuffering, TrustedProxies, Upstream,
-    least_rate::{LEAST_BYTES_PER_SECOND, LEAST_RATE_GRACE},
-};
+use tollgate_http::{ConnectionMetrics, LEAST_BYTES_PER_SECOND, LEAST_RATE_GRACE, RateTerms};
+
+use crate::{Error, JsonBodyBuffering, TrustedProxies, Upstream};
 
 /// The settings of a proxy. [`Settings::new`] uses defaults that suit an open network.
 #[derive(Debug, Clone)]
@@ -129,6 +128,11 @@ impl Settings {
             timeouts: Timeouts::default(),
             limits: Limits::default(),
         }
+    }
+
+    /// Returns the least rate of clients.
+    pub(crate) fn least_rate(&self) -> RateTerms {
+        RateTerms::new(self.limits.least_bytes_per_second, self.timeouts.least_rate_grace)
     }
 
     /// Checks that the settings are valid.

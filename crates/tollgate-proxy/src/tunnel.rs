@@ -15,8 +15,9 @@ use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf, copy_bidirectional},
     time::timeout,
 };
+use tollgate_http::Phase;
 
-use crate::session::{Phase, Session};
+use crate::session::Session;
 
 /// Copies bytes between the two ends of an upgraded exchange until one closes, neither sends for
 /// `idle`, or the proxy shuts down.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::connection_slots::ConnectionSlot;
 use crate::listen::Stream;
-use crate::shutdown::Shutdown;
+use tollgate_http::Shutdown;
 
 /// The protocol of a listener: what serves its connections.
 pub trait ConnectionHandler: Clone + Send + Sync + 'static {

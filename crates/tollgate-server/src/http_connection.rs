@@ -1,9 +1,7 @@
 //! HTTP on a connection: the parts that all HTTP listeners share.
 
 mod activity;
-mod inline_executor;
 mod write_batching;
-mod write_stall;
 
 use std::collections::hash_map::RandomState;
 use std::convert::Infallible;
@@ -26,9 +24,8 @@ use tokio::time::{Instant, sleep_until, timeout};
 use crate::connection::{Connection, ConnectionHandler, ConnectionLimits};
 use crate::listener_counters::CloseReason;
 use crate::poll_on_wake::PollOnWake;
-use crate::shutdown::{Phase, Shutdown};
-use activity::{Activity, Idleness, ObservedStream, ShutdownNotice, TrackedBody};
-use inline_executor::InlineExecutor;
+use activity::{Activity, Idleness, ShutdownNotice, TrackedBody};
+use tollgate_http::{ControlFrames, FirstPoll, Phase, RateTerms, ResponseExecutor, Shutdown};
 use write_batching::{BatchedStream, WriteBatching};
 
 /// The largest head of a request that is accepted, in bytes.
@@ -137,7 +134,7 @@ where
         let activity = Arc::new(Activity::new(slot, peer, shutdown.clone()));
         let writes = Arc::new(WriteBatching::new(self.limits.versions, Arc::clone(&activity)));
         let stream = BatchedStream::new(
-            ObservedStream::new(stream, Arc::clone(&activity)),
+            ControlFrames::new(stream, Arc::clone(&activity)),
             Arc::clone(&writes),
         );
         let service = TrackedService { service: self.service, activity: Arc::clone(&activity) };
@@ -193,9 +190,11 @@ enum ConnectionEnd {
 }
 
 impl HttpConnectionLimits {
-    fn builder(&self) -> auto::Builder<InlineExecutor> {
-        let mut builder =
-            auto::Builder::new(InlineExecutor { write_stall: self.write_stall.min(self.idle) });
+    fn builder(&self) -> auto::Builder<ResponseExecutor<fn()>> {
+        let stall = self.write_stall.min(self.idle);
+        let (first, no_count): (_, fn()) = (FirstPoll::Inline, || {});
+        let executor = ResponseExecutor::new(first, stall, RateTerms::NONE, no_count);
+        let mut builder = auto::Builder::new(executor);
         // `Activity` measures the time of request heads for both versions.
         builder
             .http1()

@@ -21,7 +21,6 @@ pub mod otlp;
 mod poll_on_wake;
 pub mod resp;
 mod serve;
-mod shutdown;
 mod tls;
 
 pub use access::{Access, AccessError, MAX_TOKENS, SHORTEST_TOKEN, Tokens};
@@ -38,5 +37,5 @@ pub use listen::{Listen, ListenError, Listener, Port, Stream};
 pub use listener_counters::{CloseReason, ListenerCounters};
 pub use resp::{RespListener, RespSettings};
 pub use serve::{DrainTimeout, Served, serve};
-pub use shutdown::{Phase, Shutdown};
 pub use tls::{ServerTls, TlsError};
+pub use tollgate_http::{Phase, Shutdown};

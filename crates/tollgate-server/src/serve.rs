@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio::time::timeout;
+use tollgate_http::{Admission, Phase, Shutdown, accept};
 
 use crate::connection::{Connection, ConnectionHandler, ConnectionLimits};
-use crate::connection_slots::{ConnectionSlot, ConnectionSlots, FreeSlot};
-use crate::listen::{Accepted, BACKLOG, Listener};
+use crate::connection_slots::{ConnectionSlot, ConnectionSlots};
+use crate::listen::{Accepted, Listener};
 use crate::poll_on_wake::PollOnWake;
-use crate::shutdown::{Phase, Shutdown};
 
 /// A listening socket and the protocol that it serves.
 pub struct Served {
@@ -115,26 +115,11 @@ async fn listen<D: ConnectionHandler>(
     slots: ConnectionSlots,
 ) {
     let mut ended = shutdown.clone();
-    // The slot comes first: a client without one waits in the backlog, where it costs this process
-    // nothing.
-    let next = async || (slots.free_slot().await, listener.accept().await);
-    let begin = |(free_slot, accepted): (FreeSlot, Accepted)| {
-        let slot = free_slot.take();
+    let begin = |accepted: Accepted, admission: Admission<_, _>| {
+        let slot = slots.open(admission);
         tokio::spawn(serve_one(accepted, slot, limits, handler.clone(), shutdown.clone()));
     };
-    loop {
-        tokio::select! {
-            biased;
-            () = ended.reached(Phase::Draining) => break,
-            next = next() => begin(next),
-        }
-    }
-    // Clients in the backlog are still served, because closing the socket would reset them. The
-    // number is bounded by the backlog, or a busy listener would never stop.
-    for _ in 0..BACKLOG {
-        let Ok(next) = timeout(Duration::ZERO, next()).await else { return };
-        begin(next);
-    }
+    accept(listener, slots.registry(), ended.reached(Phase::Draining), begin).await;
 }
 
 async fn serve_one<D: ConnectionHandler>(

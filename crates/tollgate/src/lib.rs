@@ -93,7 +93,6 @@ pub mod decision;
 pub mod hash_key;
 pub mod headers;
 #[doc(hidden)]
-pub mod http2_frames;
 pub mod limiter;
 pub mod observe;
 pub mod overrides;

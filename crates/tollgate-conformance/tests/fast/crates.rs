@@ -74,9 +74,14 @@ fn no_circle_is_among_crates_even_by_their_tests() {
 /// Only listeners, the policy file and reports serialize.
 #[test]
 fn limits_stores_and_the_proxy_are_built_without_serde() {
-    for name in
-        ["tollgate-core", "tollgate", "tollgate-redis", "tollgate-memcached", "tollgate-proxy"]
-    {
+    for name in [
+        "tollgate-core",
+        "tollgate",
+        "tollgate-redis",
+        "tollgate-memcached",
+        "tollgate-http",
+        "tollgate-proxy",
+    ] {
         let tree = cargo(&[
             "tree",
             "--offline",

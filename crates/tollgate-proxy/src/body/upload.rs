@@ -7,8 +7,7 @@ use std::{
 };
 
 use tokio::time::Instant;
-
-use crate::{CloseReason, framing::Violation};
+use tollgate_http::{CloseReason, Violation};
 
 /// The progress of one request body, for the task that waits for the response.
 #[derive(Debug, Clone)]

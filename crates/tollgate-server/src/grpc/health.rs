@@ -8,7 +8,7 @@ use tonic_health::pb::health_check_response::ServingStatus;
 use tonic_health::pb::{HealthCheckRequest, HealthCheckResponse, health_server};
 
 use super::proto::SERVICE_NAME;
-use crate::shutdown::{Phase, Shutdown};
+use tollgate_http::{Phase, Shutdown};
 
 /// Reports `SERVING` until the process starts to drain. A store that does not answer changes
 /// nothing: the policy decides then about requests, and another node would use the same store.

@@ -29,9 +29,9 @@ use super::service::{MAX_MESSAGE_BYTES, RateLimits};
 use super::unary::{self, UnaryBody};
 use crate::access::Access;
 use crate::listener_counters::ListenerCounters;
-use crate::shutdown::Shutdown;
 use draining_body::DrainingBody;
 use tollgate::observe::Histogram;
+use tollgate_http::Shutdown;
 
 const REFLECTION: &str = "grpc.reflection.v1.ServerReflection";
 const REFLECTION_ALPHA: &str = "grpc.reflection.v1alpha.ServerReflection";

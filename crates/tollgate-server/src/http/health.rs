@@ -6,7 +6,7 @@ use tollgate::model::Store;
 use super::app::App;
 use super::problem::{Kind, Problem};
 use super::respond::{self, Response};
-use crate::shutdown::{Phase, Shutdown};
+use tollgate_http::{Phase, Shutdown};
 
 /// The header field with the version of the current policy.
 const POLICY: HeaderName = HeaderName::from_static("x-tollgate-policy");

@@ -28,7 +28,7 @@ use super::{auth, authorize, body, health, hosts, json};
 use crate::dashboard::{self, AssetLookup, Dashboard};
 use crate::http_connection::Peer;
 use crate::listener_counters::ListenerCounters;
-use crate::shutdown::Shutdown;
+use tollgate_http::Shutdown;
 
 const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 

@@ -1,7 +1,6 @@
 //! The activity of a connection: serving requests, receiving one, or idle.
 
 use std::future::Future;
-use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,14 +9,11 @@ use std::task::{Context, Poll, ready};
 use axum::http::{HeaderValue, Response, header};
 use hyper::body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Instant;
-use tollgate::http2_frames::FrameMeter;
+use tollgate_http::{Phase, Shutdown, StreamObserver, note};
 
-use super::write_stall;
 use crate::connection_slots::ConnectionSlot;
 use crate::listener_counters::CloseReason;
-use crate::shutdown::{Phase, Shutdown};
 
 /// The first bytes of an HTTP/2 connection. No HTTP/1.1 request starts with them.
 const HTTP_2: &[u8; 3] = b"PRI";
@@ -98,7 +94,7 @@ impl Activity {
         ActiveRequest(Arc::clone(self))
     }
 
-    fn on_read(&self, bytes: &[u8]) {
+    fn receive(&self, bytes: &[u8]) {
         let mut state = self.state();
         let known = usize::try_from(state.bytes_read).unwrap_or(usize::MAX);
         for (slot, byte) in state.first.iter_mut().skip(known).zip(bytes) {
@@ -216,7 +212,7 @@ impl<B: Body> Body for TrackedBody<B> {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<B::Data>, B::Error>>> {
         let polled = self.project().body.poll_frame(cx);
-        write_stall::note(&polled);
+        note(&polled, 0);
         polled
     }
 
@@ -229,76 +225,12 @@ impl<B: Body> Body for TrackedBody<B> {
     }
 }
 
-pin_project! {
-    /// A stream that reports received bytes to [`Activity`].
-    pub(super) struct ObservedStream<T> {
-        #[pin]
-        stream: T,
-        activity: Arc<Activity>,
-        frames: FrameMeter,
-    }
-}
-
-impl<T> ObservedStream<T> {
-    pub(super) fn new(stream: T, activity: Arc<Activity>) -> Self {
-        let frames = FrameMeter::new(activity.started_at.into_std());
-        Self { stream, activity, frames }
-    }
-}
-
-impl<T: AsyncRead> AsyncRead for ObservedStream<T> {
-    fn poll_read(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        let this = self.project();
-        let before = buffer.filled().len();
-        ready!(this.stream.poll_read(cx, buffer))?;
-        let read = &buffer.filled()[before..];
-        if !read.is_empty() {
-            this.activity.on_read(read);
-            if let Err(error) = this.frames.receive(read, std::time::Instant::now) {
-                this.activity.count_closed(CloseReason::ControlFrames);
-                return Poll::Ready(Err(io::Error::other(error)));
-            }
-        }
-        Poll::Ready(Ok(()))
-    }
-}
-
-impl<T: AsyncWrite> AsyncWrite for ObservedStream<T> {
-    fn poll_write(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        let this = self.project();
-        let written = ready!(this.stream.poll_write(cx, bytes))?;
-        this.frames.send(written);
-        Poll::Ready(Ok(written))
+impl StreamObserver for Activity {
+    fn on_read(&self, bytes: &[u8]) {
+        self.receive(bytes);
     }
 
-    fn poll_write_vectored(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        slices: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        let this = self.project();
-        let written = ready!(this.stream.poll_write_vectored(cx, slices))?;
-        this.frames.send(written);
-        Poll::Ready(Ok(written))
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.project().stream.poll_flush(cx)
-    }
-
-    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.project().stream.poll_shutdown(cx)
+    fn on_too_many_control_frames(&self) {
+        self.count_closed(CloseReason::ControlFrames);
     }
 }

@@ -135,7 +135,7 @@ impl<T: AsyncWrite> AsyncWrite for BatchedStream<T> {
 mod tests {
     use super::*;
     use crate::connection_slots::ConnectionSlots;
-    use crate::shutdown::Shutdown;
+    use tollgate_http::Shutdown;
 
     /// A stream that records each write.
     #[derive(Default)]
@@ -164,8 +164,11 @@ mod tests {
     /// writes.
     async fn answered(versions: HttpVersions, answers: &[&str]) -> Vec<Vec<u8>> {
         let (_phase, shutdown) = Shutdown::new();
-        let activity =
-            Activity::new(ConnectionSlots::new("test", 1).free_slot().await.take(), None, shutdown);
+        let activity = Activity::new(
+            ConnectionSlots::new("test", 1).try_slot().expect("a free slot"),
+            None,
+            shutdown,
+        );
         let writes = Arc::new(WriteBatching::new(versions, Arc::new(activity)));
         let mut stream = BatchedStream::new(Writes::default(), Arc::clone(&writes));
         let (mut made, mut unwritten) = (0, Vec::new());

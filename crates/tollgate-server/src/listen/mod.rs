@@ -5,14 +5,13 @@ mod address;
 mod inherited;
 mod stream;
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
-use std::time::Duration;
 use std::{fmt, fs, io};
 
 use socket2::{Domain, Protocol, Socket, Type};
-use tokio::net::{TcpListener, UnixListener};
-use tokio::time::sleep;
+use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+use tollgate_http::{BACKLOG, accept_tcp_now, accept_unix_now};
 
 pub use address::Listen;
 pub use stream::Stream;
@@ -20,9 +19,6 @@ pub use stream::Stream;
 pub(crate) use stream::Accepted;
 
 use crate::tls::ServerTls;
-
-/// The most clients that wait in the system's backlog until this process accepts them.
-pub(crate) const BACKLOG: i32 = 1_024;
 
 /// An open socket, with the certificate that it presents to clients.
 #[derive(Debug)]
@@ -86,39 +82,36 @@ impl Listener {
         })
     }
 
-    /// Waits for the next client. Errors of `accept` are not returned: errors of a single
-    /// connection are skipped at once, and a lack of resources (file descriptors, memory) is
-    /// retried after a growing pause.
-    pub(crate) async fn accept(&self) -> Accepted {
-        const SHORTEST_PAUSE: Duration = Duration::from_millis(5);
-        const LONGEST_PAUSE: Duration = Duration::from_secs(1);
-        let mut pause = SHORTEST_PAUSE;
-        loop {
-            match self.accept_one().await {
-                Ok(accepted) => return accepted,
-                Err(error) if is_client_error(&error) => {}
-                Err(_) => {
-                    sleep(pause).await;
-                    pause = (pause * 2).min(LONGEST_PAUSE);
-                }
-            }
-        }
+    fn tcp_client(&self, (stream, peer): (TcpStream, SocketAddr)) -> Accepted {
+        // Fails on a connection that is closed already. Serving it detects that.
+        let _ = stream.set_nodelay(true);
+        Accepted { stream: Stream::Tcp(stream), peer: Some(peer), tls: self.tls.clone() }
     }
 
-    async fn accept_one(&self) -> io::Result<Accepted> {
-        let tls = self.tls.clone();
+    fn unix_client(&self, stream: UnixStream) -> Accepted {
+        Accepted { stream: Stream::Unix(stream), peer: None, tls: self.tls.clone() }
+    }
+}
+
+impl tollgate_http::Socket for Listener {
+    type Client = Accepted;
+
+    async fn accept(&self) -> io::Result<Accepted> {
         Ok(match &self.socket {
-            OpenSocket::Tcp(listener) => {
-                let (stream, peer) = listener.accept().await?;
-                // Fails on a connection that is closed already. Serving it detects that.
-                let _ = stream.set_nodelay(true);
-                Accepted { stream: Stream::Tcp(stream), peer: Some(peer), tls }
-            }
-            OpenSocket::Unix(listener) => {
-                let (stream, _) = listener.accept().await?;
-                Accepted { stream: Stream::Unix(stream), peer: None, tls }
-            }
+            OpenSocket::Tcp(listener) => self.tcp_client(listener.accept().await?),
+            OpenSocket::Unix(listener) => self.unix_client(listener.accept().await?.0),
         })
+    }
+
+    fn accept_now(&self) -> io::Result<Accepted> {
+        Ok(match &self.socket {
+            OpenSocket::Tcp(listener) => self.tcp_client(accept_tcp_now(listener)?),
+            OpenSocket::Unix(listener) => self.unix_client(accept_unix_now(listener)?),
+        })
+    }
+
+    fn address(client: &Accepted) -> Option<IpAddr> {
+        client.peer.map(|peer| peer.ip())
     }
 }
 
@@ -128,7 +121,7 @@ fn tcp(address: SocketAddr, port: Port) -> io::Result<TcpListener> {
     socket.set_reuse_port(port == Port::Shared)?;
     socket.set_nonblocking(true)?;
     socket.bind(&address.into())?;
-    socket.listen(BACKLOG)?;
+    socket.listen(BACKLOG as i32)?;
     TcpListener::from_std(socket.into())
 }
 
@@ -146,15 +139,6 @@ fn unix(path: &PathBuf) -> io::Result<UnixListener> {
 fn is_stale_socket(path: &PathBuf) -> bool {
     let refused = std::os::unix::net::UnixStream::connect(path);
     refused.is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused)
-}
-
-fn is_client_error(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        io::ErrorKind::ConnectionAborted
-            | io::ErrorKind::ConnectionReset
-            | io::ErrorKind::ConnectionRefused
-    )
 }
 
 /// The reason why a listener cannot be opened.

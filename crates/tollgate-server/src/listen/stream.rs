@@ -26,7 +26,7 @@ pub enum Stream {
 
 /// A connection that was accepted, before the TLS handshake.
 #[derive(Debug)]
-pub(crate) struct Accepted {
+pub struct Accepted {
     pub(super) stream: Stream,
     pub(crate) peer: Option<SocketAddr>,
     pub(super) tls: Option<ServerTls>,

@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 use hyper::body::{Body, Bytes, Frame, Incoming};
 use pin_project_lite::pin_project;
 
-use crate::shutdown::{Phase, Shutdown};
+use tollgate_http::{Phase, Shutdown};
 
 pin_project! {
     /// A request body that ends when the process starts to drain, so the service behind it finishes

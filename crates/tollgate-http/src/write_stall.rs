@@ -5,28 +5,25 @@
 //! detect no problem. hyper polls a body for its next frame when the window has room. A body that
 //! returned a frame and is not polled again is therefore waiting for its client; a body that
 //! returned `Pending` is not.
+//!
+//! Written by hand: hyper keeps such a response until the connection ends, so one client with 256
+//! streams kept 256 requests and their bodies.
 
 use std::{
     cell::Cell,
     future::Future,
     pin::Pin,
-    task::{Context, Poll, ready},
+    task::{Context, Poll, Waker, ready},
     time::Duration,
 };
 
-use bytes::Bytes;
-use http_body::Frame;
 use hyper::rt::Executor;
 
-use crate::{
-    CloseReason, Settings,
-    least_rate::{LeastRate, RateTerms},
-    session::Session,
-};
+use crate::least_rate::{LeastRate, RateTerms};
 
 /// The largest frame that is returned at once, so a slow client still finishes some frames within
 /// the time limit.
-pub(crate) const MAX_FRAME: usize = 16 * 1024;
+pub const MAX_FRAME: usize = 16 * 1024;
 
 /// The result of the last poll of a body within its sender's turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,58 +40,79 @@ thread_local! {
     static GIVEN_BYTES: Cell<usize> = const { Cell::new(0) };
 }
 
-/// Records how the body of a response was polled.
-pub(crate) fn note<E>(polled: &Poll<Option<Result<Frame<Bytes>, E>>>) {
-    if let Poll::Ready(Some(Ok(frame))) = polled {
-        let bytes = frame.data_ref().map_or(0, Bytes::len);
-        GIVEN_BYTES.set(GIVEN_BYTES.get().saturating_add(bytes));
-    }
-    LAST.set(match polled {
-        Poll::Ready(_) => BodyPoll::Ready,
-        Poll::Pending => BodyPoll::Pending,
-    });
+/// Records how the body of a response was polled, and the bytes of the frame that it returned.
+pub fn note<T>(polled: &Poll<T>, bytes: usize) {
+    GIVEN_BYTES.set(GIVEN_BYTES.get().saturating_add(bytes));
+    LAST.set(if polled.is_ready() { BodyPoll::Ready } else { BodyPoll::Pending });
 }
 
-/// The executor that sends the responses of an HTTP/2 connection, each in its own task. It resets
-/// the streams of clients that do not read a response, or read it below the least rate.
+/// Where a response of an HTTP/2 connection is polled first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FirstPoll {
+    /// In a task of its own.
+    InTask,
+    /// In the turn of its connection; a task is spawned only if it is pending. A response that does
+    /// not wait for anything costs less this way. The concurrent streams of a client bound the
+    /// number of responses in one turn.
+    Inline,
+}
+
+/// The executor that sends the responses of an HTTP/2 connection. It resets the streams of clients
+/// that do not read a response, or read it below the least rate, and calls `on_reset`.
 #[derive(Debug, Clone)]
-pub(crate) struct ResponseExecutor {
+pub struct ResponseExecutor<N> {
+    first_poll: FirstPoll,
     longest_pause: Duration,
     rate: RateTerms,
-    session: Session,
+    on_reset: N,
 }
 
-impl ResponseExecutor {
-    pub(crate) fn new(settings: &Settings, session: &Session) -> Self {
-        let (longest_pause, rate) = (settings.timeouts.write_idle, RateTerms::new(settings));
-        Self { longest_pause, rate, session: session.clone() }
+impl<N: Fn()> ResponseExecutor<N> {
+    /// Resets a stream after a pause of its client of `longest_pause`, or below `rate`.
+    pub const fn new(
+        first_poll: FirstPoll,
+        longest_pause: Duration,
+        rate: RateTerms,
+        on_reset: N,
+    ) -> Self {
+        Self { first_poll, longest_pause, rate, on_reset }
     }
 }
 
-impl<F> Executor<F> for ResponseExecutor
+impl<F, N> Executor<F> for ResponseExecutor<N>
 where
     F: Future<Output: Send> + Send + 'static,
+    N: Fn() + Clone + Send + 'static,
 {
     fn execute(&self, sending: F) {
         let pace = LeastRate::new(self.rate, self.longest_pause);
-        let session = self.session.clone();
-        tokio::spawn(Sending { sending, waits_for_client: false, pace, session });
+        let on_reset = self.on_reset.clone();
+        let sending = Sending { sending, waits_for_client: false, pace, on_reset };
+        if self.first_poll == FirstPoll::InTask {
+            tokio::spawn(sending);
+            return;
+        }
+        let mut sending = Box::pin(sending);
+        // A pending future is polled again by its new task, which registers its own waker.
+        if sending.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending() {
+            tokio::spawn(sending);
+        }
     }
 }
 
 pin_project_lite::pin_project! {
     /// A response that is being sent. Dropping it resets the stream and releases everything that
     /// the request owns.
-    struct Sending<F> {
+    struct Sending<F, N> {
         #[pin]
         sending: F,
         waits_for_client: bool,
         pace: LeastRate,
-        session: Session,
+        on_reset: N,
     }
 }
 
-impl<F: Future> Future for Sending<F> {
+impl<F: Future, N: Fn()> Future for Sending<F, N> {
     type Output = ();
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
@@ -113,7 +131,7 @@ impl<F: Future> Future for Sending<F> {
             return Poll::Pending;
         }
         ready!(this.pace.poll_too_slow(cx));
-        this.session.count(CloseReason::SlowResponse);
+        (this.on_reset)();
         Poll::Ready(())
     }
 }

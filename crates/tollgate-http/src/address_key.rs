@@ -3,14 +3,14 @@ use std::net::{IpAddr, Ipv4Addr};
 /// The key under which the connections of an address are counted: an IPv4 address, or a /64 subnet
 /// of IPv6, which is the smallest subnet of a network's customer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum AddressKey {
+pub(crate) enum AddressKey {
     V4(Ipv4Addr),
     V6Subnet(u64),
 }
 
 impl AddressKey {
     /// Returns the key of a canonical address, which is never an IPv4-mapped IPv6 address.
-    pub(super) fn of(address: IpAddr) -> Self {
+    pub(crate) fn of(address: IpAddr) -> Self {
         match address {
             IpAddr::V4(address) => Self::V4(address),
             IpAddr::V6(address) => Self::V6Subnet((address.to_bits() >> 64) as u64),

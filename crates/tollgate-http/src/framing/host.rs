@@ -11,7 +11,7 @@ pub(crate) fn authority_of(target: &[u8]) -> Option<&[u8]> {
 
 /// Returns whether `value` is `host` or `host:port`, with a name, an IPv4 address or an IPv6
 /// address in brackets. User information, lists and empty hosts are invalid.
-pub(crate) fn is_host(value: &[u8]) -> bool {
+pub fn is_host(value: &[u8]) -> bool {
     let (host, port) = split_port(value);
     let sound_host =
         match host {
@@ -33,7 +33,7 @@ fn is_host_sign(byte: u8) -> bool {
 
 /// Returns whether two authorities are the same host and port. The default port of the scheme is
 /// optional.
-pub(crate) fn same_host(one: &[u8], other: &[u8]) -> bool {
+pub fn same_host(one: &[u8], other: &[u8]) -> bool {
     let (one_host, one_port) = split_port(one);
     let (other_host, other_port) = split_port(other);
     one_host.eq_ignore_ascii_case(other_host)

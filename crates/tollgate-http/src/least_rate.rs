@@ -1,4 +1,8 @@
 //! The least rate at which a client must send a request body or read a response.
+//!
+//! Written by hand: the timeouts of `tower-http` bound a pause, and a client that sends one byte
+//! before each pause ends could hold a request for ever. This bounds it to 10 s, and 64 s for the
+//! 64 KiB that a client may be ahead, by the defaults.
 
 use std::{
     task::{Context, Poll, ready},
@@ -7,13 +11,13 @@ use std::{
 
 use tokio::time::Instant;
 
-use crate::{Settings, deadline::Deadline};
+use crate::deadline::Deadline;
 
 /// The default least rate of a client.
-pub(crate) const LEAST_BYTES_PER_SECOND: u32 = 1_024;
+pub const LEAST_BYTES_PER_SECOND: u32 = 1_024;
 
 /// The default time for which a client may stay below the least rate.
-pub(crate) const LEAST_RATE_GRACE: Duration = Duration::from_secs(10);
+pub const LEAST_RATE_GRACE: Duration = Duration::from_secs(10);
 
 /// The most bytes that a client may be ahead of the least rate. Earlier transfers count for at most
 /// this many.
@@ -21,7 +25,7 @@ const BURST_BYTES: u64 = 64 * 1_024;
 
 /// A least rate and its grace time.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct RateTerms {
+pub struct RateTerms {
     /// 0 means no least rate.
     bytes_per_second: u32,
     grace: Duration,
@@ -33,7 +37,7 @@ pub(crate) struct RateTerms {
 /// waiting for the client uses it up. A client is too slow when the bucket is empty, or after one
 /// pause that is too long.
 #[derive(Debug)]
-pub(crate) struct LeastRate {
+pub struct LeastRate {
     terms: RateTerms,
     left: Duration,
     waiting_since: Option<Instant>,
@@ -42,7 +46,7 @@ pub(crate) struct LeastRate {
 
 /// Why a client is too slow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum TooSlow {
+pub enum TooSlow {
     /// No byte arrived during the longest pause.
     Stalled,
     /// Bytes arrived, but below the least rate.
@@ -50,9 +54,12 @@ pub(crate) enum TooSlow {
 }
 
 impl RateTerms {
-    pub(crate) fn new(settings: &Settings) -> Self {
-        let bytes_per_second = settings.limits.least_bytes_per_second;
-        Self { bytes_per_second, grace: settings.timeouts.least_rate_grace }
+    /// No least rate: only pauses are bounded.
+    pub const NONE: Self = Self { bytes_per_second: 0, grace: Duration::ZERO };
+
+    /// Requires `bytes_per_second` on average, after `grace`. 0 means no least rate.
+    pub const fn new(bytes_per_second: u32, grace: Duration) -> Self {
+        Self { bytes_per_second, grace }
     }
 
     /// Returns the time that `bytes` may take.
@@ -67,13 +74,14 @@ impl RateTerms {
 }
 
 impl LeastRate {
-    pub(crate) fn new(terms: RateTerms, longest_pause: Duration) -> Self {
+    /// Begins the budget of a transfer that may pause for `longest_pause` at most.
+    pub fn new(terms: RateTerms, longest_pause: Duration) -> Self {
         let pause = Deadline::new(longest_pause);
         Self { terms, left: terms.grace, waiting_since: None, pause }
     }
 
     /// Ends the wait for the client, which has transferred `bytes`.
-    pub(crate) fn moved(&mut self, bytes: usize) {
+    pub fn moved(&mut self, bytes: usize) {
         if let Some(since) = self.waiting_since.take() {
             self.left = self.left.saturating_sub(since.elapsed());
             self.pause.clear();
@@ -83,7 +91,7 @@ impl LeastRate {
     }
 
     /// Starts the wait for the client if it has not started. Ready once the client is too slow.
-    pub(crate) fn poll_too_slow(&mut self, cx: &mut Context<'_>) -> Poll<TooSlow> {
+    pub fn poll_too_slow(&mut self, cx: &mut Context<'_>) -> Poll<TooSlow> {
         if self.terms.bytes_per_second == 0 {
             return self.poll_stalled(cx);
         }
@@ -94,19 +102,19 @@ impl LeastRate {
     }
 
     /// As [`poll_too_slow`](Self::poll_too_slow), but checks only the longest pause.
-    pub(crate) fn poll_stalled(&mut self, cx: &mut Context<'_>) -> Poll<TooSlow> {
+    pub fn poll_stalled(&mut self, cx: &mut Context<'_>) -> Poll<TooSlow> {
         // Set, so `moved` ends this wait as well.
         self.waiting_since.get_or_insert_with(Instant::now);
         self.pause.poll_passed(cx).map(|()| TooSlow::Stalled)
     }
 
     /// Returns the longest pause.
-    pub(crate) fn longest_pause(&self) -> Duration {
+    pub fn longest_pause(&self) -> Duration {
         self.pause.limit()
     }
 
     /// Returns the least rate.
-    pub(crate) fn bytes_per_second(&self) -> u32 {
+    pub fn bytes_per_second(&self) -> u32 {
         self.terms.bytes_per_second
     }
 }
@@ -118,7 +126,7 @@ mod tests {
     use super::*;
 
     fn terms(bytes_per_second: u32, grace: u64) -> RateTerms {
-        RateTerms { bytes_per_second, grace: Duration::from_millis(grace) }
+        RateTerms::new(bytes_per_second, Duration::from_millis(grace))
     }
 
     #[test]

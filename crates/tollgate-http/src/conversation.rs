@@ -1,3 +1,5 @@
+//! What the strict reader and the service of a connection share.
+
 use std::{
     sync::{
         OnceLock,
@@ -13,11 +15,14 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
-use crate::{CloseReason, framing::Violation};
+use crate::{
+    close_reason::CloseReason, connections::Evictable, control_frames::StreamObserver,
+    framing::Violation,
+};
 
 /// The state that the strict reader and the request service of a connection share.
 #[derive(Debug)]
-pub(crate) struct Conversation {
+pub struct Conversation {
     requests: AtomicU64,
     refusal: OnceLock<Refusal>,
     upgrade: Mutex<UpgradeState>,
@@ -38,7 +43,7 @@ struct Refusal {
 
 /// Whether the response to an upgrade request switched the protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum UpgradeAnswer {
+pub enum UpgradeAnswer {
     /// 101: all later bytes belong to the other protocol.
     Accepted,
     /// Any other status: the next request follows.
@@ -62,7 +67,8 @@ struct Activity {
 }
 
 impl Conversation {
-    pub(crate) fn begin() -> Self {
+    /// Begins the conversation of a connection that was accepted now.
+    pub fn begin() -> Self {
         Self {
             requests: AtomicU64::new(0),
             refusal: OnceLock::new(),
@@ -81,20 +87,20 @@ impl Conversation {
 
     /// Records that the request `ordinal`, counted from 1, replaces an invalid one. It is the last
     /// request of the connection.
-    pub(crate) fn refuse(&self, ordinal: u64, violation: Violation) {
+    pub fn refuse(&self, ordinal: u64, violation: Violation) {
         // The reader stops at its first refusal, so there is no second one.
         let _ = self.refusal.set(Refusal { ordinal, violation });
     }
 
     /// Counts the next HTTP/1 request. Returns the violation if it replaces an invalid one.
-    pub(crate) fn next_request(&self) -> Option<Violation> {
+    pub fn next_request(&self) -> Option<Violation> {
         let ordinal = self.requests.fetch_add(1, Ordering::AcqRel) + 1;
         let refusal = self.refusal.get()?;
         (refusal.ordinal == ordinal).then_some(refusal.violation)
     }
 
     /// Reports the response to an upgrade request to the reader.
-    pub(crate) fn answer_upgrade(&self, answer: UpgradeAnswer) {
+    pub fn answer_upgrade(&self, answer: UpgradeAnswer) {
         self.is_upgraded.store(answer == UpgradeAnswer::Accepted, Ordering::Release);
         let before = std::mem::replace(&mut *self.upgrade.lock(), UpgradeState::Answered(answer));
         if let UpgradeState::Unanswered(Some(waker)) = before {
@@ -103,7 +109,7 @@ impl Conversation {
     }
 
     /// Takes the response to the last upgrade request, once it is known.
-    pub(crate) fn poll_upgrade_answer(&self, cx: &mut Context<'_>) -> Poll<UpgradeAnswer> {
+    pub fn poll_upgrade_answer(&self, cx: &mut Context<'_>) -> Poll<UpgradeAnswer> {
         let mut state = self.upgrade.lock();
         match *state {
             UpgradeState::Answered(answer) => {
@@ -118,73 +124,62 @@ impl Conversation {
     }
 
     /// Returns whether the connection uses another protocol than HTTP now.
-    pub(crate) fn is_upgraded(&self) -> bool {
+    pub fn is_upgraded(&self) -> bool {
         self.is_upgraded.load(Ordering::Acquire)
     }
 
     /// Records that a request head is incomplete.
-    pub(crate) fn begin_head(&self) {
+    pub fn begin_head(&self) {
         self.activity.lock().head_since.get_or_insert_with(Instant::now);
     }
 
     /// Records that the request head is complete.
-    pub(crate) fn end_head(&self) {
+    pub fn end_head(&self) {
         self.activity.lock().head_since = None;
     }
 
-    /// Returns since when the connection has been idle, or its request head incomplete. Returns
-    /// `None` while a request is in flight, and after the connection was asked to close.
-    pub(crate) fn evictable_since(&self) -> Option<Instant> {
-        let activity = self.activity.lock();
-        let is_evictable = activity.in_flight == 0 && !activity.is_leaving;
-        is_evictable.then(|| activity.head_since.unwrap_or(activity.idle_since))
-    }
-
-    /// Asks the connection to close, to make room for another.
-    pub(crate) fn evict(&self) {
-        self.ask_to_close(CloseReason::Evicted);
-    }
-
     /// Asks the connection to close when no request is in flight.
-    pub(crate) fn ask_to_close(&self, reason: CloseReason) {
+    pub fn ask_to_close(&self, reason: CloseReason) {
         self.leave();
         self.note_close(reason);
         self.close_asked.notify_one();
     }
 
     /// Records that the connection can no longer be evicted.
-    pub(crate) fn leave(&self) {
+    pub fn leave(&self) {
         self.activity.lock().is_leaving = true;
     }
 
     /// Waits until the connection is asked to close.
-    pub(crate) async fn close_asked(&self) {
+    pub async fn close_asked(&self) {
         self.close_asked.notified().await;
     }
 
     /// Records why the connection closes. The first reason is kept.
-    pub(crate) fn note_close(&self, reason: CloseReason) {
+    pub fn note_close(&self, reason: CloseReason) {
         // Later reasons are only consequences of the first.
         let _ = self.close_reason.set(reason);
     }
 
     /// Returns why the connection closes. The default is that the client closes it.
-    pub(crate) fn close_reason(&self) -> CloseReason {
+    pub fn close_reason(&self) -> CloseReason {
         self.close_reason.get().copied().unwrap_or(CloseReason::Client)
     }
 
-    pub(crate) fn begin_exchange(&self) {
+    /// Counts a request as in flight, until [`end_exchange`](Self::end_exchange).
+    pub fn begin_exchange(&self) {
         self.activity.lock().in_flight += 1;
     }
 
-    pub(crate) fn end_exchange(&self) {
+    /// Ends a request that [`begin_exchange`](Self::begin_exchange) counted.
+    pub fn end_exchange(&self) {
         let mut activity = self.activity.lock();
         activity.in_flight = activity.in_flight.saturating_sub(1);
         activity.idle_since = Instant::now();
     }
 
     /// Waits until no request has been in flight for `limit`.
-    pub(crate) async fn idle_for(&self, limit: Duration) {
+    pub async fn idle_for(&self, limit: Duration) {
         loop {
             let now = Instant::now();
             let end = match &*self.activity.lock() {
@@ -196,5 +191,23 @@ impl Conversation {
             }
             sleep_until(end).await;
         }
+    }
+}
+
+impl Evictable for Conversation {
+    fn evictable_since(&self) -> Option<Instant> {
+        let activity = self.activity.lock();
+        let is_evictable = activity.in_flight == 0 && !activity.is_leaving;
+        is_evictable.then(|| activity.head_since.unwrap_or(activity.idle_since))
+    }
+
+    fn evict(&self, _since: Instant) {
+        self.ask_to_close(CloseReason::Evicted);
+    }
+}
+
+impl StreamObserver for Conversation {
+    fn on_too_many_control_frames(&self) {
+        self.note_close(CloseReason::ControlFrames);
     }
 }

@@ -2,13 +2,13 @@ use super::Violation;
 
 /// The limits of a head or a trailer section.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct SectionLimits {
+pub struct SectionLimits {
     /// The most bytes, with line ends and the final empty line.
-    pub(crate) bytes: usize,
+    pub bytes: usize,
     /// The most field lines, without the request line.
-    pub(crate) fields: usize,
+    pub fields: usize,
     /// The most bytes of the request target.
-    pub(crate) target_bytes: usize,
+    pub target_bytes: usize,
 }
 
 /// A scanner for the end of a section of CRLF lines, as the bytes arrive. An empty line ends the

@@ -20,7 +20,9 @@ pub enum Phase {
 pub struct Shutdown(watch::Receiver<Phase>);
 
 impl Shutdown {
-    pub(crate) fn new() -> (watch::Sender<Phase>, Self) {
+    /// Returns the sender of the phases, and a view of them.
+    #[must_use]
+    pub fn new() -> (watch::Sender<Phase>, Self) {
         let (sender, receiver) = watch::channel(Phase::Serving);
         (sender, Self(receiver))
     }

@@ -1,3 +1,6 @@
+//! The reader that checks the framing of a connection before HTTP is parsed. `framing` says why it is
+//! written by hand.
+
 use std::{
     io,
     pin::{Pin, pin},
@@ -10,7 +13,7 @@ use bytes::{Buf, BytesMut};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 
 use crate::{
-    CloseReason,
+    close_reason::CloseReason,
     conversation::{Conversation, UpgradeAnswer},
     deadline::Deadline,
     framing::{Framing, SectionLimits, Step, Violation},
@@ -25,7 +28,7 @@ use crate::{
 /// the refusal is then sent after the responses to earlier requests, and the connection ends with
 /// it. An invalid body ends in an error that contains the [`Violation`].
 #[derive(Debug)]
-pub(crate) struct StrictReader<S> {
+pub struct StrictReader<S> {
     stream: S,
     framing: Framing,
     /// Bytes that were read and not passed on. The first `sound` of them may be. The limits of the
@@ -53,10 +56,13 @@ enum ReaderState {
 
 /// The time limits for a client's bytes.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct StrictReaderTimeouts {
-    pub(crate) head: Duration,
-    pub(crate) write: Duration,
-    pub(crate) rate: RateTerms,
+pub struct StrictReaderTimeouts {
+    /// The time for a request head.
+    pub head: Duration,
+    /// The time in which a client has to read any byte.
+    pub write: Duration,
+    /// The least rate of reading.
+    pub rate: RateTerms,
 }
 
 /// The request that is passed on in place of an invalid head.
@@ -69,7 +75,8 @@ const LINGER: Duration = Duration::from_secs(2);
 const LINGER_BYTES: usize = 4 * 1024 * 1024;
 
 impl<S: AsyncRead + AsyncWrite + Unpin> StrictReader<S> {
-    pub(crate) fn new(
+    /// Reads `stream` within `limits` and `timeouts`, and shares `conversation` with the service.
+    pub fn new(
         stream: S,
         limits: SectionLimits,
         timeouts: StrictReaderTimeouts,

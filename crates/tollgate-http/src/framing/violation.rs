@@ -8,7 +8,7 @@ use http::StatusCode;
 /// which is how request smuggling works. None is repaired: the repair would be a guess about the
 /// interpretation of the next server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Violation {
+pub enum Violation {
     /// A line ends in a LF without CR.
     BareLineFeed,
     /// CR is not followed by LF.
@@ -69,7 +69,7 @@ pub(crate) enum Violation {
 
 impl Violation {
     /// Returns the status of the response.
-    pub(crate) fn status(self) -> StatusCode {
+    pub fn status(self) -> StatusCode {
         match self {
             Self::TargetTooLong => StatusCode::URI_TOO_LONG,
             Self::SectionTooLarge | Self::TooManyFields => {
@@ -84,7 +84,7 @@ impl Violation {
 
     /// Returns one sentence for the client: the error and the correct form. It needs no escaping in
     /// JSON.
-    pub(crate) fn detail(self) -> &'static str {
+    pub fn detail(self) -> &'static str {
         match self {
             Self::BareLineFeed => "A line ends in LF alone; end lines with CRLF.",
             Self::BareCarriageReturn => "A CR is not followed by LF; end lines with CRLF.",

@@ -7,25 +7,34 @@ use std::{
 };
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tollgate::http2_frames::FrameMeter;
 
-use crate::{CloseReason, conversation::Conversation};
+use crate::http2_frames::FrameMeter;
+
+/// Receives what happens on the byte stream of a connection.
+pub trait StreamObserver {
+    /// Called with the bytes of each read that has returned some.
+    fn on_read(&self, _bytes: &[u8]) {}
+
+    /// Called when the connection fails because of too many HTTP/2 control frames.
+    fn on_too_many_control_frames(&self);
+}
 
 /// A client's connection that fails when the client sends too many HTTP/2 control frames.
 #[derive(Debug)]
-pub(crate) struct ControlFrames<S> {
+pub struct ControlFrames<S, O> {
     stream: S,
     frames: FrameMeter,
-    conversation: Arc<Conversation>,
+    observer: Arc<O>,
 }
 
-impl<S> ControlFrames<S> {
-    pub(crate) fn new(stream: S, conversation: Arc<Conversation>) -> Self {
-        Self { stream, frames: FrameMeter::new(Instant::now()), conversation }
+impl<S, O: StreamObserver> ControlFrames<S, O> {
+    /// Watches `stream`, and reports to `observer`.
+    pub fn new(stream: S, observer: Arc<O>) -> Self {
+        Self { stream, frames: FrameMeter::new(Instant::now()), observer }
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for ControlFrames<S> {
+impl<S: AsyncRead + Unpin, O: StreamObserver> AsyncRead for ControlFrames<S, O> {
     fn poll_read(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -34,15 +43,20 @@ impl<S: AsyncRead + Unpin> AsyncRead for ControlFrames<S> {
         let this = self.get_mut();
         let before = buf.filled().len();
         ready!(Pin::new(&mut this.stream).poll_read(cx, buf))?;
-        if let Err(error) = this.frames.receive(&buf.filled()[before..], Instant::now) {
-            this.conversation.note_close(CloseReason::ControlFrames);
+        let read = &buf.filled()[before..];
+        if read.is_empty() {
+            return Poll::Ready(Ok(()));
+        }
+        this.observer.on_read(read);
+        if let Err(error) = this.frames.receive(read, Instant::now) {
+            this.observer.on_too_many_control_frames();
             return Poll::Ready(Err(io::Error::other(error)));
         }
         Poll::Ready(Ok(()))
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for ControlFrames<S> {
+impl<S: AsyncWrite + Unpin, O: StreamObserver> AsyncWrite for ControlFrames<S, O> {
     fn poll_write(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,

@@ -1,0 +1,166 @@
+//! The accept loop of a listening socket.
+//!
+//! Written by hand: hyper and axum accept without a limit, and closing their socket at a shutdown
+//! resets up to 1,024 clients that wait in the backlog.
+
+use std::{
+    future::Future,
+    io,
+    net::{IpAddr, SocketAddr},
+    pin::pin,
+    time::Duration,
+};
+
+use socket2::SockRef;
+use tokio::{
+    net::{TcpListener, TcpStream, UnixListener, UnixStream},
+    time::sleep,
+};
+
+use crate::connections::{Admission, ConnectionObserver, Connections, Evictable, OfAddress};
+
+/// The most clients that wait in the system's backlog, and that are still accepted at shutdown.
+pub const BACKLOG: usize = 1_024;
+
+/// A listening socket.
+pub trait Socket: Send + Sync {
+    /// A client that was accepted.
+    type Client: Send;
+
+    /// Waits for the next client.
+    fn accept(&self) -> impl Future<Output = io::Result<Self::Client>> + Send;
+
+    /// Returns a client that is waiting already. It asks the system directly, because tokio's
+    /// readiness is only updated once per turn.
+    ///
+    /// # Errors
+    /// Returns the system's error, also if no client is waiting.
+    fn accept_now(&self) -> io::Result<Self::Client>;
+
+    /// Returns the address of a client. `None` on a unix domain socket.
+    fn address(client: &Self::Client) -> Option<IpAddr>;
+}
+
+impl Socket for TcpListener {
+    type Client = (TcpStream, SocketAddr);
+
+    async fn accept(&self) -> io::Result<Self::Client> {
+        Self::accept(self).await
+    }
+
+    fn accept_now(&self) -> io::Result<Self::Client> {
+        accept_tcp_now(self)
+    }
+
+    fn address((_, peer): &Self::Client) -> Option<IpAddr> {
+        Some(peer.ip())
+    }
+}
+
+/// Returns a client that is waiting at `listener` already.
+///
+/// # Errors
+/// Returns the system's error, also if no client is waiting.
+pub fn accept_tcp_now(listener: &TcpListener) -> io::Result<(TcpStream, SocketAddr)> {
+    let (socket, peer) = SockRef::from(listener).accept()?;
+    socket.set_nonblocking(true)?;
+    let no_address = || io::Error::other("the client of a TCP socket has no IP address");
+    Ok((TcpStream::from_std(socket.into())?, peer.as_socket().ok_or_else(no_address)?))
+}
+
+/// Returns a client that is waiting at `listener` already.
+///
+/// # Errors
+/// Returns the system's error, also if no client is waiting.
+pub fn accept_unix_now(listener: &UnixListener) -> io::Result<UnixStream> {
+    let (socket, _) = SockRef::from(listener).accept()?;
+    socket.set_nonblocking(true)?;
+    UnixStream::from_std(socket.into())
+}
+
+/// Passes each client of `socket` that gets a permit of `connections` to `begin`, until `stop`
+/// resolves. Then only clients that are waiting already are passed on, because closing the socket
+/// would reset them. Their number is limited to [`BACKLOG`], or a busy process would never stop.
+pub async fn accept<S, C, O>(
+    socket: S,
+    connections: &Connections<C, O>,
+    stop: impl Future<Output = ()>,
+    mut begin: impl FnMut(S::Client, Admission<C, O>),
+) where
+    S: Socket,
+    C: Evictable,
+    O: ConnectionObserver<C>,
+{
+    let mut stop = pin!(stop);
+    let mut accepted = None;
+    loop {
+        tokio::select! {
+            biased;
+            () = stop.as_mut() => break,
+            (client, admission) = next(&socket, connections, &mut accepted) => begin(client, admission),
+        }
+    }
+    let waiting = std::iter::from_fn(|| socket.accept_now().ok())
+        .take(BACKLOG)
+        .filter_map(|client| counted::<S, C, O>(client, connections));
+    for (client, address) in accepted.into_iter().chain(waiting) {
+        let Some(admission) = connections.try_admission(address) else { break };
+        begin(client, admission);
+    }
+}
+
+/// Counts a client, or closes its connection if its address has too many.
+fn counted<S: Socket, C: Evictable, O: ConnectionObserver<C>>(
+    client: S::Client,
+    connections: &Connections<C, O>,
+) -> Option<(S::Client, OfAddress<C, O>)> {
+    let address = connections.count_address(S::address(&client))?;
+    Some((client, address))
+}
+
+/// Waits for the next client and a permit for it. If the wait is aborted, a client without a permit
+/// stays in `accepted`. Further clients wait in the backlog, where they cost this process nothing.
+async fn next<S: Socket, C: Evictable, O: ConnectionObserver<C>>(
+    socket: &S,
+    connections: &Connections<C, O>,
+    accepted: &mut Option<(S::Client, OfAddress<C, O>)>,
+) -> (S::Client, Admission<C, O>) {
+    loop {
+        if accepted.is_none() {
+            *accepted = counted::<S, C, O>(accept_one(socket).await, connections);
+            continue;
+        }
+        let permit = connections.permit().await;
+        if let Some((client, address)) = accepted.take() {
+            return (client, address.with(permit));
+        }
+    }
+}
+
+/// Waits for the next client. Errors of `accept` are not returned: errors of a single connection
+/// are skipped at once, and a lack of resources (file descriptors, memory) is retried after a
+/// growing pause.
+async fn accept_one<S: Socket>(socket: &S) -> S::Client {
+    const SHORTEST_PAUSE: Duration = Duration::from_millis(5);
+    const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+    let mut pause = SHORTEST_PAUSE;
+    loop {
+        match socket.accept().await {
+            Ok(accepted) => return accepted,
+            Err(error) if is_clients_own(&error) => {}
+            Err(_) => {
+                sleep(pause).await;
+                pause = (pause * 2).min(LONGEST_PAUSE);
+            }
+        }
+    }
+}
+
+fn is_clients_own(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::ConnectionAborted
+            | io::ErrorKind::ConnectionReset
+            | io::ErrorKind::ConnectionRefused
+    )
+}

@@ -1,0 +1,42 @@
+//! The care for HTTP server connections that Tollgate's listeners and its reverse proxy share.
+//!
+//! | part | bounds |
+//! | --- | --- |
+//! | [`accept()`], [`Connections`] | connections in total and per address; the longest idle ones are evicted |
+//! | [`StrictReader`] | where each HTTP/1 request begins and ends, and the time and size of its head |
+//! | [`ControlFrames`] | HTTP/2 frames that are not requests |
+//! | [`LeastRate`], [`ResponseExecutor`] | clients that send or read slowly |
+//! | [`Shutdown`] | the time to drain |
+//!
+//! A minor version may change any item: this crate is a part of Tollgate's programs.
+
+mod accept;
+mod address_key;
+mod close_reason;
+mod connection_metrics;
+mod connections;
+mod control_frames;
+mod conversation;
+mod deadline;
+mod framing;
+pub mod http2_frames;
+mod least_rate;
+mod shutdown;
+mod strict_reader;
+mod write_stall;
+
+pub use accept::{BACKLOG, Socket, accept, accept_tcp_now, accept_unix_now};
+pub use close_reason::CloseReason;
+pub use connection_metrics::ConnectionMetrics;
+pub use connections::{
+    Admission, ConnectionObserver, ConnectionRules, ConnectionSlot, Connections, EVICTABLE_AFTER,
+    Evictable,
+};
+pub use control_frames::{ControlFrames, StreamObserver};
+pub use conversation::{Conversation, UpgradeAnswer};
+pub use deadline::Deadline;
+pub use framing::{SectionLimits, Violation, is_host, same_host};
+pub use least_rate::{LEAST_BYTES_PER_SECOND, LEAST_RATE_GRACE, LeastRate, RateTerms, TooSlow};
+pub use shutdown::{Phase, Shutdown};
+pub use strict_reader::{StrictReader, StrictReaderTimeouts};
+pub use write_stall::{FirstPoll, MAX_FRAME, ResponseExecutor, note};
