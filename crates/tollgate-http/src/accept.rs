@@ -127,7 +127,13 @@ async fn next<S: Socket, C: Evictable, O: ConnectionObserver<C>>(
 ) -> (S::Client, Admission<C, O>) {
     loop {
         if accepted.is_none() {
+            let reserved = connections.reserve().await;
             *accepted = counted::<S, C, O>(accept_one(socket).await, connections);
+            if let Some(permit) = reserved
+                && let Some((client, address)) = accepted.take()
+            {
+                return (client, address.with(permit));
+            }
             continue;
         }
         let permit = connections.permit().await;

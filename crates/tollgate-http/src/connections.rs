@@ -62,13 +62,15 @@ pub struct ConnectionRules {
     pub limit_per_address: u32,
     /// Returns whether a canonical address has no limit of its own.
     pub exempt: Box<dyn Fn(IpAddr) -> bool + Send + Sync>,
+    /// Evicts an idle connection as soon as all are in use, so the next client need not wait.
+    pub keeps_one_free: bool,
 }
 
 impl ConnectionRules {
-    /// Limits the connections in total only.
+    /// Limits the connections in total only, and keeps one free for the next client.
     #[must_use]
     pub fn in_total(limit: u32) -> Self {
-        Self { limit, limit_per_address: 0, exempt: Box::new(|_| false) }
+        Self { limit, limit_per_address: 0, exempt: Box::new(|_| false), keeps_one_free: true }
     }
 }
 
@@ -162,6 +164,14 @@ impl<C: Evictable, O: ConnectionObserver<C>> Connections<C, O> {
         *connections += 1;
         drop(open);
         Some(OfAddress { registry, counted: Some(key), peer })
+    }
+
+    /// Waits for a permit for the next client, if the rules keep one free.
+    pub(crate) async fn reserve(&self) -> Option<OwnedSemaphorePermit> {
+        match self.0.rules.keeps_one_free {
+            true => Some(self.permit().await),
+            false => None,
+        }
     }
 
     /// Waits for a permit. While there is none, it closes the connections that have been idle for
@@ -327,7 +337,8 @@ mod tests {
 
     fn connections(limit: u32, limit_per_address: u32) -> Clients {
         let exempt = |address| matches!(address, IpAddr::V4(it) if it.octets()[0] == 10);
-        let rules = ConnectionRules { limit, limit_per_address, exempt: Box::new(exempt) };
+        let exempt = Box::new(exempt);
+        let rules = ConnectionRules { limit, limit_per_address, exempt, keeps_one_free: false };
         Connections::new(rules, ConnectionMetrics::default())
     }
 

@@ -1,6 +1,7 @@
 use std::{fmt, time::Duration};
 
-use crate::settings::MIN_RESPONSE_HEADER_BYTES;
+/// The smallest `limits.response_header_bytes` that the HTTP client supports.
+pub(crate) const MIN_RESPONSE_HEADER_BYTES: usize = 8 * 1024;
 
 /// The reason why a proxy did not start, or did not shut down cleanly.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -84,6 +84,7 @@ fn rules(settings: &Settings) -> ConnectionRules {
         exempt: Box::new(move |address| {
             trusted_proxies.load().iter().any(|network| network.contains(address))
         }),
+        keeps_one_free: false,
     }
 }
 

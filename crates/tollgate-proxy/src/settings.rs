@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use tollgate_http::{ConnectionMetrics, LEAST_BYTES_PER_SECOND, LEAST_RATE_GRACE, RateTerms};
 
-use crate::{Error, JsonBodyBuffering, TrustedProxies, Upstream};
+use crate::{Error, JsonBodyBuffering, TrustedProxies, Upstream, error::MIN_RESPONSE_HEADER_BYTES};
 
 /// The settings of a proxy. [`Settings::new`] uses defaults that suit an open network.
 #[derive(Debug, Clone)]
@@ -177,9 +177,6 @@ impl Settings {
 const SHORTEST_WAIT: Duration = Duration::from_millis(1);
 /// The longest time limit, far below the values that overflow when added to a point in time.
 const LONGEST_WAIT: Duration = Duration::from_secs(365 * 24 * 60 * 60);
-
-/// The smallest value that the HTTP client supports.
-pub(crate) const MIN_RESPONSE_HEADER_BYTES: usize = 8 * 1024;
 
 impl Default for Timeouts {
     fn default() -> Self {

@@ -112,7 +112,7 @@ impl ConnectionSlots {
         self.connections.all_closed().await;
     }
 
-    /// Returns the number of slots in use.
+    /// Returns the number of slots in use, including one that is reserved for the next client.
     pub(crate) fn taken(&self) -> u32 {
         self.connections.in_use()
     }

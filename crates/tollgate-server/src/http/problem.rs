@@ -2,17 +2,12 @@
 
 use std::borrow::Cow;
 
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::http::StatusCode;
 use schemars::JsonSchema;
 use serde::Serialize;
 use tollgate::model::StoreError;
-use tollgate::problem;
 
 use super::json::{Fault, FaultKind};
-use super::respond::{self, Response};
-
-/// The `retry-after` of problems that may be temporary, in seconds.
-const RETRY_AFTER: HeaderValue = HeaderValue::from_static("1");
 
 /// The reason why a request fails.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -122,19 +117,6 @@ impl Problem {
         };
         // Strings and numbers always convert to JSON.
         serde_json::to_vec(&document).unwrap_or_default()
-    }
-
-    pub(super) fn into_response(self) -> Response {
-        let mut response = respond::of(self.status(), problem::CONTENT_TYPE, self.body());
-        let headers = response.headers_mut();
-        if self.status() == StatusCode::SERVICE_UNAVAILABLE {
-            headers.insert(header::RETRY_AFTER, RETRY_AFTER);
-        }
-        if self.kind == Kind::Unauthorized {
-            let challenge = HeaderValue::from_static("Bearer realm=\"tollgate\"");
-            headers.insert(header::WWW_AUTHENTICATE, challenge);
-        }
-        response
     }
 }
 

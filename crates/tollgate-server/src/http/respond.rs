@@ -3,8 +3,12 @@
 use axum::body::Bytes;
 use axum::http::{HeaderValue, Method, StatusCode, header};
 use http_body_util::Full;
+use tollgate::problem::CONTENT_TYPE;
 
 use super::problem::Problem;
+
+/// The `retry-after` of problems that may be temporary, in seconds.
+const RETRY_AFTER: HeaderValue = HeaderValue::from_static("1");
 
 /// A response with a body that is complete before its first byte is sent.
 pub(super) type Response = axum::http::Response<Full<Bytes>>;
@@ -21,11 +25,26 @@ pub(super) fn of(status: StatusCode, media_type: &'static str, body: impl Into<B
     response
 }
 
+/// Creates a response with the problem.
+pub(super) fn refuse(problem: Problem) -> Response {
+    let mut response = of(problem.status(), CONTENT_TYPE, problem.body());
+    let headers = response.headers_mut();
+    match problem.status() {
+        StatusCode::SERVICE_UNAVAILABLE => {
+            headers.insert(header::RETRY_AFTER, RETRY_AFTER);
+        }
+        StatusCode::UNAUTHORIZED => {
+            let challenge = HeaderValue::from_static("Bearer realm=\"tollgate\"");
+            headers.insert(header::WWW_AUTHENTICATE, challenge);
+        }
+        _ => {}
+    }
+    response
+}
+
 /// Creates a response with the document or the problem.
 pub(super) fn with(answer: Answer) -> Response {
-    answer.map_or_else(Problem::into_response, |document| {
-        of(StatusCode::OK, "application/json", document)
-    })
+    answer.map_or_else(refuse, |document| of(StatusCode::OK, "application/json", document))
 }
 
 /// Creates a plain text response, for supervisors and load balancers.
