@@ -4,6 +4,7 @@ mod candidate;
 mod change;
 mod mode;
 mod predecessor;
+mod quota_value;
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -114,6 +115,8 @@ pub struct Limit {
     /// The statuses of the responses that count; all if `None`.
     counted: Option<Arc<StatusSet>>,
     refusal: Option<Arc<RefusalSettings>>,
+    /// The value that selected the quota.
+    quota_value: Option<Arc<str>>,
 }
 
 impl Limit {
@@ -148,6 +151,7 @@ impl Limit {
             mode: LimitMode::default(),
             counted: None,
             refusal: None,
+            quota_value: None,
         })
     }
 

@@ -21,6 +21,7 @@ pub mod pointer;
 pub mod priority;
 mod query;
 pub mod queue;
+pub mod quotas;
 mod response_terms;
 pub mod rule;
 pub mod shedding;
@@ -43,6 +44,7 @@ pub use plan::{Plan, PlannedCharge, RuleSwitch};
 pub use pointer::{JsonPointer, PointerError};
 pub use priority::Priority;
 pub use queue::Queue;
+pub use quotas::QuotasByValue;
 pub use response_terms::ResponseTerms;
 pub use rule::{ChargeOn, LimitRef, OnFailure, Rule, RuleMode};
 pub use shedding::Shedding;
@@ -76,6 +78,8 @@ pub struct LimitBinding {
 pub struct Policy {
     pub(crate) dimensions: Vec<Dimension>,
     pub(crate) limits: Vec<LimitBinding>,
+    /// Sorted by limit.
+    pub(crate) quotas: Vec<QuotasByValue>,
     pub(crate) rules: Vec<Rule>,
     pub(crate) match_mode: MatchMode,
     pub(crate) forwarding: Forwarding,
@@ -108,6 +112,7 @@ impl Policy {
         (limits_are_whole && rules_are_whole).then_some(Self {
             dimensions,
             limits,
+            quotas: Vec::new(),
             rules,
             match_mode,
             forwarding,
@@ -160,22 +165,7 @@ impl Policy {
     /// predecessor](Limit::with_predecessor).
     #[must_use]
     pub fn replacing(mut self, old: &Self, now: Timestamp) -> Self {
-        for binding in &mut self.limits {
-            let (digest, name) = (binding.limit.state_digest(), binding.limit.name());
-            let keeps = old.limits.iter().find(|old| old.limit.state_digest() == digest);
-            let former = old.limits.iter().find(|old| old.limit.name() == name);
-            if keeps.is_none() && former.is_none() {
-                continue;
-            }
-            let mut limit = Limit::clone(&binding.limit);
-            if let Some(old) = keeps {
-                limit = limit.replacing(&old.limit);
-            }
-            if let Some(old) = former {
-                limit = limit.with_predecessor(&old.limit, now);
-            }
-            binding.limit = Arc::new(limit);
-        }
+        self.replace_limits(old, now);
         self
     }
 

@@ -3,6 +3,7 @@
 use alloc::borrow::Cow;
 use alloc::boxed::Box;
 use alloc::string::String;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
 use core::net::IpAddr;
@@ -24,7 +25,7 @@ pub struct Named<'a> {
     /// The cost.
     pub cost: Cost,
     /// A value for each dimension of the limit, in any order; `None` if there is none, as for a
-    /// request without that header.
+    /// request without that header. The value that selects the quota can be omitted.
     pub subject: &'a [(&'a str, Option<&'a str>)],
 }
 
@@ -53,8 +54,12 @@ impl Policy {
         let mut strictest = None;
         for (index, named) in charges.into_iter().enumerate() {
             let limit = self.limit_index(named.limit).map_err(|error| (index, error))?;
-            let charge = self.by_name(&self.limits[limit], &named, key);
-            add(&mut planned, charge.map_err(|error| (index, error))?);
+            let charge = self.by_name(limit, &named, key);
+            let mut charge = charge.map_err(|error| (index, error))?;
+            if !self.quotas.is_empty() {
+                use_first_quota(&planned, &mut charge);
+            }
+            add(&mut planned, charge);
             strictest = strictest.max(Some(self.on_failure_of(limit)));
         }
         Ok(NamedPlan { planned, on_failure: strictest.unwrap_or_default() })
@@ -67,12 +72,13 @@ impl Policy {
 
     fn by_name(
         &self,
-        binding: &LimitBinding,
+        limit: usize,
         named: &Named<'_>,
         key: &dyn KeyedHash,
     ) -> Result<PlannedCharge, NameError> {
+        let binding = &self.limits[limit];
         let dimensions = || binding.per.iter().filter_map(|index| self.dimensions.get(*index));
-        let is_of_limit = |name: &str| dimensions().any(|dimension| *dimension.name == *name);
+        let is_of_limit = |name: &str| self.uses_value(binding, name);
         if let Some((name, _)) = named.subject.iter().find(|(name, _)| !is_of_limit(name)) {
             return Err(NameError::Dimension((*name).into()));
         }
@@ -82,14 +88,26 @@ impl Policy {
         let pairs = dimensions()
             .zip(&values)
             .map(|(dimension, given)| (&*dimension.name, dimension.value(given.as_deref())));
-        let (limit, subject) = (binding.limit.clone(), Subject::new(pairs, key));
-        Ok(PlannedCharge::new(limit, subject, named.cost))
+        let subject = Subject::new(pairs, key);
+        let limit = self.limit_by_name(limit, named.subject)?;
+        Ok(PlannedCharge::new(Arc::clone(limit), subject, named.cost))
     }
 
     fn on_failure_of(&self, limit: usize) -> OnFailure {
         let enforcing = self.rules.iter().filter(|rule| rule.mode == RuleMode::Enforce);
         let using = enforcing.filter(|rule| rule.limits.iter().any(|used| used.limit == limit));
         using.map(|rule| rule.on_failure).max().unwrap_or_default()
+    }
+}
+
+/// If another charge is on the counter of `charge`, uses the quota of that one: a counter has one
+/// quota in each request.
+fn use_first_quota(planned: &[PlannedCharge], charge: &mut PlannedCharge) {
+    let is_same = |old: &&PlannedCharge| {
+        old.limit.state_digest() == charge.limit.state_digest() && old.subject == charge.subject
+    };
+    if let Some(first) = planned.iter().find(is_same) {
+        charge.limit = Arc::clone(&first.limit);
     }
 }
 
@@ -141,7 +159,7 @@ impl Dimension {
         if normal.is_empty() { Err(NameError::Empty(self.name.clone())) } else { Ok(Some(normal)) }
     }
 
-    fn normal<'v>(&self, given: &'v str) -> Result<Cow<'v, str>, NameError> {
+    pub(super) fn normal<'v>(&self, given: &'v str) -> Result<Cow<'v, str>, NameError> {
         Ok(match &self.source {
             SubjectSource::Credential { header } => {
                 let malformed = |_| NameError::Credential(self.name.clone());

@@ -287,7 +287,8 @@ impl Policy {
         let binding = &self.limits[used.limit];
         let per = binding.per.iter().filter_map(|index| self.dimensions.get(*index));
         let subject = subject(per, &self.forwarding, attributes, matched, key);
-        PlannedCharge::new(Arc::clone(&binding.limit), subject, used.cost)
+        let limit = self.limit_for(used.limit, attributes, matched);
+        PlannedCharge::new(Arc::clone(limit), subject, used.cost)
     }
 }
 

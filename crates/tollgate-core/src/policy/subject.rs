@@ -161,6 +161,20 @@ impl SubjectSource {
         })
     }
 
+    /// Returns the value in the request, for a chain the value of the first dimension that has one,
+    /// without its name.
+    pub(super) fn unnamed<'a>(
+        &'a self,
+        forwarding: &Forwarding,
+        attributes: &RequestAttributes<'a>,
+        matched: &Matched<'a>,
+    ) -> Option<Cow<'a, [u8]>> {
+        let Self::FirstOf { dimensions } = self else {
+            return self.value(forwarding, attributes, matched);
+        };
+        dimensions.iter().find_map(|one| one.source.value(forwarding, attributes, matched))
+    }
+
     /// Returns the value in the request, unless the source consists of several.
     fn value<'a>(
         &'a self,

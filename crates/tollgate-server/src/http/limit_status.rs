@@ -88,8 +88,7 @@ impl<S: Store> App<S> {
     fn named_by(&self, policy: &Policy, wanted: &StatusQuery) -> Result<NamedPlan, Problem> {
         let counts_by = |limit: &str, name: &str| {
             let binding = policy.limits().iter().find(|other| other.limit.name() == limit);
-            let per = binding.into_iter().flat_map(|binding| &binding.per);
-            per.filter_map(|index| policy.dimensions().get(*index)).any(|one| *one.name == *name)
+            binding.is_some_and(|binding| policy.uses_value(binding, name))
         };
         let subjects: Vec<Vec<_>> = wanted
             .limits

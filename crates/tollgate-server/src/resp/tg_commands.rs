@@ -214,10 +214,7 @@ fn subject_values<'a>(
     pairs: &[Pair<'a>],
 ) -> Vec<Pair<'a>> {
     let Some(binding) = binding else { return pairs.to_vec() };
-    let is_counted = |(name, _): &&Pair<'a>| {
-        let mut dimensions = binding.per.iter().filter_map(|index| policy.dimensions().get(*index));
-        dimensions.any(|dimension| *dimension.name == **name)
-    };
+    let is_counted = |(name, _): &&Pair<'a>| policy.uses_value(binding, name);
     pairs.iter().filter(is_counted).copied().collect()
 }
 

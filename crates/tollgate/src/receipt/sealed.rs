@@ -33,6 +33,9 @@ const ENTRY: usize = 16 + 1 + 8 + 8 + 4;
 /// Added to the number of an algorithm if parts of the cost depend on the status of the response.
 const CONDITIONAL: u8 = 0x80;
 
+/// Added to the number of an algorithm if a value of the request selected the quota.
+const BY_VALUE: u8 = 0x40;
+
 /// A receipt that was read from its text.
 pub(crate) struct UnsealedReceipt {
     /// The receipt, without entries of limits that the policy no longer has.
@@ -135,7 +138,11 @@ impl Entry {
         // Their number always fits: a request matches few rules.
         let parts: Vec<_> = parts.filter(is_conditional).take(usize::from(u8::MAX)).collect();
         let flag = if parts.is_empty() { 0 } else { CONDITIONAL };
-        bytes.push(kind(&self.limit) | flag);
+        // A longer value is left out: no policy has one.
+        let value =
+            self.limit.quota_value().and_then(|it| Some((u8::try_from(it.len()).ok()?, it)));
+        let by_value = if value.is_some() { BY_VALUE } else { 0 };
+        bytes.push(kind(&self.limit) | flag | by_value);
         bytes.extend(self.cost.get().to_be_bytes());
         bytes.extend(self.position.0.to_be_bytes());
         bytes.extend(length.to_be_bytes());
@@ -143,6 +150,10 @@ impl Entry {
         if !parts.is_empty() {
             bytes.push(u8::try_from(parts.len()).unwrap_or(u8::MAX));
             parts.iter().for_each(|(cost, terms)| write_part(*cost, terms, bytes));
+        }
+        if let Some((length, value)) = value {
+            bytes.push(length);
+            bytes.extend(value.as_bytes());
         }
     }
 
@@ -152,7 +163,7 @@ impl Entry {
     fn read(rest: &mut &[u8], policy: &Policy) -> Option<Option<Self>> {
         let digest = u128::from_be_bytes(take(rest)?);
         let [flagged_kind] = take(rest)?;
-        let charged_kind = flagged_kind & !CONDITIONAL;
+        let charged_kind = flagged_kind & !(CONDITIONAL | BY_VALUE);
         let cost = Cost::new(u64::from_be_bytes(take(rest)?))?;
         let position = ChargePosition(u64::from_be_bytes(take(rest)?));
         let length = usize::try_from(u32::from_be_bytes(take(rest)?)).ok()?;
@@ -166,12 +177,23 @@ impl Entry {
                 (0..parts).map(|_| read_part(rest)).collect::<Option<_>>()?
             }
         };
+        let value = match flagged_kind & BY_VALUE {
+            0 => None,
+            _ => {
+                let [length] = take(rest)?;
+                let (value, after) = rest.split_at_checked(usize::from(length))?;
+                *rest = after;
+                Some(value)
+            }
+        };
         let is_it =
             |limit: &&Arc<Limit>| limit.state_digest() == digest && kind(limit) == charged_kind;
         let limits = policy.limits().iter().map(|binding| &binding.limit);
         let limit =
             limits.flat_map(|limit| [limit].into_iter().chain(limit.candidate())).find(is_it);
         Some(limit.map(|limit| {
+            let quotas = value.and_then(|value| policy.quotas_of(limit)?.of(value));
+            let limit = quotas.unwrap_or(limit);
             let (limit, estimates) = (Arc::clone(limit), Vec::new());
             Self { limit, subject, cost, position, estimates, conditions }
         }))

@@ -8,6 +8,7 @@ mod headers;
 mod leased_limits;
 mod memory;
 mod overflow;
+mod plans;
 mod public_api;
 mod rate_limiter;
 mod receipts;

@@ -1,0 +1,168 @@
+//! Quotas by the value of a dimension, such as the plan of a client.
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use super::matching::Matched;
+use super::{Dimension, LimitBinding, NameError, Policy, SubjectSource};
+use crate::attributes::RequestAttributes;
+use crate::limit::Limit;
+use crate::time::Timestamp;
+
+/// The most values with an own quota that a limit can have.
+pub const MAX_QUOTA_VALUES: usize = 1_000;
+
+/// The quotas of one limit, selected by the value of a dimension. All of them use the counters of
+/// the limit: if the value changes, used units stay used and running windows end at the same time.
+#[derive(Clone, Debug)]
+pub struct QuotasByValue {
+    limit: usize,
+    dimension: usize,
+    /// Sorted by their [values](Limit::quota_value), which are unique.
+    limits: Vec<Arc<Limit>>,
+}
+
+impl QuotasByValue {
+    /// Creates the quotas of the limit with the index `limit`, selected by the dimension with the
+    /// index `dimension`. `limits` come from [`Limit::for_value`]. Requests with another value, or
+    /// without one, use the limit itself. `None` if there are more than [`MAX_QUOTA_VALUES`], if
+    /// two are for the same value, or if one is for no value.
+    #[must_use]
+    pub fn new(limit: usize, dimension: usize, mut limits: Vec<Arc<Limit>>) -> Option<Self> {
+        limits.sort_by(|one, other| one.quota_value().cmp(&other.quota_value()));
+        let is_twice = limits.windows(2).any(|two| two[0].quota_value() == two[1].quota_value());
+        let are_whole = limits.iter().all(|limit| limit.quota_value().is_some());
+        let is_valid = !is_twice && are_whole && limits.len() <= MAX_QUOTA_VALUES;
+        is_valid.then_some(Self { limit, dimension, limits })
+    }
+
+    /// Returns the index of the dimension that selects the quota.
+    #[must_use]
+    pub const fn dimension(&self) -> usize {
+        self.dimension
+    }
+
+    /// Returns the limit with the quota of each value, sorted by value.
+    #[must_use]
+    pub fn limits(&self) -> &[Arc<Limit>] {
+        &self.limits
+    }
+
+    /// Returns the limit with the quota of `value`.
+    #[must_use]
+    pub fn of(&self, value: &[u8]) -> Option<&Arc<Limit>> {
+        let value_of =
+            |limit: &Arc<Limit>| limit.quota_value().unwrap_or_default().as_bytes().cmp(value);
+        let index = self.limits.binary_search_by(value_of).ok()?;
+        self.limits.get(index)
+    }
+}
+
+impl Policy {
+    /// Sets quotas that depend on the value of a dimension; `None` if one refers to a missing
+    /// limit or dimension, if a limit has two, or if one has other counters than its limit.
+    #[must_use]
+    pub fn with_quotas(mut self, mut quotas: Vec<QuotasByValue>) -> Option<Self> {
+        quotas.sort_by_key(|one| one.limit);
+        let is_twice = quotas.windows(2).any(|two| two[0].limit == two[1].limit);
+        let is_whole = |one: &QuotasByValue| {
+            let Some(base) = self.limits.get(one.limit).map(|binding| &binding.limit) else {
+                return false;
+            };
+            let shares = |limit: &Arc<Limit>| limit.state_digest() == base.state_digest();
+            one.dimension < self.dimensions.len() && one.limits.iter().all(shares)
+        };
+        if is_twice || !quotas.iter().all(is_whole) {
+            return None;
+        }
+        self.quotas = quotas;
+        Some(self)
+    }
+
+    /// Returns the quotas by value of the limit with the name of `limit`, if it has some.
+    #[must_use]
+    pub fn quotas_of(&self, limit: &Limit) -> Option<&QuotasByValue> {
+        let has_name = |one: &&QuotasByValue| self.limits[one.limit].limit.name() == limit.name();
+        self.quotas.iter().find(has_name)
+    }
+
+    /// Returns whether the dimension `name` is part of the subjects of `binding`, or selects its
+    /// quota.
+    #[must_use]
+    pub fn uses_value(&self, binding: &LimitBinding, name: &str) -> bool {
+        let quota = self.quotas_of(&binding.limit).map(|quotas| quotas.dimension);
+        let mut used = binding.per.iter().copied().chain(quota);
+        used.any(|index| self.dimensions.get(index).is_some_and(|one| *one.name == *name))
+    }
+
+    /// Returns the limit with the index `limit`, with the quota for this request.
+    #[inline]
+    pub(super) fn limit_for(
+        &self,
+        limit: usize,
+        attributes: &RequestAttributes<'_>,
+        matched: &Matched<'_>,
+    ) -> &Arc<Limit> {
+        let base = &self.limits[limit].limit;
+        let Some(quotas) = self.quotas_at(limit) else { return base };
+        let source = &self.dimensions[quotas.dimension].source;
+        let value = source.unnamed(&self.forwarding, attributes, matched);
+        value.and_then(|value| quotas.of(&value)).unwrap_or(base)
+    }
+
+    /// Returns the limit with the index `limit`, with the quota for the values in `subject`.
+    pub(super) fn limit_by_name(
+        &self,
+        limit: usize,
+        subject: &[(&str, Option<&str>)],
+    ) -> Result<&Arc<Limit>, NameError> {
+        let base = &self.limits[limit].limit;
+        let Some(quotas) = self.quotas_at(limit) else { return Ok(base) };
+        let Dimension { name, source } = &self.dimensions[quotas.dimension];
+        let given = subject.iter().find(|(given, _)| *given == &**name);
+        let Some(given) = given.and_then(|(_, value)| *value) else { return Ok(base) };
+        let normal = self.dimensions[quotas.dimension].normal(given)?;
+        let value = match source {
+            SubjectSource::FirstOf { .. } => normal.split_once(':').map_or("", |(_, value)| value),
+            _ => &normal,
+        };
+        Ok(quotas.of(value.as_bytes()).unwrap_or(base))
+    }
+
+    fn quotas_at(&self, limit: usize) -> Option<&QuotasByValue> {
+        let index = self.quotas.binary_search_by_key(&limit, |one| one.limit).ok()?;
+        self.quotas.get(index)
+    }
+
+    /// Makes every limit the replacement of its counterpart in `old` at `now`.
+    pub(super) fn replace_limits(&mut self, old: &Self, now: Timestamp) {
+        let by_value = self.quotas.iter_mut().flat_map(|quotas| &mut quotas.limits);
+        let limits = self.limits.iter_mut().map(|binding| &mut binding.limit);
+        for limit in limits.chain(by_value) {
+            let olds = || old.limits_for(limit.quota_value());
+            let keeps = olds().find(|old| old.state_digest() == limit.state_digest());
+            let former = olds().find(|old| old.name() == limit.name());
+            if keeps.is_none() && former.is_none() {
+                continue;
+            }
+            let mut replaced = Limit::clone(limit);
+            if let Some(old) = keeps {
+                replaced = replaced.replacing(old);
+            }
+            if let Some(old) = former {
+                replaced = replaced.with_predecessor(old, now);
+            }
+            *limit = Arc::new(replaced);
+        }
+    }
+
+    /// Returns the limits with the quota of `value`, then all limits.
+    fn limits_for(&self, value: Option<&str>) -> impl Iterator<Item = &Arc<Limit>> {
+        let of_value = move |quotas: &'_ QuotasByValue| {
+            quotas.limits.iter().position(|limit| value.is_some() && limit.quota_value() == value)
+        };
+        let by_value =
+            self.quotas.iter().filter_map(move |quotas| quotas.limits.get(of_value(quotas)?));
+        by_value.chain(self.limits.iter().map(|binding| &binding.limit))
+    }
+}
