@@ -149,7 +149,7 @@ fn charges(
     let width = charges.iter().map(|one| one.limit.name().len()).max().unwrap_or(0);
     for PlannedCharge { limit, subject, cost, .. } in charges {
         let known = policy.limits().iter().find(|known| known.limit.name() == limit.name());
-        let text = known.map(|known| limit::limit(policy, known)).unwrap_or_default();
+        let text = known.map(|known| limit::charged(policy, known, limit)).unwrap_or_default();
         writeln!(f, "  {:width$}  cost {} for {subject} — {text}", limit.name(), cost.get())?;
     }
     Ok(())

@@ -61,9 +61,39 @@ fn metered(metered: &MeteredLimit, otherwise: u64) -> String {
 
 /// `5000 requests per 1h for each token`.
 pub(crate) fn limit(policy: &Policy, binding: &LimitBinding) -> String {
-    let limit = &binding.limit;
+    let quotas = quotas(policy, &binding.limit);
+    quotas_and_terms(policy, binding, &binding.limit, &quotas)
+}
+
+/// Describes the limit of a request: `charged` has the quota that the request's values selected.
+pub(crate) fn charged(policy: &Policy, binding: &LimitBinding, charged: &Limit) -> String {
+    let selected = charged.quota_value().map(|value| format!("; the quota of {value}"));
+    quotas_and_terms(policy, binding, charged, &selected.unwrap_or_default())
+}
+
+/// `; by plan: free 60, pro 6000`.
+fn quotas(policy: &Policy, limit: &Limit) -> String {
+    let Some(quotas) = policy.quotas_of(limit) else { return String::new() };
+    let one = |limit: &std::sync::Arc<Limit>| {
+        let (value, quota) = (limit.quota_value().unwrap_or_default(), limit.quota_per_window().0);
+        match limit.burst() {
+            None => format!("{value} {quota}"),
+            Some(burst) => format!("{value} {quota}, at most {burst} at once"),
+        }
+    };
+    let quotas_of: Vec<String> = quotas.limits().iter().map(one).collect();
+    format!("; by {}: {}", policy.dimensions()[quotas.dimension()].name, quotas_of.join(", "))
+}
+
+fn quotas_and_terms(
+    policy: &Policy,
+    binding: &LimitBinding,
+    limit: &Limit,
+    quotas: &str,
+) -> String {
     let mut text = amount(limit);
     text.push_str(&subjects(policy, binding));
+    text.push_str(quotas);
     if limit.visibility() == Visibility::Hidden {
         text.push_str("; hidden");
     }

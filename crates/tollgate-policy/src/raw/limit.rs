@@ -2,6 +2,7 @@
 
 use super::Cost;
 use super::answers::RefuseAnswer;
+use super::amount::Amount;
 use super::candidate::Candidate;
 use super::choices::{
     AlgorithmName, AnchorName, LimitModeName, OnChangeName, OnExpiryName, UnitName, WeekdayName,
@@ -16,8 +17,9 @@ keys! {
         /// The algorithm. By default `fixed_window`.
         algorithm: AlgorithmName,
         /// The units that are admitted in a window. For `token_bucket`: the units that are refilled
-        /// in a window. For `concurrency`: the most requests in flight.
-        quota: Whole,
+        /// in a window. For `concurrency`: the most requests in flight. A number, or a number for each
+        /// value of a subject: `{ by: plan, values: { free: 60, pro: 6_000 }, default: 30 }`.
+        quota: Amount,
         /// The time that the quota is for, such as `1h`. For `fixed_window` also `day`, `week`,
         /// `month` or `year`: windows of the calendar in `timezone`. Required for every algorithm
         /// except `concurrency`.
@@ -30,8 +32,9 @@ keys! {
         /// For `window: month`: the day of the month on which it begins, 1 to 31. In a month that
         /// is shorter, it begins on the last day. By default 1.
         billing_day: Whole,
-        /// For `token_bucket`: the most units that can be saved up. By default the quota.
-        burst: Whole,
+        /// For `token_bucket`: the most units that can be saved up, as a number or by subject like
+        /// `quota`. By default the quota.
+        burst: Amount,
         /// For `sliding_window`: the length of the pieces that the window is divided into, at most
         /// 1,000 pieces. By default a sixtieth of the window.
         precision: Duration,

@@ -2,6 +2,7 @@
 //!
 //! Their doc comments are the descriptions in the schema and in the reference.
 
+mod amount;
 mod answers;
 mod candidate;
 mod choices;
@@ -22,6 +23,7 @@ mod subject;
 mod traces;
 
 pub(crate) use answers::{Answers, RefuseAnswer};
+pub(crate) use amount::{Amount, ByValue};
 pub(crate) use candidate::Candidate;
 pub(crate) use choices::{HeaderName, Keep, Kept, Kind, RuleOrder, TopologyKind, UnreadName};
 pub(crate) use conditions::{Conditions, ValueForm, WantedValue, WantedValues};

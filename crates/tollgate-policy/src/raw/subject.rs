@@ -1,7 +1,7 @@
 //! `subjects`: a subject.
 
 use super::{Keep, UnreadName};
-use crate::decode::{List, Present, Text, Whole, keys};
+use crate::decode::{Flag, List, Present, Text, Whole, keys};
 
 keys! {
     /// A subject: exactly one source, and the options of that source.
@@ -49,5 +49,9 @@ keys! {
         /// With `header` or `query`: how its value is stored. By default `hashed` for credentials and
         /// parameters of the query, `clear` for other headers.
         keep: Keep,
+        /// Whether clients cannot choose the value, because a gateway in front sets it and removes the
+        /// client's own. Required for a subject that selects a quota, unless its value cannot be chosen.
+        /// By default false.
+        trusted: Flag,
     }
 }

@@ -7,7 +7,7 @@ use tollgate_core::{Algorithm, LimitError, Millis};
 
 use super::calendar::{Windows, windows};
 use crate::decode::{Field, Spanned, quoted};
-use crate::raw::{self, Kind};
+use crate::raw::{self, Amount, Kind};
 use crate::report::Report;
 use crate::span::Span;
 
@@ -15,7 +15,7 @@ use crate::span::Span;
 const PERMIT_TTL: Millis = Millis::from_secs(60);
 
 /// The hint for a quota of 0.
-const ZERO_QUOTA: &str =
+pub(super) const ZERO_QUOTA: &str =
     "a rule with `limits: []` exempts requests; an override of a limit to blocked refuses them";
 
 /// The default number of pieces of a sliding window.
@@ -57,8 +57,8 @@ pub(super) fn algorithm(
         let message = format_args!("the limit {} needs `window`", quoted(&name.value));
         report.error(name.at, message, "the time that the quota is for, such as window: 1h");
     }
-    let quota = raw.quota.value()?.0;
-    let burst = raw.burst.or_default(|burst| burst.0, quota)?;
+    let quota = raw.quota.value()?.default()?;
+    let burst = raw.burst.or_default(Amount::default, Some(quota))??;
     let permit_ttl = raw.permit_ttl.or_default(|ttl| ttl.0, PERMIT_TTL)?;
     let anchor = raw.anchor.or_default(|anchor| anchor.0, Default::default())?;
     let (window, anchor) = match needs_window {
@@ -99,11 +99,11 @@ fn place(error: &LimitError, name: &Spanned<String>, raw: &raw::Limit) -> Span {
     };
     let named = match what {
         "window" => at(&raw.window),
-        "burst" => at(&raw.burst),
+        "burst" => Amount::place(&raw.burst),
         "precision" | "number of blocks" => at(&raw.precision),
         "permit_ttl" => at(&raw.permit_ttl),
         _ => None,
     };
     // The default burst is the quota.
-    named.or_else(|| at(&raw.quota)).unwrap_or(name.at)
+    named.or_else(|| Amount::place(&raw.quota)).unwrap_or(name.at)
 }

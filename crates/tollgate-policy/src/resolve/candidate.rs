@@ -3,8 +3,8 @@
 use tollgate_core::Algorithm;
 
 use super::algorithm::{algorithm, misplaced};
-use crate::decode::{CalendarUnit, Field, Spanned, WindowLength, quoted};
-use crate::raw::{self, Kind};
+use crate::decode::{CalendarUnit, Field, Spanned, Whole, WindowLength, quoted};
+use crate::raw::{self, Amount, Kind};
 use crate::report::Report;
 
 /// Returns the candidate of the limit `name`, which is written as `limit` and resolved to `live`,
@@ -57,16 +57,26 @@ pub(super) fn candidate(
 /// Returns the keys of a candidate as those of a limit.
 fn as_limit(given: &raw::Candidate) -> raw::Limit {
     raw::Limit {
-        quota: given.quota.clone(),
+        quota: amount(&given.quota),
         window: given.window.clone(),
         timezone: given.timezone.clone(),
         week_start: given.week_start.clone(),
         billing_day: given.billing_day.clone(),
-        burst: given.burst.clone(),
+        burst: amount(&given.burst),
         precision: given.precision.clone(),
         anchor: given.anchor.clone(),
         permit_ttl: given.permit_ttl.clone(),
         ..raw::Limit::default()
+    }
+}
+
+fn amount(field: &Field<Whole>) -> Field<Amount> {
+    match field {
+        Field::Absent => Field::Absent,
+        Field::Invalid => Field::Invalid,
+        Field::Value(Spanned { value, at, key }) => {
+            Field::Value(Spanned { value: Amount::Known(*value), at: *at, key: *key })
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! Checks that a subject's state fits the memory store.
 
 use tollgate_core::Algorithm;
+use tollgate_core::policy::QuotasByValue;
 
 use super::limits::ResolvedLimit;
 use super::names::NameTable;
@@ -19,7 +20,11 @@ pub(super) fn check(
     let Some(bounds) = store.and_then(smallest) else { return };
     for (named, counted) in limits.all().iter().zip(counted) {
         let (Some(raw), Some(counted)) = (&named.value, counted) else { continue };
-        check_limit(named, raw, counted.limit.limit.algorithm(), bounds, report);
+        let by_value = counted.quotas.iter().flat_map(QuotasByValue::limits);
+        let limits = by_value.chain([&counted.limit.limit]).map(|limit| limit.algorithm());
+        if let Some(largest) = limits.max_by_key(|algorithm| algorithm.largest_state()) {
+            check_limit(named, raw, largest, bounds, report);
+        }
     }
 }
 

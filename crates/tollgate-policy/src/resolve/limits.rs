@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tollgate_core::policy::LimitBinding;
+use tollgate_core::policy::{LimitBinding, QuotasByValue};
 use tollgate_core::{Algorithm, Limit, OnChange, Percent, Refusals, Visibility};
 
 use super::algorithm::{algorithm, misplaced};
@@ -12,6 +12,7 @@ use super::mode::decided;
 use super::names::NameTable;
 use super::outcomes::counted;
 use super::refusals::refused;
+use super::quotas::{Subjects, quotas};
 use super::reservations::reserved;
 use crate::decode::{Field, Named, Spanned, is_name, quoted};
 use crate::raw::{self, Kind, Subject};
@@ -20,6 +21,8 @@ use crate::report::Report;
 /// A limit that rules can use.
 pub(super) struct ResolvedLimit {
     pub(super) limit: LimitBinding,
+    /// Its quotas by the value of a subject.
+    pub(super) quotas: Option<QuotasByValue>,
     /// The cost of a request if its rule does not set one.
     pub(super) price: ResolvedCost,
 }
@@ -27,19 +30,21 @@ pub(super) struct ResolvedLimit {
 /// Returns the limits in file order, with `None` for each that has a reported mistake.
 pub(super) fn limits(
     limits: &NameTable<'_, raw::Limit>,
-    subjects: &mut NameTable<'_, Subject>,
+    subjects: &mut Subjects<'_, '_>,
     report: &mut Report<'_>,
 ) -> Vec<Option<ResolvedLimit>> {
-    limits.all().iter().map(|named| resolve_limit(named, subjects, report)).collect()
+    let limits = limits.all().iter().enumerate();
+    limits.map(|(index, named)| resolve_limit(index, named, subjects, report)).collect()
 }
 
 fn resolve_limit(
+    index: usize,
     named: &Named<raw::Limit>,
-    subjects: &mut NameTable<'_, Subject>,
+    subjects: &mut Subjects<'_, '_>,
     report: &mut Report<'_>,
 ) -> Option<ResolvedLimit> {
     let raw = named.value.as_ref()?;
-    let per = per(raw, subjects, report);
+    let per = per(raw, subjects.table, report);
     let kind = match &raw.algorithm {
         Field::Absent => Kind::default(),
         Field::Invalid => return None,
@@ -50,8 +55,10 @@ fn resolve_limit(
     let limit = with_answers(&named.name, algorithm, raw, report)?;
     let limit = decided(limit, raw, report)?;
     let limit = with_candidate(limit, kind, &named.name, raw, report)?;
+    let quotas = quotas((&limit, index), raw, subjects, report)?;
     let price = price(&raw.cost, report)?;
-    Some(ResolvedLimit { limit: LimitBinding { limit: Arc::new(limit), per: per? }, price })
+    let limit = LimitBinding { limit: Arc::new(limit), per: per? };
+    Some(ResolvedLimit { limit, quotas, price })
 }
 
 /// Adds the candidate and the enforced share to the limit.

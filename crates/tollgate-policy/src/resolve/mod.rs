@@ -21,6 +21,7 @@ mod outcomes;
 mod paths;
 mod pointer;
 mod refusals;
+mod quotas;
 mod reservations;
 mod rules;
 mod secret;
@@ -51,7 +52,9 @@ pub(crate) fn resolve(
     let mut subjects = NameTable::new(&file.subjects, "subject");
     let mut limits = NameTable::new(&file.limits, "limit");
     let dimensions = subjects::dimensions(&mut subjects, report);
-    let counted = limits::limits(&limits, &mut subjects, report);
+    let mut of_subjects =
+        quotas::Subjects { table: &mut subjects, dimensions: dimensions.as_slice() };
+    let counted = limits::limits(&limits, &mut of_subjects, report);
     let mut networks = NetworkTable::new(file, files, report);
     let mut defined =
         Defined { limits: &mut limits, subjects: &mut subjects, networks: &mut networks };
@@ -75,6 +78,7 @@ pub(crate) fn resolve(
     }
     let rule_spans: Vec<_> = rules.iter().flatten().map(|rule| rule.at).collect();
     let shed = shed?;
+    let quotas = counted.iter().flatten().filter_map(|counted| counted.quotas.clone()).collect();
     let limits_of_rules = counted.into_iter().map(|counted| Some(counted?.limit));
     let policy = Policy::new(
         dimensions.into_iter().collect::<Option<_>>()?,
@@ -82,6 +86,7 @@ pub(crate) fn resolve(
         rules.into_iter().map(|rule| Some(rule?.rule)).collect::<Option<_>>()?,
         order,
     )?
+    .with_quotas(quotas)?
     .with_forwarding(forwarding?)
     .with_paths(paths?)
     .with_answers(answers?)

@@ -6,6 +6,7 @@ use super::chain;
 use super::field_name::{field_name, is_parameter, is_token};
 use super::names::NameTable;
 use super::pointer::pointer;
+use super::quotas::can_be_chosen;
 use crate::decode::{Field, Spanned, Text, Whole, quoted};
 use crate::raw::{Kept, Subject};
 use crate::report::Report;
@@ -41,7 +42,7 @@ pub(super) fn dimensions(
     let dimension = |named: &crate::decode::Named<Subject>| {
         let subject = named.value.as_ref()?;
         let source = source(&named.name, subject, report);
-        misplaced(subject, report);
+        misplaced(subject, source.as_ref(), report);
         Some(Dimension { name: named.name.value.as_str().into(), source: source? })
     };
     let mut dimensions: Vec<_> = subjects.all().iter().map(dimension).collect();
@@ -149,7 +150,7 @@ fn one_source(name: &Spanned<String>, subject: &Subject, report: &mut Report<'_>
 }
 
 /// Reports options that belong to another source.
-fn misplaced(subject: &Subject, report: &mut Report<'_>) {
+fn misplaced(subject: &Subject, source: Option<&SubjectSource>, report: &mut Report<'_>) {
     if subject.client_address.is_absent() {
         let prefixes =
             [("ipv4_prefix", &subject.ipv4_prefix), ("ipv6_prefix", &subject.ipv6_prefix)];
@@ -161,6 +162,12 @@ fn misplaced(subject: &Subject, report: &mut Report<'_>) {
     }
     if let (true, Some(unread)) = (subject.json.is_absent(), subject.unread.given()) {
         report.plain_error(unread.key, "`unread` belongs to `json`");
+    }
+    if let Some(trusted) = subject.trusted.given()
+        && source.is_some_and(|source| !can_be_chosen(source))
+    {
+        let hint = "it belongs to header, query, json, path_parameter, path_segment and host, in clear text";
+        report.error(trusted.key, "`trusted` has no meaning for this subject", hint);
     }
     let has_value = !subject.header.is_absent() || !subject.query.is_absent();
     if let (false, Some(keep)) = (has_value, subject.keep.given()) {

@@ -53,7 +53,7 @@ fn every_recipe_is_a_policy_without_warnings() {
         assert!(loaded.warnings.is_empty(), "{recipe}\n{:?}", loaded.warnings);
         count += 1;
     }
-    assert_eq!(count, 10);
+    assert_eq!(count, 11);
 }
 
 #[test]

@@ -11,5 +11,6 @@ mod migration;
 mod mistakes;
 mod networks;
 mod policies;
+mod quotas;
 mod redis;
 mod schema;

@@ -345,6 +345,19 @@ fn calendar() {
 }
 
 #[test]
+fn users_of_each_plan_have_their_quotas() {
+    let policy = policy("plans.yaml");
+    let paid: &[(&str, &[u8])] = &[("x-user", b"ann"), ("x-plan", b"pro")];
+    let charged = "users: requests/user 1, in-flight/user 1";
+    assert_eq!(met(&policy, "GET", "/", paid), charged);
+    for (index, pro, default) in [(0, 6_000, 30), (1, 20, 2)] {
+        let limit = &policy.limits()[index].limit;
+        let quotas = policy.quotas_of(limit).unwrap();
+        assert_eq!((quotas.of(b"pro").unwrap().capacity(), limit.capacity()), (pro, default));
+    }
+}
+
+#[test]
 fn every_policy_is_spoken_of_here() {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../policies");
     let mut names: Vec<String> = std::fs::read_dir(folder)
@@ -360,6 +373,7 @@ fn every_policy_is_spoken_of_here() {
         "layered.yaml",
         "llm-tokens.yaml",
         "migration.yaml",
+        "plans.yaml",
         "sign-in.yaml",
         "stripe.yaml",
     ];

@@ -49,6 +49,10 @@ const PLACES: [(&str, &str); 42] = [
     ("Paths", "paths: { zzzzzzzz: 1 }"),
     ("NetworkFile", "networks: { a: { zzzzzzzz: 1 } }"),
     ("Limit", "limits: { a: { quota: 1, window: 1s, zzzzzzzz: 1 } }"),
+    (
+        "ByValue",
+        "limits: { a: { quota: { by: a, values: { b: 1 }, default: 1, zzzzzzzz: 1 }, window: 1s } }",
+    ),
     ("Candidate", "limits: { a: { quota: 1, window: 1s, candidate: { zzzzzzzz: 1 } } }"),
     ("Metered", "limits: { a: { quota: 1, window: 1s, cost: { zzzzzzzz: 1 } } }"),
     (
@@ -236,6 +240,7 @@ fn title(name: &str) -> &'static str {
         "Forwarded" => "`forwarded`",
         "NetworkFile" => "`networks.NAME`",
         "Limit" => "`limits.NAME`",
+        "ByValue" => "`limits.NAME.quota` and `.burst` by subject",
         "Candidate" => "`limits.NAME.candidate`",
         "Metered" => "`limits.NAME.cost`",
         "ReserveFrom" => "`limits.NAME.cost.reserve`",

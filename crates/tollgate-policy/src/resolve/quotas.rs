@@ -1,0 +1,145 @@
+//! Quotas and bursts by the value of a subject.
+
+use std::sync::Arc;
+
+use tollgate_core::policy::quotas::MAX_QUOTA_VALUES;
+use tollgate_core::policy::{Dimension, QuotasByValue, SubjectSource};
+use tollgate_core::{Limit, LimitError};
+
+use super::algorithm::ZERO_QUOTA;
+use super::names::NameTable;
+use crate::decode::{Field, Spanned, Text, Whole, quoted};
+use crate::raw::{self, Amount, ByValue, Subject};
+use crate::report::Report;
+
+/// The subjects of the file, and the dimensions that they were resolved to.
+pub(super) struct Subjects<'m, 'f> {
+    pub(super) table: &'m mut NameTable<'f, Subject>,
+    pub(super) dimensions: &'m [Option<Dimension>],
+}
+
+/// Returns the quotas by value of `limit`, which has the index `index`: `Some(None)` if it has one
+/// quota, `None` after reporting a mistake.
+pub(super) fn quotas(
+    (limit, index): (&Limit, usize),
+    raw: &raw::Limit,
+    subjects: &mut Subjects<'_, '_>,
+    report: &mut Report<'_>,
+) -> Option<Option<QuotasByValue>> {
+    let (quota, burst) = (Amount::by_value(&raw.quota), Amount::by_value(&raw.burst));
+    let Some(first) = quota.or(burst) else { return Some(None) };
+    if let Some(candidate) = raw.candidate.given() {
+        let hint = "remove it, or give the limit one quota while the candidate is evaluated";
+        report.error(candidate.key, "a limit with quotas by subject has no candidate", hint);
+        return None;
+    }
+    let by = first.by.given()?;
+    if let Some(other) = burst.and_then(|burst| burst.by.given())
+        && other.value.0 != by.value.0
+    {
+        let message = format_args!("the quota depends on {}", quoted(&by.value.0));
+        report.error(other.at, message, "use the same subject for the quota and the burst");
+        return None;
+    }
+    let dimension = subjects.table.index(&by.value.0, by.at, report)?;
+    is_trusted(dimension, by, subjects, report)?;
+    let names = names([quota, burst]);
+    if names.is_empty() || names.len() > MAX_QUOTA_VALUES {
+        let message = format_args!("{} values", names.len());
+        let hint = format_args!("expected 1 to {MAX_QUOTA_VALUES}, such as {{ free: 60 }}");
+        report.error(first.values.given()?.at, message, hint);
+        return None;
+    }
+    let mut limits = Vec::with_capacity(names.len());
+    for name in names {
+        limits.extend(of_value(limit, name, raw, report).map(Arc::new));
+    }
+    QuotasByValue::new(index, dimension, limits).map(Some)
+}
+
+/// Returns every value that has a number, once.
+fn names(amounts: [Option<&ByValue>; 2]) -> Vec<&Spanned<String>> {
+    let mut names: Vec<&Spanned<String>> = Vec::new();
+    let values = amounts.into_iter().flatten().filter_map(|amount| amount.values.value());
+    for named in values.flat_map(|values| &values.0) {
+        if names.iter().all(|name| name.value != named.name.value) {
+            names.push(&named.name);
+        }
+    }
+    names
+}
+
+/// Returns `limit` with the numbers for the value `name`.
+fn of_value(
+    limit: &Limit,
+    name: &Spanned<String>,
+    raw: &raw::Limit,
+    report: &mut Report<'_>,
+) -> Option<Limit> {
+    let quota = number(&raw.quota, &name.value)?;
+    let burst = if raw.burst.is_absent() { quota } else { number(&raw.burst, &name.value)? };
+    let made = limit.for_value(&name.value, quota, Some(burst));
+    let refused = |error: LimitError| match error {
+        LimitError::Zero("quota") => report.error(name.at, error, ZERO_QUOTA),
+        _ => report.plain_error(name.at, error),
+    };
+    made.map_err(refused).ok()
+}
+
+/// Returns the number for `value`; `None` if it has a mistake, which is already reported.
+fn number(field: &Field<Amount>, value: &str) -> Option<u64> {
+    let known = Amount::by_value(field).and_then(|by_value| by_value.values.value());
+    let named = known.and_then(|known| known.0.iter().find(|named| named.name.value == value));
+    match named {
+        Some(named) => named.value.map(|Whole(number)| number),
+        None => field.value()?.default(),
+    }
+}
+
+/// Reports a subject with a value that clients choose or that is stored only as its hash.
+fn is_trusted(
+    index: usize,
+    by: &Spanned<Text>,
+    subjects: &Subjects<'_, '_>,
+    report: &mut Report<'_>,
+) -> Option<()> {
+    // A mistake in the subject itself is already reported.
+    let dimension = subjects.dimensions.get(index)?.as_ref()?;
+    let parts = match &dimension.source {
+        SubjectSource::FirstOf { dimensions } => dimensions.as_slice(),
+        _ => std::slice::from_ref(dimension),
+    };
+    for part in parts {
+        if part.source.is_secret() {
+            let message = format_args!("the values of {} are hashed", quoted(&part.name));
+            let hint =
+                "a quota depends on a value in clear text: { header: x-plan, trusted: true }";
+            report.error(by.at, message, hint);
+            return None;
+        }
+        let named = subjects.table.all().iter().find(|named| *named.name.value == *part.name);
+        let raw = named.and_then(|named| named.value.as_ref());
+        let is_trusted = raw.and_then(|raw| raw.trusted.value()).is_some_and(|trusted| trusted.0);
+        if can_be_chosen(&part.source) && !is_trusted {
+            let message = format_args!("clients can choose the value of {}", quoted(&part.name));
+            let hint = "add `trusted: true` to the subject if a gateway sets the value and removes \
+                        the client's own";
+            report.error(by.at, message, hint);
+            return None;
+        }
+    }
+    Some(())
+}
+
+/// Returns whether clients can choose the value without changing what they request.
+pub(super) const fn can_be_chosen(source: &SubjectSource) -> bool {
+    matches!(
+        source,
+        SubjectSource::Header { .. }
+            | SubjectSource::Query { .. }
+            | SubjectSource::Json { .. }
+            | SubjectSource::PathParameter { .. }
+            | SubjectSource::PathSegment { .. }
+            | SubjectSource::Host
+    )
+}
