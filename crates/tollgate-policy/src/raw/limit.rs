@@ -1,8 +1,8 @@
 //! `limits`: a limit.
 
 use super::Cost;
-use super::answers::RefuseAnswer;
 use super::amount::Amount;
+use super::answers::RefuseAnswer;
 use super::candidate::Candidate;
 use super::choices::{
     AlgorithmName, AnchorName, LimitModeName, OnChangeName, OnExpiryName, UnitName, WeekdayName,

@@ -22,8 +22,8 @@ mod shed;
 mod subject;
 mod traces;
 
-pub(crate) use answers::{Answers, RefuseAnswer};
 pub(crate) use amount::{Amount, ByValue};
+pub(crate) use answers::{Answers, RefuseAnswer};
 pub(crate) use candidate::Candidate;
 pub(crate) use choices::{HeaderName, Keep, Kept, Kind, RuleOrder, TopologyKind, UnreadName};
 pub(crate) use conditions::{Conditions, ValueForm, WantedValue, WantedValues};

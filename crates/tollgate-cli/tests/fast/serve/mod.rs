@@ -6,6 +6,7 @@ mod calendars;
 mod conditions;
 mod drain;
 mod keys;
+mod plans;
 mod policy_reload;
 mod refusals;
 mod secrets;
