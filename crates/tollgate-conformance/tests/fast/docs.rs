@@ -95,12 +95,13 @@ fn pages(root: &Path) -> Vec<PathBuf> {
         for entry in fs::read_dir(&folder).expect("a folder of the repository").flatten() {
             let (path, name) = (entry.path(), entry.file_name());
             let name = name.to_string_lossy();
-            // The type of the entry itself: symbolic links to folders are not followed, because
-            // they could form a cycle.
-            let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
+            // The type of the entry itself: a symbolic link leads to a page that is found where it
+            // is.
+            let Ok(kind) = entry.file_type() else { continue };
+            let is_folder = kind.is_dir();
             if is_folder && !name.starts_with('.') && !NOT_OURS.contains(&&*name) {
                 folders.push(path);
-            } else if !is_folder && name.ends_with(".md") {
+            } else if kind.is_file() && name.ends_with(".md") {
                 found.push(path);
             }
         }

@@ -112,10 +112,11 @@ fn files(root: &Path) -> Vec<PathBuf> {
         for entry in fs::read_dir(&folder).expect("a folder of the repository").flatten() {
             let (path, name) = (entry.path(), entry.file_name());
             let name = name.to_string_lossy();
-            let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
-            if is_folder && !name.starts_with('.') && !NOT_OURS.contains(&&*name) {
+            // A symbolic link leads to a file that is found where it is.
+            let Ok(kind) = entry.file_type() else { continue };
+            if kind.is_dir() && !name.starts_with('.') && !NOT_OURS.contains(&&*name) {
                 folders.push(path);
-            } else if !is_folder && (name.ends_with(".md") || name.ends_with(".rs")) {
+            } else if kind.is_file() && (name.ends_with(".md") || name.ends_with(".rs")) {
                 found.push(path);
             }
         }

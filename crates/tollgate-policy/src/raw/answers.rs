@@ -50,9 +50,9 @@ keys! {
 }
 
 keys! {
-    /// The bodies of a refusal. A client receives the one that it prefers by its header field
-    /// `Accept`; problem details are always among them. Without a preference it receives JSON, or
-    /// problem details if there is no JSON here. In templates `{{limit}}`, `{{rule}}`,
+    /// The bodies of a refusal. A single one is for every client. Of several, a client receives the one
+    /// that it prefers by its header field `Accept`; problem details are then among them. Without a
+    /// preference it receives JSON, or problem details if there is no JSON here. In templates `{{limit}}`, `{{rule}}`,
     /// `{{documentation}}` are texts and `{{quota}}`, `{{remaining}}`, `{{reset}}`,
     /// `{{retry_after}}`, `{{status}}` are numbers. Texts are escaped for JSON and HTML.
     struct RefusalBody as "a body" {

@@ -26,7 +26,7 @@ pub(super) fn of(status: StatusCode, media_type: &'static str, body: impl Into<B
 }
 
 /// Creates a response with the problem.
-pub(super) fn refuse(problem: Problem) -> Response {
+pub(super) fn refuse(problem: &Problem) -> Response {
     let mut response = of(problem.status(), CONTENT_TYPE, problem.body());
     let headers = response.headers_mut();
     match problem.status() {
@@ -44,7 +44,10 @@ pub(super) fn refuse(problem: Problem) -> Response {
 
 /// Creates a response with the document or the problem.
 pub(super) fn with(answer: Answer) -> Response {
-    answer.map_or_else(refuse, |document| of(StatusCode::OK, "application/json", document))
+    answer.map_or_else(
+        |problem| refuse(&problem),
+        |document| of(StatusCode::OK, "application/json", document),
+    )
 }
 
 /// Creates a plain text response, for supervisors and load balancers.

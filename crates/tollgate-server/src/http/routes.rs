@@ -74,7 +74,7 @@ impl<S: Store + 'static> Routes<S> {
             Err(astray) if astray.is_of_proxies() => Ok(nothing_there(astray)),
             Err(astray) => self.called(None, &head).map(|()| nothing_there(astray)),
         };
-        respond::to(&head.method, answered.unwrap_or_else(respond::refuse))
+        respond::to(&head.method, answered.unwrap_or_else(|problem| respond::refuse(&problem)))
     }
 
     /// Handles a request within its own span, if requests are traced.
@@ -258,12 +258,12 @@ fn nothing_there(astray: RouteError) -> Response {
     let methods = match astray {
         RouteError::UnknownPath => {
             let detail = "unknown path: /openapi.json lists the paths";
-            return respond::refuse(Problem::new(Kind::NotFound, detail));
+            return respond::refuse(&Problem::new(Kind::NotFound, detail));
         }
         RouteError::UnknownMethod(methods) => methods,
     };
     let detail = "the `allow` header field lists the allowed methods";
-    let mut response = respond::refuse(Problem::new(Kind::MethodNotAllowed, detail));
+    let mut response = respond::refuse(&Problem::new(Kind::MethodNotAllowed, detail));
     let methods: Vec<&str> = methods.iter().map(|(method, _)| method.as_str()).collect();
     // Methods consist of letters, so this never fails.
     let allow = HeaderValue::try_from(methods.join(",")).ok();

@@ -25,16 +25,25 @@ impl Offer {
     }
 }
 
-/// Returns whether the policy has a body to choose from.
-pub(super) const fn is_negotiated(settings: &RefusalSettings) -> bool {
-    settings.json.is_some() || settings.html.is_some() || settings.text.is_some()
+/// Returns whether the policy has several bodies to choose from.
+pub(super) fn is_negotiated(settings: &RefusalSettings) -> bool {
+    own(settings).count() > 1
 }
 
-/// Returns the body that the client prefers. Of bodies that it prefers equally, or if it accepts
-/// none, the first in the order JSON of the policy, problem details, JSON, HTML, text.
+/// Returns the bodies of the policy.
+fn own(settings: &RefusalSettings) -> impl Iterator<Item = Offer> {
+    let json = settings.json.as_ref().map(|_| Offer::Json);
+    let html = settings.html.as_ref().map(|_| Offer::Html);
+    let text = settings.text.as_ref().map(|_| Offer::Text);
+    json.into_iter().chain(html).chain(text)
+}
+
+/// Returns the body that the client prefers. Every client receives the only body of the policy. Of
+/// bodies that it prefers equally, or if it accepts none, the first in the order JSON of the policy,
+/// problem details, JSON, HTML, text.
 pub(super) fn choose(settings: &RefusalSettings, accept: Option<&[u8]>) -> Offer {
     if !is_negotiated(settings) {
-        return Offer::Problem;
+        return own(settings).next().unwrap_or(Offer::Problem);
     }
     let json_first = if settings.json.is_some() {
         [Offer::Json, Offer::Problem]
@@ -130,5 +139,9 @@ mod tests {
         let long = format!("text/html{}", " ".repeat(MAX_FIELD));
         assert_eq!(choose(&settings, Some(long.as_bytes())), Offer::Problem);
         assert_eq!(choose(&RefusalSettings::default(), Some(b"text/html")), Offer::Problem);
+        let only = RefusalSettings { text: template(), ..RefusalSettings::default() };
+        for accept in [None, Some(&b"text/html"[..]), Some(b"application/json")] {
+            assert_eq!(choose(&only, accept), Offer::Text);
+        }
     }
 }

