@@ -226,7 +226,7 @@ impl<C: Evictable, O: ConnectionObserver<C>> Connections<C, O> {
     }
 
     /// Asks the connections that have been idle for the longest time at `now` to close: one of
-    /// [`EVICTED_SHARE`], at least one.
+    /// `EVICTED_SHARE`, at least one.
     pub fn evict(&self, now: Instant) {
         let Some(latest) = now.checked_sub(EVICTABLE_AFTER) else { return };
         let open = self.0.open.lock();

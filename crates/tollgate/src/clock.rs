@@ -113,6 +113,13 @@ impl CounterClock {
     pub const FOLLOWS_WITHIN: Millis = Millis::new(10);
 
     /// Creates a clock that returns the machine's time.
+    ///
+    /// ```
+    /// use tollgate::{Clock, CounterClock};
+    ///
+    /// let clock = CounterClock::new();
+    /// assert!(clock.now().as_millis() > 0);
+    /// ```
     #[must_use]
     pub fn new() -> Self {
         Self::following(quanta::Clock::new(), wall_nanos)
@@ -213,17 +220,43 @@ pub struct ManualClock(AtomicU64);
 
 impl ManualClock {
     /// Creates a clock that returns `now`.
+    ///
+    /// ```
+    /// use tollgate::model::Timestamp;
+    /// use tollgate::{Clock, ManualClock};
+    ///
+    /// let clock = ManualClock::new(Timestamp::from_millis(1_000));
+    /// assert_eq!(clock.now().as_millis(), 1_000);
+    /// ```
     #[must_use]
     pub fn new(now: Timestamp) -> Self {
         Self(AtomicU64::new(now.as_millis()))
     }
 
     /// Sets the clock to `now`, earlier or later.
+    ///
+    /// ```
+    /// use tollgate::model::Timestamp;
+    /// use tollgate::{Clock, ManualClock};
+    ///
+    /// let clock = ManualClock::default();
+    /// clock.set(Timestamp::from_millis(5));
+    /// assert_eq!(clock.now().as_millis(), 5);
+    /// ```
     pub fn set(&self, now: Timestamp) {
         self.0.store(now.as_millis(), Ordering::Relaxed);
     }
 
     /// Advances the clock.
+    ///
+    /// ```
+    /// use tollgate::model::Millis;
+    /// use tollgate::{Clock, ManualClock};
+    ///
+    /// let clock = ManualClock::default();
+    /// clock.advance(Millis::from_secs(2));
+    /// assert_eq!(clock.now().as_millis(), 2_000);
+    /// ```
     pub fn advance(&self, by: Millis) {
         self.set(self.now().after(by));
     }

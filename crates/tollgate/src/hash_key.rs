@@ -41,12 +41,27 @@ pub(crate) const SEAL_BYTES: usize = NONCE_LEN + 16;
 
 impl HashKey {
     /// Creates a key from the operating system's randomness. No other process has it.
+    ///
+    /// ```
+    /// use tollgate::{HashKey, Quota, RateLimiter};
+    ///
+    /// let limiter = RateLimiter::per_key(Quota::per_second(10)).hash_key(HashKey::random());
+    /// # let _ = limiter;
+    /// ```
     #[must_use]
     pub fn random() -> Self {
         Self::with(random(), random(), &[random(), random()].concat())
     }
 
     /// Derives the key from a secret of any length; the result is the same on every node.
+    ///
+    /// ```
+    /// use tollgate::{HashKey, Quota, RateLimiter};
+    ///
+    /// let key = HashKey::from_secret(b"the same on every node, 32 bytes");
+    /// let limiter = RateLimiter::per_key(Quota::per_second(10)).hash_key(key);
+    /// # let _ = limiter;
+    /// ```
     #[must_use]
     pub fn from_secret(secret: &[u8]) -> Self {
         Self::with(sip128(&[0; 16], secret), sip128(&[1; 16], secret), secret)

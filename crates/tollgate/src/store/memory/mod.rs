@@ -94,6 +94,15 @@ struct Padded(Mutex<Shard>);
 
 impl Memory {
     /// Creates an empty store that holds at most `bounds`.
+    ///
+    /// ```
+    /// use tollgate::store::memory::{Bounds, Memory};
+    /// use tollgate::{Quota, RateLimiter};
+    ///
+    /// let store = Memory::new(Bounds { max_entries: 100_000, ..Bounds::default() });
+    /// let limiter = RateLimiter::per_key(Quota::per_second(10)).store(store);
+    /// assert!(limiter.try_check("alice").is_admitted());
+    /// ```
     #[must_use]
     pub fn new(bounds: Bounds) -> Self {
         let count = bounds.shards();
