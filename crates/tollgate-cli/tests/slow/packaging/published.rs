@@ -23,10 +23,12 @@ fn output(command: &mut Command) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Returns `cargo` with `arguments`, offline, in `folder`.
+/// Returns `cargo` with `arguments`, offline, in `folder`. It gives way to other tests, some of which
+/// have deadlines: it runs at the lowest priority and compiles one crate at a time.
 fn cargo(folder: &Path, arguments: &[&str]) -> Command {
-    let mut command = Command::new("cargo");
-    command.current_dir(folder).args(arguments).args(["--quiet", "--offline", "--target-dir"]);
+    let mut command = Command::new("nice");
+    command.args(["-n", "19", "cargo"]).current_dir(folder).args(arguments);
+    command.env("CARGO_BUILD_JOBS", "1").args(["--quiet", "--offline", "--target-dir"]);
     command.arg(target());
     command
 }
@@ -78,10 +80,9 @@ fn unpacked() -> PathBuf {
 #[test]
 fn every_published_crate_builds_from_the_files_of_its_package() {
     let folder = unpacked();
-    // The module's build needs libclang; its own tests build it.
-    output(&mut cargo(&folder, &["build", "--workspace", "--exclude", "tollgate-module"]));
-    let version = output(Command::new(target().join("debug/tollgate")).arg("--version"));
-    assert!(version.starts_with("tollgate "), "{version}");
+    // The module's build needs libclang; its own tests build it. A check reads every file that the
+    // code includes, and takes a third of a build.
+    output(&mut cargo(&folder, &["check", "--workspace", "--exclude", "tollgate-module"]));
 }
 
 const MANIFEST: &str = r#"
