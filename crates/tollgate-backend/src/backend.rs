@@ -184,6 +184,12 @@ impl Backend {
     }
 }
 
+impl AsRef<Self> for Backend {
+    fn as_ref(&self) -> &Self {
+        self
+    }
+}
+
 impl Store for Backend {
     async fn apply(&self, now: Timestamp, charges: &[Charge<'_>]) -> Result<Readings, StoreError> {
         match self {

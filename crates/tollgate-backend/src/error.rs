@@ -59,10 +59,10 @@ impl fmt::Display for OpenError {
             ),
             Self::Address(error) => write!(f, "store.memcached.servers: {error}"),
             Self::Shards(error) => write!(f, "the servers of the store: {error}"),
-            Self::Heartbeat(error) => write!(f, "store.redis: nodes cannot be counted: {error}"),
-            Self::NoRuntime => {
-                f.write_str("connecting to a store takes a tokio runtime; open it inside of one")
+            Self::Heartbeat(error) => {
+                write!(f, "store.redis: cannot create the heartbeat of the nodes: {error}")
             }
+            Self::NoRuntime => f.write_str("no tokio runtime: open the store inside of one"),
         }
     }
 }

@@ -21,6 +21,7 @@ mod backend;
 mod backend_cells;
 mod backend_shard;
 mod base_store;
+mod blob_store;
 mod deny_cache_ttl;
 mod error;
 mod inspect;
@@ -46,6 +47,7 @@ mod shard_plan;
 mod status;
 mod store_clock;
 mod subjects;
+mod tenants;
 mod watch;
 
 pub use backend::Backend;
@@ -76,6 +78,7 @@ pub use store_clock::StoreClock;
 pub use subjects::{
     LIST_DEADLINE, LIST_STEPS, LISTED_SUBJECTS, ListCursor, ListCursorError, ListedPage,
 };
+pub use tenants::{TENANTS_PERIOD, TENANTS_RENEWAL, TENANTS_TTL, TenantSync};
 pub use tollgate_memcached::ServerStatus;
 pub use tollgate_redis::{
     BatcherCounts, BatcherStatus, ClientRole, ExcessPermissions, Info, Inspection, ListError,

@@ -46,8 +46,8 @@ pub struct Nodes {
 }
 
 impl Nodes {
-    /// Computes the counts from the answers of some of `shards` shards. `moves` says whether the
-    /// query included a map other than this node's.
+    /// Computes the counts from the answers of some of `shards` shards. `moves` says whether a move
+    /// is in progress, so that the query also counted the nodes with the previous map.
     pub(crate) fn of<'a>(
         counts_by_shard: impl Iterator<Item = &'a HeartbeatCounts>,
         moves: bool,

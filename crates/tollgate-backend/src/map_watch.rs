@@ -154,22 +154,23 @@ impl Round {
         let map = self.map.version();
         if nodes.before != before.before {
             match nodes.before {
-                0 => tracing::info!(%map, "no node uses the map that is left"),
+                0 => tracing::info!(%map, "no node uses the previous shard map"),
                 count => tracing::warn!(
                     %map,
-                    "{} the map that is left: no move goes on without them, restart them with \
-                     the new one",
+                    "{} the previous shard map: the move waits for them; restart them with the new \
+                     one",
                     using(count)
                 ),
             }
         }
         if nodes.others != before.others {
             match nodes.others {
-                0 => tracing::info!(%map, "no node uses another map of shards"),
+                0 => tracing::info!(%map, "no node uses another shard map"),
                 count => tracing::warn!(
                     %map,
-                    "{} another map of shards, and counts are apart for what lives elsewhere by it: give \
-                     all nodes the same shards, or name theirs under store.redis.previous",
+                    "{} another shard map, and count subjects that it assigns to other shards \
+                     separately: give all nodes the same shards, or name theirs under \
+                     store.redis.previous",
                     using(count)
                 ),
             }
@@ -182,13 +183,13 @@ impl Round {
         for (shard, change) in self.missed.look(counts_by_shard) {
             match change {
                 0 => {
-                    tracing::info!(%map, shard, "every node with this map is heard of at it again");
+                    tracing::info!(%map, shard, "every node with this shard map reaches the shard again");
                 }
                 count => tracing::warn!(
                     %map,
                     shard,
-                    "{} this map and not this shard: what is counted there is counted apart, because \
-                     the shard has another address there or is out of reach",
+                    "{} this map and not this shard, and count its subjects separately: the shard \
+                     has another address there, or they cannot reach it",
                     using(count)
                 ),
             }
@@ -207,7 +208,7 @@ impl Round {
                     rebalance.enter(Phase::Cutover);
                     self.led = Some(Instant::now());
                     let map = self.map.version();
-                    tracing::info!(%map, "the new owners of moving subjects decide");
+                    tracing::info!(%map, "the new shards of moving subjects decide");
                 }
             }
             Phase::Cutover => {
@@ -217,7 +218,7 @@ impl Round {
                 if self.led.is_some_and(is_over) {
                     rebalance.enter(Phase::Done);
                     let map = self.map.version();
-                    tracing::info!(%map, "the move is over: leave store.redis.previous out");
+                    tracing::info!(%map, "the move is complete; remove store.redis.previous from the policy");
                 }
             }
             Phase::Done => {}

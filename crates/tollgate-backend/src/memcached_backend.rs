@@ -114,7 +114,7 @@ impl MemcachedBackend {
             for server in servers {
                 // All servers connect concurrently, so the total wait is at most the wait for one.
                 if let Err(error) = server.store.store().ready(START_WAIT).await {
-                    tracing::warn!("{error}; its clients are decided here until it is found");
+                    tracing::warn!("{error}; the fallback decides until the server responds");
                 }
             }
         };

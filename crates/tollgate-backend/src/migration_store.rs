@@ -56,7 +56,7 @@ impl MigrationStore {
         })
     }
 
-    /// Returns the store that contains the limits.
+    /// Returns the store itself, to query its status.
     #[must_use]
     pub fn base_store(&self) -> BaseStore<'_> {
         match self {

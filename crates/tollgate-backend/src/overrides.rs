@@ -1,6 +1,5 @@
 //! Overrides in the store: all nodes share them, and they outlive each node.
 
-mod blob_store;
 mod local;
 
 use std::fmt;
@@ -14,19 +13,29 @@ use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
 use tokio::time::{MissedTickBehavior, interval};
 use tollgate::Limiter;
-use tollgate::model::{CasOutcome, SharedBlob, StoreError, Timestamp};
+use tollgate::model::{CasOutcome, Millis, SharedBlob, StoreError, Timestamp};
 use tollgate::overrides::{
-    ChangeResult, OverrideChange, OverrideStorage, OverrideStore, OverrideStoreError,
+    ChangeResult, NEVER, OverrideChange, OverrideStorage, OverrideStore, OverrideStoreError,
     OverrideTable, Overrides, TableError, TableVersion,
 };
 
-use self::blob_store::BlobStore;
 use self::local::LocalOverrides;
 pub use self::local::MAX_LOCAL_OVERRIDES;
 use crate::backend::Backend;
+use crate::blob_store::BlobStore;
 
 /// The time between two checks whether other nodes changed the overrides.
 pub const OVERRIDES_PERIOD: Duration = Duration::from_millis(500);
+
+/// The name of the document.
+const NAME: &str = "overrides";
+
+/// The longest that the document outlives its last change, if it has an override without an end.
+/// Nodes write it again before.
+const BLOB_TTL: Duration = Duration::from_secs(366 * 24 * 3_600);
+
+/// The time after which a node writes the document again, if it has an override without an end.
+const RENEWAL: Millis = Millis::from_secs(7 * 24 * 3_600);
 
 /// The most attempts to change the overrides while other nodes change them too.
 const ATTEMPTS: usize = 8;
@@ -59,6 +68,7 @@ impl OverrideSync {
             limiter,
             failure: Mutex::default(),
             local: Mutex::default(),
+            renewed_at: Mutex::default(),
             turn: tokio::sync::Mutex::default(),
         });
         let is_shared = shared.blob_store().is_some();
@@ -122,6 +132,8 @@ struct Shared {
     /// The error of the last read.
     failure: Mutex<Option<ReadError>>,
     local: Mutex<LocalOverrides>,
+    /// When this node last wrote the document.
+    renewed_at: Mutex<Timestamp>,
     /// Locked while overrides are read or changed, so an older read cannot replace a newer change.
     turn: tokio::sync::Mutex<()>,
 }
@@ -191,9 +203,11 @@ impl Shared {
         // Queried at every check, but logged only when the state changes.
         match (before, &outcome) {
             (None, Err(error)) | (Some(ReadError::Store(_)), Err(error @ ReadError::Table(_))) => {
-                tracing::warn!("{error}: the last overrides that were read stay in force");
+                tracing::warn!(
+                    "cannot read the overrides, the last known ones stay in force: {error}"
+                );
             }
-            (Some(_), Ok(())) => tracing::info!("the overrides are read again"),
+            (Some(_), Ok(())) => tracing::info!("the overrides can be read again"),
             _ => {}
         }
         outcome
@@ -202,11 +216,16 @@ impl Shared {
     /// Takes over a newer document, and restores an older or lost one.
     async fn follow(&self, blob_store: BlobStore<'_>) -> Result<(), ReadError> {
         let held = self.local.lock().stored();
-        let version = blob_store.version().await?;
+        let version = blob_store.version(NAME).await?;
         if is_newer(&version, held.version()) {
             return self.read(blob_store).await;
         }
         let is_lost = version != told(held.version()) && held.version() != TableVersion::default();
+        let now = self.limiter.now();
+        let is_old = now.since(*self.renewed_at.lock()) > RENEWAL;
+        if !is_lost && is_old && held.expires_at() == NEVER {
+            self.put(blob_store, &version, &held).await?;
+        }
         // Nodes that start would use an older document, even if all overrides were removed since.
         if is_lost && (!version.is_empty() || held.expires_at() > self.limiter.now()) {
             // A node that was faster wrote the same document, or a newer one.
@@ -227,7 +246,7 @@ impl Shared {
         };
         // Otherwise other nodes have changed the same targets, or the changes have expired.
         if table.version() != stored.version() {
-            let version = blob_store.version().await?;
+            let version = blob_store.version(NAME).await?;
             if is_newer(&version, stored.version())
                 || self.put(blob_store, &version, &table).await? != CasOutcome::Stored
             {
@@ -255,7 +274,9 @@ impl Shared {
                 let before = self.held().table().get(change.target(), now).cloned();
                 let table = self.local.lock().add(change, now)?;
                 self.held().set(Arc::clone(&table));
-                tracing::warn!("{error}: only this node has the changed override");
+                tracing::warn!(
+                    "cannot store the override, it is in force on this node only: {error}"
+                );
                 Ok(ChangeResult { before, table, pending: Some(error) })
             }
             outcome => outcome,
@@ -276,7 +297,7 @@ impl Shared {
                 let local = self.local.lock();
                 (local.stored(), local.in_force(now))
             };
-            let version = blob_store.version().await.map_err(OverrideStoreError::Store)?;
+            let version = blob_store.version(NAME).await.map_err(OverrideStoreError::Store)?;
             // Another node was faster. A document older than this node's was lost, and is replaced.
             if is_newer(&version, stored.version()) {
                 continue;
@@ -295,7 +316,7 @@ impl Shared {
     }
 
     async fn read(&self, blob_store: BlobStore<'_>) -> Result<(), ReadError> {
-        let document = blob_store.shared_blob().await?;
+        let document = blob_store.shared_blob(NAME).await?;
         // It may have expired between the two reads.
         if document.version.is_empty() {
             return Ok(());
@@ -314,20 +335,25 @@ impl Shared {
         table: &OverrideTable,
     ) -> Result<CasOutcome, StoreError> {
         let document = SharedBlob { version: told(table.version()), bytes: table.to_bytes() };
-        let left = table.expires_at().since(self.limiter.now());
-        let lasting = Duration::from_millis(left.get()) + BLOB_TTL_MARGIN;
-        blob_store.replace(before, &document, lasting).await
+        let now = self.limiter.now();
+        let left = Duration::from_millis(table.expires_at().since(now).get());
+        let lasting = left.min(BLOB_TTL) + BLOB_TTL_MARGIN;
+        let put = blob_store.replace(NAME, before, &document, lasting).await?;
+        if put == CasOutcome::Stored {
+            *self.renewed_at.lock() = now;
+        }
+        Ok(put)
     }
 }
 
 /// Returns a version as it is encoded in the store.
-fn told(version: TableVersion) -> Vec<u8> {
+pub(crate) fn told(version: TableVersion) -> Vec<u8> {
     [version.changes.to_be_bytes(), version.drawn.to_be_bytes()].concat()
 }
 
 /// Returns whether `version` differs from `held` and is not older. If two versions follow the same
 /// one, the version in the store counts.
-fn is_newer(version: &[u8], held: TableVersion) -> bool {
+pub(crate) fn is_newer(version: &[u8], held: TableVersion) -> bool {
     version != told(held) && changes(version) >= held.changes.max(1)
 }
 

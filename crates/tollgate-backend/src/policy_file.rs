@@ -12,6 +12,7 @@ use std::time::{Duration, SystemTime};
 use parking_lot::Mutex;
 use tokio::task::spawn_blocking;
 use tokio::time::{MissedTickBehavior, interval};
+use tollgate::model::Store;
 use tollgate::{Limiter, Revision};
 use tollgate_policy::{Finding, LoadError, LoadedPolicy, Settings};
 
@@ -28,10 +29,11 @@ pub const LOOK_PERIOD: Duration = Duration::from_millis(500);
 ///
 /// A reload replaces the policy in force only if the new file is complete and valid, and changes
 /// nothing that needs a restart. Otherwise the old policy stays in force and the status shows the
-/// reason. All reloads of one file happen here, one after the other.
-pub struct PolicyFile {
+/// reason. All reloads of one file happen here, one after the other. The limiter's store is a
+/// [`Backend`], or a wrapper `S` around one.
+pub struct PolicyFile<S = Backend> {
     path: PathBuf,
-    limiter: Arc<Limiter<Backend>>,
+    limiter: Arc<Limiter<S>>,
     refunds: Refunds,
     listeners: ListenerState,
     /// The settings with which the store was opened.
@@ -61,7 +63,7 @@ pub enum Reloaded {
     /// The file already is the policy in force.
     Unchanged,
     /// Another policy is in force.
-    CasOutcome {
+    Replaced {
         /// The policy's version.
         version: Arc<str>,
         /// Findings about settings that are valid but probably not intended.
@@ -82,13 +84,13 @@ pub enum ReloadError {
     },
 }
 
-impl PolicyFile {
+impl<S: Store + AsRef<Backend> + Send + Sync + 'static> PolicyFile<S> {
     /// Creates the reloader for the file at `path`, from which `limiter` has its policy and
     /// `settings` were read.
     #[must_use]
     pub fn new(
         path: &Path,
-        limiter: Arc<Limiter<Backend>>,
+        limiter: Arc<Limiter<S>>,
         settings: Settings,
         refunds: Refunds,
     ) -> Self {
@@ -147,6 +149,18 @@ impl PolicyFile {
         self.take(bytes)
     }
 
+    /// Does the same as [`reload`](Self::reload) with `content`, which the caller has instead of the
+    /// file.
+    ///
+    /// # Errors
+    /// The same as [`reload`](Self::reload).
+    pub fn reload_from(&self, content: Vec<u8>) -> Result<Reloaded, ReloadError> {
+        let mut taken = self.taken.lock();
+        let bytes = Ok(content);
+        *taken = Some(self.look_of(&bytes));
+        self.take(bytes)
+    }
+
     fn take(&self, bytes: io::Result<Vec<u8>>) -> Result<Reloaded, ReloadError> {
         let loaded = match bytes {
             Ok(bytes) => tollgate_policy::load_bytes(&self.path, bytes),
@@ -157,15 +171,15 @@ impl PolicyFile {
         let mut reloads = self.reloads.lock();
         match &reloaded {
             Ok(Reloaded::Unchanged) => reloads.in_force_again(),
-            Ok(Reloaded::CasOutcome { warnings, .. }) => {
+            Ok(Reloaded::Replaced { warnings, .. }) => {
                 reloads.replaced(self.time_of_day());
                 let (limits, rules) = (policy.limits().len(), policy.rules().len());
-                tracing::info!(version = %policy.version(), limits, rules, "the policy was read anew");
+                tracing::info!(version = %policy.version(), limits, rules, "the policy was reloaded");
                 warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
             }
             Err(error) => {
                 reloads.refused(self.time_of_day(), error.to_string());
-                tracing::warn!(version = %policy.version(), "the policy in force stays so: {error}");
+                tracing::warn!(version = %policy.version(), "the policy was not reloaded, the previous one stays in force: {error}");
             }
         }
         reloaded
@@ -215,12 +229,12 @@ impl PolicyFile {
         };
         let mut named = self.named_files.lock();
         if let Ok(bytes) = &policy
-            && named.0 != *bytes
+            && (named.0 != *bytes || includes_files(bytes))
         {
-            *named = (bytes.clone(), tollgate_policy::network_files(&self.path, bytes));
+            *named = (bytes.clone(), tollgate_policy::named_files(&self.path, bytes));
         }
-        let networks = named.1.iter().map(|path| (path.clone(), stamp(path))).collect();
-        Look { policy, networks }
+        let files = named.1.iter().map(|path| (path.clone(), stamp(path))).collect();
+        Look { policy, files }
     }
 
     fn replace(&self, loaded: LoadedPolicy) -> Result<Reloaded, ReloadError> {
@@ -234,10 +248,10 @@ impl PolicyFile {
         }
         let revision = Revision::new(policy, version);
         let version = Arc::clone(revision.version());
-        self.limiter.store().follow(&settings, &revision, self.refunds);
+        self.limiter.store().as_ref().follow(&settings, &revision, self.refunds);
         (self.on_reload)(&revision);
         self.limiter.replace_policy(revision);
-        Ok(Reloaded::CasOutcome { version, warnings })
+        Ok(Reloaded::Replaced { version, warnings })
     }
 }
 
@@ -246,9 +260,16 @@ impl PolicyFile {
 struct Look {
     /// The file's bytes, or the error of reading it.
     policy: Result<Vec<u8>, io::ErrorKind>,
-    /// The files with networks that the policy names. They can be large, so a change of their
-    /// length or time is a change of their content.
-    networks: Vec<(PathBuf, Option<Stamp>)>,
+    /// The files that the policy names. They can be large, so a change of their length or time is a
+    /// change of their content.
+    files: Vec<(PathBuf, Option<Stamp>)>,
+}
+
+/// Returns whether the policy may include files, which can name other files without a change of the
+/// policy file itself.
+fn includes_files(bytes: &[u8]) -> bool {
+    const KEY: &[u8] = b"include";
+    bytes.windows(KEY.len()).any(|part| part == KEY)
 }
 
 /// The length of a file and the time of its last change.
@@ -259,7 +280,7 @@ fn stamp(path: &Path) -> Option<Stamp> {
     Some((found.len(), found.modified().ok()))
 }
 
-impl fmt::Debug for PolicyFile {
+impl<S> fmt::Debug for PolicyFile<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("PolicyFile").field("path", &self.path).finish_non_exhaustive()
     }

@@ -105,7 +105,7 @@ impl RolloutBackend {
             let before = self.percentage().get();
             self.percentage().set(settings.percent);
             let now = self.percentage().get();
-            tracing::info!(%before, percent = %now, "the policy file turned the rollout");
+            tracing::info!(%before, percent = %now, "the policy file changed the rollout");
         }
     }
 

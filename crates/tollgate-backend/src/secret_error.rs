@@ -47,8 +47,8 @@ impl fmt::Display for SecretError {
             }
             Self::Short { bytes } => write!(
                 f,
-                "it has {bytes} bytes: {SHORTEST_SECRET} are the least that cannot be guessed; \
-                 make one with `openssl rand -hex 16`"
+                "the secret has {bytes} bytes; at least {SHORTEST_SECRET} are required: make one \
+                 with `openssl rand -hex 16`"
             ),
         }
     }

@@ -70,7 +70,8 @@ impl ShardPlan {
     }
 }
 
-/// Returns the name of the shard of `redis` that owns `subject` with `key`, and the map's version.
+/// Returns the name of the shard of `redis` that owns `subject`, hashed with `key`, and the map's
+/// version.
 ///
 /// # Errors
 /// [`PlanError`] if the settings are not a valid shard map.

@@ -79,8 +79,8 @@ impl Watch {
         Arc::clone(&self.deciding)
     }
 
-    /// Sets the clock by which the age of remembered charges is computed: the one that decides.
-    /// Before it is set, the machine's clock is used. Only the first call has an effect.
+    /// Sets the clock of decisions, by which the age of the charges for a failover replay is also
+    /// computed. Before it is set, the machine's clock is used. Only the first call has an effect.
     pub(crate) fn set_clock(&self, clock: Arc<dyn Clock>) {
         self.deciding.get_or_init(|| clock);
     }

@@ -62,7 +62,7 @@ impl fmt::Display for ChaosError {
             ),
             Self::Signal(process, error) => write!(f, "cannot signal process {process}: {error}"),
             Self::Command(words, error) => write!(f, "the server did not {words}: {error}"),
-            Self::Node(said) => write!(f, "a node does not serve as it should; it said:\n{said}"),
+            Self::Node(said) => write!(f, "a node failed; its output:\n{said}"),
             Self::Operation(listener, why) => write!(f, "{listener} did not answer: {why}"),
             Self::NotHappened(what, within) => {
                 write!(f, "{what} did not happen within {within:?}")

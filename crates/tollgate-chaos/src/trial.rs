@@ -95,7 +95,7 @@ impl<'s, N: Nodes> Trial<'s, N> {
     }
 
     /// Returns the figure `what` of decisions by nodes alone since `before`, at most `per_mille` in
-    /// 1,000.
+    /// 1,000. In a quick run only a figure of none is judged: others depend on the machine.
     pub(crate) fn alone_at_most(
         &self,
         what: &'static str,
@@ -104,7 +104,11 @@ impl<'s, N: Nodes> Trial<'s, N> {
     ) -> Figure {
         let now = self.load.decided();
         let (alone, all) = (now.alone - before.alone, now.all - before.all);
-        Figure::at_most(what, alone, all * per_mille / 1_000)
+        let figure = match self.site.length() {
+            Length::Quick if per_mille > 0 => Figure::context,
+            _ => Figure::at_most,
+        };
+        figure(what, alone, all * per_mille / 1_000)
     }
 
     /// Returns the number of calls so far.

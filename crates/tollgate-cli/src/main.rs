@@ -4,6 +4,7 @@
 
 mod access_log;
 mod admin;
+mod certificates;
 mod cmd;
 mod demo;
 mod doctor;
@@ -49,6 +50,7 @@ enum Command {
     Shards(cmd::shards::Flags),
     Doctor(cmd::doctor::Flags),
     Keys(cmd::keys::Flags),
+    Tenants(cmd::tenants::Flags),
     Top(cmd::top::Flags),
     Simulate(cmd::simulate::Flags),
     Suggest(cmd::suggest::Flags),
@@ -67,6 +69,7 @@ fn main() -> ExitCode {
         Command::Shards(flags) => cmd::shards::run(&flags),
         Command::Doctor(flags) => cmd::doctor::run(&flags),
         Command::Keys(flags) => cmd::keys::run(&flags),
+        Command::Tenants(flags) => cmd::tenants::run(&flags),
         Command::Top(flags) => cmd::top::run(&flags),
         Command::Simulate(flags) => cmd::simulate::run(&flags),
         Command::Suggest(flags) => cmd::suggest::run(&flags),

@@ -39,7 +39,7 @@ pub(crate) fn watch(file: Arc<PolicyFile>) -> io::Result<JoinSet<()>> {
 pub(crate) fn reload(file: Arc<PolicyFile>) -> Reload {
     Reload::new(move || match file.reload() {
         Ok(Reloaded::Unchanged) => Ok(json!({ "replaced": false, "policy": &*file.version() })),
-        Ok(Reloaded::CasOutcome { version, .. }) => {
+        Ok(Reloaded::Replaced { version, .. }) => {
             Ok(json!({ "replaced": true, "policy": &*version }))
         }
         Err(error) => Err(error.to_string()),

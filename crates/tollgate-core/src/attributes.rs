@@ -5,8 +5,8 @@ use alloc::string::String;
 use core::fmt;
 use core::net::IpAddr;
 
-use crate::policy::Ambiguity;
-use crate::policy::pointer::JsonPointer;
+use crate::ambiguity::Ambiguity;
+use crate::json_pointer::JsonPointer;
 
 /// The header fields of a request, and the parts of its body that the listener has read.
 pub trait Headers {
@@ -35,11 +35,32 @@ pub trait Headers {
         None
     }
 
+    /// Returns a name in the verified certificate that the client presented on its connection. `None`
+    /// by default, for listeners that do not pass certificates on.
+    fn client_certificate(&self, _name: CertificateName) -> Option<&str> {
+        None
+    }
+
     /// The value that the application provides under `name`. `None` by default, for listeners
     /// without an application.
     fn application_value(&self, _name: &str) -> Option<&str> {
         None
     }
+}
+
+/// A name in a client's certificate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CertificateName {
+    /// The whole subject, such as `C=DE,O=Example,CN=billing`.
+    Subject,
+    /// The common name in the subject.
+    CommonName,
+    /// The first DNS name of the subject alternative names.
+    Dns,
+    /// The first URI of the subject alternative names.
+    Uri,
+    /// The first email address of the subject alternative names.
+    Email,
 }
 
 /// How often a header field occurs.

@@ -20,6 +20,7 @@ use crate::time::{MAX_EXACT, Timestamp};
 const MAX_RECORDS: usize = 10_000;
 
 const NUMBER_BYTES: usize = 7;
+const PAIR_BYTES: usize = 2 * NUMBER_BYTES;
 const ID_BYTES: usize = 16;
 
 impl Cell {
@@ -27,35 +28,38 @@ impl Cell {
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(1 + 3 * NUMBER_BYTES);
+        self.append_to(&mut bytes);
+        bytes
+    }
+
+    /// Appends the bytes of [`Cell::to_bytes`] to a buffer that the caller reuses.
+    pub fn append_to(&self, bytes: &mut Vec<u8>) {
         match self {
             Self::FixedWindow(state) => {
-                push(&mut bytes, b'f', [state.resets_at.as_millis(), state.used]);
+                push(bytes, b'f', [state.resets_at.as_millis(), state.used]);
             }
             Self::TwoBucket(state) => {
-                push(&mut bytes, b'e', [state.bucket, state.previous, state.current]);
+                push(bytes, b'e', [state.bucket, state.previous, state.current]);
             }
-            Self::TokenBucket(state) => {
-                push(&mut bytes, b't', [state.level, state.at.as_millis()]);
-            }
+            Self::TokenBucket(state) => push(bytes, b't', [state.level, state.at.as_millis()]),
             Self::SlidingWindow(state) => {
-                let numbers = state.blocks.iter().flat_map(|block| [block.number, block.used]);
-                push(&mut bytes, b'w', numbers);
+                bytes.push(b'w');
+                extend_pairs(bytes, state.blocks.iter().map(|block| [block.number, block.used]));
             }
             Self::SlidingLog(state) => {
-                let numbers =
-                    state.entries.iter().flat_map(|entry| [entry.at.as_millis(), entry.used]);
-                push(&mut bytes, b'l', numbers);
+                bytes.push(b'l');
+                let entries = state.entries.iter();
+                extend_pairs(bytes, entries.map(|entry| [entry.at.as_millis(), entry.used]));
             }
             Self::Concurrency(state) => {
                 bytes.push(b'c');
                 for lease in &state.permits {
                     bytes.extend_from_slice(&lease.id.0.to_be_bytes());
-                    extend(&mut bytes, [lease.used, lease.expires_at.as_millis()]);
+                    extend(bytes, [lease.used, lease.expires_at.as_millis()]);
                 }
             }
-            Self::Reserved(reserved) => reservations::push(&mut bytes, reserved),
+            Self::Reserved(reserved) => reservations::push(bytes, reserved),
         }
-        bytes
     }
 
     /// The cell that `bytes` are; `None` where no cell has that form, holds nothing, or holds
@@ -79,16 +83,13 @@ impl Cell {
                 Some(Self::TokenBucket(token_bucket::State { level, at }))
             }
             b'w' => {
-                let block = |[number, used]: [u64; 2]| sliding_window::Block { number, used };
-                let blocks = series(records)?.map(block).collect();
+                let blocks =
+                    series(records, |number, used| sliding_window::Block { number, used })?;
                 Some(Self::SlidingWindow(sliding_window::State { blocks }))
             }
             b'l' => {
-                let entry = |[at, used]: [u64; 2]| sliding_log::Entry {
-                    at: Timestamp::from_millis(at),
-                    used,
-                };
-                let entries = series(records)?.map(entry).collect();
+                let entry = |at, used| sliding_log::Entry { at: Timestamp::from_millis(at), used };
+                let entries = series(records, entry)?;
                 Some(Self::SlidingLog(sliding_log::State { entries }))
             }
             b'c' => permits(records),
@@ -106,6 +107,18 @@ fn push(bytes: &mut Vec<u8>, kind: u8, numbers: impl IntoIterator<Item = u64>) {
 fn extend(bytes: &mut Vec<u8>, numbers: impl IntoIterator<Item = u64>) {
     for number in numbers {
         bytes.extend_from_slice(&number.to_le_bytes()[..NUMBER_BYTES]);
+    }
+}
+
+/// Appends records of two numbers. They are many, so their bytes are reserved at once.
+fn extend_pairs(bytes: &mut Vec<u8>, pairs: impl ExactSizeIterator<Item = [u64; 2]>) {
+    let begin = bytes.len();
+    bytes.resize(begin + pairs.len() * PAIR_BYTES, 0);
+    let records = bytes.get_mut(begin..).unwrap_or_default().chunks_exact_mut(PAIR_BYTES);
+    for (record, [first, second]) in records.zip(pairs) {
+        let (one, two) = record.split_at_mut(NUMBER_BYTES);
+        one.copy_from_slice(&first.to_le_bytes()[..NUMBER_BYTES]);
+        two.copy_from_slice(&second.to_le_bytes()[..NUMBER_BYTES]);
     }
 }
 
@@ -128,11 +141,24 @@ fn numbers<const N: usize>(record: &[u8]) -> Option<[u64; N]> {
 }
 
 /// Places in rising order and the units at each; only the newest may be empty.
-fn series(bytes: &[u8]) -> Option<impl Iterator<Item = [u64; 2]>> {
-    let records: Vec<[u64; 2]> =
-        records(bytes, 2 * NUMBER_BYTES)?.map(numbers).collect::<Option<_>>()?;
-    let rises = records.is_sorted_by(|[one, used], [next, _]| one < next && *used > 0);
-    rises.then(|| records.into_iter())
+fn series<T>(bytes: &[u8], make: impl Fn(u64, u64) -> T) -> Option<Vec<T>> {
+    let records = records(bytes, PAIR_BYTES)?;
+    let mut series = Vec::with_capacity(records.len());
+    let mut last = None;
+    for record in records {
+        // Both numbers are within eight bytes of the record, which is faster than seven.
+        let place = u64::from_le_bytes(*record.first_chunk()?) << 8 >> 8;
+        let units = u64::from_le_bytes(*record.last_chunk()?) >> 8;
+        if place > MAX_EXACT || units > MAX_EXACT {
+            return None;
+        }
+        if last.is_some_and(|(before, used)| before >= place || used == 0) {
+            return None;
+        }
+        last = Some((place, units));
+        series.push(make(place, units));
+    }
+    Some(series)
 }
 
 /// Leases in the order of their ends, none of them empty.
@@ -151,7 +177,7 @@ fn permits(bytes: &[u8]) -> Option<Cell> {
 }
 
 /// The records of `size` bytes each that the bytes are.
-fn records(bytes: &[u8], size: usize) -> Option<impl Iterator<Item = &[u8]>> {
+fn records(bytes: &[u8], size: usize) -> Option<impl ExactSizeIterator<Item = &[u8]>> {
     let count = bytes.len() / size;
     let is_whole = bytes.len() == count * size && (1..=MAX_RECORDS).contains(&count);
     is_whole.then(|| bytes.chunks_exact(size))

@@ -4,16 +4,18 @@
 //! call with [`assess`] and executes them with [`decide`] only if all fit. Nothing in this module
 //! reads a clock, fails or does IO.
 
+mod plain;
 mod reservations;
 mod scaled;
 
 use alloc::boxed::Box;
 
+pub use plain::Plain;
 pub use reservations::ReservedCell;
 
 use crate::algo::{
-    CellStep, StepTime, concurrency, fixed_window, sliding_log, sliding_window, token_bucket,
-    two_bucket,
+    CellStep, PlainStep, StepTime, concurrency, fixed_window, sliding_log, sliding_window,
+    token_bucket, two_bucket,
 };
 use crate::charge::{Deduplication, Operation};
 use crate::charge_id::ChargeId;
@@ -40,39 +42,6 @@ pub enum Cell {
     Concurrency(concurrency::State),
     /// The state of any limit except a concurrency limit, with its reservations.
     Reserved(Box<ReservedCell>),
-}
-
-/// A state of two plain numbers, which is `Copy` and which [`charge_plain`] decides on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Plain {
-    /// The state of a fixed window.
-    FixedWindow(fixed_window::State),
-    /// The state of a token bucket.
-    TokenBucket(token_bucket::State),
-}
-
-impl From<Plain> for Cell {
-    #[inline]
-    fn from(state: Plain) -> Self {
-        match state {
-            Plain::FixedWindow(state) => Self::FixedWindow(state),
-            Plain::TokenBucket(state) => Self::TokenBucket(state),
-        }
-    }
-}
-
-impl TryFrom<Cell> for Plain {
-    type Error = Cell;
-
-    /// # Errors
-    /// Returns the cell itself if it is of another algorithm.
-    fn try_from(cell: Cell) -> Result<Self, Cell> {
-        match cell {
-            Cell::FixedWindow(state) => Ok(Self::FixedWindow(state)),
-            Cell::TokenBucket(state) => Ok(Self::TokenBucket(state)),
-            _ => Err(cell),
-        }
-    }
 }
 
 impl Cell {
@@ -228,15 +197,14 @@ pub fn charge_plain(
     now: Timestamp,
 ) -> Option<(Reading, Plain)> {
     let take = ChargeStep::new(limit, cost, ChargeId::default(), now);
-    let admits = |admission| admission == Admission::Now;
     match (limit.algorithm(), state) {
         (Algorithm::FixedWindow(step), Plain::FixedWindow(state)) => {
-            let (reading, next) = take.charge(step, Some(state), admits);
-            Some((reading, Plain::FixedWindow(next.unwrap_or(state))))
+            let (reading, next) = take.charge_alone(step, state);
+            Some((reading, Plain::FixedWindow(next)))
         }
         (Algorithm::TokenBucket(step), Plain::TokenBucket(state)) => {
-            let (reading, next) = take.charge(step, Some(state), admits);
-            Some((reading, Plain::TokenBucket(next.unwrap_or(state))))
+            let (reading, next) = take.charge_alone(step, state);
+            Some((reading, Plain::TokenBucket(next)))
         }
         _ => None,
     }
@@ -313,6 +281,23 @@ impl ChargeStep {
     fn new(limit: &Limit, cost: Cost, id: ChargeId, now: Timestamp) -> Self {
         let at = StepTime { now, skew_max: limit.skew_tolerance() };
         Self { cost, id, refusals: limit.refusals(), at }
+    }
+
+    /// Counts if the charge fits, or if refusals count.
+    #[inline(always)]
+    fn charge_alone<S: PlainStep>(self, step: &S, state: S::State) -> (Reading, S::State) {
+        let Self { cost, refusals, at, .. } = self;
+        if cost == Cost::PEEK {
+            return (step.read(Some(&state), cost, at), state);
+        }
+        match step.take_if_fits(&state, cost, at) {
+            Ok((next, after)) => (Reading { admission: Admission::Now, ..after }, next),
+            Err(before) if refusals == Refusals::Free => (before, state),
+            Err(_) => {
+                let (reading, next) = self.charge(step, Some(state), |_| false);
+                (reading, next.unwrap_or(state))
+            }
+        }
     }
 
     /// Reads, and counts if `admits` returns true for the admission or if refusals count.

@@ -1,10 +1,14 @@
 //! The subject of a limit, encoded without collisions between different subjects.
 
+mod encoding;
 pub mod text;
 
-use alloc::boxed::Box;
 use alloc::vec::Vec;
+use core::cmp::Ordering;
 use core::fmt;
+use core::hash::{Hash, Hasher};
+
+use encoding::{Encoding, IN_PLACE, Short, Sink};
 
 /// The longest clear value in bytes. A longer value is stored as its keyed hash.
 ///
@@ -46,8 +50,9 @@ const SECRET: u8 = 3;
 /// Every name and value is encoded with its length, and every value with its kind. No byte in
 /// either can therefore make two different subjects equal: delimiters, braces, newlines, NUL and
 /// invalid UTF-8 are ordinary bytes.
-#[derive(PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub struct Subject(Box<[u8]>);
+///
+/// A short subject, such as a hashed credential or an IPv4 address, takes no allocation.
+pub struct Subject(Encoding);
 
 impl Subject {
     /// Encodes `pairs` in their order. An empty list is the subject of all requests.
@@ -58,30 +63,14 @@ impl Subject {
         let pairs = pairs.into_iter();
         // The exact size: a larger buffer would have to be reallocated.
         let size = pairs.clone().map(|(name, value)| sized(name.len()) + value.encoded()).sum();
-        let mut bytes = Vec::with_capacity(size);
-        for (name, value) in pairs {
-            push_sized(&mut bytes, name.as_bytes());
-            match value {
-                Value::Absent => bytes.push(ABSENT),
-                Value::Clear(value) if value.len() <= MAX_INLINE_VALUE => {
-                    bytes.push(CLEAR);
-                    push_sized(&mut bytes, value);
-                }
-                Value::Clear(value) => {
-                    bytes.push(LONG);
-                    push_sized(&mut bytes, &key.hash(value));
-                }
-                Value::Secret(value) => {
-                    bytes.push(SECRET);
-                    push_sized(&mut bytes, &key.hash(value));
-                }
-                Value::Hashed(hash) => {
-                    bytes.push(SECRET);
-                    push_sized(&mut bytes, &hash);
-                }
-            }
+        if size <= IN_PLACE {
+            let mut short = Short::EMPTY;
+            encode(&mut short, pairs, key);
+            return Self(Encoding::Short(short));
         }
-        Self(bytes.into_boxed_slice())
+        let mut bytes = Vec::with_capacity(size);
+        encode(&mut bytes, pairs, key);
+        Self(Encoding::Long(bytes.into_boxed_slice()))
     }
 
     /// Returns the value if the subject is `name=value` with a clear value, and nothing else.
@@ -91,22 +80,23 @@ impl Subject {
     #[must_use]
     pub fn only_clear_value(&self, name: &str) -> Option<&[u8]> {
         debug_assert!(name.len() <= 0x7f, "a longer name has a length of two bytes");
-        let rest = self.0.strip_prefix(&[name.len() as u8])?;
+        let rest = self.as_bytes().strip_prefix(&[name.len() as u8])?;
         let mut rest = rest.strip_prefix(name.as_bytes())?.strip_prefix(&[CLEAR])?;
         take_sized(&mut rest).filter(|_| rest.is_empty())
     }
 
     /// Returns the encoding. Two encodings are equal exactly if the subjects are.
     #[must_use]
+    #[inline]
     pub fn as_bytes(&self) -> &[u8] {
-        &self.0
+        self.0.as_bytes()
     }
 
     /// Decodes a subject from the encoding of [`as_bytes`](Self::as_bytes); `None` if it is
     /// incomplete or malformed.
     #[must_use]
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
-        let subject = Self(bytes.into());
+        let subject = Self(Encoding::of(bytes));
         let read: usize = subject.encodings().map(|(_, encoding)| encoding.len()).sum();
         (read == bytes.len()).then_some(subject)
     }
@@ -130,7 +120,7 @@ impl Subject {
     /// Returns the name of each pair with the pair's part of the encoding. The parts are equal
     /// exactly if names and values are.
     pub fn encodings(&self) -> impl Iterator<Item = (&str, &[u8])> {
-        let mut rest = &*self.0;
+        let mut rest = self.as_bytes();
         core::iter::from_fn(move || {
             let pair = rest;
             let name = core::str::from_utf8(take_sized(&mut rest)?).ok()?;
@@ -145,7 +135,7 @@ impl Subject {
 
     /// Returns the pairs, each with its name and its stored value.
     pub fn pairs(&self) -> impl Iterator<Item = (&str, Stored<'_>)> + Clone {
-        let mut rest = &*self.0;
+        let mut rest = self.as_bytes();
         core::iter::from_fn(move || {
             let name = core::str::from_utf8(take_sized(&mut rest)?).ok()?;
             let (kind, after) = rest.split_first()?;
@@ -167,7 +157,43 @@ impl Clone for Subject {
 
     /// Reuses the allocation if `source` has the same length.
     fn clone_from(&mut self, source: &Self) {
-        self.0.clone_from(&source.0);
+        match (&mut self.0, &source.0) {
+            (Encoding::Long(bytes), Encoding::Long(other)) => bytes.clone_from(other),
+            (bytes, other) => *bytes = other.clone(),
+        }
+    }
+}
+
+impl Default for Subject {
+    fn default() -> Self {
+        Self(Encoding::Short(Short::EMPTY))
+    }
+}
+
+impl PartialEq for Subject {
+    #[inline]
+    fn eq(&self, other: &Self) -> bool {
+        self.as_bytes() == other.as_bytes()
+    }
+}
+
+impl Eq for Subject {}
+
+impl PartialOrd for Subject {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Subject {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.as_bytes().cmp(other.as_bytes())
+    }
+}
+
+impl Hash for Subject {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.as_bytes().hash(state);
     }
 }
 
@@ -197,7 +223,7 @@ impl fmt::Display for Subject {
     /// Writes `user=42, address=2001:db8::/64`; hashes as `#` and their first 8 bytes in
     /// hexadecimal, and bytes outside printable ASCII escaped.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.0.is_empty() {
+        if self.as_bytes().is_empty() {
             return f.write_str("everybody");
         }
         for (index, (name, value)) in self.pairs().enumerate() {
@@ -229,14 +255,44 @@ const fn sized(length: usize) -> usize {
 }
 
 /// Appends the length of `bytes` (seven bits a byte, the last without its high bit), then `bytes`.
-fn push_sized(out: &mut Vec<u8>, bytes: &[u8]) {
+fn push_sized(out: &mut impl Sink, bytes: &[u8]) {
     let mut length = bytes.len();
     while length >= 0x80 {
         out.push((length & 0x7f) as u8 | 0x80);
         length >>= 7;
     }
     out.push(length as u8);
-    out.extend_from_slice(bytes);
+    out.extend(bytes);
+}
+
+/// Appends `pairs` to `out`.
+fn encode<'a>(
+    out: &mut impl Sink,
+    pairs: impl Iterator<Item = (&'a str, Value<'a>)>,
+    key: &(impl KeyedHash + ?Sized),
+) {
+    for (name, value) in pairs {
+        push_sized(out, name.as_bytes());
+        match value {
+            Value::Absent => out.push(ABSENT),
+            Value::Clear(value) if value.len() <= MAX_INLINE_VALUE => {
+                out.push(CLEAR);
+                push_sized(out, value);
+            }
+            Value::Clear(value) => {
+                out.push(LONG);
+                push_sized(out, &key.hash(value));
+            }
+            Value::Secret(value) => {
+                out.push(SECRET);
+                push_sized(out, &key.hash(value));
+            }
+            Value::Hashed(hash) => {
+                out.push(SECRET);
+                push_sized(out, &hash);
+            }
+        }
+    }
 }
 
 fn take_sized<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {

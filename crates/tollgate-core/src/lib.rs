@@ -10,6 +10,7 @@
 extern crate alloc;
 
 pub mod algo;
+mod ambiguity;
 pub mod attributes;
 mod cell_bytes;
 pub mod charge;
@@ -18,6 +19,7 @@ mod charge_position;
 mod cost;
 pub mod decide;
 pub mod evaluation;
+pub mod json_pointer;
 pub mod key;
 pub mod limit;
 mod limit_error;
@@ -34,7 +36,7 @@ pub mod store;
 mod store_error;
 pub mod time;
 
-pub use attributes::{Headers, RequestAttributes};
+pub use attributes::{CertificateName, Headers, RequestAttributes};
 pub use charge::{Charge, Deduplication, Operation};
 pub use charge_id::ChargeId;
 pub use charge_position::ChargePosition;

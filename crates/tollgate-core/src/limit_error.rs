@@ -64,20 +64,20 @@ impl fmt::Display for LimitError {
                 write!(f, "the precision {precision} is longer than the window {window}")
             }
             Self::RefusalsNotInFlight => {
-                f.write_str("a concurrency limit cannot count refusals: what was refused never ran")
+                f.write_str("a concurrency limit cannot count refusals: a refused request is never in flight")
             }
             Self::PermitsAreReservations => f.write_str(
                 "a concurrency limit has no `reservation`: its permits are the reservations, each for one `permit_ttl`",
             ),
             Self::NoOverdraft => f.write_str(
-                "a token_bucket and a two_bucket cannot be overdrawn: they keep no debts",
+                "a token_bucket and a two_bucket do not support an overdraft",
             ),
             Self::NotLeasable { because } => write!(
                 f,
                 "only a fixed_window and a sliding_window can be leased: {because}"
             ),
             Self::LeasedCountsRefusals => f.write_str(
-                "a leased limit cannot count refusals: nodes admit by themselves, and only the store counts them",
+                "a leased limit cannot count refusals: nodes decide alone, and only the store counts refusals",
             ),
         }
     }

@@ -166,6 +166,17 @@ impl DerefMut for Readings {
     }
 }
 
+impl From<Vec<Reading>> for Readings {
+    fn from(readings: Vec<Reading>) -> Self {
+        let items = match &*readings {
+            [] => Items::None,
+            [reading] => Items::One(*reading),
+            _ => Items::Many(readings),
+        };
+        Self { items, source: DecisionSource::Store }
+    }
+}
+
 impl FromIterator<Reading> for Readings {
     fn from_iter<I: IntoIterator<Item = Reading>>(readings: I) -> Self {
         let mut readings = readings.into_iter();

@@ -12,6 +12,8 @@ pub enum CloseReason {
     Evicted,
     /// Its address had `connections_per_address` already.
     AddressLimit,
+    /// The TLS handshake failed, or did not end within `tls_handshake`.
+    TlsHandshake,
     /// The request head did not arrive within `request_head`.
     SlowHead,
     /// The request body stalled or arrived too slowly.
@@ -30,11 +32,12 @@ pub enum CloseReason {
 
 impl CloseReason {
     /// All reasons, in the order of their counters.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Client,
         Self::Idle,
         Self::Evicted,
         Self::AddressLimit,
+        Self::TlsHandshake,
         Self::SlowHead,
         Self::SlowRequest,
         Self::SlowResponse,
@@ -52,6 +55,7 @@ impl CloseReason {
             Self::Idle => "idle",
             Self::Evicted => "evicted",
             Self::AddressLimit => "address_limit",
+            Self::TlsHandshake => "tls_handshake",
             Self::SlowHead => "slow_head",
             Self::SlowRequest => "slow_request",
             Self::SlowResponse => "slow_response",
@@ -70,6 +74,10 @@ impl CloseReason {
                  name it in trusted_proxies if it is a proxy",
             ),
             Self::Evicted => Some("closed idle connections: all client connections are in use"),
+            Self::TlsHandshake => Some(
+                "closed connections: the TLS handshake failed or took too long; check that clients \
+                 trust the certificate, and present their own if it is required",
+            ),
             Self::SlowHead => Some("closed connections: the request head did not arrive in time"),
             Self::SlowRequest => Some("closed connections: the request body arrived too slowly"),
             Self::SlowResponse => Some("closed connections: the client reads too slowly"),

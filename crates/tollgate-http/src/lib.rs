@@ -6,6 +6,7 @@
 //! | [`StrictReader`] | where each HTTP/1 request begins and ends, and the time and size of its head |
 //! | [`ControlFrames`] | HTTP/2 frames that are not requests |
 //! | [`LeastRate`], [`ResponseExecutor`] | clients that send or read slowly |
+//! | [`ServerTls`], [`ClientTls`] | certificates, which are replaced while connections are open |
 //! | [`Shutdown`] | the time to drain |
 //!
 //! A minor version may change any item: this crate is a part of Tollgate's programs.
@@ -22,7 +23,9 @@ mod framing;
 pub mod http2_frames;
 mod least_rate;
 mod shutdown;
+mod stream;
 mod strict_reader;
+mod tls;
 mod write_stall;
 
 pub use accept::{BACKLOG, Socket, accept, accept_tcp_now, accept_unix_now};
@@ -38,5 +41,11 @@ pub use deadline::Deadline;
 pub use framing::{SectionLimits, Violation, is_host, same_host};
 pub use least_rate::{LEAST_BYTES_PER_SECOND, LEAST_RATE_GRACE, LeastRate, RateTerms, TooSlow};
 pub use shutdown::{Phase, Shutdown};
+pub use stream::{Accepted, Stream};
 pub use strict_reader::{StrictReader, StrictReaderTimeouts};
+pub use tls::{
+    CertificateNames, CertificateStatus, ClientAuthorities, ClientTls, ClientTlsFiles, ServerTls,
+    TlsError, certificates, handshake_hint, trust_anchors,
+};
+pub use tokio_rustls::rustls::pki_types::ServerName;
 pub use write_stall::{FirstPoll, MAX_FRAME, ResponseExecutor, note};

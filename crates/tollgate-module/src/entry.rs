@@ -5,13 +5,15 @@
 //! - `TOLLGATE.STEP` executes jobs. A server that is out of memory rejects it.
 //! - `TOLLGATE.TIGHT` executes jobs without creating state, and also runs without free memory.
 //! - `TOLLGATE.LOOK` executes jobs that only read, also on replicas.
-//! - `TOLLGATE.APPLY` repeats what a primary did, at the time of its clock. Primaries send it to
-//!   replicas and to the append-only file. No client needs it.
+//! - `TOLLGATE.APPLY clock argument [key …]` repeats what a primary did, at the time of its clock:
+//!   milliseconds in seven bytes, little-endian. Primaries send it to replicas and to the append-only
+//!   file. No client needs it.
 //!
 //! `CL.THROTTLE` is redis-cell's command.
 #![allow(missing_docs, reason = "the macro of the server interface generates undocumented items")]
 #![allow(clippy::needless_pass_by_value, reason = "the macro passes the words by value")]
 
+use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -23,7 +25,7 @@ use crate::error::CommandError;
 use crate::keyspace::{Access, ServerKeys};
 use crate::reader::Reader;
 use crate::request::{Creation, Place, Request};
-use crate::step;
+use crate::step::{self, Buffers, Lists};
 use crate::throttle::Throttle;
 
 #[cfg(not(test))]
@@ -48,7 +50,7 @@ redis_module! {
         ["tollgate.step", on_step, "write deny-oom fast", 2, -1, 1, ""],
         ["tollgate.tight", on_tight, "write fast", 2, -1, 1, ""],
         ["tollgate.look", on_look, "readonly fast", 2, -1, 1, ""],
-        ["tollgate.apply", on_apply, "write fast", 2, -1, 1, ""],
+        ["tollgate.apply", on_apply, "write fast", 3, -1, 1, ""],
         ["cl.throttle", on_throttle, "write deny-oom fast", 1, 1, 1, ""],
     ],
 }
@@ -60,6 +62,20 @@ enum Form {
     Tight,
     Look,
     Apply,
+}
+
+/// The words of a command.
+struct Command<'a> {
+    context: &'a Context,
+    form: Form,
+    /// The time by the primary's clock, which a repeated command contains.
+    clock: Option<&'a RedisString>,
+    argument: &'a RedisString,
+    names: &'a [RedisString],
+}
+
+thread_local! {
+    static BUFFERS: RefCell<Buffers> = RefCell::default();
 }
 
 fn on_step(context: &Context, words: Vec<RedisString>) -> RedisResult {
@@ -104,26 +120,29 @@ fn throttle(context: &Context, key: &RedisString, words: &[RedisString]) -> Redi
 
 /// Executes a command. A panic becomes an error, because the server cannot unwind.
 fn answer(context: &Context, words: &[RedisString], form: Form) -> RedisResult {
-    let [_, argument, keys @ ..] = words else { return Err(RedisError::WrongArity) };
-    let run = || execute(context, argument.as_slice(), keys, form);
+    let (clock, words) = match (form, words) {
+        (Form::Apply, [_, clock, words @ ..]) => (Some(clock), words),
+        (_, [_, words @ ..]) => (None, words),
+        _ => return Err(RedisError::WrongArity),
+    };
+    let [argument, names @ ..] = words else { return Err(RedisError::WrongArity) };
+    let command = Command { context, form, clock, argument, names };
+    let run = || BUFFERS.with_borrow_mut(|buffers| execute(&command, buffers));
     match catch_unwind(AssertUnwindSafe(run)).unwrap_or(Err(CommandError::Panicked)) {
         Ok(reply) => Ok(RedisValue::StringBuffer(reply)),
         Err(error) => Err(RedisError::String(error.to_string())),
     }
 }
 
-fn execute(
-    context: &Context,
-    argument: &[u8],
-    names: &[RedisString],
-    form: Form,
-) -> Result<Vec<u8>, CommandError> {
-    let mut reader = Reader::new(argument);
-    let clock = match form {
-        Form::Apply => Timestamp::from_millis(reader.exact("clock")?),
-        Form::Step | Form::Tight | Form::Look => server_clock(),
+fn execute(command: &Command<'_>, buffers: &mut Buffers) -> Result<Vec<u8>, CommandError> {
+    let Command { context, form, argument, names, .. } = *command;
+    let clock = match command.clock {
+        Some(clock) => Timestamp::from_millis(Reader::new(clock.as_slice()).exact("clock")?),
+        None => server_clock(),
     };
-    let request = Request::parse(reader.rest(), names.len())?;
+    buffers.clear();
+    let Buffers { rules, places, asks, held, changes, values } = buffers;
+    let request = Request::parse(argument.as_slice(), names.len(), rules, places)?;
     if form == Form::Tight && request.creation == Creation::Allowed {
         return Err(CommandError::Invalid("flags: this command creates no state"));
     }
@@ -133,24 +152,22 @@ fn execute(
     }
     let access = if form == Form::Look { Access::Read } else { Access::Write };
     let mut keys = ServerKeys::new(context, names, access)?;
-    let (reply, mut changes) = step::run(request, &mut keys, asked.map(|_| clock))?;
+    let lists = Lists { asks, held, changes: &mut *changes, values: &mut *values };
+    let reply = step::run(request, &mut keys, asked.map(|_| clock), lists)?;
     if changes.is_empty() {
         return Ok(reply);
     }
     if access == Access::Read {
         return Err(CommandError::Writes);
     }
-    keys.write(&mut changes, clock)?;
+    keys.write(changes, values, clock)?;
     let is_in_table = |place| matches!(place, Place::Entry(..));
     if form == Form::Apply {
         context.replicate_verbatim();
     } else if changes.iter().any(|change| is_in_table(change.place)) {
-        let timed = [&clock.as_millis().to_le_bytes()[..7], argument].concat();
-        let words: Vec<&[u8]> =
-            std::iter::once(&timed[..]).chain(names.iter().map(RedisString::as_slice)).collect();
-        context.replicate("TOLLGATE.APPLY", &words[..]);
+        keys.replicate_command(argument, clock);
     } else {
-        keys.replicate(&changes, clock);
+        keys.replicate_changes(changes, values, clock);
     }
     Ok(reply)
 }

@@ -99,30 +99,40 @@ impl<'c> ServerKeys<'c> {
         }
     }
 
-    /// Writes the changes. The server's time is `clock`.
+    /// Writes the changes, whose values are in `values`. The server's time is `clock`.
     ///
     /// # Errors
     /// [`CommandError`] before anything was written, if a table would become too large.
     pub(crate) fn write(
         &mut self,
         changes: &mut [Change],
+        values: &[u8],
         clock: Timestamp,
     ) -> Result<(), CommandError> {
         let seconds = seconds(clock.as_millis());
-        // The changes of each table are next to each other, in their order.
-        changes.sort_by_key(table_of);
-        let mut grown = Vec::with_capacity(self.names.len().min(changes.len()));
-        for of_table in changes.chunk_by(|one, next| table_of(one) == table_of(next)) {
-            if let Some(table) = of_table.first().and_then(table_of) {
-                grown.push((table, self.grown(table, of_table, seconds)?, of_table));
+        // The changes of each table are next to each other.
+        changes.sort_unstable_by_key(table_of);
+        let is_of_one_table = |one: &Change, next: &Change| table_of(one) == table_of(next);
+        let mut grown = Vec::new();
+        for of_table in changes.chunk_by(is_of_one_table) {
+            if let Some(table) = of_table.first().and_then(table_of)
+                && let Some(bytes) = self.grown(table, of_table, seconds)?
+            {
+                grown.push((table, bytes));
             }
         }
-        for (table, grown, of_table) in grown {
-            self.write_table(table, grown, of_table, clock)?;
-        }
-        for change in &*changes {
-            if let Place::Key(key) = change.place {
-                self.write_key(key, change)?;
+        let mut grown = grown.into_iter().peekable();
+        for of_table in changes.chunk_by(is_of_one_table) {
+            match of_table.first().and_then(table_of) {
+                Some(table) => {
+                    let bytes = grown.next_if(|(of, _)| *of == table).map(|(_, bytes)| bytes);
+                    self.write_table(table, bytes, of_table, values, clock)?;
+                }
+                None => {
+                    for change in of_table {
+                        self.write_key(change, &values[change.value.clone()])?;
+                    }
+                }
             }
         }
         Ok(())
@@ -163,6 +173,7 @@ impl<'c> ServerKeys<'c> {
         table: usize,
         grown: Option<Vec<u8>>,
         changes: &[Change],
+        values: &[u8],
         clock: Timestamp,
     ) -> Result<(), CommandError> {
         let now = seconds(clock.as_millis());
@@ -177,11 +188,16 @@ impl<'c> ServerKeys<'c> {
         let mut last = 0;
         for change in changes {
             let Place::Entry(_, id) = change.place else { continue };
-            let kept = packed.end_of(id).filter(|_| !change.is_end_moved);
-            let end = kept
-                .unwrap_or_else(|| seconds(clock.after(change.live).as_millis()).saturating_add(1));
-            last = last.max(end);
-            packed.set(id, &change.value, end).map_err(|_| CommandError::NotWritten)?;
+            let end = |until_now: Option<u32>| {
+                let until_now = until_now.filter(|_| !change.is_end_moved);
+                let end = until_now.unwrap_or_else(|| {
+                    seconds(clock.after(change.live).as_millis()).saturating_add(1)
+                });
+                last = last.max(end);
+                end
+            };
+            let value = &values[change.value.clone()];
+            packed.set(change.slot, id, value, end).map_err(|_| CommandError::NotWritten)?;
         }
         let known = packed.last_end();
         if last > known {
@@ -195,15 +211,15 @@ impl<'c> ServerKeys<'c> {
         Ok(())
     }
 
-    fn write_key(&mut self, index: usize, change: &Change) -> Result<(), CommandError> {
-        let key = self.writable(index)?;
-        if change.value.is_empty() {
+    fn write_key(&mut self, change: &Change, value: &[u8]) -> Result<(), CommandError> {
+        let key = self.writable(change.place.key())?;
+        if value.is_empty() {
             return key.delete().map(drop).map_err(|_| CommandError::NotWritten);
         }
         if !matches!(key.key_type(), KeyType::Empty | KeyType::String) {
             key.delete().map_err(|_| CommandError::NotWritten)?;
         }
-        write_bytes(key, &change.value)?;
+        write_bytes(key, value)?;
         if change.is_end_moved { expire(key, change.live.get()) } else { Ok(()) }
     }
 
@@ -221,29 +237,46 @@ impl<'c> ServerKeys<'c> {
 
     /// Sends changes of keys to the replicas and to the append-only file as `SET` and `DEL`, which
     /// servers without the module execute too.
-    pub(crate) fn replicate(&self, changes: &[Change], clock: Timestamp) {
+    pub(crate) fn replicate_changes(&self, changes: &[Change], values: &[u8], clock: Timestamp) {
+        let context = self.context;
+        // The server copies no word that is one of its strings already.
+        let text = |bytes: &[u8]| RedisString::create_from_slice(context.get_raw(), bytes);
+        let (until, keep) = (text(b"PXAT"), text(b"KEEPTTL"));
         for change in changes {
-            let (name, value) = (self.names[change.place.key()].as_slice(), &change.value[..]);
+            let (name, value) = (&self.names[change.place.key()], &values[change.value.clone()]);
             if value.is_empty() {
-                self.context.replicate("DEL", &[name][..]);
+                context.replicate("DEL", &[name][..]);
                 continue;
             }
+            let value = text(value);
             if change.is_end_moved {
-                let end = clock.after(change.live).as_millis().to_string();
-                self.context.replicate("SET", &[name, value, b"PXAT", end.as_bytes()][..]);
+                let end = clock.after(change.live).as_millis();
+                let end = text(itoa::Buffer::new().format(end).as_bytes());
+                context.replicate("SET", &[name, &value, &until, &end][..]);
             } else {
-                self.context.replicate("SET", &[name, value, b"KEEPTTL"][..]);
+                context.replicate("SET", &[name, &value, &keep][..]);
             }
         }
+    }
+
+    /// Sends a command on tables to the replicas and to the append-only file, with the time by the
+    /// server's clock.
+    pub(crate) fn replicate_command(&self, argument: &RedisString, clock: Timestamp) {
+        let clock = &clock.as_millis().to_le_bytes()[..7];
+        let clock = RedisString::create_from_slice(self.context.get_raw(), clock);
+        let mut words = Vec::with_capacity(2 + self.names.len());
+        words.extend([&clock, argument]);
+        words.extend(self.names);
+        self.context.replicate("TOLLGATE.APPLY", &words[..]);
     }
 }
 
 impl Keyspace for ServerKeys<'_> {
-    fn load(&mut self, place: Place) -> Result<Stored, CommandError> {
+    fn load(&mut self, place: Place) -> Result<(Stored, usize), CommandError> {
         self.read(place.key(), |bytes| match (place, bytes) {
-            (_, Ok(None)) => Ok(Stored::Missing),
-            (Place::Key(_), Ok(Some(bytes))) => Ok(Stored::from_key(bytes)),
-            (Place::Key(_), Err(())) => Ok(Stored::Foreign),
+            (_, Ok(None)) => Ok((Stored::Missing, 0)),
+            (Place::Key(_), Ok(Some(bytes))) => Ok((Stored::from_key(bytes), 0)),
+            (Place::Key(_), Err(())) => Ok((Stored::Foreign, 0)),
             (Place::Entry(_, id), Ok(Some(bytes))) => {
                 let table = Table::open(bytes).ok_or(CommandError::NotATable)?;
                 Ok(table.read(id, Stored::from_entry).unwrap_or_default())

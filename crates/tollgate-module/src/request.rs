@@ -64,10 +64,9 @@ impl Place {
 pub(crate) struct Request<'a> {
     pub(crate) creation: Creation,
     pub(crate) deadline: Option<Timestamp>,
-    pub(crate) rules: Vec<Rc<Limit>>,
-    pub(crate) places: Vec<Place>,
+    pub(crate) rules: &'a [Rc<Limit>],
+    pub(crate) places: &'a [Place],
     jobs: Reader<'a>,
-    place_count: usize,
     jobs_left: usize,
 }
 
@@ -106,18 +105,24 @@ pub(crate) struct Guard {
 /// The next part of a command.
 #[derive(Debug)]
 pub(crate) enum Item {
-    /// One job.
-    Job { now: Timestamp, asks: Vec<Ask> },
+    /// One job, with the charges that [`Request::next`] returned.
+    Job { now: Timestamp },
     /// Jobs of one charge each: on consecutive places, or all on the first one.
     Run { now: Timestamp, rule: usize, cost: Cost, place: usize, jobs: usize, is_same: bool },
 }
 
 impl<'a> Request<'a> {
-    /// Parses `argument` of a command on so many keys.
+    /// Parses `argument` of a command on so many keys. The limits and places are stored in two
+    /// empty lists of the caller.
     ///
     /// # Errors
     /// [`CommandError`] if it is not of the form above.
-    pub(crate) fn parse(argument: &'a [u8], keys: usize) -> Result<Self, CommandError> {
+    pub(crate) fn parse(
+        argument: &'a [u8],
+        keys: usize,
+        rules: &'a mut Vec<Rc<Limit>>,
+        places: &'a mut Vec<Place>,
+    ) -> Result<Self, CommandError> {
         let mut reader = Reader::new(argument);
         let flags = reader.byte()?;
         if flags > TIGHT | HAS_PLACES || keys > MAX_PLACES {
@@ -125,25 +130,23 @@ impl<'a> Request<'a> {
         }
         let creation = if flags & TIGHT == 0 { Creation::Allowed } else { Creation::Denied };
         let deadline = Some(reader.number()?).filter(|deadline| *deadline > 0);
-        let rules = reader.count(MAX_RULES, "number of limits")?;
-        let rules = (0..rules)
-            .map(|_| rule::parse(*reader.array::<RULE_BYTES>()?))
-            .collect::<Result<_, CommandError>>()?;
-        let places = if flags & HAS_PLACES == 0 {
-            (0..keys).map(Place::Key).collect()
+        for _ in 0..reader.count(MAX_RULES, "number of limits")? {
+            rules.push(rule::parse(*reader.array::<RULE_BYTES>()?)?);
+        }
+        if flags & HAS_PLACES == 0 {
+            places.extend((0..keys).map(Place::Key));
         } else {
-            parse_places(&mut reader, keys)?
-        };
-        let (deadline, place_count) = (deadline.map(Timestamp::from_millis), places.len());
-        let (jobs, jobs_left) = (reader, MAX_JOBS);
-        Ok(Self { creation, deadline, rules, places, jobs, place_count, jobs_left })
+            parse_places(&mut reader, keys, places)?;
+        }
+        let deadline = deadline.map(Timestamp::from_millis);
+        Ok(Self { creation, deadline, rules, places, jobs: reader, jobs_left: MAX_JOBS })
     }
 
-    /// Returns the next part, or `None` at the end.
+    /// Returns the next part, or `None` at the end. `asks` becomes the charges of a job.
     ///
     /// # Errors
     /// [`CommandError`] if it is not of the form above.
-    pub(crate) fn next(&mut self) -> Result<Option<Item>, CommandError> {
+    pub(crate) fn next(&mut self, asks: &mut Vec<Ask>) -> Result<Option<Item>, CommandError> {
         if self.jobs.rest().is_empty() {
             return Ok(None);
         }
@@ -159,7 +162,7 @@ impl<'a> Request<'a> {
             let (rule, place, cost) = self.target()?;
             let is_same = op == TAKE_REPEATEDLY;
             let end = place.saturating_add(if is_same { 1 } else { count });
-            if count == 0 || end > self.place_count || self.has_permits(rule) {
+            if count == 0 || end > self.places.len() || self.has_permits(rule) {
                 return Err(CommandError::Invalid("run"));
             }
             return Ok(Some(Item::Run { now, rule, cost, place, jobs: count, is_same }));
@@ -167,17 +170,17 @@ impl<'a> Request<'a> {
         if !(1..=MAX_CHARGES).contains(&count) {
             return Err(CommandError::Invalid("number of charges"));
         }
-        let mut asks = Vec::with_capacity(count);
+        asks.clear();
         for index in 0..count {
             let op = if index == 0 || op == TAKE_ALL { op } else { self.jobs.byte()? };
             asks.push(self.ask(op)?);
         }
-        Ok(Some(Item::Job { now, asks }))
+        Ok(Some(Item::Job { now }))
     }
 
     fn target(&mut self) -> Result<(usize, usize, Cost), CommandError> {
         let rule = self.jobs.index(self.rules.len(), "limit")?;
-        let place = self.jobs.index(self.place_count, "place")?;
+        let place = self.jobs.index(self.places.len(), "place")?;
         let cost = Cost::new(self.jobs.exact("cost")?).ok_or(CommandError::Invalid("cost"))?;
         Ok((rule, place, cost))
     }
@@ -194,7 +197,7 @@ impl<'a> Request<'a> {
             }
             4 => {
                 let position = jobs.number()?;
-                let place = jobs.index(self.place_count, "place of a refund")?;
+                let place = jobs.index(self.places.len(), "place of a refund")?;
                 let until = Timestamp::from_millis(jobs.exact("end of a refund")?);
                 let guard = Some(Guard { place, until });
                 Op::Refund { cost, position, id: ChargeId::default(), guard }
@@ -241,14 +244,18 @@ impl<'a> Request<'a> {
     }
 }
 
-fn parse_places(reader: &mut Reader<'_>, keys: usize) -> Result<Vec<Place>, CommandError> {
+fn parse_places(
+    reader: &mut Reader<'_>,
+    keys: usize,
+    places: &mut Vec<Place>,
+) -> Result<(), CommandError> {
     let tables = reader.count(keys, "number of tables")?;
     let count = reader.count(MAX_PLACES, "number of places")?;
     // Each place needs at least two bytes, so a short argument allocates little.
     if count > reader.rest().len() / 2 {
         return Err(CommandError::Short);
     }
-    let mut places = Vec::with_capacity(count);
+    places.reserve(count);
     for _ in 0..count {
         let key = usize::from(u16::from_le_bytes(*reader.array()?));
         let key = key.checked_sub(1).filter(|key| *key < keys);
@@ -259,5 +266,5 @@ fn parse_places(reader: &mut Reader<'_>, keys: usize) -> Result<Vec<Place>, Comm
             Place::Key(key)
         });
     }
-    Ok(places)
+    Ok(())
 }

@@ -50,28 +50,29 @@ impl Stored {
         window(bytes).map_or_else(|| Self::from_entry(bytes), Self::Cell)
     }
 
-    /// Encodes the value of a table entry; empty if there is nothing to store.
-    pub(crate) fn to_entry(&self) -> Vec<u8> {
+    /// Appends the value of a table entry to `bytes`; nothing if there is nothing to store.
+    pub(crate) fn write_entry(&self, bytes: &mut Vec<u8>) {
         match self {
-            Self::Cell(cell) if !is_blank(cell) => cell.to_bytes(),
+            Self::Cell(cell) if !is_blank(cell) => cell.append_to(bytes),
             Self::Refund(until) => {
-                let mut bytes = vec![REFUND];
+                bytes.push(REFUND);
                 bytes.extend_from_slice(&until.as_millis().to_le_bytes()[..7]);
-                bytes
             }
-            _ => Vec::new(),
+            _ => {}
         }
     }
 
-    /// Encodes the value of a key; empty if there is nothing to store.
-    pub(crate) fn to_key(&self) -> Vec<u8> {
+    /// Appends the value of a key to `bytes`; nothing if there is nothing to store.
+    pub(crate) fn write_key(&self, bytes: &mut Vec<u8>) {
         if let Self::Cell(Cell::FixedWindow(window)) = self {
             let (resets_at, used) = (window.resets_at.as_millis(), window.used);
             if used < USED_DIGITS && (1..=LATEST_RESET).contains(&resets_at) {
-                return (resets_at * USED_DIGITS + used).to_string().into_bytes();
+                let number = resets_at * USED_DIGITS + used;
+                bytes.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
+                return;
             }
         }
-        self.to_entry()
+        self.write_entry(bytes);
     }
 
     /// Takes the state as a cell for `limit`. Foreign state becomes a cell of another algorithm.
@@ -153,10 +154,17 @@ mod tests {
             Stored::Refund(Timestamp::from_millis(9)),
         ];
         for state in states {
-            assert_eq!(Stored::from_key(&state.to_key()), state);
-            assert_eq!(Stored::from_entry(&state.to_entry()), state);
+            let (mut key, mut entry) = (Vec::new(), Vec::new());
+            state.write_key(&mut key);
+            state.write_entry(&mut entry);
+            assert_eq!(
+                (Stored::from_key(&key), Stored::from_entry(&entry)),
+                (state.clone(), state)
+            );
         }
-        assert_eq!(cell(1, 1_700_000_000_123).to_key(), b"1700000000123000001");
+        let mut key = Vec::new();
+        cell(1, 1_700_000_000_123).write_key(&mut key);
+        assert_eq!(key, b"1700000000123000001");
     }
 
     #[test]

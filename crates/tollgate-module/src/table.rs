@@ -68,6 +68,20 @@ fn slot_key(id: Id, part: usize) -> SlotKey {
     key
 }
 
+/// Writes one part of a value that continues in several slots.
+fn write_part(slot: &mut [u8; VALUE_BYTES], value: &[u8], part: usize) {
+    let (first, rest) = value.split_at(value.len().min(LONG_HEAD));
+    if part == 0 {
+        slot[0] = LONG;
+        slot[1..5].copy_from_slice(&(value.len() as u32).to_le_bytes());
+        slot[5..5 + first.len()].copy_from_slice(first);
+    } else {
+        let rest = rest.chunks(LONG_REST).nth(part - 1).unwrap_or_default();
+        slot[0] = REST;
+        slot[1..=rest.len()].copy_from_slice(rest);
+    }
+}
+
 impl<B: AsRef<[u8]>> Table<B> {
     /// Opens a table; returns `None` if the bytes are none of this version.
     pub(crate) fn open(bytes: B) -> Option<Self> {
@@ -79,29 +93,31 @@ impl<B: AsRef<[u8]>> Table<B> {
         is_table.then_some(Self { bytes, slots })
     }
 
-    /// Returns what `decode` makes of the value of `id`, if there is one.
-    pub(crate) fn read<T>(&self, id: Id, decode: impl FnOnce(&[u8]) -> T) -> Option<T> {
+    /// Returns what `decode` makes of the value of `id`, if there is one, and its slot.
+    pub(crate) fn read<T>(&self, id: Id, decode: impl FnOnce(&[u8]) -> T) -> Option<(T, usize)> {
         let at = self.find(&slot_key(id, 0)).ok()?;
         let value = self.value(at);
         if value[0] == LONG {
-            return self.long(id, value).map(|whole| decode(&whole));
+            return self.long(id, at).map(|whole| (decode(&whole), at));
         }
-        short_length(value[0]).map(|length| decode(&value[..length]))
+        short_length(value[0]).map(|length| (decode(&value[..length]), at))
     }
 
-    /// Returns a value that begins with the slot `value` and continues in others.
-    fn long(&self, id: Id, value: &[u8]) -> Option<Vec<u8>> {
+    /// Returns a value that begins in the slot `at` and continues in the next ones.
+    fn long(&self, id: Id, mut at: usize) -> Option<Vec<u8>> {
+        let value = self.value(at);
         let mut length = [0; 4];
         length.copy_from_slice(&value[1..5]);
         let length = u32::from_le_bytes(length) as usize;
         if slots_of(length) > self.slots {
             return None;
         }
-        let mut whole = value[5..].to_vec();
+        let mut whole = Vec::with_capacity(length + LONG_REST);
+        whole.extend_from_slice(&value[5..]);
         for part in 1..slots_of(length) {
-            let at = self.find(&slot_key(id, part)).ok()?;
+            at = self.next(at);
             let (tag, rest) = self.value(at).split_first()?;
-            if *tag != REST {
+            if *tag != REST || !self.holds(at, &slot_key(id, part)) {
                 return None;
             }
             whole.extend_from_slice(rest);
@@ -110,9 +126,12 @@ impl<B: AsRef<[u8]>> Table<B> {
         Some(whole)
     }
 
-    /// Returns the end of the entry of `id` in seconds.
-    pub(crate) fn end_of(&self, id: Id) -> Option<u32> {
-        self.find(&slot_key(id, 0)).ok().map(|at| self.end(at))
+    fn holds(&self, at: usize, key: &SlotKey) -> bool {
+        !self.is_empty(at) && self.slot(at)[..KEY_BYTES] == key[..]
+    }
+
+    fn is_of(&self, at: usize, id: Id) -> bool {
+        !self.is_empty(at) && self.slot(at)[..ID_BYTES] == id
     }
 
     /// Returns the number of used slots.
@@ -136,10 +155,19 @@ impl<B: AsRef<[u8]>> Table<B> {
         let is_live = |at: &usize| !self.is_empty(*at) && self.end(*at) > now;
         let live = (0..self.slots).filter(is_live).count();
         let mut table = Table::<Vec<u8>>::with_room(live + more)?;
+        let mut before: Option<(SlotKey, usize)> = None;
         for at in (0..self.slots).filter(is_live) {
             let mut key = [0; KEY_BYTES];
             key.copy_from_slice(&self.slot(at)[..KEY_BYTES]);
-            table.insert(&key, self.end(at), self.value(at))?;
+            // A later slot of a long value follows the one before, so nothing is searched.
+            let is_next = |other: &SlotKey| other[..ID_BYTES] == key[..ID_BYTES];
+            let place = match before.filter(|(other, _)| is_next(other)) {
+                Some((_, slot)) => Some(table.next(slot)),
+                None => table.find(&key).err().ok_or(NoRoom)?,
+            };
+            let place = place.ok_or(NoRoom)?;
+            table.insert(place, &key, self.end(at), self.value(at))?;
+            before = Some((key, place));
         }
         table.set_header(12, self.last_end());
         Ok(table.bytes)
@@ -179,6 +207,12 @@ impl<B: AsRef<[u8]>> Table<B> {
 
     const fn next(&self, at: usize) -> usize {
         if at + 1 == self.slots { 0 } else { at + 1 }
+    }
+
+    /// Returns the slot that is `steps` after `at`; `steps` is at most the number of slots.
+    const fn after(&self, at: usize, steps: usize) -> usize {
+        let at = at + steps;
+        if at >= self.slots { at - self.slots } else { at }
     }
 
     /// Returns how far the entry in `at` is from its home.
@@ -233,33 +267,48 @@ impl Table<Vec<u8>> {
 }
 
 impl<B: AsRef<[u8]> + AsMut<[u8]>> Table<B> {
-    /// Sets the value of `id`; an empty value removes it. `end` is in seconds.
-    pub(crate) fn set(&mut self, id: Id, value: &[u8], end: u32) -> Result<(), NoRoom> {
+    /// Sets the value of `id`; an empty value removes it. The search begins in the slot `near`,
+    /// where the entry was read. `end` returns the end in seconds, from the end until now.
+    pub(crate) fn set(
+        &mut self,
+        near: usize,
+        id: Id,
+        value: &[u8],
+        end: impl FnOnce(Option<u32>) -> u32,
+    ) -> Result<(), NoRoom> {
         let parts = if value.is_empty() { 0 } else { slots_of(value.len()) };
-        let is_short = value.first().is_some_and(|tag| short_length(*tag) == Some(value.len()));
-        if parts > usize::from(u16::MAX) {
+        if parts > self.slots.min(usize::from(u16::MAX)) {
             return Err(NoRoom);
         }
-        if is_short
-            && let Ok(at) = self.find(&slot_key(id, 0))
-            && self.value(at)[0] != LONG
-        {
-            return self.overwrite(at, end, value);
+        let key = slot_key(id, 0);
+        let is_near = near < self.slots && self.holds(near, &key);
+        let found = if is_near { Ok(near) } else { self.find(&key) };
+        let end = end(found.ok().map(|at| self.end(at)));
+        let first = found.or_else(|at| at.ok_or(NoRoom))?;
+        // The slots of an id follow each other: they have one home, and no other id is between
+        // them. A sweep may have removed some of them.
+        let mut before = 0;
+        while before < parts && self.holds(self.after(first, before), &slot_key(id, before)) {
+            before += 1;
         }
-        self.remove(id);
-        if is_short {
-            return self.insert(&slot_key(id, 0), end, value);
+        let rest = self.after(first, before);
+        while self.is_of(rest, id) {
+            self.remove_slot(rest);
         }
-        if parts == 0 {
-            return Ok(());
-        }
-        let mut head = vec![LONG];
-        head.extend_from_slice(&(value.len() as u32).to_le_bytes());
-        let (first, rest) = value.split_at(value.len().min(LONG_HEAD));
-        head.extend_from_slice(first);
-        self.insert(&slot_key(id, 0), end, &head)?;
-        for (part, rest) in (1..).zip(rest.chunks(LONG_REST)) {
-            self.insert(&slot_key(id, part), end, &[&[REST], rest].concat())?;
+        let is_short = value.first().is_some_and(|tag| short_length(*tag) == Some(value.len()));
+        for part in 0..parts {
+            let at = self.after(first, part);
+            let mut slot = [0; VALUE_BYTES];
+            if is_short {
+                slot[..value.len()].copy_from_slice(value);
+            } else {
+                write_part(&mut slot, value, part);
+            }
+            if part < before {
+                self.overwrite(at, end, &slot);
+            } else {
+                self.insert(at, &slot_key(id, part), end, &slot)?;
+            }
         }
         Ok(())
     }
@@ -291,19 +340,14 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Table<B> {
         &mut self.bytes.as_mut()[begin..begin + SLOT_BYTES]
     }
 
-    fn overwrite(&mut self, at: usize, end: u32, value: &[u8]) -> Result<(), NoRoom> {
+    fn overwrite(&mut self, at: usize, end: u32, value: &[u8]) {
         let slot = self.slot_mut(at);
         slot[KEY_BYTES..KEY_BYTES + 4].copy_from_slice(&end.to_le_bytes());
-        slot[KEY_BYTES + 4..].fill(0);
-        slot[KEY_BYTES + 4..KEY_BYTES + 4 + value.len()].copy_from_slice(value);
-        Ok(())
+        slot[KEY_BYTES + 4..].copy_from_slice(value);
     }
 
-    fn insert(&mut self, key: &SlotKey, end: u32, value: &[u8]) -> Result<(), NoRoom> {
-        let at = match self.find(key) {
-            Ok(at) => return self.overwrite(at, end, value),
-            Err(at) => at.ok_or(NoRoom)?,
-        };
+    /// Inserts a slot at `at`, where it belongs, and moves the slots from there on by one.
+    fn insert(&mut self, at: usize, key: &SlotKey, end: u32, value: &[u8]) -> Result<(), NoRoom> {
         let mut hole = at;
         let mut steps = 0;
         while !self.is_empty(hole) {
@@ -320,19 +364,8 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Table<B> {
         }
         self.slot_mut(at)[..KEY_BYTES].copy_from_slice(key);
         self.set_header(4, (self.used() + 1) as u32);
-        self.overwrite(at, end, value)
-    }
-
-    fn remove(&mut self, id: Id) {
-        let mut part = 0;
-        while let Ok(at) = self.find(&slot_key(id, part)) {
-            let tag = self.value(at)[0];
-            self.remove_slot(at);
-            part += 1;
-            if part > usize::from(u16::MAX) || (part == 1 && tag != LONG) {
-                return;
-            }
-        }
+        self.overwrite(at, end, value);
+        Ok(())
     }
 
     /// Empties a slot and moves the entries after it closer to their homes.

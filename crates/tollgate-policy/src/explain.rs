@@ -10,8 +10,8 @@ use std::fmt;
 
 use tollgate_core::Policy;
 use tollgate_core::StatusSet;
-use tollgate_core::policy::MatchMode;
 use tollgate_core::policy::answers::RefundPolicy;
+use tollgate_core::policy::{MatchMode, SubjectSource};
 use tollgate_core::refusal::RefusalSettings;
 
 use crate::load::LoadedPolicy;
@@ -43,6 +43,7 @@ impl fmt::Display for Explanation<'_> {
         let policy = self.policy;
         let subjects = policy.dimensions().iter().map(|one| (&*one.name, limit::source(one)));
         table(f, "subjects", subjects.collect())?;
+        table(f, "tokens", self.tokens())?;
         table(f, "networks", self.networks())?;
         let limits = policy.limits().iter();
         let limits = limits.map(|one| (one.limit.name(), limit::limit(policy, one)));
@@ -74,6 +75,15 @@ impl Explanation<'_> {
             (&*rule.name, format!("{conditions} → {limits}{mode_notes}"))
         });
         table(f, title, rules.collect())
+    }
+
+    /// Returns the tokens whose claims are subjects.
+    fn tokens(&self) -> Vec<(&str, String)> {
+        let readers = self.policy.dimensions().iter().filter_map(|one| match &one.source {
+            SubjectSource::Claim(claim) => Some(&claim.reader),
+            _ => None,
+        });
+        readers.take(1).map(|reader| ("accepted", reader.description().to_owned())).collect()
     }
 
     /// Returns the named lists of networks that rules use.

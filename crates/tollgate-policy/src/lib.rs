@@ -29,8 +29,10 @@
 
 mod decode;
 mod explain;
+mod files;
 mod finding;
 pub mod import;
+mod include;
 mod load;
 mod network_file;
 mod quote;
@@ -42,16 +44,15 @@ mod schema;
 mod settings;
 mod span;
 mod suggest;
+mod token;
 mod trace;
 mod tree;
 
 pub use explain::{Explanation, explain};
+pub use files::{MAX_FILE_BYTES, MAX_NETWORKS};
 pub use finding::{Finding, PolicyErrors};
-pub use load::{
-    LoadError, LoadedPolicy, MAX_FILE_BYTES, load, load_bytes, network_files, parse, parse_beside,
-    read,
-};
-pub use network_file::{MAX_NETWORK_FILE_BYTES, MAX_NETWORKS, NetworkFile};
+pub use load::{LoadError, LoadedPolicy, load, load_bytes, named_files, parse, parse_beside, read};
+pub use network_file::{MAX_NETWORK_FILE_BYTES, NetworkFile};
 pub use schema::schema;
 pub use settings::{
     DEFAULT_SAMPLE, DashboardMode, DashboardSettings, DecisionClock, DenyCacheMode, KeySource,

@@ -9,17 +9,15 @@ use std::path::{Path, PathBuf};
 use siphasher::sip::SipHasher13;
 use tollgate_core::Policy;
 
-use crate::decode::Decode;
+use crate::decode::{Decode, OneOrMore};
+use crate::files::{FileSource, Files, MAX_FILE_BYTES};
 use crate::finding::{Finding, PolicyErrors};
-use crate::network_file::{NetworkFile, NetworkFiles, NetworkSource};
+use crate::network_file::NetworkFile;
 use crate::report::Report;
 use crate::settings::Settings;
 use crate::span::Span;
 use crate::tree::document;
-use crate::{raw, resolve};
-
-/// The largest policy file: 1 MiB.
-pub const MAX_FILE_BYTES: usize = 1 << 20;
+use crate::{include, raw, resolve};
 
 /// A valid policy file.
 #[derive(Clone, Debug)]
@@ -29,7 +27,7 @@ pub struct LoadedPolicy {
     /// The settings of the deployment, which are not part of the policy.
     pub settings: Settings,
     /// The version of the file: the first 12 hexadecimal digits of a hash of its text. It is the
-    /// same on every node that loaded the same text and the same files with networks.
+    /// same on every node that loaded the same text and the same files that it names.
     pub version: String,
     /// The files with lists of networks that the policy contains.
     pub network_files: Vec<NetworkFile>,
@@ -96,7 +94,7 @@ pub fn load_bytes(path: &Path, bytes: Vec<u8>) -> Result<LoadedPolicy, LoadError
             return Err(LoadError::NotUtf8 { path: path.to_owned(), valid_up_to });
         }
     };
-    let source = NetworkSource::Directory(directory(path));
+    let source = FileSource::Directory(directory(path));
     parse_with(&name, &text, source).map_err(LoadError::Invalid)
 }
 
@@ -105,33 +103,39 @@ fn directory(path: &Path) -> &Path {
     path.parent().unwrap_or_else(|| Path::new(""))
 }
 
-/// Returns the paths of the files with networks that the policy file at `path` with the content
-/// `bytes` names, also if the file has mistakes.
+/// Returns the paths of the files that the policy file at `path` with the content `bytes` names: those
+/// that it includes, and the files with networks and keys of tokens, also if it has mistakes.
 #[must_use]
-pub fn network_files(path: &Path, bytes: &[u8]) -> Vec<PathBuf> {
+pub fn named_files(path: &Path, bytes: &[u8]) -> Vec<PathBuf> {
     let Ok(text) = std::str::from_utf8(bytes) else { return Vec::new() };
-    if bytes.len() > MAX_FILE_BYTES || !text.contains("networks") {
+    let names_files = ["include", "networks", "jwt"].iter().any(|key| text.contains(key));
+    if bytes.len() > MAX_FILE_BYTES || !names_files {
         return Vec::new();
     }
     let mut report = Report::new("", text);
-    let file = document(text, &mut report)
-        .and_then(|document| raw::PolicyFile::decode(&document, &mut report));
-    let files = file.map(|file| resolve::networks::files(&file)).unwrap_or_default();
-    files.into_iter().map(|file| directory(path).join(file.path)).collect()
+    let Some(document) = document(text, &mut report) else { return Vec::new() };
+    let mut files = Files::new(FileSource::Directory(directory(path)));
+    let all = include::merged(document.clone(), &mut files, &mut report).unwrap_or(document);
+    let Some(file) = raw::PolicyFile::decode(&all, &mut report) else { return Vec::new() };
+    let included = file.include.value().map_or(&[][..], |OneOrMore(included)| included);
+    let included = included.iter().map(|file| PathBuf::from(&file.value.0));
+    let networks = resolve::networks::files(&file).into_iter().map(|file| file.path);
+    let named = included.chain(networks).chain(resolve::jwt::key_file(&file));
+    named.map(|file| directory(path).join(file)).collect()
 }
 
 /// Parses and checks the `text` of a policy file that messages call `name`. The text cannot refer
-/// to files with networks.
+/// to files.
 ///
 /// # Errors
 /// All mistakes in the text.
 pub fn parse(name: &str, text: &str) -> Result<LoadedPolicy, PolicyErrors> {
-    parse_with(name, text, NetworkSource::Nowhere)
+    parse_with(name, text, FileSource::Nowhere)
 }
 
 /// Does the same as [`parse`], for a text that is compared with the policy `current`: a list of
-/// networks in a file is the list with the same name that a rule of `current` uses. No file is
-/// read.
+/// networks in a file is the list with the same name that a rule of `current` uses, and tokens are
+/// read as `current` reads them. No file is read.
 ///
 /// # Errors
 /// All mistakes in the text.
@@ -140,31 +144,30 @@ pub fn parse_beside(
     name: &str,
     text: &str,
 ) -> Result<LoadedPolicy, PolicyErrors> {
-    parse_with(name, text, NetworkSource::Policy(current))
+    parse_with(name, text, FileSource::Policy(current))
 }
 
 fn parse_with(
     name: &str,
     text: &str,
-    source: NetworkSource<'_>,
+    source: FileSource<'_>,
 ) -> Result<LoadedPolicy, PolicyErrors> {
     let mut report = Report::new(name, text);
-    let mut files = NetworkFiles::new(source);
+    let mut files = Files::new(source);
     let resolved = parse_and_resolve(text, &mut files, &mut report);
     let warnings = report.finish()?;
     let Some((policy, settings, network_files)) = resolved else {
         // Every part that returns `None` reports a mistake. If one does not, the file must still be
         // refused.
         let mut report = Report::new(name, text);
-        let start = Span { line: 1, column: 1, width: 1 };
-        report.plain_error(start, "not a policy");
+        report.plain_error(Span::START, "not a policy");
         return Err(report.into_errors());
     };
     let version = version(text, files.content_hash());
     Ok(LoadedPolicy { policy, settings, version, network_files, warnings })
 }
 
-/// Identifies a file and, by `content_hash`, the files with its networks. It is not a protection
+/// Identifies a file and, by `content_hash`, the files that it names. It is not a protection
 /// against files that are made to have the same hash.
 fn version(text: &str, content_hash: Option<u64>) -> String {
     let mut hasher = SipHasher13::new();
@@ -179,16 +182,15 @@ fn version(text: &str, content_hash: Option<u64>) -> String {
 /// Resolves the policy. Returns `None` after reporting a mistake.
 fn parse_and_resolve(
     text: &str,
-    files: &mut NetworkFiles<'_>,
+    files: &mut Files<'_>,
     report: &mut Report<'_>,
 ) -> Option<(Policy, Settings, Vec<NetworkFile>)> {
     if text.len() > MAX_FILE_BYTES {
-        let start = Span { line: 1, column: 1, width: 1 };
         let message = format_args!("the file is larger than {MAX_FILE_BYTES} bytes");
-        report.plain_error(start, message);
+        report.plain_error(Span::START, message);
         return None;
     }
-    let document = document(text, report)?;
+    let document = include::merged(document(text, report)?, files, report)?;
     let file = raw::PolicyFile::decode(&document, report)?;
     let (policy, settings) = resolve::resolve(&file, files, report)?;
     Some((policy, settings, resolve::networks::files(&file)))

@@ -1,5 +1,6 @@
 //! Collects mistakes and warnings while a file is read, so all of them are reported at once.
 
+use std::borrow::Cow;
 use std::fmt::Display;
 use std::sync::Arc;
 
@@ -17,10 +18,10 @@ const MAX_KEPT: usize = 100;
 /// The most known names that a hint lists if none is similar.
 const MAX_LISTED: usize = 32;
 
-/// The mistakes and warnings that were found in one file so far.
+/// The mistakes and warnings that were found in a file, and in the files that it includes, so far.
 pub(crate) struct Report<'t> {
-    file: Arc<str>,
-    lines: Vec<&'t str>,
+    /// The names and the texts of the files. The first one is the policy file.
+    files: Vec<(Arc<str>, Cow<'t, str>)>,
     errors: Vec<Finding>,
     errors_omitted: usize,
     warnings: Vec<Finding>,
@@ -29,11 +30,24 @@ pub(crate) struct Report<'t> {
 impl<'t> Report<'t> {
     pub(crate) fn new(file: &str, text: &'t str) -> Self {
         Self {
-            file: file.into(),
-            lines: text.split('\n').map(|line| line.trim_end_matches('\r')).collect(),
+            files: vec![(file.into(), Cow::Borrowed(text))],
             errors: Vec::new(),
             errors_omitted: 0,
             warnings: Vec::new(),
+        }
+    }
+
+    /// Adds an included file, and returns its number in spans.
+    pub(crate) fn include(&mut self, file: &str, text: String) -> u16 {
+        self.files.push((file.into(), Cow::Owned(text)));
+        u16::try_from(self.files.len() - 1).unwrap_or(u16::MAX)
+    }
+
+    /// Returns the place of `at` as seen from the file of `from`, such as `on line 3`.
+    pub(crate) fn place(&self, at: Span, from: Span) -> String {
+        match self.files.get(usize::from(at.file)) {
+            Some((file, _)) if at.file != from.file => format!("in {file}, line {}", at.line),
+            _ => format!("on line {}", at.line),
         }
     }
 
@@ -133,7 +147,7 @@ impl<'t> Report<'t> {
     /// The mistakes in file order, if there are any.
     pub(crate) fn finish(mut self) -> Result<Vec<Finding>, PolicyErrors> {
         if self.errors.is_empty() {
-            self.warnings.sort_by_key(|finding| (finding.line, finding.column));
+            sort(&mut self.warnings, &self.files[0].0);
             return Ok(self.warnings);
         }
         Err(self.into_errors())
@@ -141,13 +155,9 @@ impl<'t> Report<'t> {
 
     /// Returns the mistakes in file order.
     pub(crate) fn into_errors(mut self) -> PolicyErrors {
-        let own = Arc::clone(&self.file);
-        let place = |finding: &Finding| {
-            let other = (finding.file != own).then(|| Arc::clone(&finding.file));
-            (other, finding.line, finding.column)
-        };
-        self.errors.sort_by_cached_key(place);
-        PolicyErrors { file: self.file, found: self.errors, unshown: self.errors_omitted }
+        let (file, _) = self.files.swap_remove(0);
+        sort(&mut self.errors, &file);
+        PolicyErrors { file, found: self.errors, unshown: self.errors_omitted }
     }
 
     fn record_error(&mut self, at: Span, message: impl Display, hint: Option<&dyn Display>) {
@@ -160,13 +170,14 @@ impl<'t> Report<'t> {
     }
 
     fn finding(&self, at: Span, message: &dyn Display, hint: Option<&dyn Display>) -> Finding {
+        let (file, text) = self.files.get(usize::from(at.file)).unwrap_or(&self.files[0]);
         // The parser may report the end of a file at a line after the last one.
-        let line = at.line.clamp(1, self.lines.len());
-        let text = self.lines[line - 1];
+        let line = at.line.clamp(1, text.split('\n').count());
+        let text = text.split('\n').nth(line - 1).unwrap_or_default().trim_end_matches('\r');
         let length = text.chars().count();
         let column = if line == at.line { at.column.clamp(1, length + 1) } else { length + 1 };
         Finding {
-            file: Arc::clone(&self.file),
+            file: Arc::clone(file),
             line,
             column,
             message: message.to_string(),
@@ -174,6 +185,14 @@ impl<'t> Report<'t> {
             excerpt: excerpt(&redact(text), column - 1, at.width),
         }
     }
+}
+
+/// Sorts findings by their places, those in the file `own` first.
+fn sort(findings: &mut [Finding], own: &Arc<str>) {
+    findings.sort_by_cached_key(|finding| {
+        let other = (finding.file != *own).then(|| Arc::clone(&finding.file));
+        (other, finding.line, finding.column)
+    });
 }
 
 /// Returns the excerpt of `line` around the character `start`, safe to print on a terminal.

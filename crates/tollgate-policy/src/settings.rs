@@ -21,11 +21,11 @@ pub use traces::{DEFAULT_SAMPLE, ParentSampling, TracesSettings};
 pub struct Settings {
     /// The source of the key with which credentials are hashed.
     pub key: KeySource,
-    /// Where the counters are kept.
+    /// The store of the counters.
     pub store: StoreSettings,
     /// The listeners of the file.
     pub serve: ServeSettings,
-    /// Where spans of requests are sent, if the file sets it.
+    /// The collector of spans, if the file sets it.
     pub traces: Option<TracesSettings>,
     /// The limits with readable subjects, in file order.
     pub revealed: Vec<Box<str>>,

@@ -1,10 +1,12 @@
-//! Positions in a file.
+//! Positions in files.
 
 use granit_parser::Marker;
 
 /// A position: its line, its column, and its length on that line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Span {
+    /// The number of the file: 0, or that of an included file in the order in which they are read.
+    pub(crate) file: u16,
     /// From 1.
     pub(crate) line: usize,
     /// In characters, from 1.
@@ -14,18 +16,21 @@ pub(crate) struct Span {
 }
 
 impl Span {
+    /// The start of the policy file.
+    pub(crate) const START: Self = Self { file: 0, line: 1, column: 1, width: 0 };
+
     /// Returns the span from `start` to `end`, or to the end of its first line.
-    pub(crate) fn new(start: Marker, end: Marker) -> Self {
+    pub(crate) fn new(file: u16, start: Marker, end: Marker) -> Self {
         let width = if start.line() == end.line() {
             end.col().saturating_sub(start.col())
         } else {
             usize::MAX
         };
-        Self { line: start.line(), column: start.col() + 1, width }
+        Self { file, line: start.line(), column: start.col() + 1, width }
     }
 
     /// Returns an empty span at `marker`.
-    pub(crate) fn point(marker: Marker) -> Self {
-        Self::new(marker, marker)
+    pub(crate) fn point(file: u16, marker: Marker) -> Self {
+        Self::new(file, marker, marker)
     }
 }

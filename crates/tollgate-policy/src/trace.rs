@@ -112,6 +112,10 @@ impl Trace<'_> {
             Mismatch::Header(index) => wrong_value("header", matches.headers.get(index)),
             Mismatch::Query(index) => wrong_value("query parameter", matches.query.get(index)),
             Mismatch::Cookie(index) => wrong_value("cookie", matches.cookies.get(index)),
+            Mismatch::When => {
+                let text = matches.when.as_ref().map_or("?", |when| &*when.text);
+                format!("the expression is not met: {text}")
+            }
             Mismatch::Any => {
                 format!("the request meets none of: {}", limit::sets(self.policy, &matches.any))
             }

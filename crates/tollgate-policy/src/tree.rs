@@ -21,7 +21,7 @@ pub(crate) struct Node {
     pub(crate) kind: NodeKind,
     pub(crate) at: Span,
     /// The number of nodes in this subtree, including this one.
-    size: usize,
+    pub(crate) size: usize,
 }
 
 /// The content of a node.
@@ -51,30 +51,36 @@ impl Node {
 
 /// Parses the single document of `text`. Returns `None` after reporting that there is none.
 pub(crate) fn document(text: &str, report: &mut Report<'_>) -> Option<Node> {
+    document_of(0, text, report)
+}
+
+/// Parses the single document of the file with the number `file`. Returns `None` after reporting
+/// that there is none.
+pub(crate) fn document_of(file: u16, text: &str, report: &mut Report<'_>) -> Option<Node> {
     let mut options = granit_parser::options! { disallow_directives: true };
     options.set_emit_comments(false);
-    let mut grower = TreeBuilder::default();
+    let mut grower = TreeBuilder { file, ..TreeBuilder::default() };
     for event in Parser::new_from_str_with_options(text, options) {
         let grown = match event {
             Ok((event, span)) => grower.push_event(event, span, report),
             Err(error) => {
-                scan_error(&error, report);
+                scan_error(file, &error, report);
                 None
             }
         };
         grown?;
     }
     if grower.root.is_none() {
-        let start = Span { line: 1, column: 1, width: 0 };
+        let start = Span { file, ..Span::START };
         report.error(start, "the file is empty", "a policy has `limits` and `rules`");
     }
     grower.root
 }
 
-fn scan_error(error: &ScanError, report: &mut Report<'_>) {
+fn scan_error(file: u16, error: &ScanError, report: &mut Report<'_>) {
     let info = error.info();
     let message = info.lines().next().unwrap_or("this is not YAML");
-    let at = Span::point(*error.marker());
+    let at = Span::point(file, *error.marker());
     match hint(message) {
         Some(hint) => report.error(at, format_args!("not YAML: {message}"), hint),
         None => report.plain_error(at, format_args!("not YAML: {message}")),
@@ -116,6 +122,8 @@ enum CollectionKind {
 
 #[derive(Default)]
 struct TreeBuilder {
+    /// The number of the file.
+    file: u16,
     open: Vec<OpenCollection>,
     anchors: HashMap<usize, Node>,
     root: Option<Node>,
@@ -130,7 +138,7 @@ impl TreeBuilder {
         span: granit_parser::Span,
         report: &mut Report<'_>,
     ) -> Option<()> {
-        let at = Span::new(span.start, span.end);
+        let at = Span::new(self.file, span.start, span.end);
         match event {
             Event::Scalar(_, _, _, Some(tag))
             | Event::SequenceStart(_, _, Some(tag))
@@ -174,7 +182,7 @@ impl TreeBuilder {
     ) -> Option<()> {
         if self.open.len() == MAX_DEPTH {
             let message = format_args!("nested more than {MAX_DEPTH} levels deep");
-            report.plain_error(Span::point(start), message);
+            report.plain_error(Span::point(self.file, start), message);
             return None;
         }
         self.open.push(OpenCollection { start, anchor, children: Vec::new(), kind });
@@ -187,9 +195,9 @@ impl TreeBuilder {
         // A node of several lines is marked at its first line.
         let at = match children.first() {
             Some(first) if start.line() != end.line() => {
-                Span { width: first.at.width, ..Span::point(start) }
+                Span { width: first.at.width, ..Span::point(self.file, start) }
             }
-            _ => Span::new(start, end),
+            _ => Span::new(self.file, start, end),
         };
         let kind = match kind {
             CollectionKind::Sequence => NodeKind::Sequence(children),

@@ -17,7 +17,7 @@ pub(crate) fn admit<B: Body>(request: &Request<B>, limits: &Limits) -> Result<()
     }
     check_expectation(request.headers())?;
     if request.body().size_hint().lower() > limits.request_body_bytes {
-        return Err(crate::body::UploadFault::TooLarge.into());
+        return Err(crate::upload::UploadFault::TooLarge.into());
     }
     Ok(())
 }

@@ -8,26 +8,25 @@ use std::{
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
-use http_body_util::Full;
 use hyper::body::Incoming;
-use tollgate_http::{Deadline, LeastRate, TooSlow, Violation};
+use tollgate_http::{LeastRate, RateTerms, TooSlow, Violation};
 
-use crate::hop;
+use crate::{
+    hop,
+    upload::{Upload, UploadFault},
+};
 
 mod read_ahead;
-mod streamed;
-mod upload;
 
 use read_ahead::ReadAhead;
 pub(crate) use read_ahead::read_json;
-pub(crate) use streamed::StreamedBody;
-pub(crate) use upload::{Upload, UploadFault};
 
 /// A request body on its way to the upstream: streamed, with limits on its size, its rate and its
 /// pauses.
 #[derive(Debug)]
 pub struct RequestBody {
-    incoming: Incoming,
+    /// `None` in a copy of a request without a body.
+    incoming: Option<Incoming>,
     /// `None` if nothing was read ahead, as for most requests. Boxed, because the body is moved
     /// often.
     ahead: Option<Box<ReadAhead>>,
@@ -35,18 +34,6 @@ pub struct RequestBody {
     limit: u64,
     pace: LeastRate,
     upload: Upload,
-}
-
-/// A response body on its way to the client: streamed from the upstream, or created by the proxy.
-///
-/// Dropping it before its end closes the upstream connection, which aborts the upstream's work.
-#[derive(Debug)]
-pub struct ResponseBody(ResponseSource);
-
-#[derive(Debug)]
-enum ResponseSource {
-    Upstream { incoming: StreamedBody, idle: Deadline },
-    Local(Full<Bytes>),
 }
 
 /// The reason why a body failed before its end.
@@ -78,7 +65,21 @@ impl RequestBody {
         if incoming.is_end_stream() {
             upload.complete();
         }
-        Self { incoming, ahead: None, left: limit, limit, pace, upload }
+        Self { incoming: Some(incoming), ahead: None, left: limit, limit, pace, upload }
+    }
+
+    /// Returns a copy of a body without content. `None` if it has any.
+    pub(crate) fn copy_of_empty(&self) -> Option<Self> {
+        let (left, limit, upload) = (self.left, self.limit, self.upload.clone());
+        let pace = || LeastRate::new(RateTerms::NONE, self.pace.longest_pause());
+        self.is_end_stream().then(|| Self {
+            incoming: None,
+            ahead: None,
+            left,
+            limit,
+            pace: pace(),
+            upload,
+        })
     }
 
     /// Returns the state of this body, for the task that waits for the response.
@@ -91,7 +92,8 @@ impl RequestBody {
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
-        match Pin::new(&mut self.incoming).poll_frame(cx) {
+        let Some(incoming) = &mut self.incoming else { return Poll::Ready(None) };
+        match Pin::new(incoming).poll_frame(cx) {
             Poll::Ready(Some(Ok(frame))) => Poll::Ready(Some(self.pass(frame))),
             Poll::Ready(Some(Err(error))) => {
                 self.upload
@@ -132,7 +134,7 @@ impl RequestBody {
         if let Some(trailers) = frame.trailers_mut() {
             hop::strip_trailers(trailers);
         }
-        if self.incoming.is_end_stream() {
+        if self.incoming.as_ref().is_none_or(Incoming::is_end_stream) {
             self.upload.complete();
         }
         Ok(frame)
@@ -154,11 +156,13 @@ impl Body for RequestBody {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.ahead.as_ref().is_none_or(|ahead| ahead.is_empty()) && self.incoming.is_end_stream()
+        self.ahead.as_ref().is_none_or(|ahead| ahead.is_empty())
+            && self.incoming.as_ref().is_none_or(Incoming::is_end_stream)
     }
 
     fn size_hint(&self) -> SizeHint {
-        let mut hint = self.incoming.size_hint();
+        let incoming = self.incoming.as_ref();
+        let mut hint = incoming.map_or_else(|| SizeHint::with_exact(0), Incoming::size_hint);
         let ahead = self.ahead.as_ref().map_or(0, |ahead| ahead.bytes());
         if let Some(upper) = hint.upper() {
             hint.set_upper(upper.saturating_add(ahead));
@@ -190,68 +194,6 @@ fn violation_in(error: &hyper::Error) -> Option<Violation> {
         };
     }
     None
-}
-
-impl ResponseBody {
-    pub(crate) fn upstream(incoming: StreamedBody, idle: Duration) -> Self {
-        Self(ResponseSource::Upstream { incoming, idle: Deadline::new(idle) })
-    }
-
-    pub(crate) fn empty() -> Self {
-        Self(ResponseSource::Local(Full::default()))
-    }
-}
-
-impl From<Full<Bytes>> for ResponseBody {
-    fn from(body: Full<Bytes>) -> Self {
-        Self(ResponseSource::Local(body))
-    }
-}
-
-impl Body for ResponseBody {
-    type Data = Bytes;
-    type Error = BodyError;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
-        let (incoming, idle) = match &mut self.0 {
-            ResponseSource::Upstream { incoming, idle } => (incoming, idle),
-            ResponseSource::Local(body) => {
-                return Pin::new(body).poll_frame(cx).map_err(|never| match never {});
-            }
-        };
-        match Pin::new(incoming).poll_frame(cx) {
-            Poll::Ready(Some(Ok(mut frame))) => {
-                idle.clear();
-                if let Some(trailers) = frame.trailers_mut() {
-                    hop::strip_trailers(trailers);
-                }
-                Poll::Ready(Some(Ok(frame)))
-            }
-            Poll::Ready(Some(Err(error))) => Poll::Ready(Some(Err(BodyError::Broken(error)))),
-            Poll::Ready(None) => Poll::Ready(None),
-            Poll::Pending => {
-                ready!(idle.poll_passed(cx));
-                Poll::Ready(Some(Err(BodyError::Stalled { waited: idle.limit() })))
-            }
-        }
-    }
-
-    fn is_end_stream(&self) -> bool {
-        match &self.0 {
-            ResponseSource::Upstream { incoming, .. } => incoming.is_end_stream(),
-            ResponseSource::Local(body) => body.is_end_stream(),
-        }
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        match &self.0 {
-            ResponseSource::Upstream { incoming, .. } => incoming.size_hint(),
-            ResponseSource::Local(body) => body.size_hint(),
-        }
-    }
 }
 
 impl fmt::Display for BodyError {

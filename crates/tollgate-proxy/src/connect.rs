@@ -1,44 +1,73 @@
-use std::{future::poll_fn, time::Duration};
-
-use http::{
-    Uri,
-    uri::{Parts, PathAndQuery, Scheme},
+use std::{
+    io,
+    net::SocketAddr,
+    time::{Duration, Instant},
 };
-use hyper_util::{client::legacy::connect::HttpConnector, rt::TokioIo};
+
+use hyper_util::rt::TokioIo;
+use parking_lot::Mutex;
 use tokio::{net::TcpStream, time::timeout};
-use tower_service::Service;
+use tollgate_http::{ClientTls, ServerName, Stream, handshake_hint};
 
-use crate::{Upstream, failure::UpstreamFailure};
+use crate::{
+    Settings, Upstream, counted_reads::CountedReads, failure::UpstreamFailure,
+    upstream_link::UpstreamIo,
+};
 
-/// A connector to the upstream, with a time limit that includes name resolution.
-#[derive(Debug, Clone)]
+/// The shortest time between two log lines about failed TLS handshakes.
+const WARN_EVERY: Duration = Duration::from_secs(10);
+
+/// A connector to one address of an upstream, with a time limit.
+#[derive(Debug)]
 pub(crate) struct Connector {
-    http: HttpConnector,
-    upstream: Uri,
+    address: SocketAddr,
+    tls: Option<TlsName>,
     limit: Duration,
+    warned_at: Mutex<Option<Instant>>,
+}
+
+/// The certificates of a connection, and the name in the server's certificate.
+#[derive(Debug)]
+struct TlsName {
+    tls: ClientTls,
+    name: ServerName<'static>,
 }
 
 impl Connector {
-    pub(crate) fn new(upstream: &Upstream, limit: Duration) -> Self {
-        let mut http = HttpConnector::new();
-        http.set_nodelay(true);
-        let mut parts = Parts::default();
-        parts.scheme = Some(Scheme::HTTP);
-        parts.authority = Some(upstream.authority().clone());
-        parts.path_and_query = Some(PathAndQuery::from_static("/"));
-        // All three parts are set, so this cannot fail.
-        Self { http, upstream: Uri::from_parts(parts).unwrap_or_default(), limit }
+    pub(crate) fn new(upstream: &Upstream, address: SocketAddr, settings: &Settings) -> Self {
+        let name = || ServerName::try_from(upstream.host().to_owned()).ok();
+        let tls = settings.upstream_tls.clone().filter(|_| upstream.is_https());
+        let tls = tls.and_then(|tls| Some(TlsName { tls, name: name()? }));
+        let limit = settings.timeouts.connect;
+        Self { address, tls, limit, warned_at: Mutex::default() }
     }
 
-    pub(crate) async fn connect(&self) -> Result<TokioIo<TcpStream>, UpstreamFailure> {
-        let mut http = self.http.clone();
+    /// Opens a connection. Nothing of a request is sent before the server's certificate is verified.
+    pub(crate) async fn connect(&self) -> Result<TokioIo<UpstreamIo>, UpstreamFailure> {
         let connecting = async {
-            poll_fn(|cx| http.poll_ready(cx)).await?;
-            http.call(self.upstream.clone()).await
+            let stream = TcpStream::connect(self.address)
+                .await
+                .map_err(|error| UpstreamFailure::to_connect(&error))?;
+            // Fails on a connection that is closed already. Using it detects that.
+            let _ = stream.set_nodelay(true);
+            let Some(TlsName { tls, name }) = &self.tls else { return Ok(Stream::Tcp(stream)) };
+            let handshake = Stream::over_tls(stream, tls, name.clone());
+            handshake.await.map_err(|error| self.untrusted(name, &error))
         };
         match timeout(self.limit, connecting).await {
-            Ok(connected) => connected.map_err(|error| UpstreamFailure::to_connect(&error)),
+            Ok(connected) => connected.map(|stream| TokioIo::new(CountedReads::new(stream))),
             Err(_) => Err(UpstreamFailure::ConnectTimeout),
         }
+    }
+
+    fn untrusted(&self, name: &ServerName<'_>, error: &io::Error) -> UpstreamFailure {
+        let mut warned_at = self.warned_at.lock();
+        if warned_at.is_none_or(|at| at.elapsed() >= WARN_EVERY) {
+            *warned_at = Some(Instant::now());
+            let (name, address) = (name.to_str(), self.address);
+            let hint = handshake_hint(error);
+            tracing::warn!(%name, %address, %error, hint, "the TLS handshake with the upstream failed");
+        }
+        UpstreamFailure::Handshake
     }
 }

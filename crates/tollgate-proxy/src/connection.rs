@@ -8,11 +8,14 @@ use hyper_util::{
     rt::{TokioIo, TokioTimer},
     server::conn::auto,
 };
-use tokio::{net::TcpStream, time::sleep};
-use tollgate::tower::Peer;
+use tokio::{
+    net::TcpStream,
+    time::{sleep, timeout},
+};
+use tollgate::tower::{ClientCertificate, Peer, TlsClient};
 use tollgate_http::{
-    CloseReason, ControlFrames, FirstPoll, Phase, ResponseExecutor, SectionLimits, StrictReader,
-    StrictReaderTimeouts,
+    Accepted, CertificateNames, CloseReason, ControlFrames, FirstPoll, Phase, ResponseExecutor,
+    SectionLimits, Stream, StrictReader, StrictReaderTimeouts,
 };
 use tower_service::Service;
 
@@ -53,6 +56,10 @@ pub(crate) async fn serve<S, B>(
     B::Error: Into<Box<dyn StdError + Send + Sync>>,
 {
     let conversation = Arc::clone(session.conversation());
+    let Some(stream) = handshake(stream, &settings, &session).await else {
+        return conversation.leave();
+    };
+    let client = stream.peer_certificate().map(tls_client);
     let guard = StrictReader::new(
         ControlFrames::new(stream, Arc::clone(&conversation)),
         section_limits(&settings.limits),
@@ -66,6 +73,7 @@ pub(crate) async fn serve<S, B>(
     let handler = Handler {
         service,
         peer,
+        client,
         settings: Arc::clone(&settings),
         conversation: Arc::clone(&conversation),
         session: session.clone(),
@@ -103,6 +111,30 @@ pub(crate) async fn serve<S, B>(
             conversation.idle_for(goodbye).await;
         } => {}
     }
+}
+
+/// Completes the TLS handshake, if clients use TLS. Returns `None` if it failed or took too long, or
+/// if the connection was asked to close.
+async fn handshake(stream: TcpStream, settings: &Settings, session: &Session) -> Option<Stream> {
+    let Some(tls) = settings.tls.clone() else { return Some(Stream::Tcp(stream)) };
+    let accepted = Accepted { stream: Stream::Tcp(stream), peer: None, tls: Some(tls) };
+    let conversation = session.conversation();
+    tokio::select! {
+        finished = timeout(settings.timeouts.tls_handshake, accepted.handshake()) => match finished {
+            Ok(Ok(stream)) => Some(stream),
+            Ok(Err(_)) | Err(_) => {
+                conversation.note_close(CloseReason::TlsHandshake);
+                None
+            }
+        },
+        () = conversation.close_asked() => None,
+        () = session.reached(Phase::Cut) => None,
+    }
+}
+
+fn tls_client(names: CertificateNames) -> TlsClient {
+    let CertificateNames { subject, common_name, dns, uri, email } = names;
+    TlsClient(Arc::new(ClientCertificate { subject, common_name, dns, uri, email }))
 }
 
 fn section_limits(limits: &Limits) -> SectionLimits {

@@ -24,6 +24,8 @@ pub enum Error {
         /// The value that was set.
         given: usize,
     },
+    /// An upstream has an `https` URL, and `upstream_tls` is not set.
+    UpstreamTls,
     /// Connections were still busy at the end of the drain time and were closed.
     DrainTimeout {
         /// The number of these connections.
@@ -44,6 +46,9 @@ impl fmt::Display for Error {
                 f,
                 "limits.response_header_bytes is {given}; set it to at least {MIN_RESPONSE_HEADER_BYTES}"
             ),
+            Self::UpstreamTls => {
+                f.write_str("an upstream has an https URL; set upstream_tls to its authorities")
+            }
             Self::DrainTimeout { connections, waited } => write!(
                 f,
                 "{connections} connections were still busy {}s after the shutdown and were closed; \

@@ -1,11 +1,13 @@
 use std::{error::Error as StdError, io};
 
+use bytes::Bytes;
 use http::{Response, StatusCode};
+use http_body_util::Full;
 use tollgate::tower::{RequestIncomplete, UpstreamFailed};
 
 use crate::{
-    body::{ResponseBody, Upload, UploadFault},
     problem::Problem,
+    upload::{Upload, UploadFault},
 };
 
 /// The reason why there is no response from the upstream.
@@ -15,6 +17,8 @@ pub(crate) enum UpstreamFailure {
     Client(UploadFault),
     /// The connection to the upstream failed.
     Unreachable,
+    /// The TLS handshake with the upstream failed.
+    Handshake,
     /// The connection to the upstream timed out.
     ConnectTimeout,
     /// The upstream did not send a response head in time.
@@ -43,14 +47,15 @@ impl UpstreamFailure {
     }
 
     /// The response to a request whose body is `upload`.
-    pub(crate) fn into_response(self, upload: &Upload) -> Response<ResponseBody> {
-        let mut response = self.problem().into_response().map(ResponseBody::from);
+    pub(crate) fn into_response(self, upload: &Upload) -> Response<Full<Bytes>> {
+        let mut response = self.problem().into_response();
         if !matches!(self, Self::Client(_)) {
             response.extensions_mut().insert(UpstreamFailed);
         }
         // Without a connection nothing was sent to the upstream, so the body did not cause the
         // failure.
-        let is_connected = !matches!(self, Self::Unreachable | Self::ConnectTimeout);
+        let is_connected =
+            !matches!(self, Self::Unreachable | Self::Handshake | Self::ConnectTimeout);
         if is_connected && !upload.is_complete() {
             response.extensions_mut().insert(RequestIncomplete);
         }
@@ -62,6 +67,9 @@ impl UpstreamFailure {
             Self::Client(fault) => return fault.into(),
             Self::Unreachable => {
                 (StatusCode::BAD_GATEWAY, "The upstream server could not be reached.")
+            }
+            Self::Handshake => {
+                (StatusCode::BAD_GATEWAY, "The TLS handshake with the upstream server failed.")
             }
             Self::ConnectTimeout => {
                 (StatusCode::GATEWAY_TIMEOUT, "The upstream server could not be reached in time.")

@@ -19,14 +19,17 @@ use tower_service::Service;
 
 use crate::{
     Settings,
-    body::{RequestBody, ResponseBody, StreamedBody, Upload},
+    balance::{Attempt, Exchange, Router},
+    body::RequestBody,
     failure::UpstreamFailure,
-    forwarded::{PeerName, Trust, add_forwarding_fields, add_via},
+    forwarded::{PeerName, Scheme, Trust, add_forwarding_fields, add_via},
     hop,
-    pool::Pool,
+    pool::StreamedBody,
+    response_body::ResponseBody,
     session::Session,
     tunnel,
     upgrade::Upgrade,
+    upload::Upload,
 };
 
 /// A service that sends each request to the upstream and returns its response.
@@ -36,13 +39,13 @@ use crate::{
 /// fails is answered with 400, 408 or 413.
 #[derive(Debug, Clone)]
 pub struct Forward {
-    pool: Arc<Pool>,
+    router: Arc<Router>,
     settings: Arc<Settings>,
 }
 
 impl Forward {
     pub(crate) fn new(settings: Arc<Settings>) -> Self {
-        Self { pool: Arc::new(Pool::new(&settings)), settings }
+        Self { router: Arc::new(Router::new(&settings)), settings }
     }
 }
 
@@ -68,7 +71,8 @@ impl Service<Request<RequestBody>> for Forward {
         span.inject(outgoing.headers_mut());
         Box::pin(span.run(async move {
             let answered = forward.exchange(outgoing, context, &upload).await;
-            let answer = answered.unwrap_or_else(|failure| failure.into_response(&upload));
+            let answer = answered
+                .unwrap_or_else(|failure| failure.into_response(&upload).map(ResponseBody::from));
             trace::record_status(answer.status());
             Ok(answer)
         }))
@@ -88,14 +92,19 @@ impl Forward {
         context: ForwardContext,
         upload: &Upload,
     ) -> Result<Response<ResponseBody>, UpstreamFailure> {
-        let response = match context.upgrade {
-            None => self.within_time(pin!(self.pool.exchange(outgoing)), upload).await?,
-            Some(_) => {
-                let mut exchange = Box::pin(self.pool.exchange_once(outgoing));
-                self.within_time(exchange.as_mut(), upload).await?
-            }
+        let host = outgoing.headers().get(header::HOST).map_or(&[][..], HeaderValue::as_bytes);
+        let group = Arc::clone(self.router.group(host, outgoing.uri().path()));
+        let exchange = match context.upgrade {
+            None => Exchange::Plain,
+            Some(_) => Exchange::Upgrade,
         };
-        self.incoming(response, context)
+        let attempt = Attempt::default();
+        let sent = pin!(group.exchange(outgoing, exchange, &attempt));
+        let response = self.within_time(sent, upload).await;
+        if matches!(response, Err(UpstreamFailure::ResponseTimeout)) {
+            group.time_out(&attempt);
+        }
+        self.incoming(response?, context)
     }
 
     fn upgrade(&self, request: &mut Request<RequestBody>) -> Option<(Upgrade, OnUpgrade, Session)> {
@@ -132,7 +141,9 @@ impl Forward {
         }
         let named = target.authority().and_then(|authority| header_value(authority.as_str()));
         let host = named
-            .or_else(|| header_value(self.settings.upstream.authority().as_str()))
+            .or_else(|| {
+                header_value(self.settings.upstreams.default_group().first()?.authority().as_str())
+            })
             .unwrap_or_else(|| HeaderValue::from_static(""));
         headers.insert(header::HOST, host.clone());
         host
@@ -152,7 +163,10 @@ impl Forward {
             Some(session) => {
                 add_forwarding_fields(headers, session.peer(), host, trust, *forwarded);
             }
-            None => add_forwarding_fields(headers, &PeerName::of(peer), host, trust, *forwarded),
+            None => {
+                let peer = PeerName::of(peer, Scheme::Http);
+                add_forwarding_fields(headers, &peer, host, trust, *forwarded);
+            }
         }
     }
 

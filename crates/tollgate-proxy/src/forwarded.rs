@@ -11,8 +11,6 @@ use crate::ForwardedFields;
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
-/// The protocol of all requests, because this proxy accepts only cleartext.
-const PROTOCOL: HeaderValue = HeaderValue::from_static("http");
 
 /// Whether the forwarding fields of a peer are trusted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,15 +31,33 @@ impl Trust {
     }
 }
 
-/// A peer's address in the form of the fields, formatted once for all requests of its connection.
+/// The protocol of a client's connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Scheme {
+    Http,
+    Https,
+}
+
+impl Scheme {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Http => "http",
+            Self::Https => "https",
+        }
+    }
+}
+
+/// A peer's address and protocol in the form of the fields, formatted once for all requests of its
+/// connection.
 #[derive(Debug)]
 pub(crate) struct PeerName {
     address: HeaderValue,
     node: String,
+    scheme: Scheme,
 }
 
 impl PeerName {
-    pub(crate) fn of(peer: Option<IpAddr>) -> Self {
+    pub(crate) fn of(peer: Option<IpAddr>, scheme: Scheme) -> Self {
         let peer = peer.map(|peer| peer.to_canonical());
         let address = peer.map_or_else(|| "unknown".to_owned(), |peer| peer.to_string());
         let node = match peer {
@@ -49,7 +65,7 @@ impl PeerName {
             _ => address.clone(),
         };
         let address = HeaderValue::try_from(address);
-        Self { address: address.unwrap_or(HeaderValue::from_static("unknown")), node }
+        Self { address: address.unwrap_or(HeaderValue::from_static("unknown")), node, scheme }
     }
 }
 
@@ -67,11 +83,12 @@ pub(crate) fn add_forwarding_fields(
     }
     if matches!(fields, ForwardedFields::XForwarded | ForwardedFields::Both) {
         append_to_list(headers, &X_FORWARDED_FOR, peer.address.clone());
-        headers.entry(X_FORWARDED_PROTO).or_insert(PROTOCOL);
+        let protocol = HeaderValue::from_static(peer.scheme.name());
+        headers.entry(X_FORWARDED_PROTO).or_insert(protocol);
         headers.entry(X_FORWARDED_HOST).or_insert_with(|| host.clone());
     }
     if matches!(fields, ForwardedFields::Forwarded | ForwardedFields::Both)
-        && let Ok(element) = HeaderValue::try_from(forwarded_element(&peer.node, host))
+        && let Ok(element) = HeaderValue::try_from(forwarded_element(peer, host))
     {
         append_to_list(headers, &header::FORWARDED, element);
     }
@@ -128,10 +145,11 @@ fn append_to_list(headers: &mut HeaderMap, name: &HeaderName, member: HeaderValu
     }
 }
 
-fn forwarded_element(node: &str, host: &HeaderValue) -> String {
-    let Ok(host) = host.to_str() else { return format!("for={node};proto=http") };
+fn forwarded_element(PeerName { node, scheme, .. }: &PeerName, host: &HeaderValue) -> String {
+    let scheme = scheme.name();
+    let Ok(host) = host.to_str() else { return format!("for={node};proto={scheme}") };
     let mut element = String::with_capacity(node.len() + host.len() + 32);
-    for part in ["for=", node, ";host=\""] {
+    for part in ["for=", node.as_str(), ";host=\""] {
         element.push_str(part);
     }
     for character in host.chars() {
@@ -140,7 +158,8 @@ fn forwarded_element(node: &str, host: &HeaderValue) -> String {
         }
         element.push(character);
     }
-    element.push_str("\";proto=http");
+    element.push_str("\";proto=");
+    element.push_str(scheme);
     element
 }
 
@@ -165,7 +184,7 @@ mod tests {
         let peer: Option<IpAddr> = peer.parse().ok();
         add_forwarding_fields(
             &mut headers,
-            &PeerName::of(peer),
+            &PeerName::of(peer, Scheme::Http),
             &HOST,
             Trust::in_peer(peer, &networks),
             fields,
@@ -227,6 +246,17 @@ mod tests {
         assert!(x.contains_key("x-forwarded-for") && !x.contains_key("forwarded"));
         let standard = written(&[], "192.0.2.1", &[], ForwardedFields::Forwarded);
         assert!(!standard.contains_key("x-forwarded-for") && standard.contains_key("forwarded"));
+    }
+
+    #[test]
+    fn a_client_over_tls_is_forwarded_as_https() {
+        let mut headers = HeaderMap::new();
+        headers.insert("x-forwarded-proto", HeaderValue::from_static("http"));
+        let peer = PeerName::of("192.0.2.1".parse().ok(), Scheme::Https);
+        let both = ForwardedFields::Both;
+        add_forwarding_fields(&mut headers, &peer, &HOST, Trust::Untrusted, both);
+        assert_eq!(headers["x-forwarded-proto"], "https");
+        assert_eq!(headers["forwarded"], "for=192.0.2.1;host=\"api.example:8080\";proto=https");
     }
 
     #[test]

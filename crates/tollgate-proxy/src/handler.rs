@@ -11,17 +11,19 @@ use http::{HeaderValue, Request, Response, StatusCode, Version, header};
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::{Either, Full};
 use hyper::body::Incoming;
-use tollgate::tower::Peer;
+use tollgate::tower::{Peer, TlsClient};
 use tollgate_http::{CloseReason, Conversation, LeastRate, MAX_FRAME, UpgradeAnswer, note};
 use tower_service::Service;
 
+use crate::rejected::Rejected;
 use crate::{
     Settings,
     admission::admit,
-    body::{RequestBody, Upload, read_json},
+    body::{RequestBody, read_json},
     problem::Problem,
     session::Session,
     upgrade_prep::prepare_upgrade,
+    upload::Upload,
 };
 
 /// The entry point of all requests of a connection. It refuses inadmissible requests, and passes
@@ -30,6 +32,8 @@ use crate::{
 pub(crate) struct Handler<S> {
     pub(crate) service: S,
     pub(crate) peer: Peer,
+    /// The client's certificate, if it presented one.
+    pub(crate) client: Option<TlsClient>,
     pub(crate) settings: Arc<Settings>,
     pub(crate) conversation: Arc<Conversation>,
     pub(crate) session: Session,
@@ -49,18 +53,18 @@ where
         self,
         request: Request<Incoming>,
     ) -> Result<Response<HandlerBody<B>>, Infallible> {
-        let Self { mut service, peer, settings, conversation, session } = self;
+        let Self { mut service, peer, client, settings, conversation, session } = self;
         let version = request.version();
         if version != Version::HTTP_2
             && let Some(violation) = conversation.next_request()
         {
-            return Ok(refusal(violation.into(), version));
+            return Ok(rejected(violation.into(), version, peer, &settings));
         }
         let exchange = ExchangeGuard::begin(&conversation);
         let asks_upgrade =
             version == Version::HTTP_11 && request.headers().contains_key(header::UPGRADE);
         let answer = match admit(&request, &settings.limits) {
-            Err(problem) => refusal(problem, version),
+            Err(problem) => rejected(problem, version, peer, &settings),
             Ok(()) => {
                 let limit = settings.limits.request_body_bytes;
                 let idle = settings.timeouts.request_body_idle;
@@ -69,6 +73,9 @@ where
                 let upload = request.body().upload();
                 prepare_upgrade(&mut request, &settings.upgrades);
                 request.extensions_mut().insert(peer);
+                if let Some(client) = client {
+                    request.extensions_mut().insert(client);
+                }
                 request.extensions_mut().insert(session.clone());
                 read_json(&mut request, &settings.json_bodies).await;
                 let Ok(()) = poll_fn(|cx| service.poll_ready(cx)).await;
@@ -133,7 +140,14 @@ fn set_connection_close<B>(answer: &mut Response<B>, version: Version) {
     }
 }
 
-fn refusal<B>(problem: Problem, version: Version) -> Response<Either<B, Full<Bytes>>> {
+fn rejected<B>(
+    problem: Problem,
+    version: Version,
+    Peer(peer): Peer,
+    settings: &Settings,
+) -> Response<Either<B, Full<Bytes>>> {
+    let Problem { status, detail } = problem;
+    settings.on_rejected.call(Rejected { peer, status, detail });
     let mut response = problem.into_response();
     set_connection_close(&mut response, version);
     response.map(Either::Right)

@@ -1,7 +1,7 @@
 //! A reverse proxy that limits requests.
 //!
-//! [`run()`] accepts HTTP/1.1 and HTTP/2 (in clear text, with prior knowledge) and forwards
-//! requests as HTTP/1.1 to one [`Upstream`]. The rate limiting is a [tower
+//! [`run()`] accepts HTTP/1.1 and HTTP/2, over TLS ([`ServerTls`]) or in clear text, and forwards
+//! requests as HTTP/1.1 to one of its [`Upstreams`]. The rate limiting is a [tower
 //! layer](tower_layer::Layer) around [`Forward`]. The proxy itself only has limits that protect its
 //! resources ([`Limits`], [`Timeouts`]).
 //!
@@ -11,8 +11,8 @@
 //!
 //! Refusals and failures of the proxy are problem details (RFC 9457), which never contain an
 //! address of the upstream. A client that closes its sending side counts as disconnected, and its
-//! request is aborted. A request is never sent twice: if the upstream closes a pooled connection
-//! while it is used, the response is 502.
+//! request is aborted. A request is sent again only if no upstream received it, or if it is
+//! idempotent, has no body, and its kept connection was closed before the response began.
 //!
 //! ```no_run
 //! use tokio::net::TcpListener;
@@ -29,18 +29,23 @@
 //! ```
 
 mod admission;
+mod balance;
 mod body;
 mod connect;
 mod connection;
+mod counted_reads;
 mod error;
 mod failure;
 mod forward;
 mod forwarded;
 mod handler;
 mod hop;
+mod in_flight;
 mod json_bodies;
 mod pool;
 mod problem;
+mod rejected;
+mod response_body;
 mod run;
 mod session;
 mod settings;
@@ -48,15 +53,25 @@ mod trusted_proxies;
 mod tunnel;
 mod upgrade;
 mod upgrade_prep;
+mod upload;
 mod upstream;
 mod upstream_link;
+mod upstream_metrics;
+mod upstreams;
 
-pub use body::{BodyError, RequestBody, ResponseBody};
+pub use body::{BodyError, RequestBody};
 pub use error::Error;
 pub use forward::Forward;
 pub use json_bodies::JsonBodyBuffering;
+pub use rejected::{OnRejected, Rejected};
+pub use response_body::ResponseBody;
 pub use run::run;
 pub use settings::{ForwardedFields, Limits, Settings, Timeouts};
-pub use tollgate_http::{CloseReason, ConnectionMetrics};
+pub use tollgate_http::{
+    CertificateStatus, ClientAuthorities, ClientTls, ClientTlsFiles, CloseReason,
+    ConnectionMetrics, ServerTls, TlsError,
+};
 pub use trusted_proxies::TrustedProxies;
 pub use upstream::{Upstream, UpstreamError};
+pub use upstream_metrics::{RetryCounts, UpstreamMetrics, UpstreamStatus};
+pub use upstreams::{MAX_ROUTES, MAX_UPSTREAMS, Route, RouteError, Upstreams};

@@ -11,17 +11,18 @@ use parking_lot::Mutex;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::{
-    Settings,
-    body::{RequestBody, StreamedBody},
-    connect::Connector,
-    failure::UpstreamFailure,
+    Settings, body::RequestBody, connect::Connector, failure::UpstreamFailure,
     upstream_link::UpstreamLink,
 };
+
+mod streamed;
+
+pub(crate) use streamed::StreamedBody;
 
 /// How often idle links are checked, to remove those that the upstream has closed.
 const SWEEP_EVERY: Duration = Duration::from_secs(1);
 
-/// The pool of idle links to the upstream, at most
+/// The pool of idle links to one address, at most
 /// [`idle_upstream_connections`](crate::Limits::idle_upstream_connections).
 #[derive(Debug)]
 pub(crate) struct Pool {
@@ -49,14 +50,64 @@ struct IdleLink {
     since: Instant,
 }
 
+/// The links that a request may use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Links {
+    /// Idle ones, or a new one.
+    Idle,
+    /// A new one.
+    New,
+}
+
+/// A request without a response.
+#[derive(Debug)]
+pub(crate) struct Unanswered {
+    pub(crate) failure: UpstreamFailure,
+    /// The request, if it may be sent again.
+    pub(crate) resend: Option<Resend>,
+}
+
+/// A request that may be sent again.
+#[derive(Debug)]
+pub(crate) enum Resend {
+    /// The address could not be reached, so nothing was sent.
+    NotConnected(Request<RequestBody>),
+    /// The request is idempotent and has no body, and a kept connection was closed before a byte of
+    /// the response arrived.
+    Closed(Request<RequestBody>),
+}
+
+impl Unanswered {
+    fn new(failure: UpstreamFailure, resend: Option<Resend>) -> Box<Self> {
+        Box::new(Self { failure, resend })
+    }
+
+    fn before(failure: UpstreamFailure, request: Request<RequestBody>) -> Box<Self> {
+        Self::new(failure, Some(Resend::NotConnected(request)))
+    }
+}
+
+/// Returns a copy of a request that is idempotent and has no body.
+fn copy(request: &Request<RequestBody>) -> Option<Request<RequestBody>> {
+    if !request.method().is_idempotent() {
+        return None;
+    }
+    let mut copy = Request::new(request.body().copy_of_empty()?);
+    copy.method_mut().clone_from(request.method());
+    copy.uri_mut().clone_from(request.uri());
+    *copy.version_mut() = request.version();
+    copy.headers_mut().clone_from(request.headers());
+    Some(copy)
+}
+
 impl Pool {
     /// Creates an empty pool. It connects on first use.
-    pub(crate) fn new(settings: &Settings) -> Self {
+    pub(crate) fn new(connector: Connector, settings: &Settings) -> Self {
         let (timeouts, limits) = (&settings.timeouts, &settings.limits);
         let mut protocol = http1::Builder::new();
         protocol.max_buf_size(limits.response_header_bytes);
         Self {
-            connector: Connector::new(&settings.upstream, timeouts.connect),
+            connector,
             protocol,
             most: limits.idle_upstream_connections,
             longest: timeouts.keep_alive_idle,
@@ -64,26 +115,38 @@ impl Pool {
         }
     }
 
-    /// Sends `request`, over an idle link if there is one. It is sent at most once: only a request
-    /// that a closed link has not started to send is passed to the next link.
+    /// Sends `request`, over an idle link if `links` allows it. It is sent at most once: only a
+    /// request that a closed link has not started to send is passed to the next link.
     pub(crate) async fn exchange(
         self: &Arc<Self>,
         mut request: Request<RequestBody>,
-    ) -> Result<Response<StreamedBody>, UpstreamFailure> {
+        links: Links,
+    ) -> Result<Response<StreamedBody>, Box<Unanswered>> {
         let upload = request.body().upload();
-        while let Some(mut link) = self.take() {
+        while let Some(mut link) = self.take(links) {
+            let copy = copy(&request);
             match link.send(request).await {
                 Ok(response) => return Ok(response.map(|body| self.stream(body, link, &upload))),
                 Err(mut unanswered) => match unanswered.take_message() {
                     Some(unsent) => request = unsent,
-                    None => return Err(UpstreamFailure::of(&unanswered.into_error())),
+                    None => {
+                        let error = unanswered.into_error();
+                        let is_silent = link.is_silent() && !error.is_parse();
+                        let resend = copy.filter(|_| is_silent).map(Resend::Closed);
+                        return Err(Unanswered::new(UpstreamFailure::of(&error), resend));
+                    }
                 },
             }
         }
-        let mut link = Box::new(self.open().await?);
+        let mut link = match self.open().await {
+            Ok(link) => Box::new(link),
+            Err(failure) => return Err(Unanswered::before(failure, request)),
+        };
         match link.send(request).await {
             Ok(response) => Ok(response.map(|body| self.stream(body, link, &upload))),
-            Err(unanswered) => Err(UpstreamFailure::of(&unanswered.into_error())),
+            Err(unanswered) => {
+                Err(Unanswered::new(UpstreamFailure::of(&unanswered.into_error()), None))
+            }
         }
     }
 
@@ -91,30 +154,32 @@ impl Pool {
     pub(crate) async fn exchange_once(
         &self,
         request: Request<RequestBody>,
-    ) -> Result<Response<StreamedBody>, UpstreamFailure> {
-        let io = self.connector.connect().await?;
-        let opened = self.protocol.handshake(io).await;
-        let (mut sender, connection) = opened.map_err(|error| UpstreamFailure::of(&error))?;
+    ) -> Result<Response<StreamedBody>, Box<Unanswered>> {
+        let io = match self.connector.connect().await {
+            Ok(io) => io,
+            Err(failure) => return Err(Unanswered::before(failure, request)),
+        };
+        let failed = |error: hyper::Error| Unanswered::new(UpstreamFailure::of(&error), None);
+        let (mut sender, connection) = self.protocol.handshake(io).await.map_err(failed)?;
         // The error is reported to the task that waits for the upgrade.
         tokio::spawn(connection.with_upgrades());
         let response = sender.send_request(request).await;
-        response
-            .map(|response| response.map(StreamedBody::new))
-            .map_err(|error| UpstreamFailure::of(&error))
+        response.map(|response| response.map(StreamedBody::new)).map_err(failed)
     }
 
     async fn open(&self) -> Result<UpstreamLink, UpstreamFailure> {
         let io = self.connector.connect().await?;
+        let reads = io.inner().bytes();
         let opened = self.protocol.handshake(io).await;
         let (sender, connection) = opened.map_err(|error| UpstreamFailure::of(&error))?;
-        Ok(UpstreamLink::new(sender, connection))
+        Ok(UpstreamLink::new(sender, connection, reads))
     }
 
     fn stream(
         self: &Arc<Self>,
         body: hyper::body::Incoming,
         link: Box<UpstreamLink>,
-        upload: &crate::body::Upload,
+        upload: &crate::upload::Upload,
     ) -> StreamedBody {
         if upload.is_under_way() {
             // The response arrived before the end of its request. Neither must wait for the other.
@@ -124,7 +189,10 @@ impl Pool {
         StreamedBody::over(body, link, Arc::clone(self))
     }
 
-    fn take(&self) -> Option<Box<UpstreamLink>> {
+    fn take(&self, links: Links) -> Option<Box<UpstreamLink>> {
+        if links == Links::New {
+            return None;
+        }
         let IdleLink { link, since } = self.idle_links.lock().idle.pop()?;
         // The other links have been idle for longer. The sweep closes them.
         (since.elapsed() < self.longest).then_some(link)

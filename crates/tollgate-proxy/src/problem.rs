@@ -3,7 +3,7 @@ use http::{HeaderValue, Response, StatusCode, header};
 use http_body_util::Full;
 use tollgate_http::Violation;
 
-use crate::body::UploadFault;
+use crate::upload::UploadFault;
 
 /// A response that the proxy creates itself (RFC 9457). It contains nothing about the upstream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -18,7 +18,9 @@ use tollgate_http::{
 use tower_layer::Layer;
 use tower_service::Service;
 
-use crate::{Error, Forward, Settings, body::RequestBody, connection, session::Session};
+use crate::{
+    Error, Forward, Settings, body::RequestBody, connection, forwarded::Scheme, session::Session,
+};
 
 /// The most bytes that the system buffers for a client. Without this bound it would buffer
 /// megabytes, and a client that reads slowly would look like one that does not read.
@@ -63,12 +65,13 @@ where
     let begin = move |(stream, peer): (TcpStream, SocketAddr), admission: Admission<_, _>| {
         prepare(&stream);
         let slot = admission.open(Arc::new(Conversation::begin()));
+        let scheme = if of_all.tls.is_some() { Scheme::Https } else { Scheme::Http };
         tokio::spawn(connection::serve(
             stream,
             Peer(peer),
             service.clone(),
             Arc::clone(&of_all),
-            Session::new(watch.clone(), peer.ip(), slot),
+            Session::new(watch.clone(), peer.ip(), scheme, slot),
         ));
     };
     accept(listener, &connections, shutdown, begin).await;

@@ -4,7 +4,7 @@ use tollgate_http::{
     CloseReason, ConnectionMetrics, ConnectionSlot, Conversation, Phase, Shutdown,
 };
 
-use crate::forwarded::PeerName;
+use crate::forwarded::{PeerName, Scheme};
 
 /// The place of a client connection in the registry of the proxy.
 pub(crate) type Slot = ConnectionSlot<Conversation, ConnectionMetrics>;
@@ -22,8 +22,8 @@ struct Held {
 }
 
 impl Session {
-    pub(crate) fn new(shutdown: Shutdown, peer: IpAddr, slot: Slot) -> Self {
-        Self(Arc::new(Held { shutdown, peer: PeerName::of(Some(peer)), slot }))
+    pub(crate) fn new(shutdown: Shutdown, peer: IpAddr, scheme: Scheme, slot: Slot) -> Self {
+        Self(Arc::new(Held { shutdown, peer: PeerName::of(Some(peer), scheme), slot }))
     }
 
     /// Returns the client's address.

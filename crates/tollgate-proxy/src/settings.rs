@@ -1,14 +1,26 @@
 use std::time::Duration;
 
-use tollgate_http::{ConnectionMetrics, LEAST_BYTES_PER_SECOND, LEAST_RATE_GRACE, RateTerms};
+use tollgate_http::{
+    ClientTls, ConnectionMetrics, LEAST_BYTES_PER_SECOND, LEAST_RATE_GRACE, RateTerms, ServerTls,
+};
 
-use crate::{Error, JsonBodyBuffering, TrustedProxies, Upstream, error::MIN_RESPONSE_HEADER_BYTES};
+use crate::rejected::OnRejected;
+use crate::{
+    Error, JsonBodyBuffering, TrustedProxies, Upstream, UpstreamMetrics, Upstreams,
+    error::MIN_RESPONSE_HEADER_BYTES,
+};
 
 /// The settings of a proxy. [`Settings::new`] uses defaults that suit an open network.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// The server that requests are forwarded to.
-    pub upstream: Upstream,
+    /// The servers that requests are forwarded to.
+    pub upstreams: Upstreams,
+    /// The certificates of connections to `https` upstreams.
+    pub upstream_tls: Option<ClientTls>,
+    /// The state of the upstreams. Keep a clone to read it while the proxy runs.
+    pub upstream_metrics: UpstreamMetrics,
+    /// The certificate that clients are served with. By default clients use clear text.
+    pub tls: Option<ServerTls>,
     /// Peers whose `Forwarded` and `X-Forwarded-*` fields are kept and extended. The fields of any
     /// other peer are replaced, so a client cannot forge its address. None by default.
     pub trusted_proxies: TrustedProxies,
@@ -20,6 +32,8 @@ pub struct Settings {
     pub upgrades: Vec<String>,
     /// Whether JSON bodies are read for the layer before their requests pass through it.
     pub json_bodies: JsonBodyBuffering,
+    /// Is called for every request that is rejected before it reaches the layer.
+    pub on_rejected: OnRejected,
     /// Counts client connections. Keep a clone to read it while the proxy runs.
     pub connection_metrics: ConnectionMetrics,
     /// The time limits.
@@ -46,13 +60,15 @@ pub enum ForwardedFields {
 /// one can still be sent.
 #[derive(Debug, Clone)]
 pub struct Timeouts {
+    /// The time for the TLS handshake of a client. Default 5 s; then its connection is closed.
+    pub tls_handshake: Duration,
     /// The time from a request's first byte to the end of its head, and from the accept to the
     /// first byte. Default 5 s; then 408.
     pub request_head: Duration,
     /// The time between two pieces of a request body while the upstream is ready for more. Default
     /// 10 s; then 408.
     pub request_body_idle: Duration,
-    /// The time to resolve the upstream's address and to connect. Default 2 s; then 504.
+    /// The time to resolve the upstream's address, and the time to connect to it. Default 2 s; then 504.
     pub connect: Duration,
     /// The time from the end of the request's body, or from the last part that the upstream
     /// accepted, to the head of the response. Default 30 s; then 504.
@@ -104,7 +120,7 @@ pub struct Limits {
     pub request_body_bytes: u64,
     /// Bytes of a response's head, at least 8 KiB. Default 64 KiB; above, 502.
     pub response_header_bytes: usize,
-    /// Idle connections kept to the upstream. Default 64.
+    /// Idle connections kept to each address of an upstream. Default 64.
     pub idle_upstream_connections: usize,
     /// Concurrent requests of one HTTP/2 connection. Default 128.
     pub http2_streams: u32,
@@ -118,12 +134,21 @@ pub struct Limits {
 impl Settings {
     /// Creates the default settings for `upstream`.
     pub fn new(upstream: Upstream) -> Self {
+        Self::with_upstreams(upstream.into())
+    }
+
+    /// Creates the default settings for several upstreams.
+    pub fn with_upstreams(upstreams: Upstreams) -> Self {
         Self {
-            upstream,
+            upstreams,
+            upstream_tls: None,
+            upstream_metrics: UpstreamMetrics::default(),
+            tls: None,
             trusted_proxies: TrustedProxies::default(),
             forwarded: ForwardedFields::default(),
             upgrades: vec!["websocket".to_owned()],
             json_bodies: JsonBodyBuffering::default(),
+            on_rejected: OnRejected::default(),
             connection_metrics: ConnectionMetrics::default(),
             timeouts: Timeouts::default(),
             limits: Limits::default(),
@@ -151,6 +176,7 @@ impl Settings {
         }
         let timeouts = &self.timeouts;
         let waits = [
+            ("timeouts.tls_handshake", timeouts.tls_handshake),
             ("timeouts.request_head", timeouts.request_head),
             ("timeouts.request_body_idle", timeouts.request_body_idle),
             ("timeouts.connect", timeouts.connect),
@@ -167,6 +193,9 @@ impl Settings {
         if let Some((name, given)) = waits.into_iter().find(|(_, wait)| !sound.contains(wait)) {
             return Err(Error::Wait { name, given });
         }
+        if self.upstream_tls.is_none() && self.upstreams.use_tls() {
+            return Err(Error::UpstreamTls);
+        }
         if limits.response_header_bytes < MIN_RESPONSE_HEADER_BYTES {
             return Err(Error::ResponseHeaderBytes { given: limits.response_header_bytes });
         }
@@ -181,6 +210,7 @@ const LONGEST_WAIT: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 impl Default for Timeouts {
     fn default() -> Self {
         Self {
+            tls_handshake: Duration::from_secs(5),
             request_head: Duration::from_secs(5),
             request_body_idle: Duration::from_secs(10),
             connect: Duration::from_secs(2),

@@ -4,9 +4,8 @@ use http::Request;
 
 use crate::{hop, upgrade::Upgrade};
 
-/// Replaces the hop-by-hop fields of the client's connection by those of the upstream's. All are
-/// removed, except that an upgrade to one of `upgrades` and the acceptance of trailers are set
-/// again.
+/// Removes the hop-by-hop fields of the client's connection, then sets those of the upstream's:
+/// `upgrade`, if its protocol is one of `upgrades`, and `te: trailers`, if the client sent it.
 ///
 /// This has to happen before any decision on the request: a decision on a field that is removed
 /// afterwards would apply to a different request.

@@ -1,18 +1,30 @@
-use std::{error::Error as StdError, fmt, str::FromStr};
+use std::{
+    error::Error as StdError,
+    fmt,
+    net::{IpAddr, SocketAddr},
+    str::FromStr,
+};
 
 use http::{Uri, uri::Authority};
 
-/// The server behind the proxy: a host and a port, reached by HTTP/1.1.
+/// A server behind the proxy: a host and a port, reached by HTTP/1.1, over TLS if its URL is `https`.
 ///
 /// ```
 /// let upstream: tollgate_proxy::Upstream = "http://127.0.0.1:9000".parse()?;
 /// assert_eq!(upstream.to_string(), "http://127.0.0.1:9000");
-/// assert!("https://127.0.0.1:9000".parse::<tollgate_proxy::Upstream>().is_err());
+/// assert!("ftp://127.0.0.1:9000".parse::<tollgate_proxy::Upstream>().is_err());
 /// # Ok::<(), tollgate_proxy::UpstreamError>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Upstream {
     authority: Authority,
+    scheme: UpstreamScheme,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum UpstreamScheme {
+    Http,
+    Https,
 }
 
 /// The reason why a URL is not a valid upstream. Each message contains the value and a valid
@@ -25,7 +37,7 @@ pub enum UpstreamError {
         /// The value.
         given: String,
     },
-    /// Its scheme is not `http`.
+    /// Its scheme is neither `http` nor `https`.
     Scheme {
         /// The value.
         given: String,
@@ -44,6 +56,28 @@ impl Upstream {
     pub(crate) fn authority(&self) -> &Authority {
         &self.authority
     }
+
+    /// Returns whether it is reached over TLS.
+    #[must_use]
+    pub fn is_https(&self) -> bool {
+        self.scheme == UpstreamScheme::Https
+    }
+
+    /// Returns the host name or address, an IPv6 address without brackets.
+    pub(crate) fn host(&self) -> &str {
+        self.authority.host().trim_start_matches('[').trim_end_matches(']')
+    }
+
+    pub(crate) fn port(&self) -> u16 {
+        let default = if self.is_https() { 443 } else { 80 };
+        self.authority.port_u16().unwrap_or(default)
+    }
+
+    /// Returns its address, if the host is an IP address.
+    pub(crate) fn socket_address(&self) -> Option<SocketAddr> {
+        let address: IpAddr = self.host().parse().ok()?;
+        Some(SocketAddr::new(address, self.port()))
+    }
 }
 
 impl FromStr for Upstream {
@@ -59,29 +93,32 @@ impl FromStr for Upstream {
         let (Some(scheme), Some(authority)) = (uri.scheme_str(), uri.authority()) else {
             return Err(UpstreamError::NotAUrl { given: given() });
         };
-        if scheme != "http" {
-            return Err(UpstreamError::Scheme { given: given() });
-        }
+        let scheme = match scheme {
+            "http" => UpstreamScheme::Http,
+            "https" => UpstreamScheme::Https,
+            _ => return Err(UpstreamError::Scheme { given: given() }),
+        };
         if !matches!(uri.path(), "" | "/") || uri.query().is_some() {
             return Err(UpstreamError::PathOrQuery { given: given() });
         }
-        Ok(Self { authority: authority.clone() })
+        Ok(Self { authority: authority.clone(), scheme })
     }
 }
 
 impl fmt::Display for Upstream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "http://{}", self.authority)
+        let scheme = if self.is_https() { "https" } else { "http" };
+        write!(f, "{scheme}://{}", self.authority)
     }
 }
 
 impl fmt::Display for UpstreamError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const RIGHT: &str = "use http://host:port";
+        const RIGHT: &str = "use http://host:port or https://host:port";
         match self {
             Self::NotAUrl { given } => write!(f, "the upstream {given:?} is not a URL; {RIGHT}"),
             Self::Scheme { given } => {
-                write!(f, "the upstream {given:?} does not use plain http; {RIGHT}")
+                write!(f, "the upstream {given:?} uses neither http nor https; {RIGHT}")
             }
             Self::PathOrQuery { given } => write!(
                 f,
@@ -100,14 +137,23 @@ mod tests {
 
     #[test]
     fn only_an_http_authority_is_an_upstream() {
-        for url in ["http://localhost", "http://127.0.0.1:9000/", "http://[::1]:9000"] {
+        for url in ["http://localhost", "http://127.0.0.1:9000/", "http://[::1]:9000", "https://a"]
+        {
             assert!(url.parse::<Upstream>().is_ok(), "{url}");
         }
-        let wrong =
-            ["", "localhost:9000", "/x", "https://a", "http://a/x", "http://a?b", "http://"];
+        let wrong = ["", "localhost:9000", "/x", "ftp://a", "http://a/x", "http://a?b", "http://"];
         for url in wrong {
             assert!(url.parse::<Upstream>().is_err(), "{url}");
         }
+    }
+
+    #[test]
+    fn the_port_depends_on_the_scheme_and_addresses_are_not_looked_up() {
+        let address = |url: &str| url.parse::<Upstream>().expect(url).socket_address();
+        assert_eq!(address("http://[::1]"), "[::1]:80".parse().ok());
+        assert_eq!(address("https://127.0.0.1"), "127.0.0.1:443".parse().ok());
+        assert_eq!(address("https://127.0.0.1:8443"), "127.0.0.1:8443".parse().ok());
+        assert_eq!(address("http://localhost:80"), None);
     }
 
     #[test]

@@ -2,6 +2,10 @@ use std::{
     fmt,
     future::{Future, poll_fn},
     pin::{Pin, pin},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
     task::{Context, Poll},
 };
 
@@ -14,9 +18,9 @@ use hyper::{
     },
 };
 use hyper_util::rt::TokioIo;
-use tokio::net::TcpStream;
+use tollgate_http::Stream;
 
-use crate::body::RequestBody;
+use crate::{body::RequestBody, counted_reads::CountedReads};
 
 /// A connection to the upstream, for one exchange after another.
 ///
@@ -26,16 +30,32 @@ pub(crate) struct UpstreamLink {
     sender: SendRequest<RequestBody>,
     /// `None` once the connection is closed.
     connection: Option<UpstreamConnection>,
+    /// The bytes that the upstream has sent, and how many when the last request began.
+    reads: Arc<AtomicU64>,
+    reads_before: u64,
 }
 
-pub(crate) type UpstreamConnection = Connection<TokioIo<TcpStream>, RequestBody>;
+/// The byte stream of a connection to the upstream.
+pub(crate) type UpstreamIo = CountedReads<Stream>;
+
+pub(crate) type UpstreamConnection = Connection<TokioIo<UpstreamIo>, RequestBody>;
 
 /// A request without a response. It contains the request if nothing of it was sent.
 pub(crate) type SendError = TrySendError<Request<RequestBody>>;
 
 impl UpstreamLink {
-    pub(crate) fn new(sender: SendRequest<RequestBody>, connection: UpstreamConnection) -> Self {
-        Self { sender, connection: Some(connection) }
+    /// Creates a link. `reads` counts the bytes that arrive on its connection.
+    pub(crate) fn new(
+        sender: SendRequest<RequestBody>,
+        connection: UpstreamConnection,
+        reads: Arc<AtomicU64>,
+    ) -> Self {
+        Self { sender, connection: Some(connection), reads, reads_before: 0 }
+    }
+
+    /// Returns whether no byte has arrived since the last request began.
+    pub(crate) fn is_silent(&self) -> bool {
+        self.reads.load(Ordering::Relaxed) == self.reads_before
     }
 
     /// Sends `request` and waits for the head of the response. If this future is dropped, the link
@@ -44,6 +64,7 @@ impl UpstreamLink {
         &mut self,
         request: Request<RequestBody>,
     ) -> Result<Response<Incoming>, SendError> {
+        self.reads_before = self.reads.load(Ordering::Relaxed);
         let mut response = pin!(self.sender.try_send_request(request));
         poll_fn(|cx| {
             self.drive(cx);

@@ -9,6 +9,9 @@ mod error;
 mod pacing;
 mod queue;
 mod route;
+#[cfg(all(test, shuttle))]
+mod schedules;
+mod sync;
 
 use std::fmt;
 use std::pin::pin;
@@ -32,9 +35,8 @@ use self::pacing::{Pacing, Slot};
 use self::queue::{QueueSender, queue};
 use crate::circuit_breaker::{CircuitState, Progress};
 use crate::codec::Codec;
-use crate::link::{
-    Endpoint, Fault, Link, LinkError, LinkLimits, MAX_CONNECTIONS, Phase, RequiredRole,
-};
+use crate::connection::{Endpoint, LinkError, LinkLimits};
+use crate::link::{Fault, Link, MAX_CONNECTIONS, Phase, RequiredRole};
 use crate::topology::Members;
 
 /// The limits of a batcher's queue and calls.

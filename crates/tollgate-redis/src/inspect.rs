@@ -8,8 +8,8 @@ use redis::aio::MultiplexedConnection;
 use redis::{RedisResult, Value};
 use tokio::time::{Instant, timeout};
 
+use crate::connection::{Endpoint, LinkError, Pushes, micros, open};
 use crate::info::Info;
-use crate::link::{Endpoint, LinkError, Pushes, micros, open};
 use crate::script;
 
 pub use excess_permissions::{ExcessPermissions, PermissionCheck};

@@ -7,7 +7,7 @@ use std::fmt::{self, Write as _};
 use tollgate_core::key::text::{push_base64, push_readable, push_subject, read_subject};
 use tollgate_core::{ChargeId, KeyedHash, Limit, Subject};
 
-use crate::cluster::Slot;
+use crate::slot::Slot;
 
 /// The version of the format of names and values. Another format has another prefix.
 pub(crate) const PREFIX: &str = "tg1";

@@ -15,6 +15,7 @@ mod client_role;
 mod cluster;
 mod codec;
 mod command;
+mod connection;
 mod decision_time;
 mod error;
 #[cfg(all(test, feature = "server-tests"))]
@@ -28,8 +29,10 @@ mod job;
 mod key;
 mod link;
 mod listing;
+mod node_address;
 mod offset;
 mod random;
+mod redirect;
 mod redis_shard;
 mod reply;
 mod script;
@@ -38,6 +41,7 @@ mod shared_blob;
 #[cfg(feature = "simulation")]
 #[doc(hidden)]
 pub mod simulation;
+mod slot;
 mod step_codec;
 mod store;
 mod topology;
@@ -47,20 +51,22 @@ pub use circuit_breaker::CircuitState;
 pub use client_role::ClientRole;
 pub use cluster::{
     AfterFailover, ClusterError, ClusterSettings, ClusterStatus, DEFAULT_REFRESH, GroupStatus,
-    LayoutError, MAX_NODES, NodeAddress, Redirect, Redirects, RedisCluster,
+    LayoutError, MAX_NODES, Redirects, RedisCluster,
+};
+pub use connection::{
+    Address, Credentials, Endpoint, EndpointError, LAG_MAX, LOOKUP_MAX, Lag, LinkError, LinkLimits,
+    Lookup, LookupResult, MAX_ADDRESSES, NameResolver, Protocol, Secret, SecretSource, Tls,
+    TlsError,
 };
 pub use decision_time::DecisionClock;
 pub use error::StepError;
 pub use info::{Info, part};
 pub use inspect::{ExcessPermissions, Inspection, PermissionCheck, inspect};
 pub use key::{Keys, Tag};
-pub use link::{
-    Address, Credentials, Endpoint, EndpointError, LAG_MAX, LOOKUP_MAX, Lag, LinkError, LinkLimits,
-    Lookup, LookupResult, MAX_ADDRESSES, NameResolver, Protocol, Secret, SecretSource, Tls,
-    TlsError,
-};
 pub use listing::{KEYS_PER_LIST_STEP, ListError, ListFilter, ListPage};
+pub use node_address::NodeAddress;
 pub use offset::ClockOffset;
+pub use redirect::Redirect;
 pub use redis_shard::RedisShard;
 pub use script::{RuntimeChoice, StepRuntime, function_library};
 pub use shard::{ReadFrom, ShardSettings};

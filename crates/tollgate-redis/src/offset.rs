@@ -85,7 +85,7 @@ impl ShardClock {
         });
     }
 
-    /// Replaces what was learnt: another server answers from now on, which returned `reading`.
+    /// Replaces the offset: another server answers from now on, and it returned `reading`.
     ///
     /// In one step, so that no decision finds the clock unknown between two servers.
     pub(crate) fn begin(&self, reading: Option<Reading>) {

@@ -12,10 +12,10 @@ use tollgate_core::{
 };
 
 use crate::batcher::{BatcherError, BatcherStatus, DEFAULT_DEADLINE, Route};
+use crate::connection::LinkError;
 use crate::decision_time::{DecisionClock, DecisionTime, JobTime};
 use crate::job::Job;
 use crate::key::Keys;
-use crate::link::LinkError;
 use crate::offset::ClockOffset;
 use crate::script::{RuntimeChoice, StepRuntime};
 use crate::shard::{PrimaryChoice, Shard, ShardSettings};

@@ -8,8 +8,13 @@ use tokio::time::timeout;
 use crate::batcher::{Batcher, BatcherLimits, BatcherStatus};
 use crate::client_role::ClientRole;
 use crate::codec::Codec;
-use crate::link::{Endpoint, LinkError, LinkLimits, ReplicationProgress, RequiredRole};
-use crate::topology::{DataLoss, Members, ReplicaPool, SentinelWatch, ServerDiscovery, Topology};
+use crate::connection::{Endpoint, LinkError, LinkLimits, ReplicationProgress};
+use crate::link::RequiredRole;
+use crate::topology::{DataLoss, Members, SentinelWatch, ServerDiscovery, Topology};
+
+mod replica_pool;
+
+use replica_pool::ReplicaPool;
 
 /// The servers that answer read-only calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

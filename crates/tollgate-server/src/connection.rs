@@ -5,8 +5,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use crate::connection_slots::ConnectionSlot;
-use crate::listen::Stream;
-use tollgate_http::Shutdown;
+use tollgate_http::{Shutdown, Stream};
 
 /// The protocol of a listener: what serves its connections.
 pub trait ConnectionHandler: Clone + Send + Sync + 'static {

@@ -21,7 +21,6 @@ pub mod otlp;
 mod poll_on_wake;
 pub mod resp;
 mod serve;
-mod tls;
 
 pub use access::{Access, AccessError, MAX_TOKENS, SHORTEST_TOKEN, Tokens};
 pub use connection::{Connection, ConnectionHandler, ConnectionLimits};
@@ -33,9 +32,10 @@ pub use http_connection::{
     HttpConnectionHandler, HttpConnectionLimits, HttpVersions, LAST_REQUEST, MAX_HEAD_BYTES,
     MAX_HEADER_FIELDS, MAX_STREAMS, MAX_WRITE_STALL, Peer,
 };
-pub use listen::{Listen, ListenError, Listener, Port, Stream};
+pub use listen::{Listen, ListenError, Listener, Port};
 pub use listener_counters::{CloseReason, ListenerCounters};
 pub use resp::{RespListener, RespSettings};
 pub use serve::{DrainTimeout, Served, serve};
-pub use tls::{ServerTls, TlsError};
-pub use tollgate_http::{Phase, Shutdown};
+pub use tollgate_http::{
+    CertificateStatus, ClientAuthorities, Phase, ServerTls, Shutdown, Stream, TlsError,
+};

@@ -93,7 +93,7 @@ impl ListenerCounters {
             listener = self.listener,
             tokens,
             last_address,
-            "refused clients with a wrong token: they have an old token, or guess"
+            "rejected clients with an invalid token: it is outdated or guessed"
         );
     }
 

@@ -14,6 +14,17 @@ use crate::trace::Trace;
 /// reached their limit.
 const SUBJECT_PERIOD: Duration = Duration::from_millis(500);
 
+/// How often callers send requests.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Load {
+    /// The longest pause between two requests, in ms.
+    pub(crate) pause: u64,
+    /// The longest pause after a refusal, in ms, if it is longer.
+    pub(crate) pause_after_refusal: u64,
+    /// The time for which a subject is in use, in ms.
+    pub(crate) subject_life: u64,
+}
+
 /// The caller's part of a world.
 #[derive(Clone, Debug)]
 pub(crate) struct Client {
@@ -28,15 +39,22 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    /// Sends requests one after the other, with pauses of at most `pause` ms, until the phase ends.
-    pub(crate) async fn call(self, mut random: Random, pause: u64) {
+    /// Sends requests one after the other, with the pauses of `load`, until the phase ends.
+    pub(crate) async fn call(self, mut random: Random, load: Load) {
+        let others = load.subject_life / u64::try_from(SUBJECT_PERIOD.as_millis()).unwrap_or(1);
         while Instant::now() < self.until {
             let newest = self.begun.elapsed().as_millis() / SUBJECT_PERIOD.as_millis();
             let newest = u64::try_from(newest).unwrap_or(0);
-            let number = if random.chance(70) { newest } else { random.within(0..=newest) };
+            let number = if random.chance(70) {
+                newest
+            } else {
+                random.within(newest.saturating_sub(others)..=newest)
+            };
             let subject = format!("{:?}-{number}", self.phase);
             let path = random.one_of(&["/long", "/long", "/both", "/short"]);
-            self.ask(&subject, path).await;
+            let is_refused = self.ask(&subject, path).await.is_some();
+            let least = if is_refused { load.pause_after_refusal } else { 0 };
+            let pause = load.pause.max(least);
             sleep(Duration::from_millis(random.within(0..=pause))).await;
         }
     }

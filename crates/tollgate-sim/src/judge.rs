@@ -12,7 +12,10 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use tollgate::store::deadline::{DEFAULT_BUDGET, TIMER_GRAIN};
+use tollgate::store::quota_lease::{MAX_LEASE_UNITS, max_early_refusal};
+use tollgate::store::rebalance::max_double_count;
 use tollgate_conformance::history::{Allowance, History};
+use tollgate_core::Cost;
 
 use crate::node::{Answer, Phase, Source};
 use crate::plan::{Kind, Plan};
@@ -53,9 +56,21 @@ pub struct Figures {
     pub local_bound: u64,
 }
 
+/// Units of all subjects that the nodes report as lost.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Lost {
+    /// Admitted by nodes alone, and not charged to the store.
+    pub(crate) local: u64,
+    /// Taken in advance, and of no use.
+    pub(crate) leased: u64,
+}
+
 /// The judge of one world.
-#[derive(Debug, Default)]
-pub(crate) struct Judge(Mutex<State>);
+#[derive(Debug)]
+pub(crate) struct Judge {
+    max_wait: Duration,
+    state: Mutex<State>,
+}
 
 #[derive(Debug, Default)]
 struct State {
@@ -67,9 +82,18 @@ struct State {
 }
 
 impl Judge {
+    pub(crate) fn new(plan: &Plan) -> Self {
+        // A subject's usage is transferred before its first decision at another store.
+        let transfer = match plan.kind {
+            Kind::Rebalance | Kind::Rollout => DEFAULT_BUDGET,
+            _ => Duration::ZERO,
+        };
+        Self { max_wait: MAX_WAIT + transfer, state: Mutex::default() }
+    }
+
     /// Records the answer to a request; `None` if its node ended.
     pub(crate) fn record(&self, phase: Phase, subject: &str, path: &str, answer: Option<Answer>) {
-        let state = &mut *self.0.lock();
+        let state = &mut *self.state.lock();
         let is_charged = path != "/short";
         let tally = state.tallies.entry((phase, subject.to_owned())).or_default();
         let Some(answer) = answer else {
@@ -91,9 +115,9 @@ impl Judge {
             }
             Source::Uncertain | Source::Nothing => tally.leaked += 1,
         }
-        if answer.waited > MAX_WAIT {
-            state
-                .violates(format!("a decision on {subject} took {waited} ms, beyond {MAX_WAIT:?}"));
+        if answer.waited > self.max_wait {
+            let most = self.max_wait;
+            state.violates(format!("a decision on {subject} took {waited} ms, beyond {most:?}"));
         }
         if answer.source == Source::Nothing {
             state.violates(format!("no decision on {subject}"));
@@ -108,19 +132,23 @@ impl Judge {
 
     /// Records that a request was refused at the time that the last refusal had named.
     pub(crate) fn refused_after_wait(&self, node: usize, subject: &str) {
-        self.0.lock().violates(format!(
+        self.state.lock().violates(format!(
             "{subject} was refused by node {node} at the time at which it should be admitted"
         ));
     }
 
     /// Records a failure of the world itself.
     pub(crate) fn broken(&self, what: impl fmt::Display) {
-        self.0.lock().violates(what.to_string());
+        self.state.lock().violates(what.to_string());
     }
 
     /// Returns the subjects of the faults, and notes what they were admitted so far.
-    pub(crate) fn begin_drain(&self) -> Vec<String> {
-        let state = &mut *self.0.lock();
+    pub(crate) fn begin_drain(&self, plan: &Plan) -> Vec<String> {
+        let state = &mut *self.state.lock();
+        // Otherwise windows have ended by then.
+        if plan.subject_life < u64::MAX {
+            return Vec::new();
+        }
         let during = state.tallies.iter().filter(|((phase, _), _)| *phase == Phase::During);
         let admitted =
             during.map(|((_, subject), tally)| (subject.clone(), tally.by_store + tally.by_nodes));
@@ -133,11 +161,14 @@ impl Judge {
         &self,
         plan: &Plan,
         histories: [(&str, History); 2],
-        lost_local_units: u64,
+        lost: Lost,
     ) -> (Figures, Vec<String>) {
-        let state = &mut *self.0.lock();
+        let state = &mut *self.state.lock();
         for (when, history) in histories {
-            let report = history.check(Allowance::default());
+            // The status of a charge may include a lease that its node takes at the same time.
+            let leased = unused_units(plan) * plan.nodes as u64;
+            let held = held_in_flight(plan);
+            let report = history.check(Allowance { leased, held, ..Allowance::default() });
             if !report.is_sound() {
                 state.violates(format!("the history {when} is not sound: {report}"));
             }
@@ -145,9 +176,9 @@ impl Judge {
         let tallies = std::mem::take(&mut state.tallies);
         for ((phase, subject), tally) in &tallies {
             if phase.is_calm() {
-                state.check_exact(plan, subject, tally);
+                state.check_exact(plan, *phase, subject, tally);
             } else {
-                state.check_faults(plan, subject, tally, lost_local_units);
+                state.check_faults(plan, subject, tally, lost);
             }
         }
         (state.figures, std::mem::take(&mut state.violations))
@@ -162,16 +193,18 @@ impl State {
     }
 
     /// Without faults: 0 over, 0 under.
-    fn check_exact(&mut self, plan: &Plan, subject: &str, tally: &Tally) {
-        let (admitted, quota) = (tally.by_store, plan.quotas.1);
-        if admitted > quota || (tally.is_used_up && admitted < quota) {
+    fn check_exact(&mut self, plan: &Plan, phase: Phase, subject: &str, tally: &Tally) {
+        let (first, last) = plan.first_and_last_quota();
+        let quota = if phase == Phase::Before { first } else { last };
+        let (admitted, least) = (tally.by_store, quota.saturating_sub(early_by_leases(plan)));
+        if admitted > quota || (tally.is_used_up && admitted < least) {
             self.violates(format!("{subject} was admitted {admitted} units of {quota}"));
         }
     }
 
     /// With faults: the bounds.
-    fn check_faults(&mut self, plan: &Plan, subject: &str, tally: &Tally, lost: u64) {
-        let (quota, bounds) = (plan.quotas.1, Bounds::of(plan));
+    fn check_faults(&mut self, plan: &Plan, subject: &str, tally: &Tally, lost: Lost) {
+        let (quota, bounds) = (plan.most_quota(), Bounds::of(plan));
         let figures = &mut self.figures;
         figures.store_bound = figures.store_bound.max(tally.by_store * 100 / bounds.by_store);
         figures.local_bound = figures.local_bound.max(tally.by_nodes * 100 / bounds.by_nodes);
@@ -187,19 +220,20 @@ impl State {
         }
         let total = tally.by_store + tally.by_nodes;
         let before = self.admitted_before_drain.get(subject).copied().unwrap_or(0);
-        let most = before.max(quota + tally.uncertain + lost);
+        let most = before.max(quota + tally.uncertain + lost.local);
         let is_drained = before > 0;
         if is_drained && bounds.is_charged_later && total > most {
             self.violates(format!(
                 "{subject} was admitted {total} units in the end, beyond {most}: all but {} of the \
                  units that nodes admitted alone can be charged to the store",
-                tally.uncertain + lost
+                tally.uncertain + lost.local
             ));
         }
-        if tally.is_used_up && total + tally.leaked + tally.uncertain < quota {
+        let missing = tally.leaked + tally.uncertain + bounds.counted_early + lost.leased;
+        if tally.is_used_up && total + missing < plan.least_quota() {
+            let least = plan.least_quota();
             self.violates(format!(
-                "{subject} was refused after {total} units of {quota}, and {} may be lost",
-                tally.leaked + tally.uncertain
+                "{subject} was refused after {total} units of {least}, and {missing} may be lost"
             ));
         }
     }
@@ -215,20 +249,61 @@ struct Bounds {
     /// window, and a node that starts has its share again, before it knows the store's clock and
     /// after.
     by_nodes: u64,
+    /// Units that count as used and were not admitted: those that nodes hold in advance, or held
+    /// when they ended, and charges in flight that a transfer between stores counts twice.
+    counted_early: u64,
     /// Whether all units that nodes admitted alone are charged to the store.
     is_charged_later: bool,
 }
 
 impl Bounds {
     fn of(plan: &Plan) -> Self {
-        let (quota, nodes) = (plan.quotas.1, plan.nodes as u64);
+        let (quota, nodes) = (plan.most_quota(), plan.nodes as u64);
         let is_replayed = plan.kind == Kind::Failover && plan.nodes == 1;
         let losses = if is_replayed { 0 } else { plan.losses };
         let share = (quota / nodes).max(1) * nodes;
         Self {
             by_store: quota * (1 + losses),
             by_nodes: share * (1 + losses + 2 * plan.restarts),
+            counted_early: early_by_leases(plan)
+                + plan.restarts * unused_units(plan)
+                + counted_twice(plan),
             is_charged_later: losses == 0 && plan.restarts == 0,
         }
     }
+}
+
+/// Returns `QuotaLease::max_unused_units` of the leased limit, if it is leased.
+fn unused_units(plan: &Plan) -> u64 {
+    let is_leased = plan.versions.iter().any(|version| version.is_leased);
+    let share = plan.quotas.1 / (4 * plan.nodes as u64);
+    if is_leased { share.min(MAX_LEASE_UNITS) } else { 0 }
+}
+
+/// Returns the units that other nodes may hold in advance when a node is refused.
+fn leased_by_others(plan: &Plan) -> u64 {
+    max_early_refusal(plan.nodes as u64, unused_units(plan))
+}
+
+/// Returns the units of a leased limit that requests in flight hold until another limit refuses them.
+fn held_in_flight(plan: &Plan) -> u64 {
+    let in_flight = (plan.nodes * plan.callers) as u64;
+    if unused_units(plan) > 0 { in_flight } else { 0 }
+}
+
+/// Returns the units of a leased limit that may remain when a request is refused.
+fn early_by_leases(plan: &Plan) -> u64 {
+    leased_by_others(plan) + held_in_flight(plan)
+}
+
+/// Returns `max_double_count` of a subject: each node transfers it in two phases of a move, and once
+/// for each percentage, while each caller of the other nodes may have a charge in flight.
+fn counted_twice(plan: &Plan) -> u64 {
+    let transfers = match plan.kind {
+        Kind::Rebalance => 2,
+        Kind::Rollout => plan.versions.len() as u64 - 1,
+        _ => 0,
+    };
+    let (nodes, callers) = (plan.nodes as u64, plan.callers as u64);
+    max_double_count(nodes * transfers * (nodes - 1) * callers, Cost::ONE)
 }

@@ -8,6 +8,7 @@
 //! | module | content |
 //! | --- | --- |
 //! | [`plan`] | from a seed to a world: its size, its clocks, its faults |
+//! | `policy` | the policy files of the nodes |
 //! | `network` | streams between nodes and servers |
 //! | `server` | the model of a Redis server |
 //! | `cluster` | all servers: connections, replication, faults |
@@ -25,6 +26,7 @@ pub mod judge;
 mod network;
 mod node;
 pub mod plan;
+mod policy;
 mod server;
 pub mod shrink;
 pub mod trace;
@@ -47,6 +49,8 @@ mod rule;
 mod step;
 #[path = "../../tollgate-module/src/stored.rs"]
 mod stored;
+// `stored` writes integers with it.
+use itoa as _;
 
 pub use plan::{Kind, Plan};
 pub use shrink::shrink;

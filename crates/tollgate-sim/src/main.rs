@@ -11,6 +11,10 @@ use std::thread;
 use clap::Parser;
 use tollgate_sim::{Kind, Outcome, Plan, run, shrink, trace};
 
+/// A run is many small allocations.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Run simulated clusters and check what limits do
 ///
 /// Each seed is a world: nodes with the shipped limiter and Redis store, servers, a network, and
@@ -24,6 +28,9 @@ struct Flags {
     /// First seed
     #[arg(long, value_name = "SEED", default_value_t = 0)]
     from: u64,
+    /// Run only the worlds of this kind, such as `failover`
+    #[arg(long, value_name = "KIND")]
+    kind: Option<String>,
     /// Run only this seed
     #[arg(long, value_name = "SEED")]
     seed: Option<u64>,
@@ -89,6 +96,9 @@ fn run_all(flags: &Flags) -> bool {
                 return sums;
             }
             let plan = Plan::of(seed);
+            if flags.kind.as_ref().is_some_and(|kind| *kind != plan.kind.to_string()) {
+                continue;
+            }
             let outcome = run(&plan, false);
             if !outcome.violations.is_empty() {
                 print_failure(&plan, &outcome);

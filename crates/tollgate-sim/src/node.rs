@@ -1,5 +1,6 @@
 //! The nodes: the shipped limiter over the shipped Redis store.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -7,8 +8,9 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
+use tollgate::store::fallback::LocalChargeCounts;
 use tollgate::{DecisionSource, HashKey, Limiter, Revision};
-use tollgate_backend::{Backend, Refunds};
+use tollgate_backend::{Backend, BaseStore, Counts, PolicyFile, Refunds};
 use tollgate_conformance::history::{History, Recorder};
 use tollgate_core::{
     Admission, Charge, Headers, Readings, RequestAttributes, Store, StoreError, Timestamp,
@@ -17,7 +19,11 @@ use tollgate_redis::simulation::with_network;
 
 use crate::clock::NodeClock;
 use crate::cluster::{Cluster, NodeLinks};
-use crate::plan::Plan;
+use crate::plan::{Plan, Version};
+use crate::policy;
+
+/// The name of the policy file in messages.
+const POLICY_NAME: &str = "world.yaml";
 
 /// The longest time that a caller waits for a decision. A decision that takes longer is missing.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -69,9 +75,9 @@ impl Records {
         }
     }
 
-    /// Returns the calls before and after the faults.
-    pub(crate) fn histories(&self) -> [(&'static str, History); 2] {
-        [("before the faults", self.before.history()), ("after them", self.after.history())]
+    /// Takes the calls before and after the faults.
+    pub(crate) fn take_histories(&self) -> [(&'static str, History); 2] {
+        [("before the faults", self.before.take()), ("after them", self.after.take())]
     }
 
     fn recorder(&self) -> Option<&Recorder> {
@@ -88,6 +94,12 @@ impl Records {
 struct RecordedBackend {
     backend: Backend,
     records: Arc<Records>,
+}
+
+impl AsRef<Backend> for RecordedBackend {
+    fn as_ref(&self) -> &Backend {
+        &self.backend
+    }
 }
 
 impl Store for RecordedBackend {
@@ -139,17 +151,29 @@ impl Headers for User<'_> {
 #[derive(Debug)]
 struct Node {
     clock: NodeClock,
-    limiter: Mutex<Option<Arc<Limiter<RecordedBackend>>>>,
+    /// The version of the policy with which it starts.
+    version: AtomicUsize,
+    running: Mutex<Option<Running>>,
     /// Grows when the node ends.
     ended: watch::Sender<u64>,
+}
+
+/// The limiter of a node that runs, and its policy file.
+#[derive(Debug)]
+struct Running {
+    limiter: Arc<Limiter<RecordedBackend>>,
+    file: PolicyFile<RecordedBackend>,
 }
 
 /// All nodes.
 #[derive(Debug)]
 pub(crate) struct Fleet {
     cluster: Arc<Cluster>,
-    policy: String,
+    /// The policy file in each version, and whether nodes must refuse it.
+    policies: Vec<(String, bool)>,
     nodes: Vec<Node>,
+    /// Reloads with a wrong result.
+    wrong_reloads: Mutex<Vec<String>>,
     pub(crate) records: Arc<Records>,
 }
 
@@ -157,11 +181,15 @@ impl Fleet {
     pub(crate) fn new(plan: &Plan, cluster: Arc<Cluster>, start: Instant) -> Self {
         let node = |offset: &i64| Node {
             clock: NodeClock::new(start, *offset),
-            limiter: Mutex::new(None),
+            version: AtomicUsize::new(0),
+            running: Mutex::new(None),
             ended: watch::Sender::new(0),
         };
         let nodes = plan.node_clocks.iter().map(node).collect();
-        Self { cluster, policy: policy(plan), nodes, records: Arc::new(Records::new()) }
+        let file = |version: &Version| (policy::text(plan, version), version.defect.is_some());
+        let policies = plan.versions.iter().map(file).collect();
+        let (wrong_reloads, records) = (Mutex::default(), Arc::new(Records::new()));
+        Self { cluster, policies, nodes, wrong_reloads, records }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -174,10 +202,11 @@ impl Fleet {
     /// If the policy of the world is invalid.
     pub(crate) fn start(&self, node: usize) {
         let place = &self.nodes[node];
-        if place.limiter.lock().is_some() {
+        if place.running.lock().is_some() {
             return;
         }
-        let loaded = tollgate_policy::parse("world.yaml", &self.policy).expect("a valid policy");
+        let (policy, _) = &self.policies[place.version.load(Ordering::Relaxed)];
+        let loaded = tollgate_policy::parse(POLICY_NAME, policy).expect("a valid policy");
         let key = HashKey::from_secret(b"the nodes of a world");
         let links = Arc::new(NodeLinks { cluster: Arc::clone(&self.cluster), node });
         let open =
@@ -186,8 +215,43 @@ impl Fleet {
         let clock = backend.clock(place.clock.clone());
         let store = RecordedBackend { backend, records: Arc::clone(&self.records) };
         let limiter = Limiter::new(Revision::new(loaded.policy, loaded.version), store);
-        let limiter = limiter.with_key(key).with_clock(clock);
-        *place.limiter.lock() = Some(Arc::new(limiter));
+        let limiter = Arc::new(limiter.with_key(key).with_clock(clock));
+        let file = PolicyFile::new(
+            Path::new(POLICY_NAME),
+            Arc::clone(&limiter),
+            loaded.settings,
+            Refunds::ByResponses,
+        );
+        *place.running.lock() = Some(Running { limiter, file });
+    }
+
+    /// Makes a node start with a version of the policy next time.
+    pub(crate) fn adopt(&self, node: usize, version: usize) {
+        self.nodes[node].version.store(version, Ordering::Relaxed);
+    }
+
+    /// Makes a node reload a version of the policy.
+    pub(crate) fn reload(&self, node: usize, version: usize) {
+        let (text, is_refused) = &self.policies[version];
+        if !is_refused {
+            self.adopt(node, version);
+        }
+        let running = self.nodes[node].running.lock();
+        let Some(Running { file, .. }) = &*running else { return };
+        let before = file.version();
+        let wrong = match (file.reload_from(text.clone().into_bytes()), is_refused) {
+            (Ok(_), false) => return,
+            (Err(_), true) if file.version() == before => return,
+            (Err(_), true) => "changed the policy in force by a reload that it refused".to_owned(),
+            (Ok(_), true) => "accepted an invalid policy".to_owned(),
+            (Err(error), false) => format!("refused a valid policy: {error}"),
+        };
+        self.wrong_reloads.lock().push(format!("node {node} {wrong}"));
+    }
+
+    /// Takes the descriptions of reloads with a wrong result.
+    pub(crate) fn take_wrong_reloads(&self) -> Vec<String> {
+        std::mem::take(&mut self.wrong_reloads.lock())
     }
 
     /// Waits until the store of a node is connected, or does not answer.
@@ -200,7 +264,7 @@ impl Fleet {
     /// Ends a node at once: its calls in flight are dropped.
     pub(crate) fn stop(&self, node: usize) {
         let place = &self.nodes[node];
-        drop(place.limiter.lock().take());
+        drop(place.running.lock().take());
         place.ended.send_modify(|ended| *ended += 1);
     }
 
@@ -211,15 +275,34 @@ impl Fleet {
     /// Returns the units that nodes admitted alone and could not charge to the store, because the
     /// outcome of the charge is unknown or too many were recorded.
     pub(crate) fn lost_local_units(&self) -> u64 {
+        self.local_charges(|counts| counts.unknown + counts.dropped)
+    }
+
+    /// Returns the units that nodes admitted alone and that did not fit the limit afterwards.
+    pub(crate) fn exceeded_local_units(&self) -> u64 {
+        self.local_charges(|counts| counts.exceeded)
+    }
+
+    /// Returns the units that nodes took in advance and that the store may have counted for nobody.
+    pub(crate) fn lost_lease_units(&self) -> u64 {
+        self.sum(|counts| counts.leases.units_lost)
+    }
+
+    fn local_charges(&self, units: fn(LocalChargeCounts) -> u64) -> u64 {
+        self.sum(|counts| units(counts.local_charges))
+    }
+
+    fn sum(&self, units: impl Fn(&Counts) -> u64) -> u64 {
         let limiters = (0..self.len()).filter_map(|node| self.limiter(node));
-        let units = |limiter: Arc<Limiter<RecordedBackend>>| match &limiter.store().backend {
-            Backend::Redis(redis) => {
-                let counts = redis.counts().local_charges;
-                counts.unknown + counts.dropped
-            }
-            _ => 0,
+        let of_store = |store: BaseStore<'_>| match store {
+            BaseStore::Redis(redis) => units(&redis.counts()),
+            BaseStore::Memory(_) | BaseStore::Memcached(_) => 0,
         };
-        limiters.map(units).sum()
+        let of_node = |limiter: Arc<Limiter<RecordedBackend>>| -> u64 {
+            let stores = limiter.store().backend.base_stores();
+            stores.into_iter().map(|(_, store)| of_store(store)).sum()
+        };
+        limiters.map(of_node).sum()
     }
 
     /// Returns the time by which a node decides.
@@ -228,7 +311,7 @@ impl Fleet {
     }
 
     fn limiter(&self, node: usize) -> Option<Arc<Limiter<RecordedBackend>>> {
-        self.nodes[node].limiter.lock().clone()
+        self.nodes[node].running.lock().as_ref().map(|running| Arc::clone(&running.limiter))
     }
 
     /// Sends a request of `subject` to a node. Returns `None` if the node does not run, or ends.
@@ -282,31 +365,4 @@ fn source(source: DecisionSource) -> Source {
         DecisionSource::Fallback(_) => Source::Uncertain,
         DecisionSource::Failure(_) => Source::Nothing,
     }
-}
-
-/// Returns the policy file of all nodes.
-fn policy(plan: &Plan) -> String {
-    let mut shards = String::new();
-    for shard in 0..plan.shards {
-        let urls: Vec<_> = plan
-            .servers()
-            .filter(|place| place.shard == shard)
-            .map(|place| format!("\"redis://{}:6379\"", place.name()))
-            .collect();
-        let name = char::from(b'a' + u8::try_from(shard).unwrap_or(25));
-        let replicas = urls[1..].join(", ");
-        shards.push_str(&format!("{name}: {{ primary: {}, replicas: [{replicas}] }}, ", urls[0]));
-    }
-    let (short, long) = plan.quotas;
-    let (nodes, step) = (plan.nodes, if plan.uses_script { "script" } else { "function" });
-    format!(
-        "subjects: {{ user: {{ header: x-user }} }}\n\
-         limits:\n  short: {{ quota: {short}, window: 2s, per: user }}\n  \
-         long: {{ quota: {long}, window: 120s, per: user }}\n\
-         rules:\n  - {{ name: short, match: {{ path: /short }}, limits: short }}\n  \
-         - {{ name: long, match: {{ path: /long }}, limits: long }}\n  \
-         - {{ name: both, match: {{ path: /both }}, limits: [short, long] }}\n\
-         store:\n  redis:\n    nodes: {nodes}\n    scripting: {step}\n    \
-         shards: {{ {shards} }}\n"
-    )
 }

@@ -1,153 +1,23 @@
 //! From a seed to a world: its size, its clocks, its load and its faults.
 
+mod action;
+mod changes;
+mod kind;
+mod version;
+
 use std::fmt;
 
 use tollgate_conformance::Random;
 
-/// What a world is about. Each kind allows its own faults, and has its own bounds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// Nothing fails.
-    Healthy,
-    /// A round trip takes more than half of a decision's deadline, and many decisions are in flight.
-    Distant,
-    /// The clocks of nodes are wrong by up to days, and are set.
-    WrongClocks,
-    /// Links and servers fail for a while, and lose no data.
-    Outage,
-    /// A replica is promoted, by plan or because the primary died.
-    Failover,
-    /// Two servers of a shard call themselves primary, one of them for the rest of the run.
-    TwoPrimaries,
-    /// Servers lose data, or their clocks are set.
-    DataLoss,
-    /// Nodes end and start again while servers fail.
-    NodesRestart,
-}
+pub use action::Action;
+pub use kind::Kind;
+pub use version::{Defect, Version};
 
-impl Kind {
-    /// All kinds, in the order in which seeds use them.
-    pub const ALL: [Self; 8] = [
-        Self::Healthy,
-        Self::Distant,
-        Self::WrongClocks,
-        Self::Outage,
-        Self::Failover,
-        Self::TwoPrimaries,
-        Self::DataLoss,
-        Self::NodesRestart,
-    ];
-}
+/// The longest pause of a caller after a refusal, in ms, in most worlds.
+const PAUSE_AFTER_REFUSAL: u64 = 120;
 
-impl fmt::Display for Kind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Healthy => "healthy",
-            Self::Distant => "distant store",
-            Self::WrongClocks => "wrong clocks",
-            Self::Outage => "outage",
-            Self::Failover => "failover",
-            Self::TwoPrimaries => "two primaries",
-            Self::DataLoss => "data loss",
-            Self::NodesRestart => "nodes restart",
-        })
-    }
-}
-
-/// Something that happens to a node, a server or a link.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Action {
-    /// Packets from a node to a server are held back, or no longer.
-    BlockRequests {
-        /// The node.
-        node: usize,
-        /// The server.
-        server: usize,
-        /// Whether they are held back.
-        on: bool,
-    },
-    /// Packets from a server to a node are held back, or no longer.
-    BlockReplies {
-        /// The node.
-        node: usize,
-        /// The server.
-        server: usize,
-        /// Whether they are held back.
-        on: bool,
-    },
-    /// Packets from and to a server take longer by so many ms.
-    Slow {
-        /// The server.
-        server: usize,
-        /// The additional delay in ms.
-        millis: u64,
-    },
-    /// All connections of a server break.
-    Disconnect(usize),
-    /// A server stops to answer, and keeps its connections.
-    Freeze(usize),
-    /// It answers again.
-    Thaw(usize),
-    /// A server ends; with `silent`, without closing its connections.
-    Crash {
-        /// The server.
-        server: usize,
-        /// Whether its machine is lost too.
-        silent: bool,
-    },
-    /// A server starts again, in the role that it had.
-    Start {
-        /// The server.
-        server: usize,
-        /// Whether it has its data.
-        has_data: bool,
-    },
-    /// A server becomes a primary.
-    Promote(usize),
-    /// A server follows another one.
-    Follow {
-        /// The replica.
-        server: usize,
-        /// Its primary.
-        primary: usize,
-    },
-    /// A server is out of memory, or no longer.
-    Full {
-        /// The server.
-        server: usize,
-        /// Whether it is out of memory.
-        on: bool,
-    },
-    /// A server forgets scripts and functions.
-    ForgetStep(usize),
-    /// All keys of a server are deleted.
-    Flush(usize),
-    /// A replica receives nothing of its primary, or everything again.
-    Detach {
-        /// The replica.
-        server: usize,
-        /// Whether it is detached.
-        on: bool,
-    },
-    /// A node ends.
-    StopNode(usize),
-    /// A node starts.
-    StartNode(usize),
-    /// A node's clock is set.
-    StepNode {
-        /// The node.
-        node: usize,
-        /// By so many ms.
-        millis: i64,
-    },
-    /// A server's clock is set.
-    StepServer {
-        /// The server.
-        server: usize,
-        /// By so many ms.
-        millis: i64,
-    },
-}
+/// The first seed whose kind is one of [`Kind::ALL`].
+pub const FIRST_OF_ALL: u64 = 4_096;
 
 /// The position of a server.
 #[derive(Clone, Copy, Debug)]
@@ -192,8 +62,17 @@ pub struct Plan {
     pub callers: usize,
     /// The longest pause of a caller between two requests, in ms.
     pub pause: u64,
-    /// The quotas of the two limits, of 2 s and of 120 s.
+    /// The longest pause of a caller after a refusal, in ms, if it is longer than `pause`. A node
+    /// repeats a refusal from its memory, so many such answers show little more than a few.
+    pub pause_after_refusal: u64,
+    /// The time for which callers send requests of a subject, in ms.
+    pub subject_life: u64,
+    /// The quotas of the two limits, of 2 s and of 120 s, in the first version of the policy.
     pub quotas: (u64, u64),
+    /// The versions of the policy. Nodes start with the first one.
+    pub versions: Vec<Version>,
+    /// The version that all nodes have in the end.
+    pub last_version: usize,
     /// The actions, each with its time in ms since the faults begin, in order.
     pub actions: Vec<(u64, Action)>,
     /// How long the faults last, in ms. 0 without faults.
@@ -209,7 +88,8 @@ impl Plan {
     #[must_use]
     pub fn of(seed: u64) -> Self {
         let mut random = Random::new(seed ^ 0x7469_636b);
-        let kind = Kind::ALL[(seed % Kind::ALL.len() as u64) as usize];
+        let kinds = if seed < FIRST_OF_ALL { &Kind::FIRST[..] } else { &Kind::ALL };
+        let kind = kinds[(seed % kinds.len() as u64) as usize];
         let mut plan = Self::sized(seed, kind, &mut random);
         match kind {
             Kind::Healthy | Kind::Distant => {}
@@ -222,6 +102,14 @@ impl Plan {
                 plan.draw_restarts(&mut random);
                 plan.draw_outages(&mut random, 0..=2);
             }
+            Kind::Rebalance => plan.draw_rebalance(&mut random),
+            Kind::Leases => plan.draw_leases(&mut random),
+            Kind::Reloads => plan.draw_reloads(&mut random),
+            Kind::Rollout => plan.draw_rollout(&mut random),
+        }
+        // So many callers would ask for little else.
+        if seed >= FIRST_OF_ALL && random.chance(10) && kind != Kind::Distant {
+            plan.pause_after_refusal = 0;
         }
         plan.actions.sort_by_key(|(at, _)| *at);
         if let Some((last, _)) = plan.actions.last() {
@@ -232,7 +120,11 @@ impl Plan {
 
     fn sized(seed: u64, kind: Kind, random: &mut Random) -> Self {
         let needs_replica = matches!(kind, Kind::Failover | Kind::TwoPrimaries);
-        let shards = random.one_of(&[1, 1, 2]);
+        let shards = match kind {
+            Kind::Rebalance => random.one_of(&[2, 3]),
+            Kind::Rollout => 2,
+            _ => random.one_of(&[1, 1, 2]),
+        };
         let servers_per_shard = if needs_replica { 2 } else { random.one_of(&[1, 2]) };
         let nodes = match kind {
             Kind::Distant => 1,
@@ -244,7 +136,8 @@ impl Plan {
             Kind::Distant => ((4, 4), 24, 2),
             _ => ((0, longest), random.within(2..=4) as usize, random.one_of(&[10, 20, 40])),
         };
-        Self {
+        let quotas = |random: &mut Random| (random.within(3..=8), random.within(20..=60));
+        let mut plan = Self {
             seed,
             kind,
             nodes,
@@ -260,12 +153,38 @@ impl Plan {
                 .collect(),
             callers,
             pause,
-            quotas: (random.within(3..=8), random.within(20..=60)),
+            pause_after_refusal: PAUSE_AFTER_REFUSAL,
+            subject_life: u64::MAX,
+            quotas: quotas(random),
+            versions: Vec::new(),
+            last_version: 0,
             actions: Vec::new(),
             faults_last: 0,
             losses: 0,
             restarts: 0,
-        }
+        };
+        plan.versions.push(Version::new(plan.quotas, shards));
+        plan
+    }
+
+    /// Returns the quota of 120 s in the first version of the policy, and in the last one.
+    pub(crate) fn first_and_last_quota(&self) -> (u64, u64) {
+        (self.quotas.1, self.versions[self.last_version].quotas.1)
+    }
+
+    /// Returns the largest quota of 120 s of the versions that nodes accept.
+    pub(crate) fn most_quota(&self) -> u64 {
+        self.accepted_quotas().max().unwrap_or(self.quotas.1)
+    }
+
+    /// Returns the smallest quota of 120 s of the versions that nodes accept.
+    pub(crate) fn least_quota(&self) -> u64 {
+        self.accepted_quotas().min().unwrap_or(self.quotas.1)
+    }
+
+    fn accepted_quotas(&self) -> impl Iterator<Item = u64> {
+        let accepted = self.versions.iter().filter(|version| version.defect.is_none());
+        accepted.map(|version| version.quotas.1)
     }
 
     /// Returns the places of all servers, in the order of their indexes.

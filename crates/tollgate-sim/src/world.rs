@@ -8,9 +8,9 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until};
 use tollgate_conformance::Random;
 
-use crate::clients::Client;
+use crate::clients::{Client, Load};
 use crate::cluster::Cluster;
-use crate::judge::{Figures, Judge};
+use crate::judge::{Figures, Judge, Lost};
 use crate::node::{Fleet, Phase};
 use crate::plan::{Action, Plan};
 use crate::trace::{Event, Trace};
@@ -70,7 +70,8 @@ impl<'p> World<'p> {
         let cluster = Cluster::new(plan, start, trace.clone());
         let fleet = Arc::new(Fleet::new(plan, Arc::clone(&cluster), start));
         let random = Random::new(plan.seed ^ 0x6c6f_6164);
-        Self { plan, random, cluster, fleet, judge: Arc::default(), trace }
+        let judge = Arc::new(Judge::new(plan));
+        Self { plan, random, cluster, fleet, judge, trace }
     }
 
     async fn run(mut self) -> Outcome {
@@ -100,9 +101,19 @@ impl<'p> World<'p> {
             self.drain().await;
             self.load(Phase::After, CALM).await;
         }
-        let (histories, lost) = (self.fleet.records.histories(), self.fleet.lost_local_units());
+        self.fleet.take_wrong_reloads().iter().for_each(|wrong| self.judge.broken(wrong));
+        let histories = self.fleet.records.take_histories();
+        let lost = Lost { local: self.lost_local_units(), leased: self.fleet.lost_lease_units() };
         let (figures, violations) = self.judge.finish(self.plan, histories, lost);
         Outcome { violations, figures, events: self.trace.events() }
+    }
+
+    /// Returns the units that nodes admitted alone and the store does not count.
+    fn lost_local_units(&self) -> u64 {
+        let lost = self.fleet.lost_local_units();
+        // Units beyond a quota that was raised afterwards.
+        let is_raised = self.plan.least_quota() < self.plan.most_quota();
+        if is_raised { lost + self.fleet.exceeded_local_units() } else { lost }
     }
 
     fn note(&self, what: &str) {
@@ -114,12 +125,14 @@ impl<'p> World<'p> {
         self.note(&format!("{phase:?}"));
         self.fleet.records.set_phase(phase);
         let begun = Instant::now();
+        let Plan { pause, pause_after_refusal, subject_life, .. } = *self.plan;
+        let load = Load { pause, pause_after_refusal, subject_life };
         let mut callers = JoinSet::new();
         for node in 0..self.fleet.len() {
             let client = self.client(node, phase, begun, begun + lasts);
             for _ in 0..self.plan.callers {
                 let random = Random::new(self.random.bits());
-                callers.spawn(client.clone().call(random, self.plan.pause));
+                callers.spawn(client.clone().call(random, load));
             }
             if phase.is_calm() {
                 callers.spawn(client.retry());
@@ -161,9 +174,9 @@ impl<'p> World<'p> {
     async fn drain(&self) {
         self.note("the rest of every limit is asked for");
         let now = Instant::now();
-        for (index, subject) in self.judge.begin_drain().into_iter().enumerate() {
+        for (index, subject) in self.judge.begin_drain(self.plan).into_iter().enumerate() {
             let client = self.client(index % self.fleet.len(), Phase::During, now, now);
-            client.drain(&subject, self.plan.quotas.1 * 3).await;
+            client.drain(&subject, self.plan.most_quota() * 3).await;
         }
     }
 }
@@ -172,9 +185,11 @@ impl<'p> World<'p> {
 fn act(cluster: &Cluster, fleet: &Fleet, action: Action) {
     cluster.trace.fault(|| {
         let who = match action {
-            Action::StopNode(node) | Action::StartNode(node) | Action::StepNode { node, .. } => {
-                format!("node {node}")
-            }
+            Action::StopNode(node)
+            | Action::StartNode(node)
+            | Action::StepNode { node, .. }
+            | Action::Reload { node, .. }
+            | Action::Adopt { node, .. } => format!("node {node}"),
             _ => "world".to_owned(),
         };
         (who, format!("{action:?}"))
@@ -204,6 +219,8 @@ fn act(cluster: &Cluster, fleet: &Fleet, action: Action) {
         Action::Detach { server, on } => cluster.with(server, |it| it.is_detached = on),
         Action::StopNode(node) => fleet.stop(node),
         Action::StartNode(node) => fleet.start(node),
+        Action::Reload { node, version } => fleet.reload(node, version),
+        Action::Adopt { node, version } => fleet.adopt(node, version),
         Action::StepNode { node, millis } => fleet.step_clock(node, millis),
         Action::StepServer { server, millis } => {
             cluster.with(server, |server| server.step_clock(millis));

@@ -66,7 +66,213 @@
 //! `tollgate_backend::from_file("limits.yaml")` opens the limiter and the store that a policy file
 //! describes.
 //!
-//! # Where to look
+//! # Recipes for keys
+//!
+//! A charge of several units, and a cost that never fits:
+//!
+//! ```
+//! # use tollgate::{Quota, RateLimiter};
+//! let limiter = RateLimiter::per_key(Quota::per_minute(100));
+//! assert_eq!(limiter.try_check_n("alice", 40).remaining(), 60);
+//! assert_eq!(limiter.try_check_n("alice", 101).retry_after(), None);
+//! ```
+//!
+//! A look without a charge:
+//!
+//! ```
+//! # use tollgate::{Quota, RateLimiter};
+//! let limiter = RateLimiter::per_key(Quota::per_minute(100));
+//! assert_eq!(limiter.try_peek("alice").remaining(), 100);
+//! ```
+//!
+//! Several quotas for each key, charged together or not at all:
+//!
+//! ```
+//! # use tollgate::{Quota, RateLimiter};
+//! let limiter = RateLimiter::per_key([Quota::per_second(2), Quota::per_day(3)]);
+//! assert!(limiter.try_check_n("alice", 2).is_admitted());
+//! assert!(!limiter.try_check_n("alice", 2).is_admitted());
+//! ```
+//!
+//! The other algorithms (see [what each admits](https://github.com/tollgate-rs/tollgate/blob/main/docs/semantics.md)):
+//!
+//! ```
+//! # use std::time::Duration;
+//! # use tollgate::{Precision, Quota, RateLimiter};
+//! for quota in [
+//!     Quota::per_hour(5_000).fixed_window(),
+//!     Quota::per_hour(5_000).calendar_window(),
+//!     Quota::per_hour(5_000).sliding(Precision::minutes(1)),
+//!     Quota::per_hour(5_000).two_bucket(),
+//!     Quota::new(5, Duration::from_secs(90)).sliding_log(),
+//!     Quota::concurrent(8),
+//! ] {
+//!     assert!(RateLimiter::per_key(quota).try_check("alice").is_admitted());
+//! }
+//! ```
+//!
+//! A key of two parts, which no other pair is equal to:
+//!
+//! ```
+//! # use tollgate::{Quota, RateLimiter};
+//! let limiter = RateLimiter::per_key(Quota::per_hour(1));
+//! assert!(limiter.try_check(&("acme", 42)).is_admitted());
+//! assert!(limiter.try_check(&("acme", 43)).is_admitted());
+//! ```
+//!
+//! A refusal as an error, for `?`:
+//!
+//! ```
+//! # use tollgate::{Quota, RateLimiter, Refused};
+//! fn send(limiter: &RateLimiter, to: &str) -> Result<(), Refused> {
+//!     limiter.try_check(to).into_result()?;
+//!     Ok(())
+//! }
+//! # assert!(send(&RateLimiter::per_key(Quota::per_hour(1)), "alice").is_ok());
+//! ```
+//!
+//! A wait for a free unit, with a deadline:
+//!
+//! ```
+//! # use std::time::Duration;
+//! # use tollgate::{Quota, RateLimiter};
+//! # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
+//! let limiter = RateLimiter::per_key(Quota::per_second(50).burst(5));
+//! limiter.until_ready("api.example.com", Duration::from_secs(10)).await?;
+//! # Ok::<(), tollgate::Refused>(())
+//! # }).unwrap();
+//! ```
+//!
+//! Units that come back because the work turned out to be free:
+//!
+//! ```
+//! # use tollgate::{Quota, RateLimiter};
+//! # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+//! let limiter = RateLimiter::per_key(Quota::per_hour(10).fixed_window());
+//! let admitted = limiter.check("alice").await.into_result()?;
+//! limiter.refund("alice", admitted).await?;
+//! assert_eq!(limiter.peek("alice").await?.remaining(), 10);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! # }).unwrap();
+//! ```
+//!
+//! A cost that is known at the end:
+//!
+//! ```
+//! # use std::time::Duration;
+//! # use tollgate::{Quota, RateLimiter};
+//! # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+//! let tokens = RateLimiter::per_key(Quota::per_minute(100_000).fixed_window());
+//! let reservation = tokens.reserve("alice", 4_000, Duration::from_secs(60)).await?;
+//! tokens.settle(reservation, 1_250).await?;
+//! assert_eq!(tokens.peek("alice").await?.used(), 1_250);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! # }).unwrap();
+//! ```
+//!
+//! Requests in flight:
+//!
+//! ```
+//! # use tollgate::{Quota, RateLimiter};
+//! # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+//! let exports = RateLimiter::per_key(Quota::concurrent(1));
+//! let permit = exports.check("alice").await.into_result()?;
+//! assert!(!exports.check("alice").await.is_admitted());
+//! exports.refund("alice", permit).await?;
+//! assert!(exports.check("alice").await.is_admitted());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! # }).unwrap();
+//! ```
+//!
+//! What to do when a shared store does not answer:
+//!
+//! ```
+//! # use tollgate::{OnStoreError, Quota, RateLimiter};
+//! let limiter = RateLimiter::per_key(Quota::per_second(10)).on_store_error(OnStoreError::Refuse);
+//! assert!(limiter.try_check("alice").is_admitted()); // the store in memory always answers
+//! ```
+//!
+//! A smaller store:
+//!
+//! ```
+//! use tollgate::store::memory::{Bounds, Memory};
+//! # use tollgate::{Quota, RateLimiter};
+//!
+//! let store = Memory::new(Bounds { max_entries: 10_000, ..Bounds::default() });
+//! let limiter = RateLimiter::per_key(Quota::per_second(10)).store(store);
+//! # assert!(limiter.try_check("alice").is_admitted());
+//! ```
+//!
+//! A test with a clock that moves only when it is told to:
+//!
+//! ```
+//! use std::{sync::Arc, time::Duration};
+//! use tollgate::ManualClock;
+//! # use tollgate::{Quota, RateLimiter};
+//!
+//! let clock = Arc::new(ManualClock::default());
+//! let limiter = RateLimiter::per_key(Quota::per_minute(1)).clock(clock.clone());
+//! assert!(limiter.try_check("alice").is_admitted());
+//! assert_eq!(limiter.try_check("alice").retry_after(), Some(Duration::from_secs(60)));
+//! clock.advance_by(Duration::from_secs(60));
+//! assert!(limiter.try_check("alice").is_admitted());
+//! ```
+//!
+//! # Recipes for requests
+//!
+//! By an API key, of which the store only has a keyed hash:
+//!
+//! ```
+//! # use tollgate::{Quota, RateLimitLayer, RateLimiter};
+//! let limiter = RateLimiter::builder()
+//!     .credential("key", "x-api-key")
+//!     .limit("calls", Quota::per_minute(60).per("key"))
+//!     .build()?;
+//! # let _ = RateLimitLayer::new(limiter);
+//! # Ok::<(), tollgate::BuildError>(())
+//! ```
+//!
+//! Behind a proxy with a trusted `x-forwarded-for`:
+//!
+//! ```
+//! # use tollgate::{Quota, RateLimiter};
+//! let limiter = RateLimiter::builder()
+//!     .trusted_proxy("10.0.0.0/8")
+//!     .limit("address", Quota::per_second(10).per("ip"))
+//!     .build()?;
+//! # let _ = limiter;
+//! # Ok::<(), tollgate::BuildError>(())
+//! ```
+//!
+//! A stricter limit for one path, and none for another:
+//!
+//! ```
+//! # use tollgate::{Quota, RateLimiter, Rule};
+//! let limiter = RateLimiter::builder()
+//!     .limit("general", Quota::per_second(10).per("ip"))
+//!     .limit("sign-in", Quota::per_minute(5).per("ip"))
+//!     .rule(Rule::path("/health").exempt())
+//!     .rule(Rule::path("/login").method("POST").limits(["sign-in"]))
+//!     .rule(Rule::any().limits(["general"]))
+//!     .build()?;
+//! # let _ = limiter;
+//! # Ok::<(), tollgate::BuildError>(())
+//! ```
+//!
+//! A server without tower:
+//!
+//! ```
+//! # use tollgate::{Quota, RateLimiter};
+//! # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+//! let limiter = RateLimiter::builder().limit("all", Quota::per_second(10).per("ip")).build()?;
+//! let (parts, ()) = http::Request::get("/").body(())?.into_parts();
+//! let decision = limiter.check(&parts, Some("192.0.2.7:4711".parse()?)).await;
+//! assert!(decision.is_admitted());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! # }).unwrap();
+//! ```
+//!
+//! # Find the right item
 //!
 //! | task | item |
 //! | --- | --- |
@@ -78,7 +284,7 @@
 //! | charge a cost that is known at the end | [`RateLimiter::reserve`] |
 //! | limit requests in flight | [`Quota::concurrent`] |
 //! | use a server without tower | [`RequestLimiter::check`] |
-//! | test with a clock that stands still | [`RateLimiter::clock`] |
+//! | test with a clock of your own | [`RateLimiter::clock`] |
 //!
 //! # Stability
 //!
@@ -107,6 +313,7 @@ mod revision;
 pub mod shed;
 pub mod status;
 pub mod store;
+pub mod tenants;
 pub mod tower;
 pub mod trace;
 

@@ -1,7 +1,8 @@
 //! The limiter: a policy, a store, and one clock reading per decision.
 //!
 //! [`Limiter::decide`] is the one way to decide; [`Limiter::check`] and [`Limiter::reserve`] are
-//! short forms of it.
+//! short forms of it. [`Limiter::check_now`] makes the same decision without a future or an
+//! allocation, if nothing but the policy and a store that answers at once takes part in it.
 
 mod background;
 mod candidate;
@@ -13,6 +14,7 @@ mod evaluate;
 mod finish;
 mod forget;
 pub(crate) mod hold_times;
+mod immediate;
 mod overrides;
 mod peek;
 mod queue;
@@ -37,6 +39,7 @@ pub use crate::decision::{
 };
 pub use charge_mode::Reservation;
 pub use decide::DecisionRequest;
+pub use immediate::{Answer, ImmediateDecision, Workspace};
 pub use peek::Peek;
 pub use queue::{MAX_QUEUED, QUEUE_POLL};
 pub use redeem::{Outcome, RedeemError, Redeemed, Refunded};
@@ -56,6 +59,7 @@ use crate::observe::{Observer, is_hold};
 use crate::overrides::Overrides;
 use crate::revision::Revision;
 use crate::shed::Worker;
+use crate::tenants::Tenants;
 use crate::trace::Tracer;
 
 /// Decides on requests by a policy, with the counters in a store.
@@ -65,8 +69,11 @@ pub struct Limiter<S> {
     clock: Box<dyn Clock>,
     key: HashKey,
     observer: Box<dyn Observer>,
+    /// Whether an observer was set.
+    is_observed: bool,
     worker: Arc<Worker>,
     overrides: Arc<Overrides>,
+    tenants: Arc<Tenants>,
     queues: Queues,
     hold_times: HoldTimes,
     unpaid: UnpaidCosts,
@@ -77,7 +84,8 @@ pub struct Limiter<S> {
 impl<S: Store> Limiter<S> {
     /// Creates a limiter with the system's clock and a random hash key.
     pub fn new(policy: impl Into<Revision>, store: S) -> Self {
-        let policy = policy.into();
+        let tenants = Arc::new(Tenants::default());
+        let policy = policy.into().with_tenants(&tenants);
         Self {
             worker: Arc::new(Worker::new(policy.shedding())),
             policy: ArcSwap::from_pointee(policy),
@@ -85,7 +93,9 @@ impl<S: Store> Limiter<S> {
             clock: Box::new(SystemClock),
             key: HashKey::random(),
             observer: Box::new(()),
+            is_observed: false,
             overrides: Arc::default(),
+            tenants,
             queues: Queues::default(),
             hold_times: HoldTimes::default(),
             unpaid: UnpaidCosts::default(),
@@ -113,6 +123,7 @@ impl<S: Store> Limiter<S> {
     #[must_use]
     pub fn with_observer(mut self, observer: impl Observer + 'static) -> Self {
         self.observer = Box::new(observer);
+        self.is_observed = true;
         self
     }
 
@@ -159,10 +170,16 @@ impl<S: Store> Limiter<S> {
     ///
     /// Call it from one task at a time: of two concurrent calls, either may win.
     pub fn replace_policy(&self, policy: Revision) {
-        let policy = policy.replacing(&self.policy.load(), self.now());
+        let policy = policy.replacing(&self.policy.load(), self.now()).with_tenants(&self.tenants);
         self.observer.on_policy_replaced(&policy);
         self.worker.follow(policy.shedding());
         self.policy.store(Arc::new(policy));
+    }
+
+    /// The tenants, for policies that [name them](tollgate_core::Policy::with_tenants).
+    #[must_use]
+    pub const fn tenants(&self) -> &Arc<Tenants> {
+        &self.tenants
     }
 
     /// The store.

@@ -1,4 +1,5 @@
-//! Overrides: temporary replacements of the policy's limits for some subjects.
+//! Overrides: replacements of the policy's limits for some subjects, temporary unless they say
+//! otherwise.
 //!
 //! An [`Override`] sets another quota for its subjects, admits them without a limit, counts without
 //! enforcing, or blocks them, until it expires. All overrides in force are one small
@@ -28,6 +29,9 @@ pub const MAX_OVERRIDES: usize = 10_000;
 /// The longest that an override is in force.
 pub const MAX_OVERRIDE_DURATION: Millis = Millis::from_secs(366 * 24 * 3_600);
 
+/// The time at which an override without an end expires.
+pub const NEVER: Timestamp = Timestamp::from_millis(u64::MAX);
+
 /// The most bytes of a reason.
 pub const MAX_REASON: usize = 500;
 
@@ -38,7 +42,7 @@ pub struct Override {
     pub target: OverrideScope,
     /// The effect on the requests that the target matches.
     pub effect: Effect,
-    /// The time from which the override no longer applies.
+    /// The time from which the override no longer applies; [`NEVER`] if it has no end.
     pub expires_at: Timestamp,
     /// The reason, for operators. Clients never receive it.
     pub reason: Box<str>,
@@ -124,6 +128,15 @@ pub enum Effect {
     Blocked,
     /// The limit counts and is evaluated as in a rule in shadow mode, and admits every request.
     Counted,
+}
+
+impl Override {
+    /// Returns the second since the Unix epoch in which the override ends, rounded up; `None` if it
+    /// has no end.
+    #[must_use]
+    pub fn ends_at(&self) -> Option<u64> {
+        (self.expires_at != NEVER).then(|| self.expires_at.as_secs_ceil())
+    }
 }
 
 impl OverrideTarget {

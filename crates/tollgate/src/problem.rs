@@ -107,10 +107,10 @@ pub fn ambiguous(ambiguity: Ambiguity) -> String {
 pub fn shed(shed: &ShedDecision) -> String {
     let (priority, cause) = (shed.priority.name(), shed.cause.name());
     let what = match shed.cause {
-        ShedCause::Fleet => "All places for such requests are taken",
+        ShedCause::Fleet => "No capacity is left for requests of this priority",
         ShedCause::InFlight => "Too many requests are in flight",
         ShedCause::QueueDelay => "Requests wait too long",
-        ShedCause::LoopDelay => "The node has too much to do",
+        ShedCause::LoopDelay => "The node is overloaded",
     };
     let seconds = shed.retry_after.as_secs_ceil().max(1);
     format!(

@@ -99,6 +99,10 @@ impl Receipt {
     /// with the request.
     pub fn split_permits(self) -> (Self, Self) {
         let Self { id, entries, deduplication, purpose, charged_at } = self;
+        if !entries.iter().any(Entry::is_permit) {
+            let part = |entries| Self { id, entries, deduplication, purpose, charged_at };
+            return (part(entries), part(Vec::new()));
+        }
         let (permits, counted) = entries.into_iter().partition(Entry::is_permit);
         let part = |entries| Self { id, entries, deduplication, purpose, charged_at };
         (part(counted), part(permits))

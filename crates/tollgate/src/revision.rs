@@ -3,7 +3,10 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
+use tollgate_core::policy::TenantLookup;
 use tollgate_core::{Policy, Timestamp};
+
+use crate::tenants::Tenants;
 
 /// A policy and its version.
 #[derive(Clone, Debug, Default)]
@@ -23,6 +26,15 @@ impl Revision {
     #[must_use]
     pub const fn version(&self) -> &Arc<str> {
         &self.version
+    }
+
+    /// Adds the rows of the tenants, if the policy has tenants.
+    pub(crate) fn with_tenants(self, tenants: &Arc<Tenants>) -> Self {
+        if self.policy.tenant_dimension().is_none() {
+            return self;
+        }
+        let rows = Arc::clone(tenants) as Arc<dyn TenantLookup>;
+        Self { policy: self.policy.with_tenant_rows(rows), ..self }
     }
 
     /// Replaces `old` from `now` on, and continues the windows of limits that did not change.

@@ -220,46 +220,49 @@ impl fmt::Display for Change {
                 "no primary answers, so each rule's on_failure decides until one does: {reason}"
             ),
             Self::Flapping { address, times } => {
-                write!(f, "{address} answers; {times} times since the last look it did not")
+                write!(
+                    f,
+                    "{address} responds again; it failed {times} times since the previous check"
+                )
             }
-            Self::ReplicaFound { address } => write!(f, "{address} is read from"),
+            Self::ReplicaFound { address } => write!(f, "reading from the replica {address}"),
             Self::ReplicaLost { reason } => {
-                write!(f, "a replica is not read from, so others are asked: {reason}")
+                write!(f, "a replica is not used for reads, other servers are: {reason}")
             }
             Self::WindowsLost { times: 1, reason } => {
-                write!(f, "counters are lost, and their windows begin anew: {reason}")
+                write!(f, "the server lost counters, and their windows start again: {reason}")
             }
             Self::WindowsLost { times, reason } => write!(
                 f,
-                "counters were lost {times} times, and their windows begin anew; the last time \
-                 {reason}"
+                "the server lost counters {times} times, and their windows start again; the last \
+                 time: {reason}"
             ),
             Self::Repaired { units, places } => write!(
                 f,
-                "it was told {units} units of {places} clients' limits that this node remembered \
-                 and it did not"
+                "replayed {units} units of {places} limits and subjects to the new primary, which \
+                 had not received them"
             ),
             Self::Abandoned { places } => write!(
                 f,
-                "it could not be told in time what {places} clients' limits had used: as much can \
-                 be admitted once more; look at how busy it is"
+                "the replay to the new primary timed out for {places} limits and subjects: their \
+                 usage can be admitted once more; check the load of the primary"
             ),
             Self::Split { primaries } => write!(
                 f,
-                "{} are primaries of one shard, and all nodes charge one of them: have the others \
-                 follow it (REPLICAOF); tollgate doctor names it",
+                "{} are primaries of one shard, and all nodes charge one of them: run REPLICAOF \
+                 on the others; tollgate doctor names the one that nodes charge",
                 primaries.join(" and ")
             ),
-            Self::Whole => f.write_str("one server is its primary again"),
+            Self::Whole => f.write_str("the shard has a single primary again"),
             Self::ClockDiffers { by, allowed } => write!(
                 f,
-                "its clock and this machine's are {by:?} apart, more than the {allowed:?} of \
-                 skew_max: its clock decides, and this node is not ready, until they agree; \
-                 synchronize them, or set `clock: store`"
+                "the server's clock and this machine's differ by {by:?}, more than the {allowed:?} \
+                 of skew_max: this node uses the server's clock and is not ready until they agree; \
+                 synchronize the clocks, or set `clock: store`"
             ),
-            Self::ClockAgrees => {
-                f.write_str("its clock and this machine's agree again, and this machine's decides")
-            }
+            Self::ClockAgrees => f.write_str(
+                "the server's clock and this machine's agree again; using this machine's",
+            ),
         }
     }
 }

@@ -10,3 +10,4 @@ mod memcached;
 mod memcached_kit;
 mod migration;
 mod redis;
+mod tenants;

@@ -10,7 +10,7 @@
 use std::error::Error;
 use std::io::Read as _;
 use std::net::TcpListener;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ use tollgate::model::{
 };
 use tollgate_redis::{Keys, Redis, RuntimeChoice};
 
-/// The subjects, whose windows are open before anything is counted.
+/// The number of subjects. All their windows are open before anything is counted.
 const SUBJECTS: u64 = 500;
 const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 /// The most attempts to connect to a starting server, and the pause between them.
@@ -45,6 +45,12 @@ struct Arguments {
     /// The numbers of decisions in a call, with one limit.
     #[arg(long, value_delimiter = ',', default_values_t = [1, 8, 32, 128])]
     calls: Vec<usize>,
+    /// Run only the cases with this text in their names.
+    #[arg(long, default_value = "")]
+    only: String,
+    /// Write the profile of the last run, which uses tables, to this file, for `callgrind_annotate`.
+    #[arg(long)]
+    profile: Option<PathBuf>,
 }
 
 /// What is decided, and how many decisions share a call.
@@ -96,7 +102,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let arguments = Arguments::parse();
     println!("| | a call | function | module | module with tables |");
     println!("| --- | --- | --- | --- | --- |");
-    for case in cases(&arguments.calls)? {
+    let cases = cases(&arguments.calls)?;
+    for case in cases.into_iter().filter(|case| case.name.contains(&arguments.only)) {
         for call in &case.calls {
             let mut row = vec![case.name.to_owned(), call.to_string()];
             for choice in [RuntimeChoice::Function, RuntimeChoice::Best, RuntimeChoice::Tables] {
@@ -184,7 +191,9 @@ async fn decide(
 
 fn start(arguments: &Arguments, port: u16) -> Result<Child, Box<dyn Error>> {
     let mut valgrind = Command::new("valgrind");
-    valgrind.args(["--tool=callgrind", "--callgrind-out-file=/dev/null", "--num-callers=1"]);
+    let profile = arguments.profile.as_deref().unwrap_or_else(|| Path::new("/dev/null"));
+    valgrind.args(["--tool=callgrind", "--num-callers=1"]);
+    valgrind.arg(format!("--callgrind-out-file={}", profile.display()));
     valgrind.arg(&arguments.redis_server).args(["--port", &port.to_string(), "--save", ""]);
     valgrind.args(["--bind", "127.0.0.1", "--hz", "1", "--loadmodule"]);
     valgrind.arg(arguments.module.canonicalize()?);

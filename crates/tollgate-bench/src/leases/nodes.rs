@@ -69,7 +69,7 @@ impl Nodes {
         &self.nodes
     }
 
-    /// Returns the cost so far.
+    /// Returns the processor time of the nodes and of Redis, and the calls of Redis, so far.
     ///
     /// # Errors
     /// If the kernel or Redis does not provide it.

@@ -57,7 +57,7 @@ fn under_valgrind(command: &Command, profile: &OsString) -> Command {
     valgrind
 }
 
-/// Resets the count.
+/// Resets callgrind's count of instructions, to exclude the start.
 fn forget_the_start(server: &Server) -> Result<(), LoadError> {
     let id = server.id().to_string();
     let told = Command::new("callgrind_control").args(["--zero", &id]).output()?;

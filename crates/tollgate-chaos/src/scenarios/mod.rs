@@ -1,4 +1,4 @@
-//! The scenarios, one per file. Each causes one fault and reports what was observed.
+//! The scenarios, one per file. Each causes one fault and reports the observations.
 
 mod changing_world;
 mod clients_paused;

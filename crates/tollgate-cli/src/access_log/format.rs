@@ -10,16 +10,17 @@ use serde_json::json;
 use super::Format;
 use crate::simulate::utc::Utc;
 
+/// The reason in the log of refusals without a limit.
+pub(super) const OTHER_REASON: &str = "-";
+
 /// One request and its response. Credentials are in none of its fields.
 #[derive(Debug)]
 pub(super) struct Record {
     /// The arrival in milliseconds since 1970.
     pub(super) time: u64,
     pub(super) client: Option<IpAddr>,
-    pub(super) method: Method,
-    /// The path and the query.
-    pub(super) target: String,
-    pub(super) version: Version,
+    /// The request line; `None` if the head of the request was malformed.
+    pub(super) request: Option<RequestLine>,
     pub(super) host: Option<HeaderValue>,
     pub(super) referer: Option<HeaderValue>,
     pub(super) user_agent: Option<HeaderValue>,
@@ -30,6 +31,15 @@ pub(super) struct Record {
     pub(super) duration: Duration,
     /// The limit that refused, or another reason.
     pub(super) refused_by: Option<String>,
+}
+
+/// The first line of a request.
+#[derive(Debug)]
+pub(super) struct RequestLine {
+    pub(super) method: Method,
+    /// The path and the query.
+    pub(super) target: String,
+    pub(super) version: Version,
 }
 
 impl Record {
@@ -49,9 +59,9 @@ impl Record {
         let line = json!({
             "time_iso8601": Utc::new(self.time).to_string(),
             "remote_addr": self.client.map(|client| client.to_string()),
-            "request_method": self.method.as_str(),
-            "request_uri": self.target,
-            "server_protocol": format!("{:?}", self.version),
+            "request_method": self.request.as_ref().map(|line| line.method.as_str()),
+            "request_uri": self.request.as_ref().map(|line| &line.target),
+            "server_protocol": self.request.as_ref().map(|line| format!("{:?}", line.version)),
             "status": self.status.as_u16(),
             "body_bytes_sent": self.bytes,
             "request_time": format!("{seconds}.{millis:03}"),
@@ -70,9 +80,16 @@ impl Record {
             Some(client) => _ = write!(line, "{client}"),
             None => line.push('-'),
         }
-        let _ = write!(line, " - - [{}] \"{} ", Utc::new(self.time).clf(), self.method);
-        escape(&mut line, self.target.as_bytes());
-        let _ = write!(line, " {:?}\" {} {}", self.version, self.status.as_u16(), self.bytes);
+        let _ = write!(line, " - - [{}] \"", Utc::new(self.time).clf());
+        match &self.request {
+            Some(RequestLine { method, target, version }) => {
+                let _ = write!(line, "{method} ");
+                escape(&mut line, target.as_bytes());
+                let _ = write!(line, " {version:?}");
+            }
+            None => line.push('-'),
+        }
+        let _ = write!(line, "\" {} {}", self.status.as_u16(), self.bytes);
         for value in [&self.referer, &self.user_agent] {
             line.push_str(" \"");
             escape(&mut line, value.as_ref().map_or(b"-", HeaderValue::as_bytes));
@@ -103,9 +120,11 @@ mod tests {
         Record {
             time: 1_431_857_103_045,
             client: "192.0.2.7".parse().ok(),
-            method: Method::GET,
-            target: "/a?b=\"c\"".to_owned(),
-            version: Version::HTTP_11,
+            request: Some(RequestLine {
+                method: Method::GET,
+                target: "/a?b=\"c\"".to_owned(),
+                version: Version::HTTP_11,
+            }),
             host: value(b"example.com"),
             referer: None,
             user_agent: value(b"curl/8 \"\\\xff\t"),

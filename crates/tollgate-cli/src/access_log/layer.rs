@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, header};
 use http_body::{Body, Frame, SizeHint};
-use tollgate::model::policy::{Policy, SubjectSource};
+use tollgate::model::policy::Policy;
 use tollgate::model::{Headers, RequestAttributes};
 use tollgate::tower::{Peer, Refused};
 use tollgate::{Clock, Limiter, SystemClock};
@@ -17,11 +17,8 @@ use tollgate_backend::Backend;
 use tower_layer::Layer;
 use tower_service::Service;
 
-use super::format::Record;
+use super::format::{OTHER_REASON, Record, RequestLine};
 use super::writer::Lines;
-
-/// The reason in the log of refusals without a limit.
-const OTHER_REASON: &str = "-";
 
 /// A layer around another one, which limits requests.
 #[derive(Clone, Debug)]
@@ -94,9 +91,11 @@ impl Entry {
         let record = Record {
             time: SystemClock.now().as_millis(),
             client: client(request, policy),
-            method: request.method().clone(),
-            target: target(request, policy),
-            version: request.version(),
+            request: Some(RequestLine {
+                method: request.method().clone(),
+                target: target(request, policy),
+                version: request.version(),
+            }),
             host: value(header::HOST),
             referer: value(header::REFERER),
             user_agent: value(header::USER_AGENT),
@@ -135,10 +134,8 @@ fn client<B>(request: &Request<B>, policy: &Policy) -> Option<std::net::IpAddr> 
 /// The path and the query. The query is left out if a parameter can be a credential.
 fn target<B>(request: &Request<B>, policy: &Policy) -> String {
     let uri = request.uri();
-    let is_secret =
-        |source: &SubjectSource| matches!(source, SubjectSource::Query { is_secret: true, .. });
     match uri.query() {
-        Some(_) if policy.dimensions().iter().any(|one| is_secret(&one.source)) => {
+        Some(_) if policy.dimensions().iter().any(|one| one.source.is_secret_in_query()) => {
             format!("{}?-", uri.path())
         }
         Some(query) => format!("{}?{query}", uri.path()),

@@ -2,6 +2,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Write};
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -9,7 +10,10 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use super::format::Record;
+use http::StatusCode;
+use tollgate::{Clock, SystemClock};
+
+use super::format::{OTHER_REASON, Record};
 use super::{Format, Written};
 
 /// The lines that wait to be written. Further ones are dropped and counted.
@@ -82,6 +86,22 @@ impl AccessLog {
 }
 
 impl Lines {
+    /// Adds the line of a request that was rejected before its head was read as a request.
+    pub(crate) fn add_rejected(&self, client: IpAddr, status: StatusCode) {
+        self.add(&Record {
+            time: SystemClock.now().as_millis(),
+            client: Some(client),
+            request: None,
+            host: None,
+            referer: None,
+            user_agent: None,
+            status,
+            bytes: 0,
+            duration: Duration::ZERO,
+            refused_by: Some(OTHER_REASON.to_owned()),
+        });
+    }
+
     /// Adds the line of a request, if the log has such requests.
     pub(super) fn add(&self, record: &Record) {
         if self.written == Written::Refusals && record.refused_by.is_none() {

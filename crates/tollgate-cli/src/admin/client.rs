@@ -1,12 +1,14 @@
 //! A client for the admin listener of a running node.
 
 use std::fmt;
+use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use bytes::Bytes;
 use clap::Args;
-use http::{Method, Request, StatusCode, Uri};
+use http::{HeaderValue, Method, Request, StatusCode, Uri};
+use http_body::Body;
 use http_body_util::{BodyExt, Full, Limited};
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;
@@ -17,6 +19,9 @@ use crate::failure::Failure;
 
 /// The time that a node has for one response.
 const DEADLINE: Duration = Duration::from_secs(10);
+
+/// The time that a node has for an upload and its response.
+const UPLOAD_DEADLINE: Duration = Duration::from_secs(300);
 
 /// Larger than any response, including one with 10,000 overrides.
 const MAX_ANSWER: usize = 16 << 20;
@@ -44,7 +49,11 @@ impl AdminClient {
         path: &str,
         body: Option<&Value>,
     ) -> Result<Value, Failure> {
-        let (status, bytes) = self.exchange(self.request(method, path, body)?).await?;
+        self.document(self.exchange(self.request(method, path, body)?, DEADLINE).await?)
+    }
+
+    /// Returns the document of a response, or the error message in it.
+    fn document(&self, (status, bytes): (StatusCode, Bytes)) -> Result<Value, Failure> {
         let at = &self.admin;
         let told: Value = serde_json::from_slice(&bytes).map_err(|_| {
             format!("{at} responded with {status} and no JSON: is it an admin listener?")
@@ -56,22 +65,47 @@ impl AdminClient {
         Err(format!("{}: {}", word("title"), word("detail")).into())
     }
 
+    /// Sends `body` to `path`, and returns the node's response.
+    ///
+    /// # Errors
+    /// The error message of the node, or that it did not respond.
+    pub(crate) async fn upload<B>(
+        &self,
+        path: &str,
+        media_type: &'static str,
+        body: B,
+    ) -> Result<Value, Failure>
+    where
+        B: Body<Data = Bytes, Error = io::Error> + Send + Unpin + 'static,
+    {
+        let (mut head, _) = self.request(Method::POST, path, None)?.into_parts();
+        head.headers.insert("content-type", HeaderValue::from_static(media_type));
+        let answer = self.exchange(Request::from_parts(head, body), UPLOAD_DEADLINE).await?;
+        self.document(answer)
+    }
+
     /// Returns the text at `path`.
     ///
     /// # Errors
     /// The node has no such path, or did not respond.
     pub(crate) async fn read(&self, path: &str) -> Result<String, Failure> {
-        let (status, bytes) = self.exchange(self.request(Method::GET, path, None)?).await?;
+        let (status, bytes) =
+            self.exchange(self.request(Method::GET, path, None)?, DEADLINE).await?;
         if !status.is_success() {
             return Err(format!("{}{path} answered {status}", self.admin).into());
         }
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
 
-    async fn exchange(
+    async fn exchange<B>(
         &self,
-        request: Request<Full<Bytes>>,
-    ) -> Result<(StatusCode, Bytes), Failure> {
+        request: Request<B>,
+        deadline: Duration,
+    ) -> Result<(StatusCode, Bytes), Failure>
+    where
+        B: Body<Data = Bytes> + Send + Unpin + 'static,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
         let asked = async {
             let client = Client::builder(TokioExecutor::new()).build_http();
             let response = client.request(request).await?;
@@ -81,8 +115,8 @@ impl AdminClient {
             Ok::<_, Failure>((status, body.to_bytes()))
         };
         let at = &self.admin;
-        let slow = || format!("{at} did not respond within {} s", DEADLINE.as_secs());
-        let answered = timeout(DEADLINE, asked).await.map_err(|_| slow())?;
+        let slow = || format!("{at} did not respond within {} s", deadline.as_secs());
+        let answered = timeout(deadline, asked).await.map_err(|_| slow())?;
         Ok(answered.map_err(|error| format!("cannot query {at}: {}", causes(&*error)))?)
     }
 

@@ -8,6 +8,7 @@ pub(crate) mod overrides;
 mod snapshot;
 mod subject;
 pub(crate) mod subjects;
+pub(crate) mod tenants;
 
 pub(crate) use client::AdminClient;
 pub(crate) use frame::frame;

@@ -36,7 +36,7 @@ pub(crate) struct OverrideArgs {
     /// The burst of a token bucket
     #[arg(long, value_name = "UNITS", requires = "quota")]
     burst: Option<u64>,
-    /// How long the override lasts, such as 90s, 15m, 12h or 7d
+    /// How long the override lasts, such as 90s, 15m, 12h or 7d; or never, for no end
     #[arg(long = "for", value_name = "TIME", required_unless_present = "remove")]
     lasts: Option<String>,
     /// The reason, for other operators
@@ -90,7 +90,7 @@ pub(crate) async fn change(
     let told = |one: &Value| if one.is_null() { "none".to_owned() } else { sentence(one) };
     let mut text = format!("was: {}\nis: {}\n", told(&answer["before"]), told(&answer["after"]));
     if answer["pending"] == true {
-        text += "only on this node: the store does not answer, and gets the change when it does\n";
+        text += "only on this node: the store does not answer; the change is sent when it does\n";
     }
     print(&text)
 }
@@ -143,8 +143,10 @@ pub(crate) async fn list(client: &AdminClient, form: Form) -> Result<(), Failure
         let is_of_limits = one["rule"].is_null() && one["shedding"].is_null();
         let every = || if is_of_limits { "all".to_owned() } else { "-".to_owned() };
         let limit = one["limit"].as_str().map_or_else(every, |_| word(&one["limit"]));
-        let (ends, reason) =
-            (when(one["expires"].as_u64().unwrap_or_default()), word(&one["reason"]));
+        let (ends, reason) = (
+            one["expires"].as_u64().map_or_else(|| "never".to_owned(), when),
+            word(&one["reason"]),
+        );
         table.add_row([target(one), limit, effect(one), ends, reason]);
     }
     let mut text = lines(&table);
@@ -167,9 +169,10 @@ pub(crate) async fn list(client: &AdminClient, form: Form) -> Result<(), Failure
 /// Describes an override in a few words.
 pub(super) fn sentence(one: &Value) -> String {
     let limit = one["limit"].as_str().map(|_| format!(" on {}", word(&one["limit"])));
-    let ends = when(one["expires"].as_u64().unwrap_or_default());
+    let ends = one["expires"].as_u64().map(|second| format!("ends {}", when(second)));
+    let ends = ends.unwrap_or_else(|| "without an end".to_owned());
     let (target, effect, reason) = (target(one), effect(one), word(&one["reason"]));
-    format!("{target}{}: {effect}, ends {ends}: {reason}", limit.unwrap_or_default())
+    format!("{target}{}: {effect}, {ends}: {reason}", limit.unwrap_or_default())
 }
 
 fn target(one: &Value) -> String {

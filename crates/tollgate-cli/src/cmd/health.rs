@@ -11,7 +11,7 @@ use tollgate_server::Listen;
 
 use crate::failure::Failure;
 
-/// Query whether a running process accepts requests; the exit code is 0 if it does
+/// Check whether a running process accepts requests; the exit code is 0 if it does
 #[derive(Debug, Args)]
 pub(crate) struct Flags {
     /// Its admin or HTTP listener, without TLS

@@ -13,4 +13,5 @@ pub(crate) mod serve;
 pub(crate) mod shards;
 pub(crate) mod simulate;
 pub(crate) mod suggest;
+pub(crate) mod tenants;
 pub(crate) mod top;

@@ -1,5 +1,7 @@
 //! `tollgate proxy`: a reverse proxy that limits requests to a service.
 
+mod tls;
+
 use std::future::pending;
 use std::io;
 use std::net::SocketAddr;
@@ -14,12 +16,15 @@ use tokio::time::timeout;
 use tollgate::model::Policy;
 use tollgate::model::policy::MatchMode;
 use tollgate::tower;
-use tollgate_backend::{OverrideSync, PolicyFile, Refunds};
+use tollgate_backend::{OverrideSync, PolicyFile, Refunds, TenantSync};
 use tollgate_policy::LoadedPolicy;
-use tollgate_proxy::{JsonBodyBuffering, Settings, Upstream};
+use tollgate_proxy::{
+    JsonBodyBuffering, OnRejected, Rejected, Route, Settings, Upstream, Upstreams,
+};
 use tollgate_server::{Listen, Port};
 
 use crate::access_log::{AccessLog, AccessLogLayer, Lines};
+use crate::certificates::NamedCertificates;
 use crate::failure::Failure;
 use crate::metrics::MetricSources;
 use crate::serve::listeners::{Kind, ListenerConfig, Listeners};
@@ -30,9 +35,13 @@ use crate::{access_log, limiter, log, policy_file, signals, traces};
 /// Run a reverse proxy that limits the requests to a service
 #[derive(Debug, Args)]
 pub(crate) struct Flags {
-    /// The service, as http://HOST:PORT
-    #[arg(long, value_name = "URL")]
-    upstream: Upstream,
+    /// The service, as http://HOST:PORT or https://HOST:PORT; several share the requests
+    #[arg(long, value_name = "URL", required = true)]
+    upstream: Vec<Upstream>,
+    /// A service for the paths below a prefix, as /PREFIX=URL or HOST/PREFIX=URL; several share
+    /// the requests
+    #[arg(long, value_name = "PREFIX=URL")]
+    route: Vec<Route>,
     /// The policy file
     #[arg(long, value_name = "FILE")]
     policy: PathBuf,
@@ -55,17 +64,19 @@ pub(crate) struct Flags {
     #[arg(long, value_name = "SECONDS", default_value_t = 30, help_heading = "Timeouts")]
     drain_timeout: u64,
     /// The largest request body in bytes; above it, 413
-    #[arg(long, value_name = "BYTES", default_value_t = 10 << 20, help_heading = "Limits")]
+    #[arg(long, value_name = "BYTES", default_value_t = 10 << 20, help_heading = "Resource limits")]
     max_body: u64,
     /// The largest request head in bytes; above it, 431
-    #[arg(long, value_name = "BYTES", default_value_t = 16 << 10, help_heading = "Limits")]
+    #[arg(long, value_name = "BYTES", default_value_t = 16 << 10, help_heading = "Resource limits")]
     max_head: usize,
     /// The most client connections at once; beyond it, idle ones are closed to make room
-    #[arg(long, value_name = "N", default_value_t = 10_000, help_heading = "Limits")]
+    #[arg(long, value_name = "N", default_value_t = 10_000, help_heading = "Resource limits")]
     max_connections: u32,
     /// The most client connections at once from one address, or one /64 of IPv6; 0 for no limit
-    #[arg(long, value_name = "N", default_value_t = 256, help_heading = "Limits")]
+    #[arg(long, value_name = "N", default_value_t = 256, help_heading = "Resource limits")]
     max_connections_per_address: u32,
+    #[command(flatten)]
+    tls: tls::Flags,
     #[command(flatten)]
     access_log: access_log::Flags,
     #[command(flatten)]
@@ -84,12 +95,16 @@ const REFUNDS: Refunds = Refunds::ByResponses;
 pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
     log::start(flags.log);
     let loaded = limiter::load(&flags.policy)?;
-    let settings = settings(flags, &loaded);
-    let policy = summary(flags, &loaded);
+    let mut settings = settings(flags, &loaded)?;
+    let policy = summary(flags, &settings.upstreams, &loaded);
     let file_settings = loaded.settings.clone();
     let trusted = settings.trusted_proxies.clone();
     let json_bodies = settings.json_bodies.clone();
     let admin = admin(flags, &loaded)?;
+    let mut certificates = admin.certificates();
+    certificates
+        .extend(settings.tls.clone().map(|tls| NamedCertificates::of_listener("proxy", tls)));
+    certificates.extend(settings.upstream_tls.clone().map(NamedCertificates::of_upstream));
     let revealed = file_settings.revealed.clone().into();
     tokio::runtime::Runtime::new()?.block_on(async {
         let terminated = signals::terminated()?;
@@ -100,10 +115,17 @@ pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
         let traces = traces::start(&flags.traces, file_settings.traces.as_ref())?;
         let access_log = access_log::open(&flags.access_log)?;
         let lines = access_log.as_ref().map(AccessLog::lines);
+        if let Some(lines) = lines.clone() {
+            settings.on_rejected = OnRejected::new(move |Rejected { peer, status, .. }| {
+                lines.add_rejected(peer.ip(), status);
+            });
+        }
         let counted = MetricSources::new(&loaded.policy)
             .with_access_log(lines.clone())
             .with_exports(traces.counter())
-            .with_proxy(settings.connection_metrics.clone(), settings.limits.connections);
+            .with_certificates(certificates.clone())
+            .with_proxy(settings.connection_metrics.clone(), settings.limits.connections)
+            .with_upstreams(settings.upstream_metrics.clone());
         let limiter = limiter::open(loaded, REFUNDS).await?;
         let limiter = limiter.with_observer(counted.observer()).with_tracer(traces.tracer.clone());
         let limiter = Arc::new(limiter);
@@ -117,7 +139,8 @@ pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
             None => tollgate_backend::ListenerState::Ignored,
         };
         let file = Arc::new(file.with_listener_state(listeners));
-        let mut watch = (reload::watch(admin)?, policy_file::watch(Arc::clone(&file))?);
+        let mut watch =
+            (reload::watch(admin, certificates)?, policy_file::watch(Arc::clone(&file))?);
         watch.1.spawn(Arc::clone(&limiter).watch_load());
         watch.1.spawn(counted.history().keep());
         if let Some(lines) = lines.clone() {
@@ -126,10 +149,14 @@ pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
         for endpoint in &opened {
             log::info(&format_args!("{} at {}", endpoint.name, endpoint.address));
         }
-        log::info(&format_args!("listening on http://{}, {policy}", listener.local_addr()?));
+        let scheme = if settings.tls.is_some() { "https" } else { "http" };
+        log::info(&format_args!("listening on {scheme}://{}, {policy}", listener.local_addr()?));
         let overrides = Arc::new(OverrideSync::start(Arc::clone(&limiter)));
+        let tenants = Arc::new(TenantSync::start(Arc::clone(&limiter)));
+        // The failure is logged; the node starts with the default quotas.
+        tenants.loaded(open::TENANTS_WAIT).await;
         let services =
-            Services { limiter: Arc::clone(&limiter), file, counted, overrides, revealed };
+            Services { limiter: Arc::clone(&limiter), file, counted, overrides, tenants, revealed };
         let served = open::serve(opened, &services);
         // The admin listener reports the status until the last request has ended.
         let admin = tollgate_server::serve(served, Duration::ZERO, pending());
@@ -192,8 +219,11 @@ fn admin(flags: &Flags, loaded: &LoadedPolicy) -> Result<Listeners, Failure> {
     Ok(Listeners(vec![endpoint]))
 }
 
-fn settings(flags: &Flags, loaded: &LoadedPolicy) -> Settings {
-    let mut settings = Settings::new(flags.upstream.clone());
+fn settings(flags: &Flags, loaded: &LoadedPolicy) -> Result<Settings, Failure> {
+    let upstreams = Upstreams::new(flags.upstream.clone(), flags.route.clone());
+    let mut settings = Settings::with_upstreams(upstreams.map_err(|error| error.to_string())?);
+    settings.upstream_tls = flags.tls.client(settings.upstreams.use_tls())?;
+    settings.tls = flags.tls.server()?;
     settings.trusted_proxies = loaded.policy.forwarding().trusted.clone().into();
     read_bodies_for(&loaded.policy, &settings.json_bodies);
     settings.timeouts.connect = Duration::from_secs(flags.connect_timeout);
@@ -203,7 +233,7 @@ fn settings(flags: &Flags, loaded: &LoadedPolicy) -> Settings {
     settings.limits.header_bytes = flags.max_head;
     settings.limits.connections = flags.max_connections;
     settings.limits.connections_per_address = flags.max_connections_per_address;
-    settings
+    Ok(settings)
 }
 
 /// Reads bodies while the policy uses values from them.
@@ -211,7 +241,7 @@ fn read_bodies_for(policy: &Policy, bodies: &JsonBodyBuffering) {
     if policy.reads_bodies() { bodies.enable() } else { bodies.disable() }
 }
 
-fn summary(flags: &Flags, loaded: &LoadedPolicy) -> String {
+fn summary(flags: &Flags, upstreams: &Upstreams, loaded: &LoadedPolicy) -> String {
     let holds = policy_file::summary(&loaded.policy);
     let order = match loaded.policy.match_mode() {
         MatchMode::FirstMatch => "the first match decides",
@@ -219,6 +249,5 @@ fn summary(flags: &Flags, loaded: &LoadedPolicy) -> String {
     };
     let policy = flags.policy.display();
     let store = limiter::store(&loaded.settings.store);
-    let upstream = &flags.upstream;
-    format!("forwarding to {upstream}; {policy}: {holds}, {order}; {store}")
+    format!("forwarding to {upstreams}; {policy}: {holds}, {order}; {store}")
 }

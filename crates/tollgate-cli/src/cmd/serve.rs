@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
-use tollgate_backend::{OverrideSync, PolicyFile, Refunds};
+use tollgate_backend::{OverrideSync, PolicyFile, Refunds, TenantSync};
 use tollgate_policy::LoadedPolicy;
 use tollgate_server::{Listen, Port};
 
@@ -67,20 +67,27 @@ pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
         let port = if flags.reuse_port { Port::Shared } else { Port::Exclusive };
         let opened = open::listeners(&listeners, port)?;
         let traces = traces::start(&flags.traces, settings.traces.as_ref())?;
-        let counted = MetricSources::new(&loaded.policy).with_exports(traces.counter());
+        let certificates = listeners.certificates();
+        let counted = MetricSources::new(&loaded.policy)
+            .with_exports(traces.counter())
+            .with_certificates(certificates.clone());
         let limiter = limiter::open(loaded, REFUNDS).await?;
         let limiter = limiter.with_observer(counted.observer()).with_tracer(traces.tracer.clone());
         let limiter = Arc::new(limiter);
         let file = PolicyFile::new(&flags.policy, Arc::clone(&limiter), settings, REFUNDS);
         let file = Arc::new(file.with_listener_state(tollgate_backend::ListenerState::Open));
-        let mut watch = (reload::watch(listeners)?, policy_file::watch(Arc::clone(&file))?);
+        let mut watch =
+            (reload::watch(listeners, certificates)?, policy_file::watch(Arc::clone(&file))?);
         watch.1.spawn(counted.history().keep());
         for listener in &opened {
             log::info(&format_args!("{} at {}", listener.name, listener.address));
         }
         log::info(&policy);
         let overrides = Arc::new(OverrideSync::start(Arc::clone(&limiter)));
-        let services = Services { limiter, file, counted, overrides, revealed };
+        let tenants = Arc::new(TenantSync::start(Arc::clone(&limiter)));
+        // The failure is logged; the node starts with the default quotas.
+        tenants.loaded(open::TENANTS_WAIT).await;
+        let services = Services { limiter, file, counted, overrides, tenants, revealed };
         let served = open::serve(opened, &services);
         service_manager::ready();
         let ended = async {

@@ -70,8 +70,22 @@ families! {
         "Connections that a listener closed: no_request, slow_request (an incomplete head or command), control_frames (an HTTP/2 client sent too many), command_memory (incomplete commands of all clients of the Redis protocol use too much memory)";
     WRONG_TOKENS = Counter "tollgate_listener_wrong_tokens_total" ["listener"]
         "Requests and commands with a token that the listener does not have";
+    CERTIFICATE_EXPIRY = Gauge "tollgate_tls_certificate_expiry_timestamp_seconds" ["listener"]
+        "When the certificate of a listener, or the client certificate for upstreams (`upstream`), expires, in seconds since the Unix epoch; missing without a certificate";
+    CERTIFICATE_RELOADS = Counter "tollgate_tls_reloads_total" ["listener", "result"]
+        "Reloads of certificate files: applied, or rejected because a file has an error and the previous certificates stay in use";
     PROXY_CLOSED = Counter "tollgate_proxy_connections_closed_total" ["reason"]
-        "Client connections that the proxy closed or refused: client (the client closed it), idle, evicted (idle while the proxy was full), address_limit (refused: too many from one address), slow_head, slow_request, slow_response (over HTTP/2 a reset stream), refused (after a refusal while nearly full), control_frames (an HTTP/2 client sent too many), malformed, shutdown";
+        "Client connections that the proxy closed or refused: client (the client closed it), idle, evicted (idle while the proxy was full), address_limit (refused: too many from one address), tls_handshake (it failed or took too long), slow_head, slow_request, slow_response (over HTTP/2 a reset stream), refused (after a refusal while nearly full), control_frames (an HTTP/2 client sent too many), malformed, shutdown";
+    UPSTREAM_REQUESTS = Counter "tollgate_upstream_requests_total" ["upstream", "address"]
+        "Requests that the proxy sent to an address of an upstream, attempts that could not connect included";
+    UPSTREAM_FAILURES = Counter "tollgate_upstream_failures_total" ["upstream", "address"]
+        "Requests that an address of an upstream did not serve: it could not be reached, sent no valid response in time, or answered with 502, 503 or 504";
+    UPSTREAM_IN_FLIGHT = Gauge "tollgate_upstream_requests_in_flight" ["upstream", "address"]
+        "Requests to an address of an upstream without a complete response";
+    UPSTREAM_SET_ASIDE = Gauge "tollgate_upstream_set_aside" ["upstream", "address"]
+        "1 while an address of an upstream receives no requests, because it failed three times in a row or more";
+    UPSTREAM_RETRIES = Counter "tollgate_upstream_retries_total" ["reason"]
+        "Requests that the proxy sent once more: connect (the first address could not be reached), closed (the upstream closed a kept connection before it answered)";
     MEMORY_ENTRIES = Gauge "tollgate_memory_entries" ["side"]
         "Entries in the memory store";
     MEMORY_REFUNDS = Gauge "tollgate_memory_refunds" ["side"]

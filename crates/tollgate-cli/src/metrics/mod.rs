@@ -4,6 +4,7 @@
 //! contains a subject, so traffic does not create series.
 
 mod batchers;
+mod certificates;
 mod decisions;
 mod families;
 mod history;
@@ -23,7 +24,7 @@ use tollgate::observe::{
 };
 use tollgate::{Clock, Limiter, SystemClock};
 use tollgate_backend::{Backend, PolicyFile};
-use tollgate_proxy::ConnectionMetrics;
+use tollgate_proxy::{ConnectionMetrics, UpstreamMetrics};
 use tollgate_server::http::{History, Metrics};
 use tollgate_server::otlp::ExportCounter;
 
@@ -32,6 +33,7 @@ pub(crate) use process::ListenerMetrics;
 use proxy::ProxyConnections;
 
 use crate::access_log::Lines;
+use crate::certificates::NamedCertificates;
 
 /// Counters of a limiter's decisions.
 #[derive(Clone, Debug)]
@@ -49,8 +51,12 @@ pub(crate) struct MetricSources {
     exports: Option<ExportCounter>,
     /// The access log, if there is one.
     access_log: Option<Lines>,
+    /// The certificates of listeners and upstreams.
+    certificates: Vec<NamedCertificates>,
     /// The client connections of the proxy, if this process is one.
     proxy: Option<ProxyConnections>,
+    /// The upstreams of the proxy.
+    upstreams: Option<UpstreamMetrics>,
     /// The decisions of the last hour.
     history: History,
 }
@@ -70,7 +76,9 @@ impl MetricSources {
             listeners,
             exports: None,
             access_log: None,
+            certificates: Vec::new(),
             proxy: None,
+            upstreams: None,
             history,
         }
     }
@@ -87,9 +95,21 @@ impl MetricSources {
         self
     }
 
+    /// Adds the certificates of listeners and upstreams.
+    pub(crate) fn with_certificates(mut self, certificates: Vec<NamedCertificates>) -> Self {
+        self.certificates = certificates;
+        self
+    }
+
     /// Adds the client connections of the proxy and their limit.
     pub(crate) fn with_proxy(mut self, metrics: ConnectionMetrics, limit: u32) -> Self {
         self.proxy = Some(ProxyConnections { metrics, limit });
+        self
+    }
+
+    /// Adds the state of the upstreams of the proxy.
+    pub(crate) fn with_upstreams(mut self, upstreams: UpstreamMetrics) -> Self {
+        self.upstreams = Some(upstreams);
         self
     }
 
@@ -133,7 +153,9 @@ impl MetricSources {
             }
             let listeners = sources.listeners.get().map_or(&[][..], Vec::as_slice);
             process::listeners(page, listeners, sources.proxy.as_ref());
+            certificates::write(page, &sources.certificates);
             proxy::write(page, sources.proxy.as_ref());
+            proxy::write_upstreams(page, sources.upstreams.as_ref());
             store::write(page, limiter.store(), &limiter.policy());
         })
     }

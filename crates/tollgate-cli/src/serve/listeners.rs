@@ -7,8 +7,9 @@ use tollgate_policy::{
     DashboardMode, DashboardSettings, KeySource, ListenerSettings, ServeSettings,
 };
 use tollgate_server::http::AllowedHosts;
-use tollgate_server::{Access, Dashboard, Listen, ServerTls, Tokens};
+use tollgate_server::{Access, ClientAuthorities, Dashboard, Listen, ServerTls, Tokens};
 
+use crate::certificates::NamedCertificates;
 use crate::failure::Failure;
 
 /// The service at a listener.
@@ -133,6 +134,15 @@ impl Listeners {
         Ok(Self(listeners))
     }
 
+    /// Returns the certificates of all listeners.
+    pub(crate) fn certificates(&self) -> Vec<NamedCertificates> {
+        let named = |listener: &ListenerConfig| {
+            let tls = listener.tls.clone()?;
+            Some(NamedCertificates::of_listener(listener.kind.name(), tls))
+        };
+        self.0.iter().filter_map(named).collect()
+    }
+
     /// Checks that no listener accepts clients from a network without a token unintentionally.
     pub(crate) fn check(&self, exposure: Exposure) -> Result<(), Failure> {
         if exposure == Exposure::Allowed {
@@ -161,7 +171,8 @@ impl ListenerConfig {
             };
         }
         if let Some(files) = settings.and_then(|settings| settings.tls.as_ref()) {
-            let clients = files.clients.as_deref();
+            let clients =
+                files.clients.clone().map_or(ClientAuthorities::None, ClientAuthorities::Required);
             let read = ServerTls::read(&files.certificate, &files.key, clients, kind.protocols());
             tls = Some(read.map_err(|error| format!("{}: {error}", key("tls")))?);
         }

@@ -1,10 +1,12 @@
 //! Opens listeners and starts their services.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tollgate::Limiter;
 use tollgate::overrides::OverrideStore;
 use tollgate::store::RolloutPercentage;
+use tollgate::tenants::TenantStore;
 use tollgate_backend::{Backend, PolicyFile};
 use tollgate_server::{
     Access, ConnectionLimits, GrpcListener, HttpListener, HttpOptions, Listener, Port, Readiness,
@@ -16,6 +18,9 @@ use super::{simulate_api, status, subjects};
 use crate::failure::Failure;
 use crate::metrics::{ListenerMetrics, MetricSources};
 use crate::policy_file;
+
+/// The longest time that a node waits at its start for the tenants in the store.
+pub(crate) const TENANTS_WAIT: Duration = Duration::from_secs(5);
 
 /// A socket that listens but accepts no connection yet.
 #[derive(Debug)]
@@ -53,6 +58,7 @@ pub(crate) struct Services {
     pub(crate) file: Arc<PolicyFile>,
     pub(crate) counted: MetricSources,
     pub(crate) overrides: Arc<dyn OverrideStore>,
+    pub(crate) tenants: Arc<dyn TenantStore>,
     /// The limits with subjects that administrators see in clear text.
     pub(crate) revealed: Arc<[Box<str>]>,
 }
@@ -122,6 +128,7 @@ impl Services {
             dashboard: browsers.dashboard,
             hosts: browsers.hosts,
             overrides: Some(Arc::clone(&self.overrides)),
+            tenants: Some(Arc::clone(&self.tenants)),
             top: Some(self.counted.top()),
             subjects: Some(subjects::of(limiter())),
             revealed: Arc::clone(&self.revealed),

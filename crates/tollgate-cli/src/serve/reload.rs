@@ -3,6 +3,7 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use tokio::signal::unix::{SignalKind, signal};
@@ -11,6 +12,7 @@ use tokio::time::{MissedTickBehavior, interval};
 use tollgate_server::Access;
 
 use super::listeners::{ListenerConfig, Listeners};
+use crate::certificates::NamedCertificates;
 
 /// The time between two checks of the files.
 const PERIOD: Duration = Duration::from_secs(10);
@@ -18,11 +20,15 @@ const PERIOD: Duration = Duration::from_secs(10);
 /// Reloads certificates and tokens on SIGHUP, and within [`PERIOD`] after one of their files has
 /// changed. If a file has an error, the error is logged and the previous content stays in use. Ends
 /// when the result is dropped.
-pub(crate) fn watch(listeners: Listeners) -> io::Result<JoinSet<()>> {
+pub(crate) fn watch(
+    listeners: Listeners,
+    certificates: Vec<NamedCertificates>,
+) -> io::Result<JoinSet<()>> {
     let mut hangup = signal(SignalKind::hangup())?;
     let mut watching = JoinSet::new();
     watching.spawn(async move {
-        let files: Vec<PathBuf> = listeners.0.iter().flat_map(files).collect();
+        let files: Vec<PathBuf> = files(&listeners, &certificates);
+        let watched = Arc::new((listeners, certificates));
         let mut observed = states(&files);
         let mut period = interval(PERIOD);
         period.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -36,8 +42,11 @@ pub(crate) fn watch(listeners: Listeners) -> io::Result<JoinSet<()>> {
                 continue;
             }
             observed = now;
-            let listeners = listeners.clone();
-            let read = move || listeners.0.iter().for_each(reload_files);
+            let watched = Arc::clone(&watched);
+            let read = move || {
+                watched.1.iter().for_each(reload_certificates);
+                watched.0.0.iter().for_each(reload_tokens);
+            };
             // Reading files may block. If the task panics, nothing changes.
             let _ = tokio::task::spawn_blocking(read).await;
         }
@@ -45,10 +54,10 @@ pub(crate) fn watch(listeners: Listeners) -> io::Result<JoinSet<()>> {
     Ok(watching)
 }
 
-/// The files of a listener.
-fn files(listener: &ListenerConfig) -> Vec<PathBuf> {
-    let tls = listener.tls.iter().flat_map(|tls| tls.files()).map(Path::to_owned);
-    tls.chain(listener.tokens_file.clone()).collect()
+/// The files of the tokens and certificates.
+fn files(listeners: &Listeners, certificates: &[NamedCertificates]) -> Vec<PathBuf> {
+    let tokens = listeners.0.iter().filter_map(|listener| listener.tokens_file.clone());
+    certificates.iter().flat_map(|one| one.files()).map(Path::to_owned).chain(tokens).collect()
 }
 
 /// The attributes that change with a file's content.
@@ -60,19 +69,21 @@ fn states(files: &[PathBuf]) -> Vec<Option<(SystemTime, u64)>> {
     files.iter().map(state).collect()
 }
 
-fn reload_files(listener: &ListenerConfig) {
-    let name = listener.kind.name();
-    if let Some(tls) = &listener.tls {
-        match tls.reload() {
-            Ok(()) => tracing::info!(listener = name, "certificates reloaded"),
-            Err(error) => {
-                tracing::warn!(
-                    listener = name,
-                    "certificates not reloaded, the previous ones stay in use: {error}"
-                );
-            }
+fn reload_certificates(certificates: &NamedCertificates) {
+    let name = certificates.name;
+    match certificates.reload() {
+        Ok(()) => tracing::info!(listener = name, "certificates reloaded"),
+        Err(error) => {
+            tracing::warn!(
+                listener = name,
+                "certificates not reloaded, the previous ones stay in use: {error}"
+            );
         }
     }
+}
+
+fn reload_tokens(listener: &ListenerConfig) {
+    let name = listener.kind.name();
     if let (Some(path), Access::Tokens(tokens)) = (&listener.tokens_file, &listener.access) {
         let replaced = fs::read_to_string(path)
             .map_err(|error| error.to_string())

@@ -4,8 +4,9 @@
 mod candidate;
 
 use serde::{Serialize, Serializer};
+use tollgate::model::Policy;
 use tollgate::model::policy::Meter;
-use tollgate::model::{Policy, Store};
+use tollgate::store::ImmediateStore;
 
 use super::limit_text;
 use super::log::{Log, ParseIssues};
@@ -166,7 +167,7 @@ impl Simulation {
 impl Outcome {
     /// Returns the result of `trial`, of the policy with the name `policy`, with the `top` most
     /// affected subjects.
-    pub(super) fn new<S: Store>(policy: String, trial: &PolicyRun<S>, top: usize) -> Self {
+    pub(super) fn new<S: ImmediateStore>(policy: String, trial: &PolicyRun<S>, top: usize) -> Self {
         let tally = trial.tally();
         let refused = tally.counts.refused;
         let refunds = trial.refused_without_refunds().map(|without| Savings {

@@ -59,15 +59,15 @@ impl Client {
 impl<'e> Request<'e> {
     /// Returns the request of `entry`. `fields` has the names of its header fields.
     pub(crate) fn new(entry: &'e Entry, fields: &'e FieldMap) -> Self {
-        let target = entry.target().map_or(Cow::Borrowed("/"), String::from_utf8_lossy);
+        let target = entry.target().map_or(Cow::Borrowed("/"), text_of);
         let Target { authority, path, query } = Target::of(target);
         Self {
             entry,
             fields,
-            method: entry.method().map_or(Cow::Borrowed("-"), String::from_utf8_lossy),
+            method: entry.method().map_or(Cow::Borrowed("-"), text_of),
             path,
             query,
-            host: entry.host().map(String::from_utf8_lossy).or(authority),
+            host: entry.host().map(text_of).or(authority),
             client: Client::of(entry),
         }
     }
@@ -123,7 +123,9 @@ struct Target<'t> {
 impl<'t> Target<'t> {
     /// Splits a target. Only an absolute one has an authority.
     fn of(target: Cow<'t, str>) -> Self {
-        let absolute = target.find("://").filter(|at| !target[..*at].contains(['/', '?']));
+        // Most targets are paths.
+        let absolute = if target.starts_with('/') { None } else { target.find("://") };
+        let absolute = absolute.filter(|at| !target[..*at].contains(['/', '?']));
         let (authority, rest) = match absolute {
             None => (None, target),
             Some(scheme) => {
@@ -149,8 +151,15 @@ impl<'t> Target<'t> {
 
 /// Returns the path and the query, without a fragment.
 fn split_query(target: &str) -> (&str, Option<&str>) {
-    let target = target.split('#').next().unwrap_or_default();
-    target.split_once('?').map_or((target, None), |(path, query)| (path, Some(query)))
+    let Some(at) = memchr::memchr2(b'?', b'#', target.as_bytes()) else { return (target, None) };
+    let (path, rest) = target.split_at(at);
+    let query = rest.strip_prefix('?').and_then(|query| query.split('#').next());
+    (path, query)
+}
+
+/// Returns `bytes` as text, with a replacement for what is not UTF-8. Most of it is.
+fn text_of(bytes: &[u8]) -> Cow<'_, str> {
+    std::str::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed)
 }
 
 fn made_of(name: &[u8]) -> IpAddr {

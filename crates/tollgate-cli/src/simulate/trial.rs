@@ -4,15 +4,15 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 
-use tollgate::limiter::{ChargeRole, PlanPosition};
-use tollgate::limiter::{Decision, Reservation};
-use tollgate::model::policy::{Meter, PlannedCharge, Policy, ResponseSettings};
-use tollgate::model::{Cost, Millis, Store, StoreError, Timestamp};
+use tollgate::limiter::{Answer, Decision, Reservation, Settlement};
+use tollgate::model::policy::{Meter, PlainPlan, Plan, PlannedCharge, Policy, ResponseSettings};
+use tollgate::model::{Algorithm, Cost, Millis, StoreError, Timestamp};
+use tollgate::store::ImmediateStore;
 use tollgate::{DecisionRequest, HashKey, Limiter, Receipt, Revision};
 
 use super::log::Entry;
 use super::request::Request;
-use super::tally::{RequestOutcome, Tally};
+use super::tally::{Judged, RequestOutcome, Tally};
 
 /// The most permits that are kept at once. Beyond that, the permits that end first are released
 /// early.
@@ -22,6 +22,7 @@ const LEASES_MAX: usize = 100_000;
 #[derive(Debug)]
 pub(super) struct SimulatedLimiter<S> {
     limiter: Limiter<S>,
+    answer: Answer,
     leases: BinaryHeap<Reverse<Lease>>,
     begun: u64,
 }
@@ -29,16 +30,15 @@ pub(super) struct SimulatedLimiter<S> {
 /// The decision of a gate.
 #[derive(Debug)]
 pub(super) struct SimulatedDecision {
-    pub(super) planned: Vec<PlannedCharge>,
     pub(super) decision: Decision,
     pub(super) outcome: RequestOutcome,
 }
 
-impl<S: Store> SimulatedLimiter<S> {
+impl<S: ImmediateStore> SimulatedLimiter<S> {
     /// Creates a gate for `policy` with an empty `store`.
     pub(super) fn new(policy: Policy, store: S, key: &HashKey) -> Self {
         let limiter = Limiter::new(policy, store).with_key(key.clone());
-        Self { limiter, leases: BinaryHeap::new(), begun: 0 }
+        Self { limiter, answer: Answer::default(), leases: BinaryHeap::new(), begun: 0 }
     }
 
     /// Returns the current policy.
@@ -46,30 +46,28 @@ impl<S: Store> SimulatedLimiter<S> {
         self.limiter.policy()
     }
 
-    /// Decides `request` at its time, and settles it with the status of its response.
+    /// Decides on the charges of `plan` at the time of `request`, and settles them with the status
+    /// of its response.
     ///
     /// Its permits are kept for the duration in the log, or otherwise released immediately: a log
     /// without durations cannot show that too many requests ran at a time. Charges on completion
     /// are made immediately, and metered costs are settled immediately, because a log has only one
     /// time for each request.
-    pub(super) async fn decide(
+    ///
+    /// # Errors
+    /// [`StoreError`] if a refund fails.
+    async fn decide(
         &mut self,
         request: &Request<'_>,
+        plan: Plan<'_>,
     ) -> Result<SimulatedDecision, StoreError> {
         let now = Timestamp::from_millis(request.entry().time);
         self.end_leases(now).await?;
         let policy = self.limiter.policy();
-        let plan = policy.plan(&request.facts(), self.limiter.key());
-        let mut planned = plan.enforced.clone();
         // Requests never wait for a permit: waiting takes time, and the time here is the log's.
         let charges = DecisionRequest::new(now, &policy, plan);
         let reservation = Reservation::Metered;
         let mut decision = self.limiter.decide(DecisionRequest { reservation, ..charges }).await;
-        let mut positions = (0..).map(PlanPosition::Enforced);
-        planned.retain(|_| {
-            let evaluated = positions.next().map(|position| decision.charge_at(position).role);
-            evaluated == Some(ChargeRole::Enforced)
-        });
         let settlement = decision.settlement(request.entry().status);
         let mut outcome =
             if decision.is_admitted() { RequestOutcome::Admitted } else { RequestOutcome::Refused };
@@ -83,16 +81,7 @@ impl<S: Store> SimulatedLimiter<S> {
             }
         }
         if let Some(receipt) = decision.receipt.take() {
-            let (counted, leases) = receipt.split_permits();
-            if counted.is_refunded(settlement) {
-                // Other limits may still count the request.
-                let is_free = counted.is_free(settlement);
-                self.limiter.refund_at(now, counted.refundable(settlement)).await?;
-                if is_free && outcome == RequestOutcome::Admitted {
-                    outcome = RequestOutcome::Refunded;
-                }
-            }
-            self.hold(leases, now, request.entry().duration).await?;
+            outcome = self.end(receipt, settlement, request, outcome).await?;
         }
         if let Some(reserved) = decision.reserved.take() {
             if reserved.is_free(settlement) {
@@ -105,7 +94,63 @@ impl<S: Store> SimulatedLimiter<S> {
                 self.limiter.settle_metered_at(now, reserved, settlement, actual_cost).await?;
             }
         }
-        Ok(SimulatedDecision { planned, decision, outcome })
+        Ok(SimulatedDecision { decision, outcome })
+    }
+
+    /// Does the same as [`decide`](Self::decide) with the charges `planned`, of which none is
+    /// metered, in one call of the store. The answer is in [`answer`](Self::answer). `None` if the
+    /// charges need [`decide`](Self::decide).
+    async fn charge(
+        &mut self,
+        request: &Request<'_>,
+        policy: &Policy,
+        planned: &[PlannedCharge],
+    ) -> Result<Option<RequestOutcome>, StoreError> {
+        let now = Timestamp::from_millis(request.entry().time);
+        self.end_leases(now).await?;
+        match self.limiter.charge_now(now, planned, &mut self.answer) {
+            None => return Ok(None),
+            Some(charged) => charged?,
+        }
+        if !self.answer.evaluation().is_admitted() {
+            return Ok(Some(RequestOutcome::Refused));
+        }
+        let status = request.entry().status;
+        let is_free = policy.answers().refund_statuses.contains(&status);
+        let is_kept = |planned: &PlannedCharge| {
+            let is_permit = matches!(planned.limit.algorithm(), Algorithm::Concurrency(_));
+            !is_permit && planned.conditions.is_empty()
+        };
+        if !is_free && planned.iter().all(is_kept) {
+            return Ok(Some(RequestOutcome::Admitted));
+        }
+        let Some(receipt) = self.answer.receipt(planned) else {
+            return Ok(Some(RequestOutcome::Admitted));
+        };
+        let settlement = Settlement::Status { status, is_free };
+        self.end(receipt, settlement, request, RequestOutcome::Admitted).await.map(Some)
+    }
+
+    /// Refunds the charges of `receipt` that `settlement` does not keep, and holds its permits.
+    async fn end(
+        &mut self,
+        receipt: Receipt,
+        settlement: Settlement,
+        request: &Request<'_>,
+        mut outcome: RequestOutcome,
+    ) -> Result<RequestOutcome, StoreError> {
+        let now = Timestamp::from_millis(request.entry().time);
+        let (counted, leases) = receipt.split_permits();
+        if counted.is_refunded(settlement) {
+            // Other limits may still count the request.
+            let is_free = counted.is_free(settlement);
+            self.limiter.refund_at(now, counted.refundable(settlement)).await?;
+            if is_free && outcome == RequestOutcome::Admitted {
+                outcome = RequestOutcome::Refunded;
+            }
+        }
+        self.hold(leases, now, request.entry().duration).await?;
+        Ok(outcome)
     }
 
     async fn hold(
@@ -182,11 +227,12 @@ impl Ord for Lease {
 #[derive(Debug)]
 pub(super) struct PolicyRun<S> {
     gate: SimulatedLimiter<S>,
+    plain: PlainPlan,
     tally: Tally,
     without_refunds: Option<(SimulatedLimiter<S>, u64)>,
 }
 
-impl<S: Store> PolicyRun<S> {
+impl<S: ImmediateStore> PolicyRun<S> {
     /// Creates a trial of `policy` with stores from `store`.
     pub(super) fn new(policy: Policy, store: impl Fn() -> S, key: &HashKey) -> Self {
         let tally = Tally::new(&policy);
@@ -195,18 +241,52 @@ impl<S: Store> PolicyRun<S> {
                 ResponseSettings { refund_statuses: Vec::new(), ..policy.answers().clone() };
             (SimulatedLimiter::new(policy.clone().with_answers(answers), store(), key), 0)
         });
-        Self { gate: SimulatedLimiter::new(policy, store(), key), tally, without_refunds }
+        let gate = SimulatedLimiter::new(policy, store(), key);
+        Self { gate, plain: PlainPlan::default(), tally, without_refunds }
     }
 
     /// Evaluates the policy on `request`.
     pub(super) async fn take(&mut self, request: &Request<'_>) -> Result<(), StoreError> {
-        let SimulatedDecision { planned, decision, outcome } = self.gate.decide(request).await?;
-        self.tally.record(request, planned, &decision, outcome);
+        // Both limiters plan the same charges: their policies differ only in the answers.
+        let policy = self.gate.policy();
+        let (facts, key) = (request.facts(), self.gate.limiter.key());
+        let is_metered = |planned: &PlannedCharge| !planned.estimates.is_empty();
+        if policy.plan_plain(&facts, key, &mut self.plain)
+            && !self.plain.charges().iter().any(is_metered)
+            && let Some(outcome) = self.charge(request, &policy).await?
+        {
+            let (evaluation, source) = (self.gate.answer.evaluation(), self.gate.answer.source());
+            let judged = Judged { evaluation, source, decision: None };
+            self.tally.record(request, self.plain.charges(), judged, outcome);
+            return Ok(());
+        }
+        let plan = policy.plan(&facts, self.gate.limiter.key());
+        let planned = plan.enforced.clone();
         if let Some((gate, refused)) = &mut self.without_refunds {
-            let decision = gate.decide(request).await?;
+            let decision = gate.decide(request, plan.clone()).await?;
             *refused += u64::from(decision.outcome == RequestOutcome::Refused);
         }
+        let SimulatedDecision { decision, outcome } = self.gate.decide(request, plan).await?;
+        self.tally.record(request, &planned, Judged::of(&decision), outcome);
         Ok(())
+    }
+
+    /// Makes the plain charges of `request` in both limiters; `None` if they need a decision.
+    async fn charge(
+        &mut self,
+        request: &Request<'_>,
+        policy: &Policy,
+    ) -> Result<Option<RequestOutcome>, StoreError> {
+        let planned = self.plain.charges();
+        let Some(outcome) = self.gate.charge(request, policy, planned).await? else {
+            return Ok(None);
+        };
+        if let Some((gate, refused)) = &mut self.without_refunds {
+            let policy = gate.policy();
+            let outcome = gate.charge(request, &policy, planned).await?;
+            *refused += u64::from(outcome == Some(RequestOutcome::Refused));
+        }
+        Ok(Some(outcome))
     }
 
     /// Returns the policy.

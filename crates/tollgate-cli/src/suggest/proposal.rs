@@ -69,7 +69,7 @@ pub(crate) struct WindowProposal {
     /// The most requests of one subject in one window.
     pub(crate) peak: u64,
     pub(crate) quota: u64,
-    /// Whether the policy has this limit. Beside the other windows it may never refuse.
+    /// Whether the policy has this limit. With the other windows in force it may never refuse.
     pub(crate) is_used: bool,
     pub(crate) curve: Vec<Point>,
 }
@@ -90,7 +90,7 @@ pub(crate) struct Simulated {
     pub(crate) subjects_refused: u64,
 }
 
-/// The shares of subjects of the points of a curve, beside the proposed quota.
+/// The shares of subjects of the points of a curve, and the proposed quota.
 const SHARES: [&str; 6] = ["20%", "10%", "5%", "2%", "0.5%", "0%"];
 
 /// Counts the requests of the logs, chooses quotas, and simulates the policy with them.

@@ -59,7 +59,7 @@ fn curve(text: &mut String, proposal: &Proposal, window: &WindowProposal) {
         let cell = |part: u64, whole: u64| format!("{} ({})", Count(part), Share::new(part, whole));
         let mark = match (*quota == window.quota, window.is_used) {
             (true, true) => "  ← proposed",
-            (true, false) => "  ← not needed beside the other window",
+            (true, false) => "  ← redundant: the other window refuses them",
             (false, _) => "",
         };
         let _ = writeln!(

@@ -4,8 +4,10 @@
 #![allow(dead_code, reason = "each binary of tests uses a part of it")]
 
 pub(crate) mod api;
+pub(crate) mod certificates;
 pub(crate) mod client;
 pub(crate) mod collector;
 pub(crate) mod grpc;
+pub(crate) mod listeners;
 pub(crate) mod node;
 pub(crate) mod world;

@@ -53,7 +53,8 @@ impl Proxy {
         Self::spawn_with("127.0.0.1:0", upstream, policy, &[])
     }
 
-    fn spawn_with(listen: &str, upstream: &str, policy: &Path, flags: &[&str]) -> Self {
+    /// Starts a proxy with additional `flags`, without waiting for its listener.
+    pub(crate) fn spawn_with(listen: &str, upstream: &str, policy: &Path, flags: &[&str]) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_tollgate"))
             .args(["proxy", "--listen", listen, "--upstream", upstream])
             .args(flags)
@@ -69,8 +70,8 @@ impl Proxy {
 
     /// Waits until it listens, and returns the log line about it.
     pub(crate) fn listens(&mut self) -> String {
-        let line = self.tells("listening on http://");
-        let (_, address) = line.split_once("http://").unwrap();
+        let line = self.tells("listening on http");
+        let (_, address) = line.split_once("://").unwrap();
         self.address = address.split(',').next().unwrap().parse().unwrap();
         line
     }

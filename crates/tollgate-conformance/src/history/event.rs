@@ -3,7 +3,7 @@
 use std::fmt;
 
 use tollgate_core::{
-    Admission, Algorithm, ChargeId, DecisionSource, Limit, Operation, Reading, Refusals,
+    Admission, Algorithm, ChargeId, DecisionSource, Limit, LimitMode, Operation, Reading, Refusals,
     StoreError, StoredState, Timestamp,
 };
 
@@ -41,8 +41,9 @@ pub(super) struct Event<'h> {
     pub(super) operation: Operation,
     /// The answer. `None` if none arrived.
     pub(super) told: Option<(AnswerSource, Decision, &'h Reading)>,
-    /// Whether its call has several subjects, which may be on several servers.
-    pub(super) spans: bool,
+    /// Whether its units may be charged until another charge of its call is refused: on another
+    /// server, if the call has several subjects, or by the node itself from its units of a leased limit.
+    pub(super) may_be_held: bool,
     /// Whether the store may have executed it although another source answered.
     pub(super) may_be_unheard: bool,
     /// The latest time at which the store may have executed it: its own time, or the fallback's reset
@@ -77,6 +78,8 @@ impl<'h> Event<'h> {
             Outcome::Unknown | Outcome::NotCarriedOut => None,
         };
         let (limit, operation, spans) = (&asked.limit, asked.operation, spans(call));
+        let is_leased = limit.mode() == LimitMode::Leased;
+        let may_be_held = spans || (is_leased && call.charges.len() > 1);
         // One server may not answer while another one cannot be reached.
         let may_be_unheard = spans || !is_certainly_not_received(call);
         let reserved = 0;
@@ -88,7 +91,7 @@ impl<'h> Event<'h> {
             limit,
             operation,
             told,
-            spans,
+            may_be_held,
             may_be_unheard,
             may_count_until: now,
             reserved,
@@ -151,7 +154,7 @@ impl<'h> Event<'h> {
     /// refunded then.
     pub(super) fn held(&self) -> Units {
         match self.told {
-            Some((AnswerSource::Store, Decision::Refused, _)) if self.spans => self.asked(),
+            Some((AnswerSource::Store, Decision::Refused, _)) if self.may_be_held => self.asked(),
             _ => 0,
         }
     }

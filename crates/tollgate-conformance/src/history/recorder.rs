@@ -78,6 +78,12 @@ impl Recorder {
         self.lock().clone()
     }
 
+    /// Takes the history so far out of the recorder. Later answers to its calls have no effect.
+    #[must_use]
+    pub fn take(&self) -> History {
+        std::mem::take(&mut self.lock())
+    }
+
     /// Returns the number of calls that were recorded so far.
     #[must_use]
     pub fn calls(&self) -> usize {
@@ -113,8 +119,8 @@ impl Issued<'_> {
     pub fn ended(self, outcome: Outcome) {
         // Taken before the lock: a caller that waits for the lock has its answer already.
         let answered = self.recorder.tick();
-        if let Some(index) = self.index {
-            let call = &mut self.recorder.lock().calls[index];
+        let mut history = self.recorder.lock();
+        if let Some(call) = self.index.and_then(|index| history.calls.get_mut(index)) {
             (call.answered, call.outcome) = (answered, outcome);
         }
     }

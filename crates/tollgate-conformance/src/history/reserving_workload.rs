@@ -25,7 +25,7 @@ const LONGEST_STEP: u64 = 10;
 /// crashed between reserving and settling.
 #[derive(Debug)]
 pub struct ReservingWorkload {
-    /// The seed of the callers' behaviour. The answers do not depend on it.
+    /// The seed of the callers' behavior. The answers do not depend on it.
     pub seed: u64,
     /// The limits. Each call is on one of them.
     pub limits: Vec<Limit>,

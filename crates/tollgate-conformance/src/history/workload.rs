@@ -41,7 +41,7 @@ pub enum Subjects {
 /// Callers of a few limits and subjects, which share a clock.
 #[derive(Debug)]
 pub struct Workload {
-    /// The seed of the callers' behaviour. The answers do not depend on it.
+    /// The seed of the callers' behavior. The answers do not depend on it.
     pub seed: u64,
     /// The limits. A call may charge several of them.
     pub limits: Vec<Limit>,

@@ -9,42 +9,6 @@ use std::path::{Path, PathBuf};
 
 use crate::source::{code, crates, shipped};
 
-/// Known cycles, each with the common parent of its modules. Nothing may be added, parts
-/// may be removed, and a cycle that no longer exists has to be removed from this list.
-const KNOWN: [(&str, &[&str]); 7] = [
-    ("tollgate-core", &["attributes", "policy"]),
-    ("tollgate-core::policy::descriptors", &["level", "node"]),
-    ("tollgate-policy::raw", &["deployment", "migration", "redis"]),
-    ("tollgate-proxy", &["body", "connect", "failure", "pool", "problem", "upstream_link"]),
-    (
-        "tollgate-redis",
-        &[
-            "batcher",
-            "cluster",
-            "command",
-            "job",
-            "key",
-            "link",
-            "listing",
-            "redis_shard",
-            "reply",
-            "script",
-            "shard",
-            "shared_blob",
-            "step_codec",
-            "topology",
-        ],
-    ),
-    (
-        "tollgate-server::http",
-        &[
-            "answer", "app", "audit", "auth", "check", "metrics", "reload", "simulate", "status",
-            "subjects",
-        ],
-    ),
-    ("tollgate::store::memory", &["redeem", "seat", "shard"]),
-];
-
 /// A module as `["http", "app"]`; a crate's root is empty.
 type Name = Vec<String>;
 
@@ -65,15 +29,7 @@ fn no_circle_is_among_modules() {
         circles
             .extend(modules.circles().into_iter().map(|(parent, circle)| (place(&parent), circle)));
     }
-    let is_part = |(place, circle): &(String, Vec<String>), known: &(&str, &[&str])| {
-        *place == known.0 && circle.iter().all(|name| known.1.contains(&&**name))
-    };
-    let new: Vec<_> =
-        circles.iter().filter(|circle| !KNOWN.iter().any(|known| is_part(circle, known))).collect();
-    let gone: Vec<_> =
-        KNOWN.iter().filter(|known| !circles.iter().any(|circle| is_part(circle, known))).collect();
-    assert!(new.is_empty(), "modules that import each other in a circle: {new:#?}");
-    assert!(gone.is_empty(), "no circles any more; take them off the list: {gone:#?}");
+    assert!(circles.is_empty(), "modules that import each other in a circle: {circles:#?}");
 }
 
 /// Returns `text` without modules in files elsewhere, as `#[path]` names them: their own crate's

@@ -4,7 +4,7 @@
 //! replicated rate limiter in Redis" (2021). Its lesson is to store the reset as data together with
 //! the count: every response within a window reports the same reset.
 
-use super::{CellStep, Schedule, StepTime};
+use super::{CellStep, PlainStep, Schedule, StepTime};
 use crate::charge_id::ChargeId;
 use crate::charge_position::ChargePosition;
 use crate::cost::Cost;
@@ -143,25 +143,16 @@ impl FixedWindow {
         (State { used: 0, resets_at }, found)
     }
 
-    /// Returns the earliest time at which a window with the end of `state` can have opened.
+    /// Returns whether the window has room for `cost`.
     #[inline(always)]
-    fn opened_at(&self, state: &State) -> Timestamp {
-        before(state.resets_at, self.window)
+    fn has(&self, window: &State, cost: Cost) -> bool {
+        cost.needed() <= self.quota.saturating_sub(window.used)
     }
-}
 
-#[inline(always)]
-const fn before(time: Timestamp, by: Millis) -> Timestamp {
-    Timestamp::from_millis(time.as_millis().saturating_sub(by.get()))
-}
-
-impl CellStep for FixedWindow {
-    type State = State;
-
+    /// Reads a window that is open.
     #[inline(always)]
-    fn read(&self, state: Option<&State>, cost: Cost, at: StepTime) -> Reading {
-        let (window, found) = self.current(state, at);
-        let admission = if cost.needed() <= self.quota.saturating_sub(window.used) {
+    fn reading(&self, window: &State, found: StoredState, cost: Cost) -> Reading {
+        let admission = if self.has(window, cost) {
             Admission::Now
         } else if cost.needed() <= self.quota {
             Admission::At(window.resets_at)
@@ -181,10 +172,37 @@ impl CellStep for FixedWindow {
         }
     }
 
+    /// Returns the earliest time at which a window with the end of `state` can have opened.
+    #[inline(always)]
+    fn opened_at(&self, state: &State) -> Timestamp {
+        before(state.resets_at, self.window)
+    }
+}
+
+/// Returns the window with `cost` counted.
+#[inline(always)]
+fn with(window: &State, cost: Cost) -> State {
+    State { used: window.used.saturating_add(cost.get()).min(MAX_EXACT), ..*window }
+}
+
+#[inline(always)]
+const fn before(time: Timestamp, by: Millis) -> Timestamp {
+    Timestamp::from_millis(time.as_millis().saturating_sub(by.get()))
+}
+
+impl CellStep for FixedWindow {
+    type State = State;
+
+    #[inline(always)]
+    fn read(&self, state: Option<&State>, cost: Cost, at: StepTime) -> Reading {
+        let (window, found) = self.current(state, at);
+        self.reading(&window, found, cost)
+    }
+
     #[inline(always)]
     fn take(&self, state: Option<State>, cost: Cost, _id: ChargeId, at: StepTime) -> State {
         let (window, _) = self.current(state.as_ref(), at);
-        State { used: window.used.saturating_add(cost.get()).min(MAX_EXACT), ..window }
+        with(&window, cost)
     }
 
     fn refund(
@@ -223,5 +241,22 @@ impl CellStep for FixedWindow {
 
     fn refundable_until(&self, position: ChargePosition) -> Timestamp {
         Timestamp::from_millis(position.0)
+    }
+}
+
+impl PlainStep for FixedWindow {
+    #[inline(always)]
+    fn take_if_fits(
+        &self,
+        state: &State,
+        cost: Cost,
+        at: StepTime,
+    ) -> Result<(State, Reading), Reading> {
+        let (current, found) = self.current(Some(state), at);
+        if !self.has(&current, cost) {
+            return Err(self.reading(&current, found, cost));
+        }
+        let next = with(&current, cost);
+        Ok((next, self.reading(&next, found, cost)))
     }
 }

@@ -80,6 +80,22 @@ pub(crate) trait CellStep {
     fn refundable_until(&self, position: ChargePosition) -> Timestamp;
 }
 
+/// An algorithm whose state is a few numbers.
+pub(crate) trait PlainStep: CellStep<State: Copy> {
+    /// Counts `cost` if it fits, and returns the next state and its reading: what
+    /// [`read`](CellStep::read), [`take`](CellStep::take) and [`read`](CellStep::read) return, with
+    /// the state brought to the present only once.
+    ///
+    /// # Errors
+    /// The reading, if `cost` does not fit.
+    fn take_if_fits(
+        &self,
+        state: &Self::State,
+        cost: Cost,
+        at: StepTime,
+    ) -> Result<(Self::State, Reading), Reading>;
+}
+
 /// Merges two series that are sorted by `place`. Entries with the same place are merged by `join`.
 pub(crate) fn merge_series<T: Copy, P: Ord>(
     one: &[T],

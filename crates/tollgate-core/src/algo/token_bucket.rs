@@ -5,7 +5,7 @@
 //! tokens that are left. GCRA's theoretical arrival time is the time at which the bucket is full.
 //! The level is stored in units of 1/window token, so a millisecond adds exactly `quota` units.
 
-use super::{CellStep, StepTime};
+use super::{CellStep, PlainStep, StepTime};
 use crate::charge_id::ChargeId;
 use crate::charge_position::ChargePosition;
 use crate::cost::Cost;
@@ -93,6 +93,45 @@ impl TokenBucket {
         (State { level: state.level + arrived, at: now }, StoredState::Present)
     }
 
+    /// Returns whether the level is enough for `cost`.
+    #[inline(always)]
+    fn has(&self, state: &State, cost: Cost) -> bool {
+        // A cost beyond 64 bits exceeds every level; a product is faster than a comparison of tokens.
+        cost.needed().saturating_mul(self.window.get()) <= state.level
+    }
+
+    /// Returns the state without the tokens of `cost`.
+    #[inline(always)]
+    fn without(&self, state: &State, cost: Cost) -> State {
+        let taken = cost.get().min(self.burst) * self.window.get();
+        State { level: state.level.saturating_sub(taken), ..*state }
+    }
+
+    /// Reads the state as of its own time.
+    #[inline(always)]
+    fn reading(&self, state: &State, found: StoredState, cost: Cost) -> Reading {
+        let window = self.window.get();
+        let missing = self.full() - state.level;
+        let admission = if self.has(state, cost) {
+            Admission::Now
+        } else if cost.needed() <= self.burst {
+            Admission::At(self.risen_at(state, cost.needed() * window - state.level))
+        } else {
+            Admission::Never
+        };
+        Reading {
+            admission,
+            fits_again: admission,
+            used: self.burst - state.level / window,
+            full_reset_at: self.risen_at(state, missing),
+            position: ChargePosition(state.at.after(Millis::new(missing / self.quota)).as_millis()),
+            refunded: 0,
+            added: 0,
+            reserved: 0,
+            found,
+        }
+    }
+
     /// Returns the time at which the level has risen by `missing`.
     #[inline(always)]
     fn risen_at(&self, state: &State, missing: u64) -> Timestamp {
@@ -106,36 +145,14 @@ impl CellStep for TokenBucket {
     #[inline(always)]
     fn read(&self, state: Option<&State>, cost: Cost, at: StepTime) -> Reading {
         let (state, found) = self.current(state, at);
-        let window = self.window.get();
-        let tokens = state.level / window;
-        let missing = self.full() - state.level;
-        // A cost beyond 64 bits exceeds every level; a product is faster than `<= tokens`.
-        let admission = if cost.needed().saturating_mul(window) <= state.level {
-            Admission::Now
-        } else if cost.needed() <= self.burst {
-            Admission::At(self.risen_at(&state, cost.needed() * window - state.level))
-        } else {
-            Admission::Never
-        };
-        Reading {
-            admission,
-            fits_again: admission,
-            used: self.burst - tokens,
-            full_reset_at: self.risen_at(&state, missing),
-            position: ChargePosition(state.at.after(Millis::new(missing / self.quota)).as_millis()),
-            refunded: 0,
-            added: 0,
-            reserved: 0,
-            found,
-        }
+        self.reading(&state, found, cost)
     }
 
     /// A counted refusal charges the remaining tokens: the bucket is never overdrawn.
     #[inline(always)]
     fn take(&self, state: Option<State>, cost: Cost, _id: ChargeId, at: StepTime) -> State {
         let (state, _) = self.current(state.as_ref(), at);
-        let taken = cost.get().min(self.burst) * self.window.get();
-        State { level: state.level.saturating_sub(taken), ..state }
+        self.without(&state, cost)
     }
 
     /// Refunds the tokens that have not been refilled yet.
@@ -184,5 +201,22 @@ impl CellStep for TokenBucket {
 
     fn refundable_until(&self, position: ChargePosition) -> Timestamp {
         Timestamp::from_millis(position.0)
+    }
+}
+
+impl PlainStep for TokenBucket {
+    #[inline(always)]
+    fn take_if_fits(
+        &self,
+        state: &State,
+        cost: Cost,
+        at: StepTime,
+    ) -> Result<(State, Reading), Reading> {
+        let (current, found) = self.current(Some(state), at);
+        if !self.has(&current, cost) {
+            return Err(self.reading(&current, found, cost));
+        }
+        let next = self.without(&current, cost);
+        Ok((next, self.reading(&next, found, cost)))
     }
 }

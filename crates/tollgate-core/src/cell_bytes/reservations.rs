@@ -26,7 +26,7 @@ pub(super) fn push(bytes: &mut Vec<u8>, reserved: &ReservedCell) {
             OnExpiry::Charge => CHARGE,
         });
     }
-    bytes.extend_from_slice(&reserved.cell.to_bytes());
+    reserved.cell.append_to(bytes);
 }
 
 /// Decodes reservations sorted by expiry, none of them empty, and a state that supports them.

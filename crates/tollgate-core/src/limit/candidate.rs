@@ -55,6 +55,12 @@ impl Limit {
         self.enforced
     }
 
+    /// Returns whether the limit is enforced for every subject and has no candidate.
+    #[must_use]
+    pub fn is_enforced_alone(&self) -> bool {
+        self.enforced == Percent::ALL && self.candidate.is_none()
+    }
+
     /// Returns whether the limit is enforced for `subject`. The result is the same on every node
     /// with this `key`, and a subject that is included stays included under every larger
     /// percentage. It does not depend on the limit: limits with the same subjects are enforced for

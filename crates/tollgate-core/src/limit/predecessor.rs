@@ -2,7 +2,7 @@
 
 use alloc::sync::Arc;
 
-use super::{Limit, OnChange};
+use super::{Limit, LimitError, OnChange};
 use crate::time::Timestamp;
 
 /// The limit that was replaced, and the time until which its counters may still be valid.
@@ -10,6 +10,14 @@ use crate::time::Timestamp;
 pub(super) struct Predecessor {
     limit: Arc<Limit>,
     until: Timestamp,
+}
+
+impl Predecessor {
+    /// Returns the predecessor of a limit with this quota, which the subject had before too.
+    pub(super) fn with_quota(&self, quota: u64, burst: Option<u64>) -> Result<Self, LimitError> {
+        let limit = Arc::new(self.limit.with_quota(quota, burst)?);
+        Ok(Self { limit, until: self.until })
+    }
 }
 
 impl Limit {

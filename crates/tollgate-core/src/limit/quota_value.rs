@@ -1,8 +1,15 @@
 //! Limits whose quota depends on a value of the request, such as the plan of a client.
 
+use alloc::format;
 use alloc::sync::Arc;
 
 use super::{Limit, LimitError};
+
+/// The start of the value of a tenant's own quota.
+const TENANT_VALUE: &str = "tenant:";
+
+/// Separates the quota of a tenant from its burst.
+const TENANT_VALUE_MARK: char = '/';
 
 impl Limit {
     /// Returns the limit with the quota of requests with `value`, and the same counters, as
@@ -19,6 +26,34 @@ impl Limit {
         let mut limit = self.with_quota(quota, burst)?.with_enforced(self.enforced);
         limit.quota_value = Some(Arc::from(value));
         Ok(limit)
+    }
+
+    /// Returns the limit with a tenant's own quota, and the same counters, as
+    /// [`with_quota`](Self::with_quota) does. It is enforced for the same subjects as this limit.
+    ///
+    /// # Errors
+    /// [`LimitError`] for a quota that the algorithm cannot count.
+    pub fn for_tenant(&self, quota: u64, burst: Option<u64>) -> Result<Self, LimitError> {
+        let mut limit = self.with_quota(quota, burst)?.with_enforced(self.enforced);
+        limit.predecessor = match limit.predecessor {
+            Some(old) => Some(old.with_quota(quota, burst)?),
+            None => None,
+        };
+        let burst = burst.map(|burst| format!("{TENANT_VALUE_MARK}{burst}")).unwrap_or_default();
+        limit.quota_value = Some(Arc::from(format!("{TENANT_VALUE}{quota}{burst}")));
+        Ok(limit)
+    }
+
+    /// Returns the limit that [`for_tenant`](Self::for_tenant) made from this limit, by the
+    /// [`quota_value`](Self::quota_value) of that limit; `None` for any other value.
+    #[must_use]
+    pub fn of_tenant_value(&self, value: &[u8]) -> Option<Self> {
+        let numbers = core::str::from_utf8(value).ok()?.strip_prefix(TENANT_VALUE)?;
+        let (quota, burst) = match numbers.split_once(TENANT_VALUE_MARK) {
+            Some((quota, burst)) => (quota, Some(burst.parse().ok()?)),
+            None => (numbers, None),
+        };
+        self.for_tenant(quota.parse().ok()?, burst).ok()
     }
 
     /// Returns the value that selected the quota; `None` for the limit's default.

@@ -157,6 +157,9 @@ impl Forwarding {
     #[must_use]
     pub fn client(&self, attributes: &RequestAttributes<'_>) -> Option<IpAddr> {
         let mut nearest = plain(attributes.peer?);
+        if self.trusted.is_empty() {
+            return Some(nearest);
+        }
         let hops = self.hops.unwrap_or(MAX_HOPS).min(MAX_HOPS);
         let mut told = ForwardedHops::new(attributes.headers, self.header);
         for _ in 0..hops {

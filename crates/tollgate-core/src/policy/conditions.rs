@@ -1,7 +1,9 @@
 //! Evaluation of conditions, also of those in `not` and `any`.
 
 use super::Policy;
+use super::expression::{Attribute, Read};
 use super::matching::{Matched, Mismatch, RequestMatch};
+use super::subject::attribute_of;
 use crate::attributes::RequestAttributes;
 
 /// Which conditions are evaluated.
@@ -44,6 +46,9 @@ impl Policy {
         scope: Scope,
     ) -> Result<(), Mismatch> {
         self.check_flat(conditions, attributes, matched)?;
+        if scope == Scope::Request {
+            self.check_when(conditions, attributes, matched)?;
+        }
         let met = |one: &RequestMatch| self.evaluate(one, attributes, matched, scope);
         if !conditions.any.is_empty() && conditions.any.iter().all(|one| met(one) == Met::No) {
             return Err(Mismatch::Any);
@@ -74,6 +79,26 @@ impl Policy {
         }
     }
 
+    /// Checks the expression.
+    fn check_when(
+        &self,
+        conditions: &RequestMatch,
+        attributes: &RequestAttributes<'_>,
+        matched: &Matched<'_>,
+    ) -> Result<(), Mismatch> {
+        let forwarding = &self.forwarding;
+        let read: Read<'_, '_> = &|attribute| match attribute {
+            Attribute::Dimension(index) => {
+                self.dimensions[*index].source.unnamed(forwarding, attributes, matched)
+            }
+            _ => attribute_of(attribute, forwarding, attributes, matched),
+        };
+        match &conditions.when {
+            Some(when) if !when.condition.is_met(read) => Err(Mismatch::When),
+            _ => Ok(()),
+        }
+    }
+
     /// Evaluates nested conditions. Their depth is bounded by [`MAX_CONDITION_DEPTH`](super::MAX_CONDITION_DEPTH).
     fn evaluate(
         &self,
@@ -88,7 +113,8 @@ impl Policy {
             Scope::Request => {
                 let fits = conditions.pattern(matched.path).is_some()
                     && conditions.matches_method(attributes.method)
-                    && conditions.check_query(attributes).is_ok();
+                    && conditions.check_query(attributes).is_ok()
+                    && self.check_when(conditions, attributes, matched).is_ok();
                 if fits { Met::Yes } else { Met::No }
             }
         };

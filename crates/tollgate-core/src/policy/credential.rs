@@ -24,7 +24,8 @@ pub(super) fn credential<'a>(header: &str, value: &'a [u8]) -> Result<Cow<'a, [u
     if !SCHEME_FIELDS.contains(&header) {
         return Ok(Cow::Borrowed(if is_bare && !rest.is_empty() { rest } else { value }));
     }
-    let is_word = |text: &[u8]| text.iter().all(u8::is_ascii_graphic);
+    // Without an end at the first mismatch, several bytes are compared at once.
+    let is_word = |text: &[u8]| text.iter().fold(true, |all, byte| all & byte.is_ascii_graphic());
     if rest.is_empty() || is_bare {
         let bare = if rest.is_empty() { value } else { rest };
         return if is_word(bare) { Ok(Cow::Borrowed(bare)) } else { Err(Ambiguity::Malformed) };

@@ -7,6 +7,7 @@ use core::cell::Cell;
 
 use super::Ambiguity;
 use super::address::Forwarding;
+use super::expression::{Attribute, Condition};
 use super::host::host_name;
 use super::networks::NetworkList;
 use super::path::{NormalPath, PathPattern};
@@ -38,11 +39,22 @@ pub struct RequestMatch {
     pub has: Vec<usize>,
     /// Dimensions for which the request must have no value.
     pub lacks: Vec<usize>,
+    /// An expression that must be met.
+    pub when: Option<Box<WrittenCondition>>,
     /// Sets of conditions of which at least one must be met, if there are any. Their path patterns
     /// capture no parameters.
     pub any: Vec<Self>,
     /// Sets of conditions of which none may be met.
     pub not: Vec<Self>,
+}
+
+/// An expression, and the text that it was written as.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WrittenCondition {
+    /// The text.
+    pub text: Box<str>,
+    /// The expression.
+    pub condition: Condition,
 }
 
 /// The first condition of a rule that a request does not meet.
@@ -66,6 +78,8 @@ pub enum Mismatch {
     Has(usize),
     /// The request has a value for this dimension; an index into the policy's dimensions.
     Lacks(usize),
+    /// The expression is not met.
+    When,
     /// None of the conditions in [`RequestMatch::any`] is met.
     Any,
     /// The conditions with this index in [`RequestMatch::not`] are met.
@@ -112,6 +126,7 @@ impl RequestMatch {
     pub(super) fn is_whole(&self, dimensions: usize, depth: usize) -> bool {
         depth <= MAX_CONDITION_DEPTH
             && self.has.iter().chain(&self.lacks).all(|index| *index < dimensions)
+            && self.when.iter().all(|one| refers_below(&one.condition, dimensions))
             && self.nested().all(|nested| nested.is_whole(dimensions, depth + 1))
     }
 
@@ -122,9 +137,10 @@ impl RequestMatch {
         self.any.iter_mut().chain(&mut self.not).for_each(Self::ignore_path_case);
     }
 
-    /// Returns whether conditions are about the method, the path or the query.
+    /// Returns whether conditions may be about the method, the path or the query.
     pub(super) fn is_about_operation(&self) -> bool {
-        !(self.methods.is_empty() && self.paths.is_empty() && self.query.is_empty())
+        let is_empty = self.methods.is_empty() && self.paths.is_empty() && self.query.is_empty();
+        !(is_empty && self.when.is_none())
     }
 
     /// Checks the conditions on the query.
@@ -184,6 +200,15 @@ impl RequestMatch {
         }
         self.paths.iter().find(|pattern| pattern.matches(path)).map(Some)
     }
+}
+
+/// Returns whether all dimensions in the condition are below `dimensions`.
+fn refers_below(condition: &Condition, dimensions: usize) -> bool {
+    let mut is_below = true;
+    condition.attributes(&mut |attribute| {
+        is_below &= !matches!(attribute, Attribute::Dimension(index) if *index >= dimensions);
+    });
+    is_below
 }
 
 fn host_fits(own: &str, host: &str) -> bool {

@@ -3,12 +3,13 @@
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 use core::num::NonZeroU64;
 
-use super::pointer::JsonPointer;
 use super::response_terms::ResponseTerms;
 use crate::attributes::RequestAttributes;
 use crate::cost::Cost;
+use crate::json_pointer::JsonPointer;
 use crate::time::Millis;
 
 /// A limit of a rule with a cost that is read from the response.
@@ -85,6 +86,25 @@ pub struct Estimate {
     pub reserved: Cost,
     /// How the cost depends on the status of the response.
     pub terms: ResponseTerms,
+}
+
+/// Lists of estimates without entries, for the next plan: at most as many as a rule has metered
+/// limits.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Spare(Vec<Vec<Estimate>>);
+
+impl Spare {
+    pub(super) fn take(&mut self) -> Vec<Estimate> {
+        self.0.pop().unwrap_or_default()
+    }
+
+    /// Keeps the memory of `estimates`, if it has any.
+    pub(super) fn give(&mut self, mut estimates: Vec<Estimate>) {
+        if estimates.capacity() > 0 {
+            estimates.clear();
+            self.0.push(estimates);
+        }
+    }
 }
 
 impl Meter {

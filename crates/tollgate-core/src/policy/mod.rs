@@ -3,11 +3,12 @@
 //! This is the compiled policy. The crate `tollgate-policy` reads the file format.
 
 pub mod address;
-mod ambiguity;
 pub mod answers;
+pub mod claim;
 mod conditions;
 mod credential;
 pub mod descriptors;
+pub mod expression;
 mod host;
 pub mod matching;
 pub mod metered;
@@ -16,8 +17,8 @@ pub mod networks;
 pub mod outcome;
 pub mod path;
 pub mod pattern;
+mod plain;
 pub mod plan;
-pub mod pointer;
 pub mod priority;
 mod query;
 pub mod queue;
@@ -26,29 +27,34 @@ mod response_terms;
 pub mod rule;
 pub mod shedding;
 pub mod subject;
+pub mod tenants;
 pub mod values;
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
+pub use crate::ambiguity::Ambiguity;
+pub use crate::json_pointer::{JsonPointer, PointerError};
 pub use address::{AddressHeader, Forwarding, Network};
-pub use ambiguity::Ambiguity;
 pub use answers::{HeaderProfile, ResponseSettings};
+pub use claim::ClaimReader;
 pub use descriptors::Domain;
-pub use matching::{MAX_CONDITION_DEPTH, Mismatch, RequestMatch};
+pub use expression::{Attribute, Condition, Text};
+pub use matching::{MAX_CONDITION_DEPTH, Mismatch, RequestMatch, WrittenCondition};
 pub use metered::{Estimate, Meter, MeteredLimit, ReservationAmount, ReservationSource};
 pub use named::{NameError, Named, NamedPlan};
 pub use networks::{NetworkList, NetworkSet};
 pub use path::{AmbiguousPaths, PathCase, PathOptions, PathParameters, PathPattern};
+pub use plain::PlainPlan;
 pub use plan::{Plan, PlannedCharge, RuleSwitch};
-pub use pointer::{JsonPointer, PointerError};
 pub use priority::Priority;
 pub use queue::Queue;
 pub use quotas::QuotasByValue;
 pub use response_terms::ResponseTerms;
 pub use rule::{ChargeOn, LimitRef, OnFailure, Rule, RuleMode};
 pub use shedding::Shedding;
-pub use subject::{Dimension, SubjectSource, UnreadBodies};
+pub use subject::{ClaimSource, Dimension, SubjectSource, UnreadBodies};
+pub use tenants::{TenantBinding, TenantLookup};
 pub use values::{ValueMatch, ValuePattern};
 
 use crate::limit::Limit;
@@ -88,6 +94,7 @@ pub struct Policy {
     /// Sorted by name.
     pub(crate) domains: Vec<Domain>,
     pub(crate) shedding: Shedding,
+    pub(crate) tenants: Option<TenantBinding>,
 }
 
 impl Policy {
@@ -120,6 +127,7 @@ impl Policy {
             paths: PathOptions::default(),
             domains: Vec::new(),
             shedding: Shedding::default(),
+            tenants: None,
         })
     }
 

@@ -3,7 +3,6 @@
 use alloc::borrow::Cow;
 use alloc::boxed::Box;
 use alloc::string::String;
-use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
 use core::net::IpAddr;
@@ -11,7 +10,7 @@ use core::net::IpAddr;
 use super::address::plain;
 use super::credential::credential;
 use super::host::host_name;
-use super::plan::add;
+use super::plan::{add, use_first_quota};
 use super::subject::network_name;
 use super::{Dimension, LimitBinding, OnFailure, PlannedCharge, Policy, RuleMode, SubjectSource};
 use crate::cost::Cost;
@@ -56,7 +55,7 @@ impl Policy {
             let limit = self.limit_index(named.limit).map_err(|error| (index, error))?;
             let charge = self.by_name(limit, &named, key);
             let mut charge = charge.map_err(|error| (index, error))?;
-            if !self.quotas.is_empty() {
+            if !self.quotas.is_empty() || self.tenants.is_some() {
                 use_first_quota(&planned, &mut charge);
             }
             add(&mut planned, charge);
@@ -90,24 +89,13 @@ impl Policy {
             .map(|(dimension, given)| (&*dimension.name, dimension.value(given.as_deref())));
         let subject = Subject::new(pairs, key);
         let limit = self.limit_by_name(limit, named.subject)?;
-        Ok(PlannedCharge::new(Arc::clone(limit), subject, named.cost))
+        Ok(PlannedCharge::new(limit, subject, named.cost))
     }
 
     fn on_failure_of(&self, limit: usize) -> OnFailure {
         let enforcing = self.rules.iter().filter(|rule| rule.mode == RuleMode::Enforce);
         let using = enforcing.filter(|rule| rule.limits.iter().any(|used| used.limit == limit));
         using.map(|rule| rule.on_failure).max().unwrap_or_default()
-    }
-}
-
-/// If another charge is on the counter of `charge`, uses the quota of that one: a counter has one
-/// quota in each request.
-fn use_first_quota(planned: &[PlannedCharge], charge: &mut PlannedCharge) {
-    let is_same = |old: &&PlannedCharge| {
-        old.limit.state_digest() == charge.limit.state_digest() && old.subject == charge.subject
-    };
-    if let Some(first) = planned.iter().find(is_same) {
-        charge.limit = Arc::clone(&first.limit);
     }
 }
 
@@ -189,6 +177,9 @@ impl Dimension {
             | SubjectSource::PathParameter { .. }
             | SubjectSource::PathSegment { .. }
             | SubjectSource::Json { .. }
+            | SubjectSource::TlsClient { .. }
+            | SubjectSource::Claim(_)
+            | SubjectSource::Expression { .. }
             | SubjectSource::Route
             | SubjectSource::Application { .. }
             | SubjectSource::Constant { .. } => given.into(),
@@ -235,10 +226,10 @@ impl fmt::Display for NameError {
             Self::Dimension(name) => write!(f, "the limit does not count by {name:?}"),
             Self::Missing(name) => write!(
                 f,
-                "the limit counts by {name:?}: give its value, or null for those who have none"
+                "the limit counts by {name:?}: give its value, or null for requests without one"
             ),
             Self::Empty(name) => {
-                write!(f, "the value of {name:?} is empty: say null for those who have none")
+                write!(f, "the value of {name:?} is empty: give null for requests without one")
             }
             Self::Address(name) => write!(
                 f,
@@ -246,7 +237,7 @@ impl fmt::Display for NameError {
             ),
             Self::Credential(name) => write!(
                 f,
-                "the value of {name:?} is not one credential: write it as requests send it, or alone"
+                "the value of {name:?} must be one credential, with or without its scheme"
             ),
             Self::FirstOf(name, names) => {
                 write!(f, "the value of {name:?} is NAME:VALUE with one of the names {names}")

@@ -118,6 +118,12 @@ impl PathPattern {
     #[must_use]
     pub fn matches(&self, path: &NormalPath<'_>) -> bool {
         let mut parts = path.segments();
+        // Most paths differ in their first segment.
+        if let Some(Segment::Literal(text)) = self.segments.first()
+            && !parts.begins_with(text)
+        {
+            return false;
+        }
         for segment in &self.segments {
             let fits = match segment {
                 Segment::Rest => return true,

@@ -6,7 +6,7 @@ use core::cell::Cell;
 
 use super::conditions::Scope;
 use super::matching::{Matched, Mismatch};
-use super::metered::{Estimate, MeteredLimit};
+use super::metered::{Estimate, MeteredLimit, Spare};
 use super::outcome::{ConditionalCost, refund_for};
 use super::path::NormalPath;
 use super::response_terms::ResponseTerms;
@@ -139,8 +139,8 @@ impl Policy {
         self.plan_switched(attributes, key, |_| RuleSwitch::On)
     }
 
-    /// Does the same as [`plan`](Self::plan), with the override that `switch` returns for each
-    /// matching rule.
+    /// Returns the same as [`plan`](Self::plan), but applies the kill switch that `switch` returns for
+    /// each matching rule.
     #[must_use]
     pub fn plan_switched(
         &self,
@@ -164,24 +164,17 @@ impl Policy {
                 plan.unenforced.push(Arc::clone(&rule.name));
             }
             let asked = if switch == RuleSwitch::Off { &[][..] } else { &rule.limits };
-            for used in asked {
-                let mut planned = self.planned(used, attributes, &matched, key);
-                if let Some(refund) = &rule.refund {
-                    refund_for(&mut planned.conditions, planned.cost, refund);
-                }
-                let is_it = |metered: &&MeteredLimit| metered.limit == used.limit;
-                if let Some(metered) = rule.metered.iter().find(is_it) {
-                    let mut estimate = metered.estimate(attributes, used.cost);
-                    estimate.terms =
-                        planned.conditions.pop().map(|part| part.terms).unwrap_or_default();
-                    planned.cost = estimate.reserved;
-                    planned.estimates.push(estimate);
-                }
-                match (rule.mode, switch) {
-                    (RuleMode::Enforce, RuleSwitch::On) => add(&mut plan.enforced, planned),
-                    _ => add(&mut plan.shadowed, planned),
-                }
-            }
+            let planned = match (rule.mode, switch) {
+                (RuleMode::Enforce, RuleSwitch::On) => &mut plan.enforced,
+                _ => &mut plan.shadowed,
+            };
+            self.add_charges(
+                rule,
+                asked,
+                (attributes, &matched, key),
+                planned,
+                &mut Spare::default(),
+            );
             note_enforced(&ambiguity, &noted, rule, switch);
             if self.match_mode == MatchMode::FirstMatch {
                 break;
@@ -193,9 +186,48 @@ impl Policy {
         plan
     }
 
+    /// Adds the charges on the limits `asked` of `rule` to `planned`.
+    pub(super) fn add_charges(
+        &self,
+        rule: &Rule,
+        asked: &[LimitRef],
+        (attributes, matched, key): (&RequestAttributes<'_>, &Matched<'_>, &dyn KeyedHash),
+        planned: &mut Vec<PlannedCharge>,
+        spare: &mut Spare,
+    ) {
+        planned.reserve_exact(asked.len());
+        let mut shared: Option<Subject> = None;
+        for (index, used) in asked.iter().enumerate() {
+            let subject = shared.take();
+            let subject =
+                subject.unwrap_or_else(|| self.subject_of(used, attributes, matched, key));
+            // The limits of a rule usually count the same subject.
+            let per = |used: &LimitRef| &self.limits[used.limit].per;
+            if asked.get(index + 1).is_some_and(|next| per(next) == per(used)) {
+                shared = Some(subject.clone());
+            }
+            let mut charge = self.charge_of(used, subject, attributes, matched);
+            if let Some(refund) = &rule.refund {
+                refund_for(&mut charge.conditions, charge.cost, refund);
+            }
+            let is_it = |metered: &&MeteredLimit| metered.limit == used.limit;
+            if let Some(metered) = rule.metered.iter().find(is_it) {
+                let mut estimate = metered.estimate(attributes, used.cost);
+                estimate.terms = charge.conditions.pop().map(|part| part.terms).unwrap_or_default();
+                charge.cost = estimate.reserved;
+                charge.estimates = spare.take();
+                charge.estimates.push(estimate);
+            }
+            if self.tenants.is_some() {
+                use_first_quota(planned, &mut charge);
+            }
+            add(planned, charge);
+        }
+    }
+
     /// Returns why a request with this path is refused as ambiguous, if the policy refuses such
     /// paths.
-    fn ambiguity_of(&self, path: &NormalPath<'_>) -> Option<Ambiguity> {
+    pub(super) fn ambiguity_of(&self, path: &NormalPath<'_>) -> Option<Ambiguity> {
         match self.paths.ambiguous {
             AmbiguousPaths::Refuse => path.ambiguity(),
             AmbiguousPaths::Pass => None,
@@ -260,7 +292,7 @@ impl Policy {
         planned
     }
 
-    fn matched<'a>(
+    pub(super) fn matched<'a>(
         &self,
         rule: &'a Rule,
         attributes: &RequestAttributes<'_>,
@@ -284,11 +316,31 @@ impl Policy {
         matched: &Matched<'_>,
         key: &dyn KeyedHash,
     ) -> PlannedCharge {
-        let binding = &self.limits[used.limit];
-        let per = binding.per.iter().filter_map(|index| self.dimensions.get(*index));
-        let subject = subject(per, &self.forwarding, attributes, matched, key);
+        let subject = self.subject_of(used, attributes, matched, key);
+        self.charge_of(used, subject, attributes, matched)
+    }
+
+    fn subject_of(
+        &self,
+        used: &LimitRef,
+        attributes: &RequestAttributes<'_>,
+        matched: &Matched<'_>,
+        key: &dyn KeyedHash,
+    ) -> Subject {
+        let per = &self.limits[used.limit].per;
+        let per = per.iter().filter_map(|index| self.dimensions.get(*index));
+        subject(per, &self.forwarding, attributes, matched, key)
+    }
+
+    fn charge_of(
+        &self,
+        used: &LimitRef,
+        subject: Subject,
+        attributes: &RequestAttributes<'_>,
+        matched: &Matched<'_>,
+    ) -> PlannedCharge {
         let limit = self.limit_for(used.limit, attributes, matched);
-        PlannedCharge::new(Arc::clone(limit), subject, used.cost)
+        PlannedCharge::new(limit, subject, used.cost)
     }
 }
 
@@ -312,5 +364,16 @@ pub(super) fn add(plan: &mut Vec<PlannedCharge>, planned: PlannedCharge) {
     match plan.iter_mut().find(same) {
         Some(old) => old.join(planned),
         None => plan.push(planned),
+    }
+}
+
+/// If another charge is on the counter of `charge`, uses the quota of that one: a counter has one
+/// quota in each request.
+pub(super) fn use_first_quota(planned: &[PlannedCharge], charge: &mut PlannedCharge) {
+    let is_same = |old: &&PlannedCharge| {
+        old.limit.state_digest() == charge.limit.state_digest() && old.subject == charge.subject
+    };
+    if let Some(first) = planned.iter().find(is_same) {
+        charge.limit = Arc::clone(&first.limit);
     }
 }

@@ -1,5 +1,6 @@
 //! Quotas by the value of a dimension, such as the plan of a client.
 
+use alloc::borrow::Cow;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
@@ -17,7 +18,10 @@ pub const MAX_QUOTA_VALUES: usize = 1_000;
 #[derive(Clone, Debug)]
 pub struct QuotasByValue {
     limit: usize,
-    dimension: usize,
+    /// The dimension that selects the quota, if requests have one.
+    dimension: Option<usize>,
+    /// Whether the plan of a tenant selects the quota first.
+    by_tenant: bool,
     /// Sorted by their [values](Limit::quota_value), which are unique.
     limits: Vec<Arc<Limit>>,
 }
@@ -28,18 +32,45 @@ impl QuotasByValue {
     /// without one, use the limit itself. `None` if there are more than [`MAX_QUOTA_VALUES`], if
     /// two are for the same value, or if one is for no value.
     #[must_use]
-    pub fn new(limit: usize, dimension: usize, mut limits: Vec<Arc<Limit>>) -> Option<Self> {
+    pub fn new(limit: usize, dimension: usize, limits: Vec<Arc<Limit>>) -> Option<Self> {
+        Self::with(limit, Some(dimension), false, limits)
+    }
+
+    /// Creates the quotas of the limit with the index `limit`, selected by the plan in the row of
+    /// the request's tenant. For tenants without a plan the dimension selects the quota, if there is
+    /// one. The conditions are those of [`new`](Self::new).
+    #[must_use]
+    pub fn by_tenant(
+        limit: usize,
+        dimension: Option<usize>,
+        limits: Vec<Arc<Limit>>,
+    ) -> Option<Self> {
+        Self::with(limit, dimension, true, limits)
+    }
+
+    fn with(
+        limit: usize,
+        dimension: Option<usize>,
+        by_tenant: bool,
+        mut limits: Vec<Arc<Limit>>,
+    ) -> Option<Self> {
         limits.sort_by(|one, other| one.quota_value().cmp(&other.quota_value()));
         let is_twice = limits.windows(2).any(|two| two[0].quota_value() == two[1].quota_value());
         let are_whole = limits.iter().all(|limit| limit.quota_value().is_some());
         let is_valid = !is_twice && are_whole && limits.len() <= MAX_QUOTA_VALUES;
-        is_valid.then_some(Self { limit, dimension, limits })
+        is_valid.then_some(Self { limit, dimension, by_tenant, limits })
     }
 
-    /// Returns the index of the dimension that selects the quota.
+    /// Returns the index of the dimension that selects the quota, if there is one.
     #[must_use]
-    pub const fn dimension(&self) -> usize {
+    pub const fn dimension(&self) -> Option<usize> {
         self.dimension
+    }
+
+    /// Returns whether the plan of the request's tenant selects the quota first.
+    #[must_use]
+    pub const fn is_by_tenant(&self) -> bool {
+        self.by_tenant
     }
 
     /// Returns the limit with the quota of each value, sorted by value.
@@ -70,7 +101,8 @@ impl Policy {
                 return false;
             };
             let shares = |limit: &Arc<Limit>| limit.state_digest() == base.state_digest();
-            one.dimension < self.dimensions.len() && one.limits.iter().all(shares)
+            let is_known = |dimension| dimension < self.dimensions.len();
+            one.dimension.is_none_or(is_known) && one.limits.iter().all(shares)
         };
         if is_twice || !quotas.iter().all(is_whole) {
             return None;
@@ -87,11 +119,12 @@ impl Policy {
     }
 
     /// Returns whether the dimension `name` is part of the subjects of `binding`, or selects its
-    /// quota.
+    /// quota or its tenant.
     #[must_use]
     pub fn uses_value(&self, binding: &LimitBinding, name: &str) -> bool {
-        let quota = self.quotas_of(&binding.limit).map(|quotas| quotas.dimension);
-        let mut used = binding.per.iter().copied().chain(quota);
+        let quota = self.quotas_of(&binding.limit).and_then(|quotas| quotas.dimension);
+        let tenant = self.tenants.as_ref().map(|tenants| tenants.dimension);
+        let mut used = binding.per.iter().copied().chain(quota).chain(tenant);
         used.any(|index| self.dimensions.get(index).is_some_and(|one| *one.name == *name))
     }
 
@@ -102,12 +135,21 @@ impl Policy {
         limit: usize,
         attributes: &RequestAttributes<'_>,
         matched: &Matched<'_>,
-    ) -> &Arc<Limit> {
+    ) -> Arc<Limit> {
         let base = &self.limits[limit].limit;
-        let Some(quotas) = self.quotas_at(limit) else { return base };
-        let source = &self.dimensions[quotas.dimension].source;
-        let value = source.unnamed(&self.forwarding, attributes, matched);
-        value.and_then(|value| quotas.of(&value)).unwrap_or(base)
+        let quotas = self.quotas_at(limit);
+        let value = |dimension: usize| {
+            let source = &self.dimensions[dimension].source;
+            source.unnamed(&self.forwarding, attributes, matched)
+        };
+        if let Some(tenants) = &self.tenants
+            && let Some(tenant) = value(tenants.dimension)
+            && let Some(found) = tenants.limit(&tenant, base, quotas)
+        {
+            return found;
+        }
+        let value = quotas.and_then(|quotas| value(quotas.dimension?));
+        Arc::clone(value.and_then(|value| quotas?.of(&value)).unwrap_or(base))
     }
 
     /// Returns the limit with the index `limit`, with the quota for the values in `subject`.
@@ -115,18 +157,40 @@ impl Policy {
         &self,
         limit: usize,
         subject: &[(&str, Option<&str>)],
-    ) -> Result<&Arc<Limit>, NameError> {
+    ) -> Result<Arc<Limit>, NameError> {
         let base = &self.limits[limit].limit;
-        let Some(quotas) = self.quotas_at(limit) else { return Ok(base) };
-        let Dimension { name, source } = &self.dimensions[quotas.dimension];
-        let given = subject.iter().find(|(given, _)| *given == &**name);
-        let Some(given) = given.and_then(|(_, value)| *value) else { return Ok(base) };
-        let normal = self.dimensions[quotas.dimension].normal(given)?;
-        let value = match source {
-            SubjectSource::FirstOf { .. } => normal.split_once(':').map_or("", |(_, value)| value),
-            _ => &normal,
+        let quotas = self.quotas_at(limit);
+        if let Some(tenants) = &self.tenants
+            && let Some(tenant) = self.given_value(tenants.dimension, subject)?
+            && let Some(found) = tenants.limit(tenant.as_bytes(), base, quotas)
+        {
+            return Ok(found);
+        }
+        let Some((quotas, dimension)) = quotas.and_then(|it| Some((it, it.dimension?))) else {
+            return Ok(Arc::clone(base));
         };
-        Ok(quotas.of(value.as_bytes()).unwrap_or(base))
+        let value = self.given_value(dimension, subject)?;
+        let found = value.and_then(|value| quotas.of(value.as_bytes()));
+        Ok(Arc::clone(found.unwrap_or(base)))
+    }
+
+    /// Returns the value of the dimension in `subject`, for a chain without the name of its part.
+    fn given_value<'v>(
+        &self,
+        dimension: usize,
+        subject: &[(&str, Option<&'v str>)],
+    ) -> Result<Option<Cow<'v, str>>, NameError> {
+        let Dimension { name, source } = &self.dimensions[dimension];
+        let given = subject.iter().find(|(given, _)| *given == &**name);
+        let Some(given) = given.and_then(|(_, value)| *value) else { return Ok(None) };
+        let normal = self.dimensions[dimension].normal(given)?;
+        Ok(Some(match source {
+            SubjectSource::FirstOf { .. } => {
+                let value = normal.split_once(':').map_or("", |(_, value)| value);
+                Cow::Owned(value.into())
+            }
+            _ => normal,
+        }))
     }
 
     fn quotas_at(&self, limit: usize) -> Option<&QuotasByValue> {

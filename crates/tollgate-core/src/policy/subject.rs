@@ -3,18 +3,21 @@
 use alloc::borrow::Cow;
 use alloc::boxed::Box;
 use alloc::string::{String, ToString};
+use alloc::sync::Arc;
 use alloc::vec::Vec;
-use core::net::IpAddr;
+use core::net::{IpAddr, Ipv4Addr};
 
 use super::Ambiguity;
 use super::address::{Forwarding, mask};
+use super::claim::ClaimReader;
 use super::credential::{self, credential, joined_cookies};
+use super::expression::{Attribute, Text};
 use super::host::host_name;
 use super::matching::Matched;
 use super::path::PathPattern;
-use super::pointer::JsonPointer;
 use super::query;
-use crate::attributes::{Field, Headers, RequestAttributes};
+use crate::attributes::{CertificateName, Field, Headers, RequestAttributes};
+use crate::json_pointer::JsonPointer;
 use crate::key::{KeyedHash, Subject, Value};
 
 /// One dimension of a subject: its name and the source of its value.
@@ -82,6 +85,22 @@ pub enum SubjectSource {
         /// The answer to requests with a body in which it cannot be read.
         unread: UnreadBodies,
     },
+    /// A name in the certificate that the client presented, which the listener has verified.
+    TlsClient {
+        /// The name.
+        name: CertificateName,
+    },
+    /// A claim of a token. It is absent if the token is not accepted.
+    Claim(ClaimSource),
+    /// A text made from attributes of the request. It is absent if it is empty.
+    Expression {
+        /// The text, which refers to no dimensions.
+        text: Text,
+        /// The expression as it was written.
+        written: Box<str>,
+        /// Whether its value is a credential, which is hashed before it is used.
+        is_secret: bool,
+    },
     /// The requested host, in lower case and without a port.
     Host,
     /// The path pattern of the rule that matched, or the rule's name if it has none.
@@ -99,6 +118,28 @@ pub enum SubjectSource {
         value: Box<str>,
     },
 }
+
+/// A claim of a token.
+#[derive(Clone, Debug)]
+pub struct ClaimSource {
+    /// The source of the token: a credential or a cookie.
+    pub token: Box<SubjectSource>,
+    /// The names that lead to the claim, from outside to inside.
+    pub path: Vec<Box<str>>,
+    /// The reader of the claim.
+    pub reader: Arc<dyn ClaimReader>,
+}
+
+impl PartialEq for ClaimSource {
+    fn eq(&self, other: &Self) -> bool {
+        self.token == other.token
+            && self.path == other.path
+            && self.reader.is_verified() == other.reader.is_verified()
+            && self.reader.fingerprint() == other.reader.fingerprint()
+    }
+}
+
+impl Eq for ClaimSource {}
 
 /// The answer to requests with a body in which a subject cannot be read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -126,8 +167,27 @@ impl SubjectSource {
     pub fn is_secret(&self) -> bool {
         match self {
             Self::Credential { .. } | Self::Cookie { .. } => true,
-            Self::Query { is_secret, .. } => *is_secret,
+            Self::Query { is_secret, .. } | Self::Expression { is_secret, .. } => *is_secret,
             Self::FirstOf { dimensions } => dimensions.iter().any(|one| one.source.is_secret()),
+            _ => false,
+        }
+    }
+
+    /// Returns whether a credential may be in the query, so that a log must not contain the query.
+    #[must_use]
+    pub fn is_secret_in_query(&self) -> bool {
+        match self {
+            Self::Query { is_secret, .. } => *is_secret,
+            Self::Expression { text, is_secret: true, .. } => {
+                let mut reads_query = false;
+                text.attributes(&mut |one| {
+                    reads_query |= matches!(one, Attribute::Query | Attribute::Parameter(_));
+                });
+                reads_query
+            }
+            Self::FirstOf { dimensions } => {
+                dimensions.iter().any(|one| one.source.is_secret_in_query())
+            }
             _ => false,
         }
     }
@@ -138,6 +198,7 @@ impl SubjectSource {
         match self {
             Self::Json { .. } => true,
             Self::FirstOf { dimensions } => dimensions.iter().any(|one| one.source.reads_body()),
+            Self::Claim(claim) => claim.token.reads_body(),
             _ => false,
         }
     }
@@ -223,6 +284,18 @@ impl SubjectSource {
                 }
                 text.map(owned)
             }
+            Self::TlsClient { name } => {
+                let value = attributes.headers.client_certificate(*name)?;
+                (!value.is_empty()).then_some(Cow::Borrowed(value.as_bytes()))
+            }
+            Self::Claim(ClaimSource { token, path, reader }) => {
+                let token = token.value(forwarding, attributes, matched)?;
+                reader.claim(&token, path).filter(|value| !value.is_empty()).map(owned)
+            }
+            Self::Expression { text, .. } => {
+                let value = text.value(&|one| attribute_of(one, forwarding, attributes, matched));
+                (!value.is_empty()).then_some(value)
+            }
             Self::Host => Some(owned(host_name(attributes.host?))),
             Self::Route => {
                 let pattern = matched.pattern.map(PathPattern::as_str);
@@ -235,6 +308,26 @@ impl SubjectSource {
             }
             Self::Constant { value } => Some(Cow::Borrowed(value.as_bytes())),
         }
+    }
+}
+
+/// Returns the value of an attribute of the request. A dimension has none here.
+pub(super) fn attribute_of<'a>(
+    attribute: &'a Attribute,
+    forwarding: &Forwarding,
+    attributes: &RequestAttributes<'a>,
+    matched: &Matched<'a>,
+) -> Option<Cow<'a, [u8]>> {
+    match attribute {
+        Attribute::Method => Some(method(attributes.method)),
+        Attribute::Path => Some(matched.path.bytes()),
+        Attribute::Query => Some(Cow::Borrowed(attributes.query?.as_bytes())),
+        Attribute::Host => Some(owned(host_name(attributes.host?))),
+        Attribute::Address => Some(owned(forwarding.client(attributes)?.to_string())),
+        Attribute::Header(name) => field(attributes.headers, name, matched),
+        Attribute::Parameter(name) => present(query::value(attributes.query?, name), matched),
+        Attribute::Cookie(name) => present(credential::cookie(attributes.headers, name), matched),
+        Attribute::Dimension(_) => None,
     }
 }
 
@@ -284,19 +377,68 @@ pub(super) fn subject<'d>(
     matched: &Matched<'_>,
     key: &dyn KeyedHash,
 ) -> Subject {
+    let mut first = dimensions.clone();
+    if let (Some(dimension), None) = (first.next(), first.next()) {
+        return subject_of_one(dimension, forwarding, attributes, matched, key);
+    }
     let values: Vec<_> = dimensions
         .clone()
         .map(|dimension| dimension.source.read(forwarding, attributes, matched))
         .collect();
-    let pairs = dimensions.zip(&values).map(|(dimension, read)| {
-        let value = match read {
-            None => Value::Absent,
-            Some((bytes, true)) => Value::Secret(bytes),
-            Some((bytes, false)) => Value::Clear(bytes),
-        };
-        (&*dimension.name, value)
-    });
+    let pairs = dimensions.zip(&values).map(|(dimension, read)| (&*dimension.name, encoded(read)));
     Subject::new(pairs, key)
+}
+
+/// Returns the subject of a single dimension, which most limits have, without a list.
+fn subject_of_one(
+    dimension: &Dimension,
+    forwarding: &Forwarding,
+    attributes: &RequestAttributes<'_>,
+    matched: &Matched<'_>,
+    key: &dyn KeyedHash,
+) -> Subject {
+    let Dimension { name, source } = dimension;
+    if let SubjectSource::ClientAddress { ipv4_prefix: 32.., .. } = source
+        && let Some(IpAddr::V4(address)) = forwarding.client(attributes)
+    {
+        let (text, length) = dotted_decimal(address);
+        return Subject::new([(&**name, Value::Clear(&text[..length]))], key);
+    }
+    let read = source.read(forwarding, attributes, matched);
+    Subject::new([(&**name, encoded(&read))], key)
+}
+
+fn encoded<'r>(read: &'r Option<(Cow<'_, [u8]>, bool)>) -> Value<'r> {
+    match read {
+        None => Value::Absent,
+        Some((bytes, true)) => Value::Secret(bytes),
+        Some((bytes, false)) => Value::Clear(bytes),
+    }
+}
+
+/// The longest IPv4 address in dotted decimal form, `255.255.255.255`.
+const DOTTED_DECIMAL: usize = 15;
+
+/// Returns the text of `address` and its length.
+fn dotted_decimal(address: Ipv4Addr) -> ([u8; DOTTED_DECIMAL], usize) {
+    let (mut text, mut length) = ([0; DOTTED_DECIMAL], 0);
+    let mut push = |byte: u8| {
+        text[length] = byte;
+        length += 1;
+    };
+    for (index, octet) in address.octets().into_iter().enumerate() {
+        if index > 0 {
+            push(b'.');
+        }
+        if octet >= 100 {
+            push(b'0' + octet / 100);
+        }
+        if octet >= 10 {
+            push(b'0' + octet / 10 % 10);
+        }
+        push(b'0' + octet % 10);
+    }
+    (text, length)
 }
 
 /// Returns `192.0.2.1`, or `2001:db8::/64` if not all bits of the address are significant.
@@ -307,4 +449,18 @@ pub(super) fn network_name(address: IpAddr, ipv4_prefix: u8, ipv6_prefix: u8) ->
     };
     let network = mask(address, prefix);
     if prefix >= bits { network.to_string() } else { alloc::format!("{network}/{prefix}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_written_as_the_standard_library_writes_it() {
+        for octet in 0..=u8::MAX {
+            let address = Ipv4Addr::new(octet, octet / 2, octet.wrapping_mul(7), 255 - octet);
+            let (text, length) = dotted_decimal(address);
+            assert_eq!(&text[..length], address.to_string().as_bytes());
+        }
+    }
 }

@@ -2,6 +2,7 @@
 //! regressions.
 
 mod addresses;
+mod claims;
 mod descriptors;
 mod laws;
 mod matching;

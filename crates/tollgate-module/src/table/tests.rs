@@ -45,7 +45,7 @@ fn set(table: &mut Table<Vec<u8>>, id: Id, value: &[u8], end: u32, now: u32) {
     if !table.has_room(needed) {
         *table = Table::open(table.rebuilt(needed, now).unwrap()).unwrap();
     }
-    table.set(id, value, end).unwrap();
+    table.set(0, id, value, |_| end).unwrap();
 }
 
 fn drop_value(_: &[u8]) {}
@@ -60,7 +60,7 @@ fn a_table_is_a_map_over_random_operations() {
         for _ in 0..600 {
             let id = id(numbers.below(ids));
             if numbers.below(4) == 0 {
-                table.set(id, &[], 0).unwrap();
+                table.set(0, id, &[], |_| 0).unwrap();
                 expected.remove(&id);
             } else {
                 let value = value(numbers.below(7), numbers.next() as u8);
@@ -70,7 +70,7 @@ fn a_table_is_a_map_over_random_operations() {
             table.sweep(50);
         }
         for number in 0..ids {
-            let got = table.read(id(number), <[u8]>::to_vec);
+            let got = table.read(id(number), <[u8]>::to_vec).map(|(value, _)| value);
             assert_eq!(got.as_ref(), expected.get(&id(number)), "seed {seed}");
         }
         let used: usize = expected.values().map(|value| slots_of(value.len())).sum();
@@ -83,7 +83,7 @@ fn equal_entries_are_equal_bytes_in_any_order() {
     let entries: Vec<_> = (0..300).map(|number| (id(number), value(number % 5, 7))).collect();
     let fill = |entries: &mut dyn Iterator<Item = &(Id, Vec<u8>)>| {
         let mut table = Table::<Vec<u8>>::with_room(700).unwrap();
-        entries.for_each(|(id, value)| table.set(*id, value, 9).unwrap());
+        entries.for_each(|(id, value)| table.set(0, *id, value, |_| 9).unwrap());
         table.into_bytes()
     };
     assert_eq!(fill(&mut entries.iter()), fill(&mut entries.iter().rev()));
@@ -94,7 +94,7 @@ fn sweeps_and_growth_remove_what_has_ended_and_nothing_else() {
     let mut table = Table::<Vec<u8>>::with_room(100).unwrap();
     for number in 0..100 {
         let end = if number % 2 == 0 { 10 } else { 20 };
-        table.set(id(number), &value(0, 1), end).unwrap();
+        table.set(0, id(number), &value(0, 1), |_| end).unwrap();
     }
     let grown = Table::open(table.rebuilt(0, 10).unwrap()).unwrap();
     assert_eq!(grown.used(), 50);
@@ -129,11 +129,30 @@ fn no_bytes_make_it_fail() {
         let Some(mut table) = Table::open(bytes) else { continue };
         for number in 0..40 {
             let _ = table.read(id(number), drop_value);
-            let _ = table.set(id(number), &value(number % 7, 3), number as u32);
-            let _ = table.set(id(number + 1), &[], 0);
+            let _ =
+                table.set(number as usize, id(number), &value(number % 7, 3), |_| number as u32);
+            let _ = table.set(0, id(number + 1), &[], |_| 0);
             table.sweep(u32::MAX / 2);
             let _ = table.rebuilt(3, number as u32);
         }
     }
     assert_eq!(Table::<Vec<u8>>::with_room(usize::MAX / 8).unwrap_err(), NoRoom);
+}
+
+/// A sweep removes the slots of a long value one at a time, and may stop between them.
+#[test]
+fn what_a_sweep_left_of_a_long_value_does_not_become_part_of_the_next_one() {
+    let mut table = Table::<Vec<u8>>::with_room(40).unwrap();
+    let (long, longer) = (value(8, 1), value(9, 2));
+    assert!(slots_of(long.len()) > SWEEP);
+    table.set(0, id(1), &long, |_| 5).unwrap();
+    let home = table.find(&slot_key(id(1), 0)).unwrap();
+    table.set_header(8, home as u32);
+    table.sweep(9);
+    assert!(table.read(id(1), drop_value).is_none() && table.used() > 0);
+    for whole in [&longer, &long, &value(0, 3)] {
+        table.set(0, id(1), whole, |_| 20).unwrap();
+        assert_eq!(table.read(id(1), <[u8]>::to_vec).unwrap().0, *whole);
+        assert_eq!(table.used(), slots_of(whole.len()));
+    }
 }

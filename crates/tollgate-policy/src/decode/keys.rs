@@ -139,21 +139,20 @@ pub(crate) fn entries<'n>(
         unexpected(node, what, report);
         return None;
     };
-    let mut lines: HashMap<&str, usize> = HashMap::new();
+    let mut places: HashMap<&str, Span> = HashMap::new();
     let mut entries = Vec::with_capacity(pairs.len());
     for (key, value) in pairs {
         let Some(name) = key.text() else {
             unexpected(key, "a key", report);
             continue;
         };
-        match lines.get(name) {
-            Some(line) => report.error(
-                key.at,
-                format_args!("duplicate key {}", quoted(name)),
-                format_args!("first on line {line}"),
-            ),
+        match places.get(name) {
+            Some(first) => {
+                let hint = format!("first {}", report.place(*first, key.at));
+                report.error(key.at, format_args!("duplicate key {}", quoted(name)), hint);
+            }
             None => {
-                lines.insert(name, key.at.line);
+                places.insert(name, key.at);
                 entries.push((name, (key, value)));
             }
         }
@@ -162,8 +161,9 @@ pub(crate) fn entries<'n>(
 }
 
 /// The keys of `match`, which are often written next to it.
-const CONDITIONS: [&str; 11] = [
-    "method", "path", "host", "network", "header", "query", "cookie", "has", "lacks", "any", "not",
+const CONDITIONS: [&str; 12] = [
+    "method", "path", "host", "network", "header", "query", "cookie", "has", "lacks", "when",
+    "any", "not",
 ];
 
 /// Reports an unknown key and returns the known key that was probably meant.

@@ -11,8 +11,8 @@ use tollgate_core::policy::{
 };
 use tollgate_core::refusal::RefusalSettings;
 use tollgate_core::{
-    Algorithm, Cost, Limit, LimitMode, OnExpiry, Percent, Policy, Refusals, ReservationTerms, Unit,
-    Visibility,
+    Algorithm, CertificateName, Cost, Limit, LimitMode, OnExpiry, Percent, Policy, Refusals,
+    ReservationTerms, Unit, Visibility,
 };
 
 use super::descriptor;
@@ -82,7 +82,13 @@ fn quotas(policy: &Policy, limit: &Limit) -> String {
         }
     };
     let quotas_of: Vec<String> = quotas.limits().iter().map(one).collect();
-    format!("; by {}: {}", policy.dimensions()[quotas.dimension()].name, quotas_of.join(", "))
+    let subject = quotas.dimension().and_then(|index| policy.dimensions().get(index));
+    let by = match (subject, quotas.is_by_tenant()) {
+        (Some(subject), false) => subject.name.to_string(),
+        (Some(subject), true) => format!("plan of the tenant, else {}", subject.name),
+        (None, _) => "plan of the tenant".to_owned(),
+    };
+    format!("; by {by}: {}", quotas_of.join(", "))
 }
 
 fn quotas_and_terms(
@@ -206,11 +212,35 @@ pub(crate) fn source(dimension: &Dimension) -> String {
             let names: Vec<&str> = dimensions.iter().map(|one| &*one.name).collect();
             format!("the first that the request has: {}", names.join(", "))
         }
+        SubjectSource::TlsClient { name } => {
+            format!("the {} in the client's certificate", certificate_name(*name))
+        }
+        SubjectSource::Claim(claim) => {
+            let verified = if claim.reader.is_verified() { "verified" } else { "not verified" };
+            let place = match &*claim.token {
+                SubjectSource::Cookie { cookie } => format!("the cookie {cookie}"),
+                SubjectSource::Credential { header } => header.to_string(),
+                _ => "the request".to_owned(),
+            };
+            format!("the claim {} of the token in {place}, {verified}", claim.path.join(" > "))
+        }
+        SubjectSource::Expression { written, is_secret: false, .. } => written.to_string(),
+        SubjectSource::Expression { written, is_secret: true, .. } => format!("{written}, hashed"),
         SubjectSource::Host => "the host".to_owned(),
         SubjectSource::Route => "the path pattern of the rule".to_owned(),
         SubjectSource::Method => "the method".to_owned(),
         SubjectSource::Application { name } => format!("{name}, as the application provides it"),
         SubjectSource::Constant { value } => format!("always {value}"),
+    }
+}
+
+const fn certificate_name(name: CertificateName) -> &'static str {
+    match name {
+        CertificateName::Subject => "subject",
+        CertificateName::CommonName => "common name",
+        CertificateName::Dns => "DNS name",
+        CertificateName::Uri => "URI",
+        CertificateName::Email => "email address",
     }
 }
 
@@ -258,6 +288,7 @@ pub(crate) fn conditions(policy: &Policy, matches: &RequestMatch) -> String {
     parts.extend(matches.cookies.iter().map(|wanted| wanted_values("cookie", wanted)));
     parts.extend(names(&matches.has).into_iter().map(|name| format!("has {name}")));
     parts.extend(names(&matches.lacks).into_iter().map(|name| format!("lacks {name}")));
+    parts.extend(matches.when.iter().map(|when| format!("when {}", when.text)));
     if !matches.any.is_empty() {
         parts.push(format!("any of ({})", sets(policy, &matches.any)));
     }

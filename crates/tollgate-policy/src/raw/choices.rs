@@ -7,7 +7,7 @@ use tollgate_core::policy::{
     AddressHeader, AmbiguousPaths, ChargeOn, HeaderProfile, MatchMode, OnFailure, PathCase,
     PathParameters, RuleMode, UnreadBodies,
 };
-use tollgate_core::{LimitMode, OnChange, OnExpiry, Unit};
+use tollgate_core::{CertificateName, LimitMode, OnChange, OnExpiry, Unit};
 
 use crate::decode::words;
 use crate::settings::{DecisionClock, ReadFrom, StepForm, Transport};
@@ -54,6 +54,22 @@ words! {
         "token_bucket" => Kind::TokenBucket,
         /// Counts the requests in flight, at most 10,000.
         "concurrency" => Kind::Concurrency,
+    }
+}
+
+words! {
+    /// A name in a client's certificate.
+    struct CertificateNameWord(CertificateName) as "a name in a certificate" {
+        /// The whole subject, such as `C=DE,O=Example,CN=billing`.
+        "subject" => CertificateName::Subject,
+        /// The common name in the subject.
+        "common_name" => CertificateName::CommonName,
+        /// The first DNS name of the subject alternative names.
+        "dns" => CertificateName::Dns,
+        /// The first URI of the subject alternative names, such as a SPIFFE ID.
+        "uri" => CertificateName::Uri,
+        /// The first email address of the subject alternative names.
+        "email" => CertificateName::Email,
     }
 }
 

@@ -33,6 +33,9 @@ keys! {
         has: OneOrMore<Text>,
         /// Subjects for which the request must not have a value.
         lacks: OneOrMore<Text>,
+        /// An expression in a part of the Common Expression Language (CEL), such as
+        /// `request.method == 'POST' && size(request.query) > 100`. The page of policies lists its attributes.
+        when: Text,
         /// A list of conditions of which at least one must be met. Path patterns in it have no
         /// parameters.
         any: List<Conditions>,

@@ -1,7 +1,7 @@
-//! Settings of the deployment: proxies, secrets and the store.
+//! Settings of the deployment: proxies and the store.
 
-use super::{HeaderName, Memcached, Redis, Rollout, Shadow};
-use crate::decode::{Size, Text, Whole, keys};
+use super::{HeaderName, Memcached, Memory, Redis, Rollout, Shadow};
+use crate::decode::{Whole, keys};
 
 keys! {
     /// How the trusted proxies announce the client's address.
@@ -11,16 +11,6 @@ keys! {
         /// The most proxies between a client and this node, 1 to 32. By default the number of
         /// trusted proxies, up to 32.
         hops: Whole,
-    }
-}
-
-keys! {
-    /// The source of a secret: exactly one of these.
-    struct Secret as "a secret" {
-        /// The name of the environment variable with the secret.
-        env: Text,
-        /// The path of the file with the secret.
-        file: Text,
     }
 }
 
@@ -38,15 +28,5 @@ keys! {
         rollout: Rollout,
         /// In one store, which is compared with a second store.
         shadow: Shadow,
-    }
-}
-
-keys! {
-    /// The bounds of the memory store.
-    struct Memory as "memory bounds" {
-        /// The most counters. By default 1,000,000.
-        max_entries: Whole,
-        /// The most bytes. By default `64MiB`.
-        max_bytes: Size,
     }
 }

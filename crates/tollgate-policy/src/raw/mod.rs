@@ -10,36 +10,46 @@ mod conditions;
 mod cost;
 mod deployment;
 mod descriptors;
+mod jwt;
 mod limit;
 mod memcached;
+mod memory;
 mod migration;
 mod networks;
 mod paths;
 mod redis;
 mod rule;
+mod secret;
 mod serve;
 mod shed;
 mod subject;
+mod tenants;
 mod traces;
 
 pub(crate) use amount::{Amount, ByValue};
 pub(crate) use answers::{Answers, RefuseAnswer};
 pub(crate) use candidate::Candidate;
-pub(crate) use choices::{HeaderName, Keep, Kept, Kind, RuleOrder, TopologyKind, UnreadName};
+pub(crate) use choices::{
+    CertificateNameWord, HeaderName, Keep, Kept, Kind, RuleOrder, TopologyKind, UnreadName,
+};
 pub(crate) use conditions::{Conditions, ValueForm, WantedValue, WantedValues};
 pub(crate) use cost::{Cost, Metered, Reserve};
-pub(crate) use deployment::{Forwarded, Memory, Secret, Store};
+pub(crate) use deployment::{Forwarded, Store};
 pub(crate) use descriptors::{DescriptorDomain, DescriptorNode};
+pub(crate) use jwt::Jwt;
 pub(crate) use limit::{Limit, Reservation};
 pub(crate) use memcached::Memcached;
+pub(crate) use memory::Memory;
 pub(crate) use migration::{Rollout, Shadow, Side};
 pub(crate) use networks::Networks;
 pub(crate) use paths::Paths;
 pub(crate) use redis::{Redis, Shard, Tls};
 pub(crate) use rule::{LimitUse, Queue, Rule};
+pub(crate) use secret::Secret;
 pub(crate) use serve::{Dashboard, Listener, ListenerTls, Serve};
 pub(crate) use shed::{Adaptive, AdaptiveKind, Fleet, Shed, ShedModeName, Worker};
 pub(crate) use subject::Subject;
+pub(crate) use tenants::Tenants;
 pub(crate) use traces::Traces;
 
 use crate::decode::{List, Names, OneOrMore, Text, keys};
@@ -47,8 +57,16 @@ use crate::decode::{List, Names, OneOrMore, Text, keys};
 keys! {
     /// A policy of Tollgate: the subjects, the limits, and the requests that the limits apply to.
     struct PolicyFile as "a policy", requires "limits" {
+        /// Files with more keys of the policy, relative to the directory of this file. Their subjects, networks and
+        /// limits are added to those of this file, and their rules and descriptors come first, in
+        /// the order of the files. Every other key is in one file only.
+        include: OneOrMore<Text>,
         /// The subjects: each name refers to a value that is read from a request.
         subjects: Names<Subject>,
+        /// JSON web tokens (JWT), whose claims can be subjects.
+        jwt: Jwt,
+        /// Clients with a plan and quotas of their own, which administrators set while nodes run.
+        tenants: Tenants,
         /// The networks of the trusted proxies, which may set the forwarding header, such as `10.0.0.0/8`.
         /// By default none.
         trusted_proxies: OneOrMore<Text>,

@@ -1,7 +1,7 @@
 //! `store.redis`: shards in Redis or Valkey.
 
 use super::choices::{ClockName, ReadsName, ScriptingName, TopologyName, TransportName};
-use super::deployment::Secret;
+use super::secret::Secret;
 use crate::decode::{Duration, Flag, Names, OneOrMore, Text, Whole, keys};
 
 keys! {

@@ -1,6 +1,6 @@
 //! `serve`: the listeners.
 
-use super::deployment::Secret;
+use super::secret::Secret;
 use crate::decode::{Flag, OneOrMore, Text, keys};
 
 keys! {

@@ -1,6 +1,6 @@
 //! `subjects`: a subject.
 
-use super::{Keep, UnreadName};
+use super::{CertificateNameWord, Keep, UnreadName};
 use crate::decode::{Flag, List, Present, Text, Whole, keys};
 
 keys! {
@@ -16,6 +16,13 @@ keys! {
         cookie: Text,
         /// The value of this parameter of the query, decoded. By default it is hashed before use.
         query: Text,
+        /// A text made by an expression in a part of the Common Expression Language (CEL), such as
+        /// `request.host + request.path`. An empty text is no subject. It is hashed before use if it is made from cookies, parameters
+        /// or credentials.
+        expression: Text,
+        /// A claim of the token of the request, such as `sub`, or `/realm/tenant` for a claim in another. A token
+        /// that is not accepted has no claims. Needs `jwt`, the keys of tokens.
+        claim: Text,
         /// The client's address: the address of the connection, or the forwarded address if the
         /// connection comes from one of `trusted_proxies`.
         client_address: Present,
@@ -27,6 +34,10 @@ keys! {
         /// `tollgate proxy` reads JSON bodies of up to 256 KiB. At all other listeners no request
         /// has this subject.
         json: Text,
+        /// A name in the certificate that the client presented to `tollgate proxy` on its TLS
+        /// connection (`--tls-client-ca`). No header can set it. At all other listeners no request has
+        /// this subject.
+        tls_client: CertificateNameWord,
         /// The requested host, in lower case and without its port.
         host: Present,
         /// The path pattern of the matching rule, or the rule's name if it has no pattern.
@@ -46,8 +57,8 @@ keys! {
         ipv6_prefix: Whole,
         /// With `json`: the answer to a request with a body in which the subject cannot be read. By default `pass`.
         unread: UnreadName,
-        /// With `header` or `query`: how its value is stored. By default `hashed` for credentials and
-        /// parameters of the query, `clear` for other headers.
+        /// With `header`, `query` or `expression`: how its value is stored. By default `hashed` for credentials,
+        /// cookies and parameters of the query, `clear` for other headers and attributes.
         keep: Keep,
         /// Whether clients cannot choose the value, because a gateway in front sets it and removes the
         /// client's own. Required for a subject that selects a quota, unless its value cannot be chosen.

@@ -31,11 +31,16 @@ pub(super) fn is_parameter(text: &str, at: Span, report: &mut Report<'_>) -> Opt
 
 /// Checks that `text` is a token of RFC 9110, as the names of headers and cookies must be.
 pub(super) fn is_token(text: &str, at: Span, what: &str, report: &mut Report<'_>) -> Option<()> {
-    let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
-    if text.bytes().all(fits) {
+    if is_token_text(text) {
         return Some(());
     }
     let message = format_args!("{} is not a valid name of a {what}", quoted(text));
     report.error(at, message, "expected letters, digits and `-`");
     None
+}
+
+/// Returns whether `text` is a token of RFC 9110.
+pub(super) fn is_token_text(text: &str) -> bool {
+    let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+    text.bytes().all(fits)
 }

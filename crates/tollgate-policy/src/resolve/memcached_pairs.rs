@@ -47,7 +47,7 @@ pub(super) fn warn(
     }
 }
 
-/// Returns whether a store with that layout decides for some subjects.
+/// Returns whether a memcached of `store` has the layout `pairs`.
 fn uses_pair_layout(store: &StoreSettings) -> bool {
     let of_side = |side: &MigrationStoreSettings| match side {
         MigrationStoreSettings::Memcached(memcached) => memcached.layout == MemcachedLayout::Pairs,

@@ -8,9 +8,11 @@ mod candidate;
 mod chain;
 mod cross_shard;
 mod descriptors;
+mod expression;
 mod field_name;
 mod fits;
 mod forwarding;
+pub(crate) mod jwt;
 mod limits;
 mod memcached_pairs;
 mod metered;
@@ -29,16 +31,18 @@ mod serve;
 mod shedding;
 mod store;
 mod subjects;
+mod tenants;
 mod traces;
 mod warnings;
 
 use tollgate_core::Policy;
 
-use crate::network_file::NetworkFiles;
+use crate::files::Files;
 use crate::raw::PolicyFile;
 use crate::report::Report;
 use crate::settings::Settings;
 use crate::span::Span;
+use jwt::TokenSource;
 use names::NameTable;
 use networks::NetworkTable;
 use rules::Defined;
@@ -46,14 +50,19 @@ use rules::Defined;
 /// Returns the policy and the settings of `file`, or `None` after reporting a mistake.
 pub(crate) fn resolve(
     file: &PolicyFile,
-    files: &mut NetworkFiles<'_>,
+    files: &mut Files<'_>,
     report: &mut Report<'_>,
 ) -> Option<(Policy, Settings)> {
     let mut subjects = NameTable::new(&file.subjects, "subject");
     let mut limits = NameTable::new(&file.limits, "limit");
-    let dimensions = subjects::dimensions(&mut subjects, report);
-    let mut of_subjects =
-        quotas::Subjects { table: &mut subjects, dimensions: dimensions.as_slice() };
+    let tokens = TokenSource::new(file, files, report);
+    let dimensions = subjects::dimensions(&mut subjects, &tokens, report);
+    let mut of_subjects = quotas::Subjects {
+        table: &mut subjects,
+        dimensions: dimensions.as_slice(),
+        tenant_plan: tenants::plan(file),
+    };
+    let tenants = tenants::tenants(file, &mut of_subjects, report);
     let counted = limits::limits(&limits, &mut of_subjects, report);
     let mut networks = NetworkTable::new(file, files, report);
     let mut defined =
@@ -80,7 +89,7 @@ pub(crate) fn resolve(
     let shed = shed?;
     let quotas = counted.iter().flatten().filter_map(|counted| counted.quotas.clone()).collect();
     let limits_of_rules = counted.into_iter().map(|counted| Some(counted?.limit));
-    let policy = Policy::new(
+    let mut policy = Policy::new(
         dimensions.into_iter().collect::<Option<_>>()?,
         limits_of_rules.chain(shed.pools.into_iter().map(Some)).collect::<Option<_>>()?,
         rules.into_iter().map(|rule| Some(rule?.rule)).collect::<Option<_>>()?,
@@ -92,8 +101,12 @@ pub(crate) fn resolve(
     .with_answers(answers?)
     .with_descriptors(domains.into_iter().collect::<Option<_>>()?)?
     .with_shedding(shed.shedding)?;
+    if let Some(tenant) = tenants? {
+        policy = policy.with_tenants(tenant)?;
+    }
     outcomes::warn(file, &limits, report);
     networks.warn_of_unused(report);
+    jwt::warn_if_unused(file, policy.dimensions(), report);
     warnings::warn(&policy, &subjects, &limits, &rule_spans, report);
     let settings = Settings {
         key: key?,
@@ -110,8 +123,7 @@ pub(crate) fn resolve(
 /// Reports a file that has neither rules nor descriptors.
 fn warn_if_nothing_is_limited(file: &PolicyFile, report: &mut Report<'_>) {
     if file.rules.is_absent() && file.descriptors.is_absent() {
-        let start = Span { line: 1, column: 1, width: 0 };
         let hint = "rules define which limits apply to which requests";
-        report.error(start, "a policy needs `rules`, or `descriptors`", hint);
+        report.error(Span::START, "a policy needs `rules`, or `descriptors`", hint);
     }
 }

@@ -32,9 +32,8 @@ impl<'f, T> NameTable<'f, T> {
     /// Returns the index of `name`, which is used at `at`, or `None` after reporting that there is
     /// no such name.
     pub(super) fn index(&mut self, name: &str, at: Span, report: &mut Report<'_>) -> Option<usize> {
-        if let Some(index) = self.indices.get(name) {
-            self.used[*index] = true;
-            return Some(*index);
+        if let Some(index) = self.known(name) {
+            return Some(index);
         }
         if !self.are_read {
             return None;
@@ -48,6 +47,13 @@ impl<'f, T> NameTable<'f, T> {
             report.error_with_suggestion(at, message, name, known);
         }
         None
+    }
+
+    /// Returns the index of `name`, which is used, or `None` if there is no such name.
+    pub(super) fn known(&mut self, name: &str) -> Option<usize> {
+        let index = *self.indices.get(name)?;
+        self.used[index] = true;
+        Some(index)
     }
 
     /// Returns the names that nothing uses.

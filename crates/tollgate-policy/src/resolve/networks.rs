@@ -7,7 +7,8 @@ use tollgate_core::policy::{Network, NetworkList, NetworkSet};
 
 use super::names::NameTable;
 use crate::decode::{Named, OneOrMore, Spanned, Text, quoted};
-use crate::network_file::{NetworkFile, NetworkFiles};
+use crate::files::Files;
+use crate::network_file::NetworkFile;
 use crate::raw::{Networks, PolicyFile};
 use crate::report::Report;
 
@@ -22,7 +23,7 @@ impl<'f> NetworkTable<'f> {
     /// Resolves all lists, and reads their files from `files`.
     pub(super) fn new(
         file: &'f PolicyFile,
-        files: &mut NetworkFiles<'_>,
+        files: &mut Files<'_>,
         report: &mut Report<'_>,
     ) -> Self {
         let names = NameTable::new(&file.networks, "network");
@@ -85,7 +86,7 @@ fn summary(texts: &[&str]) -> String {
 
 fn list(
     named: &Named<Networks>,
-    files: &mut NetworkFiles<'_>,
+    files: &mut Files<'_>,
     report: &mut Report<'_>,
 ) -> Option<Arc<NetworkList>> {
     let name = &named.name;

@@ -16,6 +16,8 @@ use crate::report::Report;
 pub(super) struct Subjects<'m, 'f> {
     pub(super) table: &'m mut NameTable<'f, Subject>,
     pub(super) dimensions: &'m [Option<Dimension>],
+    /// The word for the plan of the tenant, if the file has tenants.
+    pub(super) tenant_plan: Option<&'f str>,
 }
 
 /// Returns the quotas by value of `limit`, which has the index `index`: `Some(None)` if it has one
@@ -41,8 +43,15 @@ pub(super) fn quotas(
         report.error(other.at, message, "use the same subject for the quota and the burst");
         return None;
     }
-    let dimension = subjects.table.index(&by.value.0, by.at, report)?;
-    is_trusted(dimension, by, subjects, report)?;
+    let is_by_tenant = subjects.tenant_plan == Some(&*by.value.0);
+    let is_subject = subjects.table.all().iter().any(|named| *named.name.value == *by.value.0);
+    let dimension = if is_by_tenant && !is_subject {
+        None
+    } else {
+        let dimension = subjects.table.index(&by.value.0, by.at, report)?;
+        is_trusted(dimension, by, subjects, report)?;
+        Some(dimension)
+    };
     let names = names([quota, burst]);
     if names.is_empty() || names.len() > MAX_QUOTA_VALUES {
         let message = format_args!("{} values", names.len());
@@ -54,7 +63,11 @@ pub(super) fn quotas(
     for name in names {
         limits.extend(of_value(limit, name, raw, report).map(Arc::new));
     }
-    QuotasByValue::new(index, dimension, limits).map(Some)
+    match dimension {
+        Some(dimension) if !is_by_tenant => QuotasByValue::new(index, dimension, limits),
+        _ => QuotasByValue::by_tenant(index, dimension, limits),
+    }
+    .map(Some)
 }
 
 /// Returns every value that has a number, once.
@@ -97,7 +110,7 @@ fn number(field: &Field<Amount>, value: &str) -> Option<u64> {
 }
 
 /// Reports a subject with a value that clients choose or that is stored only as its hash.
-fn is_trusted(
+pub(super) fn is_trusted(
     index: usize,
     by: &Spanned<Text>,
     subjects: &Subjects<'_, '_>,
@@ -132,14 +145,16 @@ fn is_trusted(
 }
 
 /// Returns whether clients can choose the value without changing what they request.
-pub(super) const fn can_be_chosen(source: &SubjectSource) -> bool {
-    matches!(
-        source,
+pub(super) fn can_be_chosen(source: &SubjectSource) -> bool {
+    match source {
         SubjectSource::Header { .. }
-            | SubjectSource::Query { .. }
-            | SubjectSource::Json { .. }
-            | SubjectSource::PathParameter { .. }
-            | SubjectSource::PathSegment { .. }
-            | SubjectSource::Host
-    )
+        | SubjectSource::Query { .. }
+        | SubjectSource::Json { .. }
+        | SubjectSource::PathParameter { .. }
+        | SubjectSource::PathSegment { .. }
+        | SubjectSource::Expression { .. }
+        | SubjectSource::Host => true,
+        SubjectSource::Claim(claim) => !claim.reader.is_verified(),
+        _ => false,
+    }
 }

@@ -1,9 +1,11 @@
 //! Subjects: from one of several sources to a dimension.
 
-use tollgate_core::policy::{Dimension, SubjectSource};
+use tollgate_core::policy::{Attribute, Dimension, SubjectSource};
 
 use super::chain;
+use super::expression;
 use super::field_name::{field_name, is_parameter, is_token};
+use super::jwt::TokenSource;
 use super::names::NameTable;
 use super::pointer::pointer;
 use super::quotas::can_be_chosen;
@@ -37,11 +39,12 @@ const IPV6_PREFIX: u8 = 64;
 /// mistake.
 pub(super) fn dimensions(
     subjects: &mut NameTable<'_, Subject>,
+    tokens: &TokenSource,
     report: &mut Report<'_>,
 ) -> Vec<Option<Dimension>> {
     let dimension = |named: &crate::decode::Named<Subject>| {
         let subject = named.value.as_ref()?;
-        let source = source(&named.name, subject, report);
+        let source = source(&named.name, subject, tokens, report);
         misplaced(subject, source.as_ref(), report);
         Some(Dimension { name: named.name.value.as_str().into(), source: source? })
     };
@@ -64,6 +67,7 @@ pub(super) fn dimensions(
 fn source(
     name: &Spanned<String>,
     subject: &Subject,
+    tokens: &TokenSource,
     report: &mut Report<'_>,
 ) -> Option<SubjectSource> {
     one_source(name, subject, report)?;
@@ -79,6 +83,12 @@ fn source(
     }
     if let Some(parameter) = subject.query.given() {
         return by_parameter(parameter, subject, report);
+    }
+    if let Some(claim) = subject.claim.given() {
+        return tokens.claim(claim, report);
+    }
+    if let Some(expression) = subject.expression.given() {
+        return by_expression(expression, subject, report);
     }
     if let Some(number) = subject.path_segment.given() {
         return segment(number, report);
@@ -98,6 +108,9 @@ fn source(
     if let Some(json) = subject.json.given() {
         let unread = subject.unread.value().map(|unread| unread.0).unwrap_or_default();
         return Some(SubjectSource::Json { pointer: pointer(json, report)?, unread });
+    }
+    if let Some(name) = subject.tls_client.value() {
+        return Some(SubjectSource::TlsClient { name: name.0 });
     }
     if let Some(value) = subject.constant.value() {
         return Some(SubjectSource::Constant { value: value.0.as_str().into() });
@@ -120,10 +133,13 @@ fn one_source(name: &Spanned<String>, subject: &Subject, report: &mut Report<'_>
         place("credential", &subject.credential),
         place("cookie", &subject.cookie),
         place("query", &subject.query),
+        place("expression", &subject.expression),
+        place("claim", &subject.claim),
         place("client_address", &subject.client_address),
         place("path_parameter", &subject.path_parameter),
         place("path_segment", &subject.path_segment),
         place("json", &subject.json),
+        place("tls_client", &subject.tls_client),
         place("host", &subject.host),
         place("route", &subject.route),
         place("method", &subject.method),
@@ -133,8 +149,8 @@ fn one_source(name: &Spanned<String>, subject: &Subject, report: &mut Report<'_>
     let mut raw = places.into_iter().flatten();
     let Some((first, _)) = raw.next() else {
         let message = format_args!("the subject {} has no source", quoted(&name.value));
-        let hint = "one of header, credential, cookie, query, client_address, path_parameter, \
-                    path_segment, json, host, route, method, constant or first_of";
+        let hint = "one of header, credential, cookie, query, expression, claim, client_address, path_parameter, \
+                    path_segment, json, tls_client, host, route, method, constant or first_of";
         report.error(name.at, message, hint);
         return None;
     };
@@ -166,13 +182,16 @@ fn misplaced(subject: &Subject, source: Option<&SubjectSource>, report: &mut Rep
     if let Some(trusted) = subject.trusted.given()
         && source.is_some_and(|source| !can_be_chosen(source))
     {
-        let hint = "it belongs to header, query, json, path_parameter, path_segment and host, in clear text";
+        let hint = "it belongs to header, query, json, path_parameter, path_segment, host, expressions \
+                    and unverified claims, in clear text";
         report.error(trusted.key, "`trusted` has no meaning for this subject", hint);
     }
-    let has_value = !subject.header.is_absent() || !subject.query.is_absent();
+    let has_value = !(subject.header.is_absent()
+        && subject.query.is_absent()
+        && subject.expression.is_absent());
     if let (false, Some(keep)) = (has_value, subject.keep.given()) {
         let hint = "credentials and cookies are hashed, all other values are stored in clear text";
-        report.error(keep.key, "`keep` belongs to `header` and `query`", hint);
+        report.error(keep.key, "`keep` belongs to `header`, `query` and `expression`", hint);
     }
 }
 
@@ -223,6 +242,31 @@ fn by_parameter(
         report.warning(keep.at, message, hint);
     }
     Some(SubjectSource::Query { parameter: name.into(), is_secret: is_clear.is_none() })
+}
+
+/// Returns the text of an expression. It is hashed if it may contain a credential.
+fn by_expression(
+    given: &Spanned<Text>,
+    subject: &Subject,
+    report: &mut Report<'_>,
+) -> Option<SubjectSource> {
+    let text = expression::text(given, report)?;
+    let mut is_secret = false;
+    text.attributes(&mut |attribute| {
+        is_secret |= match attribute {
+            Attribute::Header(name) => CREDENTIALS.contains(&&**name),
+            Attribute::Cookie(_) | Attribute::Parameter(_) | Attribute::Query => true,
+            _ => false,
+        }
+    });
+    if let Some(keep) = subject.keep.given() {
+        if keep.value.0 == Kept::Clear && is_secret {
+            let hint = "anyone with access to the store can read it: keep it hashed";
+            report.warning(keep.at, "the expression may contain credentials", hint);
+        }
+        is_secret = keep.value.0 == Kept::Hashed;
+    }
+    Some(SubjectSource::Expression { text, written: given.value.0.as_str().into(), is_secret })
 }
 
 fn segment(number: &Spanned<Whole>, report: &mut Report<'_>) -> Option<SubjectSource> {

@@ -1,6 +1,6 @@
 //! Warnings: settings that work, but probably not as intended.
 
-use tollgate_core::policy::{MatchMode, RequestMatch, Rule, SubjectSource};
+use tollgate_core::policy::{Attribute, MatchMode, RequestMatch, Rule, SubjectSource, Text};
 use tollgate_core::{Limit, Policy};
 
 use super::mode::warn_of_idle_leases;
@@ -66,6 +66,7 @@ fn covers(earlier: &RequestMatch, later: &RequestMatch) -> bool {
         && all_of(&earlier.headers, &later.headers)
         && all_of(&earlier.query, &later.query)
         && all_of(&earlier.cookies, &later.cookies)
+        && (earlier.when.is_none() || earlier.when == later.when)
         && (earlier.any.is_empty() || earlier.any == later.any)
         && all_of(&earlier.not, &later.not)
         && all_of(&earlier.has, &later.has)
@@ -86,6 +87,19 @@ fn shared_counters(policy: &Policy, index: usize, at: Span, report: &mut Report<
     }
 }
 
+/// Returns whether the text has characters in every request.
+fn is_never_empty(text: &Text) -> bool {
+    match text {
+        Text::Literal(text) => !text.is_empty(),
+        Text::Of(attribute) => {
+            use Attribute::{Address, Host, Method, Path};
+            matches!(attribute, Method | Path | Host | Address)
+        }
+        Text::Joined(all) => all.iter().any(is_never_empty),
+        Text::Chosen(chosen) => is_never_empty(&chosen.1) && is_never_empty(&chosen.2),
+    }
+}
+
 /// Returns whether requests of the rule may lack the subject.
 fn may_be_absent(source: &SubjectSource, rule: &Rule) -> bool {
     match source {
@@ -93,7 +107,10 @@ fn may_be_absent(source: &SubjectSource, rule: &Rule) -> bool {
         | SubjectSource::Header { .. }
         | SubjectSource::Cookie { .. }
         | SubjectSource::Query { .. }
-        | SubjectSource::Json { .. } => true,
+        | SubjectSource::Json { .. }
+        | SubjectSource::TlsClient { .. }
+        | SubjectSource::Claim(_) => true,
+        SubjectSource::Expression { text, .. } => !is_never_empty(text),
         SubjectSource::PathParameter { parameter } => {
             let paths = &rule.matches.paths;
             paths.is_empty() || !paths.iter().all(|path| path.has_parameter(parameter))
@@ -112,7 +129,7 @@ fn may_be_absent(source: &SubjectSource, rule: &Rule) -> bool {
 fn shared_counter(limit: &Limit, rule: &str, subject: &str, at: Span, report: &mut Report<'_>) {
     let limit = quoted(limit.name());
     let message = format_args!(
-        "in the rule {}, all requests without a {subject} share one counter of {limit}",
+        "in the rule {}, all requests without the subject {subject} share one counter of {limit}",
         quoted(rule)
     );
     report.warning(

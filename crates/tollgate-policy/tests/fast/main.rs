@@ -3,8 +3,11 @@
 mod coming_from;
 mod conditions;
 mod descriptors;
+mod expressions;
 mod hostile;
 mod import;
+mod include;
+mod jwt;
 mod meaning;
 mod memcached;
 mod migration;
@@ -14,3 +17,4 @@ mod policies;
 mod quotas;
 mod redis;
 mod schema;
+mod tenants;

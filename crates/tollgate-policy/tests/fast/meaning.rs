@@ -11,7 +11,7 @@ use tollgate_core::policy::{
     MeteredLimit, Network, OnFailure, ReservationAmount, ReservationSource, ResponseSettings,
     RuleMode, SubjectSource, UnreadBodies,
 };
-use tollgate_core::{Algorithm, Cost, Limit, Millis, Refusals, Unit, Visibility};
+use tollgate_core::{Algorithm, CertificateName, Cost, Limit, Millis, Refusals, Unit, Visibility};
 use tollgate_policy::{
     DashboardMode, DashboardSettings, KeySource, ListenerSettings, ListenerTlsFiles, LoadedPolicy,
     MemoryBounds, ServeSettings, Settings, StoreSettings, parse,
@@ -190,6 +190,8 @@ fn subjects_have_their_sources() {
             SubjectSource::Query { parameter: "user".into(), is_secret: false },
         ),
         ("path_segment: 2", SubjectSource::PathSegment { number: 2 }),
+        ("tls_client: common_name", SubjectSource::TlsClient { name: CertificateName::CommonName }),
+        ("tls_client: uri", SubjectSource::TlsClient { name: CertificateName::Uri }),
         ("constant: all", SubjectSource::Constant { value: "all".into() }),
     ] {
         assert_eq!(source(keys), expected, "{keys}");

@@ -358,6 +358,17 @@ fn users_of_each_plan_have_their_quotas() {
 }
 
 #[test]
+fn tenants_have_the_quotas_of_their_plans() {
+    let policy = policy("tenants.yaml");
+    let acme: &[(&str, &[u8])] = &[("x-org", b"acme")];
+    let charged = met(&policy, "POST", "/exports", acme);
+    assert_eq!(charged, "exports: requests/org 1, exports/org 1");
+    let limit = &policy.limits()[0].limit;
+    let quotas = policy.quotas_of(limit).unwrap();
+    assert_eq!((quotas.of(b"pro").unwrap().capacity(), quotas.is_by_tenant()), (6_000, true));
+}
+
+#[test]
 fn every_policy_is_spoken_of_here() {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../policies");
     let mut names: Vec<String> = std::fs::read_dir(folder)
@@ -376,6 +387,7 @@ fn every_policy_is_spoken_of_here() {
         "plans.yaml",
         "sign-in.yaml",
         "stripe.yaml",
+        "tenants.yaml",
     ];
     assert_eq!(names, spoken_of);
 }

@@ -42,12 +42,13 @@ fn every_policy_fits_the_schema() {
 }
 
 /// A mapping of each kind, in the order of the reference, with an unknown key.
-const PLACES: [(&str, &str); 43] = [
+const PLACES: [(&str, &str); 45] = [
     ("PolicyFile", "zzzzzzzz: 1"),
     ("Subject", "subjects: { a: { host: {}, zzzzzzzz: 1 } }"),
     ("Forwarded", "forwarded: { zzzzzzzz: 1 }"),
     ("Paths", "paths: { zzzzzzzz: 1 }"),
     ("NetworkFile", "networks: { a: { zzzzzzzz: 1 } }"),
+    ("Jwt", "jwt: { zzzzzzzz: 1 }"),
     ("Limit", "limits: { a: { quota: 1, window: 1s, zzzzzzzz: 1 } }"),
     (
         "ByValue",
@@ -78,6 +79,7 @@ const PLACES: [(&str, &str); 43] = [
         "Adaptive",
         "shed: { worker: { adaptive: { algorithm: aimd, min: 1, max: 2, zzzzzzzz: 1 } } }",
     ),
+    ("Tenants", "tenants: { by: a, zzzzzzzz: 1 }"),
     ("Secret", "secret: { env: A, zzzzzzzz: 1 }"),
     ("Store", "store: { zzzzzzzz: 1 }"),
     ("Memory", "store: { memory: { zzzzzzzz: 1 } }"),
@@ -239,6 +241,7 @@ fn title(name: &str) -> &'static str {
         "Paths" => "`paths`",
         "Forwarded" => "`forwarded`",
         "NetworkFile" => "`networks.NAME`",
+        "Jwt" => "`jwt`",
         "Limit" => "`limits.NAME`",
         "ByValue" => "`limits.NAME.quota` and `.burst` by subject",
         "Candidate" => "`limits.NAME.candidate`",
@@ -260,6 +263,7 @@ fn title(name: &str) -> &'static str {
         "Fleet" => "`shed.fleet`",
         "Worker" => "`shed.worker`",
         "Adaptive" => "`shed.worker.adaptive`",
+        "Tenants" => "`tenants`",
         "Secret" => {
             "`secret`, `store.redis.password`, `store.redis.sentinel.password` and `serve.LISTENER.tokens`"
         }

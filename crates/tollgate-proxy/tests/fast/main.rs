@@ -1,6 +1,7 @@
 //! The proxy over real sockets, between clients that write raw bytes and upstreams that record what they get.
 
 mod cancel;
+mod certificates;
 mod corpus;
 mod drain;
 mod failure;
@@ -16,6 +17,8 @@ mod relay;
 mod reuse;
 mod setup;
 mod slow_clients;
+mod tls;
 mod untaken;
 mod upgrade;
 mod upstream;
+mod upstreams;

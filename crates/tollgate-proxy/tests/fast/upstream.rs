@@ -1,4 +1,4 @@
-//! Upstreams: one that records and echoes, and others with behaviour that a test defines.
+//! Upstreams: one that records and echoes, and others with behavior that a test defines.
 
 use std::{convert::Infallible, future::Future, net::SocketAddr, sync::Arc};
 

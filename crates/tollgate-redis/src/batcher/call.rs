@@ -3,7 +3,7 @@
 use redis::{Cmd, Pipeline, RedisResult, Value};
 
 use super::route::Route;
-use crate::link::Connection;
+use crate::connection::Connection;
 
 /// One command, or several that are written together.
 pub(super) enum Call {

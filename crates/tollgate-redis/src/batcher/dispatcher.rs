@@ -15,11 +15,12 @@ use super::counters::Counters;
 use super::pacing::Pacing;
 use super::queue::Jobs;
 use super::route::Priority;
-use crate::cluster::Redirect;
 use crate::codec::{Codec, Remedy};
+use crate::connection::Connection;
 use crate::error::StepError;
-use crate::link::{ClaimedConnection, Connection, ConnectionPool, Fault, Link, Phase};
+use crate::link::{ClaimedConnection, ConnectionPool, Fault, Link, Phase};
 use crate::offset::Reading;
+use crate::redirect::Redirect;
 
 /// Sends batches and delivers their answers, for the caller that has the turn to send.
 pub(super) struct Dispatcher<C: Codec> {

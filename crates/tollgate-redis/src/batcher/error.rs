@@ -4,8 +4,8 @@ use std::fmt;
 
 use tollgate_core::StoreError;
 
-use crate::cluster::Redirect;
 use crate::error::StepError;
+use crate::redirect::Redirect;
 
 /// The reason why a batcher has no answer to a job.
 #[derive(Clone, Debug, PartialEq, Eq)]

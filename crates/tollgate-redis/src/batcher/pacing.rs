@@ -1,13 +1,14 @@
 //! Decides when a batcher may send another call.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout};
 
 use super::CALLS_IN_FLIGHT;
+use super::sync::{AtomicU64, AtomicUsize};
 
 /// One more call may be in flight for each time of this length in the round trip, without waiting. A
 /// server that answers sooner has one call at a time, which carries the jobs that were queued during
@@ -91,6 +92,12 @@ impl Pacing {
         };
         let is_on_time = timeout(self.overdue_after(), allowed).await.is_ok();
         Slot { pacing: Arc::clone(self), is_on_time, is_by_caller: false }
+    }
+
+    /// Returns the calls in flight on time, and those that their callers sent.
+    #[cfg(all(test, shuttle))]
+    pub(super) fn in_flight(&self) -> (usize, usize) {
+        (self.on_time.load(Ordering::Acquire), self.by_callers.load(Ordering::Acquire))
     }
 
     /// Counts a call if it may be sent now.
@@ -181,7 +188,7 @@ fn add_below(count: &AtomicUsize, limit: usize) -> bool {
     count.fetch_update(Ordering::AcqRel, Ordering::Relaxed, more).is_ok()
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(shuttle)))]
 mod tests {
     use super::*;
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
@@ -10,6 +10,7 @@ use tokio::sync::mpsc::{Receiver, Sender, channel};
 use super::BatcherError;
 use super::BatcherLimits;
 use super::batch::{Batch, Waiter};
+use super::sync::AtomicUsize;
 use crate::codec::Codec;
 
 /// A queued job.

@@ -12,8 +12,9 @@ use super::importing_slots::ImportingGroups;
 use super::layout::{GroupLayout, Layout};
 use super::slot_map::SlotMap;
 use super::topology_probe::{Answer, probe};
-use super::{ClusterError, ClusterSettings, NodeAddress};
-use crate::link::Endpoint;
+use super::{ClusterError, ClusterSettings};
+use crate::connection::Endpoint;
+use crate::node_address::NodeAddress;
 use crate::script::RuntimeChoice;
 
 /// The shortest time between two discoveries, however many calls were redirected in between.

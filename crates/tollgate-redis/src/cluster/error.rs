@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::layout::LayoutError;
-use crate::link::LinkError;
+use crate::connection::LinkError;
 
 /// The reason why the slot layout of a cluster could not be read. Contains no secret.
 #[derive(Clone, Debug)]

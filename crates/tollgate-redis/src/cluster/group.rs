@@ -7,11 +7,12 @@ use parking_lot::Mutex;
 
 use super::layout::GroupLayout;
 use super::node_codec::NodeCodec;
-use super::slot::Slot;
-use super::{AfterFailover, ClusterSettings, NodeAddress};
+use super::{AfterFailover, ClusterSettings};
 use crate::batcher::{Batcher, BatcherStatus};
+use crate::node_address::NodeAddress;
 use crate::script::{RuntimeChoice, StepRuntime};
 use crate::shard::{PrimaryChoice, Shard, ShardSettings};
+use crate::slot::Slot;
 use crate::topology::{Topology, generation_at};
 
 /// The nodes that own the same slots, one of which accepts writes, with a batcher to each.

@@ -6,8 +6,8 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use super::NodeAddress;
 use super::group::Group;
+use crate::node_address::NodeAddress;
 
 /// The most such nodes at a time. Each of them is a connection that a server's reply has caused.
 const MAX_IMPORTING_GROUPS: usize = 64;

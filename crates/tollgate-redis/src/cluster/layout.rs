@@ -5,8 +5,8 @@ use std::ops::RangeInclusive;
 
 use redis::Value;
 
-use super::NodeAddress;
-use super::slot::{SLOTS, Slot};
+use crate::node_address::NodeAddress;
+use crate::slot::{SLOTS, Slot};
 
 /// The most nodes of a cluster, each of which is a connection. The cluster specification has the
 /// same limit.

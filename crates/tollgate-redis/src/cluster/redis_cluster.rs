@@ -18,7 +18,6 @@ use self::redirects::RedirectFollower;
 use super::AfterFailover;
 use super::discovery::{Discovery, SharedMap};
 use super::group::Group;
-use super::slot::{SLOTS, Slot};
 use super::slot_map::SlotMap;
 use super::status::RedirectCounters;
 use super::{ClusterError, ClusterSettings, ClusterStatus, GroupStatus};
@@ -28,6 +27,7 @@ use crate::job::Job;
 use crate::key::Keys;
 use crate::offset::ClockOffset;
 use crate::script::RuntimeChoice;
+use crate::slot::{SLOTS, Slot};
 
 /// The shortest deadline that is divided between a replica and the primary, half for each.
 const SHARED_FROM: Duration = Duration::from_millis(10);

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use crate::batcher::BatcherLimits;
 use crate::client_role::ClientRole;
+use crate::connection::{Endpoint, LinkLimits};
 use crate::key::Tag;
-use crate::link::{Endpoint, LinkLimits};
 use crate::shard::ReadFrom;
 
 /// The default time between two discoveries if no redirect requests one.

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering};
 
-use super::NodeAddress;
 use super::group::Group;
 use super::layout::{GroupLayout, Layout};
-use super::slot::{SLOTS, Slot};
+use crate::node_address::NodeAddress;
+use crate::slot::{SLOTS, Slot};
 
 /// The index of a slot without an owner. There are fewer groups than
 /// [`MAX_NODES`](super::MAX_NODES).

@@ -2,9 +2,10 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::{ClusterError, Redirect};
+use super::ClusterError;
 use crate::batcher::BatcherStatus;
 use crate::offset::ClockOffset;
+use crate::redirect::Redirect;
 use crate::script::StepRuntime;
 use crate::topology::DataLoss;
 

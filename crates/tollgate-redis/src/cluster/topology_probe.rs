@@ -8,7 +8,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 use super::ClusterError;
 use super::layout::Layout;
-use crate::link::{Address, Endpoint, LinkError, Pushes, open};
+use crate::connection::{Address, Endpoint, LinkError, Pushes, open};
 
 /// The time to wait for further answers after the first one, because another node may have a newer
 /// layout.

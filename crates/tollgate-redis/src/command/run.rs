@@ -67,7 +67,7 @@ mod tests {
         Run { now, rule: 1, cost: 2, key, jobs: 1, keys: Keys::Consecutive }
     }
 
-    /// Returns the first key and the number of jobs of each run that jobs on `keys` produce.
+    /// Groups jobs on `keys` into runs. Returns the first key and the number of jobs of each.
     fn runs(keys: &[usize]) -> Vec<(usize, usize, Keys)> {
         let mut runs: Vec<Run> = Vec::new();
         for key in keys {

@@ -22,7 +22,8 @@ use tokio::time::{Instant, sleep, timeout};
 use self::tally::{Job, Tally};
 use crate::batcher::{Batcher, BatcherError, BatcherLimits};
 use crate::circuit_breaker::CircuitState;
-use crate::link::{Endpoint, LinkLimits, RequiredRole};
+use crate::connection::{Endpoint, LinkLimits};
+use crate::link::RequiredRole;
 
 /// Longer than anything takes on a busy machine, and shorter than a test run.
 const PATIENCE: Duration = Duration::from_secs(60);

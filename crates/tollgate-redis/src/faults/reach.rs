@@ -4,7 +4,7 @@ use redis::FromRedisValue;
 
 use super::kit::Server;
 use super::*;
-use crate::link::{Credentials, SecretSource};
+use crate::connection::{Credentials, SecretSource};
 use crate::shard::{PrimaryChoice, Shard, ShardSettings};
 
 #[tokio::test]

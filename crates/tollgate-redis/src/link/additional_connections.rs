@@ -11,12 +11,13 @@ use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use tokio::time::{Instant, timeout};
 
-use super::connect::{Connection, Pushes, RequiredRole, ServerReport, open};
-use super::endpoint::Endpoint;
-use super::error::LinkError;
+use super::verify::RequiredRole;
+use crate::connection::{
+    CALLS_IN_FLIGHT, Connection, Endpoint, LinkError, Pushes, ServerReport, open,
+};
 
 /// The most connections of one batcher to its server, the first one included.
-pub(crate) const MAX_CONNECTIONS: usize = 16;
+pub(crate) const MAX_CONNECTIONS: usize = CALLS_IN_FLIGHT;
 
 /// The maximum number of attempts to open one at a time: a delayed packet may delay an attempt too.
 const OPENING_MAX: usize = 4;

@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 use tollgate_core::Millis;
 
-use super::replication::Replication;
+use crate::connection::Replication;
 
 /// The last number that was assigned. All links of a process share the counter, so a number
 /// identifies an epoch everywhere in the process.

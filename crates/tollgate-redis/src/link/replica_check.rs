@@ -5,11 +5,8 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use tokio::time::{Instant, timeout};
 
-use super::connect::{Pushes, open};
-use super::endpoint::Endpoint;
-use super::error::LinkError;
-use super::replication::{ReplicaAddress, Replication};
 use crate::codec::{Codec, ReplicaFitness, ReplicaNeeds};
+use crate::connection::{Endpoint, LinkError, Pushes, ReplicaAddress, Replication, open};
 
 /// A replica that gave no answer is asked again after this time.
 const RETRY_AFTER: Duration = Duration::from_secs(5);

@@ -8,9 +8,8 @@ use parking_lot::Mutex;
 use redis::Value;
 use tokio::time::{Instant, timeout};
 
-use super::epoch_mark::{EPOCH, GENERATION};
+use crate::connection::{Connection, EPOCH, GENERATION, Replication};
 use crate::info::Info;
-use crate::link::{Connection, Replication};
 use crate::random::random;
 
 /// Returns the generation key for a cluster node that owns the slot of `tag`.

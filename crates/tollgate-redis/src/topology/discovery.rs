@@ -8,7 +8,7 @@ use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
 use super::members::Members;
-use crate::link::{Connection, Endpoint, LinkError, LinkLimits, Pushes, ServerReport, open};
+use crate::connection::{Connection, Endpoint, LinkError, LinkLimits, Pushes, ServerReport, open};
 
 /// The shortest time between two queries to one server.
 const LEAST_PERIOD: Duration = Duration::from_millis(1);

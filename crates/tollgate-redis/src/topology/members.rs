@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use super::data_loss::DataLossMonitor;
 use super::primary_election::{PrimaryElection, SentinelVote};
-use crate::link::{Endpoint, LinkError, LinkLimits, ServerReport};
+use crate::connection::{Endpoint, LinkError, LinkLimits, ServerReport};
 
 /// The information about a shard's servers that all of its connections share.
 ///

@@ -2,23 +2,19 @@
 
 mod data_loss;
 mod discovery;
-mod epoch_mark;
 mod members;
 mod primary_election;
-mod replica_pool;
 mod sentinel;
 mod sentinels;
 
 pub use data_loss::DataLoss;
 pub(crate) use data_loss::generation_at;
 pub(crate) use discovery::ServerDiscovery;
-pub(crate) use epoch_mark::EpochMark;
 pub(crate) use members::Members;
-pub(crate) use replica_pool::ReplicaPool;
 pub(crate) use sentinels::SentinelWatch;
 pub use sentinels::{Sentinels, ServerAccess};
 
-use crate::link::Endpoint;
+use crate::connection::Endpoint;
 
 /// The source of a shard's servers.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -7,8 +7,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::epoch_mark::EpochMark;
-use crate::link::{Replication, Role};
+use crate::connection::{EpochMark, Replication, Role};
 
 /// The reports of servers about themselves and of sentinels about them, and the primary that
 /// follows from them.

@@ -9,7 +9,7 @@ use tokio::sync::Notify;
 use tokio::time::timeout;
 
 use super::primary_election::Confidence;
-use crate::link::{Connection, Endpoint, LinkError, LinkLimits, Protocol, Pushes, open};
+use crate::connection::{Connection, Endpoint, LinkError, LinkLimits, Protocol, Pushes, open};
 
 /// The most servers, and the most sentinels, that are read from one sentinel's report.
 const MAX_NAMED: usize = 16;

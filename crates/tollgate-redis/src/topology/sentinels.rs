@@ -12,7 +12,7 @@ use super::members::Members;
 use super::primary_election::{SentinelOrigin, SentinelVote};
 use super::sentinel::{Report, Sentinel, ServerLocation};
 use crate::circuit_breaker::probe_delay;
-use crate::link::{
+use crate::connection::{
     Address, Credentials, Endpoint, LinkError, LinkLimits, NameResolver, Protocol, Tls,
 };
 use crate::random::random;

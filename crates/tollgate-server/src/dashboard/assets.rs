@@ -46,6 +46,7 @@ assets! {
     "js/views/rollout.js" as "text/javascript; charset=utf-8",
     "js/views/sign-in.js" as "text/javascript; charset=utf-8",
     "js/views/subject.js" as "text/javascript; charset=utf-8",
+    "js/views/tenants.js" as "text/javascript; charset=utf-8",
     "js/views/top.js" as "text/javascript; charset=utf-8",
     "js/views/what-if.js" as "text/javascript; charset=utf-8",
 }

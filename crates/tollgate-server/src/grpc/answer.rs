@@ -46,7 +46,7 @@ fn status(
 ) -> DescriptorStatus {
     let status = DescriptorStatus { code: code.into(), ..DescriptorStatus::default() };
     match &descriptor.outcome {
-        DescriptorOutcome::Unmatched | DescriptorOutcome::CasOutcome => status,
+        DescriptorOutcome::Unmatched | DescriptorOutcome::Replaced => status,
         DescriptorOutcome::Unlimited => DescriptorStatus { limit_remaining: u32::MAX, ..status },
         DescriptorOutcome::Blocked => {
             let nothing = RateLimit { name: name(descriptor), ..RateLimit::default() };

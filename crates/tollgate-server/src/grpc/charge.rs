@@ -120,7 +120,7 @@ fn exceeds_capacity(plan: &DescriptorPlan<'_>, parsed: &ParsedRequest<'_>, index
             DescriptorOutcome::Limited(_) => parsed.size(index) == Size::Excessive,
             DescriptorOutcome::Unmatched
             | DescriptorOutcome::Unlimited
-            | DescriptorOutcome::CasOutcome => false,
+            | DescriptorOutcome::Replaced => false,
         }
 }
 

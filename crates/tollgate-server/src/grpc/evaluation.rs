@@ -125,7 +125,7 @@ fn is_over(
             }
             DescriptorOutcome::Unmatched
             | DescriptorOutcome::Unlimited
-            | DescriptorOutcome::CasOutcome => false,
+            | DescriptorOutcome::Replaced => false,
         }
 }
 

@@ -1,22 +1,18 @@
 //! `GET /v1/audit`: the changes that administrators made, for administrators.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 use axum::http::HeaderMap;
-use parking_lot::Mutex;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 use tollgate::model::{KeyedHash, Store};
 
 use super::app::App;
+use super::audit_log::Entry;
 use super::auth::bearer_token;
 use super::json;
 use super::respond::Answer;
-
-/// The most changes that are kept in memory. The log contains all of them.
-pub const MAX_AUDITED: usize = 1_000;
 
 /// The most bytes of a request id that are kept.
 const MAX_REQUEST_ID: usize = 128;
@@ -25,31 +21,6 @@ const MAX_REQUEST_ID: usize = 128;
 #[derive(Clone, Debug)]
 pub(super) struct Actor {
     actor: Box<str>,
-    request_id: Option<Box<str>>,
-}
-
-/// The most recent changes.
-#[derive(Debug, Default)]
-pub(super) struct Audit(Mutex<VecDeque<Arc<Entry>>>);
-
-/// One change.
-#[derive(Debug, Serialize, JsonSchema)]
-#[schemars(rename = "AuditEntry")]
-pub(super) struct Entry {
-    /// Milliseconds since the Unix epoch.
-    at_ms: u64,
-    /// The administrator's token: `token ` and eight digits of its keyed hash, or `anonymous` at a
-    /// listener without tokens.
-    actor: Box<str>,
-    /// The action.
-    action: &'static str,
-    /// The object that was changed.
-    target: Value,
-    /// Its state before the change.
-    before: Value,
-    /// Its state after the change.
-    after: Value,
-    /// The `x-request-id` of the request.
     request_id: Option<Box<str>>,
 }
 
@@ -72,8 +43,7 @@ pub(super) struct AuditEvent {
 impl<S: Store> App<S> {
     /// Returns the most recent changes of this node.
     pub(super) fn audit(&self) -> Answer {
-        let entries = self.audit.0.lock().iter().rev().cloned().collect();
-        Ok(json::write(&AuditResponse { entries })?)
+        Ok(json::write(&AuditResponse { entries: self.audit_log.entries() })?)
     }
 
     /// Records a change, and writes it to the log as one line.
@@ -83,12 +53,7 @@ impl<S: Store> App<S> {
         let Actor { actor, request_id } = actor.clone();
         let message = request_id.as_deref().unwrap_or_default();
         tracing::info!(actor = &*actor, action, %target, %before, %after, request_id = message, "audit");
-        let entry = Entry { at_ms, actor, action, target, before, after, request_id };
-        let mut entries = self.audit.0.lock();
-        if entries.len() == MAX_AUDITED {
-            entries.pop_front();
-        }
-        entries.push_back(Arc::new(entry));
+        self.audit_log.push(Entry { at_ms, actor, action, target, before, after, request_id });
     }
 
     /// Returns the administrator that sent a request with these `headers`.

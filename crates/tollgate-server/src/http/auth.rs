@@ -2,7 +2,7 @@
 
 use axum::http::{HeaderMap, header};
 
-use super::app::HttpOptions;
+use super::options::HttpOptions;
 use super::problem::{Kind, Problem};
 use super::route::Audience;
 use crate::access::Access;

@@ -71,12 +71,12 @@ async fn collect<B: Body<Data = Bytes>>(
     mut body: Pin<&mut B>,
     bound: BodyLimits,
 ) -> Result<Bytes, Problem> {
-    let first = piece(body.as_mut()).await?.unwrap_or_default();
+    let first = next_piece(body.as_mut()).await?.unwrap_or_default();
     if body.is_end_stream() && first.len() <= bound.bytes {
         return Ok(first);
     }
     let mut whole = Vec::from(first);
-    while let Some(piece) = piece(body.as_mut()).await? {
+    while let Some(piece) = next_piece(body.as_mut()).await? {
         if piece.len() > bound.bytes.saturating_sub(whole.len()) {
             return Err(too_large(bound));
         }
@@ -86,7 +86,9 @@ async fn collect<B: Body<Data = Bytes>>(
 }
 
 /// Returns the next frame of a body, if there is one.
-async fn piece<B: Body<Data = Bytes>>(mut body: Pin<&mut B>) -> Result<Option<Bytes>, Problem> {
+pub(super) async fn next_piece<B: Body<Data = Bytes>>(
+    mut body: Pin<&mut B>,
+) -> Result<Option<Bytes>, Problem> {
     while let Some(frame) = poll_fn(|cx| body.as_mut().poll_frame(cx)).await {
         // The client has disconnected and does not read a response.
         let frame = frame.map_err(|_| Problem::new(Kind::SlowBody, "the body ended early"))?;

@@ -3,9 +3,11 @@
 mod answer;
 mod app;
 mod audit;
+mod audit_log;
 mod auth;
 mod authorize;
 mod body;
+mod callbacks;
 mod check;
 mod health;
 mod history;
@@ -16,6 +18,7 @@ mod limit_status;
 mod listener;
 mod metrics;
 mod openapi;
+mod options;
 mod override_target;
 mod overrides;
 mod percentage;
@@ -34,25 +37,26 @@ mod routes;
 mod simulate;
 mod status;
 mod subjects;
+mod tenants;
 mod top;
 mod wire;
 
 pub use crate::history::{
     HISTORY_LIMITS, HISTORY_PERIOD, HISTORY_SAMPLES, History, HistoryCounts, HistoryReading,
 };
-pub use app::{HttpOptions, Readiness};
-pub use audit::MAX_AUDITED;
+pub use audit_log::MAX_AUDITED;
 pub use body::MAX_BODY_BYTES;
+pub use callbacks::{
+    Metrics, Reload, Simulate, Status, Subjects, SubjectsAsked, SubjectsError, SubjectsPage,
+};
 pub use hosts::AllowedHosts;
 pub use idempotency::{
     MAX_KEY_BYTES, MAX_REMEMBERED, MAX_REMEMBERED_BYTES, MAX_REMEMBERED_PER_TOKEN, REMEMBERED_FOR,
 };
 pub use listener::HttpListener;
-pub use metrics::Metrics;
 pub use openapi::openapi;
+pub use options::{HttpOptions, Readiness};
 pub use percentage::Percentage;
-pub use reload::Reload;
 pub use routes::router;
-pub use simulate::{MAX_SIMULATION_BYTES, Simulate};
-pub use status::Status;
-pub use subjects::{Subjects, SubjectsAsked, SubjectsError, SubjectsPage};
+pub use simulate::MAX_SIMULATION_BYTES;
+pub use tenants::{MAX_IMPORT_BYTES, MAX_TENANTS_PAGE};

@@ -3,6 +3,7 @@
 mod administration;
 mod descriptors;
 mod operation;
+mod tenants;
 
 use schemars::generate::{Contract, SchemaGenerator, SchemaSettings};
 use serde_json::{Map, Value, json};
@@ -22,10 +23,11 @@ const OF_BODIES: &[Kind] =
 pub fn openapi() -> Value {
     let mut schemas = Schemas::new();
     let mut paths: Map<String, Value> = Map::new();
-    for operation in OPERATIONS.iter().chain(ADMINISTRATION) {
+    for operation in OPERATIONS.iter().chain(ADMINISTRATION).chain(tenants::TENANTS) {
         let path = paths.entry(operation.path).or_insert_with(|| json!({}));
         path[operation.method] = schemas.operation(operation);
     }
+    tenants::describe_import(&mut paths);
     json!({
         "openapi": "3.1.0",
         "info": {

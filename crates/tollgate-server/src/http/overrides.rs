@@ -3,7 +3,7 @@
 use serde_json::{Value, json as value};
 use tollgate::model::{Millis, Policy, Store, Timestamp};
 use tollgate::overrides::{
-    ChangeResult, Effect, MAX_OVERRIDE_DURATION, MAX_REASON, Override, OverrideChange,
+    ChangeResult, Effect, MAX_OVERRIDE_DURATION, MAX_REASON, NEVER, Override, OverrideChange,
     OverrideScope, OverrideStorage, OverrideStore, OverrideStoreError, OverrideTable,
     OverrideTarget, SheddingTarget,
 };
@@ -107,7 +107,10 @@ impl<S: Store> App<S> {
         let named = named(request)?;
         let target = target(&policy, self.limiter.key(), request.limit.as_deref(), &named)?;
         let effect = effect(request, &policy, &target)?;
-        let expires_at = now.after(parse_duration(&request.expires_in)?);
+        let expires_at = match &*request.expires_in {
+            "never" => NEVER,
+            duration => now.after(parse_duration(duration)?),
+        };
         if !(1..=MAX_REASON).contains(&request.reason.len()) {
             return Err(invalid(format!("a reason has 1 to {MAX_REASON} bytes")));
         }
@@ -195,7 +198,7 @@ impl<S: Store> App<S> {
             unlimited: (one.effect == Effect::Unlimited).then_some(true),
             blocked: (one.effect == Effect::Blocked).then_some(true),
             counted: (one.effect == Effect::Counted).then_some(true),
-            expires: one.expires_at.as_secs_ceil(),
+            expires: one.ends_at(),
             reason: one.reason.clone(),
             pending: None,
         }
@@ -277,8 +280,11 @@ fn effect(
 
 /// Parses `90s`, `15m`, `12h` or `7d`.
 fn parse_duration(text: &str) -> Result<Millis, Problem> {
-    let wrong =
-        || invalid_request("`expires_in` is a time such as \"90s\", \"15m\", \"12h\" or \"7d\"");
+    let wrong = || {
+        invalid_request(
+            "`expires_in` is a time such as \"90s\", \"15m\", \"12h\" or \"7d\", or \"never\"",
+        )
+    };
     let (number, unit) = text.split_at_checked(text.len().saturating_sub(1)).ok_or_else(wrong)?;
     let seconds = match unit {
         "s" => 1,
@@ -293,9 +299,7 @@ fn parse_duration(text: &str) -> Result<Millis, Problem> {
     let number: u64 = number.parse().ok().filter(|_| is_number).ok_or_else(wrong)?;
     let lasts = Millis::from_secs(number * seconds);
     if lasts > MAX_OVERRIDE_DURATION {
-        return Err(invalid(
-            "an override lasts at most 366 days: change the policy for a permanent change",
-        ));
+        return Err(invalid("an override lasts at most 366 days, or has no end: \"never\""));
     }
     Ok(lasts)
 }

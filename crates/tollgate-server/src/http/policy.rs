@@ -39,7 +39,7 @@ struct SubjectText<'a> {
     name: &'a str,
     /// The source of its value: `credential`, `header`, `cookie`, `client_address`,
     /// `path_parameter`, `json`, `host`, `route`, `method`, `constant`, `query`,
-    /// `path_segment` or `first_of`.
+    /// `path_segment`, `tls_client` or `first_of`.
     source: &'static str,
     /// Whether its values are credentials, which are hashed before use.
     secret: bool,
@@ -150,6 +150,9 @@ struct MatchText<'a> {
     /// Subjects for which the request must have no value.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     lacks: Vec<&'a str>,
+    /// An expression that must be met.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    when: Option<&'a str>,
     /// Sets of conditions of which at least one must be met.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     any: Vec<Self>,
@@ -247,8 +250,11 @@ fn source(source: &SubjectSource) -> &'static str {
         SubjectSource::Query { .. } => "query",
         SubjectSource::PathSegment { .. } => "path_segment",
         SubjectSource::FirstOf { .. } => "first_of",
+        SubjectSource::TlsClient { .. } => "tls_client",
         SubjectSource::ClientAddress { .. } => "client_address",
         SubjectSource::PathParameter { .. } => "path_parameter",
+        SubjectSource::Claim(_) => "claim",
+        SubjectSource::Expression { .. } => "expression",
         SubjectSource::Host => "host",
         SubjectSource::Route => "route",
         SubjectSource::Method => "method",
@@ -344,6 +350,7 @@ fn conditions<'a>(policy: &'a Revision, matches: &'a RequestMatch) -> MatchText<
         cookies: values(&matches.cookies),
         has: subjects(&matches.has),
         lacks: subjects(&matches.lacks),
+        when: matches.when.as_ref().map(|when| &*when.text),
         any: nested(&matches.any),
         not: nested(&matches.not),
     }

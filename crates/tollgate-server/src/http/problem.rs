@@ -68,6 +68,7 @@ kinds! {
     PolicyRefused CONFLICT "policy-rejected" "The policy was not reloaded",
     Misdirected MISDIRECTED_REQUEST "misdirected" "The host is not allowed",
     OverrideRefused CONFLICT "override-rejected" "The overrides were not changed",
+    TenantsRefused CONFLICT "tenants-rejected" "The tenants were not changed",
     SlowBody REQUEST_TIMEOUT "slow-body" "The body took too long",
     BodyTooLarge PAYLOAD_TOO_LARGE "body-too-large" "The body is too large",
     UnsupportedMediaType UNSUPPORTED_MEDIA_TYPE "unsupported-media-type" "The body must be JSON",
@@ -75,6 +76,7 @@ kinds! {
     InvalidSubject UNPROCESSABLE_ENTITY "invalid-subject" "The subject does not fit the limit",
     NotSimulated UNPROCESSABLE_ENTITY "not-simulated" "The log or the policy cannot be used",
     InvalidOverride UNPROCESSABLE_ENTITY "invalid-override" "The override is invalid",
+    InvalidTenant UNPROCESSABLE_ENTITY "invalid-tenant" "The tenant is invalid",
     IdempotencyKeyReused UNPROCESSABLE_ENTITY "idempotency-key-reused"
         "The idempotency key belongs to another request",
     Internal INTERNAL_SERVER_ERROR "internal" "The request failed",

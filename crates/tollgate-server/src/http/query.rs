@@ -23,6 +23,11 @@ pub(super) fn invalid(detail: impl Into<String>) -> Problem {
     Problem::new(Kind::InvalidQuery, detail.into())
 }
 
+/// Decodes `%20` in a segment of a path, where `+` stands for itself.
+pub(super) fn decoded_path(text: &str) -> Result<String, Problem> {
+    decoded(&text.replace('+', "%2B"))
+}
+
 /// Decodes `%20` and `+` in `text`.
 fn decoded(text: &str) -> Result<String, Problem> {
     let mut bytes = Vec::with_capacity(text.len());

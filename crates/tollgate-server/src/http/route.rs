@@ -4,6 +4,12 @@ use axum::http::Method;
 
 use crate::dashboard::{self, AssetLookup};
 
+/// The path of one tenant, as the list of routes has it.
+pub(super) const TENANT_PATH: &str = "/v1/tenants/{tenant}";
+
+/// The start of the path of one tenant.
+pub(super) const TENANT_PREFIX: &str = "/v1/tenants/";
+
 /// An operation of the listener.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Route {
@@ -32,6 +38,11 @@ pub(super) enum Route {
     Overrides,
     SetOverride,
     RemoveOverride,
+    Tenants,
+    ImportTenants,
+    Tenant,
+    SetTenant,
+    RemoveTenant,
     Audit,
     Live,
     Ready,
@@ -62,6 +73,8 @@ pub(super) enum BodyKind {
     Log,
     /// A JSON body with any media type.
     Bytes,
+    /// Rows of tenants in CSV or JSON lines, read as they arrive.
+    Rows,
 }
 
 /// The reason why a request has no route.
@@ -113,6 +126,15 @@ pub(super) static ROUTES: &[(&str, &[(Method, Route)])] = &[
             (Method::DELETE, Route::RemoveOverride),
         ],
     ),
+    ("/v1/tenants", &[(Method::GET, Route::Tenants), (Method::POST, Route::ImportTenants)]),
+    (
+        TENANT_PATH,
+        &[
+            (Method::GET, Route::Tenant),
+            (Method::PUT, Route::SetTenant),
+            (Method::DELETE, Route::RemoveTenant),
+        ],
+    ),
     ("/v1/audit", &[(Method::GET, Route::Audit)]),
     ("/healthz", &[(Method::GET, Route::Live)]),
     ("/readyz", &[(Method::GET, Route::Ready)]),
@@ -128,6 +150,8 @@ impl Route {
     /// Returns the route of `method` and `path`. `HEAD` uses the route of `GET`; its response has
     /// no body.
     pub(super) fn find(method: &Method, path: &str) -> Result<Self, RouteError> {
+        let is_tenant = path.strip_prefix(TENANT_PREFIX).is_some_and(|name| !name.is_empty());
+        let path = if is_tenant { TENANT_PATH } else { path };
         let known = ROUTES.iter().find(|(known, _)| *known == path);
         let method = if *method == Method::HEAD { &Method::GET } else { method };
         let Some((_, methods)) = known else {
@@ -159,6 +183,11 @@ impl Route {
             | Self::Overrides
             | Self::SetOverride
             | Self::RemoveOverride
+            | Self::Tenants
+            | Self::ImportTenants
+            | Self::Tenant
+            | Self::SetTenant
+            | Self::RemoveTenant
             | Self::Audit => Audience::Admin,
             Self::Check
             | Self::CheckBatch
@@ -210,8 +239,10 @@ impl Route {
             | Self::Settle
             | Self::Release
             | Self::Rollout
-            | Self::SetOverride => BodyKind::Json,
+            | Self::SetOverride
+            | Self::SetTenant => BodyKind::Json,
             Self::Simulate => BodyKind::Log,
+            Self::ImportTenants => BodyKind::Rows,
             Self::Descriptors => BodyKind::Bytes,
             Self::LimitStatus
             | Self::Forget
@@ -226,6 +257,9 @@ impl Route {
             | Self::Dashboard(_)
             | Self::Overrides
             | Self::RemoveOverride
+            | Self::Tenants
+            | Self::Tenant
+            | Self::RemoveTenant
             | Self::Audit
             | Self::Live
             | Self::Ready

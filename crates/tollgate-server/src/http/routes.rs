@@ -15,10 +15,11 @@ use tollgate::model::Store;
 use tollgate::trace;
 use tower::{ServiceExt, service_fn};
 
-use super::app::{App, HttpOptions};
+use super::app::App;
 use super::body::BodyLimits;
 use super::idempotency::{Key, ResponseOrigin};
 use super::openapi::openapi;
+use super::options::HttpOptions;
 use super::prefer::Detail;
 use super::problem::{Kind, Problem};
 use super::respond::{self, Answer, Response};
@@ -123,6 +124,12 @@ impl<S: Store + 'static> Routes<S> {
                 body::read(&head.headers, body, BodyLimits::SMALL).await?
             }
             BodyKind::Log => return self.simulate(head, body).await,
+            BodyKind::Rows => {
+                let (query, actor) =
+                    (head.uri.query().unwrap_or_default(), app.actor(&head.headers));
+                let imported = app.import_tenants(query, &head.headers, body, &actor);
+                return Ok(respond::with(Box::pin(imported).await));
+            }
         };
         let query = head.uri.query().unwrap_or_default();
         Ok(respond::with(match route {
@@ -151,6 +158,16 @@ impl<S: Store + 'static> Routes<S> {
             Route::Overrides => app.overrides(),
             Route::SetOverride => app.set_override(&body, &app.actor(&head.headers)).await,
             Route::RemoveOverride => app.remove_override(query, &app.actor(&head.headers)).await,
+            Route::Tenants => app.tenants(query),
+            Route::Tenant => app.tenant(head.uri.path()),
+            Route::SetTenant => {
+                let actor = app.actor(&head.headers);
+                Box::pin(app.set_tenant(head.uri.path(), &body, &actor)).await
+            }
+            Route::RemoveTenant => {
+                let actor = app.actor(&head.headers);
+                Box::pin(app.remove_tenant(head.uri.path(), &actor)).await
+            }
             Route::Audit => app.audit(),
             Route::SharedBlob => described(),
             Route::Authorize => {
@@ -162,6 +179,8 @@ impl<S: Store + 'static> Routes<S> {
             Route::Descriptors => return self.descriptors(head, body).await,
             Route::Metrics => return app.metrics(),
             Route::Simulate => app.simulation()?.run(&body).await,
+            // Read as they arrive, above.
+            Route::ImportTenants => Err(Problem::new(Kind::Internal, "the import was not read")),
             Route::Dashboard(found) => return self.dashboard(found),
             Route::Live => return Ok(health::live(app)),
             Route::Ready => return health::ready(app, self.shutdown.as_ref()),

@@ -2,20 +2,18 @@
 //! log, for administrators.
 
 use std::borrow::Cow;
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::body::Bytes;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::Value;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::spawn_blocking;
 
 use super::app::App;
+use super::callbacks::{Run, Simulate};
 use super::json;
 use super::problem::{Kind, Problem};
 use super::respond::Answer;
@@ -27,23 +25,9 @@ pub const MAX_SIMULATION_BYTES: usize = 12 << 20;
 /// The longest time from the head of such a request to its last byte.
 pub(super) const SIMULATION_BODY_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The number of simulations that run at once. Each occupies a processor, which decisions cannot
-/// use during that time.
-const AT_ONCE: usize = 1;
-
-/// A function that evaluates the current policy, and optionally another one, on the requests of an
-/// access log.
-#[derive(Clone)]
-pub struct Simulate {
-    simulate: Arc<Run>,
-    permits: Arc<Semaphore>,
-}
-
 /// The pattern of base64 that decodes without leftover characters or bits.
 const BASE64: &str =
     "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/][AQgw]==|[A-Za-z0-9+/]{2}[AEIMQUYcgkosw048]=)?$";
-
-type Run = dyn Fn(Bytes, Option<&str>) -> Result<Value, String> + Send + Sync;
 
 /// A log, and a policy to evaluate on it.
 #[derive(Deserialize, JsonSchema)]
@@ -58,22 +42,6 @@ pub(super) struct SimulateRequest<'a> {
     #[serde(default, deserialize_with = "given")]
     #[schemars(with = "String")]
     policy: Option<String>,
-}
-
-impl Simulate {
-    /// Calls `simulate` with the bytes of a log and the text of another policy. It may take long,
-    /// and has to limit its own time and memory.
-    pub fn new(
-        simulate: impl Fn(Bytes, Option<&str>) -> Result<Value, String> + Send + Sync + 'static,
-    ) -> Self {
-        Self { simulate: Arc::new(simulate), permits: Arc::new(Semaphore::new(AT_ONCE)) }
-    }
-}
-
-impl fmt::Debug for Simulate {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Simulate")
-    }
 }
 
 /// A permit for one simulation. It is acquired before the log is read, so only one log at a time is

@@ -2,62 +2,23 @@
 //! them, for administrators.
 
 use std::collections::BTreeSet;
-use std::fmt;
-use std::pin::Pin;
 use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::Serialize;
 use tollgate::model::key::Stored;
 use tollgate::model::policy::NameError;
-use tollgate::model::{Limit, Store, Subject};
+use tollgate::model::{Store, Subject};
 use tollgate::observe::{RankBy, TOP_SUBJECTS};
 
 use super::app::App;
+use super::callbacks::{Subjects, SubjectsAsked, SubjectsError, SubjectsPage};
 use super::check::unknown_name;
 use super::json;
 use super::problem::{Kind, Problem};
 use super::query::{invalid, parameters};
 use super::redaction::{RedactedSubject, Redaction};
 use super::respond::Answer;
-
-/// A function that lists the subjects that a store has under clear names.
-#[derive(Clone)]
-pub struct Subjects(Arc<List>);
-
-type List = dyn Fn(SubjectsAsked) -> Pin<Box<Listing>> + Send + Sync;
-type Listing = dyn Future<Output = Result<Option<SubjectsPage>, SubjectsError>> + Send;
-
-/// A query for subjects.
-#[derive(Clone, Debug)]
-pub struct SubjectsAsked {
-    /// The limit that counts them.
-    pub limit: Arc<Limit>,
-    /// The first dimension that it counts by.
-    pub dimension: Box<str>,
-    /// The prefix of the value of that dimension.
-    pub prefix: Box<str>,
-    /// The `next` of the previous page. `None` for the first page.
-    pub after: Option<Box<str>>,
-}
-
-/// One page of subjects.
-#[derive(Clone, Debug, Default)]
-pub struct SubjectsPage {
-    /// In the order of the store.
-    pub subjects: Vec<Subject>,
-    /// The start of the next page, if there is one.
-    pub next: Option<String>,
-}
-
-/// The reason why there is no page.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum SubjectsError {
-    /// The requested start of the page is invalid.
-    After,
-    /// The store failed with this error.
-    Store(String),
-}
 
 /// One page of the subjects of a limit.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -88,23 +49,6 @@ struct SubjectsQuery {
     limit: String,
     prefix: String,
     after: Option<String>,
-}
-
-impl Subjects {
-    /// Calls `list` for each request. It has to return a page within a bounded time, or `None` if
-    /// the store has no clear names.
-    pub fn new<F>(list: impl Fn(SubjectsAsked) -> F + Send + Sync + 'static) -> Self
-    where
-        F: Future<Output = Result<Option<SubjectsPage>, SubjectsError>> + Send + 'static,
-    {
-        Self(Arc::new(move |wanted| Box::pin(list(wanted))))
-    }
-}
-
-impl fmt::Debug for Subjects {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Subjects")
-    }
 }
 
 impl<S: Store> App<S> {

@@ -3,7 +3,6 @@
 
 mod address;
 mod inherited;
-mod stream;
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -11,14 +10,9 @@ use std::{fmt, fs, io};
 
 use socket2::{Domain, Protocol, Socket, Type};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
-use tollgate_http::{BACKLOG, accept_tcp_now, accept_unix_now};
+use tollgate_http::{Accepted, BACKLOG, ServerTls, Stream, accept_tcp_now, accept_unix_now};
 
 pub use address::Listen;
-pub use stream::Stream;
-
-pub(crate) use stream::Accepted;
-
-use crate::tls::ServerTls;
 
 /// An open socket, with the certificate that it presents to clients.
 #[derive(Debug)]
@@ -172,7 +166,7 @@ impl fmt::Display for ListenError {
             ),
             Self::Open { listen, error } => write!(f, "cannot listen on {listen}: {error}"),
             Self::NotInherited { name, given } if given.is_empty() => {
-                write!(f, "no socket named : the service manager passed none{name:?}")
+                write!(f, "no socket named {name:?}: the service manager passed none")
             }
             Self::NotInherited { name, given } => write!(
                 f,

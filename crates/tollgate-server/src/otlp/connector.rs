@@ -13,7 +13,7 @@ use tokio_rustls::rustls::pki_types::ServerName;
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
 use super::endpoint::Endpoint;
-use crate::tls::{TlsError, certificates};
+use tollgate_http::{TlsError, trust_anchors};
 
 /// The timeout of a collector's response.
 pub const EXPORT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -65,16 +65,10 @@ fn tls(roots: RootCertStore) -> Result<ClientConfig, ConnectorError> {
 }
 
 fn roots(authorities: Option<&Path>) -> Result<RootCertStore, ConnectorError> {
-    let mut roots = RootCertStore::empty();
-    let Some(path) = authorities else {
-        // One unreadable certificate in the system's store is no reason to reject the others.
-        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-        return if roots.is_empty() { Err(ConnectorError::Nobody) } else { Ok(roots) };
-    };
-    for authority in certificates(path).map_err(ConnectorError::File)? {
-        roots.add(authority).map_err(|error| ConnectorError::File(TlsError::new(path, error)))?;
-    }
-    Ok(roots)
+    trust_anchors(authorities).map_err(|error| match error {
+        TlsError::NoAuthorities => ConnectorError::Nobody,
+        error => ConnectorError::File(error),
+    })
 }
 
 /// The reason why a collector's certificate cannot be verified.
@@ -99,7 +93,7 @@ impl fmt::Display for ConnectorError {
                 "this system trusts no authority: configure a file of authorities for the collector",
             ),
             Self::Name(host) => {
-                write!(f, "the collector's host  is not a valid name for a certificate{host:?}")
+                write!(f, "the collector's host {host:?} is not a valid name for a certificate")
             }
             Self::Unusable(problem) => {
                 write!(f, "TLS to the collector cannot be set up: {problem}")

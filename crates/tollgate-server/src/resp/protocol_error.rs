@@ -36,7 +36,7 @@ impl fmt::Display for ProtocolError {
             Self::CommandTooLong => f.write_str("too big command"),
             Self::InlineTooLong => f.write_str("too big inline request"),
             Self::Quotes => f.write_str("unbalanced quotes in request"),
-            Self::Http => f.write_str("this is not HTTP"),
+            Self::Http => f.write_str("HTTP request on the Redis listener"),
         }
     }
 }

@@ -11,10 +11,9 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::{Instant, Sleep, sleep_until, timeout};
 
 use crate::connection_slots::ConnectionSlot;
-use crate::listen::Stream;
 use crate::listener_counters::CloseReason;
 use crate::poll_on_wake::PollOnWake;
-use crate::{Connection, ConnectionLimits, LAST_REQUEST, Phase};
+use crate::{Connection, ConnectionLimits, LAST_REQUEST, Phase, Stream};
 
 /// The most bytes of one read.
 pub(super) const READ: usize = 8 * 1024;

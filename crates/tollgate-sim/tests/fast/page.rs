@@ -25,7 +25,7 @@ fn its_commands_run() {
         assert!(!printed.is_empty(), "{command} prints nothing");
         commands += 1;
     }
-    assert_eq!(commands, 4);
+    assert_eq!(commands, 5);
     let page = std::fs::read_to_string(folder.path().join("world.html")).unwrap();
     assert!(page.contains("<th>node 0"));
 }

@@ -1,5 +1,6 @@
 //! The first worlds of every kind.
 
+use tollgate_sim::plan::{Action, FIRST_OF_ALL};
 use tollgate_sim::{Kind, Plan, run, shrink};
 
 /// Runs the worlds of `seeds`. Returns the violations of each that failed.
@@ -15,16 +16,27 @@ fn failures(seeds: impl Iterator<Item = u64>) -> Vec<String> {
 
 #[test]
 fn the_first_worlds_satisfy_everything() {
-    let worlds = 6 * Kind::ALL.len() as u64;
+    let worlds = 6 * Kind::FIRST.len() as u64;
     let failed = failures(0..worlds);
     assert!(failed.is_empty(), "{}", failed.join("\n"));
 }
 
 #[test]
+fn the_first_worlds_with_changes_satisfy_everything() {
+    let worlds = 4 * Kind::ALL.len() as u64;
+    let is_new = |seed: &u64| !Kind::FIRST.contains(&Plan::of(*seed).kind);
+    let failed = failures((FIRST_OF_ALL..FIRST_OF_ALL + worlds).filter(is_new));
+    assert!(failed.is_empty(), "{}", failed.join("\n"));
+}
+
+#[test]
 fn the_seeds_draw_every_kind_of_world() {
-    for (seed, kind) in Kind::ALL.into_iter().enumerate() {
+    for (seed, kind) in Kind::FIRST.into_iter().enumerate() {
         assert_eq!(Plan::of(seed as u64).kind, kind);
     }
+    let seeds = FIRST_OF_ALL..FIRST_OF_ALL + Kind::ALL.len() as u64;
+    let drawn: Vec<_> = seeds.map(|seed| Plan::of(seed).kind).collect();
+    assert!(Kind::ALL.iter().all(|kind| drawn.contains(kind)), "{drawn:?}");
 }
 
 #[test]
@@ -45,4 +57,45 @@ fn a_loss_that_no_bound_allows_is_found_and_shrinks_to_its_cause() {
     let smallest = shrink(&plan);
     assert!(!smallest.actions.is_empty() && smallest.actions.len() <= plan.actions.len());
     assert!(!run(&smallest, false).violations.is_empty());
+}
+
+/// Returns the first worlds of a kind.
+fn worlds_of(kind: Kind, count: usize) -> impl Iterator<Item = Plan> {
+    (FIRST_OF_ALL..).map(Plan::of).filter(move |plan| plan.kind == kind).take(count)
+}
+
+/// Without the previous map, subjects that move start with new windows.
+#[test]
+fn a_new_shard_map_without_the_previous_one_is_found() {
+    let mut worlds = worlds_of(Kind::Rebalance, 10).map(|mut plan| {
+        plan.losses = 0;
+        plan.versions[1].previous = None;
+        plan
+    });
+    assert!(worlds.any(|plan| !run(&plan, false).violations.is_empty()));
+}
+
+/// A percentage that only one node changes makes the nodes charge different stores.
+#[test]
+fn nodes_with_different_percentages_are_found() {
+    let mut worlds = worlds_of(Kind::Rollout, 20).filter(|plan| plan.nodes > 1).map(|mut plan| {
+        plan.losses = 0;
+        plan.actions.retain(|(_, action)| !matches!(action, Action::Reload { node: 0, .. }));
+        plan
+    });
+    assert!(worlds.any(|plan| !run(&plan, false).violations.is_empty()));
+}
+
+/// A node that keeps its old policy admits another quota.
+#[test]
+fn a_node_that_misses_a_reload_is_found() {
+    let mut worlds = worlds_of(Kind::Reloads, 20).map(|mut plan| {
+        let last = plan.last_version;
+        let is_last = |action: &Action| {
+            matches!(action, Action::Reload { node: 0, version } if *version == last)
+        };
+        plan.actions.retain(|(_, action)| !is_last(action));
+        plan
+    });
+    assert!(worlds.any(|plan| !run(&plan, false).violations.is_empty()));
 }

@@ -11,6 +11,20 @@ pub trait Fields {
 
     /// Adds `value` to the list in the field `name`, which is in lower case.
     fn add(&mut self, name: &'static str, value: FieldValue);
+
+    /// Does the same as [`set`](Self::set) with the text that `write` appends.
+    fn set_text(&mut self, name: &'static str, write: impl FnOnce(&mut String)) {
+        let mut text = String::new();
+        write(&mut text);
+        self.set(name, FieldValue::Text(text));
+    }
+
+    /// Does the same as [`add`](Self::add) with the text that `write` appends.
+    fn add_text(&mut self, name: &'static str, write: impl FnOnce(&mut String)) {
+        let mut text = String::new();
+        write(&mut text);
+        self.add(name, FieldValue::Text(text));
+    }
 }
 
 /// The value of a field.

@@ -2,7 +2,7 @@
 
 use tollgate_core::Evaluation;
 
-use super::FieldValue::{Number, Text};
+use super::FieldValue::Number;
 use super::Fields;
 
 pub(super) fn write(evaluation: &Evaluation, fields: &mut impl Fields) {
@@ -15,7 +15,7 @@ pub(super) fn write(evaluation: &Evaluation, fields: &mut impl Fields) {
         fields.set("x-ratelimit-used", Number(status.used));
     }
     fields.set("x-ratelimit-reset", Number(status.resets_at.as_secs_ceil()));
-    fields.set("x-ratelimit-resource", Text(status.limit.resource().to_owned()));
+    fields.set_text("x-ratelimit-resource", |text| text.push_str(status.limit.resource()));
 }
 
 /// Whether `x-ratelimit-reset` already tells when to retry, in the form that clients of GitHub's API

@@ -3,7 +3,6 @@
 
 use tollgate_core::{Algorithm, Evaluation, Limit, Unit};
 
-use super::FieldValue::Text;
 use super::{Fields, push_number, seconds_to_reset};
 
 /// The usual size of one limit in either field, in bytes: most names need no more.
@@ -15,24 +14,30 @@ pub(super) fn write(evaluation: &Evaluation, fields: &mut impl Fields) {
         return;
     }
     let usual = USUAL * evaluation.statuses.len();
-    let (mut policies, mut statuses) = (String::with_capacity(usual), String::with_capacity(usual));
-    for status in visible() {
-        let name = status.limit.name();
-        begin_item(&mut policies, name);
-        push_parameters(&mut policies, &status.limit);
-        begin_item(&mut statuses, name);
-        statuses.push_str(";r=");
-        push_number(&mut statuses, status.remaining);
-        statuses.push_str(";t=");
-        push_number(&mut statuses, seconds_to_reset(status, evaluation.now));
-    }
-    fields.add("ratelimit-policy", Text(policies));
-    fields.add("ratelimit", Text(statuses));
+    fields.add_text("ratelimit-policy", |policies| {
+        policies.reserve(usual);
+        let start = policies.len();
+        for status in visible() {
+            begin_item(policies, start, status.limit.name());
+            push_parameters(policies, &status.limit);
+        }
+    });
+    fields.add_text("ratelimit", |statuses| {
+        statuses.reserve(usual);
+        let start = statuses.len();
+        for status in visible() {
+            begin_item(statuses, start, status.limit.name());
+            statuses.push_str(";r=");
+            push_number(statuses, status.remaining);
+            statuses.push_str(";t=");
+            push_number(statuses, seconds_to_reset(status, evaluation.now));
+        }
+    });
 }
 
 /// Appends an item to a list: its name, which needs no escapes.
-fn begin_item(list: &mut String, name: &str) {
-    list.push_str(if list.is_empty() { "\"" } else { ", \"" });
+fn begin_item(list: &mut String, start: usize, name: &str) {
+    list.push_str(if list.len() == start { "\"" } else { ", \"" });
     list.push_str(name);
     list.push('"');
 }

@@ -6,12 +6,14 @@ mod draft_03;
 mod fields;
 mod github;
 mod ietf;
+mod lines;
 mod three_fields;
 
 use tollgate_core::policy::HeaderProfile;
 use tollgate_core::{Evaluation, LimitStatus, Timestamp};
 
 pub use fields::{FieldValue, Fields};
+pub use lines::HeaderLines;
 
 /// Adds the fields of `profiles` for `evaluation` to `fields`, such as a `HeaderMap`.
 ///

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tollgate_core::charge::{Charge, ChargeId, Operation};
 use tollgate_core::policy::{OnFailure, PlannedCharge, Queue, RuleMode};
 use tollgate_core::reading::DecisionSource;
-use tollgate_core::{Evaluation, LimitStatus, Readings, Store, StoreError, Timestamp};
+use tollgate_core::{Evaluation, LimitStatus, Reading, Readings, Store, StoreError, Timestamp};
 
 use super::Limiter;
 use super::candidate::Candidate;
@@ -100,14 +100,27 @@ impl<S: Store> Limiter<S> {
         planned: &[PlannedCharge],
         readings: &Readings,
     ) -> Evaluation {
-        let statuses = planned.iter().zip(readings.iter()).map(|(planned, reading)| {
-            LimitStatus::new(Arc::clone(&planned.limit), planned.cost, reading)
-        });
-        let mut evaluation = Evaluation { now, statuses: statuses.collect() };
-        if !evaluation.is_admitted() {
-            self.hold_times.suggest_waits(&mut evaluation);
-        }
+        let mut evaluation = Evaluation::without_statuses(now);
+        self.evaluate_into(now, planned, readings, &mut evaluation);
         evaluation
+    }
+
+    /// Replaces `evaluation` by that of `planned` after the store returned `readings`.
+    pub(super) fn evaluate_into(
+        &self,
+        now: Timestamp,
+        planned: &[PlannedCharge],
+        readings: &[Reading],
+        evaluation: &mut Evaluation,
+    ) {
+        evaluation.now = now;
+        evaluation.statuses.clear();
+        evaluation.statuses.extend(planned.iter().zip(readings).map(|(planned, reading)| {
+            LimitStatus::new(Arc::clone(&planned.limit), planned.cost, reading)
+        }));
+        if !evaluation.is_admitted() {
+            self.hold_times.suggest_waits(evaluation);
+        }
     }
 
     /// Notifies the observer and the tracer of limits that were enforced.

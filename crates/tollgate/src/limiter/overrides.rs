@@ -7,7 +7,7 @@ use tollgate_core::{Admission, Limit, LimitStatus, Store, Subject, Timestamp};
 
 use super::Limiter;
 use crate::decision::{AppliedOverride, ChargePositions, Evaluated};
-use crate::overrides::{Overrides, ResolvedOverride};
+use crate::overrides::{MAX_OVERRIDE_DURATION, NEVER, Overrides, ResolvedOverride};
 use crate::receipt::Receipt;
 
 /// Charges after the overrides in force were applied to them.
@@ -71,6 +71,9 @@ impl<S: Store> Limiter<S> {
             match ruled.map(|(ruled, _)| ruled) {
                 Some(ResolvedOverride::Unlimited) => continue,
                 Some(ResolvedOverride::Blocked(until)) => {
+                    // A client cannot wait for an override without an end.
+                    let until =
+                        if until == NEVER { now.after(MAX_OVERRIDE_DURATION) } else { until };
                     statuses.push(blocked_until(until, &one));
                     blocked.push(one);
                     blocked_at.push(index);

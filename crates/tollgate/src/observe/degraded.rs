@@ -94,16 +94,16 @@ impl Degraded {
         let rule = decision.rules.first().map_or("", |name| &**name);
         match decision.source {
             DecisionSource::Fallback(error) => tracing::warn!(
-                rule, %error, suppressed = untold, "the store has no answer: what stands in for it decided"
+                rule, %error, suppressed = untold, "the store did not answer: the fallback decided"
             ),
             DecisionSource::Failure(error) => tracing::warn!(
-                rule, %error, suppressed = untold, "the store has no answer: the rule's on_failure decided"
+                rule, %error, suppressed = untold, "the store did not answer: the rule's on_failure decided"
             ),
             DecisionSource::Overflow => tracing::warn!(
                 rule,
                 suppressed = untold,
                 "the store in memory is full: subjects without an entry share overflow counters, \
-                 and may be refused early; give it more room (store.memory)"
+                 and may be refused early; raise the bounds of store.memory"
             ),
             DecisionSource::Store | DecisionSource::DenyCache => {}
         }

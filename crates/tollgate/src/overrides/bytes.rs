@@ -56,10 +56,10 @@ impl fmt::Display for TableError {
         match self {
             Self::Form(form) => write!(
                 f,
-                "the overrides are written in form {form}, this version reads {FORM}: run the same \
-                 version on every node"
+                "the overrides have the format version {form}, and this node supports {FORM}: run \
+                 the same version on every node"
             ),
-            Self::Garbled => f.write_str("what lies in the place of the overrides is none"),
+            Self::Garbled => f.write_str("the stored overrides have no known format: delete them, or find what else writes their key"),
         }
     }
 }

@@ -54,7 +54,9 @@ impl fmt::Display for OverrideStoreError {
                  the policy say what is to last"
             ),
             Self::Missing => f.write_str("there is no such override: it may have ended"),
-            Self::Contended => f.write_str("others change overrides all the time: ask once more"),
+            Self::Contended => {
+                f.write_str("other changes of overrides came first each time: try again")
+            }
             Self::LocalFull { changes } => write!(
                 f,
                 "the store does not answer, and this node already keeps {changes} changes for it: \

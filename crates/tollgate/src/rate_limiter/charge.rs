@@ -6,8 +6,8 @@ use std::sync::Arc;
 use smallvec::smallvec;
 use tollgate_core::key::MAX_INLINE_VALUE;
 use tollgate_core::{
-    Admission, Algorithm, Charge, ChargePosition, Cost, Deduplication, Limit, Operation, Reading,
-    Readings, Store, StoreError, Subject, Timestamp, Value,
+    Admission, Algorithm, Charge, ChargeId, ChargePosition, Cost, Deduplication, Limit, Operation,
+    Reading, Readings, Store, StoreError, Subject, Timestamp, Value,
 };
 
 use super::decision::{Admitted, Decision, Refused};
@@ -25,6 +25,15 @@ pub(super) fn refund(admitted: &Admitted, index: usize) -> Operation {
     let position = admitted.positions.get(index).copied().unwrap_or(ChargePosition(0));
     let (id, cost) = (admitted.id, admitted.cost);
     Operation::Refund { cost, position, id, deduplication: Deduplication::Unneeded }
+}
+
+/// Returns the id of a charge on `limit`. Only permits are found by their ids.
+#[inline]
+fn id_of(limit: &Limit) -> ChargeId {
+    match limit.algorithm() {
+        Algorithm::Concurrency(_) => new_charge_id(),
+        _ => ChargeId::default(),
+    }
 }
 
 impl<S: 'static> RateLimiter<S> {
@@ -45,28 +54,29 @@ impl<S> RateLimiter<S> {
         units: u64,
     ) -> Decision {
         let (now, cost) = (self.clock.now(), Cost::up_to(units));
-        let operation = Operation::Charge { cost, id: new_charge_id() };
-        if let [limit] = &*self.limits {
-            let decision = key.with_bytes(|key| {
-                // A longer key is stored as its hash.
-                let is_short = key.len() <= MAX_INLINE_VALUE;
-                is_short.then(|| {
-                    let reading = memory.charge_key(now, limit, key, operation);
-                    self.decide_one(now, limit, operation, &reading)
-                })
-            });
-            if let Some(decision) = decision {
-                return decision;
+        key.with_bytes(|key| match &*self.limits {
+            // A longer key is stored as its hash.
+            [limit] if key.len() <= MAX_INLINE_VALUE => {
+                let operation = Operation::Charge { cost, id: id_of(limit) };
+                let reading = memory.charge_key(now, limit, key, operation);
+                self.decide_one(now, limit, operation, &reading)
             }
-        }
-        let subject = self.subject(key);
-        let charges = self.charges(&subject, |_| operation);
-        self.decide(now, operation, memory.apply_now(now, &charges))
+            _ => {
+                let operation = Operation::Charge { cost, id: new_charge_id() };
+                let subject = self.subject_of(key);
+                let charges = self.charges(&subject, |_| operation);
+                self.decide(now, operation, memory.apply_now(now, &charges))
+            }
+        })
     }
 
     /// Returns the subject of `key`.
     pub(super) fn subject<K: Key + ?Sized>(&self, key: &K) -> Subject {
-        key.with_bytes(|key| Subject::new([(KEY_DIMENSION, Value::Clear(key))], &self.hash_key))
+        key.with_bytes(|key| self.subject_of(key))
+    }
+
+    fn subject_of(&self, key: &[u8]) -> Subject {
+        Subject::new([(KEY_DIMENSION, Value::Clear(key))], &self.hash_key)
     }
 
     /// Returns the store call with one operation for each limit, by its index.

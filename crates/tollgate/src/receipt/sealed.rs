@@ -193,8 +193,9 @@ impl Entry {
             limits.flat_map(|limit| [limit].into_iter().chain(limit.candidate())).find(is_it);
         Some(limit.map(|limit| {
             let quotas = value.and_then(|value| policy.quotas_of(limit)?.of(value));
-            let limit = quotas.unwrap_or(limit);
-            let (limit, estimates) = (Arc::clone(limit), Vec::new());
+            let own = || Some(Arc::new(limit.of_tenant_value(value?)?));
+            let limit = quotas.cloned().or_else(own).unwrap_or_else(|| Arc::clone(limit));
+            let estimates = Vec::new();
             Self { limit, subject, cost, position, estimates, conditions }
         }))
     }

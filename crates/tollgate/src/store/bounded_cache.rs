@@ -3,6 +3,7 @@
 use std::fmt;
 use std::hash::{BuildHasher, Hash, Hasher, RandomState};
 use std::mem::discriminant;
+use std::sync::OnceLock;
 
 use parking_lot::Mutex;
 use siphasher::sip128::{Hasher128, SipHasher13};
@@ -14,14 +15,23 @@ const WAYS: usize = 8;
 /// A cache of at most the requested number of values, rounded up to a power of two.
 ///
 /// Source: set-associative caches. A key has [`WAYS`] slots; if they are full, the value with the
-/// lowest [priority](EvictionPriority) is evicted, and no other value is affected. Nothing is
-/// allocated after the creation, and lookups and updates of a key access a single set.
+/// lowest [priority](EvictionPriority) is evicted, and no other value is affected. Lookups and
+/// updates of a key access a single set. A group of sets is allocated with its first value, so a
+/// node with few subjects does not pay for all entries.
 pub(super) struct BoundedCache<V> {
     hasher: SipHasher13,
-    sets: Box<[Mutex<Set<V>>]>,
+    groups: Box<[OnceLock<Group<V>>]>,
+    /// The number of sets in a group, a power of two.
+    sets: usize,
 }
 
 type Set<V> = [Option<(Key, V)>; WAYS];
+
+/// The sets that are allocated together.
+type Group<V> = Box<[Mutex<Set<V>>]>;
+
+/// The most sets in a group.
+const GROUP: usize = 8;
 
 /// A hash of a limit and a subject, keyed with a secret that never leaves the process. It has 128
 /// bits, so collisions are negligible.
@@ -45,11 +55,13 @@ pub(super) trait EvictionPriority {
 impl<V: Copy + EvictionPriority> BoundedCache<V> {
     /// Creates an empty cache for `entries` values, with at least one set.
     pub(super) fn new(entries: usize) -> Self {
-        let sets = entries.div_ceil(WAYS).next_power_of_two();
+        let all = entries.div_ceil(WAYS).next_power_of_two();
+        let sets = all.min(GROUP);
         let source = RandomState::new();
         Self {
             hasher: SipHasher13::new_with_keys(source.hash_one(0_u8), source.hash_one(1_u8)),
-            sets: (0..sets).map(|_| Mutex::new([None; WAYS])).collect(),
+            groups: (0..all / sets).map(|_| OnceLock::new()).collect(),
+            sets,
         }
     }
 
@@ -75,7 +87,7 @@ impl<V: Copy + EvictionPriority> BoundedCache<V> {
 
     /// Returns the value under `key`, unless it was evicted.
     pub(super) fn get(&self, key: Key) -> Option<V> {
-        let set = self.set(key).lock();
+        let set = self.existing_set(key)?.lock();
         set.iter().flatten().find(|(own, _)| *own == key).map(|(_, value)| *value)
     }
 
@@ -111,12 +123,12 @@ impl<V: Copy + EvictionPriority> BoundedCache<V> {
     /// Returns all values, in no particular order.
     pub(super) fn values(&self) -> Vec<V> {
         let values = |set: &Mutex<Set<V>>| set.lock().map(|place| place.map(|(_, value)| value));
-        self.sets.iter().flat_map(values).flatten().collect()
+        self.existing_sets().flat_map(values).flatten().collect()
     }
 
     /// Removes all values that match; scans every set.
     pub(super) fn forget_all(&self, is_such: impl Fn(&V) -> bool) {
-        for set in &self.sets {
+        for set in self.existing_sets() {
             for place in set.lock().iter_mut() {
                 if matches!(place, Some((_, value)) if is_such(value)) {
                     *place = None;
@@ -127,8 +139,8 @@ impl<V: Copy + EvictionPriority> BoundedCache<V> {
 
     /// Removes the value under `key` if it matches.
     pub(super) fn forget_if(&self, key: Key, is_such: impl Fn(&V) -> bool) {
-        let mut set = self.set(key).lock();
-        for place in set.iter_mut() {
+        let Some(set) = self.existing_set(key) else { return };
+        for place in set.lock().iter_mut() {
             if matches!(place, Some((own, value)) if *own == key && is_such(value)) {
                 *place = None;
             }
@@ -137,11 +149,25 @@ impl<V: Copy + EvictionPriority> BoundedCache<V> {
 
     /// Returns the maximum number of values.
     pub(super) fn capacity(&self) -> usize {
-        self.sets.len() * WAYS
+        self.groups.len() * self.sets * WAYS
+    }
+
+    fn group(&self, key: Key) -> &OnceLock<Group<V>> {
+        &self.groups[(key.0 as usize / self.sets) & (self.groups.len() - 1)]
+    }
+
+    /// Returns the set of `key`, unless no value of its group was ever stored.
+    fn existing_set(&self, key: Key) -> Option<&Mutex<Set<V>>> {
+        Some(&self.group(key).get()?[key.0 as usize & (self.sets - 1)])
     }
 
     fn set(&self, key: Key) -> &Mutex<Set<V>> {
-        &self.sets[key.0 as usize & (self.sets.len() - 1)]
+        let empty = || (0..self.sets).map(|_| Mutex::new([None; WAYS])).collect();
+        &self.group(key).get_or_init(empty)[key.0 as usize & (self.sets - 1)]
+    }
+
+    fn existing_sets(&self) -> impl Iterator<Item = &Mutex<Set<V>>> {
+        self.groups.iter().filter_map(OnceLock::get).flat_map(|group| group.iter())
     }
 }
 
@@ -177,5 +203,20 @@ mod tests {
         assert_eq!(recent.get(keys[98]), Some(99));
         recent.forget_if(keys[98], |value| *value == 99);
         assert_eq!(recent.get(keys[98]), None);
+    }
+
+    #[test]
+    fn groups_are_allocated_with_their_first_value() {
+        let recent = BoundedCache::new(4 * GROUP * WAYS);
+        assert_eq!(recent.capacity(), 4 * GROUP * WAYS);
+        let allocated = |recent: &BoundedCache<u64>| recent.existing_sets().count();
+        assert_eq!((recent.get(Key(0)), allocated(&recent)), (None, 0), "a lookup allocates none");
+        for key in (0..4 * GROUP as u128).map(Key) {
+            recent.put(key, 1, Timestamp::EPOCH);
+            assert_eq!(allocated(&recent), (key.0 as usize / GROUP + 1) * GROUP);
+        }
+        assert_eq!(recent.values().len(), 4 * GROUP, "each key has its own set");
+        recent.forget_all(|_| true);
+        assert!(recent.values().is_empty());
     }
 }

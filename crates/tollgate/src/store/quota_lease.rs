@@ -44,7 +44,9 @@ use table::Table;
 ///   node is never refused because of its own lease.
 /// - Calls are all or nothing: if another limit of a call refuses, or the store does not answer,
 ///   units that were used here for the call are restored.
-/// - Used, remaining and reset are exact if only one node is charged. Peeks, reservations,
+/// - Used, remaining and reset are exact if only one node is charged, apart from units of calls in
+///   flight: units of a call that another limit refuses count until then, and the status of a
+///   charge that the store decides while another caller takes a lease includes that lease. Peeks, reservations,
 ///   settlements and refunds that need deduplication are always sent to the store.
 /// - Calls on limits that are not leased are passed on.
 ///
@@ -55,7 +57,8 @@ use table::Table;
 ///   the store's last answer, with all their unused units counted as used. Remaining may grow when
 ///   other nodes refund units.
 /// - **Node failure.** The unused units of a node that dies stay used until their window ends, as
-///   do units whose refund the store did not accept: [`LeaseCounts::units_lost`].
+///   do units whose refund the store did not accept, and a lease whose answer did not arrive:
+///   [`LeaseCounts::units_lost`].
 /// - **Changed definitions.** If the quota of a limit is changed or overridden, this node's units
 ///   of the previous definition count as used until they are refunded, within two
 ///   [sweeps](SWEEP_PERIOD).

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{Extensions, HeaderMap};
-use tollgate_core::Limit;
 use tollgate_core::policy::Ambiguity;
+use tollgate_core::{CertificateName, Limit};
 
 use super::meter::is_json;
 
@@ -24,6 +24,48 @@ use super::meter::is_json;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Peer(pub SocketAddr);
+
+/// The names in the certificate that the client presented on its TLS connection. The server puts it
+/// into a request's extensions after it has verified the certificate.
+///
+/// ```
+/// use http::Request;
+/// use tollgate::tower::{ClientCertificate, TlsClient};
+///
+/// let names = ClientCertificate { common_name: Some("billing".into()), ..Default::default() };
+/// let mut request = Request::new(());
+/// request.extensions_mut().insert(TlsClient(names.into()));
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TlsClient(pub Arc<ClientCertificate>);
+
+/// The names in a client's certificate.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ClientCertificate {
+    /// The whole subject, such as `C=DE,O=Example,CN=billing`.
+    pub subject: Option<String>,
+    /// The common name in the subject.
+    pub common_name: Option<String>,
+    /// The first DNS name of the subject alternative names.
+    pub dns: Option<String>,
+    /// The first URI of the subject alternative names.
+    pub uri: Option<String>,
+    /// The first email address of the subject alternative names.
+    pub email: Option<String>,
+}
+
+impl ClientCertificate {
+    pub(crate) fn name(&self, name: CertificateName) -> Option<&str> {
+        let value = match name {
+            CertificateName::Subject => &self.subject,
+            CertificateName::CommonName => &self.common_name,
+            CertificateName::Dns => &self.dns,
+            CertificateName::Uri => &self.uri,
+            CertificateName::Email => &self.email,
+        };
+        value.as_deref()
+    }
+}
 
 /// Finds the client's address in a request's extensions.
 pub(crate) type PeerFrom = fn(&Extensions) -> Option<SocketAddr>;

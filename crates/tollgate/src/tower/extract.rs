@@ -7,9 +7,9 @@ use http::request::Parts;
 use http::{Method, Request, Uri};
 use tollgate_core::attributes::Field;
 use tollgate_core::policy::{Ambiguity, JsonPointer};
-use tollgate_core::{Headers, RequestAttributes};
+use tollgate_core::{CertificateName, Headers, RequestAttributes};
 
-use super::extensions::{ApplicationValues, JsonBody, UnreadBody};
+use super::extensions::{ApplicationValues, JsonBody, TlsClient, UnreadBody};
 use super::meter::value_at;
 
 /// The header fields of a request, and its body if the server has read it, by reference.
@@ -18,20 +18,22 @@ pub(crate) struct Fields<'a> {
     body: Option<&'a JsonBody>,
     unread: Option<Ambiguity>,
     application: Option<&'a ApplicationValues>,
+    client: Option<&'a TlsClient>,
 }
 
 impl<'a> Fields<'a> {
     pub(crate) fn of<B>(request: &'a Request<B>) -> Self {
         let extensions = request.extensions();
         let unread = extensions.get::<UnreadBody>().map(|unread| unread.0);
-        let (body, application) = (extensions.get(), extensions.get());
-        Self { headers: request.headers(), body, unread, application }
+        let (body, application, client) = (extensions.get(), extensions.get(), extensions.get());
+        Self { headers: request.headers(), body, unread, application, client }
     }
 
     /// Returns the fields of a request without a body, with the values of the application.
     pub(crate) fn of_parts(parts: &'a Parts, application: &'a ApplicationValues) -> Self {
-        let (body, application) = (parts.extensions.get(), Some(application));
-        Self { headers: &parts.headers, body, unread: None, application }
+        let (body, client) = (parts.extensions.get(), parts.extensions.get());
+        let application = Some(application);
+        Self { headers: &parts.headers, body, unread: None, application, client }
     }
 }
 
@@ -42,6 +44,10 @@ impl Headers for Fields<'_> {
 
     fn unread(&self) -> Option<Ambiguity> {
         self.unread.or_else(|| self.body.map(|_| Ambiguity::BodyValue))
+    }
+
+    fn client_certificate(&self, name: CertificateName) -> Option<&str> {
+        self.client?.0.name(name)
     }
 
     fn application_value(&self, name: &str) -> Option<&str> {

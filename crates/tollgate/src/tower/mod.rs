@@ -20,7 +20,10 @@ mod upgraded;
 
 pub use body::Body;
 pub(crate) use extensions::{ApplicationValues, PeerFrom};
-pub use extensions::{JsonBody, Peer, Refused, RequestIncomplete, UnreadBody, UpstreamFailed};
+pub use extensions::{
+    ClientCertificate, JsonBody, Peer, Refused, RequestIncomplete, TlsClient, UnreadBody,
+    UpstreamFailed,
+};
 pub(crate) use extract::{Fields, attributes_of};
 pub use layer::Layer;
 pub use service::Service;

@@ -124,14 +124,14 @@ fn the_log_receives_of_a_cause_once_a_second_and_of_how_many_it_did_not() {
     });
     let stood_in = |untold| {
         format!(
-            "the store has no answer: what stands in for it decided; rule=\"read\"; error=the store did not answer in time; suppressed={untold}"
+            "the store did not answer: the fallback decided; rule=\"read\"; error=the store did not answer in time; suppressed={untold}"
         )
     };
     let lines = log.lines.lock();
     assert_eq!(*lines, [
         stood_in(0),
         stood_in(999),
-        "the store has no answer: the rule's on_failure decided; rule=\"search\"; error=the store cannot be reached; suppressed=0".into(),
+        "the store did not answer: the rule's on_failure decided; rule=\"search\"; error=the store cannot be reached; suppressed=0".into(),
     ]);
 }
 

@@ -17,6 +17,7 @@ mod request_limiter;
 mod reservations;
 mod server_examples;
 mod shed;
+mod tenants;
 mod tower;
 mod trials;
 mod user;

@@ -6,7 +6,7 @@ mod cluster;
 mod cluster_failover_replay;
 mod conformance;
 mod failover_replay;
-mod fleet;
+pub(crate) mod fleet;
 mod history;
 mod local_charges;
 mod outage;

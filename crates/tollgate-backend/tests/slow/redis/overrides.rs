@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tollgate::model::{KeyedHash, Millis, Subject, Value};
 use tollgate::overrides::{
-    Effect, Override, OverrideChange, OverrideScope, OverrideStorage, OverrideStore,
+    Effect, NEVER, Override, OverrideChange, OverrideScope, OverrideStorage, OverrideStore,
     OverrideStoreError, OverrideTarget,
 };
 use tollgate::{HashKey, Limiter};
@@ -98,6 +98,25 @@ async fn what_the_server_lost_is_put_back_and_has_an_end() {
             .unwrap();
         assert!(left > 3_600_000, "{part} ends in {left} ms");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_override_without_an_end_is_stored_for_a_year_and_again_by_a_node_that_starts() {
+    let server = Server::start().await;
+    let (limiter, kept) = node(&[&server]).await;
+    let effect = Effect::Quota { quota: 50, burst: None };
+    let one = Override { target: target("1"), effect, expires_at: NEVER, reason: "a test".into() };
+    kept.change(limiter.now(), OverrideChange::Set(one)).await.unwrap();
+    let mut connection = server.connect().await;
+    let key = "tg1:{overrides}:document";
+    let day = 86_400_000;
+    redis::cmd("PEXPIRE").arg(key).arg(day).exec_async(&mut connection).await.unwrap();
+    let (_other, later) = node(&[&server]).await;
+    later.refresh().await.unwrap();
+    later.refresh().await.unwrap();
+    assert_eq!(later.table(), kept.table());
+    let left: i64 = redis::cmd("PTTL").arg(key).query_async(&mut connection).await.unwrap();
+    assert!((366 * day..368 * day).contains(&left), "it ends in {left} ms");
 }
 
 /// A replica that had not received the removal was promoted.

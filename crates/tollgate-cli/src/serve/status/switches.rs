@@ -28,7 +28,7 @@ fn switch(one: &Override) -> Option<Value> {
         "kind": kind,
         "name": name,
         "effect": effect,
-        "expires": one.expires_at.as_secs_ceil(),
+        "expires": one.ends_at(),
         "reason": &*one.reason,
     }))
 }

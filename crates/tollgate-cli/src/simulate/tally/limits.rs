@@ -41,7 +41,7 @@ impl LimitTally {
     /// Counts a request of `subject`, which the log names as `client`.
     pub(super) fn record(
         &mut self,
-        subject: Subject,
+        subject: &Subject,
         status: &LimitStatus,
         client: &[u8],
         now: u64,
@@ -55,7 +55,7 @@ impl LimitTally {
             passed => Some(passed),
         };
         self.peak = self.peak.max(status.used);
-        let tally = self.subjects.entry(subject, client);
+        let tally = self.subjects.entry(subject.clone(), client);
         tally.peak = tally.peak.max(status.used);
         match outcome {
             Some(outcome) => {

@@ -7,7 +7,8 @@ mod subjects;
 mod timeline;
 
 use serde::Serialize;
-use tollgate::limiter::Decision;
+use tollgate::limiter::{ChargeRole, Decision, DecisionSource, PlanPosition};
+use tollgate::model::Evaluation;
 use tollgate::model::policy::{PlannedCharge, Policy};
 
 use super::request::{Client, Request};
@@ -71,6 +72,22 @@ pub(crate) struct Tally {
     pub(crate) durations: u64,
 }
 
+/// The decision on a request, as the tally counts it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Judged<'d> {
+    pub(super) evaluation: &'d Evaluation,
+    pub(super) source: DecisionSource,
+    /// The rest of the decision, if the request needed more than its charges.
+    pub(super) decision: Option<&'d Decision>,
+}
+
+impl<'d> Judged<'d> {
+    pub(super) const fn of(decision: &'d Decision) -> Self {
+        let (evaluation, source) = (&decision.evaluation, decision.source);
+        Self { evaluation, source, decision: Some(decision) }
+    }
+}
+
 impl Tally {
     /// Creates a tally for `policy` without counts.
     pub(crate) fn new(policy: &Policy) -> Self {
@@ -90,25 +107,31 @@ impl Tally {
     pub(super) fn record(
         &mut self,
         request: &Request<'_>,
-        planned: Vec<PlannedCharge>,
-        decision: &Decision,
+        planned: &[PlannedCharge],
+        judged: Judged<'_>,
         outcome: RequestOutcome,
     ) {
-        let now = decision.evaluation.now.as_millis();
+        let Judged { evaluation, source, decision } = judged;
+        let now = evaluation.now.as_millis();
         self.counts.add(outcome);
         self.timeline.add(now, outcome);
         self.hours.add(now, outcome);
-        self.unlimited += u64::from(planned.is_empty());
-        self.undecided +=
-            u64::from(matches!(decision.source, tollgate::DecisionSource::Failure(_)));
+        self.undecided += u64::from(matches!(source, DecisionSource::Failure(_)));
         self.host_names += u64::from(matches!(request.client(), Client::HostName(_)));
         self.durations += u64::from(request.entry().duration.is_some());
         let client = request.entry().client().unwrap_or_default();
-        for (planned, status) in planned.into_iter().zip(&decision.evaluation.statuses) {
+        let enforced = |(index, _): &(usize, &PlannedCharge)| {
+            let position = PlanPosition::Enforced(*index);
+            decision.is_none_or(|it| it.charge_at(position).role == ChargeRole::Enforced)
+        };
+        let mut enforced = planned.iter().enumerate().filter(enforced).peekable();
+        self.unlimited += u64::from(enforced.peek().is_none());
+        for ((_, planned), status) in enforced.zip(&evaluation.statuses) {
             if let Some(limit) = self.limit(&planned.limit) {
-                limit.record(planned.subject, status, client, now, outcome);
+                limit.record(&planned.subject, status, client, now, outcome);
             }
         }
+        let Some(decision) = decision else { return };
         for outcome in &decision.candidates {
             if let Some(limit) = self.limit(outcome.limit()) {
                 limit.trials.add(outcome);

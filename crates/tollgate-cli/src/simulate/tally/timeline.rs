@@ -40,6 +40,11 @@ impl Default for Timeline {
 impl Timeline {
     /// Counts a request. Requests must be in order.
     pub(super) fn add(&mut self, now: u64, outcome: RequestOutcome) {
+        if let Some(last) = self.points.last_mut()
+            && (last.time..last.time + self.step).contains(&now)
+        {
+            return last.counts.add(outcome);
+        }
         let first = self.points.first().map_or(now, |point| point.time);
         while now / self.step - first / self.step >= POINTS_MAX {
             self.widen();

@@ -4,4 +4,5 @@ mod check;
 mod demo;
 mod import;
 mod proxy;
+mod proxy_tls;
 mod shedding;

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::Instant;
 
+use crate::support::listeners::recipe;
 use crate::support::world::{Answer, PATIENCE, Proxy, policy, service, tollgate};
 
 #[test]
@@ -244,7 +245,11 @@ fn what_cannot_work_is_explained() {
     let github = policy("github.yaml").display().to_string();
     let upstream = ["--upstream", "http://127.0.0.1:9"];
     for (arguments, words) in [
-        (vec!["--upstream", "https://a", "--policy", &github], "https://a"),
+        (vec!["--upstream", "ftp://a", "--policy", &github], "ftp://a"),
+        (
+            vec![upstream[0], upstream[1], "--route", "api=http://a", "--policy", &github],
+            "/prefix=http://host:port",
+        ),
         (vec![upstream[0], upstream[1], "--policy", "/no/such.yaml"], "/no/such.yaml"),
         (vec![upstream[0], upstream[1], "--policy", &github, "--listen", "here"], "here"),
     ] {
@@ -282,15 +287,6 @@ fn sign_in_service() -> (SocketAddr, Arc<AtomicU64>) {
         }
     });
     (address, failures)
-}
-
-/// Returns the policy of the recipe with this heading.
-fn recipe(heading: &str) -> String {
-    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/recipes.md");
-    let text = std::fs::read_to_string(page).unwrap();
-    let (_, section) = text.split_once(&format!("## {heading}\n")).unwrap();
-    let (_, policy) = section.split_once("```yaml\n").unwrap();
-    policy.split_once("```").unwrap().0.to_owned()
 }
 
 #[test]

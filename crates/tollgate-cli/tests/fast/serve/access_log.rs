@@ -96,14 +96,16 @@ fn each_request_has_a_line_and_simulate_reads_them() {
 
 #[test]
 fn refusals_alone_can_be_logged_and_secrets_in_a_query_are_not() {
-    let policy = POLICY.replace("header: authorization", "query: api_key");
-    let logged = Logged::start(&policy, &["--access-log-refusals"]);
-    for _ in 0..4 {
-        logged.proxy.get("/a?api_key=hunter2", &[]);
+    for source in ["query: api_key", "expression: \"request.params.api_key + '!'\""] {
+        let policy = POLICY.replace("header: authorization", source);
+        let logged = Logged::start(&policy, &["--access-log-refusals"]);
+        for _ in 0..4 {
+            logged.proxy.get("/a?api_key=hunter2", &[]);
+        }
+        let [line] = logged.lines(1).try_into().unwrap();
+        assert!(line.contains(r#""request_uri":"/a?-""#) && !line.contains("hunter2"), "{line}");
+        assert!(line.contains(r#""refused_by":"core""#), "{line}");
     }
-    let [line] = logged.lines(1).try_into().unwrap();
-    assert!(line.contains(r#""request_uri":"/a?-""#) && !line.contains("hunter2"), "{line}");
-    assert!(line.contains(r#""refused_by":"core""#), "{line}");
 }
 
 #[test]
@@ -152,4 +154,23 @@ fn a_full_disk_costs_lines_and_no_requests() {
         !missing.status.success() && error.contains("cannot write to /nowhere/access.log"),
         "{error}"
     );
+}
+
+#[test]
+fn a_malformed_request_has_a_line_without_a_request() {
+    let request = "GET / HTTP/1.1\r\nhost: test\r\ncontent-length: 1, 2\r\n\r\n";
+    for (format, expected) in
+        [("combined", "\"-\" 400 0 \"-\" \"-\""), ("json", "\"request_uri\":null")]
+    {
+        let logged =
+            Logged::start(POLICY, &["--access-log-format", format, "--access-log-refusals"]);
+        let answer = String::from_utf8(logged.proxy.send(request.as_bytes())).unwrap();
+        assert!(answer.starts_with("HTTP/1.1 400"), "{answer}");
+        let large = format!("GET / HTTP/1.1\r\nhost: test\r\na: {}\r\n\r\n", "a".repeat(70_000));
+        let answer = String::from_utf8(logged.proxy.send(large.as_bytes())).unwrap();
+        assert!(answer.starts_with("HTTP/1.1 431"), "{answer}");
+        let lines = logged.lines(2);
+        assert!(lines[0].contains(expected) && lines[0].contains("127.0.0.1"), "{lines:?}");
+        assert!(lines[1].contains("431"), "{lines:?}");
+    }
 }

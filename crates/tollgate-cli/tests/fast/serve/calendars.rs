@@ -5,6 +5,7 @@ use tollgate_calendar::{Period, schedule};
 use tollgate_core::Timestamp;
 
 use crate::support::client::Client;
+use crate::support::listeners::recipe;
 use crate::support::node::{Folder, Node};
 use crate::support::world::{Answer, Proxy};
 
@@ -25,11 +26,7 @@ fn reset(answer: &Answer, limit: &str) -> u64 {
 
 /// Returns the policy of the recipe, with a quota of two per month.
 fn policy() -> String {
-    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/recipes.md");
-    let text = std::fs::read_to_string(page).unwrap();
-    let (_, section) = text.split_once("## A monthly quota with a billing day\n").unwrap();
-    let (_, policy) = section.split_once("```yaml\n").unwrap();
-    policy.split_once("```").unwrap().0.replace("10_000", "2")
+    recipe("A monthly quota with a billing day").replace("10_000", "2")
 }
 
 /// Sends three requests; the first two are admitted, and report the ends of the windows.

@@ -1,59 +1,6 @@
 //! Conditions and subjects at the proxy and at `/v1/authorize`.
 
-use crate::support::client::Client;
-use crate::support::node::{Folder, Node};
-use crate::support::world::Proxy;
-
-/// A request to both listeners.
-struct Request<'a> {
-    method: &'a str,
-    target: &'a str,
-    client: &'a str,
-    fields: &'a [&'a str],
-}
-
-/// A proxy and a node with the same policy, each with its own counters.
-struct Listeners {
-    folder: Folder,
-    proxy: Proxy,
-    node: Node,
-}
-
-impl Listeners {
-    /// The policy must trust the proxies at 127.0.0.1.
-    fn open(policy: &str, files: &[(&str, &str)]) -> Self {
-        let folder = Folder::with(policy);
-        files.iter().for_each(|(name, text)| folder.write(name, text));
-        let (proxy, node) = (Proxy::start(&folder.policy()), Node::open(&folder.policy()));
-        Self { folder, proxy, node }
-    }
-
-    /// Returns the status of the request, which is the same at both listeners.
-    fn status(&self, request: &Request<'_>) -> u16 {
-        let Request { method, target, client, fields } = request;
-        let lines: String = fields.iter().map(|field| format!("{field}\r\n")).collect();
-        let head = format!(
-            "{method} {target} HTTP/1.1\r\nhost: test\r\nconnection: close\r\n\
-             x-forwarded-for: {client}\r\n{lines}\r\n"
-        );
-        let proxied = crate::support::world::Answer::parse(&self.proxy.send(head.as_bytes()));
-        let mut listener = Client::connect(self.node.listener("http")).unwrap();
-        let sub_request = format!(
-            "GET /v1/authorize HTTP/1.1\r\nhost: test\r\nx-forwarded-method: {method}\r\n\
-             x-forwarded-uri: {target}\r\nx-forwarded-for: {client}\r\n{lines}\r\n"
-        );
-        listener.send(sub_request).unwrap();
-        let asked = listener.answer().unwrap();
-        let admitted = |status: u16| if status < 300 { 200 } else { status };
-        let (proxied, asked) = (admitted(proxied.status), admitted(asked.status));
-        assert_eq!(proxied, asked, "{method} {target} from {client} with {fields:?}");
-        proxied
-    }
-
-    fn get(&self, target: &str, client: &str, fields: &[&str]) -> u16 {
-        self.status(&Request { method: "GET", target, client, fields })
-    }
-}
+use crate::support::listeners::{Listeners, Request, recipe};
 
 #[test]
 fn clients_of_a_listed_network_are_exempt_and_the_list_is_reloaded() {
@@ -77,8 +24,8 @@ rules:
         assert_eq!(statuses, [200, 429, 429], "{client}");
     }
     listeners.folder.write("partners.txt", "203.0.113.0/24\n198.51.100.1\n");
-    listeners.proxy.tells("the policy was read anew");
-    listeners.node.tells("the policy was read anew");
+    listeners.proxy.tells("the policy was reloaded");
+    listeners.node.tells("the policy was reloaded");
     assert_eq!(others.map(|client| listeners.get("/", client, &[])), [200, 429]);
     // A list with a mistake changes nothing, and its place is logged.
     listeners.folder.write("partners.txt", "203.0.113.0/24\n198.51.100.0/99\n");
@@ -165,4 +112,23 @@ rules: [{ match: { path: /v1/*/**, has: key }, limits: [key, tenant] }]
     assert_eq!(get("/v1/other?api_key=b"), 200);
     assert_eq!(get("/v1/acme"), 200);
     assert_eq!(get("/v1/acme?api_key=a&api_key=b"), 400);
+}
+
+#[test]
+fn expressions_are_conditions_and_subjects() {
+    let policy = recipe("Conditions in CEL");
+    assert!(policy.contains("{ quota: 10,") && policy.contains("{ quota: 1_000,"), "{policy}");
+    let policy =
+        policy.replace("{ quota: 10,", "{ quota: 2,").replace("{ quota: 1_000,", "{ quota: 5,");
+    let listeners = Listeners::open(&format!("trusted_proxies: 127.0.0.1\n{policy}"), &[]);
+    let large = format!("/search?q={}", "a".repeat(220));
+    let get = |target: &str, fields: &[&str]| listeners.get(target, "192.0.2.1", fields);
+    let ann = &["x-user: ann"][..];
+    assert_eq!([(); 3].map(|()| get(&large, ann)), [200, 200, 429]);
+    // The own application, a preview and a short search meet the rule for all others.
+    assert_eq!(get(&large, &["x-user: ann", "user-agent: shop-app/3"]), 200);
+    assert_eq!(get(&format!("{large}&preview=true"), ann), 200);
+    assert_eq!(get("/search?q=a", ann), 200);
+    assert_eq!(get("/search?q=a", ann), 429, "the hosts without a name of their own share a quota");
+    assert_eq!(get(&large, &["x-user: bob", "user-agent: a", "user-agent: shop-app/3"]), 400);
 }

@@ -43,7 +43,7 @@ fn a_quota_below_what_is_used_leaves_nothing_and_the_window_runs_on() {
     (0..5).for_each(|_| drop(check(&node)));
     folder.write("policy.yaml", &policy(3));
     node.signal("-HUP");
-    node.tells("the policy was read anew");
+    node.tells("the policy was reloaded");
     let after = check(&node);
     assert_eq!((stands(&before), stands(&after)), ([10, 1, 9], [3, 6, 0]));
     assert_eq!(after["admitted"], false);
@@ -59,7 +59,7 @@ fn the_log_is_written_for_programs_where_they_read_it() {
     let node = Node::start(command(&folder.policy(), &["--http", any, "--log", "json"]));
     folder.write("policy.yaml", &policy(3));
     node.signal("-HUP");
-    let line: Value = serde_json::from_str(&node.tells("the policy was read anew")).unwrap();
+    let line: Value = serde_json::from_str(&node.tells("the policy was reloaded")).unwrap();
     assert_eq!((&line["level"], &line["limits"]), (&"INFO".into(), &1.into()), "{line}");
     assert!(line["timestamp"].is_string() && line["version"].is_string(), "{line}");
     assert!(!node.listener("http").is_empty(), "it told of its doors");
@@ -99,7 +99,7 @@ fn a_broken_file_changes_nothing_and_is_reported_with_its_place() {
     let before = check(&node)["policy"].clone();
     folder.write("policy.yaml", &policy(10).replace("1h", "1 hour"));
     node.signal("-HUP");
-    node.tells("the policy in force stays so");
+    node.tells("the previous one stays in force");
     let response = reloads(&node);
     assert_eq!((&response["applied"], &response["rejected"]), (&0.into(), &1.into()));
     let reason = response["rejection"]["reason"].as_str().unwrap();
@@ -221,7 +221,7 @@ fn a_file_that_is_replaced_by_a_rename_is_seen() {
     let node = Node::open(&folder.policy());
     folder.write("next.yaml", &policy(20));
     fs::rename(folder.path("next.yaml"), folder.policy()).unwrap();
-    node.tells("the policy was read anew");
+    node.tells("the policy was reloaded");
     assert_eq!(stands(&check(&node)), [20, 1, 19]);
 }
 
@@ -240,7 +240,7 @@ fn a_link_that_is_led_elsewhere_is_seen() {
     assert_eq!(stands(&check(&node)), [10, 1, 9]);
     symlink("second", folder.path("..data_tmp")).unwrap();
     fs::rename(folder.path("..data_tmp"), folder.path("..data")).unwrap();
-    node.tells("the policy was read anew");
+    node.tells("the policy was reloaded");
     assert_eq!(stands(&check(&node)), [20, 2, 18]);
 }
 
@@ -287,4 +287,18 @@ fn reloads_every_few_milliseconds_lose_no_request_and_mix_nothing() {
     let response = reloads(&node);
     assert!(response["applied"].as_u64().unwrap() > 1, "{response}");
     assert_eq!(response["rejected"], 0);
+}
+
+#[test]
+fn a_change_of_an_included_file_reloads_the_policy() {
+    let folder = Folder::with("include: limits.yaml\nrules: [ { limits: all } ]\n");
+    folder.write("limits.yaml", "limits: { all: { quota: 10, window: 1h } }\n");
+    let node = Node::open(&folder.policy());
+    assert_eq!(stands(&check(&node)), [10, 1, 9]);
+    folder.write("limits.yaml", "limits: { all: { quota: 20, window: 1h, per: ann } }\n");
+    let refused = node.tells("unknown subject");
+    assert!(refused.contains("limits.yaml:1:46"), "{refused}");
+    folder.write("limits.yaml", "limits: { all: { quota: 4, window: 1h } }\n");
+    node.tells("the policy was reloaded");
+    assert_eq!(stands(&check(&node)), [4, 2, 2]);
 }

@@ -72,7 +72,7 @@ fn what_cannot_work_is_explained() {
         ),
         (
             &["--http", "systemd:http", "--insecure"],
-            "the http listener: no socket named : the service manager passed none\"http\"\n",
+            "the http listener: no socket named \"http\": the service manager passed none\n",
         ),
     ] {
         assert_eq!(refused(&folder.policy(), flags), words, "{flags:?}");

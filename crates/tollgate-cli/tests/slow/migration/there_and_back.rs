@@ -101,7 +101,7 @@ fn goes_there_and_back(from: &str, to: &str) {
         pace.go_on(STEP, || {
             site.policy("policy.yaml", QUOTA, &rollout(30, from, to));
             node.signal("-HUP");
-            node.tells("the policy file turned the rollout");
+            node.tells("the policy file changed the rollout");
         });
         assert_eq!(status(&node)["counts"]["percent"], 30);
         pace.go_on(STEP, || assert_eq!(turn(&node, 100), 30));

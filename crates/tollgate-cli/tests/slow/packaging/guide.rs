@@ -33,6 +33,7 @@ pages! {
     what_is_said_of_installing_works: "docs/install.md";
     a_day_goes_as_it_is_told: "docs/operating.md";
     what_is_said_of_administration_works: "docs/admin.md";
+    tenants_are_set_and_imported: "docs/tenants.md";
 }
 
 /// Returns the fenced blocks of a page: their kinds and texts.

@@ -1,5 +1,5 @@
-//! The packages that are published build from their own files, and a crate of somebody else builds
-//! against the library.
+//! The packages that are published build from their own files, and a crate outside of the
+//! workspace builds against the library.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap().to_owned()
 }
 
-/// The build directory of what is outside of the workspace. It remains: the next run is fast.
+/// The build directory of the crates outside of the workspace. It is kept for fast later runs.
 fn target() -> PathBuf {
     repository().join("target/outside")
 }
@@ -67,7 +67,8 @@ fn unpacked() -> PathBuf {
     manifest += "resolver = \"3\"\n\n[patch.crates-io]\n";
     for name in crates(true) {
         let archive = packages.join(format!("{name}-{version}.crate"));
-        output(Command::new("tar").arg("xzf").arg(&archive).arg("-C").arg(&folder));
+        // `m`: all files of a package have the same old time, by which cargo sees no change.
+        output(Command::new("tar").arg("xzmf").arg(&archive).arg("-C").arg(&folder));
         manifest += &format!("{name} = {{ path = \"{name}-{version}\" }}\n");
     }
     let workspace = fs::read_to_string(repository().join("Cargo.toml")).unwrap();

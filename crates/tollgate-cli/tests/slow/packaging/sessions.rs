@@ -109,10 +109,14 @@ const BY_OTHERS: [(&str, &str); 7] = [
     ("docs/simulation.md", "crates/tollgate-sim/tests/fast/page.rs"),
 ];
 
-/// Blocks that build or run the project itself, or commands that `tests/fast/commands/demo.rs`
-/// runs.
-const OF_THE_WHOLE: [&str; 3] =
-    ["cargo build --release\n", "./test\n", "cargo run --release -- demo\n"];
+/// Blocks that build or test the project itself, all of them steps of `./test`, and the command that
+/// `tests/fast/commands/demo.rs` runs.
+const OF_THE_WHOLE: [&str; 4] = [
+    "cargo build --release\n",
+    "./test\n",
+    "cargo run --release -- demo\n",
+    "RUSTFLAGS=\"--cfg shuttle\" cargo test --profile schedules -p tollgate -p tollgate-redis --lib schedules\n",
+];
 
 #[test]
 fn every_command_of_the_guide_is_run_by_a_test() {

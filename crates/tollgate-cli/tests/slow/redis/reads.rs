@@ -17,7 +17,7 @@ async fn statuses_are_read_from_a_replica_and_cost_nothing() {
     let proxy = Proxy::start(&fleet.policy(TEXT, "deadline: 10s"));
     let token = fleet.token_on(0, &proxy).await;
     fleet.primaries[0].is_followed().await;
-    proxy.tells(&format!("{} is read from", fleet.replicas[0].url()));
+    proxy.tells(&format!("reading from the replica {}", fleet.replicas[0].url()));
     let [primary, replica] = [&fleet.primaries[0], &fleet.replicas[0]];
     let before = [looks(primary).await, looks(replica).await];
     for _ in 0..REQUESTS {

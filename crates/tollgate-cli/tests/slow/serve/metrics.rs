@@ -64,7 +64,7 @@ fn numbers_are_exact_and_outlive_another_policy() {
     );
     folder.write("policy.yaml", &policy(10).replace("wide", "broad"));
     node.signal("-HUP");
-    node.tells("the policy was read anew");
+    node.tells("the policy was reloaded");
     check(&node, 1);
     assert_eq!(send_line(node.listener("resp"), &["CL.THROTTLE k 5 5 60"]), ["*5"]);
     assert_lines(

@@ -17,7 +17,7 @@ const TOKENS: usize = 24;
 const APART: usize = 10;
 
 /// The log lines of both nodes.
-const ALARM: &str = "1 node uses another map of shards";
+const ALARM: &str = "1 node uses another shard map";
 
 #[tokio::test]
 async fn what_is_admitted_twice_is_what_the_other_map_admits_and_is_reported() {

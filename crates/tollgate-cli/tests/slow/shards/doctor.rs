@@ -122,7 +122,7 @@ async fn check_warns_of_a_deadline_below_two_round_trips() {
     }
 }
 
-/// The behaviour of a server that is out of memory. Every counter expires, so policies that evict
+/// The behavior of a server that is out of memory. Every counter expires, so policies that evict
 /// only keys with an expiry also evict counters.
 const DROP_COUNTERS: [&str; 7] = [
     "allkeys-lru",

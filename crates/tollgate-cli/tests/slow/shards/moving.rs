@@ -6,7 +6,7 @@ use tollgate::store::rebalance::max_double_count;
 use crate::shards::fleet::{Fleet, QUOTA, charge, node};
 
 /// The word in the log of the node that leads the rebalance.
-const LEADS: &str = "the new owners of moving subjects decide";
+const LEADS: &str = "the new shards of moving subjects decide";
 
 /// Subjects, some of which move.
 const TOKENS: usize = 24;

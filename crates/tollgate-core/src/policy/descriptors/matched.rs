@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use super::node::{DescriptorRule, Node, NodeValue, Sharing};
+use super::tree::{DescriptorRule, Node, NodeValue, Sharing};
 use super::{Domain, MAX_DEPTH};
 use crate::key::{KeyedHash, Subject, Value};
 

@@ -6,24 +6,25 @@
 //! protocol, with one difference: there a counter's name joins keys and values by `_`, so (`a`,
 //! `b_c`) and (`a_b`, `c`) share a counter. Here they have two counters.
 
-pub mod level;
 pub mod matched;
 pub mod metadata;
-pub mod node;
 pub mod plan;
 pub mod rate;
+pub mod tree;
 
 use alloc::boxed::Box;
 
-pub use level::{DescriptorLevel, LevelError};
 pub use matched::DescriptorMatch;
 pub use metadata::Metadata;
-pub use node::{Allowance, DescriptorRule, MetricDetail, Node, NodeMode, NodeValue, Sharing};
 pub use plan::{
     Descriptor, DescriptorCharges, DescriptorOutcome, DescriptorPlan, Hits, Limited,
     PlannedDescriptor, QuotaGroup,
 };
 pub use rate::{Rate, TimeUnit};
+pub use tree::{
+    Allowance, DescriptorLevel, DescriptorRule, LevelError, MetricDetail, Node, NodeMode,
+    NodeValue, Sharing,
+};
 
 use super::OnFailure;
 pub use super::pattern::{Pattern, PatternError};

@@ -4,7 +4,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use super::matched::subject;
-use super::node::{Allowance, DescriptorRule, NodeMode};
+use super::tree::{Allowance, DescriptorRule, NodeMode};
 use super::{Domain, Rate};
 use crate::cost::Cost;
 use crate::key::{KeyedHash, Subject};
@@ -63,7 +63,7 @@ pub enum DescriptorOutcome {
     /// The rule sets no limit.
     Unlimited,
     /// Another descriptor of the request has a rule that replaces this one.
-    CasOutcome,
+    Replaced,
     /// The descriptor is blocked: over its limit, whatever its units.
     Blocked,
     /// The descriptor is counted.
@@ -237,7 +237,7 @@ fn drop_replaced(planned: &mut [PlannedDescriptor<'_>]) {
             DescriptorOutcome::Limited(_) | DescriptorOutcome::Blocked
         );
         if counts && descriptor.name().is_some_and(|name| replaced.contains(&name)) {
-            descriptor.outcome = DescriptorOutcome::CasOutcome;
+            descriptor.outcome = DescriptorOutcome::Replaced;
         }
     }
 }

@@ -103,10 +103,21 @@ impl<'p> NormalPath<'p> {
         self.ambiguity
     }
 
+    /// Returns the path as bytes, each segment after a slash.
+    pub(in crate::policy) fn bytes(&self) -> Cow<'_, [u8]> {
+        match self.segments().next() {
+            None => Cow::Borrowed(b"/"),
+            Some(_) => {
+                let segments = self.segments().flat_map(|segment| [b"/", segment]);
+                Cow::Owned(segments.flatten().copied().collect())
+            }
+        }
+    }
+
     /// Returns its segments, from the first one on.
     pub(in crate::policy) fn segments(&self) -> Segments<'_> {
         match &self.form {
-            Form::Plain(path) => Segments::Plain(path.split('/')),
+            Form::Plain(path) => Segments::Plain(path.as_bytes()),
             Form::Segments(segments) => Segments::Decoded(segments.iter()),
         }
     }
@@ -133,8 +144,18 @@ impl fmt::Display for NormalPath<'_> {
 /// The segments of a normalized path.
 #[derive(Debug)]
 pub(in crate::policy) enum Segments<'a> {
-    Plain(str::Split<'a, char>),
+    Plain(&'a [u8]),
     Decoded(slice::Iter<'a, Cow<'a, [u8]>>),
+}
+
+impl Segments<'_> {
+    /// Returns false only if the next segment is not `text`.
+    pub(in crate::policy) fn begins_with(&self, text: &[u8]) -> bool {
+        match self {
+            Self::Plain([b'/', first, ..]) if *first != b'/' => text.first() == Some(first),
+            _ => true,
+        }
+    }
 }
 
 impl<'a> Iterator for Segments<'a> {
@@ -142,7 +163,14 @@ impl<'a> Iterator for Segments<'a> {
 
     fn next(&mut self) -> Option<&'a [u8]> {
         match self {
-            Self::Plain(parts) => parts.find(|part| !part.is_empty()).map(str::as_bytes),
+            Self::Plain(rest) => {
+                let start = rest.iter().position(|byte| *byte != b'/')?;
+                let part = &rest[start..];
+                let end = part.iter().position(|byte| *byte == b'/').unwrap_or(part.len());
+                let (part, after) = part.split_at(end);
+                *rest = after;
+                Some(part)
+            }
             Self::Decoded(segments) => segments.next().map(|segment| &**segment),
         }
     }
@@ -150,18 +178,43 @@ impl<'a> Iterator for Segments<'a> {
 
 /// Returns whether the non-empty segments of `path` already have their normal form.
 fn is_plain(path: &str, options: PathOptions) -> bool {
-    let ignores_case = options.case == PathCase::Ignore;
-    let mut begins = true;
-    for byte in path.bytes() {
-        match byte {
-            b'%' | b'\\' | b';' | 0 => return false,
-            b'.' if begins => return false,
-            b'A'..=b'Z' | 0x80.. if ignores_case => return false,
-            _ => begins = byte == b'/',
-        }
+    let mut found = path.bytes().fold(0, |found, byte| found | KINDS[usize::from(byte)]);
+    if options.case == PathCase::Exact {
+        found &= !CASED;
     }
-    true
+    match found {
+        0 => true,
+        // A dot within a segment is an ordinary byte.
+        DOT => {
+            let bytes = path.as_bytes();
+            !bytes.starts_with(b".") && !bytes.windows(2).any(|two| two == b"/.")
+        }
+        _ => false,
+    }
 }
+
+/// Bytes that a normal form may not contain.
+const DECODED: u8 = 1;
+/// Dots, which may not begin a segment.
+const DOT: u8 = 2;
+/// Bytes that a comparison without case may change.
+const CASED: u8 = 4;
+
+/// The kind of each byte; 0 for most.
+const KINDS: [u8; 256] = {
+    let mut kinds = [0; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        kinds[byte] = match byte as u8 {
+            b'%' | b'\\' | b';' | 0 => DECODED,
+            b'.' => DOT,
+            b'A'..=b'Z' | 0x80.. => CASED,
+            _ => 0,
+        };
+        byte += 1;
+    }
+    kinds
+};
 
 /// Returns why services interpret this segment differently, if they do. `part` is the segment as
 /// sent.

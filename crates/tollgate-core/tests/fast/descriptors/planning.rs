@@ -114,7 +114,7 @@ fn what_is_replaced_is_not_counted_and_still_replaces() {
         [&[("one", "x")], &[("two", "x")], &[("three", "x")], &[("four", "x")]];
     let plan = plan(&policy, &all);
     let replaced: Vec<_> =
-        plan.descriptors.iter().map(|one| one.outcome == DescriptorOutcome::CasOutcome).collect();
+        plan.descriptors.iter().map(|one| one.outcome == DescriptorOutcome::Replaced).collect();
     assert_eq!(replaced, [false, true, true, false]);
     assert_eq!(plan.descriptors[3].outcome, DescriptorOutcome::Unlimited);
 }

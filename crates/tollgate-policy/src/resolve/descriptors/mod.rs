@@ -53,11 +53,12 @@ pub(super) fn domains(
 
 /// Reports domains with the same name.
 fn check_names(raw: &[Spanned<DescriptorDomain>], report: &mut Report<'_>) {
-    let mut lines: HashMap<&str, usize> = HashMap::new();
+    let mut places: HashMap<&str, Span> = HashMap::new();
     for name in raw.iter().filter_map(|domain| domain.value.domain.given()) {
-        if let Some(line) = lines.insert(&name.value.0, name.at.line) {
+        if let Some(first) = places.insert(&name.value.0, name.at) {
             let message = format_args!("duplicate domain {}", quoted(&name.value.0));
-            report.error(name.at, message, format_args!("first on line {line}"));
+            let place = report.place(first, name.at);
+            report.error(name.at, message, format_args!("first {place}"));
         }
     }
 }

@@ -2,13 +2,15 @@
 
 use std::collections::BTreeSet;
 
-use tollgate_core::policy::{MAX_CONDITION_DEPTH, PathPattern, RequestMatch};
+use tollgate_core::policy::{MAX_CONDITION_DEPTH, PathPattern, RequestMatch, WrittenCondition};
 
+use super::super::expression;
 use super::super::field_name::is_token;
+use super::super::names::NameTable;
 use super::Defined;
 use super::values::{ValueKind, wanted};
 use crate::decode::{Field, List, OneOrMore, Spanned, Text, quoted};
-use crate::raw::{Conditions, PolicyFile};
+use crate::raw::{Conditions, PolicyFile, Subject};
 use crate::report::Report;
 
 /// The most sets of conditions in `not` and `any` of one rule.
@@ -54,6 +56,7 @@ impl Nesting {
         let subjects = &mut *defined.subjects;
         let has = each(&raw.has, |given| subjects.index(&given.value.0, given.at, report));
         let lacks = each(&raw.lacks, |given| subjects.index(&given.value.0, given.at, report));
+        let when = when(&raw.when, subjects, report);
         let any = self.nested("any", &raw.any, |List(sets)| sets, defined, report);
         let not = self.nested("not", &raw.not, |OneOrMore(sets)| sets, defined, report);
         let matching = RequestMatch {
@@ -66,6 +69,7 @@ impl Nesting {
             cookies: cookies?,
             has: has?,
             lacks: lacks?,
+            when: when?,
             any: any?,
             not: not?,
         };
@@ -118,6 +122,21 @@ impl Nesting {
         self.depth -= 1;
         resolved.into_iter().collect()
     }
+}
+
+/// Returns the expression `given`: `Some(None)` if it is absent, `None` after reporting a mistake.
+fn when(
+    given: &Field<Text>,
+    subjects: &mut NameTable<'_, Subject>,
+    report: &mut Report<'_>,
+) -> Option<Option<Box<WrittenCondition>>> {
+    let given = match given {
+        Field::Absent => return Some(None),
+        Field::Invalid => return None,
+        Field::Value(given) => given,
+    };
+    let condition = expression::condition(given, subjects, report)?;
+    Some(Some(Box::new(WrittenCondition { text: given.value.0.as_str().into(), condition })))
 }
 
 /// Returns the parameters of all path patterns in the file.

@@ -47,7 +47,8 @@ pub(super) fn files(
     Some(TlsFiles { authorities: ca.value().map(path), identity })
 }
 
-/// Reports certificates, set at `at`, that no connection uses, or not all connections.
+/// Reports an error if `tls`, which is at `at`, is set and no connection uses TLS, and a warning if
+/// only some do.
 fn used_by(ways: &ServerTransports, what: &str, at: Span, report: &mut Report<'_>) {
     if !ways.any_tls {
         let message = format_args!("`tls` is set, but no {what} uses TLS");

@@ -1,6 +1,6 @@
 //! A minimal model of what `envoyproxy/ratelimit` does with a file and requests.
 //!
-//! It is written from that server's documented behaviour and works on the parsed file itself. It
+//! It is written from that server's documented behavior and works on the parsed file itself. It
 //! shares no code with the import or the policy.
 
 use std::collections::{BTreeSet, HashMap, HashSet};

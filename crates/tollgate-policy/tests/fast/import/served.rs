@@ -69,7 +69,7 @@ impl Served {
             DescriptorOutcome::Blocked => return true,
             DescriptorOutcome::Unmatched
             | DescriptorOutcome::Unlimited
-            | DescriptorOutcome::CasOutcome => return false,
+            | DescriptorOutcome::Replaced => return false,
         };
         let Hits::Charge(cost) = limited.hits else { unreachable!("nothing is given back here") };
         let place = (limited.limit.name().to_owned(), limited.subject);

@@ -9,8 +9,8 @@ use super::RedisCluster;
 use super::redirects::RedirectFollower;
 use crate::answer::Answer;
 use crate::batcher::{BatcherError, Priority};
-use crate::cluster::slot::Slot;
 use crate::job::Job;
+use crate::slot::Slot;
 
 /// Transfers use the primaries, even if replicas answer read-only calls. They decide nothing, so
 /// they are not held back with the charges of a new epoch. Many places are split into several jobs,

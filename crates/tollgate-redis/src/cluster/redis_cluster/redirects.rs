@@ -9,10 +9,11 @@ use super::SharedMap;
 use crate::answer::Answer;
 use crate::batcher::{BatcherError, Priority, Route};
 use crate::cluster::group::Group;
-use crate::cluster::slot::Slot;
 use crate::cluster::status::RedirectCounters;
-use crate::cluster::{NodeAddress, Redirect};
 use crate::job::Job;
+use crate::node_address::NodeAddress;
+use crate::redirect::Redirect;
+use crate::slot::Slot;
 
 /// The most redirects of one job. Before each, a node proved that the job did not run.
 const MAX_HOPS: u32 = 16;

@@ -1,10 +1,11 @@
-//! The documents of the HTTP API, without their behaviour.
+//! The documents of the HTTP API, without their behavior.
 
 mod charge;
 mod facts;
 mod fields;
 mod overrides;
 mod reservation;
+mod tenants;
 mod units;
 mod verdict;
 
@@ -19,6 +20,10 @@ pub(in crate::http) use overrides::{
 pub(in crate::http) use reservation::{
     ActualCost, ExtendOutcome, ExtendRequest, ExtendResponse, ReserveRequest, SettleOutcome,
     SettleRequest, SettleResponse, SettledLimitStatus,
+};
+pub(in crate::http) use tenants::{
+    ImportResponse, TenantDetails, TenantLine, TenantLocation, TenantRequest, TenantResponse,
+    TenantsResponse,
 };
 pub(in crate::http) use units::Units;
 pub(in crate::http) use verdict::{

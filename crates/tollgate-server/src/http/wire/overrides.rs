@@ -75,9 +75,9 @@ pub(in crate::http) struct OverrideRequest<'a> {
     #[schemars(with = "bool", extend("const" = true))]
     pub(in crate::http) counted: Option<bool>,
     /// The duration: a number of seconds, minutes, hours or days such as `90s`, `15m`, `12h` or
-    /// `7d`, at most 366 days.
+    /// `7d`, at most 366 days; or `never` for an override without an end.
     #[serde(borrow)]
-    #[schemars(regex(pattern = "^[1-9][0-9]{0,7}[smhd]$"))]
+    #[schemars(regex(pattern = "^([1-9][0-9]{0,7}[smhd]|never)$"))]
     pub(in crate::http) expires_in: Cow<'a, str>,
     /// The reason, for administrators. Clients never see it.
     #[serde(borrow)]
@@ -164,8 +164,8 @@ pub(in crate::http) struct OverrideDetails {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "bool")]
     pub(in crate::http) counted: Option<bool>,
-    /// The end of the override in seconds since the Unix epoch, rounded up.
-    pub(in crate::http) expires: u64,
+    /// The end of the override in seconds since the Unix epoch, rounded up; null if it has no end.
+    pub(in crate::http) expires: Option<u64>,
     /// The reason why it was set.
     pub(in crate::http) reason: Box<str>,
     /// True if only this node has it so far, because the store did not answer.

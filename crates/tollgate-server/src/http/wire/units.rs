@@ -4,6 +4,7 @@ use std::fmt;
 
 use schemars::JsonSchema;
 use serde::de::{Deserialize, Deserializer, Error, Unexpected, Visitor};
+use serde::ser::{Serialize, Serializer};
 use tollgate::model::{Cost, MAX_EXACT};
 
 /// Whole units, 0 … 2^53 − 1: the integers that every JSON parser represents exactly.
@@ -14,6 +15,11 @@ pub(in crate::http) struct Units(
 );
 
 impl Units {
+    /// Returns these units, capped at 2^53 − 1.
+    pub(in crate::http) const fn of(units: u64) -> Self {
+        Self(Cost::up_to(units))
+    }
+
     pub(in crate::http) const fn cost(self) -> Cost {
         self.0
     }
@@ -28,6 +34,12 @@ impl Default for Units {
 impl<'de> Deserialize<'de> for Units {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_u64(WholeUnits)
+    }
+}
+
+impl Serialize for Units {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_u64(self.0.get())
     }
 }
 

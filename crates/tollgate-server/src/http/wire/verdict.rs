@@ -145,8 +145,8 @@ pub(in crate::http) struct OverriddenLimit<'a> {
     limit: &'a str,
     /// The effect of the override.
     effect: OverrideEffect,
-    /// The end of the override in seconds since the Unix epoch, rounded up.
-    expires: u64,
+    /// The end of the override in seconds since the Unix epoch, rounded up; null if it has no end.
+    expires: Option<u64>,
     /// The override itself. Only administrators see it, in the status of limits.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "OverrideDetails")]
@@ -181,7 +181,7 @@ impl<'a> OverriddenLimit<'a> {
             Effect::Blocked => OverrideEffect::Blocked,
             Effect::Counted => OverrideEffect::Counted,
         };
-        let expires = said.expires_at.as_secs_ceil();
+        let expires = said.ends_at();
         Self { limit: limit.name(), effect, expires, definition: show(said) }
     }
 }

@@ -17,7 +17,8 @@ use tollgate::Limiter;
 use tollgate::store::memory::Memory;
 use tollgate_server::grpc::proto::RateLimitServiceClient;
 use tollgate_server::{
-    Access, ConnectionLimits, GrpcListener, Listener, Port, Served, ServerTls, Tokens, serve,
+    Access, ClientAuthorities, ConnectionLimits, GrpcListener, Listener, Port, Served, ServerTls,
+    Tokens, serve,
 };
 use tonic::metadata::MetadataValue;
 use tonic::transport::{Channel, Endpoint};
@@ -274,7 +275,8 @@ async fn over_tls_only_clients_with_certificates_are_served() {
     let folder = certificates();
     let file = |name: &str| folder.path().join(name);
     let (certificate, key) = (file("server.pem"), file("server.key"));
-    let tls = ServerTls::read(&certificate, &key, Some(&file("ca.pem")), &["h2"]).unwrap();
+    let clients = ClientAuthorities::Required(file("ca.pem"));
+    let tls = ServerTls::read(&certificate, &key, clients, &["h2"]).unwrap();
     let opening = Opening { tls: Some(tls), ..Opening::default() };
     let world = World::over(Memory::default(), POLICY, opening).await;
     for with_certificate in [true, false] {

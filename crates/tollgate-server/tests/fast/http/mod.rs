@@ -16,6 +16,7 @@ mod server;
 mod standing;
 mod subjects;
 mod switches;
+mod tenants;
 mod top;
 mod traces;
 mod untaken;

@@ -90,6 +90,28 @@ async fn who_is_blocked_is_reported_until_when_and_never_why() {
 }
 
 #[tokio::test]
+async fn an_override_without_an_end_stays_until_it_is_removed() {
+    let world = administered();
+    let of = json!({ "subject": { "token": "abc" }, "blocked": true, "expires_in": "never" });
+    let answer = set(&world, of).await;
+    assert_eq!(answer["after"]["expires"], Value::Null);
+    for _ in 0..3 {
+        let refused = charge(&world, "abc").await;
+        assert_eq!(
+            (&refused["admitted"], &refused["overrides"][0]["expires"]),
+            (&json!(false), &Value::Null)
+        );
+        // A time that clients can compute with.
+        assert_eq!(refused["retry_after_ms"], 366_u64 * 86_400_000);
+        world.clock.advance(Millis::from_secs(10 * 365 * 86_400));
+    }
+    let listed = world.get("/v1/overrides").await.ok();
+    assert_eq!(listed["overrides"][0]["expires"], Value::Null);
+    world.delete("/v1/overrides?subject[token]=abc").await.ok();
+    assert_eq!(charge(&world, "abc").await["admitted"], true);
+}
+
+#[tokio::test]
 async fn who_is_unlimited_passes_and_is_not_counted() {
     let world = administered();
     set(&world, json!({ "subject": { "token": "abc" }, "unlimited": true })).await;

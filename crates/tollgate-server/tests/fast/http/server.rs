@@ -7,6 +7,7 @@ use tokio::net::TcpStream;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tollgate::Limiter;
+use tollgate::model::Policy;
 use tollgate::store::Memory;
 use tollgate_server::{
     ConnectionLimits, DrainTimeout, HttpListener, HttpOptions, Listener, ListenerCounters, Port,
@@ -27,9 +28,14 @@ pub(crate) struct Server {
 
 impl Server {
     pub(crate) fn start(options: HttpOptions, limits: ConnectionLimits) -> Self {
+        Self::of(policy(), options, limits)
+    }
+
+    /// Starts a server with this policy.
+    pub(crate) fn of(policy: Policy, options: HttpOptions, limits: ConnectionLimits) -> Self {
         let listener = Listener::open(&"127.0.0.1:0".parse().unwrap(), Port::Exclusive).unwrap();
         let address = listener.local_address().unwrap();
-        let limiter = Arc::new(Limiter::new(policy(), Memory::default()));
+        let limiter = Arc::new(Limiter::new(policy, Memory::default()));
         let service = HttpListener::new(limiter, options, limits);
         let (end, ended) = oneshot::channel();
         let listeners = vec![Served::new("http", listener, limits, service)];

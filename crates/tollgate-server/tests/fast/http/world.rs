@@ -9,7 +9,9 @@ use serde_json::Value;
 use tollgate::model::{Policy, Store, Timestamp};
 use tollgate::overrides::OverrideStore;
 use tollgate::store::Memory;
+use tollgate::tenants::TenantStore;
 use tollgate::{HashKey, Limiter, ManualClock, Observer, Revision, Tracer};
+use tollgate_server::Access;
 use tollgate_server::http::{HttpOptions, router};
 use tower::ServiceExt;
 
@@ -67,6 +69,18 @@ impl World {
         let limiter = Limiter::new(Revision::new(policy, "v1"), Memory::default());
         let limiter = Arc::new(limiter.with_clock(Arc::clone(&clock)));
         Self { clock, router: router(limiter, HttpOptions::default()) }
+    }
+
+    /// Returns a listener for administrators with this policy, over an empty store, whose tenants
+    /// are in this process.
+    pub(crate) fn with_tenants(policy: Policy) -> Self {
+        let clock = Arc::new(ManualClock::new(START));
+        let limiter = Limiter::new(Revision::new(policy, "v1"), Memory::default());
+        let limiter = Arc::new(limiter.with_clock(Arc::clone(&clock)));
+        let tenants = Arc::new(Arc::clone(limiter.tenants())) as Arc<dyn TenantStore>;
+        let (admin, tenants) = (Some(Access::Open), Some(tenants));
+        let options = HttpOptions { admin, tenants, ..HttpOptions::default() };
+        Self { clock, router: router(limiter, options) }
     }
 
     pub(crate) fn over<S: Store + 'static>(store: S, options: HttpOptions) -> Self {

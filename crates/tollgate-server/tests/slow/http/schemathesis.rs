@@ -8,6 +8,7 @@ use serde_json::json;
 use tollgate::observe::{Observed, Top};
 use tollgate::overrides::Overrides;
 use tollgate::store::{Percent, RolloutPercentage};
+use tollgate::tenants::Tenants;
 use tollgate_server::http::{
     History, HistoryCounts, HistoryReading, Metrics, Reload, Simulate, Status,
 };
@@ -33,6 +34,7 @@ async fn schemathesis_finds_no_contradiction() {
         simulate: Some(Simulate::new(|_, _| Ok(json!({ "requests": 0 })))),
         rollout: Some(RolloutPercentage::new(Percent::NONE)),
         overrides: Some(Arc::new(Arc::<Overrides>::default())),
+        tenants: Some(Arc::new(Arc::<Tenants>::default())),
         top: Some(Arc::new(Top::new(&policy(), START))),
         history: Some(History::new(0, || HistoryReading {
             at_ms: 1_000,
@@ -43,7 +45,8 @@ async fn schemathesis_finds_no_contradiction() {
         access,
         ..HttpOptions::default()
     };
-    let server = Server::start(options, ConnectionLimits::default());
+    let policy = policy().with_tenants(0).unwrap();
+    let server = Server::of(policy, options, ConnectionLimits::default());
     let url = format!("http://{}/openapi.json", server.address);
     let output = tokio::task::spawn_blocking(move || {
         let folder = tempfile::tempdir().unwrap();

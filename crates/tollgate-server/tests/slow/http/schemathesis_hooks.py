@@ -3,6 +3,11 @@
 import schemathesis
 
 
+@schemathesis.serializer("application/x-ndjson")
+def as_text(context, value):
+    return value if isinstance(value, bytes) else str(value).encode()
+
+
 @schemathesis.hook
 def map_body(context, body):
     return digits(body)

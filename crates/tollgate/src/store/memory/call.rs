@@ -1,16 +1,17 @@
 //! One call over several charges: all the shards it touches are locked together.
 
-use parking_lot::MutexGuard;
 use smallvec::SmallVec;
-use tollgate_core::{DecisionSource, Readings, Timestamp};
+use tollgate_core::{DecisionSource, Reading, Readings, Timestamp};
 
 use super::Memory;
 use super::fingerprint::Fingerprint;
-use super::seat::Seat;
-use super::shard::{CallOutcome, Shard, Target};
+use super::in_place::InPlace;
+use super::shard::Shard;
+use super::sync::MutexGuard;
+use super::target::{CallOutcome, Seat, Target};
 
 /// Charges of one call that are decided without an allocation.
-pub(super) const INLINE: usize = 4;
+pub(super) const INLINE: usize = 6;
 
 /// The shards of one call.
 struct Locked<'a> {
@@ -46,20 +47,36 @@ impl<'a> Locked<'a> {
     }
 }
 
+/// What each charge of a call changes, if that is its entry alone.
+type Plan = SmallVec<[Option<InPlace>; INLINE]>;
+
 /// Carries out `targets` as one atomic step.
-pub(super) fn apply(memory: &Memory, now: Timestamp, targets: &[Target<'_>]) -> Readings {
+pub(super) fn apply(
+    memory: &Memory,
+    now: Timestamp,
+    targets: &[Target<'_>],
+    readings: &mut Vec<Reading>,
+) -> DecisionSource {
     let mut locked = Locked::new(memory, targets);
     for (_, shard) in &mut locked.shards {
         shard.sweep(now);
     }
-    let admitted = targets.iter().all(|target| locked.of(target.key).admits(now, target));
+    let mut plan = plan_in_place(&mut locked, now, targets);
+    let admitted = targets
+        .iter()
+        .zip(&plan)
+        .all(|(target, planned)| planned.is_some() || locked.of(target.key).admits(now, target));
     let mut outcome = if admitted { CallOutcome::Admitted } else { CallOutcome::Refused };
-    let mut seats = find_seats(&mut locked, now, targets, outcome);
+    if outcome == CallOutcome::Refused {
+        plan.fill(None);
+    }
+    let mut seats = find_seats(&mut locked, now, (targets, &plan), outcome);
     if outcome == CallOutcome::Admitted && lacks_room(targets, &seats) {
         outcome = CallOutcome::Refused;
+        plan.fill(None);
         locked.release_room();
         let wanted = seats;
-        seats = find_seats(&mut locked, now, targets, outcome);
+        seats = find_seats(&mut locked, now, (targets, &plan), outcome);
         // The charges without room are the ones that refused the call.
         for (seat, wanted) in seats.iter_mut().zip(wanted) {
             if wanted == Seat::Nowhere {
@@ -67,12 +84,26 @@ pub(super) fn apply(memory: &Memory, now: Timestamp, targets: &[Target<'_>]) -> 
             }
         }
     }
-    let execute = |(target, seat): (&Target<'_>, &Seat)| {
-        locked.of(target.key).execute(now, target, outcome, *seat)
-    };
-    let readings: Readings = targets.iter().zip(&seats).map(execute).collect();
+    let places = plan.iter().zip(&seats);
+    readings.extend(targets.iter().zip(places).map(|(target, (planned, seat))| {
+        let shard = locked.of(target.key);
+        match planned {
+            Some(planned) => shard.set_in_place(target.key, planned),
+            None => shard.execute(now, target, outcome, *seat),
+        }
+    }));
     locked.release_room();
-    if locked.took_overflow() { readings.with_source(DecisionSource::Overflow) } else { readings }
+    if locked.took_overflow() { DecisionSource::Overflow } else { DecisionSource::Store }
+}
+
+/// Returns what each charge changes in its entry, if it fits and needs nothing else. Changes nothing.
+fn plan_in_place(locked: &mut Locked<'_>, now: Timestamp, targets: &[Target<'_>]) -> Plan {
+    let planned = |target: &Target<'_>| {
+        // Two charges of one entry depend on each other.
+        let is_alone = targets.iter().filter(|other| other.key == target.key).count() == 1;
+        is_alone.then(|| locked.of(target.key).plan_in_place(now, target)).flatten()
+    };
+    targets.iter().map(planned).collect()
 }
 
 impl Shard {
@@ -112,10 +143,13 @@ fn lacks_room(targets: &[Target<'_>], seats: &[Seat]) -> bool {
 fn find_seats(
     locked: &mut Locked<'_>,
     now: Timestamp,
-    targets: &[Target<'_>],
+    (targets, plan): (&[Target<'_>], &Plan),
     outcome: CallOutcome,
 ) -> SmallVec<[Seat; INLINE]> {
     let pinned = |key| targets.iter().any(|target| target.key == key || target.refund == Some(key));
-    let seat = |target: &Target<'_>| locked.of(target.key).seat(now, target, outcome, &pinned);
-    targets.iter().map(seat).collect()
+    let seat = |(target, planned): (&Target<'_>, &Option<InPlace>)| match planned {
+        Some(_) => Seat::Entry,
+        None => locked.of(target.key).seat(now, target, outcome, &pinned),
+    };
+    targets.iter().zip(plan).map(seat).collect()
 }

@@ -23,6 +23,7 @@ mod call;
 mod cells;
 mod evict;
 mod fingerprint;
+mod in_place;
 mod lifetime;
 mod overflow;
 mod packed;
@@ -30,22 +31,25 @@ mod pool;
 mod redeem;
 mod room;
 mod room_reservation;
+#[cfg(all(test, shuttle))]
+mod schedules;
 mod seat;
 mod shard;
 mod shares;
 mod stats;
+mod sync;
 mod table;
+mod target;
 mod transfer;
 
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-use parking_lot::{Mutex, MutexGuard};
 use smallvec::SmallVec;
 use tollgate_core::{
-    Charge, Deduplication, Limit, Millis, Operation, Reading, Readings, Store, StoreError, Subject,
-    Timestamp,
+    Charge, DecisionSource, Deduplication, Limit, Millis, Operation, Reading, Readings, Store,
+    StoreError, Subject, Timestamp,
 };
 
 pub use bounds::{Bounds, MAX_LIMITS, OVERFLOW_COUNTERS};
@@ -53,9 +57,12 @@ pub use stats::{LimitStats, Stats};
 
 pub(crate) use fingerprint::KEY_DIMENSION;
 
+use super::ImmediateStore;
 use fingerprint::Fingerprinter;
 use pool::Pool;
-use shard::{Shard, Target};
+use shard::Shard;
+use sync::{Mutex, MutexGuard};
+use target::Target;
 
 /// The shortest wait of a charge that is refused because there is no room for it, not even in an
 /// overflow counter.
@@ -128,11 +135,22 @@ impl Memory {
             [] => Readings::new(),
             [charge] => self.apply_one(now, charge),
             _ => {
-                let targets: SmallVec<[Target<'_>; call::INLINE]> =
-                    charges.iter().map(|charge| self.target(charge)).collect();
-                call::apply(self, now, &targets)
+                let mut readings = Vec::with_capacity(charges.len());
+                let source = self.apply_many(now, charges, &mut readings);
+                Readings::from(readings).with_source(source)
             }
         })
+    }
+
+    fn apply_many(
+        &self,
+        now: Timestamp,
+        charges: &[Charge<'_>],
+        readings: &mut Vec<Reading>,
+    ) -> DecisionSource {
+        let targets: SmallVec<[Target<'_>; call::INLINE]> =
+            charges.iter().map(|charge| self.target(charge)).collect();
+        call::apply(self, now, &targets, readings)
     }
 
     /// Returns the usage of the store by each of `limits`, in their order.
@@ -170,7 +188,9 @@ impl Memory {
         let key = self.fingerprints.charged(charge.limit, charge.subject);
         let mut shard = self.lock(key.shard(self.shards.len()));
         shard.sweep(now);
-        if let Some(reading) = shard.take_in_place(now, charge, key) {
+        if let Operation::Charge { cost, .. } = charge.operation
+            && let Some(reading) = shard.take_in_place(now, charge.limit, cost, key)
+        {
             return Readings::one(reading);
         }
         shard.apply_alone(now, &self.target(charge))
@@ -187,13 +207,15 @@ impl Memory {
         operation: Operation,
     ) -> Reading {
         let key = self.fingerprints.charged_key(limit, key);
-        // The shard identifies the subject by `key` alone.
-        let charge = Charge { limit, subject: &Subject::default(), operation };
         let mut shard = self.lock(key.shard(self.shards.len()));
         shard.sweep(now);
-        if let Some(reading) = shard.take_in_place(now, &charge, key) {
+        if let Operation::Charge { cost, .. } = operation
+            && let Some(reading) = shard.take_in_place(now, limit, cost, key)
+        {
             return reading;
         }
+        // The shard identifies the subject by `key` alone.
+        let charge = Charge { limit, subject: &Subject::default(), operation };
         let readings = shard.apply_alone(now, &Target { charge, key, refund: None });
         readings.first().copied().unwrap_or_default()
     }
@@ -212,6 +234,26 @@ impl Memory {
     #[inline]
     fn lock(&self, index: usize) -> MutexGuard<'_, Shard> {
         self.shards[index].0.lock()
+    }
+}
+
+impl ImmediateStore for Memory {
+    fn apply_into(
+        &self,
+        now: Timestamp,
+        charges: &[Charge<'_>],
+        readings: &mut Vec<Reading>,
+    ) -> Result<DecisionSource, StoreError> {
+        readings.clear();
+        Ok(match charges {
+            [] => DecisionSource::Store,
+            [charge] => {
+                let answer = self.apply_one(now, charge);
+                readings.extend_from_slice(&answer);
+                answer.source()
+            }
+            _ => self.apply_many(now, charges, readings),
+        })
     }
 }
 

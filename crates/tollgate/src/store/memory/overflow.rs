@@ -172,6 +172,11 @@ pub(super) const fn tagged(position: ChargePosition) -> ChargePosition {
     ChargePosition(position.0 | TAG)
 }
 
+/// Returns the position as the algorithm made it, without the marks of stores.
+pub(super) const fn untagged_mark(mark: ChargePosition) -> ChargePosition {
+    ChargePosition(mark.0 & MAX_EXACT)
+}
+
 /// Returns the operation with the counter's own position if it refers to a charge in an overflow
 /// counter.
 pub(super) fn untagged(mut operation: Operation) -> Option<Operation> {

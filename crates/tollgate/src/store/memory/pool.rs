@@ -1,7 +1,9 @@
 //! Bytes for states larger than [`LARGE`]: one budget for the whole store, so a state may grow
 //! beyond its shard's part.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
+
+use super::sync::AtomicUsize;
 
 /// A state that allocates more than this many bytes is charged to the [`Pool`], not to its shard.
 pub(super) const LARGE: usize = 4 * 1024;
@@ -58,12 +60,19 @@ impl Pool {
         self.of_limit(bucket).fetch_sub(bytes, Ordering::Relaxed);
     }
 
+    /// Returns the bytes in use, in total and by the limits in `bucket`.
+    #[cfg(all(test, shuttle))]
+    pub(super) fn used(&self, bucket: u8) -> (usize, usize) {
+        let of_limit = self.of_limit(bucket).load(Ordering::Relaxed);
+        (self.used.load(Ordering::Relaxed), of_limit)
+    }
+
     fn of_limit(&self, bucket: u8) -> &AtomicUsize {
         &self.of_limits[usize::from(bucket) % BUCKETS]
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(shuttle)))]
 mod tests {
     use super::*;
 

@@ -1,13 +1,12 @@
 //! Operations that undo or change a charge: refunds, settlements, extensions and renewals.
 
-use tollgate_core::decide::{decide, refundable_until};
-use tollgate_core::{
-    Admission, Charge, ChargePosition, Cost, Limit, MAX_EXACT, Operation, Reading, Timestamp,
-};
+use tollgate_core::decide::decide;
+use tollgate_core::{Admission, Charge, ChargePosition, Cost, Operation, Reading, Timestamp};
 
-use super::overflow::untagged;
+use super::overflow::{untagged, untagged_mark};
 use super::packed::Packed;
-use super::shard::{Growth, Shard, Target, is_concurrency, retention};
+use super::shard::{Shard, retention};
+use super::target::{Growth, Target, is_concurrency, remembered_until};
 
 impl Shard {
     /// Refunds a charge unless that was done before. Remembers the refund if it may arrive again.
@@ -82,16 +81,4 @@ impl Shard {
             (reading, cell, retention)
         })
     }
-}
-
-/// Returns the time until which a refund of the charge at `mark` is remembered: no longer than a
-/// charge made now could be refunded, whatever a receipt from outside contains.
-pub(super) fn remembered_until(limit: &Limit, mark: ChargePosition, now: Timestamp) -> Timestamp {
-    let longest = now.after(limit.window()).after(limit.window()).after(limit.skew_tolerance());
-    refundable_until(limit, mark).min(longest)
-}
-
-/// Returns the position as the algorithm made it, without the marks of stores.
-pub(super) const fn untagged_mark(mark: ChargePosition) -> ChargePosition {
-    ChargePosition(mark.0 & MAX_EXACT)
 }

@@ -8,19 +8,9 @@ use super::fingerprint::Fingerprint;
 use super::overflow::{Counter, no_room, tagged, untagged};
 use super::pool::LARGE;
 use super::room::Room;
-use super::shard::{CallOutcome, Shard, Target, counts, is_concurrency};
+use super::shard::Shard;
 use super::shares::OTHERS;
-
-/// Where one charge of a call is counted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Seat {
-    /// In the subject's own entry, which is there or has room.
-    Entry,
-    /// In the overflow counter of the limit that the subject shares.
-    Overflow,
-    /// There is no room for it: a charge is refused, a refund is not made.
-    Nowhere,
-}
+use super::target::{CallOutcome, Seat, Target, counts, is_concurrency};
 
 impl Shard {
     /// Finds where to count `target`, and reserves the room that it needs there.

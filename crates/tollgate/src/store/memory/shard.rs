@@ -4,29 +4,29 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
-use tollgate_core::decide::{
-    Plain, assess_operation, charge_admitted, charge_plain, charge_refused, expires_at,
-};
+use tollgate_core::decide::{Plain, assess_operation, charge_admitted, charge_refused, expires_at};
 use tollgate_core::{
-    Admission, Algorithm, Cell, Charge, Cost, Limit, Operation, Reading, Refusals, StoredState,
-    Timestamp, assess,
+    Admission, Cell, Charge, Cost, Limit, Operation, Reading, StoredState, Timestamp, assess,
 };
 
 use super::bounds::Part;
 use super::cells::{self, CELL_BYTES, Cells};
-use super::fingerprint::Fingerprint;
-use super::overflow::{no_room, untagged};
+use super::overflow::{no_room, untagged, untagged_mark};
 use super::packed::{Content, Packed, Retention};
 use super::pool::{LARGE, Pool};
-use super::redeem::{remembered_until, untagged_mark};
 use super::room::Room;
-use super::seat::Seat;
 use super::shares::{Shares, Weight};
 use super::table::Table;
+use super::target::{CallOutcome, Growth, Seat, Target, counts, is_concurrency, remembered_until};
 
 /// Some of the entries, and the bounds of their number and bytes.
+///
+/// In this order, the fields that every charge uses are next to the lock, in one cache line.
+#[repr(C)]
 pub(super) struct Shard {
     pub(super) table: Table<Packed>,
+    /// Calls since the last step of the sweep.
+    pub(super) unswept_calls: u32,
     pub(super) cells: Cells,
     pub(super) bounds: Part,
     pub(super) shares: Shares,
@@ -42,8 +42,6 @@ pub(super) struct Shard {
     pub(super) overflowed: bool,
     /// The slot at which the sweep continues.
     pub(super) cursor: usize,
-    /// Calls since the last step of the sweep.
-    pub(super) unswept_calls: u32,
     pub(super) counts: Counts,
 }
 
@@ -56,43 +54,6 @@ pub(super) struct Counts {
     pub(super) overflow: u64,
     pub(super) full: u64,
     pub(super) refunds: usize,
-}
-
-/// One charge and the keys of its entries.
-#[derive(Clone, Copy)]
-pub(super) struct Target<'a> {
-    pub(super) charge: Charge<'a>,
-    /// The key of the limit and the subject; also selects the shard.
-    pub(super) key: Fingerprint,
-    /// The key of the refund, if it may arrive twice.
-    pub(super) refund: Option<Fingerprint>,
-}
-
-/// How the memory of a list changes during a decision.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Growth {
-    /// It grows by the room that was reserved for one more item.
-    ByHalf,
-    /// It does not change.
-    Kept,
-    /// It shrinks to its items.
-    None,
-}
-
-/// Whether every charge of the call fits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum CallOutcome {
-    /// Every charge fits: all are counted.
-    Admitted,
-    /// Not every charge fits: none is counted, unless its limit counts refusals.
-    Refused,
-}
-
-impl CallOutcome {
-    /// Returns the outcome of a call whose only charge has this `admission`.
-    pub(super) fn of(admission: Admission) -> Self {
-        if admission == Admission::Now { Self::Admitted } else { Self::Refused }
-    }
 }
 
 impl Shard {
@@ -112,41 +73,6 @@ impl Shard {
             unswept_calls: 0,
             counts: Counts::default(),
         }
-    }
-
-    /// Applies the only charge of a call if its state is stored in its entry and stays there: by
-    /// far the most frequent case. Returns `None`, with nothing changed, if more is needed.
-    #[inline(always)]
-    pub(super) fn take_in_place(
-        &mut self,
-        now: Timestamp,
-        charge: &Charge<'_>,
-        key: Fingerprint,
-    ) -> Option<Reading> {
-        let Charge { limit, operation: Operation::Charge { cost, .. }, .. } = *charge else {
-            return None;
-        };
-        let slot = self.table.find(key)?;
-        let (_, packed) = self.table.get(slot)?;
-        let Content::Plain(state) = packed.content() else { return None };
-        let (reading, next) = charge_plain(state, limit, cost, now)?;
-        let refused = reading.admission != Admission::Now;
-        let after = if counts(limit, cost, CallOutcome::of(reading.admission)) {
-            let retention = match reading.admission {
-                Admission::Now => plain_retention(next, limit, cost, reading.fits_again, now),
-                Admission::At(_) | Admission::Never => Retention::AtLimit,
-            };
-            // A plain state expires as soon as none of it is used.
-            Packed::plain(next, reading.full_reset_at, retention).in_share_of(packed)
-        } else if refused && reading.found == StoredState::Present {
-            packed.protected()
-        } else {
-            packed
-        };
-        self.shares.turn(packed.share(), packed.retention(), after.retention());
-        self.table.set(slot, after);
-        self.counts.discarded += u64::from(reading.found == StoredState::Discarded);
-        Some(reading)
     }
 
     /// Whether `target` does not refuse the call: a charge that fits, or another operation.
@@ -445,22 +371,6 @@ impl Shard {
     }
 }
 
-/// Returns the [`retention`] of a plain state, which needs no cell for an operation of one unit.
-#[inline]
-fn plain_retention(
-    state: Plain,
-    limit: &Limit,
-    cost: Cost,
-    fits_again: Admission,
-    now: Timestamp,
-) -> Retention {
-    match fits_again {
-        Admission::Now if cost.needed() == 1 => Retention::Evictable,
-        Admission::At(_) | Admission::Never if cost.needed() == 1 => Retention::AtLimit,
-        _ => retention(Some(&state.into()), limit, cost, fits_again, now),
-    }
-}
-
 /// Returns the retention of a state after an operation of `cost`: pinned while units are in flight
 /// or held, else by whether one more unit fits. `fits_again` is valid only if `cost` is one unit.
 pub(super) fn retention(
@@ -485,15 +395,4 @@ fn tenure_at_limit(cell: Option<&Cell>) -> Retention {
 
 const fn is_pinned(cell: Option<&Cell>) -> bool {
     matches!(cell, Some(Cell::Concurrency(_) | Cell::Reserved(_)))
-}
-
-/// Whether permits of `limit` are counted, each with an id.
-pub(super) const fn is_concurrency(limit: &Limit) -> bool {
-    matches!(limit.algorithm(), Algorithm::Concurrency(_))
-}
-
-/// Whether a charge changes the stored state.
-pub(super) fn counts(limit: &Limit, cost: Cost, outcome: CallOutcome) -> bool {
-    let is_counted = outcome == CallOutcome::Admitted || limit.refusals() == Refusals::Counted;
-    cost != Cost::PEEK && is_counted
 }

@@ -90,6 +90,13 @@ impl<V: Copy> Table<V> {
         }
     }
 
+    /// Returns the value of `key`.
+    #[inline]
+    pub(super) fn find_mut(&mut self, key: Fingerprint) -> Option<&mut V> {
+        let slot = self.find(key)?;
+        self.slots.get_mut(slot)?.value.as_mut()
+    }
+
     /// Returns the entry in `slot`.
     pub(super) fn get(&self, slot: usize) -> Option<(Fingerprint, V)> {
         let there = self.slots.get(slot)?;

@@ -13,7 +13,8 @@ use super::cells::{heap_of, units_of};
 use super::overflow::Ceiling;
 use super::packed::Retention;
 use super::room::Room;
-use super::shard::{Shard, Target, retention};
+use super::shard::{Shard, retention};
+use super::target::Target;
 
 impl CellTransfer for Memory {
     fn cells(

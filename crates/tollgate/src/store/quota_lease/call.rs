@@ -94,6 +94,9 @@ impl<S: Store + 'static> Shared<S> {
         let charge = Charge { limit: &account.limit, subject: &account.subject, operation: ask };
         let answer = self.store.apply(now, &[charge]).await;
         let reading = answer.and_then(|all| all.first().copied().ok_or(StoreError::Corrupt));
+        if matches!(reading, Err(error) if may_have_run(error)) {
+            add(&self.counters.units_lost, units);
+        }
         let (turn, is_elsewhere) = self.table.end(account, units, reading, now, asked);
         if turn == LeaseOutcome::Taken {
             add(&self.counters.taken, 1);
@@ -295,6 +298,11 @@ async fn lease_outcome(mut hear: LeaseReceiver) -> LeaseOutcome {
         // The task ended with the runtime: each caller sends its own charge.
         Err(_) => LeaseOutcome::Refused,
     }
+}
+
+/// Returns whether the store may have executed a call that failed with `error`.
+const fn may_have_run(error: StoreError) -> bool {
+    !matches!(error, StoreError::Unavailable | StoreError::Full)
 }
 
 const fn units_of(operation: Operation) -> u64 {

@@ -61,6 +61,8 @@ pub(super) struct LeaseEntry {
     /// The number of store answers received. It shows whether another answer arrived between a call
     /// and its own answer.
     heard: ReplyCount,
+    /// The usage at this position when the entry began, without the units in `own`.
+    before: u64,
     /// The units that were admitted through this node at this position and not refunded. A lease is
     /// taken only if this is not zero, so a lease never opens a window that no charge would have
     /// opened.
@@ -93,6 +95,7 @@ impl LeaseEntry {
             former: (reading.position, 0),
             used: reading.used,
             heard: ReplyCount::default(),
+            before: reading.used.saturating_sub(cost.get()),
             own: cost.get(),
             size: cost.get().saturating_mul(FIRST_CHARGES),
             taken_at: None,
@@ -219,12 +222,17 @@ impl LeaseEntry {
     /// Updates the usage from the store's answer to a call that was sent at `asked`.
     ///
     /// Answers to concurrent calls arrive in any order, so the last may be an older one. In that
-    /// case, the usage is at least the units that were admitted through this node plus its unused
-    /// units.
+    /// case, the usage is at least what is certainly [counted](Self::counted).
     fn observe_reply(&mut self, used: u64, asked: Option<ReplyCount>) {
         let is_last = asked == Some(self.heard);
         self.heard.0 = self.heard.0.wrapping_add(1);
-        self.used = if is_last { used } else { used.max(self.own.saturating_add(self.unused)) };
+        self.used = if is_last { used } else { used.max(self.counted()) };
+    }
+
+    /// Returns the units that the store has certainly counted: those from before this entry, those
+    /// that were admitted through this node, and its unused units.
+    const fn counted(&self) -> u64 {
+        self.before.saturating_add(self.own).saturating_add(self.unused)
     }
 
     /// Processes the store's answer to the charge of `units` for the next lease. The second value
@@ -277,6 +285,10 @@ impl LeaseEntry {
             let span = self.account.limit.lease_span(reading.position);
             let Some(span) = span.filter(|_| admitted.get() > 0) else { return };
             (self.position, self.span, self.own) = (reading.position, span, 0);
+            self.before = reading.used.saturating_sub(admitted.get());
+        } else if reading.used <= self.before {
+            // The store counted it before this entry began, and answered it afterwards.
+            self.before = self.before.saturating_sub(admitted.get());
         }
         self.own = self.own.saturating_add(admitted.get());
         self.spent = self.spent.saturating_add(admitted.get());
@@ -313,8 +325,7 @@ impl LeaseEntry {
         let is_here = reading.position == self.position
             && reading.admission == Admission::Now
             && self.own > 0;
-        let at_least = self.own.saturating_add(self.unused);
-        let is_known = is_here && (asked == Some(self.heard) || reading.used >= at_least);
+        let is_known = is_here && (asked == Some(self.heard) || reading.used >= self.counted());
         is_known.then(|| Reading { used: reading.used.saturating_sub(self.unused), ..*reading })
     }
 

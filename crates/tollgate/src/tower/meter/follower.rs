@@ -1,6 +1,6 @@
 //! Follows a JSON pointer through a document that arrives in pieces, without storing the document.
 
-use tollgate_core::policy::pointer::MAX_POINTER_BYTES;
+use tollgate_core::json_pointer::MAX_POINTER_BYTES;
 
 /// The longest name or value that is stored, in bytes: no pointer has a longer name.
 const MAX_TEXT: usize = MAX_POINTER_BYTES;

@@ -315,6 +315,56 @@ fn an_answer_that_comes_after_a_later_one_stops_reading_from_what_is_used() {
     });
 }
 
+/// The charges before the first lease count too when a late answer leaves only a lower bound.
+#[test]
+fn a_late_answer_does_not_hide_the_charges_before_the_first_lease() {
+    rt().block_on(async {
+        let gate = Arc::new(Semaphore::new(0));
+        let store = Arc::new(Faulty::new());
+        let node = QuotaLease::new(Arc::clone(&store), LeaseConfig::for_nodes(NonZeroU32::MIN));
+        let (limit, subject) = (leased(&fixed("core", 1_000)), user(1));
+        let mut position = None;
+        for id in 0..4 {
+            let taken = ask(&node, NOW, &limit, &subject, take(1, id)).await.unwrap();
+            position = Some(taken.position);
+        }
+        store.next([Trouble::Late(Arc::clone(&gate))]);
+        let Operation::Refund { cost, position, id, .. } = refund(1, 0, position.unwrap()) else {
+            unreachable!()
+        };
+        let guarded = Operation::Refund { cost, position, id, deduplication: Deduplication::ById };
+        let refunded = ask(&node, NOW, &limit, &subject, guarded);
+        let meanwhile = async {
+            let taken = ask(&node, NOW, &limit, &subject, take(1, 4)).await.unwrap();
+            assert_eq!((taken.used, node.counts().taken), (4, 1), "out of a lease");
+            gate.add_permits(1);
+        };
+        let (refunded, ()) = tokio::join!(refunded, meanwhile);
+        assert_eq!(refunded.map(|reading| reading.refunded), Ok(1));
+        let taken = ask(&node, NOW, &limit, &subject, take(1, 5)).await.unwrap();
+        assert_eq!(taken.used, 5);
+    });
+}
+
+/// The store may have counted a lease whose answer did not arrive.
+#[test]
+fn a_lease_without_an_answer_counts_as_lost() {
+    rt().block_on(async {
+        let store = Arc::new(Faulty::new());
+        let node = QuotaLease::new(Arc::clone(&store), EAGER);
+        let (limit, subject) = (leased(&fixed("core", 1_000)), user(1));
+        ask(&node, NOW, &limit, &subject, take(1, 0)).await.unwrap();
+        store.next([Trouble::Lost(StoreError::TimedOut)]);
+        let taken = ask(&node, NOW, &limit, &subject, take(1, 1)).await;
+        assert_eq!(taken.err(), Some(StoreError::TimedOut));
+        assert_eq!(node.counts().units_lost, 8, "eight times the charge");
+        store.next([Trouble::Lost(StoreError::Unavailable)]);
+        let taken = ask(&node, NOW, &limit, &subject, take(1, 2)).await;
+        assert_eq!(taken.err(), Some(StoreError::Unavailable));
+        assert_eq!(node.counts().units_lost, 8, "an unreachable store counted nothing");
+    });
+}
+
 /// A store without an answer is called once, and all waiting callers get the error.
 #[test]
 fn a_failure_is_heard_by_all_who_wait() {

@@ -10,6 +10,7 @@ mod operators;
 mod overrides;
 mod phone;
 mod pictures;
+mod tenants;
 mod views;
 
 use browser::{Browser, Page};

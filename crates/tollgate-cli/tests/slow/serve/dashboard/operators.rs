@@ -47,7 +47,7 @@ fn a_node_without_alerts_has_no_banner() {
     page.says("The policy file was rejected");
     page.until("document.querySelector('#dot.warn')");
     page.click("#alerts a", "Details");
-    page.says("the policy before it is in force");
+    page.says("the previous policy stays in force");
     page.is_clean();
 }
 

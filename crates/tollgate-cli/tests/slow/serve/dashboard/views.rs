@@ -80,10 +80,10 @@ fn subjects_are_found_on_the_page_of_a_limit_that_reveals_them() {
     page.until("document.querySelector('section[aria-label=Subjects]')?.hidden === false");
     page.write("Prefix", "mal");
     page.press("Enter");
-    page.says("2 subjects of recent decisions of this node: its store has no names.");
+    page.says("2 subjects from recent decisions of this node (the store keeps only hashes).");
     page.write("Prefix", "<");
     page.click("button", "List");
-    page.says("1 subject of recent decisions");
+    page.says("1 subject from recent decisions");
     page.click("section a", "user=<img src=x onerror=hit()>");
     page.says("1 limit counts this subject");
     page.is_clean();

@@ -13,13 +13,13 @@ export function alerts({ status, problem }) {
     const reason = errors.length ? ` Last error: ${errors[0]}` : '';
     if (!shard.primary) {
       all.push({ kind: 'bad', title: `Shard ${shardName(shard)} is down`,
-        text: `No primary responds. Each rule's fallback decides for its subjects.${reason}` });
+        text: `No primary responds. The fallback of each rule decides for the subjects of this shard.${reason}` });
     }
   }
   for (const server of status?.servers ?? []) {
     if (server.connected) continue;
     all.push({ kind: 'bad', title: `Memcached server ${shardName(server)} is down`,
-      text: `No connection is open. Each rule's fallback decides for its subjects.${server.last_error ? ` Last error: ${server.last_error}` : ''}` });
+      text: `No connection is open. The fallback of each rule decides for the subjects of this server.${server.last_error ? ` Last error: ${server.last_error}` : ''}` });
   }
   for (const shard of status?.shards ?? []) {
     const open = shard.primary ? shard.servers.filter((server) => server.circuit_breaker !== 'closed') : [];
@@ -30,7 +30,7 @@ export function alerts({ status, problem }) {
   const rejection = status?.reloads?.rejection;
   if (rejection) {
     all.push({ kind: 'warn', title: 'The policy file was rejected',
-      text: `The policy before it stays in force since ${moment(rejection.at)}.`, link: '#/policy' });
+      text: `Rejected at ${moment(rejection.at)}. The previous policy stays in force.`, link: '#/policy' });
   }
   return all;
 }

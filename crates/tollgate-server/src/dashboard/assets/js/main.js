@@ -13,6 +13,7 @@ import { policy } from './views/policy.js';
 import { rollout } from './views/rollout.js';
 import { signIn } from './views/sign-in.js';
 import { subject } from './views/subject.js';
+import { tenants } from './views/tenants.js';
 import { top } from './views/top.js';
 import { whatIf } from './views/what-if.js';
 
@@ -24,6 +25,7 @@ const VIEWS = [
   { word: 'subject', label: 'Subject', open: subject },
   { word: 'top', label: 'Top subjects', open: top, path: '/v1/top' },
   { word: 'overrides', label: 'Overrides', open: overrides, path: '/v1/overrides' },
+  { word: 'tenants', label: 'Tenants', open: tenants, path: '/v1/tenants' },
   { word: 'policy', label: 'Policy', open: policy },
   { word: 'what-if', label: 'What if', open: whatIf },
   { word: 'rollout', label: 'Rollout', open: rollout },

@@ -4,7 +4,7 @@ import { element } from './dom.js';
 import { allows, count, counted, many } from './format.js';
 
 /// Returns the conditions of a rule as texts. All of them must be met.
-export function conditions({ methods, paths, hosts, networks, headers, query, cookies, has, lacks, any, not }) {
+export function conditions({ methods, paths, hosts, networks, headers, query, cookies, has, lacks, when, any, not }) {
   return [
     methods?.length && `method ${methods.join(' or ')}`,
     paths?.length && `path ${paths.join(' or ')}`,
@@ -15,6 +15,7 @@ export function conditions({ methods, paths, hosts, networks, headers, query, co
     ...values('cookie', cookies),
     has?.length && `has ${has.join(' and ')}`,
     lacks?.length && `has no ${lacks.join(' and no ')}`,
+    when && `when ${when}`,
     any?.length && `any of (${any.map(together).join(') or (')})`,
     ...(not ?? []).map((excluded) => `not (${together(excluded)})`),
   ].filter(Boolean);

@@ -1,6 +1,6 @@
 // Overrides in words.
 
-import { count, many } from './format.js';
+import { count, many, moment } from './format.js';
 
 /// Describes the target of an override.
 export function whom({ subject, group, everybody, rule, shedding }) {
@@ -18,4 +18,19 @@ export function what({ quota, burst, unlimited, blocked, counted }) {
   if (blocked) return 'blocked';
   if (unlimited) return 'unlimited';
   return `${many(quota, 'unit')}${burst === undefined ? '' : `, burst ${count(burst)}`}`;
+}
+
+/// Describes the end of an override.
+export function ends({ expires }) {
+  return expires === null ? 'never' : moment(expires);
+}
+
+/// The end of an override as a number to sort by.
+export function end({ expires }) {
+  return expires ?? Number.MAX_SAFE_INTEGER;
+}
+
+/// Describes the end of an override within a sentence.
+export function until({ expires }) {
+  return expires === null ? 'without an end' : `until ${moment(expires)}`;
 }

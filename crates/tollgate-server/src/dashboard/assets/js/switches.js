@@ -1,7 +1,7 @@
 // The active kill switches, shown above every view.
 
 import { element, fill } from './dom.js';
-import { moment } from './format.js';
+import { until } from './override.js';
 
 const EFFECTS = {
   limit: { unlimited: 'is off', counted: 'only counts', blocked: 'refuses every request', quota: 'has another quota' },
@@ -27,6 +27,6 @@ export function tell(place, switches) {
   place.dataset.seen = seen;
   place.hidden = !switches.length;
   fill(place, switches.length > 0 && element('ul', {}, switches.map((one) => element('li', {},
-    element('strong', {}, words(one)), ` until ${moment(one.expires)}: ${one.reason} `))),
+    element('strong', {}, words(one)), ` ${until(one)}: ${one.reason} `))),
   switches.length > 0 && element('a', { href: '#/overrides' }, 'Overrides'));
 }

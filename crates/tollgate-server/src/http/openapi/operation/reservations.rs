@@ -12,7 +12,7 @@ pub(super) const RESERVE: Operation = Operation {
     summary: "Reserve the estimated cost of a request",
     description: "Reserves the units that a check would charge, all of them or none, until the \
         receipt is settled or released, or until the reservation expires: then it is released or \
-        charged, as each limit's `hold` says. With an `idempotency-key`, a repeated request gets \
+        charged, as each limit's `reservation.on_expiry` says. With an `idempotency-key`, a repeated request gets \
         the same response and is reserved once.",
     body: Some(Body {
         schema: of::<ReserveRequest<'_>>,

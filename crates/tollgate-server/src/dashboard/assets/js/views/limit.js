@@ -3,7 +3,8 @@
 import { ask } from '../api.js';
 import { trafficChart } from '../chart.js';
 import { element, fill, notice, say } from '../dom.js';
-import { allows, count, counted, many, moment } from '../format.js';
+import { allows, count, counted, many } from '../format.js';
+import { until } from '../override.js';
 import { matched } from '../match.js';
 import { listing } from './listing.js';
 
@@ -31,7 +32,7 @@ export function limit({ refuse }, [name]) {
       tried.describe(meant);
       if (meant.revealed && meant.per.length) subjects.show();
       fill(switched, meant.switch && notice('bad',
-        `An override applies to all subjects: ${said(meant.switch)} until ${moment(meant.switch.expires)}. ${meant.switch.reason} `,
+        `An override applies to all subjects: ${said(meant.switch)} ${until(meant.switch)}. ${meant.switch.reason} `,
         element('a', { href: '#/overrides' }, 'Overrides')));
       const users = policy.rules.flatMap((rule) =>
         rule.limits.filter((used) => used.name === name).map((used) => ({ rule, used })));

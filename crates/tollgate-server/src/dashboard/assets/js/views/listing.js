@@ -46,7 +46,7 @@ export function listing(limit, { refuse }) {
     const all = [...state.subjects.values()].slice(0, MOST);
     fill(found, all.map((subject) => element('li', {}, entry(subject))));
     more.hidden = !state.after || state.subjects.size >= MOST;
-    const where = source === 'store' ? 'in the store' : 'of recent decisions of this node: its store has no names';
+    const where = source === 'store' ? 'in the store' : 'from recent decisions of this node (the store keeps only hashes)';
     const text = `${many(state.subjects.size, 'subject')} ${where}.${state.after ? ' There may be more.' : ''}`;
     say(words, text);
     announce(text);

@@ -2,8 +2,7 @@
 
 import { ask } from '../api.js';
 import { announce, element, field, fill, notice } from '../dom.js';
-import { moment } from '../format.js';
-import { what, whom } from '../override.js';
+import { end, ends, what, whom } from '../override.js';
 import { Table } from '../table.js';
 
 /// Sources whose values are in the policy, not in a request.
@@ -38,7 +37,7 @@ export function overrides({ refuse }) {
     fill(told);
     await attempt(told, async () => {
       const { pending } = await work();
-      const result = pending ? `${text} Only on this node: the store does not answer, and gets the change when it does.` : text;
+      const result = pending ? `${text} Only on this node: the store does not answer; the change is sent when it does.` : text;
       fill(told, notice('good', result));
       announce(result);
     });
@@ -61,7 +60,7 @@ export function overrides({ refuse }) {
   const node = element('div', {},
     element('h1', {}, 'Overrides'),
     element('section', { class: 'card', 'aria-label': 'Set an override' },
-      element('p', { class: 'words' }, 'Enter a value as in a request, or its displayed hash. A group of addresses can be a network.'),
+      element('p', { class: 'words' }, 'Enter a value as in a request, or its displayed hash. To select a network, enter it in CIDR form.'),
       place, told),
     element('section', { class: 'card', 'aria-label': 'In force' }, kept, trouble, table.node));
   return { node, update };
@@ -78,7 +77,7 @@ class Form {
     this.rule = select(rules.map(({ name }) => [name, name]));
     this.shedding = select([['all', 'all of it'], ['fleet', 'by the fleet'], ['worker', 'by the worker']]);
     this.quota = element('input', { type: 'number', min: 1, step: 1, inputmode: 'numeric' });
-    this.lasts = element('input', { type: 'text', required: true, value: '1h', pattern: '[1-9][0-9]{0,7}[smhd]', autocomplete: 'off' });
+    this.lasts = element('input', { type: 'text', required: true, value: '1h', pattern: '[1-9][0-9]{0,7}[smhd]|never', autocomplete: 'off' });
     this.reason = element('input', { type: 'text', required: true, maxlength: 500, autocomplete: 'off' });
     this.values = new Map();
     this.whose = element('div', { class: 'row' });
@@ -90,7 +89,7 @@ class Form {
       element('div', { class: 'row' }, field('Limit', this.limit), field('Applies to', this.meant)),
       this.whose,
       element('div', { class: 'row' }, field('Effect', this.effect), this.amount,
-        field('Duration', this.lasts, 'such as 90s, 15m, 12h or 7d'),
+        field('Duration', this.lasts, 'such as 90s, 15m, 12h or 7d, or never'),
         field('Reason', this.reason, 'clients never see it'),
         element('button', { type: 'submit' }, 'Set')));
     this.drawWhose();
@@ -163,7 +162,7 @@ function listed(lift) {
       { label: 'Applies to', text: whom, value: whom },
       { label: 'Limit', text: (row) => row.limit ?? (row.rule || row.shedding ? '–' : 'every limit'), value: (row) => row.limit ?? '' },
       { label: 'Effect', text: what },
-      { label: 'Ends', text: (row) => moment(row.expires), value: (row) => row.expires },
+      { label: 'Ends', text: ends, value: end },
       { label: 'Reason', text: (row) => row.reason },
       { label: 'Remove', draw: (cell, row) => button(cell, row, lift) },
     ],

@@ -24,6 +24,14 @@ const COUNTS = {
   uncomparable: 'Refunds that could not be compared.',
 };
 
+/// Labels that say more than the names of the counters.
+const LABELS = {
+  deny_cache_hits: 'refused by the deny cache',
+  unanswered: 'calls without an answer',
+  discarded: 'invalid stored state',
+  percent: 'percent of clients',
+};
+
 export function overview() {
   const chart = trafficChart('All requests');
   const latency = latencyChart('Decision latency');
@@ -31,7 +39,7 @@ export function overview() {
     ['Admitted / s', 'Requests that were admitted, per second.'],
     ['Refused / s', 'Requests that were refused, per second.'],
     ['Refusal rate', 'Refused requests as a percentage of all requests.'],
-    ['Degraded / s', 'Decisions of the fallback because the store did not answer, per second.'],
+    ['Fallback / s', 'Decisions of the fallback because the store did not answer, per second.'],
     ['p99 latency', '99 % of the decisions of the slowest listener take at most this long.'],
   ].map(tile);
   const busiest = busiestTable();
@@ -126,7 +134,7 @@ function storeCard() {
       { label: 'p50', hint: 'Half of the calls take at most this long.', number: true, text: (row) => took(row.took?.p50) },
       { label: 'p99', hint: '99 % of the calls take at most this long.', number: true, text: (row) => took(row.took?.p99) },
       { label: 'Circuit breakers', text: (row) => row.servers.map((server) => server.circuit_breaker).join(', ') },
-      { label: 'Opened', hint: 'How often circuit breakers of this shard opened since the node started.', number: true, text: (row) => count(sum(row.servers, 'circuit_breaker_opened')) },
+      { label: 'Breaker opened', hint: 'How often circuit breakers of this shard opened since the node started.', number: true, text: (row) => count(sum(row.servers, 'circuit_breaker_opened')) },
       { label: 'Unknown outcomes', hint: 'Calls that timed out after they were sent: they may or may not have been charged.', number: true, text: (row) => count(sum(row.servers, 'unknown_outcomes')) },
       { label: 'Clock offset', hint: 'The difference between the clocks of the primary and of this node.', number: true, text: (row) => (row.clock_offset_ms === null ? '–' : `${row.clock_offset_ms} ms`) },
     ],
@@ -171,7 +179,7 @@ function serversTable() {
       { label: 'Restarts', hint: 'Restarts of the server, which lost all counters.', number: true, text: (row) => count(row.restarts) },
       { label: 'Flushes', hint: 'flush_all commands, which removed all counters.', number: true, text: (row) => count(row.flushes) },
       { label: 'CAS conflicts', hint: 'Writes that were repeated because another node changed the counter first.', number: true, text: (row) => count(row.cas_conflicts) },
-      { label: 'Contended', hint: 'Calls that failed because of repeated CAS conflicts.', number: true, text: (row) => count(row.contended) },
+      { label: 'Failed after CAS conflicts', hint: 'Calls that failed because of repeated CAS conflicts.', number: true, text: (row) => count(row.contended) },
       { label: 'Last error', text: (row) => row.last_error ?? '–' },
     ],
   });
@@ -184,7 +192,7 @@ function serverState({ connected, connections }) {
 
 function list(facts, pairs) {
   const isNew = facts.childElementCount !== pairs.length;
-  if (isNew) fill(facts, pairs.map(([name]) => element('div', { title: COUNTS[name] }, element('dt', {}, name.replaceAll('_', ' ')), element('dd'))));
+  if (isNew) fill(facts, pairs.map(([name]) => element('div', { title: COUNTS[name] }, element('dt', {}, LABELS[name] ?? name.replaceAll('_', ' ')), element('dd'))));
   pairs.forEach(([, value], place) => say(facts.children[place].lastChild, count(value)));
 }
 

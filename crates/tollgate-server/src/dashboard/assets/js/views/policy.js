@@ -34,7 +34,7 @@ export function policy({ refuse, feed }) {
       ['Version', status.policy],
       ['Contains', `${many(shape.limits.length, 'limit')}, ${many(shape.rules.length, 'rule')}, ${many(shape.subjects.length, 'kind')} of subjects`],
       ['Rules', shape.rules_apply === 'all_matches' ? 'all matching rules apply' : 'the first matching rule applies'],
-      ['In force since', reloads.last_applied_at ? moment(reloads.last_applied_at) : 'the start'],
+      ['In force since', reloads.last_applied_at ? moment(reloads.last_applied_at) : 'the start of the node'],
       ['Reloads', `${count(reloads.applied)} applied, ${count(reloads.rejected)} rejected`,
         'Reloads of the policy file since the node started.'],
     ];
@@ -43,7 +43,7 @@ export function policy({ refuse, feed }) {
     seen = text;
     fill(facts, pairs.map(([word, value, hint]) => element('div', { title: hint }, element('dt', {}, word), element('dd', {}, value))));
     fill(refused, reloads.rejection && notice('bad',
-      element('p', {}, `The file was rejected at ${moment(reloads.rejection.at)}, and the policy before it is in force:`),
+      element('p', {}, `The file was rejected at ${moment(reloads.rejection.at)}, and the previous policy stays in force:`),
       element('pre', {}, reloads.rejection.reason)));
   };
   const attempt = async (work) => {

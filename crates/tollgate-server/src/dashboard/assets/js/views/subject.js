@@ -4,7 +4,7 @@ import { ask } from '../api.js';
 import { spark } from '../chart.js';
 import { announce, element, field, fill, notice, say, shape } from '../dom.js';
 import { allows, count, many, moment } from '../format.js';
-import { what, whom } from '../override.js';
+import { end, ends, what, whom } from '../override.js';
 import { KEPT } from '../series.js';
 import { Table } from '../table.js';
 
@@ -20,7 +20,7 @@ export function subject({ refuse }) {
   const node = element('div', {},
     element('h1', {}, 'Subject'),
     element('section', { class: 'card', 'aria-label': 'Values' },
-      element('p', { class: 'words' }, 'Values as in a request. Credentials may include their scheme.'), form, told),
+      element('p', { class: 'words' }, 'Enter the values as they appear in a request. Credentials may include their scheme.'), form, told),
     results);
   let standings = null;
   const attempt = async (work) => {
@@ -107,7 +107,7 @@ class Standings {
       element('h2', {}, this.title()),
       this.limits.length
         ? [this.overridden, this.table.node, this.actions(), this.forgotten]
-        : element('p', {}, 'No limit counts by exactly these values: enter all values that a limit counts by.'));
+        : element('p', {}, 'No limit uses this combination. Enter every value that a limit counts by.'));
   }
 
   title() {
@@ -172,7 +172,7 @@ class Standings {
 
   actions() {
     const dialog = element('dialog', { 'aria-labelledby': 'forget-title' },
-      element('h2', { id: 'forget-title' }, 'Reset its usage?'),
+      element('h2', { id: 'forget-title' }, 'Reset the usage of this subject?'),
       element('p', {}, `The next charge on ${many(this.limits.length, 'limit')} starts from zero, and receipts of earlier charges become invalid.`),
       element('p', { class: 'buttons' },
         element('button', { type: 'button', class: 'danger', onclick: () => { dialog.close(); this.forget(); } }, 'Reset'),
@@ -233,7 +233,7 @@ function overrides() {
       { label: 'Limit', text: (row) => row.limit, value: (row) => row.limit },
       { label: 'Effect', text: what },
       { label: 'Applies to', text: whom },
-      { label: 'Ends', text: (row) => moment(row.expires), value: (row) => row.expires },
+      { label: 'Ends', text: ends, value: end },
       { label: 'Reason', text: (row) => row.reason },
     ],
   });

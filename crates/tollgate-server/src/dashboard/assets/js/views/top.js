@@ -38,7 +38,7 @@ export function top({ refuse }) {
       if (mine !== asked) return;
       table.set(told.limits.flatMap(({ limit: name, subjects: all }) =>
         all.map((one) => ({ ...one, limit: name, by: told.by }))));
-      say(since, `Units ${told.by} at this node since ${moment(told.since)}. At most as many of them as the error may belong to other subjects. A subject that the policy does not reveal is shown as its keyed hash.`);
+      say(since, `Units ${told.by} at this node since ${moment(told.since)}. They are approximate: the true number is between units minus error, and units. A subject that the policy does not reveal is shown as its keyed hash.`);
       fill(trouble);
     } catch (problem) {
       if (problem.status === 401) return refuse(problem.message);
@@ -73,8 +73,8 @@ function subjects() {
     columns: [
       { label: 'Subject', text: (row) => words(row.subject), value: (row) => words(row.subject), link },
       { label: 'Limit', text: (row) => row.limit, value: (row) => row.limit },
-      { label: 'Units', hint: 'The most units that the subject can have.', number: true, text: (row) => count(row.units), value: (row) => row.units },
-      { label: 'Error', hint: 'The units of this subject that may belong to others.', number: true, text: (row) => count(row.error), value: (row) => row.error },
+      { label: 'Units', hint: 'Upper bound of the units that were counted.', number: true, text: (row) => count(row.units), value: (row) => row.units },
+      { label: 'Error', hint: 'The most units that may be counted too many.', number: true, text: (row) => count(row.error), value: (row) => row.error },
       { label: 'Override', text: () => 'Override', link: override },
     ],
   });

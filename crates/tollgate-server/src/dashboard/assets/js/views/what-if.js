@@ -46,7 +46,7 @@ export function whatIf({ refuse }) {
   const node = element('div', {},
     element('h1', {}, 'What if'),
     element('section', { class: 'card', 'aria-label': 'Simulation' },
-      element('p', { class: 'words' }, 'The requests of a log are decided by the log’s timestamps, on separate counters. Nothing is charged.'),
+      element('p', { class: 'words' }, 'Decisions use the timestamps of the log and separate counters. Nothing is charged.'),
       form, told),
     results);
   return { node };
@@ -135,7 +135,7 @@ function subjects(found) {
     { label: 'Limit', text: (row) => row.limit },
     { label: 'Requests', hint: 'Requests of this subject on this limit.', number: true, text: (row) => count(row.requests) },
     { label: 'Refused', hint: 'Requests of this subject that this limit refused.', number: true, text: (row) => count(row.refused) },
-    { label: 'Peak usage', hint: 'The most units that the subject used, of the limit.', number: true, text: (row) => `${count(row.peak)} of ${count(row.capacity)}` },
+    { label: 'Peak usage', hint: 'The peak usage of the subject, and the capacity of the limit.', number: true, text: (row) => `${count(row.peak)} of ${count(row.capacity)}` },
   ];
   return filled({ caption: 'Subjects', key: (row) => `${row.limit} ${row.subject}`, columns, empty: 'None.' }, found.subjects);
 }
@@ -158,7 +158,7 @@ function period({ from, to }) {
 function oddities({ malformed, malformed_examples: examples, late }) {
   if (!malformed && !late) return null;
   return notice('calm',
-    element('p', {}, `${many(malformed, 'line')} could not be read, ${count(late)} were too late to be sorted.`),
+    element('p', {}, `${many(malformed, 'line')} could not be read, ${count(late)} were dropped because they were too far out of order.`),
     examples.length && element('ul', {}, examples.map(({ line, why, excerpt }) =>
       element('li', {}, `line ${line}: ${why} `, element('code', {}, excerpt)))));
 }

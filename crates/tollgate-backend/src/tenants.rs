@@ -1,0 +1,370 @@
+//! Tenants in the store: all nodes share them, and they outlive each node.
+
+mod index;
+mod partitions;
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::runtime::Handle;
+use tokio::task::{AbortHandle, spawn_blocking};
+use tokio::time::{MissedTickBehavior, interval, timeout};
+use tollgate::Limiter;
+use tollgate::model::{CasOutcome, SharedBlob, StoreError, Timestamp};
+use tollgate::overrides::TableVersion;
+use tollgate::tenants::{
+    NextPartitions, PARTITIONS, PartitionError, TenantBatch, TenantStorage, TenantStore,
+    TenantStoreError, Tenants, TenantsChanged,
+};
+
+use self::index::Index;
+use crate::backend::Backend;
+use crate::blob_store::BlobStore;
+use crate::overrides::{is_newer, told};
+
+/// The time between two checks whether other nodes changed tenants.
+pub const TENANTS_PERIOD: Duration = Duration::from_millis(500);
+
+/// The time after which the store deletes a part of the tenants that no node has written again.
+pub const TENANTS_TTL: Duration = Duration::from_secs(366 * 24 * 3_600);
+
+/// The age at which a node writes a part of the tenants again, so the store keeps it.
+pub const TENANTS_RENEWAL: Duration = Duration::from_secs(7 * 24 * 3_600);
+
+/// The name of the document with the versions.
+const INDEX: &str = "tenants";
+
+/// The most attempts to change a document while other nodes change it too.
+const ATTEMPTS: usize = 8;
+
+/// The most documents that a node reads or writes at one time.
+const AT_ONCE: usize = 16;
+
+/// The tenants of a limiter, stored where its limits are.
+///
+/// They are [`PARTITIONS`] documents, selected by a hash of the tenant's name, and an index with
+/// the version of each. A change replaces the documents of its tenants one by one, and then the
+/// index. Every node checks the index twice a second and reads the documents that changed. Each
+/// check also compares one document with the node's own rows: a document that the store lost is
+/// restored, and one that the index missed is read. With a memory store the tenants belong to this
+/// process.
+#[derive(Debug)]
+pub struct TenantSync {
+    shared: Arc<Shared>,
+    watch: Option<AbortHandle>,
+}
+
+impl TenantSync {
+    /// Starts the synchronization of the tenants of `limiter`. If its store is shared, reads them
+    /// from now on; this needs a tokio runtime.
+    #[must_use]
+    pub fn start(limiter: Arc<Limiter<Backend>>) -> Self {
+        let shared = Arc::new(Shared {
+            limiter,
+            state: Mutex::default(),
+            is_loaded: AtomicBool::new(false),
+            sweep: AtomicUsize::new(0),
+            turn: tokio::sync::Mutex::default(),
+        });
+        let is_shared = shared.blob_store().is_some();
+        let watch = Handle::try_current()
+            .ok()
+            .filter(|_| is_shared)
+            .map(|runtime| runtime.spawn(Arc::clone(&shared).watch()).abort_handle());
+        Self { shared, watch }
+    }
+
+    /// Waits until all tenants were read, at most `within`. Returns whether they were, or the
+    /// policy has no tenants.
+    pub async fn loaded(&self, within: Duration) -> bool {
+        let all = async {
+            while self.refresh().await.is_err() {
+                tokio::time::sleep(TENANTS_PERIOD).await;
+            }
+        };
+        timeout(within, all).await.is_ok()
+    }
+
+    /// Checks at once whether other nodes changed tenants, and restores lost documents.
+    ///
+    /// # Errors
+    /// The text of the error if the store did not answer. The last tenants that were read stay in
+    /// force.
+    pub async fn refresh(&self) -> Result<(), String> {
+        self.shared.refresh().await.map_err(|error| error.to_string())
+    }
+}
+
+impl Drop for TenantSync {
+    fn drop(&mut self) {
+        if let Some(watch) = &self.watch {
+            watch.abort();
+        }
+    }
+}
+
+impl TenantStore for TenantSync {
+    fn apply(
+        &self,
+        now: Timestamp,
+        batch: TenantBatch,
+    ) -> Pin<Box<dyn Future<Output = Result<TenantsChanged, TenantStoreError>> + Send + '_>> {
+        if self.shared.blob_store().is_none() {
+            return Box::pin(async move { self.shared.tenants().apply(now, batch).await });
+        }
+        // The task continues if its caller disconnects, so the index follows the documents.
+        let shared = Arc::clone(&self.shared);
+        let batch = Arc::new(batch);
+        let task = tokio::spawn(async move { shared.apply(now, &batch).await });
+        Box::pin(async move { task.await.unwrap_or(Err(unavailable(0, 1))) })
+    }
+
+    fn storage(&self) -> TenantStorage {
+        if self.shared.blob_store().is_none() {
+            return TenantStorage::InProcess;
+        }
+        let failure = self.shared.state.lock().failure.map(|error| error.to_string());
+        TenantStorage::InStore { is_loaded: self.shared.is_loaded.load(Ordering::Relaxed), failure }
+    }
+}
+
+const fn unavailable(stored: usize, parts: usize) -> TenantStoreError {
+    TenantStoreError::Store { error: StoreError::Unavailable, stored, parts }
+}
+
+#[derive(Debug)]
+struct Shared {
+    limiter: Arc<Limiter<Backend>>,
+    state: Mutex<State>,
+    is_loaded: AtomicBool,
+    /// The partition that the next check compares.
+    sweep: AtomicUsize,
+    /// Locked while tenants are read or changed, so an older read cannot replace a newer change.
+    turn: tokio::sync::Mutex<()>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// The error of the last read.
+    failure: Option<ReadError>,
+    /// The version of the index of which every partition was read.
+    index: Vec<u8>,
+    /// Partitions that the index may lack.
+    unlisted: BTreeSet<usize>,
+}
+
+/// The reason why tenants could not be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ReadError {
+    Store(StoreError),
+    Partition(PartitionError),
+}
+
+impl fmt::Display for ReadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Store(error) => error.fmt(f),
+            Self::Partition(error) => error.fmt(f),
+        }
+    }
+}
+
+impl From<StoreError> for ReadError {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+impl ReadError {
+    /// Returns the reason why a batch was not stored whole.
+    const fn refusal(self, stored: usize, parts: usize) -> TenantStoreError {
+        match self {
+            Self::Store(error) => TenantStoreError::Store { error, stored, parts },
+            Self::Partition(error) => TenantStoreError::Partition(error),
+        }
+    }
+}
+
+impl Shared {
+    fn tenants(&self) -> &Arc<Tenants> {
+        self.limiter.tenants()
+    }
+
+    /// Returns the store of the documents, or `None` if only this process has the tenants.
+    fn blob_store(&self) -> Option<BlobStore<'_>> {
+        BlobStore::of(self.limiter.store())
+    }
+
+    async fn watch(self: Arc<Self>) {
+        let mut looks = interval(TENANTS_PERIOD);
+        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            looks.tick().await;
+            // The error is recorded.
+            let _ = self.refresh().await;
+        }
+    }
+
+    async fn refresh(&self) -> Result<(), ReadError> {
+        let Some(blob_store) = self.blob_store() else { return Ok(()) };
+        // Nothing is read for policies without tenants.
+        if self.limiter.policy().tenant_dimension().is_none() {
+            return Ok(());
+        }
+        let _turn = self.turn.lock().await;
+        let mut outcome = self.follow(blob_store).await;
+        if outcome.is_ok() {
+            self.is_loaded.store(true, Ordering::Relaxed);
+            outcome = self.sweep(blob_store).await;
+        }
+        if outcome.is_ok() {
+            outcome = self.list(blob_store).await;
+        }
+        let failure = outcome.err();
+        let before = std::mem::replace(&mut self.state.lock().failure, failure);
+        // Queried at every check, but logged only when the state changes.
+        match (before, failure) {
+            (None, Some(error)) if self.is_loaded.load(Ordering::Relaxed) => {
+                tracing::warn!("{error}: the last tenants that were read stay in force");
+            }
+            (None, Some(error)) => {
+                tracing::warn!("{error}: no tenants are read yet, so all have the default quotas");
+            }
+            (Some(_), None) => tracing::info!("the tenants are read again"),
+            _ => {}
+        }
+        outcome
+    }
+
+    /// Reads the partitions that changed since the last index, and restores those that were lost.
+    async fn follow(&self, blob_store: BlobStore<'_>) -> Result<(), ReadError> {
+        let version = blob_store.version(INDEX).await?;
+        if version == self.state.lock().index {
+            return Ok(());
+        }
+        let document = blob_store.shared_blob(INDEX).await?;
+        let index = Index::from_bytes(&document.bytes);
+        let index = index.ok_or(ReadError::Partition(PartitionError::Garbled))?;
+        let is_behind = |partition: &usize| {
+            let listed = index.0.get(partition).copied().unwrap_or_default();
+            listed != self.held(*partition)
+        };
+        let behind: Vec<usize> = (0..PARTITIONS).filter(is_behind).collect();
+        for part in behind.chunks(AT_ONCE) {
+            self.compare(blob_store, part).await?;
+        }
+        // What this node has and the index lacks was lost, or is not listed yet.
+        let listed = |partition: &usize| index.0.get(partition).copied().unwrap_or_default();
+        let unlisted = behind.iter().filter(|one| listed(one) != self.held(**one));
+        let mut state = self.state.lock();
+        state.unlisted.extend(unlisted.filter(|one| self.held(**one) != TableVersion::default()));
+        state.index = document.version;
+        Ok(())
+    }
+
+    /// Compares the next partition, and one that has to be renewed.
+    async fn sweep(&self, blob_store: BlobStore<'_>) -> Result<(), ReadError> {
+        let partition = self.sweep.fetch_add(1, Ordering::Relaxed) % PARTITIONS;
+        self.compare(blob_store, &[partition]).await?;
+        let Some(held) = self.tenants().partition(partition) else { return Ok(()) };
+        let now = self.limiter.now().as_secs_ceil();
+        if now.saturating_sub(held.written_at()) > TENANTS_RENEWAL.as_secs() {
+            let batch = TenantBatch::default();
+            // Another node that was faster renewed it.
+            if let Ok(made) = Tenants::next_partition(Some(&held), partition, &batch, now)
+                && self.put(blob_store, partition, &told(held.version()), &made).await?
+                    == CasOutcome::Stored
+            {
+                self.install(partition, made);
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds partitions to the index that it lacks.
+    async fn list(&self, blob_store: BlobStore<'_>) -> Result<(), ReadError> {
+        let unlisted = self.state.lock().unlisted.clone();
+        if unlisted.is_empty() {
+            return Ok(());
+        }
+        for _ in 0..ATTEMPTS {
+            let document = blob_store.shared_blob(INDEX).await?;
+            let mut index = Index::from_bytes(&document.bytes).unwrap_or_default();
+            for partition in &unlisted {
+                let held = self.held(*partition);
+                let listed = index.0.entry(*partition).or_default();
+                if held.changes >= listed.changes {
+                    *listed = held;
+                }
+            }
+            let before = index::version_of(&document.version).unwrap_or_default();
+            let version = partitions::following(before);
+            let next = SharedBlob { version: told(version), bytes: index.to_bytes() };
+            let put = blob_store.replace(INDEX, &document.version, &next, TENANTS_TTL).await?;
+            if put == CasOutcome::Stored {
+                let mut state = self.state.lock();
+                state.unlisted.retain(|partition| !unlisted.contains(partition));
+                // If this node has read all that was listed before, it has read all of this.
+                if state.index == document.version {
+                    state.index = next.version;
+                }
+                return Ok(());
+            }
+        }
+        // The next check tries again.
+        Ok(())
+    }
+
+    /// Returns the next version of every partition that `batch` changes. A million rows take a
+    /// processor for about a second, so a large batch does not run on the tasks' threads.
+    async fn next(
+        &self,
+        batch: &Arc<TenantBatch>,
+        now: Timestamp,
+    ) -> Result<NextPartitions, TenantStoreError> {
+        let (tenants, batch) = (Arc::clone(self.tenants()), Arc::clone(batch));
+        let seconds = now.as_secs_ceil();
+        let made = spawn_blocking(move || tenants.next(&batch, seconds)).await;
+        made.unwrap_or(Err(unavailable(0, 1)))
+    }
+
+    async fn apply(
+        &self,
+        now: Timestamp,
+        batch: &Arc<TenantBatch>,
+    ) -> Result<TenantsChanged, TenantStoreError> {
+        let blob_store = self.blob_store().ok_or(unavailable(0, 1))?;
+        let _turn = self.turn.lock().await;
+        self.follow(blob_store).await.map_err(|error| error.refusal(0, 1))?;
+        self.is_loaded.store(true, Ordering::Relaxed);
+        let before = self.tenants().len();
+        let next = self.next(batch, now).await?;
+        let (parts, mut stored) = (next.len(), 0);
+        let mut outcome = Ok(());
+        for part in next.chunks(AT_ONCE) {
+            let written = self.write(blob_store, part, batch, now).await;
+            let done = written.iter().filter(|one| one.is_ok()).count();
+            stored += done;
+            outcome = written.into_iter().find_map(Result::err).map_or(Ok(()), Err);
+            if outcome.is_err() {
+                break;
+            }
+        }
+        // Other nodes also find what is not listed, but later.
+        let listed = self.list(blob_store).await;
+        match outcome {
+            Ok(()) => listed.map_err(|error| error.refusal(stored, parts))?,
+            Err(TenantStoreError::Store { error, .. }) => {
+                return Err(TenantStoreError::Store { error, stored, parts });
+            }
+            Err(other) => return Err(other),
+        }
+        Ok(TenantsChanged { before, after: self.tenants().len() })
+    }
+}

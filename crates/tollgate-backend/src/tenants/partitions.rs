@@ -1,0 +1,137 @@
+//! Reading and writing single partitions.
+
+use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
+
+use futures_util::future::join_all;
+use tollgate::model::{CasOutcome, SharedBlob, StoreError, Timestamp};
+use tollgate::overrides::TableVersion;
+use tollgate::tenants::{TenantBatch, TenantPartition, TenantStoreError, Tenants};
+
+use super::index::version_of;
+use super::{ATTEMPTS, ReadError, Shared, TENANTS_TTL, is_newer, told};
+use crate::blob_store::BlobStore;
+
+/// Returns the name of the document of a partition.
+fn name(partition: usize) -> String {
+    format!("tenants.{partition}")
+}
+
+/// Returns the version after `before`.
+pub(super) fn following(before: TableVersion) -> TableVersion {
+    let drawn = RandomState::new().hash_one(before.drawn);
+    TableVersion { changes: before.changes.saturating_add(1), drawn }
+}
+
+impl Shared {
+    /// Returns the version of this node's rows of a partition.
+    pub(super) fn held(&self, partition: usize) -> TableVersion {
+        self.tenants().partition(partition).map(|held| held.version()).unwrap_or_default()
+    }
+
+    pub(super) fn install(&self, partition: usize, made: Arc<TenantPartition>) {
+        self.tenants().install(partition, made);
+        self.state.lock().unlisted.insert(partition);
+    }
+
+    /// Takes over newer documents of `partitions`, and restores older or lost ones.
+    pub(super) async fn compare(
+        &self,
+        blob_store: BlobStore<'_>,
+        partitions: &[usize],
+    ) -> Result<(), ReadError> {
+        let each = partitions.iter().map(|partition| self.compare_one(blob_store, *partition));
+        join_all(each).await.into_iter().collect()
+    }
+
+    async fn compare_one(
+        &self,
+        blob_store: BlobStore<'_>,
+        partition: usize,
+    ) -> Result<(), ReadError> {
+        let version = blob_store.version(&name(partition)).await?;
+        let held = self.held(partition);
+        if is_newer(&version, held) {
+            return self.read(blob_store, partition).await;
+        }
+        if version != told(held)
+            && let Some(rows) = self.tenants().partition(partition)
+        {
+            // A node that was faster wrote the same document, or a newer one.
+            if self.put(blob_store, partition, &version, &rows).await? == CasOutcome::Stored {
+                tracing::info!(partition, "restored tenants that the store had lost");
+            }
+        }
+        Ok(())
+    }
+
+    async fn read(&self, blob_store: BlobStore<'_>, partition: usize) -> Result<(), ReadError> {
+        let document = blob_store.shared_blob(&name(partition)).await?;
+        // It may have expired between the two reads.
+        let Some(version) = version_of(&document.version) else { return Ok(()) };
+        let rows = TenantPartition::from_bytes(version, document.bytes);
+        let rows = rows.map_err(ReadError::Partition)?;
+        self.tenants().install(partition, Arc::new(rows));
+        Ok(())
+    }
+
+    pub(super) async fn put(
+        &self,
+        blob_store: BlobStore<'_>,
+        partition: usize,
+        before: &[u8],
+        rows: &TenantPartition,
+    ) -> Result<CasOutcome, StoreError> {
+        let document =
+            SharedBlob { version: told(rows.version()), bytes: rows.as_bytes().to_vec() };
+        blob_store.replace(&name(partition), before, &document, TENANTS_TTL).await
+    }
+
+    /// Writes the next version of some partitions, and installs those that are stored.
+    pub(super) async fn write(
+        &self,
+        blob_store: BlobStore<'_>,
+        next: &[(usize, Arc<TenantPartition>)],
+        batch: &TenantBatch,
+        now: Timestamp,
+    ) -> Vec<Result<(), TenantStoreError>> {
+        let each = next
+            .iter()
+            .map(|(partition, made)| self.write_one(blob_store, (*partition, made), batch, now));
+        join_all(each).await
+    }
+
+    async fn write_one(
+        &self,
+        blob_store: BlobStore<'_>,
+        (partition, made): (usize, &Arc<TenantPartition>),
+        batch: &TenantBatch,
+        now: Timestamp,
+    ) -> Result<(), TenantStoreError> {
+        let refused = |error: ReadError| error.refusal(0, 1);
+        let mut made = Arc::clone(made);
+        let mut before = match self.held(partition) {
+            held if held == TableVersion::default() => Vec::new(),
+            held => told(held),
+        };
+        for _ in 0..ATTEMPTS {
+            let put = self.put(blob_store, partition, &before, &made).await;
+            if put.map_err(|error| refused(error.into()))? == CasOutcome::Stored {
+                self.install(partition, made);
+                return Ok(());
+            }
+            // Another node was faster, or the document was lost and is replaced.
+            before = blob_store
+                .version(&name(partition))
+                .await
+                .map_err(|error| refused(error.into()))?;
+            if is_newer(&before, self.held(partition)) {
+                self.read(blob_store, partition).await.map_err(refused)?;
+                before = told(self.held(partition));
+            }
+            let held = self.tenants().partition(partition);
+            made = Tenants::next_partition(held.as_deref(), partition, batch, now.as_secs_ceil())?;
+        }
+        Err(TenantStoreError::Contended)
+    }
+}

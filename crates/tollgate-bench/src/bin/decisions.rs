@@ -1,0 +1,209 @@
+//! Counts the instructions of a decision in the library, from the policy to the header fields, with
+//! callgrind. Other programs on the machine do not affect the numbers.
+//!
+//! ```sh
+//! cargo run --release -p tollgate-bench --bin decisions
+//! cargo run --release -p tollgate-bench --bin decisions -- --profile read  # and the functions
+//! ```
+
+use std::error::Error;
+use std::ffi::OsString;
+use std::hint::black_box;
+use std::net::{IpAddr, Ipv4Addr};
+use std::path::Path;
+use std::pin::pin;
+use std::process::Command;
+use std::task::{Context, Poll, Waker};
+
+use clap::{Parser, ValueEnum};
+use tollgate::headers::{self, HeaderLines};
+use tollgate::limiter::Answer;
+use tollgate::model::policy::PlainPlan;
+use tollgate::model::{Headers, RequestAttributes};
+use tollgate::store::Memory;
+use tollgate::{CounterClock, Limiter, StoreError};
+
+const POLICY: &str = include_str!("../../../../policies/github.yaml");
+/// The decisions before the count, and those that are counted.
+const WARM: usize = 1_000;
+const COUNTED: usize = 10_000;
+/// The function whose instructions are counted, with those of the functions that it calls.
+const FUNCTION: &str = "*counted_decision*";
+
+#[derive(Parser)]
+struct Arguments {
+    /// Print the functions of this case with the most instructions.
+    #[arg(long)]
+    profile: Option<Case>,
+    /// Only make the decisions of this case: the program that callgrind runs.
+    #[arg(long, hide = true)]
+    run: Option<Case>,
+}
+
+/// The header fields of a request.
+struct Fields(&'static [(&'static str, &'static [u8])]);
+
+static USER: Fields = Fields(&[
+    ("host", b"api.example.com"),
+    ("user-agent", b"octokit-rest.js/22.0.0"),
+    ("accept", b"application/vnd.github+json"),
+    ("authorization", b"Bearer ghp_16C7e42F292c6912E7710c838347Ae178B4a"),
+]);
+static STRANGER: Fields = Fields(&[
+    ("host", b"api.example.com"),
+    ("user-agent", b"octokit-rest.js/22.0.0"),
+    ("accept", b"application/vnd.github+json"),
+]);
+
+impl Headers for Fields {
+    fn value(&self, name: &str, index: usize) -> Option<&[u8]> {
+        self.0.value(name, index)
+    }
+}
+
+/// A request, and the limits that it is charged for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Case {
+    Stranger,
+    Read,
+    Search,
+    Create,
+}
+
+impl Case {
+    const fn text(self) -> &'static str {
+        match self {
+            Self::Stranger => "`GET` without a token: one limit",
+            Self::Read => "`GET` with a token: four limits",
+            Self::Search => "`GET /search` with a token: four limits",
+            Self::Create => "`POST` with a token: six limits",
+        }
+    }
+
+    fn name(self) -> String {
+        format!("{self:?}").to_ascii_lowercase()
+    }
+
+    fn attributes(self) -> RequestAttributes<'static> {
+        let (method, path) = match self {
+            Self::Stranger | Self::Read => ("GET", "/repos/octocat/hello/issues"),
+            Self::Search => ("GET", "/search/code"),
+            Self::Create => ("POST", "/repos/octocat/hello/issues"),
+        };
+        let headers = if self == Self::Stranger { &STRANGER } else { &USER };
+        let peer = Some(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 7)));
+        let host = Some("api.example.com");
+        RequestAttributes { method, path, query: Some("page=2"), host, peer, headers }
+    }
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let arguments = Arguments::parse();
+    if let Some(case) = arguments.run {
+        return run(case);
+    }
+    let directory = tempfile::tempdir()?;
+    let profile = directory.path().join("callgrind.out");
+    if let Some(case) = arguments.profile {
+        instructions(case, &profile)?;
+        let status = Command::new("callgrind_annotate").arg(&profile).status()?;
+        return status.success().then_some(()).ok_or_else(|| "callgrind_annotate failed".into());
+    }
+    println!("| request | instructions |");
+    println!("| --- | ---: |");
+    for case in Case::value_variants() {
+        println!("| {} | {} |", case.text(), instructions(*case, &profile)? / COUNTED as u64);
+    }
+    Ok(())
+}
+
+/// Returns the instructions of all counted decisions.
+fn instructions(case: Case, profile: &Path) -> Result<u64, Box<dyn Error>> {
+    let mut out = OsString::from("--callgrind-out-file=");
+    out.push(profile);
+    let toggle = format!("--toggle-collect={FUNCTION}");
+    let output = Command::new("valgrind")
+        .args(["--tool=callgrind", "--num-callers=1", &toggle])
+        .arg(out)
+        .arg(std::env::current_exe()?)
+        .args(["--run", &case.name()])
+        .output()?;
+    let told = String::from_utf8_lossy(&output.stderr);
+    let collected = told.rsplit_once("Collected :").and_then(|(_, rest)| {
+        let number = rest.split_ascii_whitespace().next()?;
+        number.parse().ok()
+    });
+    collected.ok_or_else(|| format!("valgrind printed no number: {told}").into())
+}
+
+fn run(case: Case) -> Result<(), Box<dyn Error>> {
+    let policy = tollgate_policy::parse("github.yaml", &generous())?.policy;
+    let limiter = Limiter::new(policy, Memory::default()).with_clock(CounterClock::new());
+    let (attributes, mut room) = (case.attributes(), Room::default());
+    for _ in 0..WARM {
+        decide(&limiter, &attributes, &mut room);
+        end(&limiter, &room)?;
+    }
+    for _ in 0..COUNTED {
+        counted_decision(&limiter, &attributes, &mut room);
+        end(&limiter, &room)?;
+    }
+    Ok(())
+}
+
+/// The memory that decisions use again.
+#[derive(Default)]
+struct Room {
+    plan: PlainPlan,
+    answer: Answer,
+    lines: HeaderLines,
+}
+
+/// Returns the policy with quotas that no case uses up.
+fn generous() -> String {
+    POLICY
+        .replace("quota: 60,", "quota: 60_000,")
+        .replace("quota: 30,", "quota: 30_000,")
+        .replace("quota: 80,", "quota: 80_000,")
+        .replace("quota: 500,", "quota: 500_000,")
+        .replace("quota: 900,", "quota: 900_000,")
+        .replace("quota: 5_000,", "quota: 5_000_000,")
+}
+
+/// From the attributes of a request to the header fields of its response.
+#[inline(never)]
+fn counted_decision(
+    limiter: &Limiter<Memory>,
+    attributes: &RequestAttributes<'_>,
+    room: &mut Room,
+) {
+    decide(limiter, attributes, room);
+}
+
+#[inline(always)]
+fn decide(limiter: &Limiter<Memory>, attributes: &RequestAttributes<'_>, room: &mut Room) {
+    let Room { plan, answer, lines } = room;
+    let policy = limiter.policy();
+    assert!(policy.plan_plain(attributes, limiter.key(), plan), "the rules only enforce limits");
+    let charged = limiter.charge_now(limiter.now(), plan.charges(), answer);
+    assert!(charged.is_some_and(|charged| charged.is_ok()), "nothing overrides the policy");
+    lines.clear();
+    headers::write(&policy.answers().headers, answer.evaluation(), lines);
+    black_box(lines.as_str());
+}
+
+/// Releases the permit of a request, and checks that it was admitted. Not counted.
+fn end(limiter: &Limiter<Memory>, room: &Room) -> Result<(), StoreError> {
+    assert!(room.answer.evaluation().is_admitted(), "no quota is used up");
+    let Some(receipt) = room.answer.receipt(room.plan.charges()) else { return Ok(()) };
+    let (_, permits) = receipt.split_permits();
+    at_once(limiter.refund(permits))
+}
+
+/// Returns the output of a future that never waits.
+fn at_once<T>(future: impl Future<Output = T>) -> T {
+    match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(output) => output,
+        Poll::Pending => unreachable!("the store in memory answers at once"),
+    }
+}

@@ -1,0 +1,37 @@
+//! States of two plain numbers.
+
+use super::Cell;
+use crate::algo::{fixed_window, token_bucket};
+
+/// A state of two plain numbers, which is `Copy` and which [`charge_plain`](super::charge_plain) decides on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Plain {
+    /// The state of a fixed window.
+    FixedWindow(fixed_window::State),
+    /// The state of a token bucket.
+    TokenBucket(token_bucket::State),
+}
+
+impl From<Plain> for Cell {
+    #[inline]
+    fn from(state: Plain) -> Self {
+        match state {
+            Plain::FixedWindow(state) => Self::FixedWindow(state),
+            Plain::TokenBucket(state) => Self::TokenBucket(state),
+        }
+    }
+}
+
+impl TryFrom<Cell> for Plain {
+    type Error = Cell;
+
+    /// # Errors
+    /// Returns the cell itself if it is of another algorithm.
+    fn try_from(cell: Cell) -> Result<Self, Cell> {
+        match cell {
+            Cell::FixedWindow(state) => Ok(Self::FixedWindow(state)),
+            Cell::TokenBucket(state) => Ok(Self::TokenBucket(state)),
+            _ => Err(cell),
+        }
+    }
+}

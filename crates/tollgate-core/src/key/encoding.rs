@@ -1,0 +1,77 @@
+//! The bytes of a subject: short ones in place, longer ones in a box.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+/// The most bytes that are stored in place: a hashed credential or an IPv4 address with its name.
+/// Together with their length they take five words.
+pub(super) const IN_PLACE: usize = 38;
+
+/// The bytes of a subject.
+#[derive(Clone)]
+pub(super) enum Encoding {
+    Short(Short),
+    Long(Box<[u8]>),
+}
+
+/// At most [`IN_PLACE`] bytes.
+#[derive(Clone, Copy)]
+pub(super) struct Short {
+    length: u8,
+    bytes: [u8; IN_PLACE],
+}
+
+/// The target of an encoder.
+pub(super) trait Sink {
+    fn push(&mut self, byte: u8);
+    fn extend(&mut self, bytes: &[u8]);
+}
+
+impl Encoding {
+    pub(super) fn of(bytes: &[u8]) -> Self {
+        if bytes.len() > IN_PLACE {
+            return Self::Long(bytes.into());
+        }
+        let mut short = Short::EMPTY;
+        short.extend(bytes);
+        Self::Short(short)
+    }
+
+    #[inline]
+    pub(super) fn as_bytes(&self) -> &[u8] {
+        match self {
+            Self::Short(short) => &short.bytes[..usize::from(short.length)],
+            Self::Long(bytes) => bytes,
+        }
+    }
+}
+
+impl Short {
+    pub(super) const EMPTY: Self = Self { length: 0, bytes: [0; IN_PLACE] };
+}
+
+impl Sink for Short {
+    #[inline]
+    fn push(&mut self, byte: u8) {
+        self.bytes[usize::from(self.length)] = byte;
+        self.length += 1;
+    }
+
+    #[inline]
+    fn extend(&mut self, bytes: &[u8]) {
+        let start = usize::from(self.length);
+        self.bytes[start..start + bytes.len()].copy_from_slice(bytes);
+        // The array has fewer bytes than the largest `u8`.
+        self.length += bytes.len() as u8;
+    }
+}
+
+impl Sink for Vec<u8> {
+    fn push(&mut self, byte: u8) {
+        self.push(byte);
+    }
+
+    fn extend(&mut self, bytes: &[u8]) {
+        self.extend_from_slice(bytes);
+    }
+}

@@ -1,0 +1,233 @@
+//! The nodes of a descriptor tree, and their levels.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::fmt;
+
+use super::{MAX_DEPTH, Metadata, Pattern};
+
+/// A node: the key and value of an entry, its rule, and the nodes for the next entry.
+#[derive(Clone, Debug)]
+pub struct Node {
+    /// The key of the entry.
+    pub key: Box<str>,
+    /// The values of the entry that match.
+    pub value: NodeValue,
+    /// The rule for descriptors that end at this node, if there is one.
+    pub rule: Option<DescriptorRule>,
+    /// The next level.
+    pub children: DescriptorLevel,
+}
+
+/// The values of a key that match a node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NodeValue {
+    /// Exactly this value.
+    Exact(Box<str>),
+    /// All values that match a pattern.
+    Wildcard(Pattern, Sharing),
+    /// All values.
+    Any,
+}
+
+/// Whether the values that match a pattern have separate counters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Sharing {
+    /// One counter for each value.
+    #[default]
+    PerValue,
+    /// One counter for all of them.
+    Shared,
+}
+
+/// The rule of a node, for descriptors that end at it.
+#[derive(Clone, Debug)]
+pub struct DescriptorRule {
+    /// The limit.
+    pub allowance: Allowance,
+    /// The name that callers see and that other rules replace; by default the limit's name.
+    pub name: Option<Box<str>>,
+    /// The effect of a refusal.
+    pub mode: NodeMode,
+    /// The names of rules that are dropped from a request that matches this rule.
+    pub replaces: Vec<Box<str>>,
+    /// The labels of this rule's metrics.
+    pub metric: MetricDetail,
+    /// The metadata that the caller receives while the limit is not exceeded.
+    pub metadata: Metadata,
+}
+
+/// The limit of a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Allowance {
+    /// A limit, counted separately for each descriptor: an index into
+    /// [`Policy::limits`](crate::Policy::limits).
+    Limit(usize),
+    /// No limit. Requests are not counted.
+    Unlimited,
+    /// No request is admitted. Requests are not counted.
+    Blocked,
+}
+
+/// The effect of a node's refusal.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum NodeMode {
+    /// The request is refused.
+    #[default]
+    Enforce,
+    /// The request is counted and evaluated, and never refused.
+    Shadow,
+    /// The request is refused only if every [`QuotaGroup`](super::QuotaGroup) of it is exceeded.
+    Quota,
+}
+
+/// The labels of a node's metrics.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum MetricDetail {
+    /// One label per node.
+    #[default]
+    Node,
+    /// One label per node and combination of matched values.
+    Values,
+}
+
+impl DescriptorRule {
+    /// Creates a rule that enforces `allowance`.
+    #[must_use]
+    pub fn new(allowance: Allowance) -> Self {
+        Self {
+            allowance,
+            name: None,
+            mode: NodeMode::default(),
+            replaces: Vec::new(),
+            metric: MetricDetail::default(),
+            metadata: Metadata::default(),
+        }
+    }
+}
+
+impl NodeValue {
+    /// Returns the text of the value; empty for any value.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::Exact(value) => value,
+            Self::Wildcard(pattern, _) => pattern.as_str(),
+            Self::Any => "",
+        }
+    }
+}
+
+/// The nodes of one level, no two of which have the same key and value.
+#[derive(Clone, Debug, Default)]
+pub struct DescriptorLevel {
+    nodes: Vec<Node>,
+    /// Node indices, sorted by key and value.
+    sorted: Vec<usize>,
+    /// Indices of the nodes with a pattern, in the order of the policy.
+    wildcards: Vec<usize>,
+}
+
+/// The reason why nodes cannot form a level.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LevelError {
+    /// A key is empty.
+    EmptyKey,
+    /// Two nodes have the same key and value.
+    Duplicate {
+        /// The index of the first node.
+        first: usize,
+        /// The index of the second node.
+        second: usize,
+        /// Their key.
+        key: Box<str>,
+    },
+}
+
+impl fmt::Display for LevelError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::EmptyKey => f.write_str("a descriptor's key is empty"),
+            Self::Duplicate { first, second, key } => {
+                write!(f, "descriptors {first} and {second} have the same key {key:?} and value")
+            }
+        }
+    }
+}
+
+impl core::error::Error for LevelError {}
+
+impl DescriptorLevel {
+    /// Creates a level.
+    ///
+    /// # Errors
+    /// [`LevelError`] for an empty key, and for two nodes with the same key and value.
+    pub fn new(nodes: Vec<Node>) -> Result<Self, LevelError> {
+        if nodes.iter().any(|node| node.key.is_empty()) {
+            return Err(LevelError::EmptyKey);
+        }
+        let mut sorted: Vec<usize> = (0..nodes.len()).collect();
+        sorted.sort_by_key(|index| names(&nodes[*index]));
+        let twice = sorted.windows(2).find(|two| names(&nodes[two[0]]) == names(&nodes[two[1]]));
+        if let Some(two) = twice {
+            let key = nodes[two[0]].key.clone();
+            return Err(LevelError::Duplicate { first: two[0], second: two[1], key });
+        }
+        let is_wildcard = |index: &usize| matches!(nodes[*index].value, NodeValue::Wildcard(..));
+        let wildcards = (0..nodes.len()).filter(is_wildcard).collect();
+        Ok(Self { nodes, sorted, wildcards })
+    }
+
+    /// Returns the nodes, in the order of the policy.
+    #[must_use]
+    pub fn nodes(&self) -> &[Node] {
+        &self.nodes
+    }
+
+    /// Returns whether the level has no nodes.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.nodes.is_empty()
+    }
+
+    /// Returns the node that matches an entry: the one with its value, otherwise the first pattern
+    /// that matches, otherwise the one for any value.
+    ///
+    /// A value with the text of a pattern matches that pattern's node, as in the reference server.
+    #[must_use]
+    pub fn find_match(&self, key: &str, value: &[u8]) -> Option<&Node> {
+        let has_value = !value.is_empty();
+        let exact = if has_value { self.named(key, value) } else { None };
+        exact.or_else(|| self.fitting(key, value)).or_else(|| self.named(key, b""))
+    }
+
+    /// Returns whether all limits are indices below `limits` and no node is too deep, for a level
+    /// at `depth`.
+    pub(in crate::policy) fn is_whole(&self, limits: usize, depth: usize) -> bool {
+        let node_is_whole = |node: &Node| {
+            let limit = node.rule.as_ref().map(|rule| rule.allowance);
+            let is_known = !matches!(limit, Some(Allowance::Limit(index)) if index >= limits);
+            is_known && depth < MAX_DEPTH && node.children.is_whole(limits, depth + 1)
+        };
+        self.nodes.iter().all(node_is_whole)
+    }
+
+    fn named(&self, key: &str, value: &[u8]) -> Option<&Node> {
+        let names = |at: &usize| names(&self.nodes[*at]);
+        let at = self.sorted.binary_search_by(|at| names(at).cmp(&(key, value)));
+        at.ok().map(|at| &self.nodes[self.sorted[at]])
+    }
+
+    fn fitting(&self, key: &str, value: &[u8]) -> Option<&Node> {
+        let nodes = self.wildcards.iter().map(|index| &self.nodes[*index]);
+        let mut of_key = nodes.filter(|node| *node.key == *key);
+        of_key.find(|node| match &node.value {
+            NodeValue::Wildcard(pattern, _) => pattern.matches(value),
+            NodeValue::Exact(_) | NodeValue::Any => false,
+        })
+    }
+}
+
+fn names(node: &Node) -> (&str, &[u8]) {
+    (&node.key, node.value.as_str().as_bytes())
+}

@@ -1,0 +1,89 @@
+//! The files that a policy file names: networks, and the keys of tokens.
+
+use std::fs::{self, File};
+use std::hash::Hasher as _;
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+
+use siphasher::sip::SipHasher13;
+use tollgate_core::Policy;
+
+use crate::decode::{Spanned, Text};
+use crate::report::Report;
+
+/// The largest policy file, and the largest file that it includes: 1 MiB.
+pub const MAX_FILE_BYTES: usize = 1 << 20;
+
+/// The most networks in all files of a policy. They take at most 32 MB of memory in the policy,
+/// and the same again while a reload replaces it.
+pub const MAX_NETWORKS: usize = 1_000_000;
+
+/// Reads the files that a policy names.
+pub(crate) struct Files<'a> {
+    pub(crate) source: FileSource<'a>,
+    /// The number of networks that can still be read.
+    pub(crate) networks_left: usize,
+    hash: SipHasher13,
+    is_any_read: bool,
+}
+
+/// Where the content of the files that a policy names is taken from.
+#[derive(Clone, Copy)]
+pub(crate) enum FileSource<'a> {
+    /// The files, relative to this directory.
+    Directory(&'a Path),
+    /// The content that this policy read from its own files.
+    Policy(&'a Policy),
+    /// Nowhere: a file is a mistake.
+    Nowhere,
+}
+
+impl<'a> Files<'a> {
+    pub(crate) fn new(source: FileSource<'a>) -> Self {
+        let hash = SipHasher13::new();
+        Self { source, networks_left: MAX_NETWORKS, hash, is_any_read: false }
+    }
+
+    /// Returns a hash of the content of all files that were read, if there are any.
+    pub(crate) fn content_hash(&self) -> Option<u64> {
+        self.is_any_read.then(|| self.hash.finish())
+    }
+
+    /// Returns the path and the text of the file `given` in `directory`, which may have `max`
+    /// bytes, or `None` after reporting why it cannot be read.
+    pub(crate) fn text(
+        &mut self,
+        directory: &Path,
+        given: &Spanned<Text>,
+        max: u64,
+        report: &mut Report<'_>,
+    ) -> Option<(PathBuf, String)> {
+        let path = directory.join(&given.value.0);
+        match read(&path, max) {
+            Ok(text) => {
+                self.hash.write(text.as_bytes());
+                self.hash.write_u8(0xff);
+                self.is_any_read = true;
+                Some((path, text))
+            }
+            Err(error) => {
+                let message = format_args!("cannot read {}: {error}", path.display());
+                report.error(given.at, message, "the path is relative to the policy file");
+                None
+            }
+        }
+    }
+}
+
+fn read(path: &Path, max: u64) -> io::Result<String> {
+    // Opening a pipe would wait for its writer.
+    if !fs::metadata(path)?.is_file() {
+        return Err(io::Error::other("not a regular file"));
+    }
+    let mut text = String::new();
+    File::open(path)?.take(max + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > max {
+        return Err(io::Error::other(format!("the file is larger than {max} bytes")));
+    }
+    Ok(text)
+}

@@ -1,0 +1,51 @@
+//! The reader of claims that a policy file configures.
+
+use std::hash::Hasher as _;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use siphasher::sip128::{Hasher128 as _, SipHasher13};
+use tollgate_core::policy::ClaimReader;
+use tollgate_jwt::Verifier;
+
+/// Reads claims of the tokens that `verifier` accepts at the present time.
+#[derive(Debug)]
+pub(crate) struct TokenReader {
+    verifier: Verifier,
+    is_verified: bool,
+    description: String,
+    fingerprint: [u8; 16],
+}
+
+impl TokenReader {
+    /// Returns a reader of tokens that `description` describes with all settings. Two readers are
+    /// equal if their descriptions and their `keys` are; without keys, tokens are not verified.
+    pub(crate) fn new(verifier: Verifier, description: String, keys: Option<&str>) -> Self {
+        let mut hasher = SipHasher13::new();
+        for part in [&description, keys.unwrap_or_default()] {
+            hasher.write_usize(part.len());
+            hasher.write(part.as_bytes());
+        }
+        let fingerprint = hasher.finish128().as_bytes();
+        Self { verifier, is_verified: keys.is_some(), description, fingerprint }
+    }
+}
+
+impl ClaimReader for TokenReader {
+    fn claim(&self, token: &[u8], path: &[Box<str>]) -> Option<String> {
+        let token = str::from_utf8(token).ok()?;
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).ok()?.as_secs();
+        self.verifier.verify(token, now).ok()?.value(path)
+    }
+
+    fn is_verified(&self) -> bool {
+        self.is_verified
+    }
+
+    fn description(&self) -> &str {
+        &self.description
+    }
+
+    fn fingerprint(&self) -> [u8; 16] {
+        self.fingerprint
+    }
+}

@@ -1,0 +1,127 @@
+//! Passive health of one address: how often it failed in a row, and until when it is set aside.
+
+use std::{
+    sync::atomic::{AtomicU64, Ordering},
+    time::Duration,
+};
+
+use parking_lot::Mutex;
+use tokio::time::Instant;
+
+/// After how many failures in a row an address is set aside.
+pub(crate) const FAILURES: u32 = 3;
+/// How long an address is set aside for the first time. Each further time it takes twice as long.
+pub(crate) const FIRST_PAUSE: Duration = Duration::from_secs(1);
+/// The longest time for which an address is set aside.
+pub(crate) const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+
+/// The passive health of an address.
+#[derive(Debug)]
+pub(crate) struct Health {
+    began: Instant,
+    /// The end of the pause in milliseconds since `began`. 0 if the address is in use.
+    until: AtomicU64,
+    state: Mutex<State>,
+    /// Whether `state` differs from the state of an address that never failed.
+    is_marked: AtomicU64,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    failures: u32,
+    pauses: u32,
+}
+
+impl Health {
+    pub(crate) fn new(now: Instant) -> Self {
+        let (until, is_marked) = (AtomicU64::new(0), AtomicU64::new(0));
+        Self { began: now, until, state: Mutex::default(), is_marked }
+    }
+
+    /// Returns whether the address is in use at `now`. When its pause has ended, it is.
+    pub(crate) fn is_in_use(&self, now: Instant) -> bool {
+        let until = self.until.load(Ordering::Relaxed);
+        until == 0 || self.millis(now) >= until
+    }
+
+    /// Records a response. Returns whether the address had been set aside before.
+    pub(crate) fn succeed(&self) -> bool {
+        if self.is_marked.load(Ordering::Relaxed) == 0 {
+            return false;
+        }
+        self.is_marked.store(0, Ordering::Relaxed);
+        self.until.store(0, Ordering::Relaxed);
+        let before = std::mem::take(&mut *self.state.lock());
+        before.pauses > 0
+    }
+
+    /// Records a failure at `now`. Returns for how long the address is set aside, if it is. It stays
+    /// in use if `may_pause` is false.
+    pub(crate) fn fail(&self, now: Instant, may_pause: bool) -> Option<Duration> {
+        self.is_marked.store(1, Ordering::Relaxed);
+        let mut state = self.state.lock();
+        state.failures = state.failures.saturating_add(1);
+        // Requests that were in flight when the pause began do not make it longer.
+        if state.failures < FAILURES || !may_pause || !self.is_in_use(now) {
+            return None;
+        }
+        let pause = FIRST_PAUSE.saturating_mul(1 << state.pauses.min(16)).min(LONGEST_PAUSE);
+        state.pauses = state.pauses.saturating_add(1);
+        // After the pause, one more failure sets it aside again.
+        state.failures = FAILURES - 1;
+        self.until.store(self.millis(now + pause).max(1), Ordering::Relaxed);
+        Some(pause)
+    }
+
+    fn millis(&self, at: Instant) -> u64 {
+        u64::try_from(at.saturating_duration_since(self.began).as_millis()).unwrap_or(u64::MAX)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_set_aside_for_a_growing_and_bounded_time() {
+        let mut now = Instant::now();
+        let health = Health::new(now);
+        assert_eq!([(); 2].map(|()| health.fail(now, true)), [None; 2]);
+        assert!(health.is_in_use(now));
+        let mut pauses = Vec::new();
+        for _ in 0..7 {
+            let pause = health.fail(now, true).expect("a pause");
+            assert!(!health.is_in_use(now));
+            assert_eq!(health.fail(now, true), None, "a request in flight does not extend it");
+            pauses.push(pause.as_secs());
+            now += pause;
+            assert!(health.is_in_use(now));
+        }
+        assert_eq!(pauses, [1, 2, 4, 8, 16, 30, 30]);
+        assert!(health.succeed(), "it was set aside before");
+        assert!(!health.succeed());
+        assert_eq!(health.fail(now, true), None);
+    }
+
+    #[test]
+    fn the_last_address_stays_in_use() {
+        let now = Instant::now();
+        let health = Health::new(now);
+        for _ in 0..10 {
+            assert_eq!(health.fail(now, false), None);
+        }
+        assert!(health.is_in_use(now));
+        assert_eq!(health.fail(now, true), Some(FIRST_PAUSE));
+    }
+
+    #[test]
+    fn a_success_between_failures_counts_them_from_the_start() {
+        let now = Instant::now();
+        let health = Health::new(now);
+        for _ in 0..10 {
+            assert_eq!([(); 2].map(|()| health.fail(now, true)), [None; 2]);
+            assert!(!health.succeed());
+        }
+        assert!(health.is_in_use(now));
+    }
+}

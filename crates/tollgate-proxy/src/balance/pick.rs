@@ -1,0 +1,57 @@
+//! Which address of a group receives a request.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
+
+use tokio::time::Instant;
+
+use super::endpoint::Endpoint;
+
+/// Random numbers for balancing. They need not be unpredictable.
+#[derive(Debug, Default)]
+pub(super) struct Draws(AtomicU64);
+
+impl Draws {
+    /// Returns a number below `bound`, which is at least 1 (splitmix64).
+    fn below(&self, bound: usize) -> usize {
+        const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+        let mut mixed = self.0.fetch_add(STEP, Ordering::Relaxed).wrapping_add(STEP);
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^= mixed >> 31;
+        usize::try_from(mixed % bound.max(1) as u64).unwrap_or(0)
+    }
+}
+
+/// Returns the address for a request that was sent to `tried` already: of two random ones, the one
+/// with fewer requests in flight. An address that is set aside is used only if no other is left.
+pub(super) fn pick<'e>(
+    endpoints: &'e [Arc<Endpoint>],
+    tried: &[Arc<Endpoint>],
+    draws: &Draws,
+) -> Option<&'e Arc<Endpoint>> {
+    if let ([one], []) = (endpoints, tried) {
+        return Some(one);
+    }
+    let now = Instant::now();
+    let is_new = |endpoint: &&Arc<Endpoint>| !tried.iter().any(|one| Arc::ptr_eq(one, endpoint));
+    let in_use = |endpoint: &&Arc<Endpoint>| endpoint.is_in_use(now) && is_new(endpoint);
+    two_choices(|| endpoints.iter().filter(in_use), draws)
+        .or_else(|| two_choices(|| endpoints.iter().filter(is_new), draws))
+}
+
+fn two_choices<'e, I: Iterator<Item = &'e Arc<Endpoint>>>(
+    candidates: impl Fn() -> I,
+    draws: &Draws,
+) -> Option<&'e Arc<Endpoint>> {
+    let count = candidates().count();
+    if count < 2 {
+        return candidates().next();
+    }
+    let first = draws.below(count);
+    let second = (first + 1 + draws.below(count - 1)) % count;
+    let (one, other) = (candidates().nth(first)?, candidates().nth(second)?);
+    Some(if other.in_flight.count() < one.in_flight.count() { other } else { one })
+}

@@ -1,0 +1,95 @@
+use std::{
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use bytes::Bytes;
+use http_body::{Body, Frame, SizeHint};
+use hyper::body::Incoming;
+
+use super::Pool;
+use crate::{in_flight::InFlightGuard, upstream_link::UpstreamLink};
+
+/// The body of an upstream's response with its link, which returns to the pool at the end of the
+/// body.
+#[derive(Debug)]
+pub(crate) struct StreamedBody {
+    incoming: Incoming,
+    pooled: Option<PooledLink>,
+    /// Counts the request as in flight until the end of the body.
+    in_flight: Option<InFlightGuard>,
+}
+
+#[derive(Debug)]
+struct PooledLink {
+    link: Box<UpstreamLink>,
+    pool: Arc<Pool>,
+}
+
+impl StreamedBody {
+    /// Creates a body whose connection is not pooled.
+    pub(crate) fn new(incoming: Incoming) -> Self {
+        Self { incoming, pooled: None, in_flight: None }
+    }
+
+    /// Creates a body that is read through `link`, which belongs to `pool`.
+    pub(crate) fn over(incoming: Incoming, link: Box<UpstreamLink>, pool: Arc<Pool>) -> Self {
+        Self { incoming, pooled: Some(PooledLink { link, pool }), in_flight: None }
+    }
+
+    /// Keeps `guard` until the end of the body.
+    pub(crate) fn counted(mut self, guard: InFlightGuard) -> Self {
+        self.in_flight = Some(guard);
+        self
+    }
+
+    fn release(&mut self) {
+        if let Some(PooledLink { link, pool }) = self.pooled.take() {
+            pool.release(link);
+        }
+    }
+}
+
+impl Body for StreamedBody {
+    type Data = Bytes;
+    type Error = hyper::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        let mut polled = Pin::new(&mut self.incoming).poll_frame(cx);
+        if let (Poll::Pending, Some(pooled)) = (&polled, &mut self.pooled) {
+            pooled.link.drive(cx);
+            polled = Pin::new(&mut self.incoming).poll_frame(cx);
+        }
+        let is_last = match &polled {
+            Poll::Ready(None) => true,
+            Poll::Ready(Some(Ok(frame))) => frame.is_trailers(),
+            _ => false,
+        };
+        if is_last {
+            self.in_flight = None;
+            self.release();
+        }
+        polled
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.incoming.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.incoming.size_hint()
+    }
+}
+
+/// A link whose response was not read to its end is closed, which aborts the upstream's work.
+impl Drop for StreamedBody {
+    fn drop(&mut self) {
+        if self.incoming.is_end_stream() {
+            self.release();
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! The progress of a request body, and the faults that end it.
+
+use std::{
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use tokio::time::Instant;
+use tollgate_http::{CloseReason, Violation};
+
+/// The progress of one request body, for the task that waits for the response.
+#[derive(Debug, Clone)]
+pub(crate) struct Upload(Arc<Shared>);
+
+/// The reason why a request body failed. All reasons are faults of the client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum UploadFault {
+    /// The body is larger than the limit.
+    TooLarge,
+    /// No data arrived for too long.
+    Stalled,
+    /// The data arrived below the least rate.
+    TooSlow,
+    /// The framing is invalid.
+    Malformed(Violation),
+    /// The client disconnected, or sent less than it announced.
+    Broken,
+}
+
+impl From<UploadFault> for CloseReason {
+    fn from(fault: UploadFault) -> Self {
+        match fault {
+            UploadFault::Stalled | UploadFault::TooSlow => Self::SlowRequest,
+            UploadFault::TooLarge | UploadFault::Malformed(_) => Self::Malformed,
+            UploadFault::Broken => Self::Client,
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Shared {
+    began: Instant,
+    /// Milliseconds since `began`.
+    last_progress: AtomicU64,
+    fault: OnceLock<UploadFault>,
+    ended: AtomicBool,
+    complete: AtomicBool,
+    waits_for_client: AtomicBool,
+    forwarded: AtomicBool,
+}
+
+impl Upload {
+    pub(crate) fn begin() -> Self {
+        Self(Arc::new(Shared {
+            began: Instant::now(),
+            last_progress: AtomicU64::new(0),
+            fault: OnceLock::new(),
+            ended: AtomicBool::new(false),
+            complete: AtomicBool::new(false),
+            waits_for_client: AtomicBool::new(false),
+            forwarded: AtomicBool::new(false),
+        }))
+    }
+
+    /// Records that a part of the body was forwarded.
+    pub(crate) fn progress(&self) {
+        self.0.waits_for_client.store(false, Ordering::Release);
+        let elapsed = u64::try_from(self.0.began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.0.last_progress.store(elapsed, Ordering::Relaxed);
+    }
+
+    /// Returns when a part of the body was last forwarded, or when the request started.
+    pub(crate) fn last_progress(&self) -> Instant {
+        self.0.began + Duration::from_millis(self.0.last_progress.load(Ordering::Relaxed))
+    }
+
+    /// Records that no more of the body will be forwarded.
+    pub(crate) fn end(&self) {
+        self.0.ended.store(true, Ordering::Release);
+    }
+
+    /// Returns whether more of the body may be forwarded.
+    pub(crate) fn is_under_way(&self) -> bool {
+        !self.0.ended.load(Ordering::Acquire)
+    }
+
+    /// Records that the complete body has arrived from the client.
+    pub(crate) fn complete(&self) {
+        self.progress();
+        self.0.complete.store(true, Ordering::Release);
+    }
+
+    /// Returns whether the complete body has arrived from the client.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.0.complete.load(Ordering::Acquire)
+    }
+
+    /// Records that the upstream can accept more of the body than the client has sent.
+    pub(crate) fn wait_for_client(&self) {
+        self.0.waits_for_client.store(true, Ordering::Release);
+    }
+
+    /// Returns whether the upstream is waiting for the client to send more of the body.
+    pub(crate) fn waits_for_client(&self) -> bool {
+        self.is_under_way() && self.0.waits_for_client.load(Ordering::Acquire)
+    }
+
+    /// Records that the request is forwarded to the upstream.
+    pub(crate) fn forward(&self) {
+        self.0.forwarded.store(true, Ordering::Release);
+    }
+
+    /// Returns whether the request was forwarded to the upstream, instead of being answered by a
+    /// layer.
+    pub(crate) fn was_forwarded(&self) -> bool {
+        self.0.forwarded.load(Ordering::Acquire)
+    }
+
+    /// Records why the body failed. The first reason is kept.
+    pub(crate) fn fail(&self, fault: UploadFault) {
+        // Later faults are only consequences of the first.
+        let _ = self.0.fault.set(fault);
+    }
+
+    pub(crate) fn fault(&self) -> Option<UploadFault> {
+        self.0.fault.get().copied()
+    }
+}

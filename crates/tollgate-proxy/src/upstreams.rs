@@ -1,0 +1,242 @@
+//! The servers behind a proxy, and which of them serve which requests.
+
+use std::{error::Error as StdError, fmt, str::FromStr};
+
+use crate::{Upstream, UpstreamError};
+
+/// The most routes of a proxy.
+pub const MAX_ROUTES: usize = 256;
+/// The most upstreams of a route, and of requests without a route.
+pub const MAX_UPSTREAMS: usize = 64;
+
+/// The servers behind a proxy: one or several for each route, and for all other requests.
+///
+/// ```
+/// use tollgate_proxy::{Route, Upstream, Upstreams};
+///
+/// let default: Upstream = "http://127.0.0.1:9000".parse()?;
+/// let route: Route = "/api=http://127.0.0.1:9001".parse()?;
+/// let upstreams = Upstreams::new(vec![default], vec![route])?;
+/// # let _ = upstreams;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Upstreams {
+    default: Vec<Upstream>,
+    routes: Vec<(RoutePrefix, Vec<Upstream>)>,
+}
+
+/// A server for the requests whose path begins with a prefix, as `PREFIX=URL` or `HOST/PREFIX=URL`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Route {
+    prefix: RoutePrefix,
+    upstream: Upstream,
+}
+
+/// The requests of a route.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct RoutePrefix {
+    /// In lower case. `None` for any host.
+    host: Option<String>,
+    /// Starts with `/` and does not end with it, or is empty.
+    path: String,
+}
+
+/// The reason why routes or upstreams are not valid.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum RouteError {
+    /// It does not have the form `PREFIX=URL`.
+    Form {
+        /// The value.
+        given: String,
+    },
+    /// Its URL is not valid.
+    Upstream(UpstreamError),
+    /// There is no upstream.
+    NoUpstream,
+    /// There are more routes than [`MAX_ROUTES`], or more upstreams of one route than
+    /// [`MAX_UPSTREAMS`].
+    TooMany {
+        /// `routes` or `upstreams`.
+        what: &'static str,
+        /// The limit.
+        most: usize,
+    },
+}
+
+impl Upstreams {
+    /// Creates the upstreams of requests: `default`, at least one, unless one of `routes` applies.
+    /// Routes with the same prefix share its requests. The longest prefix that matches a request
+    /// applies, and one with a host before one without.
+    ///
+    /// # Errors
+    /// [`RouteError`] if there is no upstream, or too many.
+    pub fn new(default: Vec<Upstream>, routes: Vec<Route>) -> Result<Self, RouteError> {
+        if default.is_empty() {
+            return Err(RouteError::NoUpstream);
+        }
+        let mut grouped: Vec<(RoutePrefix, Vec<Upstream>)> = Vec::new();
+        for Route { prefix, upstream } in routes {
+            match grouped.iter_mut().find(|(known, _)| *known == prefix) {
+                Some((_, upstreams)) => upstreams.push(upstream),
+                None => grouped.push((prefix, vec![upstream])),
+            }
+        }
+        if grouped.len() > MAX_ROUTES {
+            return Err(RouteError::TooMany { what: "routes", most: MAX_ROUTES });
+        }
+        let routed = grouped.iter().map(|(_, upstreams)| upstreams.len()).max();
+        if default.len().max(routed.unwrap_or(0)) > MAX_UPSTREAMS {
+            return Err(RouteError::TooMany { what: "upstreams", most: MAX_UPSTREAMS });
+        }
+        Ok(Self { default, routes: grouped })
+    }
+
+    /// Returns whether a server is reached over TLS.
+    #[must_use]
+    pub fn use_tls(&self) -> bool {
+        let routed = self.routes.iter().flat_map(|(_, upstreams)| upstreams);
+        self.default.iter().chain(routed).any(Upstream::is_https)
+    }
+
+    pub(crate) fn default_group(&self) -> &[Upstream] {
+        &self.default
+    }
+
+    pub(crate) fn routes(&self) -> impl Iterator<Item = (&RoutePrefix, &[Upstream])> {
+        self.routes.iter().map(|(prefix, upstreams)| (prefix, &**upstreams))
+    }
+}
+
+impl From<Upstream> for Upstreams {
+    fn from(upstream: Upstream) -> Self {
+        Self { default: vec![upstream], routes: Vec::new() }
+    }
+}
+
+impl fmt::Display for Upstreams {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let list = |upstreams: &[Upstream]| {
+            upstreams.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+        };
+        f.write_str(&list(&self.default))?;
+        for (RoutePrefix { host, path }, upstreams) in &self.routes {
+            let host = host.as_deref().unwrap_or_default();
+            write!(f, "; {host}{path}/ to {}", list(upstreams))?;
+        }
+        Ok(())
+    }
+}
+
+impl RoutePrefix {
+    /// Returns whether a request for `path` at `host`, which may have a port, belongs to the route.
+    /// The prefix consists of whole segments: `/api` does not match `/apis`.
+    pub(crate) fn matches(&self, host: &[u8], path: &str) -> bool {
+        let is_host = self.host.as_ref().is_none_or(|own| {
+            let (named, port) = host.split_at(own.len().min(host.len()));
+            named.eq_ignore_ascii_case(own.as_bytes()) && (port.is_empty() || port[0] == b':')
+        });
+        let rest = path.strip_prefix(&*self.path);
+        is_host && rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '?']))
+    }
+
+    /// Returns what orders prefixes: the greatest that matches applies.
+    pub(crate) fn specificity(&self) -> (bool, usize) {
+        (self.host.is_some(), self.path.len())
+    }
+}
+
+impl FromStr for Route {
+    type Err = RouteError;
+
+    fn from_str(text: &str) -> Result<Self, RouteError> {
+        let form = || RouteError::Form { given: text.to_owned() };
+        let (prefix, url) = text.split_once('=').ok_or_else(form)?;
+        let (host, path) = prefix.split_at(prefix.find('/').ok_or_else(form)?);
+        let is_plain = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'?' | b'#' | b'%');
+        if !path.bytes().all(is_plain) || host.contains(['@', '*']) || path.contains("//") {
+            return Err(form());
+        }
+        let host = (!host.is_empty()).then(|| host.to_ascii_lowercase());
+        let path = path.strip_suffix('/').unwrap_or(path).to_owned();
+        let upstream = url.parse().map_err(RouteError::Upstream)?;
+        Ok(Self { prefix: RoutePrefix { host, path }, upstream })
+    }
+}
+
+impl fmt::Display for RouteError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Form { given } => write!(
+                f,
+                "the route {given:?} is not a prefix and a URL; use /prefix=http://host:port or \
+                 host.name/prefix=http://host:port"
+            ),
+            Self::Upstream(error) => error.fmt(f),
+            Self::NoUpstream => f.write_str("there is no upstream; use http://host:port"),
+            Self::TooMany { what, most } => write!(f, "there are more than {most} {what}"),
+        }
+    }
+}
+
+impl StdError for RouteError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn prefix(text: &str) -> RoutePrefix {
+        format!("{text}=http://a").parse::<Route>().expect("a route").prefix
+    }
+
+    #[test]
+    fn a_prefix_consists_of_whole_segments_and_may_have_a_host() {
+        for (given, host, path, expected) in [
+            ("/api", "a", "/api", true),
+            ("/api/", "a", "/api", true),
+            ("/api", "a", "/api/users", true),
+            ("/api", "a", "/apis", false),
+            ("/api", "a", "/", false),
+            ("/", "a", "/x", true),
+            ("shop.example/", "Shop.Example:8080", "/x", true),
+            ("shop.example/", "shop.example.evil", "/x", false),
+            ("shop.example/", "shop", "/x", false),
+            ("shop.example/api", "shop.example", "/x", false),
+        ] {
+            assert_eq!(
+                prefix(given).matches(host.as_bytes(), path),
+                expected,
+                "{given} {host}{path}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_route_that_is_no_prefix_and_url_gets_an_error_with_the_form() {
+        for text in ["", "/api", "api=http://a", "/a?b=http://a", "/a//b=http://a", "*/x=http://a"]
+        {
+            let error = text.parse::<Route>().expect_err(text).to_string();
+            assert!(error.contains("/prefix=http://host:port"), "{error}");
+        }
+        let error = "/api=ftp://a".parse::<Route>().expect_err("ftp").to_string();
+        assert!(error.contains("ftp://a"), "{error}");
+    }
+
+    #[test]
+    fn routes_of_one_prefix_share_its_requests_and_all_numbers_are_bounded() {
+        let default = vec!["http://d".parse().expect("an upstream")];
+        let route = |text: &str| text.parse::<Route>().expect("a route");
+        let routes = vec![route("/a=http://one"), route("/b=http://b"), route("/a/=http://two")];
+        let upstreams = Upstreams::new(default.clone(), routes).expect("upstreams");
+        assert_eq!(
+            upstreams.to_string(),
+            "http://d; /a/ to http://one, http://two; /b/ to http://b"
+        );
+        let many = (0..=MAX_ROUTES).map(|number| route(&format!("/{number}=http://a"))).collect();
+        assert!(matches!(Upstreams::new(default.clone(), many), Err(RouteError::TooMany { .. })));
+        let many = vec![route("/a=http://a"); MAX_UPSTREAMS + 1];
+        assert!(matches!(Upstreams::new(default, many), Err(RouteError::TooMany { .. })));
+        assert_eq!(Upstreams::new(vec![], vec![]), Err(RouteError::NoUpstream));
+    }
+}

@@ -1,0 +1,73 @@
+//! The mark of the servers that hold a shard's counters. An empty server has none.
+
+use redis::{Cmd, Value};
+
+/// The key of the mark. No limit's key has this form.
+pub(crate) const GENERATION: &str = "tg1:{generation}";
+
+/// The key of the shard's epoch: the number of times that nodes moved to another primary.
+pub(crate) const EPOCH: &str = "tg1:{generation}:epoch";
+
+/// A server's copy of the shard's mark, in the order of preference.
+///
+/// The mark is data: the first node that charges a server writes it, and replication copies it to
+/// replicas. A server that returned empty lacks it. A server that returned with old data has an
+/// epoch below that of the server that nodes charged in that time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum EpochMark {
+    /// No mark: no node has charged the server, or it lost its data.
+    Missing,
+    /// The mark could not be read.
+    #[default]
+    Unknown,
+    /// The mark, with this epoch.
+    Present(u64),
+}
+
+impl EpochMark {
+    /// Returns the command that reads the mark. The step uses the same command, so no other
+    /// permission is required.
+    pub(crate) fn question() -> Cmd {
+        let mut question = redis::cmd("MGET");
+        question.arg(GENERATION).arg(EPOCH);
+        question
+    }
+
+    /// Reads the reply to [`question`](Self::question).
+    pub(crate) fn from_reply(reply: &Value) -> Self {
+        let Value::Array(values) = reply else { return Self::Unknown };
+        match values.as_slice() {
+            [Value::Nil, _] => Self::Missing,
+            [Value::BulkString(_), epoch] => {
+                // No epoch is the first one.
+                Self::Present(redis::from_redis_value_ref(epoch).unwrap_or_default())
+            }
+            _ => Self::Unknown,
+        }
+    }
+
+    /// The epoch; zero without one.
+    pub(crate) const fn epoch(self) -> u64 {
+        match self {
+            Self::Present(epoch) => epoch,
+            Self::Missing | Self::Unknown => 0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mark_is_better_than_none_and_a_later_epoch_than_an_earlier_one() {
+        let text = |text: &str| Value::BulkString(text.as_bytes().to_vec());
+        let read = |values: Vec<Value>| EpochMark::from_reply(&Value::Array(values));
+        let empty = read(vec![Value::Nil, Value::Nil]);
+        let first = read(vec![text("mark"), Value::Nil]);
+        let later = read(vec![text("mark"), text("12")]);
+        assert_eq!((empty, first), (EpochMark::Missing, EpochMark::Present(0)));
+        assert_eq!(later.epoch(), 12);
+        assert!(empty < EpochMark::from_reply(&Value::Okay) && empty < first && first < later);
+    }
+}

@@ -1,0 +1,185 @@
+//! The errors of connections.
+
+use std::fmt;
+use std::io;
+use std::time::Duration;
+
+use redis::RedisError;
+
+use super::replication_progress::Lag;
+use super::tls::TlsError;
+
+/// The reason why a server could not be used. Contains no secret.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum LinkError {
+    /// The password could not be read.
+    Secret {
+        /// The source of the password.
+        source: String,
+        /// The problem.
+        problem: String,
+    },
+    /// The certificates could not be used.
+    Tls(TlsError),
+    /// The connection could not be opened.
+    Open {
+        /// The server's address.
+        address: String,
+        /// The operating system's error message.
+        problem: String,
+        /// The kind of the error.
+        kind: io::ErrorKind,
+    },
+    /// The server did not answer in time.
+    Slow {
+        /// The server's address.
+        address: String,
+        /// The time limit.
+        within: Duration,
+    },
+    /// The server answered with an error while the connection was opened.
+    Refused {
+        /// The server's address.
+        address: String,
+        /// The command that it rejected.
+        asked: &'static str,
+        /// The code of its answer, such as `LOADING` or `NOPERM`.
+        code: String,
+    },
+    /// The server does not have the required role.
+    Role {
+        /// The server's address.
+        address: String,
+        /// The role that it reports.
+        found: &'static str,
+        /// The required role.
+        wanted: &'static str,
+    },
+    /// The server is no longer the shard's primary, although it may report that role.
+    Deposed {
+        /// The server's address.
+        address: String,
+        /// The server that replaced it. `None` if the server does not belong to the shard.
+        by: Option<String>,
+    },
+    /// The server calls itself primary, as another one does that all nodes choose.
+    Outranked {
+        /// The server's address.
+        address: String,
+        /// The one that is chosen.
+        by: String,
+    },
+    /// The sentinel does not monitor the service.
+    UnknownService {
+        /// The sentinel's address.
+        address: String,
+        /// The name of the service.
+        service: String,
+    },
+    /// No primary is known: no sentinel has named one yet.
+    NoPrimaryKnown,
+    /// The replica does not keep up with its primary.
+    Lags {
+        /// The server's address.
+        address: String,
+        /// The kind of lag.
+        lag: Lag,
+    },
+    /// A replica does not have the module that its primary replicates by.
+    ReplicaWithoutModule {
+        /// The primary's address.
+        address: String,
+        /// The replica's address, as the primary knows it.
+        replica: String,
+    },
+    /// The server or the network closed the connection.
+    Closed {
+        /// The server's address.
+        address: String,
+    },
+}
+
+impl LinkError {
+    /// Converts `error`, which `address` returned to the command `asked`.
+    ///
+    /// Keeps only the code of a server's answer, because its text may repeat the command's
+    /// arguments.
+    pub(crate) fn answered(address: &str, asked: &'static str, error: &RedisError) -> Self {
+        if error.is_io_error() || error.is_connection_dropped() {
+            return Self::Closed { address: address.to_owned() };
+        }
+        let code = error.code().unwrap_or_else(|| error.category()).to_owned();
+        Self::Refused { address: address.to_owned(), asked, code }
+    }
+
+    pub(crate) fn open(address: &str, error: &io::Error) -> Self {
+        Self::Open { address: address.to_owned(), problem: error.to_string(), kind: error.kind() }
+    }
+}
+
+impl fmt::Display for LinkError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Secret { source, problem } => {
+                write!(f, "no password for Redis from the {source}: {problem}")
+            }
+            Self::Tls(error) => error.fmt(f),
+            Self::Open { address, problem, .. } => {
+                write!(
+                    f,
+                    "{address} cannot be reached: {problem}; is a Redis server listening there?"
+                )
+            }
+            Self::Slow { address, within } => write!(
+                f,
+                "{address} did not answer within {} ms; is it frozen, overloaded or cut off?",
+                within.as_millis()
+            ),
+            Self::Refused { address, asked, code } => write!(
+                f,
+                "{address} answered {asked} with {code}; check the user's permissions and the server's state"
+            ),
+            Self::Role { address, found, wanted } => {
+                write!(f, "{address} is {found}, and {wanted} is looked for")
+            }
+            Self::Deposed { address, by: Some(by) } => write!(
+                f,
+                "{address} is not charged, whatever it calls itself: {by} took over from it; have \
+                 it follow {by}"
+            ),
+            Self::Deposed { address, by: None } => {
+                write!(f, "{address} is not charged: it is none of the shard's servers any more")
+            }
+            Self::Outranked { address, by } => write!(
+                f,
+                "{address} is not charged although it is a primary: {by} is one as well, and all \
+                 nodes choose it by the shard's mark and the configuration; have {address} follow \
+                 {by}"
+            ),
+            Self::UnknownService { address, service } => write!(
+                f,
+                "the sentinel {address} watches nothing called {service:?}; compare the name with \
+                 its `sentinel monitor`"
+            ),
+            Self::NoPrimaryKnown => {
+                f.write_str("no sentinel has told of a primary yet; do they answer?")
+            }
+            Self::Lags { address, lag } => write!(f, "{address} is not read from: {lag}"),
+            Self::ReplicaWithoutModule { address, replica } => write!(
+                f,
+                "{address} is not charged: its replica {replica} does not have the module, and \
+                 would lose what is in tables; load the module there, or use `scripting: auto`"
+            ),
+            Self::Closed { address } => write!(f, "{address} closed the connection"),
+        }
+    }
+}
+
+impl std::error::Error for LinkError {}
+
+impl From<TlsError> for LinkError {
+    fn from(error: TlsError) -> Self {
+        Self::Tls(error)
+    }
+}

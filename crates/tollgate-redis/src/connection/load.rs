@@ -1,0 +1,168 @@
+//! The calls in flight on one connection.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use redis::aio::MultiplexedConnection;
+use tokio::time::{Instant, timeout};
+
+/// An additional connection that no call used for this long is closed: a firewall may have dropped
+/// its state.
+const CONNECTION_IDLE_MAX: Duration = Duration::from_secs(30);
+
+/// An additional connection that delays a reply for this long is closed and replaced.
+const STALL_MAX: Duration = Duration::from_millis(250);
+
+/// The calls in flight on a connection.
+#[derive(Debug)]
+pub(crate) struct Load(Mutex<Calls>);
+
+#[derive(Debug)]
+struct Calls {
+    /// Calls without a reply so far.
+    in_flight: usize,
+    /// The calls among them whose callers do not wait any more.
+    abandoned: usize,
+    /// Whether a task waits until the abandoned calls are answered.
+    is_probed: bool,
+    /// When the connection was opened, or the last call was sent.
+    used_at: Instant,
+    /// When the server last answered a call, or the first one was sent to an idle connection.
+    progress_at: Instant,
+    /// Whether the connection delayed a reply for too long.
+    has_stalled: bool,
+}
+
+impl Calls {
+    fn begin(&mut self) {
+        let now = Instant::now();
+        if self.in_flight == 0 {
+            self.progress_at = now;
+        }
+        self.in_flight += 1;
+        self.used_at = now;
+    }
+}
+
+impl Load {
+    /// Returns the load of a new connection.
+    pub(crate) fn new() -> Self {
+        Self(Mutex::new(Calls {
+            in_flight: 0,
+            abandoned: 0,
+            is_probed: false,
+            used_at: Instant::now(),
+            progress_at: Instant::now(),
+            has_stalled: false,
+        }))
+    }
+
+    /// Counts a call.
+    pub(crate) fn begin(&self) {
+        self.0.lock().begin();
+    }
+
+    /// Counts a call if none is in flight.
+    pub(crate) fn begin_if_idle(&self) -> bool {
+        let mut calls = self.0.lock();
+        let is_idle = calls.in_flight == 0;
+        if is_idle {
+            calls.begin();
+        }
+        is_idle
+    }
+
+    /// Records that the server has answered a call.
+    pub(crate) fn end(&self) {
+        let mut calls = self.0.lock();
+        calls.in_flight = calls.in_flight.saturating_sub(1);
+        calls.progress_at = Instant::now();
+    }
+
+    /// Returns the sort key for new calls: connections that delay replies are last, and then those
+    /// with many calls. A reply is delayed if it takes longer than `overdue_after`.
+    pub(crate) fn order(&self, overdue_after: Duration) -> (bool, usize) {
+        let calls = self.0.lock();
+        let is_overdue = calls.in_flight > 0 && calls.progress_at.elapsed() > overdue_after;
+        (calls.abandoned > 0 || is_overdue, calls.in_flight)
+    }
+
+    /// Returns whether the connection should be kept: it delayed no reply for too long, and is in use
+    /// or was used recently.
+    pub(crate) fn is_fit(&self, now: Instant) -> bool {
+        let calls = self.0.lock();
+        let is_idle = now.saturating_duration_since(calls.used_at) >= CONNECTION_IDLE_MAX;
+        !calls.has_stalled && (calls.in_flight > 0 || !is_idle)
+    }
+
+    /// Counts an abandoned call. Returns true if the caller has to start [`Self::settle`].
+    pub(crate) fn abandon(&self) -> bool {
+        let mut calls = self.0.lock();
+        calls.abandoned += 1;
+        !std::mem::replace(&mut calls.is_probed, true)
+    }
+
+    /// Waits until the server has answered every abandoned call, or the connection has ended. The
+    /// server answers `PING` after them.
+    ///
+    /// After [`STALL_MAX`] without an answer an additional connection is marked, and closed by the
+    /// next call or heartbeat, which ends this wait. The first connection is closed by the heartbeat.
+    pub(crate) async fn settle(self: Arc<Self>, mut handle: MultiplexedConnection) {
+        let ping = redis::cmd("PING");
+        loop {
+            let before = self.0.lock().abandoned;
+            let mut pong = pin!(handle.send_packed_command(&ping));
+            let answer = match timeout(STALL_MAX, pong.as_mut()).await {
+                Ok(answer) => answer,
+                Err(_) => {
+                    self.0.lock().has_stalled = true;
+                    pong.await
+                }
+            };
+            if answer.is_err() {
+                return;
+            }
+            let mut calls = self.0.lock();
+            calls.abandoned = calls.abandoned.saturating_sub(before);
+            calls.in_flight = calls.in_flight.saturating_sub(before);
+            if calls.abandoned == 0 {
+                calls.is_probed = false;
+                return;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_connection_without_calls_is_kept_for_a_while_and_then_closed() {
+        let (load, now) = (Load::new(), Instant::now());
+        let later = now + CONNECTION_IDLE_MAX + Duration::from_secs(1);
+        assert!(load.is_fit(now));
+        assert!(!load.is_fit(later), "never used");
+        assert!(load.begin_if_idle() && !load.begin_if_idle());
+        assert!(load.is_fit(later), "in use");
+        load.end();
+        assert!(!load.is_fit(later));
+    }
+
+    #[test]
+    fn connections_that_delay_replies_sort_last_and_one_task_waits_for_abandoned_calls() {
+        const LONG: Duration = Duration::from_secs(60);
+        let (load, other) = (Load::new(), Load::new());
+        load.begin();
+        other.begin();
+        other.begin();
+        assert!(load.order(LONG) < other.order(LONG), "fewer calls");
+        assert!(load.order(Duration::ZERO) > other.order(LONG), "an overdue call");
+        assert!(load.abandon(), "the first starts the task");
+        load.begin();
+        assert!(!load.abandon(), "the task waits for all");
+        assert!(other.order(LONG) < load.order(LONG));
+    }
+}

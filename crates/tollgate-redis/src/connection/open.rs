@@ -1,0 +1,224 @@
+//! Opens connections to endpoints and queries the servers.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use redis::aio::MultiplexedConnection;
+use redis::{AsyncConnectionConfig, Cmd, ProtocolVersion, RedisConnectionInfo, RedisResult, Value};
+use tokio::sync::{Notify, watch};
+use tokio::task::{AbortHandle, spawn_blocking};
+use tokio::time::{Instant, timeout};
+use tokio_rustls::TlsConnector;
+
+use super::endpoint::{Address, Endpoint, Protocol};
+use super::epoch_mark::EpochMark;
+use super::error::LinkError;
+use super::load::Load;
+use super::replication::Replication;
+use super::role::Role;
+use super::stream;
+use crate::offset::Reading;
+
+/// The most calls in flight to one server, which the write queue of a connection has to hold.
+pub(crate) const CALLS_IN_FLIGHT: usize = 16;
+
+/// The commands that verify a connection, as errors name them.
+const PROBE: &str = "ROLE, TIME, PING, INFO and MGET";
+
+/// The report of a server about itself.
+#[derive(Clone, Debug)]
+pub(crate) struct ServerReport {
+    /// Its role.
+    pub(crate) role: Role,
+    /// Its clock, if the user may read it.
+    pub(crate) clock: Option<Reading>,
+    /// Its replication state, if the user may read it.
+    pub(crate) replication: Option<Replication>,
+    /// What it has of the shard's mark.
+    pub(crate) mark: EpochMark,
+    /// The time at which the report arrived.
+    pub(crate) at: Instant,
+}
+
+/// A verified connection, and the task that moves its bytes. Dropping it ends the task.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    redis: MultiplexedConnection,
+    /// The number of the connection among this process's connections of a link.
+    pub generation: u64,
+    /// True once the server or the network has closed it.
+    ended: watch::Receiver<bool>,
+    address: String,
+    driver: AbortHandle,
+    endpoint: Endpoint,
+    load: Arc<Load>,
+}
+
+impl Connection {
+    /// Sends `command` and waits, without a time limit, for the reply.
+    pub(crate) async fn call(&self, command: &Cmd) -> RedisResult<Value> {
+        // A clone is a handle to the same connection; sending needs its own.
+        self.redis.clone().send_packed_command(command).await?.extract_error()
+    }
+
+    /// Returns the calls in flight.
+    pub(crate) fn load(&self) -> &Arc<Load> {
+        &self.load
+    }
+
+    /// Returns the endpoint of the server.
+    pub(crate) const fn endpoint(&self) -> &Endpoint {
+        &self.endpoint
+    }
+
+    /// Returns a handle for commands outside of the calls.
+    pub(crate) fn handle(&self) -> MultiplexedConnection {
+        self.redis.clone()
+    }
+
+    /// Queries role, time, liveness and replication state in one round trip, within `within`. A
+    /// server that loads its data or has lost its primary rejects `PING` but not the other
+    /// commands.
+    pub(crate) async fn ask(&self, within: Duration) -> Result<ServerReport, LinkError> {
+        let mut questions = redis::pipe();
+        questions.cmd("ROLE").cmd("TIME").cmd("PING").cmd("INFO").arg("replication");
+        questions.add_command(EpochMark::question());
+        let sent = Instant::now();
+        let mut handle = self.handle();
+        let replies = timeout(within, handle.send_packed_commands(&questions, 0, 5))
+            .await
+            .map_err(|_| LinkError::Slow { address: self.address.clone(), within })?
+            .map_err(|error| LinkError::answered(&self.address, PROBE, &error))?;
+        let received = Instant::now();
+        let [role, time, sign, replication, mark] = replies.as_slice() else {
+            return Err(self.refused("an unknown number of replies"));
+        };
+        for reply in [role, sign] {
+            if let Value::ServerError(error) = reply
+                && error.code() != "NOPERM"
+            {
+                return Err(self.refused(error.code()));
+            }
+        }
+        let replication = Replication::from_reply(replication);
+        let role = match (Role::from_reply(role), &replication) {
+            (Role::Unknown, Some(replication)) => replication.role,
+            (role, _) => role,
+        };
+        let clock = micros(time).map(|micros| Reading::of_micros(sent, received, micros));
+        let mark = EpochMark::from_reply(mark);
+        Ok(ServerReport { role, clock, replication, mark, at: received })
+    }
+
+    /// Waits until the server or the network has closed the connection.
+    pub(crate) async fn ended(&self) {
+        // An error means that the task has ended, and the connection with it.
+        let _ = self.ended.clone().wait_for(|ended| *ended).await;
+    }
+
+    /// Returns whether the server or the network has closed the connection.
+    pub(crate) fn has_ended(&self) -> bool {
+        *self.ended.borrow()
+    }
+
+    pub(crate) fn address(&self) -> &str {
+        &self.address
+    }
+
+    fn refused(&self, code: &str) -> LinkError {
+        LinkError::Refused { address: self.address.clone(), asked: PROBE, code: code.to_owned() }
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.driver.abort();
+    }
+}
+
+/// The treatment of push messages from the server.
+#[derive(Debug)]
+pub(crate) enum Pushes {
+    /// No push messages are expected.
+    Ignored,
+    /// Each message wakes the waiting task.
+    Wake(Arc<Notify>),
+}
+
+/// Opens a connection to `endpoint` without a time limit.
+pub(crate) async fn open(
+    endpoint: &Endpoint,
+    generation: u64,
+    pushes: Pushes,
+) -> Result<Connection, LinkError> {
+    let address = endpoint.to_string();
+    let (identity, tls) = prepare(endpoint).await?;
+    let stream = stream::open(&endpoint.address, &endpoint.names, tls.as_ref())
+        .await
+        .map_err(|error| LinkError::open(&address, &error))?;
+    // Every wait is limited by the batcher's deadline or the link's limits.
+    let mut config = AsyncConnectionConfig::new()
+        .set_connection_timeout(None)
+        .set_response_timeout(None)
+        .set_pipeline_buffer_size(CALLS_IN_FLIGHT);
+    if let Pushes::Wake(waiting) = pushes {
+        config = config.set_push_sender(move |_| {
+            waiting.notify_one();
+            Ok::<_, std::convert::Infallible>(())
+        });
+    }
+    let (redis, driver) =
+        MultiplexedConnection::new_with_config(&identity, stream, config).await.map_err(
+            |error| LinkError::answered(&address, "the opening of the connection", &error),
+        )?;
+    let (end, ended) = watch::channel(false);
+    let driver = tokio::spawn(async move {
+        driver.await;
+        end.send_replace(true);
+    });
+    let (driver, load) = (driver.abort_handle(), Arc::new(Load::new()));
+    Ok(Connection { redis, generation, ended, address, driver, endpoint: endpoint.clone(), load })
+}
+
+/// Reads credentials and certificates from files and the environment, outside of the async threads.
+async fn prepare(
+    endpoint: &Endpoint,
+) -> Result<(RedisConnectionInfo, Option<TlsConnector>), LinkError> {
+    let tls = match &endpoint.address {
+        Address::Tcp { tls: Some(tls), .. } => Some(tls.clone()),
+        _ => None,
+    };
+    let mut identity = RedisConnectionInfo::default()
+        .set_db(endpoint.database.into())
+        .set_lib_name("tollgate", env!("CARGO_PKG_VERSION"))
+        .set_protocol(match endpoint.protocol {
+            Protocol::Resp2 => ProtocolVersion::RESP2,
+            Protocol::Resp3 => ProtocolVersion::RESP3,
+        });
+    if let Some(user) = &endpoint.credentials.user {
+        identity = identity.set_username(user);
+    }
+    let source = endpoint.credentials.password.clone();
+    if source.is_none() && tls.is_none() {
+        return Ok((identity, None));
+    }
+    let read = move || {
+        let password = source.map(|source| source.read()).transpose()?;
+        let tls = tls.map(|tls| tls.connector()).transpose()?;
+        Ok::<_, LinkError>((password, tls))
+    };
+    let (password, tls) = spawn_blocking(read)
+        .await
+        .map_err(|_| LinkError::Closed { address: endpoint.to_string() })??;
+    if let Some(password) = password {
+        identity = identity.set_password(password.expose());
+    }
+    Ok((identity, tls))
+}
+
+/// Parses the reply to `TIME` into microseconds since the Unix epoch; returns `None` if it is
+/// invalid.
+pub(crate) fn micros(reply: &Value) -> Option<u64> {
+    let (secs, micros): (u64, u64) = redis::from_redis_value_ref(reply).ok()?;
+    secs.checked_mul(1_000_000)?.checked_add(micros)
+}

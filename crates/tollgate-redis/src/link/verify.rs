@@ -1,0 +1,134 @@
+//! Opens connections and verifies that their servers may be charged.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::timeout;
+
+use crate::codec::Codec;
+use crate::connection::{
+    Connection, Endpoint, Lag, LinkError, Pushes, ReplicationProgress, Role, ServerReport, open,
+};
+use crate::topology::Members;
+
+/// The role that a server must have.
+#[derive(Clone, Debug)]
+pub(crate) enum RequiredRole {
+    /// The server accepts writes.
+    Primary,
+    /// The server accepts writes and reports its replication offset, for users of its replicas.
+    ReportingPrimary(Arc<ReplicationProgress>),
+    /// The server answers reads from a state that is current except for the replication delay.
+    Replica(Arc<ReplicationProgress>),
+}
+
+/// The time limits for opening a connection.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ConnectLimits {
+    /// The longest time from the first packet until the server is ready.
+    pub connect: Duration,
+    /// The longest time for the round trip that verifies the connection.
+    pub proof: Duration,
+}
+
+impl RequiredRole {
+    pub(super) fn accepts(&self, role: Role) -> bool {
+        match self {
+            // If access rules hide the role, a replica is detected because it rejects writes.
+            Self::Primary | Self::ReportingPrimary(_) => {
+                matches!(role, Role::Primary | Role::Unknown)
+            }
+            // A promoted one is the shard's primary, or its replication progress shows that it is
+            // not.
+            Self::Replica(_) => matches!(role, Role::Primary | Role::Replica | Role::Unknown),
+        }
+    }
+
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Primary | Self::ReportingPrimary(_) => "a primary",
+            Self::Replica(_) => "a replica in step with its primary",
+        }
+    }
+
+    /// Processes the replication report of the server at `address`.
+    fn read_replication(
+        &self,
+        address: &str,
+        server_report: &ServerReport,
+        members: &Members,
+    ) -> Result<(), LinkError> {
+        match (self, &server_report.replication) {
+            (Self::Primary, _) | (Self::ReportingPrimary(_), None) => {}
+            (Self::ReportingPrimary(progress), Some(replication)) => {
+                progress.observe(replication, server_report.at);
+            }
+            (Self::Replica(progress), Some(replication)) => {
+                return progress
+                    .check(replication, server_report.at)
+                    .map_err(|lag| LinkError::Lags { address: address.to_owned(), lag });
+            }
+            (Self::Replica(_), None) => {
+                let (address, lag) = (address.to_owned(), Lag::Unreported);
+                return Err(LinkError::Lags { address, lag });
+            }
+        }
+        members.record_report(address, server_report)
+    }
+
+    /// Returns whether a server in this role is charged.
+    pub(crate) fn charges(&self) -> bool {
+        !matches!(self, Self::Replica(_))
+    }
+}
+
+/// Connects to `endpoint`, verifies that the server has the required role and, by the data in
+/// `members`, may be charged, and loads what `codec` needs. Returns the connection and the server's
+/// report.
+pub(super) async fn connect<C: Codec>(
+    endpoint: &Endpoint,
+    required_role: &RequiredRole,
+    members: &Members,
+    codec: &C,
+    limits: ConnectLimits,
+    generation: u64,
+) -> Result<(Connection, ServerReport), LinkError> {
+    let address = endpoint.to_string();
+    let prepare = async {
+        let connection = open(endpoint, generation, Pushes::Ignored).await?;
+        members.settled().await;
+        // Verify before anything is loaded: a server with the wrong role is not changed.
+        let server_report = probe(&connection, required_role, members, limits.proof).await?;
+        codec
+            .load(&mut connection.handle())
+            .await
+            .map_err(|error| LinkError::answered(&address, "the loading of the step", &error))?;
+        Ok((connection, server_report))
+    };
+    let slow = |_| LinkError::Slow { address: address.clone(), within: limits.connect };
+    timeout(limits.connect, prepare).await.map_err(slow)?
+}
+
+/// Queries the server as [`Connection::ask`] does, and checks that it has the role `required_role`
+/// and may be charged by the data in `members`.
+pub(super) async fn probe(
+    connection: &Connection,
+    required_role: &RequiredRole,
+    members: &Members,
+    within: Duration,
+) -> Result<ServerReport, LinkError> {
+    let server_report = connection.ask(within).await?;
+    if !required_role.accepts(server_report.role) {
+        if required_role.charges() {
+            // Report the wrong role to those that use this server as the primary.
+            let _ = members.record_report(connection.address(), &server_report);
+        }
+        return Err(LinkError::Role {
+            address: connection.address().to_owned(),
+            found: server_report.role.name(),
+            wanted: required_role.name(),
+        });
+    }
+    required_role.read_replication(connection.address(), &server_report, members)?;
+    Ok(server_report)
+}

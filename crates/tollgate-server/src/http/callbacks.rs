@@ -1,0 +1,155 @@
+//! The functions that the listener calls for the requests of administrators.
+
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use axum::body::Bytes;
+use serde_json::Value;
+use tokio::sync::Semaphore;
+use tollgate::model::{Limit, Subject};
+
+use crate::metrics::Exposition;
+
+/// A function that writes the metrics.
+#[derive(Clone)]
+pub struct Metrics(pub(super) Arc<dyn Fn(&mut Exposition) + Send + Sync>);
+
+impl Metrics {
+    /// Calls `write` for each request. It must not block: it runs within the request, so it should
+    /// only read known state.
+    pub fn new(write: impl Fn(&mut Exposition) + Send + Sync + 'static) -> Self {
+        Self(Arc::new(write))
+    }
+}
+
+impl fmt::Debug for Metrics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Metrics")
+    }
+}
+
+/// A function that reloads the policy. It returns the result, or the reason why the current policy
+/// stays in force.
+#[derive(Clone)]
+pub struct Reload(pub(super) Arc<dyn Fn() -> Result<Value, String> + Send + Sync>);
+
+impl Reload {
+    /// Calls `reload` for each request. It may read files.
+    pub fn new(reload: impl Fn() -> Result<Value, String> + Send + Sync + 'static) -> Self {
+        Self(Arc::new(reload))
+    }
+}
+
+impl fmt::Debug for Reload {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Reload")
+    }
+}
+
+/// A function that returns the status of the node as a JSON document.
+#[derive(Clone)]
+pub struct Status(Arc<dyn Fn() -> Value + Send + Sync>);
+
+impl Status {
+    /// Calls `tell` for each request. It must not block: it runs within the request, so it should
+    /// only read known state.
+    pub fn new(tell: impl Fn() -> Value + Send + Sync + 'static) -> Self {
+        Self(Arc::new(tell))
+    }
+
+    pub(super) fn read(&self) -> Value {
+        (self.0)()
+    }
+}
+
+impl fmt::Debug for Status {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Status")
+    }
+}
+
+/// The number of simulations that run at once. Each occupies a processor, which decisions cannot
+/// use during that time.
+const AT_ONCE: usize = 1;
+
+/// A function that evaluates the current policy, and optionally another one, on the requests of an
+/// access log.
+#[derive(Clone)]
+pub struct Simulate {
+    pub(super) simulate: Arc<Run>,
+    pub(super) permits: Arc<Semaphore>,
+}
+
+pub(super) type Run = dyn Fn(Bytes, Option<&str>) -> Result<Value, String> + Send + Sync;
+
+impl Simulate {
+    /// Calls `simulate` with the bytes of a log and the text of another policy. It may take long,
+    /// and has to limit its own time and memory.
+    pub fn new(
+        simulate: impl Fn(Bytes, Option<&str>) -> Result<Value, String> + Send + Sync + 'static,
+    ) -> Self {
+        Self { simulate: Arc::new(simulate), permits: Arc::new(Semaphore::new(AT_ONCE)) }
+    }
+}
+
+impl fmt::Debug for Simulate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Simulate")
+    }
+}
+
+/// A function that lists the subjects that a store has under clear names.
+#[derive(Clone)]
+pub struct Subjects(pub(super) Arc<List>);
+
+pub(super) type List = dyn Fn(SubjectsAsked) -> Pin<Box<Listing>> + Send + Sync;
+type Listing = dyn Future<Output = Result<Option<SubjectsPage>, SubjectsError>> + Send;
+
+/// A query for subjects.
+#[derive(Clone, Debug)]
+pub struct SubjectsAsked {
+    /// The limit that counts them.
+    pub limit: Arc<Limit>,
+    /// The first dimension that it counts by.
+    pub dimension: Box<str>,
+    /// The prefix of the value of that dimension.
+    pub prefix: Box<str>,
+    /// The `next` of the previous page. `None` for the first page.
+    pub after: Option<Box<str>>,
+}
+
+/// One page of subjects.
+#[derive(Clone, Debug, Default)]
+pub struct SubjectsPage {
+    /// In the order of the store.
+    pub subjects: Vec<Subject>,
+    /// The start of the next page, if there is one.
+    pub next: Option<String>,
+}
+
+/// The reason why there is no page.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SubjectsError {
+    /// The requested start of the page is invalid.
+    After,
+    /// The store failed with this error.
+    Store(String),
+}
+
+impl Subjects {
+    /// Calls `list` for each request. It has to return a page within a bounded time, or `None` if
+    /// the store has no clear names.
+    pub fn new<F>(list: impl Fn(SubjectsAsked) -> F + Send + Sync + 'static) -> Self
+    where
+        F: Future<Output = Result<Option<SubjectsPage>, SubjectsError>> + Send + 'static,
+    {
+        Self(Arc::new(move |wanted| Box::pin(list(wanted))))
+    }
+}
+
+impl fmt::Debug for Subjects {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Subjects")
+    }
+}

@@ -1,0 +1,110 @@
+//! What happens to nodes, servers and links.
+
+/// Something that happens to a node, a server or a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Packets from a node to a server are held back, or no longer.
+    BlockRequests {
+        /// The node.
+        node: usize,
+        /// The server.
+        server: usize,
+        /// Whether they are held back.
+        on: bool,
+    },
+    /// Packets from a server to a node are held back, or no longer.
+    BlockReplies {
+        /// The node.
+        node: usize,
+        /// The server.
+        server: usize,
+        /// Whether they are held back.
+        on: bool,
+    },
+    /// Packets from and to a server take longer by so many ms.
+    Slow {
+        /// The server.
+        server: usize,
+        /// The additional delay in ms.
+        millis: u64,
+    },
+    /// All connections of a server break.
+    Disconnect(usize),
+    /// A server stops to answer, and keeps its connections.
+    Freeze(usize),
+    /// It answers again.
+    Thaw(usize),
+    /// A server ends; with `silent`, without closing its connections.
+    Crash {
+        /// The server.
+        server: usize,
+        /// Whether its machine is lost too.
+        silent: bool,
+    },
+    /// A server starts again, in the role that it had.
+    Start {
+        /// The server.
+        server: usize,
+        /// Whether it has its data.
+        has_data: bool,
+    },
+    /// A server becomes a primary.
+    Promote(usize),
+    /// A server follows another one.
+    Follow {
+        /// The replica.
+        server: usize,
+        /// Its primary.
+        primary: usize,
+    },
+    /// A server is out of memory, or no longer.
+    Full {
+        /// The server.
+        server: usize,
+        /// Whether it is out of memory.
+        on: bool,
+    },
+    /// A server forgets scripts and functions.
+    ForgetStep(usize),
+    /// All keys of a server are deleted.
+    Flush(usize),
+    /// A replica receives nothing of its primary, or everything again.
+    Detach {
+        /// The replica.
+        server: usize,
+        /// Whether it is detached.
+        on: bool,
+    },
+    /// A node ends.
+    StopNode(usize),
+    /// A node starts.
+    StartNode(usize),
+    /// A node reloads its policy.
+    Reload {
+        /// The node.
+        node: usize,
+        /// The index of the version.
+        version: usize,
+    },
+    /// A node starts with another policy next time.
+    Adopt {
+        /// The node.
+        node: usize,
+        /// The index of the version.
+        version: usize,
+    },
+    /// A node's clock is set.
+    StepNode {
+        /// The node.
+        node: usize,
+        /// By so many ms.
+        millis: i64,
+    },
+    /// A server's clock is set.
+    StepServer {
+        /// The server.
+        server: usize,
+        /// By so many ms.
+        millis: i64,
+    },
+}

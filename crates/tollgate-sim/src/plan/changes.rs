@@ -1,0 +1,146 @@
+//! Worlds in which operators change something.
+
+use tollgate_conformance::Random;
+
+use super::{Action, Defect, Plan, Version};
+
+/// The window of the second limit while shards are added or removed, in seconds. Nodes end a move
+/// after the longest window.
+const MOVE_WINDOW: u64 = 15;
+
+/// The longest time that a node needs for a move after the last node has started with the new map,
+/// in ms: the lifetime of heartbeats and three observations, then the longest window with its skew,
+/// the lifetime again and one observation.
+const MOVE_TIME: u64 = 20_500 + MOVE_WINDOW * 1_000 + 1_000 + 14_000;
+
+/// The time for which callers ask for a subject in such a world, in ms: within one window.
+const MOVE_SUBJECT_LIFE: u64 = 6_000;
+
+impl Plan {
+    /// All nodes restart with a new map, one of them perhaps once more, and in the end without the
+    /// previous one.
+    pub(super) fn draw_rebalance(&mut self, random: &mut Random) {
+        let all: Vec<usize> = (0..self.shards).collect();
+        let fewer = all[..self.shards - 1].to_vec();
+        let (before, after) = match random.within(0..=2) {
+            0 => (fewer, all),
+            1 => (all, fewer),
+            _ => (fewer, all[1..].to_vec()),
+        };
+        self.callers = 2;
+        self.pause = 40;
+        // Such a world is long.
+        self.pause_after_refusal = 300;
+        self.subject_life = MOVE_SUBJECT_LIFE;
+        let version = |shards: &[usize], previous: Option<&[usize]>| Version {
+            window: MOVE_WINDOW,
+            shards: shards.to_vec(),
+            previous: previous.map(<[usize]>::to_vec),
+            ..Version::new(self.quotas, 0)
+        };
+        self.versions =
+            vec![version(&before, None), version(&after, Some(&before)), version(&after, None)];
+        self.last_version = 2;
+        let mut at = random.within(500..=3_000);
+        for node in 0..self.nodes {
+            at = self.push_restart(random, at, node, 1) + random.within(10..=3_000);
+        }
+        if random.chance(30) {
+            let within = at.saturating_sub(6_000)..=at + MOVE_TIME - 8_000;
+            self.draw_outages_at(random, within);
+        }
+        if random.chance(60) {
+            // A node that leads the move or follows it. While it connects, the other nodes may not
+            // need its old owner any more: `rebalance::max_over_admission`.
+            self.losses += u64::from(self.nodes > 1);
+            let node = self.any_node(random);
+            at += random.within(0..=MOVE_TIME);
+            at = self.push_restart(random, at, node, 1);
+        }
+        at += MOVE_TIME;
+        for node in 0..self.nodes {
+            at = self.push_restart(random, at, node, 2) + random.within(10..=2_000);
+        }
+    }
+
+    /// Outages that begin within 8 s of a time in `within`. The usage that a store keeps may be
+    /// missing at the other one, and the charges of one may not reach the other.
+    fn draw_outages_at(&mut self, random: &mut Random, within: std::ops::RangeInclusive<u64>) {
+        let (before, shift) = (self.actions.len(), random.within(within));
+        self.draw_outages(random, 1..=2);
+        self.actions[before..].iter_mut().for_each(|(at, _)| *at += shift);
+        self.losses += 2;
+    }
+
+    /// Ends a node, and starts it with a version of the policy. Returns when it starts.
+    fn push_restart(&mut self, random: &mut Random, at: u64, node: usize, version: usize) -> u64 {
+        let back = at + random.within(1..=1_000);
+        self.push(at, Action::StopNode(node));
+        self.push(at, Action::Adopt { node, version });
+        self.push(back, Action::StartNode(node));
+        self.restarts += 1;
+        back
+    }
+
+    /// Hot subjects of a leased limit, with outages and nodes that end.
+    pub(super) fn draw_leases(&mut self, random: &mut Random) {
+        self.pause = random.one_of(&[3, 6, 12]);
+        self.quotas.1 = random.within(100..=400);
+        self.versions = vec![Version { is_leased: true, ..Version::new(self.quotas, self.shards) }];
+        if random.chance(40) {
+            self.draw_restarts(random);
+        }
+        self.draw_outages(random, 0..=2);
+    }
+
+    /// Reloads of changed policies, at each node at another time, and of some that it must refuse.
+    pub(super) fn draw_reloads(&mut self, random: &mut Random) {
+        let base = self.versions[0].clone();
+        let mut at = 0;
+        for _ in 0..random.within(1..=3) {
+            let quotas = (random.within(3..=8), random.within(20..=60));
+            let has_third_limit = random.chance(40);
+            self.versions.push(Version { quotas, has_third_limit, ..base.clone() });
+            self.last_version = self.versions.len() - 1;
+            let version = self.last_version;
+            at += random.within(200..=3_000);
+            for node in 0..self.nodes {
+                self.push(at + random.within(0..=1_000), Action::Reload { node, version });
+            }
+            at += 1_000;
+            if random.chance(60) {
+                let defect =
+                    random.one_of(&[Defect::Cut, Defect::NoSuchLimit, Defect::NeedsRestart]);
+                let quotas = (100, 1_000);
+                self.versions.push(Version { quotas, defect: Some(defect), ..base.clone() });
+                let (node, version) = (self.any_node(random), self.versions.len() - 1);
+                self.push(at + random.within(0..=1_000), Action::Reload { node, version });
+                at += 1_000;
+            }
+        }
+        self.draw_outages(random, 0..=1);
+    }
+
+    /// A percentage that rises and falls, at each node at another time.
+    pub(super) fn draw_rollout(&mut self, random: &mut Random) {
+        let base = Version { percent: Some(0), ..self.versions[0].clone() };
+        self.versions = vec![Version { percent: Some(random.one_of(&[0, 0, 50])), ..base.clone() }];
+        let mut at = 0;
+        for _ in 0..random.within(1..=3) {
+            let percent = Some(random.one_of(&[0, 1, 10, 50, 90, 100]));
+            self.versions.push(Version { percent, ..base.clone() });
+            self.last_version = self.versions.len() - 1;
+            let version = self.last_version;
+            at += random.within(500..=4_000);
+            for node in 0..self.nodes {
+                self.push(at + random.within(0..=500), Action::Reload { node, version });
+            }
+            at += 500;
+            // While nodes disagree, each store admits the limit.
+            self.losses += u64::from(self.nodes > 1);
+        }
+        if random.chance(40) {
+            self.draw_outages_at(random, 0..=2_000);
+        }
+    }
+}

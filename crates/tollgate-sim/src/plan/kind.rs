@@ -1,0 +1,81 @@
+//! The kinds of worlds.
+
+use std::fmt;
+
+/// What a world is about. Each kind allows its own faults, and has its own bounds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Nothing fails.
+    Healthy,
+    /// A round trip takes more than half of a decision's deadline, and many decisions are in flight.
+    Distant,
+    /// The clocks of nodes are wrong by up to days, and are set.
+    WrongClocks,
+    /// Links and servers fail for a while, and lose no data.
+    Outage,
+    /// A replica is promoted, by plan or because the primary died.
+    Failover,
+    /// Two servers of a shard call themselves primary, one of them for the rest of the run.
+    TwoPrimaries,
+    /// Servers lose data, or their clocks are set.
+    DataLoss,
+    /// Nodes end and start again while servers fail.
+    NodesRestart,
+    /// Subjects move between shards while nodes restart one after the other; one of them ends again.
+    Rebalance,
+    /// Nodes take units of a limit in advance, while servers fail and nodes end.
+    Leases,
+    /// Nodes reload policies with changed, added and removed limits, and refuse some of them.
+    Reloads,
+    /// Subjects move between two stores by a percentage that rises and falls.
+    Rollout,
+}
+
+impl Kind {
+    /// The kinds of the seeds below [`FIRST_OF_ALL`](super::FIRST_OF_ALL), in their order.
+    pub const FIRST: [Self; 8] = [
+        Self::Healthy,
+        Self::Distant,
+        Self::WrongClocks,
+        Self::Outage,
+        Self::Failover,
+        Self::TwoPrimaries,
+        Self::DataLoss,
+        Self::NodesRestart,
+    ];
+
+    /// All kinds, in the order of the other seeds.
+    pub const ALL: [Self; 12] = [
+        Self::Healthy,
+        Self::Distant,
+        Self::WrongClocks,
+        Self::Outage,
+        Self::Failover,
+        Self::TwoPrimaries,
+        Self::DataLoss,
+        Self::NodesRestart,
+        Self::Rebalance,
+        Self::Leases,
+        Self::Reloads,
+        Self::Rollout,
+    ];
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Healthy => "healthy",
+            Self::Distant => "distant store",
+            Self::WrongClocks => "wrong clocks",
+            Self::Outage => "outage",
+            Self::Failover => "failover",
+            Self::TwoPrimaries => "two primaries",
+            Self::DataLoss => "data loss",
+            Self::NodesRestart => "nodes restart",
+            Self::Rebalance => "rebalance",
+            Self::Leases => "leases",
+            Self::Reloads => "reloads",
+            Self::Rollout => "rollout",
+        })
+    }
+}

@@ -1,0 +1,202 @@
+//! Decisions without a future, in memory that is used again.
+
+use smallvec::SmallVec;
+use tollgate_core::charge::{Charge, ChargeId, Operation};
+use tollgate_core::policy::{HeaderProfile, PlainPlan, PlannedCharge};
+use tollgate_core::{
+    Admission, DecisionSource, Evaluation, Reading, RequestAttributes, StoreError, Timestamp,
+};
+
+use super::Limiter;
+use crate::headers::{self, Fields};
+use crate::receipt::{Purpose, Receipt, new_charge_id};
+use crate::store::ImmediateStore;
+
+/// The charges of a call that are prepared without an allocation.
+const INLINE: usize = 6;
+
+/// The memory of [`Limiter::check_now`], which the next decision uses again.
+#[derive(Debug, Default)]
+pub struct Workspace {
+    plan: PlainPlan,
+    answer: Answer,
+}
+
+/// The answer to the charges of one request, in memory that the next answer uses again.
+#[derive(Debug, Default)]
+pub struct Answer {
+    id: ChargeId,
+    readings: Vec<Reading>,
+    evaluation: Evaluation,
+    source: DecisionSource,
+}
+
+/// A decision of [`Limiter::check_now`].
+#[derive(Debug)]
+#[must_use = "a decision that nobody reads limits nothing"]
+pub struct ImmediateDecision<'w> {
+    planned: &'w [PlannedCharge],
+    answer: &'w Answer,
+}
+
+impl<S: ImmediateStore> Limiter<S> {
+    /// Makes the same decision as [`check`](Self::check), without a future, in the memory of
+    /// `workspace`.
+    ///
+    /// `None` if the decision needs more than one call of the store: a rule in shadow mode or with
+    /// charges on completion, a limit with a candidate or that is not enforced for every subject, an
+    /// override, an ambiguous request, all matching rules, or an observer or a tracer of the
+    /// limiter. Nothing is charged then, and [`check`](Self::check) decides.
+    ///
+    /// Allocates nothing once the workspace has been used for a request with as many limits, and
+    /// the store knows the subject.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use tollgate::headers::HeaderLines;
+    /// use tollgate::limiter::{Limiter, Workspace};
+    /// use tollgate::model::{Policy, RequestAttributes};
+    /// use tollgate::store::Memory;
+    ///
+    /// let limiter = Limiter::new(Policy::default(), Memory::default());
+    /// let (mut workspace, mut lines) = (Workspace::default(), HeaderLines::default());
+    /// let request = RequestAttributes {
+    ///     method: "GET",
+    ///     path: "/",
+    ///     query: None,
+    ///     host: None,
+    ///     peer: None,
+    ///     headers: &(),
+    /// };
+    /// let policy = limiter.policy();
+    /// let decision = limiter.check_now(&policy, &request, &mut workspace).unwrap().unwrap();
+    /// decision.write_headers(&policy.answers().headers, &mut lines);
+    /// assert!(decision.is_admitted());
+    /// ```
+    ///
+    /// # Errors
+    /// [`StoreError`] if the store does not answer. Nothing decides for it.
+    pub fn check_now<'w>(
+        &self,
+        policy: &tollgate_core::Policy,
+        attributes: &RequestAttributes<'_>,
+        workspace: &'w mut Workspace,
+    ) -> Option<Result<ImmediateDecision<'w>, StoreError>> {
+        let Workspace { plan, answer } = workspace;
+        if !self.is_immediate() || !policy.plan_plain(attributes, &self.key, plan) {
+            return None;
+        }
+        let planned = plan.charges();
+        let charged = self.charge_into(self.now(), planned, answer);
+        Some(charged.map(|()| ImmediateDecision { planned, answer }))
+    }
+
+    /// Charges all of `planned` at `now`, or nothing. `planned` comes from
+    /// [`plan_plain`](tollgate_core::Policy::plan_plain), and nothing of it is reserved or charged
+    /// on completion.
+    ///
+    /// `None` if an override, an observer or a tracer of the limiter needs
+    /// [`decide`](Self::decide). Nothing is charged then.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the store does not answer. Nothing decides for it.
+    pub fn charge_now(
+        &self,
+        now: Timestamp,
+        planned: &[PlannedCharge],
+        answer: &mut Answer,
+    ) -> Option<Result<(), StoreError>> {
+        self.is_immediate().then(|| self.charge_into(now, planned, answer))
+    }
+
+    /// Whether nothing but the policy and the store takes part in decisions.
+    fn is_immediate(&self) -> bool {
+        !self.is_observed
+            && !self.tracer.is_on()
+            && self.overrides.is_empty()
+            && self.unpaid.is_empty()
+    }
+
+    fn charge_into(
+        &self,
+        now: Timestamp,
+        planned: &[PlannedCharge],
+        answer: &mut Answer,
+    ) -> Result<(), StoreError> {
+        answer.id = new_charge_id();
+        let charge = |planned| {
+            let PlannedCharge { limit, subject, cost, .. }: &PlannedCharge = planned;
+            Charge { limit, subject, operation: Operation::Charge { cost: *cost, id: answer.id } }
+        };
+        answer.source = match planned {
+            [one] => self.store.apply_into(now, &[charge(one)], &mut answer.readings)?,
+            _ => {
+                let charges: SmallVec<[Charge<'_>; INLINE]> = planned.iter().map(charge).collect();
+                self.store.apply_into(now, &charges, &mut answer.readings)?
+            }
+        };
+        self.evaluate_into(now, planned, &answer.readings, &mut answer.evaluation);
+        Ok(())
+    }
+}
+
+impl Answer {
+    /// Returns the status of every limit.
+    #[must_use]
+    pub const fn evaluation(&self) -> &Evaluation {
+        &self.evaluation
+    }
+
+    /// Returns the source of the statuses.
+    #[must_use]
+    pub const fn source(&self) -> DecisionSource {
+        self.source
+    }
+
+    /// Returns the receipt of the charges `planned`, for which this is the answer; `None` if
+    /// nothing was charged.
+    #[must_use]
+    pub fn receipt(&self, planned: &[PlannedCharge]) -> Option<Receipt> {
+        if self.readings.iter().any(|reading| reading.admission != Admission::Now) {
+            return None;
+        }
+        let positions = self.readings.iter().map(|reading| reading.position);
+        let charged = planned.iter().cloned().zip(positions);
+        let mut receipt = Receipt::new(self.id, Purpose::Charge, charged);
+        receipt.set_charged_at(self.evaluation.now);
+        (!receipt.is_empty()).then_some(receipt)
+    }
+}
+
+impl ImmediateDecision<'_> {
+    /// Returns whether the request is admitted.
+    #[must_use]
+    pub fn is_admitted(&self) -> bool {
+        self.answer.evaluation.is_admitted()
+    }
+
+    /// Returns the status of every limit.
+    #[must_use]
+    pub const fn evaluation(&self) -> &Evaluation {
+        &self.answer.evaluation
+    }
+
+    /// Returns the source of the statuses.
+    #[must_use]
+    pub const fn source(&self) -> DecisionSource {
+        self.answer.source
+    }
+
+    /// Returns the receipt of the charges; `None` if nothing was charged. A request that takes a
+    /// permit of a concurrency limit [refunds](Limiter::refund) the permit when it ends.
+    #[must_use]
+    pub fn receipt(&self) -> Option<Receipt> {
+        self.answer.receipt(self.planned)
+    }
+
+    /// Writes the header fields of the response in each of `profiles`.
+    pub fn write_headers(&self, profiles: &[HeaderProfile], fields: &mut impl Fields) {
+        headers::write(profiles, self.evaluation(), fields);
+    }
+}

@@ -1,0 +1,105 @@
+//! Charges whose state is stored in their entry and stays there: nearly all.
+
+use tollgate_core::decide::{Plain, charge_plain};
+use tollgate_core::{Admission, Charge, Cost, Limit, Operation, Reading, StoredState, Timestamp};
+
+use super::fingerprint::Fingerprint;
+use super::packed::{Content, Packed, Retention};
+use super::shard::{Shard, retention};
+use super::target::{CallOutcome, Target, counts};
+
+/// A charge that fits in the state that its entry contains.
+#[derive(Clone, Copy)]
+pub(super) struct InPlace {
+    reading: Reading,
+    /// The entry after the charge.
+    after: Packed,
+}
+
+impl Shard {
+    /// Charges `cost`, the only charge of a call. Returns `None`, with nothing changed, if the entry
+    /// does not contain a state of `limit`.
+    #[inline(always)]
+    pub(super) fn take_in_place(
+        &mut self,
+        now: Timestamp,
+        limit: &Limit,
+        cost: Cost,
+        key: Fingerprint,
+    ) -> Option<Reading> {
+        let place = self.table.find_mut(key)?;
+        let before = *place;
+        let InPlace { reading, after } = charged(before, limit, cost, now)?;
+        *place = after;
+        self.turn(before, after, &reading);
+        Some(reading)
+    }
+
+    /// Returns what `target` changes, if it is a charge that fits in the state that its entry
+    /// contains. Changes nothing.
+    pub(super) fn plan_in_place(&self, now: Timestamp, target: &Target<'_>) -> Option<InPlace> {
+        let Charge { limit, operation: Operation::Charge { cost, .. }, .. } = target.charge else {
+            return None;
+        };
+        let slot = self.table.find(target.key)?;
+        let (_, before) = self.table.get(slot)?;
+        let planned = charged(before, limit, cost, now)?;
+        (planned.reading.admission == Admission::Now).then_some(planned)
+    }
+
+    /// Carries out what [`plan_in_place`](Self::plan_in_place) returned for the entry of `key`, which
+    /// has not changed since.
+    pub(super) fn set_in_place(&mut self, key: Fingerprint, planned: &InPlace) -> Reading {
+        if let Some(place) = self.table.find_mut(key) {
+            let before = std::mem::replace(place, planned.after);
+            self.turn(before, planned.after, &planned.reading);
+        }
+        planned.reading
+    }
+
+    /// Records that a charge with this `reading` replaced the entry `before`.
+    #[inline]
+    fn turn(&mut self, before: Packed, after: Packed, reading: &Reading) {
+        self.shares.turn(before.share(), before.retention(), after.retention());
+        if reading.found == StoredState::Discarded {
+            self.counts.discarded += 1;
+        }
+    }
+}
+
+/// Charges `cost` to an entry. Returns `None` if the entry does not contain a state of `limit`.
+#[inline(always)]
+fn charged(packed: Packed, limit: &Limit, cost: Cost, now: Timestamp) -> Option<InPlace> {
+    let Content::Plain(state) = packed.content() else { return None };
+    let (reading, next) = charge_plain(state, limit, cost, now)?;
+    let is_refused = reading.admission != Admission::Now;
+    let after = if counts(limit, cost, CallOutcome::of(reading.admission)) {
+        let retention = match reading.admission {
+            Admission::Now => plain_retention(next, limit, cost, reading.fits_again, now),
+            Admission::At(_) | Admission::Never => Retention::AtLimit,
+        };
+        // A plain state expires as soon as none of it is used.
+        Packed::plain(next, reading.full_reset_at, retention).in_share_of(packed)
+    } else if is_refused && reading.found == StoredState::Present {
+        packed.protected()
+    } else {
+        packed
+    };
+    Some(InPlace { reading, after })
+}
+
+/// Returns the [`retention`] of a plain state, which needs no cell for an operation of one unit.
+#[inline]
+fn plain_retention(
+    state: Plain,
+    limit: &Limit,
+    cost: Cost,
+    fits_again: Admission,
+    now: Timestamp,
+) -> Retention {
+    match fits_again {
+        Admission::Now if cost.needed() == 1 => Retention::Evictable,
+        Admission::At(_) | Admission::Never if cost.needed() == 1 => Retention::AtLimit,
+        _ => retention(Some(&state.into()), limit, cost, fits_again, now),
+    }
+}

@@ -1,0 +1,26 @@
+//! The locks and counters of the store.
+//!
+//! With `--cfg shuttle` they are those of `shuttle`, which runs the threads of a test in chosen
+//! orders. `schedules` uses it, and `./test` runs that; no other build does.
+
+#[cfg(not(shuttle))]
+pub(super) use parking_lot::{Mutex, MutexGuard};
+#[cfg(shuttle)]
+pub(super) use shuttle::sync::{MutexGuard, atomic::AtomicUsize};
+#[cfg(not(shuttle))]
+pub(super) use std::sync::atomic::AtomicUsize;
+
+/// A mutex without poisoning, as that of `parking_lot`.
+#[cfg(shuttle)]
+pub(super) struct Mutex<T>(shuttle::sync::Mutex<T>);
+
+#[cfg(shuttle)]
+impl<T> Mutex<T> {
+    pub(super) fn new(value: T) -> Self {
+        Self(shuttle::sync::Mutex::new(value))
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, T> {
+        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,53 @@
+//! Limits with tenants' own quotas, made once and kept in a bounded cache.
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwapOption;
+use tollgate_core::Limit;
+
+/// The most limits in the cache, some 600 bytes each. One that is not there is made again.
+pub(super) const CACHED_LIMITS: usize = 4_096;
+
+/// A limit, and the one that was made from it for a quota and a burst.
+#[derive(Debug)]
+struct Entry {
+    base: Arc<Limit>,
+    numbers: (u64, Option<u64>),
+    /// `None` if the limit cannot count the quota.
+    made: Option<Arc<Limit>>,
+}
+
+/// Limits by their base and their numbers. Each place has one of them.
+#[derive(Debug)]
+pub(super) struct LimitCache(Box<[ArcSwapOption<Entry>]>);
+
+impl Default for LimitCache {
+    fn default() -> Self {
+        Self((0..CACHED_LIMITS).map(|_| ArcSwapOption::empty()).collect())
+    }
+}
+
+impl LimitCache {
+    /// Returns `base` with this quota; `None` if it cannot count it.
+    pub(super) fn get(
+        &self,
+        base: &Arc<Limit>,
+        numbers @ (quota, burst): (u64, Option<u64>),
+    ) -> Option<Arc<Limit>> {
+        let mixed = (base.name_digest() as u64 ^ quota.rotate_left(17))
+            .wrapping_add(burst.unwrap_or(u64::MAX).rotate_left(41))
+            .wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let place = &self.0[(mixed >> 52) as usize % CACHED_LIMITS];
+        // The entry keeps the base alive, so its address cannot be reused for another limit.
+        if let Some(entry) = &*place.load()
+            && Arc::ptr_eq(&entry.base, base)
+            && entry.numbers == numbers
+        {
+            return entry.made.clone();
+        }
+        let made = base.for_tenant(quota, burst).ok().map(Arc::new);
+        let base = Arc::clone(base);
+        place.store(Some(Arc::new(Entry { base, numbers, made: made.clone() })));
+        made
+    }
+}

@@ -1,0 +1,91 @@
+//! Stores of tenants.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+
+use tollgate_core::{StoreError, Timestamp};
+
+use super::MAX_TENANTS;
+use super::batch::TenantBatch;
+use super::partition::PartitionError;
+
+/// Stores tenants and distributes them to every node that shares them.
+pub trait TenantStore: fmt::Debug + Send + Sync {
+    /// Applies `batch`. When the future returns `Ok`, the changes are in force on this node and
+    /// stored where the other nodes read them.
+    fn apply(
+        &self,
+        now: Timestamp,
+        batch: TenantBatch,
+    ) -> Pin<Box<dyn Future<Output = Result<TenantsChanged, TenantStoreError>> + Send + '_>>;
+
+    /// Returns where tenants are stored, and whether the last read succeeded.
+    fn storage(&self) -> TenantStorage;
+}
+
+/// The result of a change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TenantsChanged {
+    /// The number of tenants before the change.
+    pub before: usize,
+    /// The number of tenants after the change.
+    pub after: usize,
+}
+
+/// Where tenants are stored, and whether the last read succeeded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TenantStorage {
+    /// In this process: they end with it, and other nodes do not receive them.
+    InProcess,
+    /// In the store, where every node reads them.
+    InStore {
+        /// Whether this node has read all tenants since it started.
+        is_loaded: bool,
+        /// Why the last read failed, if it did. The tenants of the last successful read stay in
+        /// force.
+        failure: Option<String>,
+    },
+}
+
+/// Why changes were not made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum TenantStoreError {
+    /// There would be more than [`MAX_TENANTS`].
+    Full,
+    /// A part of the table cannot be read or written.
+    Partition(PartitionError),
+    /// Concurrent changes won at every attempt.
+    Contended,
+    /// The store cannot be used. Of the parts of the batch, `stored` are stored for certain.
+    Store {
+        /// The error of the store.
+        error: StoreError,
+        /// The number of parts that are stored.
+        stored: usize,
+        /// The number of all parts.
+        parts: usize,
+    },
+}
+
+impl fmt::Display for TenantStoreError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Full => write!(f, "there would be more than {MAX_TENANTS} tenants: remove some"),
+            Self::Partition(error) => error.fmt(f),
+            Self::Contended => {
+                f.write_str("other nodes change the same tenants: send the request again")
+            }
+            Self::Store { error, stored: 0, parts: 1 } => {
+                write!(f, "{error}: it is unknown whether the tenant was changed; send it again")
+            }
+            Self::Store { error, stored, parts } => write!(
+                f,
+                "{error}: {stored} of {parts} parts of the import are stored; send all of it again"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for TenantStoreError {}
