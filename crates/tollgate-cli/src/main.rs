@@ -21,6 +21,7 @@ mod signals;
 mod simulate;
 mod suggest;
 mod traces;
+mod traffic_sample;
 mod version;
 
 use std::process::ExitCode;
@@ -46,6 +47,7 @@ enum Command {
     Proxy(cmd::proxy::Flags),
     Serve(cmd::serve::Flags),
     Check(cmd::check::Flags),
+    Fmt(cmd::fmt::Flags),
     Import(cmd::import::Flags),
     Shards(cmd::shards::Flags),
     Doctor(cmd::doctor::Flags),
@@ -65,6 +67,7 @@ fn main() -> ExitCode {
         Command::Proxy(flags) => cmd::proxy::run(&flags),
         Command::Serve(flags) => cmd::serve::run(&flags),
         Command::Check(flags) => cmd::check::run(&flags),
+        Command::Fmt(flags) => cmd::fmt::run(&flags),
         Command::Import(flags) => cmd::import::run(&flags),
         Command::Shards(flags) => cmd::shards::run(&flags),
         Command::Doctor(flags) => cmd::doctor::run(&flags),

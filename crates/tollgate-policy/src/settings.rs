@@ -47,13 +47,21 @@ pub struct ServeSettings {
 }
 
 /// The dashboard, a page for operators at the admin listener.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DashboardSettings {
     /// Whether the dashboard is served.
     pub shown: DashboardMode,
+    /// Whether the node keeps a sample of its requests, for simulations.
+    pub samples_traffic: bool,
     /// The host names by which browsers reach the admin listener, in lower case, in addition to its
     /// addresses.
     pub hosts: Vec<Box<str>>,
+}
+
+impl Default for DashboardSettings {
+    fn default() -> Self {
+        Self { shown: DashboardMode::default(), samples_traffic: true, hosts: Vec::new() }
+    }
 }
 
 /// Whether the dashboard is served.

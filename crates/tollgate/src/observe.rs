@@ -12,8 +12,10 @@ mod top;
 
 use std::sync::Arc;
 
-use tollgate_core::policy::{Ambiguity, PlannedCharge};
-use tollgate_core::{Charge, Evaluation, Policy, Readings, StoreError, Timestamp};
+use tollgate_core::policy::{Ambiguity, Plan, PlannedCharge};
+use tollgate_core::{
+    Charge, Evaluation, Policy, Readings, RequestAttributes, StoreError, Timestamp,
+};
 
 use crate::decision::{Completion, Decision};
 
@@ -34,6 +36,17 @@ pub use top::{RankBy, TOP_PERIOD, TOP_STRIPES, TOP_SUBJECTS, Top, TopOfLimit, To
 pub trait Observer: Send + Sync {
     /// Called for every decision. The request waits for it: keep it short.
     fn on_decision(&self, decision: &Decision);
+
+    /// Called with every request and its plan, before the request is decided. The request waits for
+    /// it: keep it short.
+    fn on_plan(
+        &self,
+        _now: Timestamp,
+        _policy: &Policy,
+        _attributes: &RequestAttributes<'_>,
+        _plan: &Plan<'_>,
+    ) {
+    }
 
     /// Called with the enforced charges of a request and their statuses, in the same order. Called
     /// before [`on_decision`](Self::on_decision), unless no limit applies or neither the store nor a fallback
@@ -66,6 +79,17 @@ impl<A: Observer, B: Observer> Observer for (A, B) {
         self.1.on_decision(decision);
     }
 
+    fn on_plan(
+        &self,
+        now: Timestamp,
+        policy: &Policy,
+        attributes: &RequestAttributes<'_>,
+        plan: &Plan<'_>,
+    ) {
+        self.0.on_plan(now, policy, attributes, plan);
+        self.1.on_plan(now, policy, attributes, plan);
+    }
+
     fn evaluated(&self, planned: &[PlannedCharge], evaluation: &Evaluation) {
         self.0.evaluated(planned, evaluation);
         self.1.evaluated(planned, evaluation);
@@ -95,6 +119,16 @@ impl<A: Observer, B: Observer> Observer for (A, B) {
 impl<O: Observer + ?Sized> Observer for Arc<O> {
     fn on_decision(&self, decision: &Decision) {
         (**self).on_decision(decision);
+    }
+
+    fn on_plan(
+        &self,
+        now: Timestamp,
+        policy: &Policy,
+        attributes: &RequestAttributes<'_>,
+        plan: &Plan<'_>,
+    ) {
+        (**self).on_plan(now, policy, attributes, plan);
     }
 
     fn evaluated(&self, planned: &[PlannedCharge], evaluation: &Evaluation) {

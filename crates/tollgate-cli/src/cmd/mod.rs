@@ -4,6 +4,7 @@ pub(crate) mod check;
 pub(crate) mod completions;
 pub(crate) mod demo;
 pub(crate) mod doctor;
+pub(crate) mod fmt;
 pub(crate) mod health;
 pub(crate) mod import;
 pub(crate) mod keys;

@@ -120,12 +120,15 @@ pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
                 lines.add_rejected(peer.ip(), status);
             });
         }
-        let counted = MetricSources::new(&loaded.policy)
+        let mut counted = MetricSources::new(&loaded.policy)
             .with_access_log(lines.clone())
             .with_exports(traces.counter())
             .with_certificates(certificates.clone())
             .with_proxy(settings.connection_metrics.clone(), settings.limits.connections)
             .with_upstreams(settings.upstream_metrics.clone());
+        if admin.samples_traffic(&file_settings.serve) {
+            counted = counted.with_traffic_sample(&loaded.policy);
+        }
         let limiter = limiter::open(loaded, REFUNDS).await?;
         let limiter = limiter.with_observer(counted.observer()).with_tracer(traces.tracer.clone());
         let limiter = Arc::new(limiter);

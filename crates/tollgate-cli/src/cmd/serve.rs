@@ -68,9 +68,12 @@ pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
         let opened = open::listeners(&listeners, port)?;
         let traces = traces::start(&flags.traces, settings.traces.as_ref())?;
         let certificates = listeners.certificates();
-        let counted = MetricSources::new(&loaded.policy)
+        let mut counted = MetricSources::new(&loaded.policy)
             .with_exports(traces.counter())
             .with_certificates(certificates.clone());
+        if listeners.samples_traffic(&settings.serve) {
+            counted = counted.with_traffic_sample(&loaded.policy);
+        }
         let limiter = limiter::open(loaded, REFUNDS).await?;
         let limiter = limiter.with_observer(counted.observer()).with_tracer(traces.tracer.clone());
         let limiter = Arc::new(limiter);

@@ -34,6 +34,7 @@ use proxy::ProxyConnections;
 
 use crate::access_log::Lines;
 use crate::certificates::NamedCertificates;
+use crate::traffic_sample::TrafficSample;
 
 /// Counters of a limiter's decisions.
 #[derive(Clone, Debug)]
@@ -59,6 +60,8 @@ pub(crate) struct MetricSources {
     upstreams: Option<UpstreamMetrics>,
     /// The decisions of the last hour.
     history: History,
+    /// Requests of the last hour.
+    sample: Arc<TrafficSample>,
 }
 
 impl MetricSources {
@@ -80,7 +83,14 @@ impl MetricSources {
             proxy: None,
             upstreams: None,
             history,
+            sample: Arc::new(TrafficSample::off()),
         }
+    }
+
+    /// Keeps a sample of the requests, of which the first have `policy`.
+    pub(crate) fn with_traffic_sample(mut self, policy: &Policy) -> Self {
+        self.sample = Arc::new(TrafficSample::new(policy));
+        self
     }
 
     /// Adds the counters of spans.
@@ -115,13 +125,19 @@ impl MetricSources {
 
     /// Returns the observers of every decision.
     pub(crate) fn observer(&self) -> impl Observer + 'static {
-        let Self { decisions, degraded, ambiguous, completions, holds, top, .. } = self.clone();
-        ((decisions, top), ((degraded, ambiguous), (completions, holds)))
+        let Self { decisions, degraded, ambiguous, completions, holds, top, sample, .. } =
+            self.clone();
+        ((decisions, (top, sample)), ((degraded, ambiguous), (completions, holds)))
     }
 
     /// Returns the subjects with the most charges and refusals.
     pub(crate) fn top(&self) -> Arc<Top> {
         Arc::clone(&self.top)
+    }
+
+    /// Returns the sample of the requests of the last hour.
+    pub(crate) fn traffic_sample(&self) -> Arc<TrafficSample> {
+        Arc::clone(&self.sample)
     }
 
     /// Returns the decisions of the last hour.

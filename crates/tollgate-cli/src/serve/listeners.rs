@@ -134,6 +134,12 @@ impl Listeners {
         Ok(Self(listeners))
     }
 
+    /// Returns whether the node keeps a sample of its requests: an admin listener can simulate them,
+    /// and the file does not switch the sample off.
+    pub(crate) fn samples_traffic(&self, file: &ServeSettings) -> bool {
+        file.dashboard.samples_traffic && self.0.iter().any(|one| one.kind == Kind::Admin)
+    }
+
     /// Returns the certificates of all listeners.
     pub(crate) fn certificates(&self) -> Vec<NamedCertificates> {
         let named = |listener: &ListenerConfig| {

@@ -124,7 +124,7 @@ impl Services {
             history: Some(self.counted.history()),
             metrics: Some(self.counted.metrics(limiter(), file())),
             rollout: rollout(self.limiter.store()),
-            simulate: Some(simulate_api::of(limiter())),
+            simulate: Some(simulate_api::of(limiter(), self.counted.traffic_sample())),
             dashboard: browsers.dashboard,
             hosts: browsers.hosts,
             overrides: Some(Arc::clone(&self.overrides)),

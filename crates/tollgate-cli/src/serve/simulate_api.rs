@@ -1,8 +1,8 @@
-//! Simulations of a policy on an uploaded log, at the admin listener.
+//! Simulations of a policy on an uploaded log or on this node's own requests, at the admin listener.
 
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use tollgate::Limiter;
 use tollgate::model::Policy;
 use tollgate::store::memory::Bounds;
@@ -12,6 +12,7 @@ use tollgate_server::http::Simulate;
 use crate::simulate::log::{Input, Options};
 use crate::simulate::progress::ProgressTarget;
 use crate::simulate::run::{Candidate, Plan, run};
+use crate::traffic_sample::{Snapshot, TrafficSample};
 
 /// The number of subjects in the result.
 const TOP: usize = 20;
@@ -19,10 +20,22 @@ const TOP: usize = 20;
 /// The name of an uploaded policy.
 const SENT: &str = "the policy to try";
 
-/// Simulates how the policy of `limiter` would have decided the requests of a log, and another
-/// policy next to it if one is given.
-pub(crate) fn of(limiter: Arc<Limiter<Backend>>) -> Simulate {
+/// The reason why there is no simulation without a log.
+const NO_SAMPLE: &str = "this node keeps no sample of its requests, because `serve: { dashboard: { \
+    traffic_sample: false } }` is set: send a log";
+
+/// Simulates how the policy of `limiter` would have decided the requests of a log, or those of
+/// `sample` without a log, and another policy next to it if one is given.
+pub(crate) fn of(limiter: Arc<Limiter<Backend>>, sample: Arc<TrafficSample>) -> Simulate {
     Simulate::new(move |log, other| {
+        let (log, options, one_of) = match log {
+            Some(log) => (log, Options::default(), None),
+            None if sample.is_on() => {
+                let Snapshot { log, options, one_of } = sample.snapshot(limiter.now());
+                (log, options, Some(one_of))
+            }
+            None => return Err(NO_SAMPLE.to_owned()),
+        };
         let in_force = limiter.policy();
         let compare = other.map(|text| -> Result<_, String> {
             // Files of this machine are not read for a policy that somebody sends.
@@ -32,13 +45,17 @@ pub(crate) fn of(limiter: Arc<Limiter<Backend>>) -> Simulate {
         });
         let plan = Plan {
             inputs: vec![Input::Sent(log)],
-            options: Options::default(),
+            options,
             policy: candidate(in_force.version(), Policy::clone(&in_force)),
             compare: compare.transpose()?,
             top: TOP,
             watcher: ProgressTarget::Nobody,
         };
-        simulate(plan).map_err(|error| error.to_string())
+        let mut report = simulate(plan).map_err(|error| error.to_string())?;
+        if let (Some(one_of), Some(report)) = (one_of, report.as_object_mut()) {
+            report.insert("sample".to_owned(), json!({ "one_of": one_of }));
+        }
+        Ok(report)
     })
 }
 

@@ -25,6 +25,9 @@ keys! {
     struct Dashboard as "a dashboard" {
         /// Whether the dashboard is served. By default true.
         enabled: Flag,
+        /// Whether the node keeps a sample of its requests of the last hour in memory, for
+        /// simulations. Credentials in it are hashed. By default true.
+        traffic_sample: Flag,
         /// The host names by which browsers reach the admin listener, without a port: those of a
         /// proxy in front of it, or of this machine. The listener's addresses and `localhost` are
         /// always accepted.

@@ -51,8 +51,13 @@ fn dashboard(given: &Dashboard, report: &mut Report<'_>) -> Option<DashboardSett
             Some(if flag.value.0 { DashboardMode::Enabled } else { DashboardMode::Disabled })
         }
     };
+    let samples_traffic = match &given.traffic_sample {
+        Field::Absent => Some(true),
+        Field::Invalid => None,
+        Field::Value(flag) => Some(flag.value.0),
+    };
     let hosts = hosts(&given.hosts, report);
-    Some(DashboardSettings { shown: shown?, hosts: hosts? })
+    Some(DashboardSettings { shown: shown?, samples_traffic: samples_traffic?, hosts: hosts? })
 }
 
 /// Whether a listener has the key `hosts`.

@@ -4,6 +4,7 @@ mod coming_from;
 mod conditions;
 mod descriptors;
 mod expressions;
+mod format;
 mod hostile;
 mod import;
 mod include;

@@ -404,12 +404,15 @@ fn the_dashboard_can_be_put_away_and_has_names() {
     let dashboard = |serve: &str| with(serve).settings.serve.dashboard;
     assert_eq!(
         dashboard(""),
-        DashboardSettings { shown: DashboardMode::Enabled, hosts: Vec::new() }
+        DashboardSettings::default()
     );
     let written =
         "serve: { dashboard: { enabled: false, hosts: [Tollgate.example.com, node-1] } }\n";
     let hosts = vec!["tollgate.example.com".into(), "node-1".into()];
-    assert_eq!(dashboard(written), DashboardSettings { shown: DashboardMode::Disabled, hosts });
+    let (shown, samples_traffic) = (DashboardMode::Disabled, true);
+    assert_eq!(dashboard(written), DashboardSettings { shown, samples_traffic, hosts });
+    let written = "serve: { dashboard: { traffic_sample: false } }";
+    assert!(!dashboard(written).samples_traffic);
 }
 
 #[test]

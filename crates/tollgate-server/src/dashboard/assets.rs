@@ -35,6 +35,7 @@ assets! {
     "js/override.js" as "text/javascript; charset=utf-8",
     "js/past.js" as "text/javascript; charset=utf-8",
     "js/series.js" as "text/javascript; charset=utf-8",
+    "js/simulated.js" as "text/javascript; charset=utf-8",
     "js/switches.js" as "text/javascript; charset=utf-8",
     "js/table.js" as "text/javascript; charset=utf-8",
     "js/views/limit.js" as "text/javascript; charset=utf-8",

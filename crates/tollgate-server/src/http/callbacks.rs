@@ -74,20 +74,20 @@ impl fmt::Debug for Status {
 const AT_ONCE: usize = 1;
 
 /// A function that evaluates the current policy, and optionally another one, on the requests of an
-/// access log.
+/// access log or of this node.
 #[derive(Clone)]
 pub struct Simulate {
     pub(super) simulate: Arc<Run>,
     pub(super) permits: Arc<Semaphore>,
 }
 
-pub(super) type Run = dyn Fn(Bytes, Option<&str>) -> Result<Value, String> + Send + Sync;
+pub(super) type Run = dyn Fn(Option<Bytes>, Option<&str>) -> Result<Value, String> + Send + Sync;
 
 impl Simulate {
-    /// Calls `simulate` with the bytes of a log and the text of another policy. It may take long,
-    /// and has to limit its own time and memory.
+    /// Calls `simulate` with the bytes of a log, or `None` for the node's own requests, and the text
+    /// of another policy. It may take long, and has to limit its own time and memory.
     pub fn new(
-        simulate: impl Fn(Bytes, Option<&str>) -> Result<Value, String> + Send + Sync + 'static,
+        simulate: impl Fn(Option<Bytes>, Option<&str>) -> Result<Value, String> + Send + Sync + 'static,
     ) -> Self {
         Self { simulate: Arc::new(simulate), permits: Arc::new(Semaphore::new(AT_ONCE)) }
     }

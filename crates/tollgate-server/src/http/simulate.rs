@@ -1,5 +1,5 @@
 //! `POST /v1/simulate`: the decisions that a policy would have made on the requests of an access
-//! log, for administrators.
+//! log, or on those of this node, for administrators.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use std::time::Duration;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::spawn_blocking;
 
@@ -29,19 +29,27 @@ pub(super) const SIMULATION_BODY_TIMEOUT: Duration = Duration::from_secs(60);
 const BASE64: &str =
     "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/][AQgw]==|[A-Za-z0-9+/]{2}[AEIMQUYcgkosw048]=)?$";
 
-/// A log, and a policy to evaluate on it.
+/// A log, and a policy to evaluate on it. Without a log, the sample of this node's requests of the
+/// last hour is used.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct SimulateRequest<'a> {
     /// The log in base64 (RFC 4648), plain or compressed with gzip. Its format is common, combined,
     /// or one JSON object per line.
-    #[serde(borrow)]
-    #[schemars(regex(pattern = BASE64))]
-    log: Cow<'a, str>,
+    #[serde(default, borrow, deserialize_with = "borrowed")]
+    #[schemars(with = "String", regex(pattern = BASE64))]
+    log: Option<Cow<'a, str>>,
     /// A policy file to compare with the current policy.
     #[serde(default, deserialize_with = "given")]
     #[schemars(with = "String")]
     policy: Option<String>,
+}
+
+/// Reads a text, which must not be `null`, without a copy if it has no escapes.
+fn borrowed<'de: 'a, 'a, D: Deserializer<'de>>(input: D) -> Result<Option<Cow<'a, str>>, D::Error> {
+    #[derive(Deserialize)]
+    struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+    Text::deserialize(input).map(|Text(text)| Some(text))
 }
 
 /// A permit for one simulation. It is acquired before the log is read, so only one log at a time is
@@ -67,13 +75,13 @@ impl SimulationPermit {
     /// Runs the simulation and returns its report.
     pub(super) async fn run(self, body: &[u8]) -> Answer {
         let SimulateRequest { log, policy } = json::read(body)?;
-        let log = STANDARD.decode(log.as_bytes()).map_err(|error| {
+        let log = log.map(|log| STANDARD.decode(log.as_bytes())).transpose().map_err(|error| {
             Problem::new(Kind::InvalidRequest, format!("the log is not valid base64: {error}"))
                 .at("/log")
         })?;
         let Self { simulate, permit } = self;
         let run = move || {
-            let message = simulate(log.into(), policy.as_deref());
+            let message = simulate(log.map(Into::into), policy.as_deref());
             // The simulation continues if its client disconnects, and keeps its permit until its
             // end.
             drop(permit);

@@ -121,7 +121,8 @@ impl<S: Store> Limiter<S> {
     }
 
     /// Returns the charges that `policy` plans for a request.
-    /// [Overrides](crate::overrides::OverrideTarget::Rule) switch rules off or to shadow mode.
+    /// [Overrides](crate::overrides::OverrideTarget::Rule) switch rules off or to shadow mode. The
+    /// observer is notified.
     #[must_use]
     pub fn plan_at<'p>(
         &self,
@@ -129,10 +130,13 @@ impl<S: Store> Limiter<S> {
         policy: &'p Policy,
         attributes: &RequestAttributes<'_>,
     ) -> Plan<'p> {
-        if self.overrides.is_empty() {
-            return policy.plan(attributes, &self.key);
-        }
-        policy.plan_switched(attributes, &self.key, |rule| self.overrides.switched(rule, now))
+        let plan = if self.overrides.is_empty() {
+            policy.plan(attributes, &self.key)
+        } else {
+            policy.plan_switched(attributes, &self.key, |rule| self.overrides.switched(rule, now))
+        };
+        self.observer.on_plan(now, policy, attributes, &plan);
+        plan
     }
 
     /// Reports to the observer that the caller refuses a request because of [`Plan::ambiguity`],

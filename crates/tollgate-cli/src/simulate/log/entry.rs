@@ -3,7 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 /// The most additional request headers that a field map can name.
-pub(super) const HEADERS_MAX: usize = 8;
+pub(crate) const HEADERS_MAX: usize = 8;
 
 /// The index of a text field in an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -25,7 +25,7 @@ mod time;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use entry::Entry;
+pub(crate) use entry::{Entry, HEADERS_MAX};
 pub(crate) use error::LogError;
 pub(crate) use fields::FieldMap;
 pub(crate) use format::Format;

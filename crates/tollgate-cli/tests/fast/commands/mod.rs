@@ -2,6 +2,7 @@
 
 mod check;
 mod demo;
+mod fmt;
 mod import;
 mod proxy;
 mod proxy_tls;

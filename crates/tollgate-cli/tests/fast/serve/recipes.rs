@@ -210,9 +210,9 @@ fn the_limits_of_github() {
     check(
         &shipped("github.yaml"),
         &[
-            ("core:       { quota: 5_000", "core:       { quota: 3"),
-            ("search:     { quota: 30", "search:     { quota: 2"),
-            ("anonymous:  { quota: 60", "anonymous:  { quota: 2"),
+            ("core: { quota: 5_000", "core: { quota: 3"),
+            ("search: { quota: 30", "search: { quota: 2"),
+            ("anonymous: { quota: 60", "anonymous:  { quota: 2"),
         ],
         &[
             row("GET /search/code", A, &["authorization: token a"], 2, 1),
@@ -231,7 +231,7 @@ fn the_limiters_of_stripe() {
         &shipped("stripe.yaml"),
         &[
             ("quota: 100, window: 1s, burst: 200", "quota: 2, window: 1d, burst: 2"),
-            ("anonymous:  { quota: 60", "anonymous:  { quota: 2"),
+            ("anonymous: { quota: 60", "anonymous:  { quota: 2"),
         ],
         &[
             row("POST /v1/charges", A, &["authorization: Bearer a"], 2, 1),

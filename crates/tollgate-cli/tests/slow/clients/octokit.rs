@@ -14,8 +14,8 @@ fn octokit(proxy: &Proxy, scenario: &str, token: &str) -> Value {
 #[test]
 fn waits_for_the_reset_of_a_limit_and_gets_in() {
     let policy = Policy::github_with(&[(
-        "core:       { quota: 5_000, window: 1h",
-        "core:       { quota: 5, window: 4s",
+        "core: { quota: 5_000, window: 1h",
+        "core: { quota: 5, window: 4s",
     )]);
     let api = Api::start();
     let met = octokit(&api.behind(&policy.path()), "recover", "one");

@@ -16,7 +16,7 @@ fn pygithub(proxy: &Proxy, scenario: &str, token: &str) -> Value {
 fn waits_for_the_reset_of_a_limit_and_gets_in() {
     for status in [429, 403] {
         let policy = Policy::github_with(&[
-            ("core:       { quota: 5_000, window: 1h", "core:       { quota: 3, window: 4s"),
+            ("core: { quota: 5_000, window: 1h", "core: { quota: 3, window: 4s"),
             ("answers:", &format!("answers:\n  refuse: {{ status: {status} }}")),
         ]);
         let api = Api::start();

@@ -61,10 +61,12 @@ pub(super) const ADMINISTRATION: &[Operation] = &[
         path: "/v1/simulate",
         method: "post",
         id: "simulate",
-        summary: "Simulate a policy on the requests of an access log",
+        summary: "Simulate a policy on the requests of an access log or of this node",
         description: "Evaluates the current policy, and optionally another one for comparison, \
-            each with its own counters and by the log's timestamps. One log at a time, at most 8 \
-            MiB, and 64 MiB after decompression. Requires an administrator's token.",
+            each with its own counters and by the log's timestamps. Without a log, it evaluates a \
+            sample of this node's requests of the last hour: all requests of one of \
+            `sample.one_of` clients. One log at a time, at most 8 MiB, and 64 MiB after \
+            decompression. Requires an administrator's token.",
         body: Some(Body {
             schema: of::<SimulateRequest<'_>>,
             examples: &[(

@@ -111,13 +111,14 @@ async fn the_policy_in_force_is_reported() {
 
 #[tokio::test]
 async fn a_log_is_handed_on_as_it_was_and_one_at_a_time() {
-    let (begun, begins) = sync_channel(1);
+    let (begun, begins) = sync_channel(3);
     let (end, ends) = sync_channel::<()>(1);
     let ends = Mutex::new(ends);
     let world = Arc::new(world(Some(Simulate::new(move |log, policy| {
         begun.send(()).unwrap();
         ends.lock().unwrap().recv().unwrap();
-        Ok(json!({ "log": String::from_utf8_lossy(&log), "policy": policy }))
+        let log = log.map(|log| String::from_utf8_lossy(&log).into_owned());
+        Ok(json!({ "log": log, "policy": policy }))
     }))));
     let other = Arc::clone(&world);
     let first = tokio::spawn(async move {
@@ -135,6 +136,9 @@ async fn a_log_is_handed_on_as_it_was_and_one_at_a_time() {
     end.send(()).unwrap();
     let next = world.post("/v1/simulate", r#"{"log":""}"#).await.ok();
     assert_eq!(next, json!({ "log": "", "policy": null }));
+    end.send(()).unwrap();
+    let own = world.post("/v1/simulate", r#"{"policy":"limits: {}"}"#).await.ok();
+    assert_eq!(own, json!({ "log": null, "policy": "limits: {}" }), "the node's own requests");
     drop(begins);
 }
 
@@ -147,7 +151,7 @@ async fn a_log_that_cannot_be_used_is_refused_with_its_reason() {
     for (body, problem) in [
         (r#"{"log":"*"}"#, "invalid-request"),
         (r#"{"log":1}"#, "invalid-request"),
-        (r#"{"policy":""}"#, "invalid-request"),
+        (r#"{"log":null}"#, "invalid-request"),
         (r#"{"log":"","policy":null}"#, "invalid-request"),
         (r#"{"log":"","logs":""}"#, "invalid-request"),
         ("log", "invalid-json"),

@@ -3,10 +3,7 @@
 import { element, fill, say, shape } from './dom.js';
 import { clock, rate, took } from './format.js';
 
-const LEFT = 52;
-const RIGHT = 12;
-const TOP = 10;
-const BOTTOM = 24;
+export const [LEFT, RIGHT, TOP, BOTTOM] = [52, 12, 10, 24];
 /// The time spans of a chart in milliseconds, with their numbers of ticks. The shortest span that
 /// contains all samples of the range is used.
 const SPANS = [[60_000, 4], [120_000, 4], [300_000, 5], [600_000, 5], [900_000, 3], [1_800_000, 6], [3_600_000, 6]];
@@ -103,7 +100,7 @@ function ranges(changed) {
   return element('div', { class: 'ranges', role: 'group', 'aria-label': 'Time range' }, buttons);
 }
 
-function swatch(key) {
+export function swatch(key) {
   return shape('svg', { class: 'swatch', width: 18, height: 10, 'aria-hidden': 'true' },
     shape('line', { class: `line ${key}`, x1: 1, x2: 17, y1: 5, y2: 5 }));
 }
@@ -119,10 +116,7 @@ function drawn(svg, height, lines, { end, format, hovered }) {
   const top = ceiling(most);
   const x = (at) => LEFT + (width - LEFT - RIGHT) * Math.max(0, 1 - (end - at) / span);
   const y = (value) => TOP + (height - TOP - BOTTOM) * (1 - Math.min(value, top) / top);
-  const grid = [0, top / 2, top].map((value) => [
-    shape('line', { class: 'grid', x1: LEFT, x2: width - RIGHT, y1: y(value), y2: y(value) }),
-    shape('text', { class: 'tick', x: LEFT - 8, y: y(value) + 4, 'text-anchor': 'end' }, value ? format(value) : '0'),
-  ]);
+  const grid = gridLines(width, top, y, format);
   const step = width < 420 && ticks % 2 === 0 ? 2 : 1;
   const times = Array.from({ length: ticks + 1 }, (_, tick) => {
     if ((ticks - tick) % step) return null;
@@ -137,8 +131,16 @@ function drawn(svg, height, lines, { end, format, hovered }) {
   return { at: at === null ? null : nearest(lines[0].points, at)?.[0] ?? null };
 }
 
+/// Draws the horizontal lines at zero, half of `top` and `top`, with their values.
+export function gridLines(width, top, y, format) {
+  return [0, top / 2, top].map((value) => [
+    shape('line', { class: 'grid', x1: LEFT, x2: width - RIGHT, y1: y(value), y2: y(value) }),
+    shape('text', { class: 'tick', x: LEFT - 8, y: y(value) + 4, 'text-anchor': 'end' }, value ? format(value) : '0'),
+  ]);
+}
+
 /// Fills the surface below the first line.
-function area({ key, points }, x, y) {
+export function area({ key, points }, x, y) {
   const known = points.filter(([, value]) => !Number.isNaN(value));
   if (known.length < 2) return null;
   const line = path(known, x, y).slice(1);
@@ -146,7 +148,7 @@ function area({ key, points }, x, y) {
 }
 
 /// Marks the samples at the pointer.
-function cursor(lines, at, height, x, y) {
+export function cursor(lines, at, height, x, y) {
   const marks = lines.map(({ key, points }) => {
     const found = nearest(points, at);
     return found && shape('circle', { class: `mark ${key}`, cx: x(found[0]), cy: y(found[1]), r: 3.5 });
@@ -157,7 +159,7 @@ function cursor(lines, at, height, x, y) {
 }
 
 /// Returns the known point nearest to the time `at`.
-function nearest(points, at) {
+export function nearest(points, at) {
   let best = null;
   for (const point of points) {
     if (Number.isNaN(point[1])) continue;
@@ -167,7 +169,7 @@ function nearest(points, at) {
 }
 
 /// Returns the path of a series. A missing sample makes a gap.
-function path(points, x, y) {
+export function path(points, x, y) {
   let [line, pen] = ['', 'M'];
   for (const [at, value] of points) {
     if (Number.isNaN(value)) {
@@ -180,7 +182,7 @@ function path(points, x, y) {
   return line;
 }
 
-function ceiling(most) {
+export function ceiling(most) {
   if (most <= 0) return 1;
   const size = 10 ** Math.floor(Math.log10(most));
   return [1, 2, 4, 6, 8, 10].map((step) => step * size).find((step) => step >= most * 0.999_999);

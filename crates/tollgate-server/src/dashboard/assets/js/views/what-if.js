@@ -1,8 +1,9 @@
-// Simulate a policy on the requests of an access log.
+// Simulate a policy on the requests of this node or of an access log.
 
 import { ask } from '../api.js';
 import { announce, element, field, fill, notice } from '../dom.js';
 import { count, many, percent } from '../format.js';
+import { limitsChart, timelineChart } from '../simulated.js';
 import { Table } from '../table.js';
 
 /// The largest log, in bytes, and the longest time of a simulation, in milliseconds.
@@ -10,22 +11,30 @@ const MOST_BYTES = 8 << 20;
 const PATIENCE = 180_000;
 
 export function whatIf({ refuse }) {
-  const file = element('input', { type: 'file', required: true, accept: '.log,.json,.jsonl,.txt,.gz' });
+  const sampled = choice('This node’s requests of the last hour', true);
+  const uploaded = choice('An access log', false);
+  const select = (fromLog) => {
+    sampled.input.checked = !fromLog;
+    uploaded.input.checked = fromLog;
+    file.required = fromLog;
+  };
+  const file = element('input', { type: 'file', accept: '.log,.json,.jsonl,.txt,.gz', onchange: () => select(true) });
+  for (const one of [sampled, uploaded]) one.input.addEventListener('change', () => select(uploaded.input.checked));
   const policy = element('textarea', { rows: 6, spellcheck: 'false', class: 'code' });
   const told = element('div', { 'aria-live': 'polite' });
   const results = element('div');
   const button = element('button', { type: 'submit' }, 'Simulate');
   const run = async (event) => {
     event.preventDefault();
-    const [log] = file.files;
-    if (log.size > MOST_BYTES) {
+    const log = uploaded.input.checked ? file.files[0] : null;
+    if (log && log.size > MOST_BYTES) {
       return fill(told, notice('bad', `The file has more than ${MOST_BYTES >> 20} MiB. Compress it, or use \`tollgate simulate\`.`));
     }
     button.disabled = true;
     fill(results);
     fill(told, notice('calm', 'Simulating…'));
     try {
-      const body = { log: await base64(log) };
+      const body = log ? { log: await base64(log) } : {};
       if (policy.value.trim()) body.policy = policy.value;
       const found = await ask('v1/simulate', { method: 'POST', body, patience: PATIENCE });
       fill(told);
@@ -39,21 +48,29 @@ export function whatIf({ refuse }) {
     }
   };
   const form = element('form', { onsubmit: run },
+    element('fieldset', { class: 'choices' }, element('legend', {}, 'Requests to simulate'), sampled.node, uploaded.node),
     dropping(element('div', { class: 'drop' },
-      field('Access log', file, 'Common, combined or JSON lines, plain or gzip; at most 8 MiB. Drop it here or choose it.')), file),
+      field('Access log', file, 'Common, combined or JSON lines, plain or gzip; at most 8 MiB. Drop it here or choose it.')),
+    file, () => select(true)),
     field('Another policy to try (optional)', policy, 'The text of a policy file. It is compared with the current policy.'),
     element('p', {}, button));
   const node = element('div', {},
     element('h1', {}, 'What if'),
     element('section', { class: 'card', 'aria-label': 'Simulation' },
-      element('p', { class: 'words' }, 'Decisions use the timestamps of the log and separate counters. Nothing is charged.'),
+      element('p', { class: 'words' }, 'Decisions use the times of the requests and separate counters. Nothing is charged.'),
       form, told),
     results);
   return { node };
 }
 
+/// Creates a radio button for the source of the requests.
+function choice(label, checked) {
+  const input = element('input', { type: 'radio', name: 'requests', checked });
+  return { input, node: element('label', { class: 'choice' }, input, label) };
+}
+
 /// Accepts a file that is dropped on `zone`.
-function dropping(zone, file) {
+function dropping(zone, file, dropped) {
   const over = (isOver) => (event) => {
     event.preventDefault();
     zone.classList.toggle('over', isOver);
@@ -62,7 +79,9 @@ function dropping(zone, file) {
   zone.addEventListener('dragleave', over(false));
   zone.addEventListener('drop', (event) => {
     over(false)(event);
-    if (event.dataTransfer.files.length) file.files = event.dataTransfer.files;
+    if (!event.dataTransfer.files.length) return;
+    file.files = event.dataTransfer.files;
+    dropped();
   });
   return zone;
 }
@@ -78,9 +97,15 @@ function base64(blob) {
 
 function report(found) {
   const outcomes = [found, found.compare].filter(Boolean);
+  if (!found.requests) {
+    return element('section', { class: 'card' }, element('p', {}, found.sample
+      ? 'This node has received no requests in the last hour.' : 'The log has no requests.'), oddities(found));
+  }
   return [
     element('section', { class: 'card' }, element('h2', {}, 'Total'), whole(outcomes),
-      element('p', { class: 'words' }, period(found)), oddities(found)),
+      element('p', { class: 'words' }, period(found)), found.sample && sample(found.sample), oddities(found)),
+    element('section', { class: 'card', 'aria-label': 'Over time' }, timelineChart(outcomes)),
+    element('section', { class: 'card', 'aria-label': 'Refusals by limit' }, limitsChart(outcomes) ?? 'No limit refused a request.'),
     element('section', { class: 'card' }, element('h2', {}, 'By limit'), limits(outcomes)),
     element('section', { class: 'card' }, element('h2', {}, 'Most affected subjects'), subjects(found)),
   ];
@@ -151,7 +176,14 @@ function shown(value) {
 }
 
 function period({ from, to }) {
-  return from ? `From ${from} to ${to}.` : 'The log has no requests.';
+  return `From ${from} to ${to}.`;
+}
+
+/// Explains what the sample of this node contains.
+function sample({ one_of: oneOf }) {
+  const clients = oneOf > 1 ? `all requests of about one of ${count(oneOf)} clients` : 'all requests';
+  return element('p', { class: 'words' }, `The sample contains ${clients}. It has no responses: refunds, and limits that count `
+    + 'by status, are simulated as if every response had another status. Credentials are hashed.');
 }
 
 /// Shows the lines that could not be read, with examples.
