@@ -402,10 +402,7 @@ serve:
 #[test]
 fn the_dashboard_can_be_put_away_and_has_names() {
     let dashboard = |serve: &str| with(serve).settings.serve.dashboard;
-    assert_eq!(
-        dashboard(""),
-        DashboardSettings::default()
-    );
+    assert_eq!(dashboard(""), DashboardSettings::default());
     let written =
         "serve: { dashboard: { enabled: false, hosts: [Tollgate.example.com, node-1] } }\n";
     let hosts = vec!["tollgate.example.com".into(), "node-1".into()];

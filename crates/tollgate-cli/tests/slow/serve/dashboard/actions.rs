@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Browser, POLICY, charge, node, open};
+use super::{Browser, POLICY, charge, decide, node, open};
 use crate::support::client::ask;
 use crate::support::node::{Folder, Node};
 
@@ -100,6 +100,29 @@ fn a_log_is_simulated_beside_another_policy() {
     page.write("Another policy to try (optional)", "limits: [");
     page.click("button", "Simulate");
     page.until("document.querySelector('.notice.bad')?.innerText.includes('the policy to try:1:')");
+    page.is_clean();
+}
+
+#[test]
+fn the_requests_of_the_node_are_simulated_and_drawn() {
+    let (_folder, node) = node("");
+    for _ in 0..20 {
+        let request = r#"{"request":{"method":"GET","path":"/a","headers":{"x-user":"mallory"}}}"#;
+        decide(&node, request);
+    }
+    let mut browser = Browser::start();
+    let page = open(&mut browser, &node, "what-if");
+    page.write("Another policy to try (optional)", &POLICY.replace("quota: 3,", "quota: 12,"));
+    page.click("button", "Simulate");
+    page.says("The sample contains all requests");
+    let rows = "[...document.querySelectorAll('tbody tr')].map((row) => row.innerText)";
+    page.until(&format!(
+        "{rows}.some((text) => /the policy to try\\s+20\\s+12\\s+8\\s/.test(text))"
+    ));
+    page.until("document.querySelector('svg.chart path.refused') !== null");
+    page.until("document.querySelector('svg.chart path.wouldRefuse') !== null");
+    let bars = "[...document.querySelectorAll('dl.bars dd')].map((bars) => bars.innerText.trim())";
+    page.until(&format!("{bars}.some((text) => /^17\\s+8$/.test(text))"));
     page.is_clean();
 }
 

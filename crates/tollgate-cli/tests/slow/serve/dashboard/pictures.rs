@@ -179,6 +179,15 @@ async fn the_pages_are_as_the_guide_shows_them() {
     page.until(&format!("{} >= {}", points("section table svg path"), looks().div_ceil(3)));
     take(&page, "dashboard-subject", 610);
 
+    page.go(&address(&node, "what-if"));
+    let tried = POLICY.replace("secret: { env: TOLLGATE_SECRET }", "");
+    let tried = tried.replace("quota: 2_500", "quota: 400").replace("quota: 120", "quota: 60");
+    page.write("Another policy to try (optional)", tried.trim_start());
+    page.click("button", "Simulate");
+    page.says("Refusals by limit");
+    page.until(&format!("{} >= 1", points("svg.chart path.wouldRefuse")));
+    take(&page, "dashboard-what-if", 1_450);
+
     let dark = json!({ "features": [{ "name": "prefers-color-scheme", "value": "dark" }] });
     page.call("Emulation.setEmulatedMedia", &dark);
     page.go(&address(&node, "limits"));

@@ -54,7 +54,7 @@ export function limitsChart([now, other]) {
     .sort((a, b) => Math.max(b.now, b.other) - Math.max(a.now, a.other));
   if (!rows.length) return null;
   const most = Math.max(...rows.flatMap((row) => [row.now, row.other]));
-  const bar = (key, value) => element('div', { class: 'bar' },
+  const bar = (key, value) => element('div', { class: 'length' },
     shape('svg', { height: 10, width: '100%', 'aria-hidden': 'true' },
       shape('rect', { class: `fill ${key}`, height: 10, rx: 2, width: `${(100 * value) / most}%` })),
     element('span', { class: 'figure' }, count(value)));
