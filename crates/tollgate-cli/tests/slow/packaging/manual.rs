@@ -52,11 +52,12 @@ fn whoever_goes_by_a_policy_is_given_it_by_the_same_flag() {
     for command in commands().into_iter().filter(|command| command != "help") {
         let help = String::from_utf8(tollgate(&[&command, "--help"]).stdout).unwrap();
         let usage = help.lines().find(|line| line.starts_with("Usage:")).unwrap();
-        // Positional arguments are the input of a command: files to import, logs, a directory. The
-        // input of `check` is the policy itself, which it takes in both ways.
+        // Positional arguments are the input of a command: files to import or to format, logs, a
+        // directory. The input of `check` is the policy itself, which it takes in both ways.
         let is_import = usage.ends_with("<FORMAT> <FILE>...");
         let takes_flag = help.contains("--policy <FILE>");
-        assert!(is_import || !usage.contains("<FILE>") || takes_flag, "{usage}");
+        let is_input = is_import || command == "fmt";
+        assert!(is_input || !usage.contains("<FILE>") || takes_flag, "{usage}");
         if takes_flag {
             given.push(command);
         }
