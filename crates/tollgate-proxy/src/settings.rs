@@ -6,7 +6,7 @@ use tollgate_http::{
 
 use crate::rejected::OnRejected;
 use crate::{
-    Error, JsonBodyBuffering, TrustedProxies, Upstream, UpstreamMetrics, Upstreams,
+    Error, JsonBodyBuffering, Resolver, TrustedProxies, Upstream, UpstreamMetrics, Upstreams,
     error::MIN_RESPONSE_HEADER_BYTES,
 };
 
@@ -15,6 +15,8 @@ use crate::{
 pub struct Settings {
     /// The servers that requests are forwarded to.
     pub upstreams: Upstreams,
+    /// Looks up the host names of upstreams.
+    pub resolver: Resolver,
     /// The certificates of connections to `https` upstreams.
     pub upstream_tls: Option<ClientTls>,
     /// The state of the upstreams. Keep a clone to read it while the proxy runs.
@@ -141,6 +143,7 @@ impl Settings {
     pub fn with_upstreams(upstreams: Upstreams) -> Self {
         Self {
             upstreams,
+            resolver: Resolver::default(),
             upstream_tls: None,
             upstream_metrics: UpstreamMetrics::default(),
             tls: None,

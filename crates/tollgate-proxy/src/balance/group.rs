@@ -1,6 +1,6 @@
 //! The servers that serve the same requests.
 
-use std::{io, sync::Arc};
+use std::{io, sync::Arc, time::Duration};
 
 use arc_swap::ArcSwap;
 use http::{Request, Response};
@@ -10,7 +10,6 @@ use tokio::time::Instant;
 use super::{
     endpoint::{Endpoint, is_failure},
     pick::{Draws, pick},
-    resolve::{RESOLVE_EVERY, RESOLVE_PAUSE, resolve},
 };
 use crate::{
     Settings, Upstream,
@@ -22,6 +21,10 @@ use crate::{
 
 /// The most additional addresses that a request is sent to, because an address could not be reached.
 const MAX_RETRIES: usize = 2;
+/// The time after which the addresses of host names are looked up again.
+const RESOLVE_EVERY: Duration = Duration::from_secs(10);
+/// The shortest time between two lookups, if an address cannot be reached.
+const RESOLVE_PAUSE: Duration = Duration::from_secs(1);
 
 /// The servers that serve the same requests, and the addresses of their host names.
 #[derive(Debug)]
@@ -187,9 +190,10 @@ impl Group {
         let mut endpoints: Vec<Arc<Endpoint>> = Vec::new();
         let mut failure = None;
         let known = self.endpoints.load_full();
+        let limit = self.settings.timeouts.connect;
         for upstream in &self.upstreams {
             let of_upstream = |one: &&Arc<Endpoint>| one.upstream == *upstream;
-            match resolve(upstream, self.settings.timeouts.connect).await {
+            match self.settings.resolver.resolve(upstream, limit).await {
                 Ok(addresses) => endpoints.extend(addresses.into_iter().map(|address| {
                     let known = known.iter().filter(of_upstream).find(|one| one.address == address);
                     known.cloned().unwrap_or_else(|| {

@@ -5,7 +5,6 @@ mod endpoint;
 mod group;
 mod health;
 mod pick;
-mod resolve;
 mod router;
 
 pub(crate) use group::{Attempt, Exchange};

@@ -11,6 +11,7 @@ mod lease;
 mod limits;
 mod malformed;
 mod metered;
+mod names;
 mod nominated;
 mod one_address;
 mod relay;

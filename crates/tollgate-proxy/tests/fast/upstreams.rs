@@ -41,7 +41,7 @@ fn url(address: SocketAddr) -> String {
 }
 
 /// Returns an address where nothing listens.
-async fn unreachable() -> SocketAddr {
+pub(crate) async fn unreachable() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     listener.local_addr().expect("an address")
 }
