@@ -1,6 +1,12 @@
 //! The policies of the recipes, and the shipped ones, at the proxy and at `/v1/authorize`.
 
+use std::thread;
+
+use serde_json::{Value, json};
+
+use crate::support::client::Client;
 use crate::support::listeners::{Listeners, Request, recipe};
+use crate::support::node::{Folder, Node};
 use crate::support::world;
 
 /// Requests that are the same: how many of them are admitted, and how many are refused after them.
@@ -105,6 +111,47 @@ fn sign_in_by_account_and_address() {
             row("GET /login", A, account("ann"), 3, 0),
         ],
     );
+}
+
+/// The proxy's side of this recipe is
+/// `commands::proxy::fifty_wrong_passwords_at_once_reach_the_service_five_times`.
+#[test]
+fn sign_in_by_failures_that_callers_report() {
+    let folder = Folder::with(&recipe("Sign-in by failures"));
+    let node = Node::open(&folder.policy());
+    let post = |path: &str, body: Value| -> Value {
+        let mut client = Client::connect(node.listener("http")).unwrap();
+        let answer = client.exchange("POST", path, &body.to_string());
+        serde_json::from_str(&answer.body).unwrap()
+    };
+    // Returns the receipt of an admitted attempt.
+    let attempt = |account: &str| -> Option<Value> {
+        let headers = json!({ "x-account": account });
+        let request =
+            json!({ "method": "POST", "path": "/login", "headers": headers, "client_address": A });
+        let mut answer = post("/v1/check", json!({ "request": request }));
+        answer["admitted"].as_bool().unwrap().then(|| answer["receipt"].take())
+    };
+    let report = |receipt: Value, status: u16| {
+        post("/v1/refund", json!({ "receipt": receipt, "status": status }))["outcome"].take()
+    };
+    for _ in 0..8 {
+        assert_eq!(report(attempt("bob").unwrap(), 200), "refunded");
+    }
+    let all: Vec<Option<Value>> = thread::scope(|scope| {
+        let attempts: Vec<_> = (0..50).map(|_| scope.spawn(|| attempt("amy"))).collect();
+        attempts.into_iter().map(|one| one.join().unwrap()).collect()
+    });
+    let mut receipts: Vec<Value> = all.into_iter().flatten().collect();
+    assert_eq!(receipts.len(), 5);
+    // One of the five was right after all, so one more attempt is admitted.
+    assert_eq!(report(receipts.pop().unwrap(), 200), "refunded");
+    for receipt in receipts {
+        assert_eq!(report(receipt, 401), "unchanged");
+    }
+    assert_eq!(report(attempt("amy").unwrap(), 403), "unchanged");
+    assert!(attempt("amy").is_none());
+    assert!(attempt("bob").is_some());
 }
 
 #[test]
