@@ -10,6 +10,7 @@ use crate::Upstream;
 pub(crate) const MAX_ADDRESSES: usize = 64;
 
 type Found = Pin<Box<dyn Future<Output = io::Result<Vec<SocketAddr>>> + Send>>;
+type LookUp = dyn Fn(&str, u16) -> Found + Send + Sync;
 
 /// Looks up the host names of upstreams. By default the system's resolver does.
 ///
@@ -17,7 +18,7 @@ type Found = Pin<Box<dyn Future<Output = io::Result<Vec<SocketAddr>>> + Send>>;
 /// address could not be reached. At most 64 addresses of a name are used. A lookup that fails
 /// leaves the known addresses in use.
 #[derive(Clone, Default)]
-pub struct Resolver(Option<Arc<dyn Fn(&str, u16) -> Found + Send + Sync>>);
+pub struct Resolver(Option<Arc<LookUp>>);
 
 impl Resolver {
     /// Calls `look_up` with a host name and a port. Its result contains the addresses of the name,
