@@ -7,7 +7,7 @@ use tokio::{net::lookup_host, time::timeout};
 use crate::Upstream;
 
 /// The most addresses of one host name that are used.
-pub(crate) const MAX_ADDRESSES: usize = 64;
+const MAX_ADDRESSES: usize = 64;
 
 type Found = Pin<Box<dyn Future<Output = io::Result<Vec<SocketAddr>>> + Send>>;
 type LookUp = dyn Fn(&str, u16) -> Found + Send + Sync;
