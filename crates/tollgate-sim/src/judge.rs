@@ -61,6 +61,8 @@ pub struct Figures {
 pub(crate) struct Lost {
     /// Admitted by nodes alone, and not charged to the store.
     pub(crate) local: u64,
+    /// Admitted by nodes alone, and refused by the store afterwards because the limit was used up.
+    pub(crate) exceeded: u64,
     /// Taken in advance, and of no use.
     pub(crate) leased: u64,
 }
@@ -220,13 +222,16 @@ impl State {
         }
         let total = tally.by_store + tally.by_nodes;
         let before = self.admitted_before_drain.get(subject).copied().unwrap_or(0);
-        let most = before.max(quota + tally.uncertain + lost.local);
+        // When the store refused units of a node, other nodes may have held units in advance. These are
+        // admitted afterwards: at most as many as were held, and at most as many as were refused.
+        let held = lost.exceeded.min(early_by_leases(plan));
+        let most = before.max(quota + tally.uncertain + lost.local) + held;
         let is_drained = before > 0;
         if is_drained && bounds.is_charged_later && total > most {
             self.violates(format!(
                 "{subject} was admitted {total} units in the end, beyond {most}: all but {} of the \
                  units that nodes admitted alone can be charged to the store",
-                tally.uncertain + lost.local
+                tally.uncertain + lost.local + held
             ));
         }
         let missing = tally.leaked + tally.uncertain + bounds.counted_early + lost.leased;

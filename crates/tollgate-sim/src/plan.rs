@@ -132,6 +132,8 @@ impl Plan {
             _ => random.within(1..=3) as usize,
         };
         let longest = random.within(0..=3);
+        // At the end of a lease a decision needs three round trips, within one deadline.
+        let longest = if kind == Kind::Leases { longest.min(2) } else { longest };
         let (delays, callers, pause) = match kind {
             Kind::Distant => ((4, 4), 24, 2),
             _ => ((0, longest), random.within(2..=4) as usize, random.one_of(&[10, 20, 40])),

@@ -103,7 +103,11 @@ impl<'p> World<'p> {
         }
         self.fleet.take_wrong_reloads().iter().for_each(|wrong| self.judge.broken(wrong));
         let histories = self.fleet.records.take_histories();
-        let lost = Lost { local: self.lost_local_units(), leased: self.fleet.lost_lease_units() };
+        let lost = Lost {
+            local: self.lost_local_units(),
+            exceeded: self.fleet.exceeded_local_units(),
+            leased: self.fleet.lost_lease_units(),
+        };
         let (figures, violations) = self.judge.finish(self.plan, histories, lost);
         Outcome { violations, figures, events: self.trace.events() }
     }

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::num::NonZeroU32;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -9,9 +10,10 @@ use tokio::time::{Instant, sleep, timeout};
 use tollgate::model::{Admission, Algorithm, Limit, Millis, Operation, Reading, Refusals, Store};
 use tollgate::model::{Charge, DecisionSource, Readings, StoreError, Timestamp, key::Subject};
 use tollgate::store::fallback::{Fallback, LocalChargeCounts, MAX_LOCAL_CHARGES};
-use tollgate::store::{LocalShare, Memory};
+use tollgate::store::{LocalShare, Memory, QuotaLease};
 
 use crate::wrappers::faulty::{Faulty, Trouble};
+use crate::wrappers::quota_lease::{EAGER, leased};
 use crate::wrappers::setup::{
     NOW, WINDOW, ask, at_once, charge, fixed, of_every_kind, refund, take, user,
 };
@@ -279,3 +281,45 @@ async fn units_of_a_caller_that_disconnects_are_kept_or_counted() {
 
 const NOTHING: LocalChargeCounts =
     LocalChargeCounts { charged: 0, exceeded: 0, unknown: 0, dropped: 0 };
+
+/// A node's units did not fit the limit while another node held a lease. When the other node returned
+/// it, the store admitted these units too: as many beyond the limit as it had refused before.
+#[test]
+fn a_lease_that_is_returned_after_an_outage_exceeds_the_limit_by_what_was_refused() {
+    let (limit, subject) = (leased(&fixed("core", 100)), user(1));
+    let store = Arc::new(Faulty::new());
+    let holder = QuotaLease::new(Arc::clone(&store), EAGER);
+    let share = LocalShare::new(Memory::default(), NonZeroU32::new(2).unwrap());
+    let node = Fallback::new(Arc::clone(&store), share);
+    let mut id = 0;
+    let mut admitted = |node: &dyn Fn(Operation) -> Reading| {
+        id += 1;
+        node(take(1, id)).admission == Admission::Now
+    };
+    let by_holder = |operation| one(&holder, &limit, &subject, operation);
+    let by_other = |operation| one(&*store, &limit, &subject, operation);
+    let by_node = |operation| one(&node, &limit, &subject, operation);
+
+    let mut total = 0;
+    for _ in 0..2 {
+        total += u64::from(admitted(&by_holder));
+    }
+    let held = one(&*store, &limit, &subject, take(0, 0)).used - total;
+    // Another node uses up the rest.
+    while admitted(&by_other) {
+        total += 1;
+    }
+    assert!(held > 5 && total == 100 - held, "{held} held, {total} admitted");
+    store.usually(Trouble::Lost(StoreError::Unavailable));
+    for _ in 0..5 {
+        total += u64::from(admitted(&by_node));
+    }
+    store.usually(Trouble::None);
+    assert!(!admitted(&by_node));
+    assert_eq!(node.local_charges().exceeded, 5);
+    at_once(holder.refund_all(NOW));
+    while admitted(&by_node) {
+        total += 1;
+    }
+    assert_eq!(total, 100 + 5);
+}
