@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{Browser, Page, address, charge, node};
+use super::{Browser, POLICY, Page, address, charge, decide, node};
 use crate::support::node::Node;
 
 const WIDTH: u32 = 390;
@@ -28,6 +28,19 @@ fn open(browser: &mut Browser, node: &Node) -> Page {
     page
 }
 
+/// Fails if the page is wider than the screen.
+fn assert_fits(page: &Page, view: &str) {
+    let widest = page.value(
+        "[...document.querySelectorAll('body, main *')]
+            .filter((it) => it.getClientRects().length && !it.closest('.unseen, pre, svg'))
+            .map((it) => [Math.ceil(it.getBoundingClientRect().right), it.outerHTML.slice(0, 90)])
+            .sort((one, other) => other[0] - one[0])[0]",
+    );
+    assert!(widest[0].as_u64().unwrap() <= u64::from(WIDTH), "{view}: {widest}");
+    let page_width = page.value("document.documentElement.scrollWidth");
+    assert_eq!(page_width, json!(WIDTH), "{view}");
+}
+
 #[test]
 fn no_page_overflows_at_390_px() {
     let (_folder, node) = node("");
@@ -37,16 +50,30 @@ fn no_page_overflows_at_390_px() {
     for (view, text) in VIEWS {
         page.go(&address(&node, view));
         page.says(text);
-        let widest = page.value(
-            "[...document.querySelectorAll('body, main *')]
-                .filter((it) => it.getClientRects().length && !it.closest('.unseen, pre, svg'))
-                .map((it) => [Math.ceil(it.getBoundingClientRect().right), it.outerHTML.slice(0, 90)])
-                .sort((one, other) => other[0] - one[0])[0]",
-        );
-        assert!(widest[0].as_u64().unwrap() <= u64::from(WIDTH), "{view}: {widest}");
-        let page_width = page.value("document.documentElement.scrollWidth");
-        assert_eq!(page_width, json!(WIDTH), "{view}");
+        assert_fits(&page, view);
     }
+    page.is_clean();
+}
+
+#[test]
+fn the_charts_of_what_if_fit_at_390_px() {
+    let (_folder, node) = node("");
+    for _ in 0..20 {
+        decide(&node, r#"{"request":{"path":"/a","headers":{"x-user":"mallory"}}}"#);
+    }
+    let mut browser = Browser::start();
+    let page = open(&mut browser, &node);
+    page.go(&address(&node, "what-if"));
+    page.says("Simulate");
+    page.write("Another policy to try (optional)", &POLICY.replace("quota: 3,", "quota: 12,"));
+    page.click("button", "Simulate");
+    page.says("The sample contains all requests");
+    page.until("document.querySelector('svg.chart path.wouldRefuse') !== null");
+    assert_fits(&page, "what-if");
+    let widest = "Math.max(...[...document.querySelectorAll('main svg, dl.bars')]\
+                  .map((it) => it.getBoundingClientRect().right))";
+    let right = page.value(widest).as_f64().unwrap();
+    assert!(right > 0.0 && right <= f64::from(WIDTH), "a chart reaches {right} px");
     page.is_clean();
 }
 
