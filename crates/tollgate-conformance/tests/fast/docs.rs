@@ -75,6 +75,8 @@ fn every_path_that_the_architecture_names_exists() {
 fn links_are_found_where_a_reader_sees_them() {
     let page = "[a](b.md) `[c](d)` ![e](f.png \"title\")\n```rust\n#[cfg](no)\n```\n[g](h.md#part)";
     assert_eq!(links(page).collect::<Vec<_>>(), ["b.md", "f.png", "h.md#part"]);
+    let page = "`trusted:\ntrue` [`a`](b.md) [c `d\ne`](f.md)\n\na stray ` mark\n\n[g](h.md)";
+    assert_eq!(links(page).collect::<Vec<_>>(), ["b.md", "f.md", "h.md"]);
     assert_eq!(file_of("h.md#part"), Some("h.md"));
     assert_eq!(file_of("#part"), None);
     let file = format!("{REPOSITORY}test");
@@ -112,14 +114,22 @@ fn pages(root: &Path) -> Vec<PathBuf> {
 /// Returns the targets of the inline links of a page, outside of code.
 fn links(page: &str) -> impl Iterator<Item = &str> {
     let mut fenced = false;
+    let mut is_code = false;
     let prose = page.lines().filter(move |line| {
         let fence = line.trim_start().starts_with("```");
         fenced ^= fence;
         !fenced && !fence
     });
-    // Backticks separate text and code, so every other piece is code. The text of a link may be
-    // code as well, so a link counts where its target starts.
-    prose.flat_map(|line| line.split('`').step_by(2)).flat_map(|text| {
+    // Backticks separate text and code, also across the lines of a paragraph. The text of a link may
+    // be code as well, so a link counts where its target starts.
+    let text = prose.flat_map(move |line| {
+        is_code &= !line.trim().is_empty();
+        let pieces: Vec<_> = line.split('`').collect();
+        let first = usize::from(is_code);
+        is_code ^= pieces.len() % 2 == 0;
+        pieces.into_iter().skip(first).step_by(2)
+    });
+    text.flat_map(|text| {
         let targets = text.split("](").skip(1);
         targets.filter_map(|rest| rest.split([')', ' ']).next()).filter(|target| !target.is_empty())
     })
