@@ -1,6 +1,8 @@
 //! The page of bounds names only code that exists, and the documentation of each store wrapper
 //! states its bound.
 
+mod page;
+mod tables;
 mod values;
 
 use std::fs;

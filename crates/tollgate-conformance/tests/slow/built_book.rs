@@ -37,7 +37,7 @@ fn every_link_of_the_built_book_has_a_target_in_it() {
             let (file, id) = link.split_once('#').unwrap_or((link, ""));
             let target = match file {
                 "" => Some(page.path.clone()),
-                file => within(page.path.parent().unwrap_or(Path::new("")), file),
+                file => within(page.path.parent().unwrap_or_else(|| Path::new("")), file),
             };
             let is_there = target.is_some_and(|target| {
                 let has_id = || ids.get(&target).is_none_or(|ids| ids.contains(id));

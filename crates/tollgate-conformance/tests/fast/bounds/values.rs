@@ -12,19 +12,28 @@ enum Value {
     Millis(u128),
 }
 
-/// The expression of every constant, by its name. Several crates may use one name.
-type Constants = BTreeMap<String, Vec<String>>;
+/// A constant, or a field of a default value.
+struct Constant {
+    /// The crate, folders and modules of its file.
+    modules: Vec<String>,
+    expression: String,
+}
+
+/// Every constant by its name, and every field of a default value as `Type::field`. Several modules
+/// may use one name.
+#[derive(Default)]
+pub(super) struct Constants(BTreeMap<String, Vec<Constant>>);
 
 #[test]
 fn every_number_of_the_page_is_that_of_its_constant() {
-    let constants = constants();
+    let constants = Constants::read();
     let page = fs::read_to_string(root().join("docs/bounds.md")).expect("the page of bounds");
     let mut compared = 0;
     let mut wrong = Vec::new();
     for row in page.lines().filter(|line| line.starts_with("| ") && !line.starts_with("| ---")) {
         let (text, said_by) = row.trim_matches('|').rsplit_once('|').expect("a row has cells");
         for name in names(said_by) {
-            let values = values(&constants, name);
+            let values = constants.values(name.rsplit("::").next().unwrap_or(name));
             if values.is_empty() {
                 continue;
             }
@@ -41,8 +50,11 @@ fn every_number_of_the_page_is_that_of_its_constant() {
 
 #[test]
 fn expressions_of_constants_are_read() {
-    let mut constants = Constants::new();
-    constants.insert("LOOK".into(), vec!["Duration::from_millis(500)".into()]);
+    let mut constants = Constants::default();
+    constants.add("LOOK", &[], "Duration::from_millis(500)");
+    constants.add("LOOK_AGAIN", &["near"], "7");
+    constants.add("LOOK_AGAIN", &["far"], "9");
+    let near = ["near".to_owned()];
     for (text, value) in [
         ("10_000", Value::Number(10_000)),
         ("64 * 1024 * 1024", Value::Number(64 << 20)),
@@ -53,26 +65,60 @@ fn expressions_of_constants_are_read() {
         ("Millis::new(250)", Value::Millis(250)),
         ("NonZeroU32::new(7).unwrap()", Value::Number(7)),
         ("super::LOOK", Value::Millis(500)),
+        ("LOOK_AGAIN", Value::Number(7)),
         ("u64::MAX as usize", Value::Number(u128::from(u64::MAX))),
     ] {
-        assert_eq!(evaluate(&constants, text, 0), Some(value), "{text}");
+        assert_eq!(constants.evaluate(&near, text, 0), Some(value), "{text}");
     }
-    assert_eq!(evaluate(&constants, "Schedule::new(&SECONDS)", 0), None);
+    assert_eq!(constants.evaluate(&[], "Schedule::new(&SECONDS)", 0), None);
+    assert_eq!(constants.evaluate(&[], "LOOK_AGAIN", 0), None, "two modules have one");
     assert!(has("at most 1,000 of them", "1,000") && !has("at most 11,000", "1,000"));
     assert!(!has("1,000,000", "1,000") && !has("250 ms", "250 m"));
 }
 
-/// Returns the values of the constants of this name, without those that are no number.
-fn values(constants: &Constants, name: &str) -> Vec<Value> {
-    let last = name.rsplit("::").next().unwrap_or(name);
-    let expressions = constants.get(last).into_iter().flatten();
-    expressions.filter_map(|text| evaluate(constants, text, 0)).collect()
+#[test]
+fn placeholders_are_replaced_by_values() {
+    let mut constants = Constants::default();
+    constants.add("SIZE", &["tollgate-http", "frame"], "64 << 10");
+    constants.add("SIZE", &["tollgate-http", "body"], "5");
+    constants.add("PAUSE", &[], "Duration::from_secs(300)");
+    constants.add("Limits::wait", &["proxy"], "Duration::from_millis(250)");
+    let fill = |text: &str| constants.fill(text);
+    assert_eq!(fill("{frame::SIZE:KiB}; {http::frame::SIZE}").unwrap(), "64 KiB; 65,536");
+    assert_eq!(fill("{PAUSE}, {PAUSE:min}, {Limits::wait}").unwrap(), "300 s, 5 min, 250 ms");
+    for (wrong, reason) in [
+        ("{SIZE}", "SIZE has 2 values"),
+        ("{OTHER}", "OTHER has 0 values"),
+        ("{PAUSE:h}", "PAUSE is no number of h"),
+    ] {
+        assert_eq!(fill(wrong).unwrap_err(), reason);
+    }
 }
 
-fn constants() -> Constants {
-    let mut found = Constants::new();
-    for source in sources() {
-        let code = source.text.split("\n#[cfg(test)]\nmod ").next().unwrap_or_default();
+impl Constants {
+    /// Reads the code of every crate.
+    pub(super) fn read() -> Self {
+        let mut found = Self::default();
+        let crates = root().join("crates");
+        for source in sources() {
+            let path = source.path.strip_prefix(&crates).expect("a path in a crate");
+            let modules = path.with_extension("");
+            let modules: Vec<_> = modules.iter().map(|part| part.to_string_lossy()).collect();
+            let modules: Vec<_> = modules.iter().map(|part| &**part).collect();
+            let code = source.text.split("\n#[cfg(test)]\nmod ").next().unwrap_or_default();
+            found.add_constants(&modules, code);
+            found.add_defaults(&modules, code);
+        }
+        found
+    }
+
+    fn add(&mut self, name: &str, modules: &[&str], expression: &str) {
+        let modules = modules.iter().map(|&module| module.to_owned()).collect();
+        let expression = expression.split_whitespace().collect::<Vec<_>>().join(" ");
+        self.0.entry(name.to_owned()).or_default().push(Constant { modules, expression });
+    }
+
+    fn add_constants(&mut self, modules: &[&str], code: &str) {
         for (at, _) in code.match_indices("const ") {
             let Some((head, _)) = code[at..].split_once(';') else { continue };
             let Some((declared, expression)) = head.split_once(" = ") else { continue };
@@ -81,58 +127,128 @@ fn constants() -> Constants {
                 .chars()
                 .all(|char| char.is_ascii_uppercase() || char.is_ascii_digit() || char == '_')
             {
-                let expression = expression.split_whitespace().collect::<Vec<_>>().join(" ");
-                found.entry(name.to_owned()).or_default().push(expression);
+                self.add(name, modules, expression);
             }
         }
     }
-    found
-}
 
-/// Evaluates an expression of literals, `+`, `-`, `*`, `/`, `<<`, durations and other constants.
-fn evaluate(constants: &Constants, text: &str, depth: u8) -> Option<Value> {
-    let text = text.trim();
-    if depth > 8 {
-        return None;
-    }
-    for operators in [&["<<"][..], &[" + ", " - "], &[" * ", " / "]] {
-        if let Some((at, operator)) = last_outside(text, operators) {
-            let left = evaluate(constants, &text[..at], depth + 1)?;
-            let right = evaluate(constants, &text[at + operator.len()..], depth + 1)?;
-            return combine(left, operator.trim(), right);
+    /// Adds the fields that an `impl Default` sets.
+    fn add_defaults(&mut self, modules: &[&str], code: &str) {
+        for implementation in code.split("\nimpl Default for ").skip(1) {
+            let Some((body, _)) = implementation.split_once("\n}") else { continue };
+            let Some((name, fields)) = body.split_once(" {") else { continue };
+            for field in fields.lines() {
+                let field = field.trim().strip_suffix(',').and_then(|line| line.split_once(": "));
+                if let Some((field, expression)) = field {
+                    self.add(&format!("{name}::{field}"), modules, expression);
+                }
+            }
         }
     }
-    if let Some((value, _)) = text.rsplit_once(" as ") {
-        return evaluate(constants, value, depth + 1);
+
+    /// Returns the different values of the constants of this name, without those that are no number.
+    fn values(&self, name: &str) -> Vec<Value> {
+        self.values_in(&[], name)
     }
-    if let Some(inner) = text.strip_prefix('(').and_then(|text| text.strip_suffix(')')) {
-        return evaluate(constants, inner, depth + 1);
+
+    /// As [`Self::values`], of the constants in these modules. The name of a crate may lack
+    /// `tollgate-`.
+    fn values_in(&self, modules: &[&str], name: &str) -> Vec<Value> {
+        let mut values = Vec::new();
+        for constant in self.0.get(name).into_iter().flatten() {
+            let mut parts = constant.modules.iter();
+            let is_in = modules.iter().all(|&module| {
+                parts.any(|part| part == module || part.strip_prefix("tollgate-") == Some(module))
+            });
+            let value = self.evaluate(&constant.modules, &constant.expression, 0);
+            values.extend(value.filter(|value| is_in && !values.contains(value)));
+        }
+        values
     }
-    if let Some(number) = text.strip_suffix(".unwrap()") {
-        return evaluate(constants, number, depth + 1);
+
+    /// Replaces each `{NAME}` by the value of the constant, as [`super::tables`] describes it.
+    ///
+    /// # Errors
+    ///
+    /// A name without a value or with several, or a unit of which the value is no whole number.
+    pub(super) fn fill(&self, text: &str) -> Result<String, String> {
+        let mut filled = String::new();
+        let mut rest = text;
+        while let Some((before, after)) = rest.split_once('{') {
+            let (placeholder, after) = after.split_once('}').ok_or("no end of a placeholder")?;
+            let (path, unit) = match placeholder.rsplit_once(':') {
+                Some((path, unit)) if !path.ends_with(':') => (path, Some(unit)),
+                _ => (placeholder, None),
+            };
+            let mut modules: Vec<_> = path.split("::").collect();
+            let mut name = modules.pop().unwrap_or_default().to_owned();
+            if modules.last().is_some_and(|last| last.starts_with(char::is_uppercase)) {
+                name = format!("{}::{name}", modules.pop().unwrap_or_default());
+            }
+            let values = self.values_in(&modules, &name);
+            let [value] = values[..] else {
+                return Err(format!("{path} has {} values", values.len()));
+            };
+            filled += before;
+            filled += &written(value, unit)
+                .ok_or_else(|| format!("{path} is no number of {}", unit.unwrap_or_default()))?;
+            rest = after;
+        }
+        Ok(filled + rest)
     }
-    if let Ok(number) = text.replace('_', "").parse() {
-        return Some(Value::Number(number));
-    }
-    if let Some((function, inner)) = text.strip_suffix(')').and_then(|text| text.split_once('(')) {
-        let Value::Number(inner) = evaluate(constants, inner, depth + 1)? else { return None };
-        return match function {
-            "Duration::from_secs" | "Millis::from_secs" => Some(Value::Millis(inner * 1_000)),
-            "Duration::from_millis" | "Millis::new" => Some(Value::Millis(inner)),
-            _ if function.starts_with("NonZero") => Some(Value::Number(inner)),
-            _ => None,
+
+    /// Evaluates an expression of literals, `+`, `-`, `*`, `/`, `<<`, durations and other constants,
+    /// preferably of the same module.
+    fn evaluate(&self, modules: &[String], text: &str, depth: u8) -> Option<Value> {
+        let text = text.trim();
+        let inner = |text: &str| self.evaluate(modules, text, depth + 1);
+        if depth > 8 {
+            return None;
+        }
+        for operators in [&["<<"][..], &[" + ", " - "], &[" * ", " / "]] {
+            if let Some((at, operator)) = last_outside(text, operators) {
+                let left = inner(&text[..at])?;
+                let right = inner(&text[at + operator.len()..])?;
+                return combine(left, operator.trim(), right);
+            }
+        }
+        if let Some((value, _)) = text.rsplit_once(" as ") {
+            return inner(value);
+        }
+        if let Some(text) = text.strip_prefix('(').and_then(|text| text.strip_suffix(')')) {
+            return inner(text);
+        }
+        if let Some(number) = text.strip_suffix(".unwrap()") {
+            return inner(number);
+        }
+        if let Ok(number) = text.replace('_', "").parse() {
+            return Some(Value::Number(number));
+        }
+        if let Some((function, text)) = text.strip_suffix(')').and_then(|text| text.split_once('('))
+        {
+            let Value::Number(number) = inner(text)? else { return None };
+            return match function {
+                "Duration::from_secs" | "Millis::from_secs" => Some(Value::Millis(number * 1_000)),
+                "Duration::from_millis" | "Millis::new" => Some(Value::Millis(number)),
+                _ if function.starts_with("NonZero") => Some(Value::Number(number)),
+                _ => None,
+            };
+        }
+        match text {
+            "u64::MAX" => return Some(Value::Number(u128::from(u64::MAX))),
+            "u32::MAX" => return Some(Value::Number(u128::from(u32::MAX))),
+            "u16::MAX" => return Some(Value::Number(u128::from(u16::MAX))),
+            "u8::MAX" => return Some(Value::Number(u128::from(u8::MAX))),
+            _ => {}
+        }
+        let name = text.rsplit("::").next().unwrap_or(text).trim_end_matches(".get()");
+        let found = self.0.get(name)?;
+        let constant = match found.as_slice() {
+            [constant] => constant,
+            several => several.iter().find(|constant| constant.modules == modules)?,
         };
+        self.evaluate(&constant.modules, &constant.expression, depth + 1)
     }
-    match text {
-        "u64::MAX" => return Some(Value::Number(u128::from(u64::MAX))),
-        "u32::MAX" => return Some(Value::Number(u128::from(u32::MAX))),
-        "u16::MAX" => return Some(Value::Number(u128::from(u16::MAX))),
-        "u8::MAX" => return Some(Value::Number(u128::from(u8::MAX))),
-        _ => {}
-    }
-    let name = text.rsplit("::").next().unwrap_or(text).trim_end_matches(".get()");
-    let [expression] = constants.get(name)?.as_slice() else { return None };
-    evaluate(constants, expression, depth + 1)
 }
 
 /// Returns the last of these operators that is not in parentheses.
@@ -185,6 +301,21 @@ fn spellings(value: Value) -> Vec<String> {
     let (Value::Number(number) | Value::Millis(number)) = value;
     let whole = units.iter().filter(|(unit, _)| number % unit == 0 && number > 0);
     whole.map(|(unit, name)| format!("{}{name}", grouped(number / unit))).collect()
+}
+
+/// Returns how a generated cell writes a value. A duration without a unit is in seconds, or in
+/// milliseconds if it is no whole number of seconds.
+fn written(value: Value, unit: Option<&str>) -> Option<String> {
+    let unit = match (value, unit) {
+        (_, Some(unit)) => format!(" {unit}"),
+        (Value::Number(_), None) => String::new(),
+        (Value::Millis(millis), None) if millis % 1_000 == 0 => " s".to_owned(),
+        (Value::Millis(_), None) => " ms".to_owned(),
+    };
+    spellings(value).into_iter().find(|text| {
+        text.strip_suffix(&*unit)
+            .is_some_and(|number| number.ends_with(|char: char| char.is_ascii_digit()))
+    })
 }
 
 /// Returns a number with a comma before every three digits.
