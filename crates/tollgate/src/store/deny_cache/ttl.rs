@@ -1,4 +1,4 @@
-//! How long refusals are remembered, to be set while they are.
+//! The TTL of cached refusals, which can change while the cache is in use.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -15,10 +15,10 @@ use crate::store::join::{join_all, join_pair};
 const ATTEMPTS: usize = 4;
 
 impl<A: Store, B: FallbackStore> Fallback<A, B> {
-    /// Charges the store for units that the fallback admitted of the same limits and subjects, and then
-    /// sends the call as `ask_store` does, both within the budget. If there are no such units, also
-    /// charges it for some of the other entries, each in one attempt, so that the call does not wait
-    /// for longer than for its own.
+    /// Charges the store for units that the fallback admitted of the same limits and subjects, and
+    /// then sends the call as `ask_store` does, both within the budget. If there are no such units,
+    /// also charges it for some of the other entries. Each of them gets one attempt, so the call
+    /// waits no longer than for its own charge.
     pub(super) async fn ask_charged(
         &self,
         now: Timestamp,
@@ -145,8 +145,9 @@ impl<A: Store, B: FallbackStore> Fallback<A, B> {
     }
 }
 
-/// An entry that is being charged. Dropped before it is charged, as if the caller disconnects, it is
-/// kept; if the outcome of a call is unknown, it is counted.
+/// An entry that is being charged. If this value is dropped before the charge, for example because
+/// the caller disconnects, the entry is kept. If the outcome of a call is unknown, its units are
+/// counted as unknown.
 struct Charging<'a> {
     charges: &'a LocalCharges,
     now: Timestamp,

@@ -2,7 +2,7 @@
 
 use super::shares::{Places, Shares};
 
-/// The most that a [`Memory`](super::Memory) holds; both bounds hold at once.
+/// The bounds of a [`Memory`](super::Memory) store. Both apply at the same time.
 ///
 /// ```
 /// use tollgate::store::memory::Bounds;
@@ -15,8 +15,8 @@ pub struct Bounds {
     /// The most entries: one for each limit and subject in use, and one for each refund that is
     /// remembered because it may arrive again.
     pub max_entries: usize,
-    /// The most bytes allocated for entries. While a table grows, its old part exists a moment
-    /// longer.
+    /// The most bytes allocated for entries. While a table grows, its old part exists for a moment
+    /// in addition.
     pub max_bytes: usize,
 }
 
@@ -27,19 +27,21 @@ impl Default for Bounds {
     }
 }
 
-/// The least entries and bytes of a shard. Chance spreads few entries unevenly, so a store with
-/// fewer gets fewer shards.
+/// The minimum entries and bytes of a shard. A small number of entries is spread unevenly over
+/// shards, so a store with fewer entries has fewer shards.
 const SHARD_ENTRIES: usize = 2_048;
 const SHARD_BYTES: usize = 64 * 1024;
 
-/// The most shards: beyond them locks are no bottleneck, and shards grow instead.
+/// The maximum number of shards. With more of them locks are no bottleneck, so larger stores have
+/// larger shards.
 const MAX_SHARDS: usize = 4_096;
 
-/// Overflow counters that each limit has at least, over all shards, where the bytes suffice.
+/// The minimum number of overflow counters of each limit, over all shards, if the store has enough
+/// bytes.
 pub const OVERFLOW_COUNTERS: usize = 512;
 
-/// The most limits that have shares and overflow counters of their own at a time. Of further ones, a
-/// newcomer that finds no room is refused.
+/// The most limits that have shares and overflow counters of their own at a time. A subject of a
+/// further limit is refused if the store has no room for its entry.
 pub const MAX_LIMITS: usize = 255;
 
 /// The divisors of `max_bytes`: one part in `POOL_OF` is for states larger than 4 KiB and the cells
@@ -48,11 +50,12 @@ pub const MAX_LIMITS: usize = 255;
 const POOL_OF: usize = 4;
 const COUNTERS_OF: usize = 8;
 
-/// The fewest limits with counters: if bytes are few, each limit has fewer counters.
+/// The minimum number of limits with counters. If the store has few bytes, each limit has fewer
+/// counters.
 const LEAST_LIMITS: usize = 16;
 
-/// The largest state of one subject that a store of this size is sure to hold, alone, is one part in
-/// so many of its bytes: a list grows by a half, and a limit takes at most half of the pool.
+/// The divisor of `max_bytes` for the largest state of one subject that always fits if it is the
+/// only one: a list grows by a half, and a limit takes at most half of the pool.
 const STATE_OF: usize = 32;
 
 /// The bounds of one shard.
@@ -80,13 +83,14 @@ impl Bounds {
         super::shares::guaranteed(self.max_entries, limits)
     }
 
-    /// The bytes of the largest state of one subject that is sure to find room.
+    /// Returns the bytes of the largest state of one subject that always fits in an otherwise empty
+    /// store.
     #[must_use]
     pub const fn largest_state(self) -> usize {
         self.max_bytes / STATE_OF
     }
 
-    /// How many shards share these bounds.
+    /// Returns the number of shards that share these bounds.
     pub(super) fn shards(self) -> usize {
         let shards = (self.max_entries / SHARD_ENTRIES).min(self.max_bytes / SHARD_BYTES);
         shards.clamp(1, MAX_SHARDS)

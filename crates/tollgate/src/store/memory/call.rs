@@ -1,4 +1,4 @@
-//! One call over several charges: all the shards it touches are locked together.
+//! One call with several charges: locks all of their shards together.
 
 use smallvec::SmallVec;
 use tollgate_core::{DecisionSource, Reading, Readings, Timestamp};
@@ -15,7 +15,7 @@ pub(super) const INLINE: usize = 6;
 
 /// The shards of one call.
 struct Locked<'a> {
-    /// In rising order, each once: two calls never wait for each other in a circle.
+    /// Each shard once, in rising order, so two calls never wait for each other in a circle.
     shards: SmallVec<[(usize, MutexGuard<'a, Shard>); INLINE]>,
     count: usize,
 }
@@ -47,7 +47,7 @@ impl<'a> Locked<'a> {
     }
 }
 
-/// What each charge of a call changes, if that is its entry alone.
+/// The change that each charge of a call makes, if it changes only its own entry.
 type Plan = SmallVec<[Option<InPlace>; INLINE]>;
 
 /// Carries out `targets` as one atomic step.
@@ -77,7 +77,7 @@ pub(super) fn apply(
         locked.release_room();
         let wanted = seats;
         seats = find_seats(&mut locked, now, (targets, &plan), outcome);
-        // The charges without room are the ones that refused the call.
+        // The charges without room are those that caused the refusal of the call.
         for (seat, wanted) in seats.iter_mut().zip(wanted) {
             if wanted == Seat::Nowhere {
                 *seat = Seat::Nowhere;
@@ -96,7 +96,8 @@ pub(super) fn apply(
     if locked.took_overflow() { DecisionSource::Overflow } else { DecisionSource::Store }
 }
 
-/// Returns what each charge changes in its entry, if it fits and needs nothing else. Changes nothing.
+/// Returns the change that each charge makes in its entry, if it fits and changes nothing else.
+/// Makes no change itself.
 fn plan_in_place(locked: &mut Locked<'_>, now: Timestamp, targets: &[Target<'_>]) -> Plan {
     let planned = |target: &Target<'_>| {
         // Two charges of one entry depend on each other.

@@ -25,7 +25,7 @@ pub(super) struct Cells {
 /// The bytes of one state outside the table, without its own allocations.
 pub(super) const CELL_BYTES: usize = size_of::<(Fingerprint, Cell)>();
 
-/// The bytes that a fresh state of any algorithm allocates at most: four leases.
+/// The maximum bytes that a new state of any algorithm allocates: four permits.
 pub(super) const FRESH_HEAP: usize = 4 * size_of::<concurrency::Permit>();
 
 /// The bytes that the first reservation of a state allocates: itself, and room for four.
@@ -171,7 +171,7 @@ pub(super) const fn is_list(limit: &Limit) -> bool {
     )
 }
 
-/// Whether states of `limit` are kept here.
+/// Returns whether the states of `limit` are stored outside the table.
 pub(super) const fn is_large(limit: &Limit) -> bool {
     !matches!(limit.algorithm(), Algorithm::FixedWindow(_) | Algorithm::TokenBucket(_))
 }
@@ -188,7 +188,7 @@ pub(super) fn heap_of(cell: &Cell) -> usize {
     }
 }
 
-/// `cell` with room for one more charge, which then allocates nothing.
+/// Returns `cell` with room for one more charge, so the charge itself allocates nothing.
 pub(super) fn grown(mut cell: Cell) -> Cell {
     grow_cell(&mut cell);
     cell

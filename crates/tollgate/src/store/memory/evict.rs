@@ -17,8 +17,8 @@ type Slots = Table<Packed>;
 /// An eviction drops one in this many entries, so its search is amortized over as many charges.
 const EVICTED_OF: usize = 16;
 
-/// Calls between two steps of the sweep, and the slots that a step looks at: as many as there are
-/// calls, in a row, because neighbours come from memory together.
+/// The number of calls between two steps of the sweep, and the number of slots that a step checks.
+/// The slots are adjacent, because the processor loads neighbours together.
 const SWEEP_EVERY: u32 = 32;
 const SWEEP_SLOTS: usize = 16;
 
@@ -79,7 +79,7 @@ impl Shard {
         let mut first_end = Timestamp::from_millis(MAX_EXACT);
         while slot < self.table.capacity() {
             match self.table.get(slot) {
-                // A removal moves the next entry here: the slot is looked at again.
+                // A removal moves the next entry to this slot, so the slot is checked again.
                 Some((key, packed)) if packed.expires_at().after(time) <= now && !pinned(key) => {
                     self.forget(slot);
                     dropped += 1;
@@ -155,7 +155,7 @@ impl Shard {
         let (mut slot, mut dropped) = (0, 0);
         while slot < self.table.capacity() && dropped < count {
             match self.table.get(slot) {
-                // A removal moves the next entry here: the slot is looked at again.
+                // A removal moves the next entry to this slot, so the slot is checked again.
                 Some((key, packed)) if may_go(key, packed) && self.loss(packed, now) <= last => {
                     let ceiling = self.ceiling(packed);
                     if let Some(counter) = self.shares.open_counter(victim, key) {

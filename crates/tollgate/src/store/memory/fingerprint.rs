@@ -40,13 +40,13 @@ pub(crate) const KEY_DIMENSION: &str = "key";
 /// Creates the fingerprints of one store, under keys that never leave it.
 pub(super) struct Fingerprinter {
     charges: KeyedHash,
-    /// Of subjects with a clear value of [`KEY_DIMENSION`] alone. The value is hashed in place:
-    /// a copy into an encoding, read again at once in whole words, costs more than the hash.
+    /// For subjects with only a clear value of [`KEY_DIMENSION`]. The value is hashed in place: a
+    /// copy into an encoding, read again at once in whole words, costs more than the hash.
     keys: KeyedHash,
     refunds: KeyedHash,
 }
 
-/// A hash of 128 bits under a key: the one half has nothing in common with the other.
+/// A keyed hash of 128 bits, whose two halves are independent.
 struct KeyedHash {
     place: (u64, SharedSeed),
     rest: (u64, SharedSeed),
@@ -59,7 +59,7 @@ impl KeyedHash {
         Self { place: seeds(), rest: seeds() }
     }
 
-    /// Hashes `bytes`, each in its turn, under the name of `limit`.
+    /// Hashes `bytes` one after the other, together with the name of `limit`.
     ///
     /// The name separates the limits: its digest, which the limit has precomputed, is added to the
     /// hash. Two different pairs collide only if the hashes of two subjects differ by exactly the

@@ -1,22 +1,24 @@
-//! The store in this process: bounded, sharded, swept as it is used.
+//! The store in the memory of this process: bounded, sharded, and swept by its calls.
 //!
 //! - An entry is 32 bytes: a keyed 128-bit hash of the limit's name and the subject, and the state
 //!   in two words. States that are lists (sliding windows, logs, leases) are stored outside the
 //!   table.
-//! - **Bounded.** [`Bounds`] are divided among the shards. A full shard chooses the limit that has
-//!   the most, and drops the least used sixteenth of its entries. The usage of a dropped subject is
+//! - **Bounded.** [`Bounds`] are divided among the shards. A full shard selects the limit with the
+//!   most entries, and drops the least used sixteenth of them. The usage of a dropped subject is
 //!   not forgotten: it raises the ceiling of its overflow counter, from which every newcomer of
 //!   that counter starts.
 //! - **Never beyond a quota.** If all entries are at their limit or in flight, a newcomer is
-//!   counted in an overflow counter, which it shares with some others ([`OVERFLOW_COUNTERS`] for
+//!   counted in an overflow counter, which it shares with other subjects ([`OVERFLOW_COUNTERS`] for
 //!   each limit), and the answer's source is [`Source::Overflow`](tollgate_core::DecisionSource). A
-//!   client that fills the store gets no request past a limit.
-//! - **Shared fairly.** Each limit is guaranteed [`Bounds::guaranteed_entries`]: beyond its own, it
-//!   cannot keep them from another limit's newcomers. Permits, reservations and remembered refunds
-//!   are never dropped to make room, and take at most half of a shard.
-//! - **Swept as it is used.** Every call checks a few entries; there is no thread for it.
-//! - **Atomic.** A call locks every shard that it touches, in one order, and changes nothing before
-//!   all of it is decided and has room.
+//!   client that fills the store gains no request beyond a limit.
+//! - **Shared fairly.** Each limit is guaranteed [`Bounds::guaranteed_entries`]. A limit that
+//!   exceeds its own guarantee cannot use the guaranteed entries of another limit. Permits,
+//!   reservations and remembered refunds are never dropped to make room, and take at most half of a
+//!   shard.
+//! - **Swept by its calls.** Every call checks a few entries and removes expired ones, so no thread
+//!   is needed.
+//! - **Atomic.** A call locks all of its shards in a fixed order, and changes nothing before every
+//!   charge is decided and has room.
 
 mod bounds;
 mod call;
@@ -182,7 +184,7 @@ impl Memory {
         stats
     }
 
-    /// What [`call::apply`] does, for the most frequent call.
+    /// Does the same as [`call::apply`] for the most frequent call, with one charge.
     #[inline]
     fn apply_one(&self, now: Timestamp, charge: &Charge<'_>) -> Readings {
         let key = self.fingerprints.charged(charge.limit, charge.subject);

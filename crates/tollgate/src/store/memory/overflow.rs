@@ -2,8 +2,9 @@
 //!
 //! A counter is an upper bound of the usage of each of its subjects: [`Counter::bound`] is the sum
 //! of its ceiling (the highest usage of any subject whose entry was dropped) and of its cell
-//! (everything that was charged here, for all subjects together). A subject that is evaluated by it
-//! is never admitted beyond the quota. A subject that gets an entry starts from that bound.
+//! (everything that was charged here, for all subjects together). A subject that this counter
+//! decides is never admitted beyond the quota. A subject that later gets an entry starts with that
+//! bound as its usage.
 
 use std::borrow::Cow;
 
@@ -26,7 +27,7 @@ pub(super) struct Ceiling {
 }
 
 impl Ceiling {
-    /// Raises it to an upper bound of `other` as well.
+    /// Raises this ceiling, if necessary, to be an upper bound of `other` too.
     pub(super) fn raise(&mut self, other: Self, now: Timestamp) {
         if self.until <= now {
             *self = other;
@@ -60,7 +61,8 @@ pub(super) struct Counter {
 }
 
 impl Counter {
-    /// Whether it has expired for every caller, with the largest clock difference allowed.
+    /// Returns whether the counter has expired for every caller, with the largest allowed clock
+    /// difference.
     pub(super) fn is_over(&self, now: Timestamp) -> bool {
         self.ceiling.until.max(self.cell_over_at).after(DEFAULT_SKEW_MAX) <= now
     }
@@ -139,8 +141,8 @@ fn charged_until(limit: &Limit, units: u64, until: Timestamp, now: Timestamp) ->
     charged_at(at.min(now.after(limit.skew_tolerance())))
 }
 
-/// Returns the reading of a charge that finds no room anywhere: refused, to be retried after this
-/// time.
+/// Returns the reading of a charge for which there is no room anywhere: refused, with a time to
+/// retry.
 pub(super) fn no_room(limit: &Limit, cost: Cost, reading: Reading, now: Timestamp) -> Reading {
     let ready_at = now.after(super::RETRY_WITHOUT_ROOM).max(match reading.admission {
         Admission::At(moment) => moment,

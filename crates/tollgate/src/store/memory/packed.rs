@@ -18,8 +18,9 @@ use super::lifetime;
 pub(super) enum Retention {
     /// The limit has units left: the entry is dropped first.
     Evictable,
-    /// The limit is reached. The entry is dropped only for a newcomer of another limit within that
-    /// limit's guaranteed share: the ceiling then refuses every newcomer of the counter.
+    /// The limit is reached. The entry is dropped only for a newcomer of another limit that is
+    /// within its guaranteed share, because afterwards the ceiling refuses every newcomer of the
+    /// counter.
     AtLimit,
     /// Units are in flight or held, or a refund is remembered: the entry is never dropped.
     Pinned,
@@ -34,7 +35,7 @@ pub(super) enum Content {
     ///
     /// [`Cells`]: super::cells::Cells
     Large(usize),
-    /// That a charge was refunded.
+    /// A record that a charge was refunded.
     Refunded,
 }
 
@@ -97,19 +98,19 @@ impl Packed {
         Self::of(REFUNDED, 0, expires_at.as_millis(), Retention::Pinned)
     }
 
-    /// The same, counted in the share with this number.
+    /// Returns the same entry, counted in the share with this number.
     #[inline]
     pub(super) const fn in_share(self, share: u8) -> Self {
         Self { tail: self.tail & !SHARE | (share as u64) << SHARE_SHIFT, ..self }
     }
 
-    /// The same, counted where `other` is.
+    /// Returns the same entry, counted in the share of `other`.
     #[inline]
     pub(super) const fn in_share_of(self, other: Self) -> Self {
         Self { tail: self.tail & !SHARE | other.tail & SHARE, ..self }
     }
 
-    /// The number of the share in which it counts.
+    /// Returns the number of the share in which the entry counts.
     pub(super) const fn share(self) -> u8 {
         (self.tail >> SHARE_SHIFT) as u8
     }
@@ -137,14 +138,14 @@ impl Packed {
         }
     }
 
-    /// Returns the time at which it expires. Never too early; for a token bucket at most one part
-    /// in 16 of its time to fill too late.
+    /// Returns the time at which the entry expires. It is never too early, and for a token bucket
+    /// it is too late by at most a sixteenth of the time to fill.
     pub(super) fn expires_at(self) -> Timestamp {
         let moment = Timestamp::from_millis(self.tail & MAX_EXACT);
         moment.after(self.lifetime())
     }
 
-    /// Whether it may be dropped.
+    /// Returns whether the entry may be dropped.
     #[inline]
     pub(super) fn retention(self) -> Retention {
         match self.head.get() & TAG {
@@ -154,13 +155,14 @@ impl Packed {
         }
     }
 
-    /// The same with its limit reached.
+    /// Returns the same entry, marked as having reached its limit.
     #[inline]
     pub(super) fn protected(self) -> Self {
         Self { head: self.head | PROTECTED, ..self }
     }
 
-    /// The same as another index among the large ones; nothing else has an index.
+    /// Returns the same entry after its large state has moved to `index`. Only entries with a large
+    /// state have an index.
     pub(super) fn moved_to(self, index: usize) -> Self {
         Self::large(index, self.expires_at(), self.retention()).in_share_of(self)
     }

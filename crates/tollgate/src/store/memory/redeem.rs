@@ -9,7 +9,7 @@ use super::shard::{Shard, retention};
 use super::target::{Growth, Target, is_concurrency, remembered_until};
 
 impl Shard {
-    /// Refunds a charge unless that was done before. Remembers the refund if it may arrive again.
+    /// Refunds a charge unless it was refunded before. Remembers the refund if it may arrive again.
     pub(super) fn refund(
         &mut self,
         now: Timestamp,

@@ -1,5 +1,5 @@
-//! Room for the additions of a call: reserved before anything is changed, so a store without room
-//! refuses the whole call.
+//! Room for the additions of a call. It is reserved before anything is changed, so a store without
+//! room refuses the whole call.
 
 use std::ops::{Add, AddAssign};
 

@@ -13,8 +13,8 @@ use super::table::Table;
 type Slots = Table<Packed>;
 
 impl Shard {
-    /// Reserves `room` for the limit in `share` until [`Self::release_room`]. Evicts entries if it
-    /// must, but none that the call itself uses. Returns whether there was room.
+    /// Reserves `room` for the limit in `share` until [`Self::release_room`]. Evicts entries if
+    /// necessary, but none that the call itself uses. Returns whether there was room.
     pub(super) fn reserve_room(
         &mut self,
         now: Timestamp,

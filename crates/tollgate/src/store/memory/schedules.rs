@@ -1,4 +1,4 @@
-//! Threads that use one store, in many orders of their steps.
+//! Tests in which threads use one store, in many orders of their steps.
 //!
 //! A lock or a counter is a point at which another thread may run. `shuttle` chooses the next one at
 //! random, and reports a deadlock. It compiles only with `--cfg shuttle`:
@@ -94,7 +94,7 @@ fn calls_over_several_shards_are_whole_and_never_wait_in_a_circle() {
             assert_eq!(used(&store, &limits[1], &who), over_all + over_two);
             assert_eq!(used(&store, &limits[2], &who), over_all);
             assert!(over_all <= 3 && over_all + over_two <= 4, "{admitted:?}");
-            // Nothing was refused that fits.
+            // No charge that fits was refused.
             assert_eq!(over_all + over_two, 4, "{admitted:?}");
         },
         SCHEDULES,

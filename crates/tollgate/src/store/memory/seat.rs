@@ -1,4 +1,4 @@
-//! Where a charge is counted: in its subject's own entry, in an overflow counter, or nowhere.
+//! The place where a charge is counted: the subject's own entry, an overflow counter, or none.
 
 use tollgate_core::decide::{charge_admitted, charge_refused, decide};
 use tollgate_core::{Admission, Charge, ChargePosition, Cost, Operation, Reading, Timestamp};
@@ -126,7 +126,8 @@ impl Shard {
         reading
     }
 
-    /// Renews a permit that an overflow counter holds; `None` if it holds none of this id.
+    /// Renews a permit in an overflow counter. Returns `None` if the counter has no permit with
+    /// this id.
     pub(super) fn renew_by_overflow(
         &mut self,
         now: Timestamp,
@@ -141,7 +142,7 @@ impl Shard {
         (reading.admission == Admission::Now).then_some(reading)
     }
 
-    /// Charges the pool for the growth of a counter's cell since it had `before` bytes.
+    /// Charges the pool for the growth of a counter's cell, which had `before` bytes before.
     fn account_counter(&mut self, share: u8, key: Fingerprint, before: usize) {
         let counter = self.shares.open_counter(share, key);
         let cell = counter.and_then(|counter| counter.cell.as_ref());

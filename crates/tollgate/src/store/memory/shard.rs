@@ -21,7 +21,7 @@ use super::target::{CallOutcome, Growth, Seat, Target, counts, is_concurrency, r
 
 /// Some of the entries, and the bounds of their number and bytes.
 ///
-/// In this order, the fields that every charge uses are next to the lock, in one cache line.
+/// The order of the fields puts those that every charge uses next to the lock, in one cache line.
 #[repr(C)]
 pub(super) struct Shard {
     pub(super) table: Table<Packed>,
@@ -30,7 +30,7 @@ pub(super) struct Shard {
     pub(super) cells: Cells,
     pub(super) bounds: Part,
     pub(super) shares: Shares,
-    /// Of the whole store.
+    /// The pool of the whole store.
     pub(super) pool: Arc<Pool>,
     /// The room that is reserved for calls in progress and not yet used.
     pub(super) reserved_room: Room,
@@ -75,7 +75,7 @@ impl Shard {
         }
     }
 
-    /// Whether `target` does not refuse the call: a charge that fits, or another operation.
+    /// Returns whether `target` permits the call: it is a charge that fits, or another operation.
     pub(super) fn admits(&self, now: Timestamp, target: &Target<'_>) -> bool {
         target.charge.operation.as_charge().is_none()
             || self.look(now, target).admission == Admission::Now
@@ -371,8 +371,9 @@ impl Shard {
     }
 }
 
-/// Returns the retention of a state after an operation of `cost`: pinned while units are in flight
-/// or held, else by whether one more unit fits. `fits_again` is valid only if `cost` is one unit.
+/// Returns the retention of a state after an operation of `cost`. It is pinned while units are in
+/// flight or reserved. Otherwise it depends on whether one more unit fits. `fits_again` is valid
+/// only if `cost` is one unit.
 pub(super) fn retention(
     cell: Option<&Cell>,
     limit: &Limit,
@@ -388,7 +389,7 @@ pub(super) fn retention(
     }
 }
 
-/// Returns the [`retention`] of a state whose limit is reached.
+/// Returns the [`retention`] of a state that has reached its limit.
 fn tenure_at_limit(cell: Option<&Cell>) -> Retention {
     if is_pinned(cell) { Retention::Pinned } else { Retention::AtLimit }
 }

@@ -8,8 +8,8 @@ use super::overflow::Counter;
 use super::packed::Retention;
 use super::pool::{Pool, bucket};
 
-/// The common share of limits without a share of their own. They have no overflow counters: a
-/// newcomer of one of them that finds no room is refused.
+/// The common share of limits without a share of their own. They have no overflow counters, so a
+/// newcomer of one of them is refused if there is no room for its entry.
 pub(super) const OTHERS: u8 = 0;
 
 /// How many limits have shares of their own, and how many counters each has.
@@ -48,7 +48,7 @@ struct LocalShare {
     evictable: Usage,
     at_limit: Usage,
     pinned: Usage,
-    /// Empty while nothing is counted in them.
+    /// Empty while no counter is in use.
     counters: Box<[Counter]>,
 }
 
@@ -57,9 +57,9 @@ pub(super) struct Shares {
     shares: Vec<LocalShare>,
     pinned: Usage,
     places: Places,
-    /// Shares that have counters.
+    /// The number of shares that have counters.
     counting: usize,
-    /// The share whose counters are looked at next.
+    /// The share with the counters that the next sweep checks.
     cursor: usize,
     /// Bytes that cells of counters have allocated from the pool.
     pub(super) pooled: usize,
@@ -122,22 +122,24 @@ impl Shares {
 
     /// The bytes of one limit with `counters`.
     pub(super) const fn bytes_of(counters: usize) -> usize {
-        // A vector of them may have twice the room that it needs.
+        // A vector of shares may have twice the room that it needs.
         2 * size_of::<LocalShare>() + counters * size_of::<Counter>()
     }
 
-    /// Counters that are there.
+    /// Returns the number of counters that exist.
     pub(super) fn counters(&self) -> usize {
         self.shares.iter().map(|share| share.counters.len()).sum()
     }
 
-    /// The number of the share of the limit with this state digest, if it has one of its own.
+    /// Returns the share number of the limit with this state digest, if the limit has its own
+    /// share.
     pub(super) fn find(&self, digest: u128) -> Option<u8> {
         let found = self.shares[1..].iter().position(|share| share.digest == digest)?;
         u8::try_from(found + 1).ok()
     }
 
-    /// Returns the number of its share, and creates one if a number is free.
+    /// Returns the share number of the limit with this state digest. Creates a share if a number is
+    /// free.
     pub(super) fn enter(&mut self, digest: u128) -> u8 {
         if let Some(share) = self.find(digest) {
             return share;
@@ -198,7 +200,7 @@ impl Shares {
         self.add(Weight { share, retention: to, bytes: 0 });
     }
 
-    /// Entries of `share` that are of `retention`.
+    /// Returns the number of entries of `share` with this `retention`.
     pub(super) fn entries(&self, share: u8, retention: Retention) -> usize {
         let share = &self.shares[usize::from(share)];
         match retention {
@@ -208,8 +210,8 @@ impl Shares {
         }
     }
 
-    /// Whether `share` may pin `more`, where the shard holds `most`: half of it may be pinned, and a
-    /// limit may pin as much as it leaves to others.
+    /// Returns whether `share` may pin `more` in a shard with the bounds `most`. At most half of
+    /// the shard may be pinned, and a limit may pin at most as much of that as it leaves free.
     pub(super) fn may_pin(&self, share: u8, more: Usage, most: Usage) -> bool {
         let own = &self.shares[usize::from(share)].pinned;
         let fits = |resource| {
@@ -228,8 +230,8 @@ impl Shares {
         (share.reclaimable(Resource::Entries) > 0).then_some(u8::try_from(index).ok()?)
     }
 
-    /// Whether `share` has less than its guaranteed part of `most`: of the half that is not pinned,
-    /// as much for each limit that is there.
+    /// Returns whether `share` has less than its guaranteed part of `most`. The half that cannot be
+    /// pinned is guaranteed in equal parts to the limits that exist.
     pub(super) fn is_within_guarantee(&self, share: u8, resource: Resource, most: usize) -> bool {
         let own = usize::from(share);
         let is_there = |(index, share): &(usize, &LocalShare)| !share.is_unused() || *index == own;
@@ -237,7 +239,7 @@ impl Shares {
         share != OTHERS && self.shares[own].reclaimable(resource) < guaranteed(most, limits)
     }
 
-    /// The counter of the subject at `key`, if one is there.
+    /// Returns the counter of the subject at `key`, if it exists.
     #[inline]
     pub(super) fn counter(&self, digest: u128, key: Fingerprint) -> Option<&Counter> {
         if self.counting == 0 {
@@ -247,7 +249,7 @@ impl Shares {
         counters.get(key.part(counters.len()))
     }
 
-    /// The same, to be changed.
+    /// Returns the same counter for a change.
     pub(super) fn counter_mut(&mut self, digest: u128, key: Fingerprint) -> Option<&mut Counter> {
         if self.counting == 0 {
             return None;
@@ -257,7 +259,8 @@ impl Shares {
         counters.get_mut(key.part(counters.len()))
     }
 
-    /// The counter of the subject at `key`, made if none is there; `None` without a share.
+    /// Returns the counter of the subject at `key`, and creates it if necessary. Returns `None` if
+    /// the limit has no share.
     pub(super) fn open_counter(&mut self, share: u8, key: Fingerprint) -> Option<&mut Counter> {
         if share == OTHERS {
             return None;
@@ -290,7 +293,7 @@ impl Shares {
     }
 }
 
-/// The bytes of a counter's cell that are the pool's: all that it allocates.
+/// Returns the bytes of a counter's cell that are charged to the pool: all bytes that it allocates.
 pub(super) fn heap_of_counted(cell: &Cell) -> usize {
     heap_of(cell)
 }

@@ -8,17 +8,17 @@ use super::shard::Shard;
 pub struct Stats {
     /// Entries in the store, including expired ones that are not yet swept.
     pub entries: usize,
-    /// Refunds among them, which are remembered because the same refund may arrive again.
+    /// The entries that are remembered refunds, because the same refund may arrive again.
     pub refunds: usize,
     /// Bytes allocated for entries now.
     pub bytes: usize,
-    /// Entries in force that were dropped to make room. Their usage counts as the most that
-    /// newcomers of their overflow counters have used.
+    /// Entries that had not expired and were dropped to make room. Their usage raised the ceilings
+    /// of their overflow counters.
     pub evicted: u64,
     /// Expired entries that were removed.
     pub swept: u64,
-    /// Charges that found state from an impossible future or of another algorithm, and counted it
-    /// as none.
+    /// Charges that found state from an impossible future or of another algorithm, and started with
+    /// unused limits instead.
     pub discarded: u64,
     /// Decisions by an overflow counter.
     pub overflow: u64,
@@ -33,15 +33,15 @@ pub struct Stats {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LimitStats {
-    /// Its entries, including expired ones that are not yet swept.
+    /// The limit's entries, including expired ones that are not yet swept.
     pub entries: usize,
-    /// Its entries with permits, reservations or a remembered refund, which are never dropped to
-    /// make room.
+    /// The limit's entries with permits, reservations or a remembered refund. They are never
+    /// dropped to make room.
     pub pinned: usize,
 }
 
 impl Stats {
-    /// Adds what `shard` holds and counted.
+    /// Adds the entries and counts of `shard`.
     pub(super) fn add(&mut self, shard: &Shard) {
         self.entries += shard.table.len();
         self.refunds += shard.counts.refunds;

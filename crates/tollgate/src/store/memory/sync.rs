@@ -1,7 +1,7 @@
 //! The locks and counters of the store.
 //!
-//! With `--cfg shuttle` they are those of `shuttle`, which runs the threads of a test in chosen
-//! orders. `schedules` uses it, and `./test` runs that; no other build does.
+//! With `--cfg shuttle` they are the types of the crate `shuttle`, which runs the threads of a test
+//! in chosen orders. Only the tests in `schedules` are built this way; `./test` runs them.
 
 #[cfg(not(shuttle))]
 pub(super) use parking_lot::{Mutex, MutexGuard};

@@ -3,8 +3,8 @@
 //! Linear probing with the Robin Hood rule (Celis, 1986): an entry farther from its home slot
 //! replaces a nearer one, so a search ends early even at 7/8 full. Home slots are computed by a
 //! multiplication, not a mask, so the capacity can grow by a quarter instead of doubling. A removal
-//! shifts its successors back, so no tombstones are left. An entry of the store is 32 bytes: half a
-//! cache line, which it never straddles.
+//! shifts its successors back, so no tombstones are left. An entry of the store has 32 bytes, half
+//! a cache line, and never crosses the border of two lines.
 
 use super::fingerprint::Fingerprint;
 
@@ -81,7 +81,8 @@ impl<V: Copy> Table<V> {
             if there.key == key {
                 return Some(slot);
             }
-            // An entry nearer to its home than this key would be was not displaced by it.
+            // This entry is nearer to its home slot than `key` would be, so `key` is not in the
+            // table: it would have replaced the entry.
             if self.distance(there.key, slot) < distance {
                 return None;
             }
@@ -109,7 +110,7 @@ impl<V: Copy> Table<V> {
         self.slots[slot].value = Some(value);
     }
 
-    /// Adds an entry whose key is not in the table, and grows the table if it must.
+    /// Adds an entry whose key is not in the table, and grows the table if necessary.
     pub(super) fn insert(&mut self, key: Fingerprint, value: V) {
         if self.len >= Self::len_for(self.capacity()) {
             self.resize(self.grown());

@@ -28,7 +28,7 @@ pub(super) enum Growth {
     None,
 }
 
-/// Whether every charge of the call fits.
+/// The outcome of a call: whether all of its charges fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CallOutcome {
     /// Every charge fits: all are counted.
@@ -47,15 +47,15 @@ impl CallOutcome {
 /// The place that counts one charge of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Seat {
-    /// In the subject's own entry, which is there or has room.
+    /// In the subject's own entry, which exists or has room.
     Entry,
     /// In the overflow counter of the limit that the subject shares.
     Overflow,
-    /// There is no room for it: a charge is refused, a refund is not made.
+    /// There is no room: a charge is refused, and a refund is not made.
     Nowhere,
 }
 
-/// Whether permits of `limit` are counted, each with an id.
+/// Returns whether `limit` counts permits, each with an id.
 pub(super) const fn is_concurrency(limit: &Limit) -> bool {
     matches!(limit.algorithm(), Algorithm::Concurrency(_))
 }
@@ -66,8 +66,8 @@ pub(super) fn counts(limit: &Limit, cost: Cost, outcome: CallOutcome) -> bool {
     cost != Cost::PEEK && is_counted
 }
 
-/// Returns the time until which a refund of the charge at `mark` is remembered: no longer than a
-/// charge made now could be refunded, whatever a receipt from outside contains.
+/// Returns the time until which a refund of the charge at `mark` is remembered. A receipt from
+/// outside cannot extend it beyond the time until which a charge made now could be refunded.
 pub(super) fn remembered_until(limit: &Limit, mark: ChargePosition, now: Timestamp) -> Timestamp {
     let longest = now.after(limit.window()).after(limit.window()).after(limit.skew_tolerance());
     refundable_until(limit, mark).min(longest)

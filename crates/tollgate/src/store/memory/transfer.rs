@@ -66,8 +66,8 @@ impl Shard {
     /// of the subject's overflow counter.
     ///
     /// # Errors
-    /// [`StoreError::Full`] if there is no room for that either, or for permits and reservations,
-    /// which need an entry; then nothing changed.
+    /// [`StoreError::Full`] if there is no room for that either, or if `cell` has permits or
+    /// reservations and there is no room for an entry. Nothing is changed then.
     fn join(&mut self, now: Timestamp, target: &Target<'_>, cell: Cell) -> Result<(), StoreError> {
         let limit = target.charge.limit;
         let digest = limit.state_digest();
@@ -108,7 +108,7 @@ impl Shard {
         Ok(())
     }
 
-    /// Counts `cell` as the most that the newcomers of its counter have used.
+    /// Raises the ceiling of the subject's overflow counter to the usage in `cell`.
     fn raise(
         &mut self,
         now: Timestamp,
