@@ -159,19 +159,20 @@ impl Backend {
         }
     }
 
-    /// Whether the clocks of this node and of its stores agree as far as the limits ask for.
+    /// Checks that the clocks of this node and of its stores agree as closely as the limits
+    /// require.
     ///
     /// # Errors
-    /// What differs, by how much, and what to do.
+    /// The difference, and what to do about it.
     pub fn check_clock(&self) -> Result<(), String> {
         self.base_stores().into_iter().try_for_each(|(_, store)| store.check_clock())
     }
 
-    /// The clock by which this store's limits are decided: `clock` while it agrees with the store's
-    /// own, else the store's.
+    /// Returns the clock by which this store's limits are decided: `clock` while it agrees with the
+    /// store's clock, otherwise the store's clock.
     ///
-    /// From then on the store decides each call that differs too much from its own clock by its own:
-    /// not for callers that pass times of their own choice to [`Store::apply`].
+    /// From then on, the store uses its own clock for each call whose time differs too much from
+    /// it. Do not use this if callers pass times of their own choice to [`Store::apply`].
     #[must_use]
     pub fn clock(&self, clock: impl Clock + 'static) -> Arc<dyn Clock> {
         match self {

@@ -64,7 +64,7 @@ impl BackendShard {
         })
     }
 
-    /// Compares the application's clock with its own from now on, so that no call is decided by a
+    /// Compares the application's clock with the shard's from now on, so no call is decided by a
     /// time that differs too much.
     pub(crate) fn check_clock(&self) {
         match self {

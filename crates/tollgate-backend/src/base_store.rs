@@ -29,10 +29,11 @@ impl BaseStore<'_> {
         }
     }
 
-    /// Whether its clock and this node's agree as far as its limits ask for; memory has no other.
+    /// Checks that the store's clock and this node's clock agree as closely as the limits require.
+    /// A memory store has no clock of its own.
     ///
     /// # Errors
-    /// What differs, by how much, and what to do.
+    /// The difference, and what to do about it.
     pub fn check_clock(&self) -> Result<(), String> {
         match self {
             Self::Memory(_) => Ok(()),

@@ -18,7 +18,8 @@ pub(crate) enum BlobStore<'s> {
 
 impl<'s> BlobStore<'s> {
     /// Returns the documents' store within `store`. The hash of the empty subject selects it, so it
-    /// is the same on every node. Of two stores it is the one that remains, if that one is shared.
+    /// is the same on every node. With two stores, it is in the one that remains after the move, if
+    /// nodes share that store.
     pub(crate) fn of(store: &'s Backend) -> Option<Self> {
         match store {
             Backend::Rollout(moving) => {

@@ -1,4 +1,4 @@
-//! How long this node remembers refusals, which depends on the refunds that the policy permits.
+//! The time for which this node caches refusals. It depends on the refunds that the policy permits.
 
 use std::collections::HashSet;
 

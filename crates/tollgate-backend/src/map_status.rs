@@ -39,7 +39,7 @@ pub struct Nodes {
     pub alike: u64,
     /// The nodes that use only the previous map.
     pub before: u64,
-    /// The nodes that use neither.
+    /// The nodes that use neither of these maps.
     pub others: u64,
     /// The shards that did not answer.
     pub silent: usize,

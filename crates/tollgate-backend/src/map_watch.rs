@@ -135,7 +135,7 @@ impl Round {
         for shard in self.map.shards() {
             let (name, store) = (shard.name.clone(), Arc::clone(&shard.store));
             let heartbeat = Arc::clone(&self.heartbeat);
-            // Not timed, because no client waits for it.
+            // The duration is not measured, because no client waits for this call.
             asked
                 .spawn(async move { (name, heartbeat.beat(store.store(), now, own, other).await) });
         }

@@ -122,7 +122,8 @@ impl MemcachedBackend {
         let _ = tokio::time::timeout(START_WAIT, connected).await;
     }
 
-    /// `clock` while it agrees with the first server's, else that one's.
+    /// Returns `clock` while it agrees with the clock of the first server, otherwise the server's
+    /// clock.
     pub(crate) fn clock(&self, clock: impl Clock + 'static) -> Arc<dyn Clock> {
         let servers = self.servers().partitions().shards();
         servers.iter().for_each(|server| server.store.store().check_clock());
@@ -130,12 +131,12 @@ impl MemcachedBackend {
         Arc::new(StoreClock::new(clock, Arc::clone(self.servers()) as _, tolerance))
     }
 
-    /// Goes on for `policy`.
+    /// Applies `policy`.
     pub(crate) fn follow(&self, policy: &Policy) {
         self.skew_max.store(skew_max(policy), Ordering::Relaxed);
     }
 
-    /// As of [`RedisBackend`](crate::RedisBackend).
+    /// Compares the clocks as [`RedisBackend`](crate::RedisBackend) does.
     ///
     /// # Errors
     /// Which server's clock differs, by how much, and what to do.

@@ -30,8 +30,8 @@ pub const OVERRIDES_PERIOD: Duration = Duration::from_millis(500);
 /// The name of the document.
 const NAME: &str = "overrides";
 
-/// The longest that the document outlives its last change, if it has an override without an end.
-/// Nodes write it again before.
+/// The time after its last change at which the store deletes a document with an override without an
+/// end. Nodes write it again earlier.
 const BLOB_TTL: Duration = Duration::from_secs(366 * 24 * 3_600);
 
 /// The time after which a node writes the document again, if it has an override without an end.
@@ -40,8 +40,8 @@ const RENEWAL: Millis = Millis::from_secs(7 * 24 * 3_600);
 /// The most attempts to change the overrides while other nodes change them too.
 const ATTEMPTS: usize = 8;
 
-/// The time by which the document outlives its last override. During this time its last version is
-/// known.
+/// The time after its last override ends at which the store deletes the document. Until then, nodes
+/// can read its last version.
 const BLOB_TTL_MARGIN: Duration = Duration::from_secs(24 * 3_600);
 
 /// The overrides of a limiter, stored where its limits are.
@@ -226,7 +226,8 @@ impl Shared {
         if !is_lost && is_old && held.expires_at() == NEVER {
             self.put(blob_store, &version, &held).await?;
         }
-        // Nodes that start would use an older document, even if all overrides were removed since.
+        // Otherwise, nodes that start would use an older document, even if all overrides were
+        // removed since.
         if is_lost && (!version.is_empty() || held.expires_at() > self.limiter.now()) {
             // A node that was faster wrote the same document, or a newer one.
             self.put(blob_store, &version, &held).await?;

@@ -115,7 +115,7 @@ impl OpenStore for Redis {
     }
 }
 
-/// Without the URLs, which may hold passwords.
+/// Omits the URLs, because they may contain passwords.
 impl fmt::Debug for Redis {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let shards: Vec<_> = self.urls.iter().map(|url| shard_name(url)).collect();

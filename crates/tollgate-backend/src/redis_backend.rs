@@ -160,11 +160,11 @@ impl RedisBackend {
         clock
     }
 
-    /// What keeps this node from service, if anything does: its clock differs from a shard's by more
-    /// than the limits allow, so that it decides by the shard's.
+    /// Checks that this node's clock differs from no shard's clock by more than the limits allow.
+    /// Otherwise the node decides by the shard's clock and is not ready.
     ///
     /// # Errors
-    /// Which shard's, by how much, and what to do.
+    /// The shard, the difference, and what to do about it.
     pub(crate) fn check_clock(&self) -> Result<(), String> {
         if self.clock == DecisionClock::Store {
             return Ok(());

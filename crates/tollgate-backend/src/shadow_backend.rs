@@ -81,7 +81,7 @@ impl ShadowBackend {
 
     pub(crate) fn clock(&self, clock: impl Clock + 'static) -> Arc<dyn Clock> {
         let clock = self.store().clock(clock);
-        // It compares the other store's clock with its own, too.
+        // The shadow store compares the deciding store's clock with its own, too.
         self.shadow_store().clock(Arc::clone(&clock));
         clock
     }

@@ -28,11 +28,11 @@ pub struct ShardStatus {
     pub batchers: Vec<BatcherStatus>,
     /// How far its clock is ahead of this machine's. `None` before the first reply.
     pub clock_offset: Option<ClockOffset>,
-    /// Whether its clock decides at this node: always where the policy file says so, else while the
-    /// two clocks differ by more than half of the smallest `skew_max`.
+    /// Whether this node decides by the server's clock: always if the policy file says so,
+    /// otherwise while the two clocks differ by more than half of the smallest `skew_max`.
     pub clock_overridden: bool,
-    /// The servers that call themselves primary and answer, of a shard of several servers that is no
-    /// cluster. More than one is a split: all nodes charge the same one of them.
+    /// The reachable servers that report themselves as primary, in a shard of several servers that
+    /// is not a cluster. If there is more than one, all nodes charge the same one of them.
     pub claimed_by: Vec<String>,
     /// How often lost counters were detected since the store was opened. Each time, windows started
     /// again.

@@ -38,9 +38,9 @@ impl Tolerance {
 
 /// The application's clock, corrected by the clock of the first server that is known.
 ///
-/// Shows the application's time while it differs from the server's by no more than the tolerance,
-/// and before the server's is known; otherwise the server's. Each server decides by its own clock,
-/// also if the servers' clocks differ.
+/// Shows the application's time while it differs from the server's time by at most the tolerance,
+/// and before the server's time is known. Otherwise it shows the server's time. Each server decides
+/// by its own clock, also if the servers' clocks differ.
 ///
 /// It takes no round trip: the offset is estimated from the server's replies, against the monotonic
 /// clock, so a step of the wall clock is detected when the clock is next read.

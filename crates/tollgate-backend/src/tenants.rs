@@ -153,7 +153,7 @@ struct Shared {
 struct State {
     /// The error of the last read.
     failure: Option<ReadError>,
-    /// The version of the index of which every partition was read.
+    /// The version of the last index whose partitions this node has all read.
     index: Vec<u8>,
     /// Partitions that the index may lack.
     unlisted: BTreeSet<usize>,
@@ -259,7 +259,7 @@ impl Shared {
         for part in behind.chunks(AT_ONCE) {
             self.compare(blob_store, part).await?;
         }
-        // What this node has and the index lacks was lost, or is not listed yet.
+        // A partition that this node has and the index lacks was lost, or is not listed yet.
         let listed = |partition: &usize| index.0.get(partition).copied().unwrap_or_default();
         let unlisted = behind.iter().filter(|one| listed(one) != self.held(**one));
         let mut state = self.state.lock();
@@ -310,7 +310,8 @@ impl Shared {
             if put == CasOutcome::Stored {
                 let mut state = self.state.lock();
                 state.unlisted.retain(|partition| !unlisted.contains(partition));
-                // If this node has read all that was listed before, it has read all of this.
+                // If this node has read all partitions of the previous index, it has read all
+                // partitions of this one.
                 if state.index == document.version {
                     state.index = next.version;
                 }
@@ -356,7 +357,7 @@ impl Shared {
                 break;
             }
         }
-        // Other nodes also find what is not listed, but later.
+        // Other nodes also find a partition that is not listed, but later.
         let listed = self.list(blob_store).await;
         match outcome {
             Ok(()) => listed.map_err(|error| error.refusal(stored, parts))?,

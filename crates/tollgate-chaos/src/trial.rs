@@ -95,7 +95,8 @@ impl<'s, N: Nodes> Trial<'s, N> {
     }
 
     /// Returns the figure `what` of decisions by nodes alone since `before`, at most `per_mille` in
-    /// 1,000. In a quick run only a figure of none is judged: others depend on the machine.
+    /// 1,000. A quick run judges only figures that must be zero, because others depend on the
+    /// machine.
     pub(crate) fn alone_at_most(
         &self,
         what: &'static str,

@@ -23,6 +23,6 @@ pub(crate) fn print(text: &str) -> Result<(), Failure> {
 
 /// Prints on standard error, without failing if nothing reads it.
 pub(crate) fn note(text: &str) {
-    // Nothing is left to report to.
+    // An error while writing to stderr cannot be reported anywhere.
     let _ = io::stderr().write_all(text.as_bytes());
 }

@@ -62,8 +62,8 @@ impl Cell {
         }
     }
 
-    /// The cell that `bytes` are; `None` where no cell has that form, holds nothing, or holds
-    /// numbers out of order or range.
+    /// Decodes a cell. Returns `None` if `bytes` do not have the form of a cell, or contain an
+    /// empty one, or numbers out of order or out of range.
     #[must_use]
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let (kind, records) = bytes.split_first()?;

@@ -152,7 +152,7 @@ pub fn decide(
     }
 }
 
-/// Counts a charge or a reservation that is already known to fit; its reading fits.
+/// Counts a charge or a reservation that is already known to fit, and returns its reading.
 #[must_use]
 pub fn charge_admitted(
     cell: Option<Cell>,

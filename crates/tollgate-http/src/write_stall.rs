@@ -49,11 +49,11 @@ pub fn note<T>(polled: &Poll<T>, bytes: usize) {
 /// Where a response of an HTTP/2 connection is polled first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FirstPoll {
-    /// In a task of its own.
+    /// Each response runs in a task of its own.
     InTask,
-    /// In the turn of its connection; a task is spawned only if it is pending. A response that does
-    /// not wait for anything costs less this way. The concurrent streams of a client bound the
-    /// number of responses in one turn.
+    /// A response is first polled in the task of its connection, and a task is spawned only if it
+    /// is pending. A response that does not wait for anything costs less this way. The concurrent
+    /// streams of a client bound the number of responses in one turn.
     Inline,
 }
 

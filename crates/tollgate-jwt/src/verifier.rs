@@ -38,7 +38,7 @@ pub enum Refusal {
     Audience,
 }
 
-/// What a token must be, apart from its signature.
+/// The requirements for a token in addition to a valid signature.
 #[derive(Clone, Debug, Default)]
 pub struct Expected {
     /// The required value of `iss`, if any.

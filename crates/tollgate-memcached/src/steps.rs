@@ -144,8 +144,8 @@ impl Steps {
 
     /// Executes `job` on the state in `seen`, or on a newer state if that one changed.
     ///
-    /// Unless the error [leaves it open](MemcachedError::proves_nothing_changed), nothing was
-    /// changed.
+    /// After an error, nothing was changed if the error [proves
+    /// this](MemcachedError::proves_nothing_changed).
     pub(crate) async fn settle(
         &self,
         job: &Job,

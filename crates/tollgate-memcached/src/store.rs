@@ -146,16 +146,18 @@ impl Memcached {
     }
 
     /// Compares the application's clock with the server's from now on: a call whose time differs
-    /// from the server's by more than half of a limit's [`skew_max`](tollgate_core::Limit::skew_max)
-    /// is decided by the server's time. Not for callers that pass times of their own choice.
+    /// from the server's by more than half of a limit's
+    /// [`skew_max`](tollgate_core::Limit::skew_max) is decided by the server's time. Do not use
+    /// this if callers pass times of their own choice.
     ///
     /// No call is decided before the server's clock is known.
     pub fn check_clock(&self) {
         self.is_checked.store(true, Ordering::Relaxed);
     }
 
-    /// How many milliseconds the server's clock is ahead of one that shows `now`, and by how many
-    /// that may be wrong: the server returns whole seconds. `None` before it has returned its time.
+    /// Returns by how many milliseconds the server's clock is ahead of a clock that shows `now`,
+    /// and the maximum error of this number in milliseconds, because the server returns whole
+    /// seconds. Returns `None` before the server has reported its time.
     #[must_use]
     pub fn clock_offset(&self, now: Timestamp) -> Option<(i64, u64)> {
         let time = self.inner.steps.server().millis()?;

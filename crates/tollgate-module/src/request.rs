@@ -2,9 +2,10 @@
 //!
 //! The form is that of the Lua step, little-endian: flags (bit 0: no key may be created, bit 1:
 //! places follow the limits), the deadline in ms by the server's clock (0: none), the number of
-//! limits, the limits, the jobs. Without places, the indexes in jobs count the keys. With places
-//! they count these: the number of keys that are tables, which come first; the number of places;
-//! for each place the index of its key, and its id if the key is a table. Indexes begin at 1.
+//! limits, the limits, the jobs. Without places, an index in a job selects a key; with places, it
+//! selects a place. The places are encoded as the number of keys that are tables (these come
+//! first), the number of places, and for each place the index of its key, and its id if the key is
+//! a table. Indexes begin at 1.
 
 use std::rc::Rc;
 

@@ -50,7 +50,7 @@ pub struct BatcherLimits {
     pub call: usize,
     /// The most bytes of the jobs in one call. A larger job is sent alone.
     pub call_bytes: usize,
-    /// When a call is overdue and keeps no other call from being sent any more; at least twice the
+    /// The time after which a call is overdue and no longer delays other calls; at least twice the
     /// round trip.
     pub overdue_after: Duration,
 }

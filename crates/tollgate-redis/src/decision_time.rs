@@ -14,7 +14,7 @@ pub enum DecisionClock {
     /// The application's: the time that each call brings.
     #[default]
     Application,
-    /// The shard's, as it is estimated from its replies; the call's own time until the first one.
+    /// The shard's time, estimated from its replies. Until the first reply, the time of the call.
     Shard,
 }
 
@@ -59,9 +59,9 @@ impl DecisionTime {
     /// Returns the time of a job that was made at `begun`, when the application's clock showed
     /// `now`, for limits with the tolerances `skews`.
     ///
-    /// Half of the smallest skew is tolerated. Two nodes that differ from the shard in opposite
-    /// directions then differ by no more than the whole, and neither discards the state that the
-    /// other stored.
+    /// A difference of half of the smallest skew is tolerated. Two nodes that differ from the shard
+    /// in opposite directions then differ from each other by at most the whole skew, so neither
+    /// node discards state that the other one stored.
     pub(crate) fn of_job(
         &self,
         shard: &ShardClock,

@@ -109,7 +109,8 @@ impl Job {
         Self { now, tolerance, asks: charges.iter().map(operation).collect() }
     }
 
-    /// The same job, with a time that nothing replaces: a replica's clock decides nothing.
+    /// Returns the same job with a fixed time. It is for a replica, whose clock must not replace
+    /// the time of a job.
     pub(crate) fn timed(&self) -> Self {
         Self { tolerance: None, ..self.clone() }
     }
@@ -159,8 +160,8 @@ impl JobCharge {
         Self { rule: Rule::new(limit), schedule, key, op }
     }
 
-    /// Returns the parameters for a decision at `now`, which is the job's time when it is sent: the
-    /// shard's time may have replaced the time at which the job was made.
+    /// Returns the parameters for a decision at `now`, the job's time when it is sent. The shard's
+    /// time may have replaced the time at which the job was created.
     pub(crate) fn rule_at(&self, now: Timestamp) -> Rule {
         let Some(schedule) = self.schedule else { return self.rule };
         let end = schedule.window_at(now).end.as_millis();

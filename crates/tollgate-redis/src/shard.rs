@@ -72,15 +72,15 @@ impl ShardSettings {
 pub(crate) enum PrimaryChoice {
     /// By the shard's mark and then by the order of the configuration, where no sentinels name one.
     ByMark,
-    /// By nothing: a cluster agrees on it.
+    /// By the servers' roles alone, because a cluster agrees on one primary.
     ByRole,
 }
 
 /// The batchers to a shard's servers.
 ///
-/// Which server is the primary, the servers say themselves: each is asked for its role when it is
-/// connected to, and each of several twice per heartbeat. Of two that say that they are, what is
-/// told in [`Members`] decides which one is charged.
+/// The servers report which of them is the primary. Each server is queried for its role when a
+/// connection to it opens, and twice per heartbeat if the shard has several servers. If two servers
+/// report themselves as primary, [`Members`] selects the one that is charged.
 #[derive(Debug)]
 pub(crate) struct Shard<C: Codec> {
     members: Arc<Members>,

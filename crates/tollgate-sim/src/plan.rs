@@ -107,7 +107,7 @@ impl Plan {
             Kind::Reloads => plan.draw_reloads(&mut random),
             Kind::Rollout => plan.draw_rollout(&mut random),
         }
-        // So many callers would ask for little else.
+        // With so many callers, one subject would receive nearly all requests.
         if seed >= FIRST_OF_ALL && random.chance(10) && kind != Kind::Distant {
             plan.pause_after_refusal = 0;
         }

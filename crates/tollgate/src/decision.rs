@@ -51,8 +51,8 @@ pub struct Decision {
     pub pending: Option<Pending>,
     /// Which charge of the plan each status belongs to: see [`charge_at`](Self::charge_at).
     pub positions: ChargePositions,
-    /// The charge of each status in the evaluation, if one of them depends on the status of the
-    /// response in its own way; otherwise empty.
+    /// The charge of each status in the evaluation, if one of the charges depends on the status of
+    /// the response by terms of its own; otherwise empty.
     pub conditional: Vec<PlannedCharge>,
 }
 
@@ -103,7 +103,8 @@ pub struct AppliedOverride {
     pub said: Arc<Override>,
 }
 
-/// Charges that an admitted request still has to pay: its limits were only looked at on arrival.
+/// Charges that are still to be made for an admitted request, because its limits were only peeked
+/// at on arrival.
 ///
 /// Not `Clone`, because a charge is made once. Dropping the value makes no charge, which is correct
 /// only if the response is free.
@@ -182,7 +183,7 @@ impl Decision {
     /// the response, which is known at `now`.
     ///
     /// Computed from the decision's own readings, without a second store call: adds charges that
-    /// turned out free, and subtracts charges that were looked at and are made now. Never below 0.
+    /// turned out free, and subtracts charges that were peeked at and are made now. Never below 0.
     pub fn settle(&mut self, settlement: Settlement, now: Timestamp) {
         let mut conditional = self.conditional.iter();
         let statuses = std::mem::take(&mut self.evaluation.statuses);
@@ -255,13 +256,14 @@ fn kept_of(planned: &PlannedCharge, settlement: Settlement) -> Cost {
     settlement.kept(planned.cost, &planned.estimates, &planned.conditions, |_| None)
 }
 
-/// Whether `planned` is only looked at on arrival and charged when the response is known. A limit
-/// that counts statuses is always charged on arrival, so that concurrent requests cannot exceed it.
+/// Returns whether `planned` is only peeked at on arrival, and charged when the response is known.
+/// A limit that counts statuses is always charged on arrival, so concurrent requests cannot exceed
+/// it.
 pub(crate) fn is_planned_later(charge: ChargeOn, planned: &PlannedCharge) -> bool {
     is_charged_later(charge, &planned.limit) && !planned.counts_statuses()
 }
 
-/// Whether `limit` is only looked at on arrival and charged when the response is known.
+/// Returns whether `limit` is only peeked at on arrival, and charged when the response is known.
 fn is_charged_later(charge: ChargeOn, limit: &Limit) -> bool {
     charge == ChargeOn::Completion && !limit.is_charged_on_arrival()
 }

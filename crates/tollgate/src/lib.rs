@@ -77,7 +77,7 @@
 //! assert_eq!(limiter.try_check_n("alice", 101).retry_after(), None);
 //! ```
 //!
-//! A look without a charge:
+//! A status without a charge:
 //!
 //! ```
 //! # use tollgate::{Quota, RateLimiter};
@@ -143,7 +143,7 @@
 //! # }).unwrap();
 //! ```
 //!
-//! Units that come back because the work turned out to be free:
+//! A refund, because the work turned out to be free:
 //!
 //! ```
 //! # use tollgate::{Quota, RateLimiter};
@@ -184,7 +184,7 @@
 //! # }).unwrap();
 //! ```
 //!
-//! What to do when a shared store does not answer:
+//! The decision when a shared store does not answer:
 //!
 //! ```
 //! # use tollgate::{OnStoreError, Quota, RateLimiter};
@@ -279,7 +279,7 @@
 //! | choose an algorithm | [`Quota`] |
 //! | wait instead of refusing | [`RateLimiter::until_ready`] |
 //! | charge more than one unit | [`RateLimiter::check_n`], [`Rule::cost`] |
-//! | look without charging | [`RateLimiter::peek`] |
+//! | read the status without charging | [`RateLimiter::peek`] |
 //! | return units | [`RateLimiter::refund`] |
 //! | charge a cost that is known at the end | [`RateLimiter::reserve`] |
 //! | limit requests in flight | [`Quota::concurrent`] |

@@ -14,7 +14,7 @@ pub(super) struct StatusDiff {
     /// The batchers, the primary's first.
     batchers: Vec<Batcher>,
     clock: Agreement,
-    /// Who called itself primary, if several did.
+    /// The servers that reported themselves as primary, if there were several.
     split: Vec<String>,
     windows_lost: u64,
     repaired: ReplayCounts,
@@ -30,9 +30,9 @@ pub(super) enum Change {
     Lost { reason: String },
     /// Its primary answers, and was lost this many times since the last check.
     Flapping { address: String, times: u64 },
-    /// A replica is read from.
+    /// A replica is used for reads.
     ReplicaFound { address: String },
-    /// A replica is not read from.
+    /// A replica is no longer used for reads.
     ReplicaLost { reason: String },
     /// Counters were lost this many times since the last check.
     WindowsLost { times: u64, reason: String },
@@ -42,7 +42,7 @@ pub(super) enum Change {
     Abandoned { places: u64 },
     /// Several of its servers are primaries.
     Split { primaries: Vec<String> },
-    /// One is again.
+    /// Only one of its servers is a primary again.
     Whole,
     /// Its clock and this machine's differ by more than the limits permit.
     ClockDiffers { by: Duration, allowed: Duration },

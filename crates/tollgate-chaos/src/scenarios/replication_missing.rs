@@ -1,4 +1,5 @@
-//! Two servers that the nodes take for a primary and its replica, and that do not know each other.
+//! Two servers that the nodes treat as a primary and its replica, although neither replicates the
+//! other.
 
 use super::*;
 

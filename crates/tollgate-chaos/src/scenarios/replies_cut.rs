@@ -6,7 +6,7 @@ use tokio::time::{Instant, sleep};
 
 use super::*;
 
-/// The time for which connections close after the same byte.
+/// The time during which connections close after the same number of bytes.
 const EACH: Duration = Duration::from_millis(25);
 /// A position after the first bytes of any reply.
 const LAST_BYTE: usize = 64;

@@ -10,9 +10,9 @@ const PERIOD: Duration = Duration::from_millis(10);
 
 /// How often the step is loaded again at least, in 1,000 decisions.
 const LOADED: u64 = 2;
-/// The most decisions by nodes alone at the default deadline, in 1,000, on a machine that does
-/// nothing else. A busy one may take longer than that to load the step, so a quick run, which is a
-/// test, does not judge the number. With a patient deadline there is none anywhere.
+/// The most decisions in 1,000 that nodes may make alone at the default deadline, on a machine
+/// without other work. A busy machine may need more time to load the step, so a quick run (a test)
+/// does not judge the number. With a long deadline, no node decides alone on any machine.
 const ALONE_MAX: u64 = 50;
 
 pub(super) async fn run(site: &Site) -> Result<Finding, ChaosError> {

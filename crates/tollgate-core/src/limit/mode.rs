@@ -17,7 +17,8 @@ pub enum LimitMode {
     Leased,
 }
 
-/// The time span in which the units of one position may be used as if they were charged then.
+/// The time span in which units of one position can be used, as if they had been charged at that
+/// time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LeaseSpan {
     /// The start: before it, state of that position is treated as missing.

@@ -17,7 +17,7 @@ pub struct ConditionalCost {
     pub terms: ResponseTerms,
 }
 
-/// What the response of a request means for its charges.
+/// The effect of a response on the charges of its request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Settlement {
     /// All charges remain. This is also the settlement of a request without a known response.

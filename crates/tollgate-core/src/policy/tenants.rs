@@ -9,8 +9,8 @@ use crate::limit::Limit;
 /// Finds the rows of tenants. A lookup must not wait.
 pub trait TenantLookup: fmt::Debug + Send + Sync {
     /// Returns `base` with the quota of `tenant`: the tenant's own quota of this limit, otherwise
-    /// the one of its plan in `plans`, or `base` itself if `plans` lacks the plan. `None` if the
-    /// tenant has neither an own quota nor, where `plans` are given, a plan.
+    /// the one of its plan in `plans`, or `base` itself if `plans` lacks the plan. Returns `None`
+    /// if the tenant has neither a quota of its own nor a plan, provided that there are `plans`.
     fn limit(
         &self,
         tenant: &[u8],

@@ -62,13 +62,14 @@ impl LossDetector {
     }
 }
 
-/// By how much a time in whole seconds that was read some milliseconds ago may be wrong, in
-/// milliseconds: half a second to both sides, a tick that came late, and the way of the answer.
+/// The maximum error, in milliseconds, of a time in whole seconds that was read some milliseconds
+/// ago: half a second in both directions, a late tick of the server's clock, and the transport of
+/// the answer.
 pub(crate) const TIME_UNCERTAINTY: u64 = 1_000;
 
 impl LossDetector {
-    /// Milliseconds since the epoch by the server's clock at `now`, give or take
-    /// [`TIME_UNCERTAINTY`]; `None` before it has told.
+    /// Returns the server's time at `now` in milliseconds since the epoch, with an error of at most
+    /// [`TIME_UNCERTAINTY`]. Returns `None` before the server has reported its time.
     pub(crate) fn millis(&self, now: Instant) -> Option<u64> {
         let state = self.0.lock();
         let (stats, heard) = state.last.as_ref()?;

@@ -105,9 +105,8 @@ impl Server {
         self.link_state.observed.time(Instant::now())
     }
 
-    /// Its time in milliseconds since the epoch, give or take
-    /// [`TIME_UNCERTAINTY`](super::TIME_UNCERTAINTY), once it has
-    /// told it.
+    /// Returns the server's time in milliseconds since the epoch, with an error of at most
+    /// [`TIME_UNCERTAINTY`](super::TIME_UNCERTAINTY), once the server has reported it.
     pub(crate) fn millis(&self) -> Option<u64> {
         self.link_state.observed.millis(Instant::now())
     }

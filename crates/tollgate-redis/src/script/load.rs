@@ -61,7 +61,7 @@ impl Step {
     /// any server.
     ///
     /// # Errors
-    /// The last reply. This includes the time in which the primary's function has not yet arrived.
+    /// The last reply, also if the primary's function has not arrived yet.
     pub(crate) async fn find(
         &self,
         connection: &mut MultiplexedConnection,

@@ -74,8 +74,8 @@ impl Members {
         Self::new(servers, 0, limits)
     }
 
-    /// Creates the same list; if several servers are primaries, the shard's mark and then their
-    /// order choose. None of them is charged until each one was queried once.
+    /// Creates the same list. If several servers are primaries, the shard's mark selects one of
+    /// them, and then their order. No server is charged until each one was queried once.
     pub(crate) fn chosen_by_mark(servers: Vec<Endpoint>, limits: &LinkLimits) -> Arc<Self> {
         let members = Self::of(servers, limits);
         members.view.send_modify(|view| {

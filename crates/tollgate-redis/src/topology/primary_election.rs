@@ -19,14 +19,14 @@ use crate::connection::{EpochMark, Replication, Role};
 /// - the one that the sentinels name is right: the vote of the latest epoch counts, if most of the
 ///   configured sentinels agree, or if the server that it names confirms it;
 /// - otherwise the one with a history that continues the other's;
-/// - otherwise, if a configuration names the servers, the one with the better [mark](EpochMark):
-///   one that holds counters before an empty one, a later epoch before an earlier one; of equal
-///   ones, the one that is configured first. Every node chooses the same one among the servers that
-///   answer.
+/// - otherwise, if a configuration names the servers, the one with the better [mark](EpochMark): a
+///   server with counters is preferred to an empty one, and a later epoch to an earlier one. If the
+///   marks are equal, the server that is configured first is used. Every node chooses the same
+///   server among those that answer.
 ///
-/// A promotion that a node observed outweighs every vote: sentinels that report wrong data, or have
-/// not detected it yet, keep no node at the wrong server. A promotion by mistake ends when they
-/// make the server follow again.
+/// A promotion that a node observed takes precedence over every vote, so sentinels that report
+/// wrong data, or have not detected the promotion yet, do not keep a node at the wrong server. A
+/// promotion by mistake ends when the sentinels make the server a replica again.
 ///
 /// The other server stays deposed until it follows another one, until it is announced, or until the
 /// server that replaced it follows it.
@@ -56,7 +56,7 @@ struct ServerClaim {
     /// `None` if the server does not report it.
     replication: Option<Replication>,
     mark: EpochMark,
-    /// Whether it answered when it was asked last.
+    /// Whether the server answered the last query.
     is_reachable: bool,
     at: Instant,
 }

@@ -63,8 +63,8 @@ impl Plan {
         }
     }
 
-    /// Outages that begin within 8 s of a time in `within`. The usage that a store keeps may be
-    /// missing at the other one, and the charges of one may not reach the other.
+    /// Outages that begin within 8 s of a time in `within`. During such an outage, the usage in one
+    /// store may be missing in the other, and charges at one may not reach the other.
     fn draw_outages_at(&mut self, random: &mut Random, within: std::ops::RangeInclusive<u64>) {
         let (before, shift) = (self.actions.len(), random.within(within));
         self.draw_outages(random, 1..=2);

@@ -59,7 +59,7 @@ pub(crate) struct Server {
     offset: u64,
     /// Writes of the primary that have not been applied, with their times of arrival.
     stream: VecDeque<(Instant, Write)>,
-    /// Whether nothing arrives of the primary's writes.
+    /// Whether no write of the primary arrives.
     pub(crate) is_detached: bool,
 }
 

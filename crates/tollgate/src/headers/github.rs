@@ -18,11 +18,11 @@ pub(super) fn write(evaluation: &Evaluation, fields: &mut impl Fields) {
     fields.set_text("x-ratelimit-resource", |text| text.push_str(status.limit.resource()));
 }
 
-/// Whether `x-ratelimit-reset` already tells when to retry, in the form that clients of GitHub's API
-/// recognize as a primary rate limit: nothing remains, and no hidden limit refused.
+/// Returns whether `x-ratelimit-reset` already reports the time to retry, in the form that clients
+/// of GitHub's API recognize as a primary rate limit: no units remain, and no hidden limit refused.
 ///
-/// GitHub sends `retry-after` for secondary limits only; githubkit takes every refusal that has it
-/// for one of those.
+/// GitHub sends `retry-after` only for secondary limits, and githubkit treats every refusal with
+/// that field as one of a secondary limit.
 pub(super) fn reports_the_wait(evaluation: &Evaluation) -> bool {
     let Some(status) = evaluation.tightest() else { return false };
     let reset = status.resets_at.as_secs_ceil();

@@ -1,4 +1,4 @@
-//! How the charges of a decision are applied: charged, looked at, or reserved.
+//! How the charges of a decision are applied: charged, peeked at, or reserved.
 
 use tollgate_core::charge::{ChargeId, Operation};
 use tollgate_core::policy::{ChargeOn, PlannedCharge};
@@ -26,7 +26,7 @@ pub enum Reservation {
 /// How a decision applies its charges.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum ChargeMode {
-    /// Charges every limit, or looks at it until the response is known.
+    /// Charges every limit, or only peeks at it until the response is known.
     Charge(ChargeOn),
     /// Reserves every limit until that time.
     Reserve(Timestamp),
@@ -72,7 +72,7 @@ impl ChargeMode {
         }
     }
 
-    /// Returns whether the store charges, looks at or reserves `planned`.
+    /// Returns whether the store charges, peeks at or reserves `planned`.
     pub(super) fn action(self, planned: &PlannedCharge) -> Action {
         match self {
             Self::Reserve(until) => Action::Reserve(until),

@@ -17,7 +17,7 @@ pub(super) struct ChargeRecord {
     pub(super) receipt: Option<Receipt>,
     /// The receipt of the units that are reserved until the response reports its cost.
     pub(super) reserved: Option<Receipt>,
-    /// The charges that were only looked at.
+    /// The charges that were only peeked at.
     pub(super) pending: Option<Pending>,
 }
 
@@ -30,7 +30,7 @@ impl ChargeRecord {
         planned: Vec<PlannedCharge>,
         readings: &Readings,
     ) -> Self {
-        // The store makes all charges or none, whatever the result of the looks.
+        // The store makes all charges or none, whatever the results of the peeks.
         let mut read = planned.iter().zip(readings.iter());
         if !read.all(|(one, reading)| {
             mode.action(one) == Action::Look || reading.admission == Admission::Now

@@ -147,10 +147,10 @@ impl<S: Store> Limiter<S> {
 
     /// Decides on a request: charges every limit that is enforced for it, or none.
     ///
-    /// If the rules charge on completion, limits are looked at instead, and [`Decision::pending`]
+    /// If the rules charge on completion, the limits are only peeked at, and [`Decision::pending`]
     /// has the charges. Shadow rules and limits that are not enforced for their subjects are
-    /// charged in a second store call, candidates in a third; neither rejects the request. An active
-    /// override replaces the policy's limit for its subject.
+    /// charged in a second store call, candidates in a third; neither rejects the request. An
+    /// active override replaces the policy's limit for its subject.
     ///
     /// Never fails: if the store does not answer, `on_failure` decides and [`Decision::source`]
     /// reports it. The returned future borrows nothing of `request`.

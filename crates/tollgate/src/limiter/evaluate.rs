@@ -38,7 +38,7 @@ pub(super) struct EvaluationOutcome {
 }
 
 impl<S: Store> Limiter<S> {
-    /// Makes all of `charges` or none, looks at the limits that are charged later, and records
+    /// Makes all of `charges` or none, peeks at the limits that are charged later, and records
     /// both.
     ///
     /// Every decision moves this future, so it stores no value twice and boxes rare work.
@@ -192,8 +192,8 @@ impl<S: Store> Limiter<S> {
 }
 
 impl EvaluationOutcome {
-    /// Whether the charges remain. They do not if a look refused the request, or if a fallback made
-    /// them for rules without a fallback.
+    /// Whether the charges remain. They are undone if a peek refused the request, or if a fallback
+    /// made them for rules without a fallback.
     fn is_final(&self, on_failure: OnFailure) -> bool {
         let is_wanted = on_failure == OnFailure::Local;
         let is_unwanted_fallback = matches!(self.source, DecisionSource::Fallback(_)) && !is_wanted;

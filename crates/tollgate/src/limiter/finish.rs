@@ -12,10 +12,10 @@ use crate::receipt::{Receipt, new_charge_id};
 impl<S: Store> Limiter<S> {
     /// Makes the charges of `pending`, now that the response is known.
     ///
-    /// This charge never takes a limit above its quota. Requests that looked at the last units at
-    /// the same time were all admitted, and only the first are counted: a limit admits above its
-    /// quota at most the cost of the requests that are in flight at one time. Each of them results
-    /// in [`Completion::Overrun`].
+    /// This charge never takes a limit above its quota. Requests that peeked at the last units at
+    /// the same time were all admitted, and only the first of them are charged. A limit therefore
+    /// admits above its quota at most the cost of the requests that are in flight at one time. Each
+    /// of them results in [`Completion::Overrun`].
     ///
     /// # Errors
     /// [`StoreError`] if the store does not answer; it is then unknown whether it charged.

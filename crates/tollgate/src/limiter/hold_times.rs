@@ -1,8 +1,8 @@
 //! How long requests hold their permits, to suggest a wait to a client that found none free.
 //!
-//! A concurrency limit has no reset: a permit is free when a request ends, which no one can compute.
-//! The end of the longest permit, which the store returns, is a minute away although most permits
-//! are free within a second.
+//! A concurrency limit has no reset: a permit is free when a request ends, and that time cannot be
+//! computed. The store returns the time at which a permit expires, which is a minute away although
+//! most permits are free within a second.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -10,7 +10,8 @@ use tollgate_core::{Admission, Algorithm, Evaluation, Limit, Millis, Timestamp};
 
 use crate::receipt::Receipt;
 
-/// Concurrency limits whose hold times are observed; two with the same slot replace each other.
+/// The number of concurrency limits with observed hold times. Two limits with the same slot replace
+/// each other.
 const SLOTS: usize = 64;
 
 /// The shortest suggested wait, and the one without an observation.

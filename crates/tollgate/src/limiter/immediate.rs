@@ -76,7 +76,7 @@ impl<S: ImmediateStore> Limiter<S> {
     /// ```
     ///
     /// # Errors
-    /// [`StoreError`] if the store does not answer. Nothing decides for it.
+    /// [`StoreError`] if the store does not answer. No fallback decides then.
     pub fn check_now<'w>(
         &self,
         policy: &tollgate_core::Policy,
@@ -100,7 +100,7 @@ impl<S: ImmediateStore> Limiter<S> {
     /// [`decide`](Self::decide). Nothing is charged then.
     ///
     /// # Errors
-    /// [`StoreError`] if the store does not answer. Nothing decides for it.
+    /// [`StoreError`] if the store does not answer. No fallback decides then.
     pub fn charge_now(
         &self,
         now: Timestamp,
@@ -110,7 +110,7 @@ impl<S: ImmediateStore> Limiter<S> {
         self.is_immediate().then(|| self.charge_into(now, planned, answer))
     }
 
-    /// Whether nothing but the policy and the store takes part in decisions.
+    /// Returns whether only the policy and the store take part in decisions.
     fn is_immediate(&self) -> bool {
         !self.is_observed
             && !self.tracer.is_on()

@@ -1,4 +1,4 @@
-//! Looks at limits without charging them.
+//! Peeks: the status of limits, without charging them.
 
 use std::future::Future;
 

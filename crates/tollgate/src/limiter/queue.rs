@@ -95,8 +95,8 @@ impl<S: Store> Limiter<S> {
     }
 
     /// Queries the store although the queue is full. Free slots belong to the requests that wait,
-    /// so this only looks; it charges if no slot is missing, because then no request waits any
-    /// more.
+    /// so this call only peeks. If no slot is missing, no request waits any more, and the request
+    /// is charged.
     async fn apply_past_full_queue(
         &self,
         now: Timestamp,

@@ -26,11 +26,11 @@ pub struct Redeemed {
 /// The effect of a receipt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It refunded its charges, or the part of them that was left.
+    /// The receipt refunded its charges, or the remaining part of them.
     Refunded,
-    /// Nothing: it was refunded before, its windows are over, or it is empty.
+    /// No effect: the receipt was refunded before, its windows are over, or it is empty.
     Unchanged,
-    /// Nothing: every window that it charged is over.
+    /// No effect: every window that the receipt charged is over.
     Expired,
 }
 

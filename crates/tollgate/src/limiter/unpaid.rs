@@ -39,7 +39,7 @@ struct Unpaid {
 }
 
 impl UnpaidCosts {
-    /// Whether no subject has unpaid costs: one load.
+    /// Returns whether no subject has unpaid costs. This costs one load.
     pub(super) fn is_empty(&self) -> bool {
         !self.is_used.load(Ordering::Acquire)
     }

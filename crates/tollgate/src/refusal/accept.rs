@@ -38,9 +38,9 @@ fn own(settings: &RefusalSettings) -> impl Iterator<Item = Offer> {
     json.into_iter().chain(html).chain(text)
 }
 
-/// Returns the body that the client prefers. Every client receives the only body of the policy. Of
-/// bodies that it prefers equally, or if it accepts none, the first in the order JSON of the policy,
-/// problem details, JSON, HTML, text.
+/// Returns the body that the client prefers. If the policy has only one body, every client receives
+/// it. If the client prefers several equally, or accepts none, it receives the first in this order:
+/// JSON of the policy, problem details, JSON, HTML, text.
 pub(super) fn choose(settings: &RefusalSettings, accept: Option<&[u8]>) -> Offer {
     if !is_negotiated(settings) {
         return own(settings).next().unwrap_or(Offer::Problem);

@@ -6,8 +6,8 @@ use super::{Finding, Level};
 
 const CHECK: &str = "clock";
 
-/// The difference from which on a finding is reported, in milliseconds; a response may take a
-/// while.
+/// The clock difference from which a finding is reported, in milliseconds. It is large because a
+/// response may take some time.
 const NOTABLE: u64 = 1_000;
 
 /// The difference in milliseconds beyond which a node is not ready, and stored state counts as that of

@@ -6,8 +6,8 @@ use super::{Finding, Level};
 
 const CHECK: &str = "replication";
 
-/// The silence of a replica in seconds from which on a finding is reported; a replica sends
-/// something every second.
+/// The time without a message of a replica from which a finding is reported, in seconds. A replica
+/// sends a message every second.
 const SILENT: u64 = 3;
 
 pub(super) fn check(info: &Info) -> Option<Finding> {
