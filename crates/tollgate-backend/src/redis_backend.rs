@@ -55,7 +55,7 @@ pub struct RedisBackend {
     map_watch: Option<MapWatch>,
     /// Refunds unused units of quota leases.
     _sweeper: Sweeper,
-    /// Charges the shards for what this node admitted alone.
+    /// Charges the shards for the units that this node admitted alone.
     charging: AbortHandle,
     discarded: AtomicU64,
 }

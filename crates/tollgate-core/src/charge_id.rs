@@ -1,4 +1,4 @@
-//! Which charge it is.
+//! The ids of charges.
 
 /// The id of one admitted request: unique over all nodes, chosen by the caller.
 ///

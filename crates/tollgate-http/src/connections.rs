@@ -39,7 +39,7 @@ pub trait Evictable: Send + Sync + 'static {
     fn evict(&self, since: Instant);
 }
 
-/// Counts and logs what happens to connections.
+/// Counts and logs events of connections.
 pub trait ConnectionObserver<C>: Send + Sync + 'static {
     /// A connection was opened.
     fn opened(&self);

@@ -10,7 +10,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::http2_frames::FrameMeter;
 
-/// Receives what happens on the byte stream of a connection.
+/// Receives the events on the byte stream of a connection.
 pub trait StreamObserver {
     /// Called with the bytes of each read that has returned some.
     fn on_read(&self, _bytes: &[u8]) {}

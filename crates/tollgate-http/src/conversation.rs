@@ -1,4 +1,4 @@
-//! What the strict reader and the service of a connection share.
+//! The state that the strict reader and the service of a connection share.
 
 use std::{
     sync::{

@@ -15,8 +15,8 @@ pub const CONTROL_FRAMES_PER_SECOND: u32 = 1_000;
 /// The control frames that each request adds.
 pub const CONTROL_FRAMES_PER_REQUEST: u32 = 16;
 
-/// The bytes of a response for which one control frame is added. Clients confirm what they have
-/// read by `WINDOW_UPDATE`.
+/// The bytes of a response for which one control frame is added. Clients confirm the bytes that
+/// they have read by `WINDOW_UPDATE`.
 pub const BYTES_PER_CONTROL_FRAME: usize = 64;
 
 /// The most control frames that requests and responses can add up.

@@ -83,8 +83,8 @@ impl Job {
         told(view, assess_operation(view.cell.as_ref(), &self.limit, self.operation, now))
     }
 
-    /// Returns the job that refunds what this one charged, at the position of `reading`. Returns
-    /// `None` if it charged nothing.
+    /// Returns the job that refunds the charge of this one at the position of `reading`. Returns
+    /// `None` if this job charged nothing.
     pub(crate) fn undone(&self, reading: &Reading) -> Option<Self> {
         let operation = self.operation.inverse(reading.position)?;
         Some(Self { operation, ..self.clone() })

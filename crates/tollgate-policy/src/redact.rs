@@ -14,7 +14,8 @@ pub(crate) fn redact(line: &str) -> String {
     line.split_inclusive(is_end).map(redact_word).collect()
 }
 
-/// Masks what follows a key of secrets in a line, unless it is the source of the secret.
+/// Masks the text after a key for secrets in a line, unless the text names the source of the
+/// secret.
 fn masked_literal(line: &str) -> String {
     let value = |key: &str| {
         let (before, after) = line.split_once(key)?;

@@ -27,7 +27,7 @@ use crate::{Settings, body::RequestBody, handler::Handler, session::Session, set
 const LAST_REQUEST: Duration = Duration::from_secs(1);
 /// How long a connection that is closing may take after its last request has ended.
 const GOODBYE: Duration = Duration::from_secs(5);
-/// The same for a connection that is closed to make room for another.
+/// The time for a connection that is closed to make room for another one.
 const SHORT_GOODBYE: Duration = Duration::from_millis(100);
 /// hyper reads a head into one buffer. The strict reader has already limited the head, so this only
 /// has to be large enough.

@@ -19,7 +19,7 @@ pub enum Error {
         /// The value that was set.
         given: Duration,
     },
-    /// `limits.response_header_bytes` is below what an HTTP client needs.
+    /// `limits.response_header_bytes` is below the minimum of an HTTP client.
     ResponseHeaderBytes {
         /// The value that was set.
         given: usize,

@@ -236,13 +236,14 @@ impl Op {
 }
 
 impl Op {
-    /// Moves what was reckoned from the job's time.
+    /// Moves the times that were computed from the job's time.
     fn shift(&mut self, offset: ClockOffset) {
         match self {
             Self::Reserve { until, .. } | Self::Extend { until, .. } => {
                 *until = offset.shift(*until);
             }
-            // May have been reckoned from what was stored: remembered for longer at the worst.
+            // This time may have been computed from stored state. In the worst case, the refund is
+            // remembered for longer than necessary.
             Self::RefundGuarded { until, .. } => *until = offset.shift(*until).max(*until),
             _ => {}
         }
@@ -271,8 +272,8 @@ impl Op {
     }
 }
 
-/// Returns until when a refund is remembered: while its charge can be refunded, but for at most two
-/// windows and the skew, whatever the receipt claims.
+/// Returns the time until which a refund is remembered: while its charge can be refunded, but for
+/// at most two windows and the skew, even if the receipt claims more.
 fn remembered_until(limit: &Limit, position: ChargePosition, now: Timestamp) -> Timestamp {
     let window: Millis = limit.window();
     let longest = now.after(window).after(window).after(limit.skew_tolerance());

@@ -113,7 +113,8 @@ impl ShardClock {
         Some(self.at(at)?.ahead_of(now))
     }
 
-    /// What the shard's clock shows at `at`, to compare with many times. `None` before any reply.
+    /// Returns the reading of the shard's clock at `at`, for comparisons with many times. Returns
+    /// `None` before any reply.
     pub(crate) fn at(&self, at: Instant) -> Option<ClockAt> {
         Some(ClockAt((*self.bounds.lock())?.moved(at)))
     }
@@ -124,7 +125,7 @@ impl ShardClock {
     }
 }
 
-/// What the shard's clock shows at one instant.
+/// The reading of the shard's clock at one instant.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ClockAt(Bounds);
 

@@ -1,4 +1,4 @@
-//! Counters of what clients of a listener do wrong.
+//! Counters of mistakes that clients of a listener make.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,4 +1,4 @@
-//! What every world must satisfy.
+//! The requirements that every world must satisfy.
 //!
 //! Before the first fault and after the last one, limits are exact: the history checker accepts the
 //! history of all nodes, the store makes every decision, a subject that was refused has used its

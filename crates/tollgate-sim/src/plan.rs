@@ -40,7 +40,7 @@ impl ServerPlace {
 pub struct Plan {
     /// The seed.
     pub seed: u64,
-    /// What the world is about.
+    /// The kind of the world.
     pub kind: Kind,
     /// The number of nodes.
     pub nodes: usize,
@@ -320,7 +320,7 @@ impl Plan {
         self.push(at, Action::Crash { server: primary, silent: random.chance(50) });
         self.push(promoted, Action::Promote(replica));
         self.push(back, Action::Start { server: primary, has_data: random.chance(50) });
-        // A node that starts now has to choose, and knows nothing of what happened.
+        // A node that starts now has to choose a primary without any earlier observation.
         let node = self.any_node(random);
         let stopped = back + random.within(10..=2_000);
         self.push(stopped, Action::StopNode(node));

@@ -18,8 +18,9 @@ use crate::trace::{Event, Trace};
 /// The time until every node has queried every server.
 const SETTLED_AFTER: Duration = Duration::from_secs(3);
 
-/// The longest time until all nodes use the store again after the last fault: an old primary is
-/// left, a circuit is probed, charges are replayed, and what nodes admitted alone is charged.
+/// The longest time until all nodes use the store again after the last fault. In this time, nodes
+/// leave an old primary, probe the circuit, replay charges, and charge the units that they admitted
+/// alone.
 const RECOVERED_AFTER: Duration = Duration::from_secs(6);
 
 /// The length of the phases without faults.
@@ -28,7 +29,7 @@ const CALM: Duration = Duration::from_millis(2_500);
 /// The result of a run.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// What went wrong. Empty if the world satisfied everything.
+    /// The violations. Empty if the world satisfied all requirements.
     pub violations: Vec<String>,
     /// The figures.
     pub figures: Figures,

@@ -53,7 +53,7 @@ struct Arguments {
     profile: Option<PathBuf>,
 }
 
-/// What is decided, and how many decisions share a call.
+/// The kind of decision, and the number of decisions in one call.
 struct Case {
     name: &'static str,
     limits: Vec<Limit>,

@@ -13,7 +13,8 @@ use super::wire::{BURST, COUNT, Envoy, GrpcCall, HttpCall, Throttle, Wire, encod
 pub enum Contender {
     /// Tollgate over HTTP with JSON.
     TollgateHttp,
-    /// The same with minimal responses: without receipts and header fields, as the peer's are.
+    /// The HTTP listener with minimal responses: without receipts and header fields, as in the
+    /// peer's responses.
     TollgateHttpMinimal,
     /// Tollgate as Envoy's rate limit service.
     TollgateGrpc,

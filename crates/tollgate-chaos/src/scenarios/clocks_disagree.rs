@@ -13,7 +13,7 @@ use super::*;
 /// The time by which the second node's clock is ahead, and later behind.
 const SKEW: Millis = Millis::from_secs(2);
 
-/// By how many milliseconds it is off after that: so far that the store's clock decides instead.
+/// The later error of the clock in milliseconds, so large that the store's clock decides instead.
 const FAR_OFF: [i64; 2] = [30_000, -86_400_000];
 
 /// A clock with a changeable error in milliseconds.

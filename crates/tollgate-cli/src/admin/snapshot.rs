@@ -21,8 +21,8 @@ pub(crate) struct Snapshot {
     pub(super) decisions: BTreeMap<String, Decisions>,
 }
 
-/// What one limit decided since the node began: how many decisions it admitted, those included that
-/// another limit refused, and how many it refused itself.
+/// The decisions of one limit since the node started: the number that it admitted, including those
+/// that another limit refused, and the number that it refused itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Decisions {
     pub(super) admitted: u64,

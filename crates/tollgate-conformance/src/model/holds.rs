@@ -25,7 +25,7 @@ impl Holds {
         Some(self.0.remove(index))
     }
 
-    /// Removes and returns those that have expired by `at`.
+    /// Removes and returns the reservations that have expired by `at`.
     pub(super) fn take_over(&mut self, at: u64) -> Vec<Hold> {
         let (over, held) = std::mem::take(&mut self.0).into_iter().partition(|it| it.until <= at);
         self.0 = held;

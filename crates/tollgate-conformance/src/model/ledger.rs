@@ -251,7 +251,7 @@ impl Ledger {
         let fits = |at: u64| {
             let released = self.released(at);
             let later = released.as_ref().unwrap_or(self);
-            // State that is possible now stays possible, whatever is released until then.
+            // State that is possible now stays possible, even if units are released until then.
             let used =
                 if is_impossible { self.account.used(now, at) } else { later.account.used(at, at) };
             let has_room = is_impossible || later.holds.have_room(cost.get(), at_most);

@@ -7,7 +7,7 @@ use super::{Algorithm, Limit, fnv_1a, fnv_1a_from};
 use crate::algo::Anchor;
 use crate::time::Millis;
 
-/// What happens to the counters of a limit when its definition changes.
+/// The treatment of a limit's counters when its definition changes.
 ///
 /// The definition alone determines which counters are used. Nodes that received a change agree
 /// without communication, and nodes that have not received it yet continue with the old counters.
@@ -39,7 +39,7 @@ pub enum OnChange {
 pub struct Generation(u32);
 
 impl Limit {
-    /// Sets what happens to the counters when the current definition changes.
+    /// Sets how counters continue when the current definition changes.
     ///
     /// Without it, the name alone identifies the counters, which suits limits that never change.
     #[must_use]

@@ -47,7 +47,7 @@ enum Outcome {
     Disconnected,
 }
 
-/// What an error reply proves.
+/// The conclusion from an error reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ErrorClass {
     /// Nothing ran. This server cannot serve now; another one may, or this one soon.

@@ -34,7 +34,7 @@ pub(crate) struct ServerReport {
     pub(crate) clock: Option<Reading>,
     /// Its replication state, if the user may read it.
     pub(crate) replication: Option<Replication>,
-    /// What it has of the shard's mark.
+    /// The part of the shard's mark that the server has.
     pub(crate) mark: EpochMark,
     /// The time at which the report arrived.
     pub(crate) at: Instant,

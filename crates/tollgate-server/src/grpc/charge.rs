@@ -216,7 +216,7 @@ impl<S: Store> Charger<'_, S> {
         PartResult { mode, of, evaluation: decision.evaluation, outcome, receipt: decision.receipt }
     }
 
-    /// Refunds what was charged. If the store does not answer, the charge remains.
+    /// Refunds the charge. If the store does not answer, the charge remains.
     async fn refund_part(&self, result: &mut PartResult) {
         let Some(receipt) = result.receipt.take() else { return };
         if self.limiter.refund_at(self.now, receipt).await.is_ok() {

@@ -28,7 +28,7 @@ impl<S: Store> App<S> {
         })
     }
 
-    /// Releases the permits of a receipt and leaves what was counted, or releases a reservation.
+    /// Releases the permits of a receipt and keeps its counted units, or releases a reservation.
     pub(super) async fn release(&self, body: &[u8]) -> Answer {
         let ReleaseRequest { receipt } = json::read(body)?;
         outcome(self.limiter.release_at(self.limiter.now(), &receipt).await)

@@ -174,7 +174,7 @@ where
         Next::Command
     }
 
-    /// Executes what is queued, in order, and replies with one array.
+    /// Executes the queued commands in order, and replies with one array.
     async fn exec(&mut self) -> Next {
         let Some(transaction) = self.transaction.take() else { return Next::Command };
         if transaction.is_aborted() {

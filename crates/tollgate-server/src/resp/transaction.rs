@@ -64,7 +64,7 @@ impl Transaction {
         })
     }
 
-    /// Drops what is queued and makes `EXEC` fail.
+    /// Drops the queued commands and makes `EXEC` fail.
     pub(super) fn abort(&mut self) {
         *self = Self { is_aborted: true, ..Self::default() };
     }

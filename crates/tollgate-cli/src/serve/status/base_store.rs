@@ -109,7 +109,7 @@ fn server(side: &'static str, MemcachedStatus { name, server, .. }: &MemcachedSt
     })
 }
 
-/// Which of two stores it is; `None` if there is only one.
+/// The name of this store among two; `None` if there is only one.
 fn named(side: &'static str) -> Option<&'static str> {
     Some(side).filter(|side| !side.is_empty())
 }

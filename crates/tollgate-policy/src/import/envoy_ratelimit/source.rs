@@ -60,7 +60,7 @@ pub(super) enum Rate {
     },
 }
 
-/// Reads a file. Returns `None` after reporting what the server would refuse.
+/// Reads a file. Returns `None` after reporting the parts that the server would refuse.
 pub(super) fn read(file: &SourceFile<'_>, report: &mut Report<'_>) -> Option<Source> {
     let document = document(file.text, report)?;
     let mut fields = Fields::open(&document, "a domain with descriptors", report)?;

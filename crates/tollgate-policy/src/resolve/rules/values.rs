@@ -14,7 +14,7 @@ const MAX_VALUES: usize = 64;
 /// The longest value or pattern, and the longest name of a query parameter, in bytes.
 const MAX_BYTES: usize = 256;
 
-/// What names and values belong to.
+/// The part of a policy that a name or a value belongs to.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum ValueKind {
     Header,
