@@ -166,7 +166,7 @@ impl<C: Evictable, O: ConnectionObserver<C>> Connections<C, O> {
         Some(OfAddress { registry, counted: Some(key), peer })
     }
 
-    /// Waits for a permit for the next client, if the rules keep one free.
+    /// Waits for a permit for the next client, if the rules keep one permit free.
     pub(crate) async fn reserve(&self) -> Option<OwnedSemaphorePermit> {
         match self.0.rules.keeps_one_free {
             true => Some(self.permit().await),

@@ -68,7 +68,7 @@ pub struct ResponseExecutor<N> {
 }
 
 impl<N: Fn()> ResponseExecutor<N> {
-    /// Resets a stream after a pause of its client of `longest_pause`, or below `rate`.
+    /// Resets a stream if its client pauses for `longest_pause`, or reads more slowly than `rate`.
     pub const fn new(
         first_poll: FirstPoll,
         longest_pause: Duration,

@@ -191,7 +191,7 @@ impl<C: Codec> Shard<C> {
         self.members.losses().keep_at(key);
     }
 
-    /// The servers that call themselves primary and answer: one, if all is well.
+    /// The reachable servers that report themselves as primary: one, unless there is a fault.
     pub(crate) fn leaders(&self) -> Vec<String> {
         self.members.leaders()
     }

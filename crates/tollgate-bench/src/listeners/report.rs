@@ -27,8 +27,7 @@ impl Report {
 
     /// Adds the results of both contenders of `case`.
     pub fn add(&mut self, case: &Case, measured: &Measured, counted: Counted) {
-        // Each round is compared with the other's of the same time, so disturbances of both cancel
-        // out.
+        // Both contenders of a round run at the same time, so disturbances of both cancel out.
         let beside = |(ours, peer): (&Round, &Round)| seconds(ours) / seconds(peer);
         let ratio = Spread::of(measured.ours.iter().zip(&measured.peer).map(beside));
         let [ours, peer] = match counted {

@@ -110,7 +110,7 @@ impl Contest {
         Ok(Self { server, two_keys, tollgate })
     }
 
-    /// Opens the windows of all subjects for both, as after the first requests of a day.
+    /// Opens the windows of all subjects for both contenders, as after the first requests of a day.
     ///
     /// # Errors
     /// The first error of a contender.

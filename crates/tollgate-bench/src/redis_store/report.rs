@@ -62,8 +62,7 @@ impl Report {
             Keys::Many => "many keys",
         };
         let spread = |of: fn(&Round) -> f64| Spread::of(rounds.iter().map(of));
-        // Each round is compared with the other's of the same time, so disturbances of both cancel
-        // out.
+        // Both contenders of a round run at the same time, so disturbances of both cancel out.
         let beside = |(ours, theirs)| server_seconds(ours) / server_seconds(theirs);
         let ratio = Spread::of(rounds.iter().zip(&measured.two_keys).map(beside));
         let admitted: usize = rounds.iter().map(|round| round.admitted).sum();

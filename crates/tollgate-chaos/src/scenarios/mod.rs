@@ -38,8 +38,8 @@ use super::site::{Length, Pair, Site};
 use super::trial::{ScenarioReport, Trial};
 use super::wait::until;
 
-/// The decisions by nodes alone, in 1,000 during a fault, that show that the fault had an effect: if
-/// the store can make no decision during the fault.
+/// The number of decisions, in 1,000 during a fault, that nodes must make alone to show that the
+/// fault had an effect, if the store can make no decision during the fault.
 const MOST_ALONE: u64 = 500;
 /// If the fault includes the time until the store is back.
 const MANY_ALONE: u64 = 200;

@@ -8,7 +8,7 @@ use super::*;
 
 const PERIOD: Duration = Duration::from_millis(10);
 
-/// How often the step is loaded again at least, in 1,000 decisions.
+/// The minimum number of times that the step must be loaded again in 1,000 decisions.
 const LOADED: u64 = 2;
 /// The most decisions in 1,000 that nodes may make alone at the default deadline, on a machine
 /// without other work. A busy machine may need more time to load the step, so a quick run (a test)

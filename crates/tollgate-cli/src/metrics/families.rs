@@ -93,7 +93,7 @@ families! {
     MEMORY_BYTES = Gauge "tollgate_memory_bytes" ["side"]
         "Bytes that are allocated for entries";
     MEMORY_EVICTED = Counter "tollgate_memory_evicted_total" ["side"]
-        "Live entries that were evicted to make room; an overflow counter keeps what they had used";
+        "Live entries that were evicted to make room; their usage remains in an overflow counter";
     MEMORY_SWEPT = Counter "tollgate_memory_expired_total" ["side"]
         "Expired entries that were removed";
     MEMORY_DISCARDED = Counter "tollgate_memory_discarded_total" ["side"]
@@ -107,7 +107,7 @@ families! {
     MEMORY_FULL = Counter "tollgate_memory_full_total" ["side"]
         "Charges, refunds and reservations that were refused because neither an entry nor an overflow counter was free";
     REMEMBERED = Counter "tollgate_store_deny_cache_hits_total" ["side"]
-        "Calls that the deny cache refused without asking the store";
+        "Calls that the deny cache refused without a call to the store";
     STOOD_IN = Counter "tollgate_store_fallback_decisions_total" ["side"]
         "Calls that the local fallback decided because the store did not answer";
     LOCAL_UNITS = Counter "tollgate_store_fallback_units_total" ["side", "outcome"]
@@ -121,7 +121,7 @@ families! {
     DISCARDED = Counter "tollgate_store_discarded_total" ["side"]
         "Calls that discarded invalid stored state";
     LEASED = Counter "tollgate_store_quota_lease_decisions_total" ["side"]
-        "Calls that a quota lease decided without asking the store";
+        "Calls that a quota lease decided without a call to the store";
     LEASES = Counter "tollgate_store_quota_leases_total" ["side"]
         "Quota leases that this node took, one store call each";
     LEASED_UNITS = Counter "tollgate_store_quota_lease_units_total" ["side", "outcome"]
@@ -129,7 +129,7 @@ families! {
     SHARD_UP = Gauge "tollgate_shard_up" ["side", "shard"]
         "1 while the primary of a shard answers";
     SHARD_PRIMARIES = Gauge "tollgate_shard_primaries" ["side", "shard"]
-        "Servers of a shard that call themselves primary and answer; more than one is a split, in which all nodes charge the same one";
+        "Reachable servers of a shard that report themselves as primary; if there is more than one, all nodes charge the same one";
     CLOCK_OFFSET = Gauge "tollgate_shard_clock_offset_seconds" ["side", "shard"]
         "How far the clock of a shard is ahead of the node's clock; missing before the first reply";
     CLOCK_SKEW = Gauge "tollgate_shard_clock_skew_seconds" ["side", "shard"]
@@ -141,9 +141,9 @@ families! {
     REPAIRED_UNITS = Counter "tollgate_shard_replayed_units_total" ["side", "shard"]
         "Units that a failover lost and that this node charged again (failover replay)";
     REPAIRED_LIMITS = Counter "tollgate_shard_replayed_limits_total" ["side", "shard"]
-        "Limits of subjects that those units belong to";
+        "Pairs of limit and subject that those units belong to";
     REPAIR_ABANDONED = Counter "tollgate_shard_replay_abandoned_limits_total" ["side", "shard"]
-        "Limits of subjects that could not be replayed in time";
+        "Pairs of limit and subject that could not be replayed in time";
     SHARD_DURATION = Histogram "tollgate_shard_duration_seconds" ["side", "shard"]
         "Time of a call to a shard, with the network and the wait for a batch; an aborted call counts until it was aborted";
     CIRCUIT = Gauge "tollgate_redis_circuit_breaker" ["side", "shard", "server", "state"]

@@ -14,8 +14,8 @@ use crate::output::{Form, print};
 const LOOK: Duration = Duration::from_millis(500);
 
 /// Joins the rebalance as a node that makes no decisions, and prints each change of its progress
-/// until it is done. It is not counted among the nodes. A node that starts later than others is
-/// done later than they are.
+/// until it is done. It is not counted among the nodes. A node that starts later than the others
+/// finishes later.
 pub(crate) async fn run(loaded: &LoadedPolicy, form: Form) -> Result<(), Failure> {
     let key = hash_key(&loaded.settings.key)?;
     let backend = Backend::open(&loaded.settings, key, &loaded.policy, Refunds::ByResponses)?;

@@ -90,7 +90,7 @@ pub(crate) struct Simulated {
     pub(crate) subjects_refused: u64,
 }
 
-/// The shares of subjects of the points of a curve, and the proposed quota.
+/// The shares of refused subjects for which a curve has points, in addition to the proposed quota.
 const SHARES: [&str; 6] = ["20%", "10%", "5%", "2%", "0.5%", "0%"];
 
 /// Counts the requests of the logs, chooses quotas, and simulates the policy with them.

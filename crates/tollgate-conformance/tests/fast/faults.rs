@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 /// The page, and the header of its table.
 const PAGE: &str = "docs/chaos.md";
-const TABLE: &str = "## Every fault, and what shows it";
+const TABLE: &str = "## Every fault and its tests";
 /// The address of files of the repository.
 const REPOSITORY: &str = "https://github.com/tollgate-rs/tollgate/blob/main/";
 /// The folder of the scenarios, one per file.

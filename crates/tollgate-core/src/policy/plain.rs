@@ -1,4 +1,4 @@
-//! Plans in memory that is used again, for requests that need nothing but their charges.
+//! Plans for requests that need only charges, in memory that the next plan uses again.
 
 use alloc::vec::Vec;
 use core::cell::Cell;

@@ -14,7 +14,7 @@ use crate::time::Millis;
 
 /// The name of the limit that counts every request in flight across the fleet.
 pub const FLEET_POOL: &str = "shed.fleet";
-/// The name of the limit that counts the noncritical ones of them.
+/// The name of the limit that counts the noncritical requests in flight across the fleet.
 pub const FLEET_NONCRITICAL: &str = "shed.fleet.noncritical";
 
 /// How requests are shed, by the fleet and by each node.

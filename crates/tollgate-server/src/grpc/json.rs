@@ -22,7 +22,7 @@ use super::service::{MAX_MESSAGE_BYTES, RateLimits};
 /// over its limit. Status 400 means an invalid request, and 503 that the store did not answer and
 /// the domain's `on_failure` denies.
 ///
-/// The router that this is merged into checks the access, whatever its state type is.
+/// The router that the route is merged into checks the access. It may have any state type.
 pub fn json_route<S, T>(limiter: Arc<Limiter<S>>) -> axum::Router<T>
 where
     S: Store + 'static,

@@ -15,7 +15,7 @@ pub enum Kind {
     Outage,
     /// A replica is promoted, by plan or because the primary died.
     Failover,
-    /// Two servers of a shard call themselves primary, one of them for the rest of the run.
+    /// Two servers of a shard report themselves as primary, one of them for the rest of the run.
     TwoPrimaries,
     /// Servers lose data, or their clocks are set.
     DataLoss,

@@ -18,7 +18,7 @@ pub(super) const fn encode(length: Millis) -> u64 {
     }
     let shift = u64::BITS - length.leading_zeros() - 1 - DIGITS;
     let digits = (length >> shift) + if (length >> shift) << shift == length { 0 } else { 1 };
-    // Rounding up may have made one more digit: then it carries into the shift, and the others are zero.
+    // Rounding up may carry into one more digit. Then the shift is one larger, and the digits are zero.
     ((shift as u64 + 1) << DIGITS) + (digits - LEADING)
 }
 

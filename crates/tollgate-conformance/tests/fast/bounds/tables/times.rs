@@ -150,7 +150,7 @@ pub(super) const CLIENTS: &[&[&str]] = &[
 
 pub(super) const OPERATION: &[&[&str]] = &[
     &[
-        "a page of [subjects](admin.md#which-subjects-there-are)",
+        "a page of [subjects](admin.md#listing-subjects)",
         "{LIST_DEADLINE}, and {LIST_STEPS} steps of {KEYS_PER_LIST_STEP} keys",
         "the store has more subjects",
         "The page ends, and the next one continues there",

@@ -37,7 +37,7 @@ export function limit({ refuse }, [name]) {
       const users = policy.rules.flatMap((rule) =>
         rule.limits.filter((used) => used.name === name).map((used) => ({ rule, used })));
       describe(facts, meant, users.length > 0 && users.every(({ rule }) => rule.mode === 'shadow'));
-      fill(rules, users.length ? users.map(ruleText) : element('li', {}, 'No rule uses it. Descriptors, and callers that name it, may.'));
+      fill(rules, users.length ? users.map(ruleText) : element('li', {}, 'No rule uses this limit. Descriptors and callers can still use it by its name.'));
     } catch (problem) {
       if (problem.status === 401) return refuse(problem.message);
       fill(facts, notice('bad', problem.message));
@@ -63,7 +63,7 @@ function describe(facts, meant, isShadow) {
     ['Allows', allows(meant)],
     ['Counts', meant.per.length ? link : counted(meant)],
     ['Algorithm', meant.algorithm.replaceAll('_', ' ')],
-    ['Enforced for', isShadow ? 'nobody: its rules are in shadow mode' : meant.enforced_percent === 100 ? 'all subjects' : `${meant.enforced_percent} % of subjects; the others are only counted`],
+    ['Enforced for', isShadow ? 'no subjects: its rules are in shadow mode' : meant.enforced_percent === 100 ? 'all subjects' : `${meant.enforced_percent} % of subjects; the others are only counted`],
     ['Clients see it as', meant.visible ? meant.resource : 'hidden'],
   ];
   fill(facts, told.map(([word, value]) => element('div', {}, element('dt', {}, word), element('dd', {}, value))));

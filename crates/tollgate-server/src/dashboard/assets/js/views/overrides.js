@@ -29,7 +29,7 @@ export function overrides({ refuse }) {
   const look = () => attempt(trouble, async () => {
     const { overrides: all, location: where, failure, pending } = await ask('v1/overrides');
     table.set(all.map((one) => ({ ...one, id: JSON.stringify([one.limit, one.subject, one.group, one.everybody, one.rule, one.shedding]) })));
-    const told = where === 'store' ? 'Kept in the store: they apply on every node.' : 'Kept in this process: other nodes do not have them, and they end with it.';
+    const told = where === 'store' ? 'Kept in the store: they apply on every node.' : 'Kept in this process: other nodes do not have them, and they are lost when it ends.';
     const local = pending === 0 ? '' : ` ${pending === 1 ? '1 change is' : `${pending} changes are`} only on this node until the store answers.`;
     kept.textContent = failure ? `${told}${local} The last attempt to read them failed: ${failure}.` : `${told}${local}`;
   });

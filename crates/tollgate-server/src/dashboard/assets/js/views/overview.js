@@ -172,7 +172,7 @@ function serversTable() {
     columns: [
       { label: 'Server', text: shardName },
       { label: 'Health', draw: (cell, row) => pill(cell, serverState(row)), text: (row) => serverState(row).text },
-      { label: 'Connected', hint: 'Open connections of the configured ones.', number: true, text: (row) => `${count(row.connected)} of ${count(row.connections)}` },
+      { label: 'Connected', hint: 'Open connections, out of those that are configured.', number: true, text: (row) => `${count(row.connected)} of ${count(row.connections)}` },
       { label: 'p50', hint: 'Half of the calls take at most this long.', number: true, text: (row) => took(row.took?.p50) },
       { label: 'p99', hint: '99 % of the calls take at most this long.', number: true, text: (row) => took(row.took?.p99) },
       { label: 'Evicted', hint: 'Counters that memcached evicted before they expired.', number: true, text: (row) => count(row.evicted) },

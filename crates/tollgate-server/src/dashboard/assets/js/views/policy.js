@@ -116,7 +116,7 @@ function rulesTable() {
       { label: 'Mode', text: mode, draw: (cell, row) => pill(cell, row) },
       { label: 'Would refuse', wrap: true, hint: 'Requests that the limits of rules in shadow mode would have refused, of those that they evaluated since the node started.', text: wouldRefuse, value: (row) => (row.refusals ?? []).reduce((all, one) => all + one.wouldRefuse, 0) },
       { label: 'Charged', hint: 'When a request is charged.', text: (row) => row.charge.replace('_', ' ') },
-      { label: 'Fallback', hint: 'What decides while the store does not answer.', text: (row) => row.on_failure },
+      { label: 'Fallback', hint: 'The decision while the store does not answer.', text: (row) => row.on_failure },
     ],
   });
 }

@@ -55,7 +55,7 @@ export function tenants({ refuse }) {
 
 /// Describes where the tenants are, and how many there are.
 function words({ count: all, tenants: shown, next, location, loaded, failure }) {
-  const where = location === 'store' ? 'Kept in the store: they apply on every node.' : 'Kept in this process: other nodes do not have them, and they end with it.';
+  const where = location === 'store' ? 'Kept in the store: they apply on every node.' : 'Kept in this process: other nodes do not have them, and they are lost when it ends.';
   const some = next === null ? '' : ` ${many(shown.length, 'tenant')} of this search shown: type more of the name.`;
   const unread = loaded ? '' : ' This node has not read them yet, so all have the default quotas.';
   const failed = failure ? ` The last attempt to read them failed: ${failure}.` : '';

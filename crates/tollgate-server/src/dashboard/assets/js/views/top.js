@@ -74,7 +74,7 @@ function subjects() {
       { label: 'Subject', text: (row) => words(row.subject), value: (row) => words(row.subject), link },
       { label: 'Limit', text: (row) => row.limit, value: (row) => row.limit },
       { label: 'Units', hint: 'Upper bound of the units that were counted.', number: true, text: (row) => count(row.units), value: (row) => row.units },
-      { label: 'Error', hint: 'The most units that may be counted too many.', number: true, text: (row) => count(row.error), value: (row) => row.error },
+      { label: 'Error', hint: 'The largest possible error of the units.', number: true, text: (row) => count(row.error), value: (row) => row.error },
       { label: 'Override', text: () => 'Override', link: override },
     ],
   });

@@ -145,7 +145,7 @@ function limits(outcomes) {
     number('Peak usage', 'The most units that one subject used.', (row) => row.now?.peak),
   ];
   if (other) {
-    columns.push({ label: 'Other policy', text: (row) => row.other?.rule ?? '–' }, number('Refused by it', 'Requests that the limit of the other policy refused.', (row) => row.other?.refused));
+    columns.push({ label: 'Other policy', text: (row) => row.other?.rule ?? '–' }, number('Refused by this limit', 'Requests that the limit of the other policy refused.', (row) => row.other?.refused));
   }
   return filled({
     caption: 'By limit', search: names.length > 10 ? 'Search limits' : null, key: (row) => row.name,
@@ -181,7 +181,7 @@ function period({ from, to }) {
 
 /// Explains what the sample of this node contains.
 function sample({ one_of: oneOf }) {
-  const clients = oneOf > 1 ? `all requests of about one of ${count(oneOf)} clients` : 'all requests';
+  const clients = oneOf > 1 ? `all requests of about one in ${count(oneOf)} clients` : 'all requests';
   return element('p', { class: 'words' }, `The sample contains ${clients}. It has no responses: refunds, and limits that count `
     + 'by status, are simulated as if every response had another status. Credentials are hashed.');
 }
