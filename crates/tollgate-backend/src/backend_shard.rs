@@ -3,15 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tollgate::HashKey;
 use tollgate::model::{
     CasOutcome, Cell, CellKey, CellTransfer, Charge, Readings, SharedBlob, Store, StoreError,
     Timestamp,
 };
-use tollgate::store::failover_replay::ReplayCounts;
-use tollgate::store::{CallTimer, FailoverReplay};
-use tollgate::{HashKey, store};
 use tollgate_policy::{DecisionClock, RedisSettings, ShardSettings};
 use tollgate_redis::{AfterFailover, ClientRole, ClockOffset, Keys, RedisCluster, RedisShard, Tag};
+use tollgate_stores::failover_replay::ReplayCounts;
+use tollgate_stores::{CallTimer, FailoverReplay};
 
 use crate::error::OpenError;
 use crate::redis_cluster::{ClusterStore, Slots};
@@ -189,4 +189,4 @@ impl CellTransfer for BackendShard {
 pub(crate) type MeasuredShard = CallTimer<BackendShard>;
 
 /// A shard of a backend. Both shard maps share it if it is in both.
-pub(crate) type Shard = store::Shard<Arc<MeasuredShard>>;
+pub(crate) type Shard = tollgate_stores::Shard<Arc<MeasuredShard>>;

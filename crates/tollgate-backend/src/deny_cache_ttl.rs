@@ -5,8 +5,8 @@ use std::collections::HashSet;
 use tollgate::model::policy::answers::RefundPolicy;
 use tollgate::model::policy::{ChargeOn, LimitBinding, MatchMode, Rule};
 use tollgate::model::{LimitMode, Policy};
-use tollgate::store::deny_cache::{DEFAULT_DENY_TTL, DenyCacheTtl};
 use tollgate_policy::{DecisionClock, DenyCacheMode, RedisSettings};
+use tollgate_stores::deny_cache::{DEFAULT_DENY_TTL, DenyCacheTtl};
 
 /// The sources of refunds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

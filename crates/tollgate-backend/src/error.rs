@@ -4,9 +4,9 @@ use std::path::PathBuf;
 use std::{fmt, io};
 
 use tollgate::model::LimitError;
-use tollgate::store::sharded::ShardsError;
 use tollgate_memcached::AddressError;
 use tollgate_redis::EndpointError;
+use tollgate_stores::sharded::ShardsError;
 
 use crate::secret_error::SecretError;
 

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use tollgate::store::rebalance::HeartbeatCounts;
+use tollgate_stores::rebalance::HeartbeatCounts;
 
 /// The number of consecutive observations with missing nodes before they are reported. This is
 /// longer than the time for which a stopped node is still counted.

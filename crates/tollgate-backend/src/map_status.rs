@@ -1,7 +1,7 @@
 //! The current shard map and the progress of a rebalance, for operators.
 
-use tollgate::store::rebalance::{HeartbeatCounts, Phase};
-use tollgate::store::sharded::MapVersion;
+use tollgate_stores::rebalance::{HeartbeatCounts, Phase};
+use tollgate_stores::sharded::MapVersion;
 
 /// The shard map of this node, and the maps of other nodes.
 #[derive(Clone, Debug)]

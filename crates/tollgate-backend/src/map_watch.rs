@@ -10,8 +10,8 @@ use parking_lot::Mutex;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Instant, MissedTickBehavior, interval};
 use tollgate::model::{ChargeId, LimitError, Policy};
-use tollgate::store::rebalance::{HEARTBEAT_TTL, Heartbeat, HeartbeatCounts, Phase};
 use tollgate::{Clock, HashKey, SystemClock};
+use tollgate_stores::rebalance::{HEARTBEAT_TTL, Heartbeat, HeartbeatCounts, Phase};
 
 use crate::map_missed::Missed;
 use crate::map_status::{MapStatus, MoveStatus, Nodes};

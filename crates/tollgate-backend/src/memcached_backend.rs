@@ -8,18 +8,19 @@ use tollgate::model::{
     Charge, DecisionSource, Policy, Reading, Readings, Store, StoreError, StoredState, Subject,
     Timestamp,
 };
-use tollgate::store::deadline::TIMER_GRAIN;
-use tollgate::store::failover_replay::ReplayCounts;
+use tollgate::store::Memory;
 use tollgate::store::memory::Bounds;
-use tollgate::store::quota_lease::{LeaseConfig, Sweeper};
-use tollgate::store::{
-    Atomic, CallTimer, Deadline, DenyCache, Fallback, LocalShare, Memory, QuotaLease, QuotaRescale,
-    Shard, Sharded,
-};
 use tollgate::{Clock, HashKey, SystemClock};
 use tollgate_memcached::{Keys, Layout, LinkLimits, Memcached, ServerSettings};
 use tollgate_policy::{MemcachedLayout, MemcachedSettings};
 use tollgate_redis::ClockOffset;
+use tollgate_stores::deadline::TIMER_GRAIN;
+use tollgate_stores::failover_replay::ReplayCounts;
+use tollgate_stores::quota_lease::{LeaseConfig, Sweeper};
+use tollgate_stores::{
+    Atomic, CallTimer, Deadline, DenyCache, Fallback, LocalShare, QuotaLease, QuotaRescale, Shard,
+    Sharded,
+};
 
 use crate::error::OpenError;
 use crate::status::{Counts, MemcachedStatus};

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use tollgate::model::{
     Cell, CellKey, CellTransfer, Charge, Policy, Readings, Store, StoreError, Timestamp,
 };
-use tollgate::store::{Memory, QuotaRescale};
+use tollgate::store::Memory;
 use tollgate::{Clock, HashKey};
 use tollgate_policy::{MemoryBounds, MigrationStoreSettings};
 use tollgate_redis::ClientRole;
+use tollgate_stores::QuotaRescale;
 
 use crate::base_store::BaseStore;
 use crate::deny_cache_ttl::Refunds;

@@ -10,15 +10,14 @@ use tokio::time::{MissedTickBehavior, interval};
 use tollgate::model::{
     Charge, DecisionSource, Policy, Reading, Readings, Store, StoreError, StoredState, Timestamp,
 };
-use tollgate::store::deadline::TIMER_GRAIN;
+use tollgate::store::Memory;
 use tollgate::store::memory::Bounds;
-use tollgate::store::quota_lease::{LeaseConfig, Sweeper};
-use tollgate::store::{
-    Deadline, DenyCache, Fallback, LocalShare, Memory, QuotaLease, QuotaRescale,
-};
 use tollgate::{Clock, HashKey, SystemClock};
 use tollgate_policy::{DecisionClock, RedisSettings};
 use tollgate_redis::ClientRole;
+use tollgate_stores::deadline::TIMER_GRAIN;
+use tollgate_stores::quota_lease::{LeaseConfig, Sweeper};
+use tollgate_stores::{Deadline, DenyCache, Fallback, LocalShare, QuotaLease, QuotaRescale};
 
 use crate::deny_cache_ttl::{Refunds, deny_cache_ttl};
 use crate::error::OpenError;
@@ -42,10 +41,10 @@ type Decider = Fallback<Deadline<QuotaLease<Arc<ShardMap>>>, LocalShare<Memory>>
 /// to several shards if necessary, or are decided from a quota lease of this node if the limit uses
 /// leases. If there is no answer within the deadline, this node's share decides. The documentation
 /// of each layer describes its weaker guarantees and their bounds: [`DenyCache`], [`Fallback`],
-/// [`LocalShare`], [`Deadline`], [`QuotaLease`], [`Atomic`](tollgate::store::Atomic),
-/// [`Sharded`](tollgate::store::Sharded), [`FailoverReplay`](tollgate::store::FailoverReplay),
+/// [`LocalShare`], [`Deadline`], [`QuotaLease`], [`Atomic`](tollgate_stores::Atomic),
+/// [`Sharded`](tollgate_stores::Sharded), [`FailoverReplay`](tollgate_stores::FailoverReplay),
 /// [`RedisShard`](tollgate_redis::RedisShard); and, while subjects move from one shard map to
-/// another, [`Rebalance`](tollgate::store::Rebalance).
+/// another, [`Rebalance`](tollgate_stores::Rebalance).
 #[derive(Debug)]
 pub struct RedisBackend {
     store: Layers,

@@ -1,9 +1,9 @@
 //! A Redis Cluster as a store.
 
 use tollgate::model::{Cell, CellKey, Charge, Millis, Readings, StoreError, Subject, Timestamp};
-use tollgate::store::atomic::{PartitionedCells, PartitionedEpochs};
-use tollgate::store::{Atomic, FailoverReplay, Partitions};
 use tollgate_redis::RedisCluster;
+use tollgate_stores::atomic::{PartitionedCells, PartitionedEpochs};
+use tollgate_stores::{Atomic, FailoverReplay, Partitions};
 
 /// A Redis Cluster as a store. A call with all keys in one slot is one command, exact, in one round
 /// trip. [`Atomic`] makes a call over several slots all or nothing; its documentation describes the

@@ -5,11 +5,12 @@ use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::Duration;
 
 use tollgate::model::{Charge, Policy, Readings, Store, StoreError, Timestamp};
-use tollgate::store::rollout::{DEFAULT_TRANSFER_ENTRIES, DEFAULT_TRANSFER_TIME, OnMove};
-use tollgate::store::sharded::Routing;
-use tollgate::store::{Atomic, Rollout, RolloutPercentage};
+use tollgate::rollout_percentage::RolloutPercentage;
 use tollgate::{Clock, HashKey};
 use tollgate_policy::{MigrationStoreSettings, RolloutSettings};
+use tollgate_stores::rollout::{DEFAULT_TRANSFER_ENTRIES, DEFAULT_TRANSFER_TIME, OnMove};
+use tollgate_stores::sharded::Routing;
+use tollgate_stores::{Atomic, Rollout};
 
 use crate::deny_cache_ttl::Refunds;
 use crate::error::OpenError;

@@ -5,10 +5,11 @@ use std::sync::atomic::{AtomicU16, Ordering};
 
 use tokio::runtime::Handle;
 use tollgate::model::{Charge, Policy, Readings, Store, StoreError, Timestamp};
-use tollgate::store::shadow::Differences;
-use tollgate::store::{RolloutPercentage, Shadow};
+use tollgate::rollout_percentage::RolloutPercentage;
 use tollgate::{Clock, HashKey};
 use tollgate_policy::ShadowSettings;
+use tollgate_stores::Shadow;
+use tollgate_stores::shadow::Differences;
 
 use crate::deny_cache_ttl::Refunds;
 use crate::error::OpenError;

@@ -8,13 +8,13 @@ use tollgate::HashKey;
 use tollgate::model::{
     Cell, CellKey, CellTransfer, Charge, Readings, Store, StoreError, Subject, Timestamp,
 };
-use tollgate::store::failover_replay::ReplayCounts;
-use tollgate::store::rebalance::{Phase, Shards};
-use tollgate::store::rollout::DEFAULT_TRANSFER_ENTRIES;
-use tollgate::store::sharded::{MapVersion, Routing};
-use tollgate::store::{Atomic, CallTimer, Rebalance, Sharded};
 use tollgate_policy::{RedisSettings, ShardSettings};
 use tollgate_redis::{ClientRole, ClockOffset};
+use tollgate_stores::failover_replay::ReplayCounts;
+use tollgate_stores::rebalance::{Phase, Shards};
+use tollgate_stores::rollout::DEFAULT_TRANSFER_ENTRIES;
+use tollgate_stores::sharded::{MapVersion, Routing};
+use tollgate_stores::{Atomic, CallTimer, Rebalance, Sharded};
 
 use crate::backend_shard::{BackendShard, MeasuredShard, Shard};
 use crate::error::OpenError;

@@ -5,9 +5,9 @@ use std::fmt;
 
 use tollgate::HashKey;
 use tollgate::model::{Subject, Value};
-use tollgate::store::sharded::{MapVersion, ShardsError};
-use tollgate::store::{Shard, Sharded};
 use tollgate_policy::{RedisSettings, ShardSettings};
+use tollgate_stores::sharded::{MapVersion, ShardsError};
+use tollgate_stores::{Shard, Sharded};
 
 use crate::shard_map::routing;
 

@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use tollgate::observe::Observed;
-use tollgate::store::failover_replay::ReplayCounts;
-use tollgate::store::fallback::LocalChargeCounts;
-use tollgate::store::quota_lease::LeaseCounts;
 use tollgate::{Clock, SystemClock};
 use tollgate_memcached::ServerStatus;
 use tollgate_redis::{
     BatcherStatus, CircuitState, ClockOffset, ClusterStatus, DataLoss, GroupStatus, StepRuntime,
 };
+use tollgate_stores::failover_replay::ReplayCounts;
+use tollgate_stores::fallback::LocalChargeCounts;
+use tollgate_stores::quota_lease::LeaseCounts;
 
 use crate::backend_shard::{BackendShard, Servers, Shard};
 use crate::redis_cluster::ClusterStore;

@@ -14,9 +14,10 @@ use tollgate::model::{
     Algorithm, Cell, CellKey, CellTransfer, Charge, ChargeId, Cost, Limit, Millis, Operation,
     Readings, ReplicationEpochs, Store, StoreError, Subject, Timestamp, Value,
 };
-use tollgate::store::{FailoverReplay, Memory};
+use tollgate::store::Memory;
 use tollgate::{Clock, HashKey, SystemClock};
 use tollgate_bench::draw;
+use tollgate_stores::FailoverReplay;
 
 const DECISIONS: usize = 10_000;
 /// The numbers of subjects: one, as many as the log can contain, and far more.

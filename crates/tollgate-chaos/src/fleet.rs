@@ -6,12 +6,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tollgate::model::Timestamp;
-use tollgate::store::deadline::TIMER_GRAIN;
-use tollgate::store::{LocalShare, Memory};
+use tollgate::store::Memory;
 use tollgate::{Clock, DecisionSource, HashKey, Limiter, SystemClock};
 use tollgate_backend::{Backend, Refunds, ShardStatus, memory_bounds};
 use tollgate_conformance::history::{Recorded, Recorder};
 use tollgate_policy::{LoadedPolicy, StoreSettings};
+use tollgate_stores::LocalShare;
+use tollgate_stores::deadline::TIMER_GRAIN;
 
 use super::error::ChaosError;
 use super::nodes::Nodes;

@@ -5,10 +5,10 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use tollgate::model::Cost;
-use tollgate::store::atomic::max_held_units;
 use tollgate_backend::ShardStatus;
 use tollgate_conformance::Figure;
 use tollgate_conformance::history::{Allowance, History, Report, Rule};
+use tollgate_stores::atomic::max_held_units;
 
 use super::error::ChaosError;
 use super::excess::Excess;

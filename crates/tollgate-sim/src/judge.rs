@@ -11,11 +11,11 @@ use std::fmt;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use tollgate::store::deadline::{DEFAULT_BUDGET, TIMER_GRAIN};
-use tollgate::store::quota_lease::{MAX_LEASE_UNITS, max_early_refusal};
-use tollgate::store::rebalance::max_double_count;
 use tollgate_conformance::history::{Allowance, History};
 use tollgate_core::Cost;
+use tollgate_stores::deadline::{DEFAULT_BUDGET, TIMER_GRAIN};
+use tollgate_stores::quota_lease::{MAX_LEASE_UNITS, max_early_refusal};
+use tollgate_stores::rebalance::max_double_count;
 
 use crate::node::{Answer, Phase, Source};
 use crate::plan::{Kind, Plan};

@@ -8,7 +8,6 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
-use tollgate::store::fallback::LocalChargeCounts;
 use tollgate::{DecisionSource, HashKey, Limiter, Revision};
 use tollgate_backend::{Backend, BaseStore, Counts, PolicyFile, Refunds};
 use tollgate_conformance::history::{History, Recorder};
@@ -16,6 +15,7 @@ use tollgate_core::{
     Admission, Charge, Headers, Readings, RequestAttributes, Store, StoreError, Timestamp,
 };
 use tollgate_redis::simulation::with_network;
+use tollgate_stores::fallback::LocalChargeCounts;
 
 use crate::clock::NodeClock;
 use crate::cluster::{Cluster, NodeLinks};

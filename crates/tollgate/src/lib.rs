@@ -310,6 +310,7 @@ pub mod receipt;
 pub mod refusal;
 mod request_limiter;
 mod revision;
+pub mod rollout_percentage;
 pub mod shed;
 pub mod status;
 pub mod store;

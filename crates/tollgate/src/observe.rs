@@ -24,7 +24,7 @@ pub use candidates::CandidateCounts;
 pub use completions::{CompletionCounts, Completions};
 pub use decisions::{ByDecider, Decider, Decisions, LimitCounts};
 pub use degraded::{Degraded, DegradedCount, LOG_INTERVAL};
-pub use histogram::{DURATION_BUCKETS, Histogram, Observed};
+pub use histogram::{DURATION_BUCKETS, Histogram, Measuring, Observed};
 pub(crate) use reservations::is_hold;
 pub use reservations::{ReservationCounts, Reservations};
 pub use rows::{MAX_COUNTED_LIMITS, OTHER};

@@ -332,7 +332,8 @@ impl Entry {
 /// Returns an id that no other charge has, on this node or another: a random number of this thread,
 /// and a counter.
 #[inline]
-pub(crate) fn new_charge_id() -> ChargeId {
+#[must_use]
+pub fn new_charge_id() -> ChargeId {
     // Two words: a counter of 128 bits, written in two halves and read as a whole, would wait for
     // its own last write.
     thread_local! {

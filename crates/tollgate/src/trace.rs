@@ -2,9 +2,9 @@
 //!
 //! A [`Tracer`] that is on opens a span for each request at a listener, as a child of the caller's
 //! [`traceparent`](https://www.w3.org/TR/trace-context/). Everything that happens while the
-//! request's future is polled belongs to that span: the limiter records its decision,
-//! [`Sharded`](crate::store::Sharded) opens a child span for each call of a shard, and a proxy
-//! [propagates](inject) the span upstream. Ended spans wait in a bounded queue ([`SpanReceiver`]) for
+//! request's future is polled belongs to that span: the limiter records its decision, a store of
+//! shards opens a child span for each call of a shard, and a proxy [propagates](inject) the span
+//! upstream. Ended spans wait in a bounded queue ([`SpanReceiver`]) for
 //! their export; spans that find the queue full are counted and dropped, without blocking.
 //!
 //! A tracer is off by default; a request then costs a few comparisons and no allocation.

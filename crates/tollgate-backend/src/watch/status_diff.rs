@@ -3,8 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
-use tollgate::store::failover_replay::ReplayCounts;
 use tollgate_redis::{BatcherStatus, CircuitState, StepRuntime};
+use tollgate_stores::failover_replay::ReplayCounts;
 
 use crate::status::{ShardStatus, reached};
 

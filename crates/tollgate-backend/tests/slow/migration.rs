@@ -2,8 +2,8 @@
 
 use crate::memcached_kit::{Server, subject, take, window};
 use tollgate::HashKey;
+use tollgate::model::Percent;
 use tollgate::model::{Millis, Store, Timestamp};
-use tollgate::store::Percent;
 use tollgate_backend::{Backend, Refunds};
 use tollgate_conformance::check;
 use tollgate_policy::parse;

@@ -3,8 +3,8 @@
 //! as in production. Callers use their HTTP listeners, and their answers are checked.
 
 use tollgate::model::Cost;
-use tollgate::store::rebalance::max_double_count;
 use tollgate_redis::LinkLimits;
+use tollgate_stores::rebalance::max_double_count;
 
 use super::*;
 use crate::load::CALLERS;

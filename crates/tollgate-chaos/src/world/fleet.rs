@@ -11,9 +11,9 @@ use tollgate::model::{
     Admission, Charge, ChargeId, ChargePosition, Cost, Deduplication, Limit, Operation, Reading,
     Readings, StoreError, StoredState, Subject, Timestamp, Value as SubjectValue,
 };
-use tollgate::store::deadline::TIMER_GRAIN;
 use tollgate::{Clock, DecisionSource, HashKey, SystemClock};
 use tollgate_conformance::history::{Outcome, Recorder};
+use tollgate_stores::deadline::TIMER_GRAIN;
 
 use super::client::NodeClient;
 use super::files::Files;

@@ -5,9 +5,9 @@ use std::time::Duration;
 use tollgate::model::Policy;
 use tollgate::observe::MAX_COUNTED_LIMITS;
 use tollgate::store::memory::Stats;
-use tollgate::store::rebalance::Phase;
 use tollgate_backend::{Backend, BaseStore, Counts, MapStatus, ShardStatus, phase_word};
 use tollgate_server::metrics::{Exposition, Family};
+use tollgate_stores::rebalance::Phase;
 
 use super::families::{
     CLOCK_OFFSET, CLOCK_OVERRIDDEN, CLOCK_SKEW, DISCARDED, LEASED, LEASED_UNITS, LEASES,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tollgate::Limiter;
 use tollgate::overrides::OverrideStore;
-use tollgate::store::RolloutPercentage;
+use tollgate::rollout_percentage::RolloutPercentage;
 use tollgate::tenants::TenantStore;
 use tollgate_backend::{Backend, PolicyFile};
 use tollgate_server::{

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tollgate::store::rebalance::Phase;
 use tollgate_backend::{Backend, MapStatus, MoveStatus, Refunds, hash_key, phase_word};
 use tollgate_policy::LoadedPolicy;
+use tollgate_stores::rebalance::Phase;
 
 use crate::failure::Failure;
 use crate::output::{Form, print};

@@ -2,9 +2,9 @@
 
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use serde_json::json;
-use tollgate::store::sharded::MapVersion;
 use tollgate_backend::{Backend, ClientRole, Refunds, ShardStatus, hash_key};
 use tollgate_policy::{LoadedPolicy, RedisSettings, ShardSettings, Topology};
+use tollgate_stores::sharded::MapVersion;
 
 use crate::failure::Failure;
 use crate::output::{Form, print};

@@ -66,8 +66,8 @@ fn what_is_not_there_is_missed() {
     assert!(is_there(&sources, "LocalShare::max_admitted_units"));
     assert!(!is_there(&sources, "LocalShare::admits_at_least"));
     assert!(!is_there(&sources, "Shares::max_admitted_units"));
-    assert!(is_there(&sources, "tollgate::store::rebalance::max_over_admission"));
-    assert!(!is_there(&sources, "tollgate::store::sharded::max_over_admission"));
+    assert!(is_there(&sources, "tollgate_stores::rebalance::max_over_admission"));
+    assert!(!is_there(&sources, "tollgate_stores::sharded::max_over_admission"));
     assert_eq!(names("`a`, [`b`](c.md) and `d e`; `F`").collect::<Vec<_>>(), ["a", "F"]);
 }
 
@@ -123,9 +123,10 @@ fn is_field(text: &str, name: &str) -> bool {
     text.contains(&format!("pub {name}: "))
 }
 
-/// Returns the documentation of the struct of this name.
+/// Returns the documentation of the wrapper of this name.
 fn docstring(sources: &[Source], name: &str) -> Option<String> {
-    sources.iter().find_map(|source| {
+    let wrappers = root().join("crates/tollgate-stores");
+    sources.iter().filter(|source| source.path.starts_with(&wrappers)).find_map(|source| {
         let lines: Vec<_> = source.text.lines().collect();
         let is_it = |line: &&str| line.starts_with("pub struct") && words(line, name, &["struct "]);
         let at = lines.iter().position(is_it)?;

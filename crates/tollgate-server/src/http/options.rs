@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tollgate::observe::{Histogram, Top};
 use tollgate::overrides::OverrideStore;
-use tollgate::store::RolloutPercentage;
+use tollgate::rollout_percentage::RolloutPercentage;
 use tollgate::tenants::TenantStore;
 
 use super::callbacks::{Metrics, Reload, Simulate, Status, Subjects};

@@ -29,14 +29,15 @@ pub struct Observed {
 
 /// Measures the time until it is dropped. This includes work that is cancelled, which took longest.
 #[derive(Debug)]
-pub(crate) struct Measuring<'h> {
+pub struct Measuring<'h> {
     histogram: &'h Histogram,
     since: Stopwatch,
 }
 
 impl Histogram {
     /// Returns a guard. When it is dropped, the time since this call is counted.
-    pub(crate) fn measure(&self) -> Measuring<'_> {
+    #[must_use]
+    pub fn measure(&self) -> Measuring<'_> {
         Measuring { histogram: self, since: Stopwatch::start() }
     }
 

@@ -6,12 +6,12 @@ use std::time::Duration;
 use tokio::time::{sleep, timeout};
 use tollgate::model::key::Subject;
 use tollgate::model::{Charge, ChargeId, Cost, DecisionSource, Limit, Operation, Store, Value};
-use tollgate::store::FailoverReplay;
 use tollgate::{Clock, SystemClock};
 use tollgate_backend::{Backend, ShardStatus, Slots};
 use tollgate_conformance::{Figure, assert_held};
 use tollgate_policy::{LoadedPolicy, parse};
 use tollgate_redis::{ClusterSettings, Endpoint, Keys, LinkLimits, RedisCluster, RuntimeChoice};
+use tollgate_stores::FailoverReplay;
 
 use crate::kit::{Cluster, PRIMARIES, Replicas, Server, Version};
 use crate::redis::fleet::{PATIENT, key, open};

@@ -10,11 +10,11 @@ use tollgate::model::{
     Algorithm, Charge, ChargeId, Cost, DecisionSource, Limit, Millis, Operation, ReplicationEpochs,
     Store, StoreError, Value,
 };
-use tollgate::store::FailoverReplay;
 use tollgate::{Clock, SystemClock};
 use tollgate_backend::Backend;
 use tollgate_policy::{LoadedPolicy, parse};
 use tollgate_redis::{Keys, RedisShard, RuntimeChoice, ShardSettings};
+use tollgate_stores::FailoverReplay;
 
 use crate::kit::{Passage, Proxy, QUICK, Server};
 use crate::redis::fleet::{PATIENT, key, open};

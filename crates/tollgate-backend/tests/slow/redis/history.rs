@@ -11,14 +11,14 @@ use tollgate::model::{
     Algorithm, Charge, ChargeId, Cost, DecisionSource, Limit, LimitMode, Millis, Operation, Store,
     StoreError,
 };
-use tollgate::store::atomic::max_held_units;
-use tollgate::store::quota_lease::{LeaseConfig, max_early_refusal};
 use tollgate_backend::{Backend, Counts};
 use tollgate_conformance::history::{
     Allowance, History, LARGEST_COST, Outcome, Recorded, Recorder, Refunds, Report, Subjects,
     Workload,
 };
 use tollgate_conformance::{Figure, assert_held};
+use tollgate_stores::atomic::max_held_units;
+use tollgate_stores::quota_lease::{LeaseConfig, max_early_refusal};
 
 use crate::kit::{Server, Version};
 use crate::redis::fleet::{PATIENT, loaded, open, shards};

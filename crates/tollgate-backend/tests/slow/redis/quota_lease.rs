@@ -6,10 +6,10 @@ use tollgate::model::key::Subject;
 use tollgate::model::{
     Charge, ChargeId, Cost, DecisionSource, Limit, Operation, Store, Timestamp, Value,
 };
-use tollgate::store::quota_lease::LeaseCounts;
 use tollgate::{Clock, SystemClock};
 use tollgate_backend::Backend;
 use tollgate_policy::{LoadedPolicy, parse};
+use tollgate_stores::quota_lease::LeaseCounts;
 
 use crate::kit::Server;
 use crate::redis::fleet::{PATIENT, key, open, shards};

@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 use tollgate::model::Admission;
-use tollgate::store::shadow::{ComparedAnswer, Difference};
 use tollgate_backend::{MigrationStore, RolloutBackend, ShadowBackend};
 use tollgate_server::http::Percentage;
+use tollgate_stores::shadow::{ComparedAnswer, Difference};
 
 use super::base_store;
 

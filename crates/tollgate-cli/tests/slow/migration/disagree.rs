@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use tollgate::model::algo::{Anchor, FixedWindow};
 use tollgate::model::{Algorithm, Limit, Millis};
-use tollgate::store::rollout::max_over_admission;
 use tollgate_conformance::{Figure, assert_held};
+use tollgate_stores::rollout::max_over_admission;
 
 use crate::kit::Server as Redis;
 use crate::memcached::Server as Memcached;

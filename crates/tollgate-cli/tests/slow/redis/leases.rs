@@ -10,10 +10,10 @@ use tollgate::model::{
     Admission, Algorithm, Charge, ChargeId, ChargePosition, Cost, Limit, LimitMode, Millis,
     Operation, Reading, Readings, StoredState, Subject, Timestamp, Value,
 };
-use tollgate::store::quota_lease::{LeaseConfig, max_early_refusal};
 use tollgate::{Clock, SystemClock};
 use tollgate_conformance::history::{Allowance, Outcome, Recorder, Report};
 use tollgate_conformance::{Figure, PlainHash, assert_held};
+use tollgate_stores::quota_lease::{LeaseConfig, max_early_refusal};
 
 use crate::redis::fleet::Fleet;
 use crate::support::world::{Answer, Proxy};

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use tollgate::model::algo::{Anchor, FixedWindow};
 use tollgate::model::{Algorithm, Limit, Millis};
-use tollgate::store::rebalance::max_over_admission;
 use tollgate_conformance::{Figure, assert_held};
+use tollgate_stores::rebalance::max_over_admission;
 
 use crate::shards::fleet::{Fleet, QUOTA, charge, node, shards};
 

@@ -1,7 +1,7 @@
 //! Two processes change from one map to another, one after the other, under load.
 
 use tollgate::model::Cost;
-use tollgate::store::rebalance::max_double_count;
+use tollgate_stores::rebalance::max_double_count;
 
 use crate::shards::fleet::{Fleet, QUOTA, charge, node};
 

@@ -2,7 +2,9 @@
 
 use axum::http::Request;
 use serde_json::{Value, json};
-use tollgate::store::{Memory, Percent, RolloutPercentage};
+use tollgate::model::Percent;
+use tollgate::rollout_percentage::RolloutPercentage;
+use tollgate::store::Memory;
 use tollgate_server::http::MAX_AUDITED;
 use tollgate_server::{Access, HttpOptions, Tokens};
 

@@ -3,7 +3,9 @@
 use axum::body::Body;
 use axum::http::Request;
 use serde_json::json;
-use tollgate::store::{Memory, Percent, RolloutPercentage};
+use tollgate::model::Percent;
+use tollgate::rollout_percentage::RolloutPercentage;
+use tollgate::store::Memory;
 use tollgate_server::http::HttpOptions;
 use tollgate_server::{Access, Tokens};
 

@@ -5,9 +5,10 @@ use std::process::Command;
 use std::sync::Arc;
 
 use serde_json::json;
+use tollgate::model::Percent;
 use tollgate::observe::{Observed, Top};
 use tollgate::overrides::Overrides;
-use tollgate::store::{Percent, RolloutPercentage};
+use tollgate::rollout_percentage::RolloutPercentage;
 use tollgate::tenants::Tenants;
 use tollgate_server::http::{
     History, HistoryCounts, HistoryReading, Metrics, Reload, Simulate, Status,

@@ -165,8 +165,8 @@ pub(super) fn no_room(limit: &Limit, cost: Cost, reading: Reading, now: Timestam
 }
 
 /// The lowest bit of a position above the algorithm's own bits: the charge is in an overflow
-/// counter. A [`Fallback`](crate::store::Fallback) around this store marks its sides in the same
-/// range; this bit is the innermost.
+/// counter. A fallback around this store marks its sides in the same range; this bit
+/// is the innermost.
 const TAG: u64 = MAX_EXACT + 1;
 
 /// Returns the position of a charge in an overflow counter.

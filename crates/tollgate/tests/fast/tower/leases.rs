@@ -7,8 +7,8 @@ use tokio::task::JoinHandle;
 use tollgate::model::policy::{Policy, ResponseSettings, RuleMode};
 use tollgate::model::{Millis, Store, StoreError};
 
+use crate::faulty::{Faulty, Trouble};
 use crate::tower::world::{World, concurrent, github, policy, rule, text, window};
-use crate::wrappers::faulty::{Faulty, Trouble};
 
 /// Returns a policy with one concurrent request and a permit time of 30 s.
 fn one_at_a_time() -> Policy {

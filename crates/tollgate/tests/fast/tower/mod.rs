@@ -5,7 +5,6 @@ mod layer;
 mod leases;
 mod metered;
 mod on_completion;
-mod on_failure;
 mod queue;
 mod refusals;
 mod shedding;

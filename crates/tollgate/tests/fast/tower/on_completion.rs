@@ -13,8 +13,8 @@ use tollgate::model::policy::{ChargeOn, OnFailure, ResponseSettings, Rule, RuleM
 use tollgate::model::{Limit, Millis, Policy, Refusals, RequestAttributes, Store, StoreError};
 use tollgate::observe::{CompletionCounts, Completions};
 
+use crate::faulty::{Faulty, Trouble};
 use crate::tower::world::{World, concurrent, field, github, policy, rule, window};
-use crate::wrappers::faulty::{Faulty, Trouble};
 
 fn on_completion(limits: Vec<Limit>) -> Policy {
     let indices: Vec<_> = (0..limits.len()).collect();

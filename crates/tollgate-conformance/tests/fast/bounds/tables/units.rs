@@ -114,14 +114,14 @@ pub(super) const MOVES: &[&[&str]] = &[
         "nodes disagree on the percentage of a rollout",
         "the units admitted during that time, at most the limit once",
         "Some nodes charge the old store and others the new one",
-        "`tollgate::store::rollout::max_over_admission`",
+        "`tollgate_stores::rollout::max_over_admission`",
     ],
     &[
         "a subject moves to another shard, and the new shard does not answer while nodes change over, or answers after the \
          caller has left",
         "the units admitted until this node decides on the subject again, at most the limit once",
         "The node counts the subject as diverged",
-        "`tollgate::store::rebalance::max_over_admission`; `Rebalance::diverged`",
+        "`tollgate_stores::rebalance::max_over_admission`; `Rebalance::diverged`",
     ],
     &[
         "a subject moves, by the shard map or by percentage, and its old store does not answer",
@@ -133,7 +133,7 @@ pub(super) const MOVES: &[&[&str]] = &[
         "nodes use different shard maps, or reach a shard of one name at different addresses, and no move is in progress",
         "the units that the other nodes admit during that time, at most the limit once",
         "The nodes report it, a different address within 15 s",
-        "`tollgate::store::rebalance::max_over_admission`",
+        "`tollgate_stores::rebalance::max_over_admission`",
     ],
     &[
         "a receipt is refunded at another process, and again during or after a move of its subject, and one of the two \

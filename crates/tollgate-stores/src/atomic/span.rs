@@ -1,0 +1,165 @@
+//! One call over several partitions: charge each, and refund unless all admit.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tollgate_core::{
+    Admission, Charge, Cost, DecisionSource, Reading, Readings, Refusals, StoreError, Timestamp,
+};
+
+use super::Partitions;
+use crate::join::join_all;
+
+/// Charges every partition, and refunds if one of them does not admit.
+pub(super) async fn span<H: Partitions>(
+    partitions: &H,
+    now: Timestamp,
+    charges: &[Charge<'_>],
+    unrefunded: &AtomicU64,
+) -> Result<Readings, StoreError> {
+    let parts = parts_of(partitions, charges);
+    let mut calls = Vec::with_capacity(parts.len());
+    for part in &parts {
+        calls.push(partitions.apply_at(part.partition, now, &part.charges));
+    }
+    let answers = join_all(calls).await;
+    let mut joined = Joined::new(charges.len());
+    let mut reserved = Vec::new();
+    let mut error = None;
+    for (part, answer) in parts.iter().zip(answers) {
+        match answer {
+            Ok(readings) if readings.len() == part.charges.len() => {
+                if part.admitted(&readings) {
+                    reserved.push(part);
+                }
+                joined.put(part, &readings);
+            }
+            Ok(_) => error = error.or(Some(StoreError::Corrupt)),
+            Err(reason) => error = error.or(Some(reason)),
+        }
+    }
+    if reserved.len() < parts.len() {
+        let counted = if error.is_some() { Counted::Refund } else { Counted::Keep };
+        refund_admitted(partitions, now, &reserved, counted, &mut joined, unrefunded).await;
+    }
+    error.map_or_else(|| Ok(joined.into_readings()), Err)
+}
+
+/// The part of a call at one partition.
+struct Part<'a> {
+    partition: usize,
+    charges: Vec<Charge<'a>>,
+    /// The position of each charge in the call.
+    places: Vec<usize>,
+}
+
+fn parts_of<'a>(partitions: &impl Partitions, charges: &[Charge<'a>]) -> Vec<Part<'a>> {
+    let mut parts: Vec<Part<'a>> = Vec::new();
+    for (place, charge) in charges.iter().enumerate() {
+        let partition = partitions.partition(charge.subject);
+        match parts.iter_mut().find(|part| part.partition == partition) {
+            Some(part) => {
+                part.charges.push(*charge);
+                part.places.push(place);
+            }
+            None => parts.push(Part { partition, charges: vec![*charge], places: vec![place] }),
+        }
+    }
+    parts
+}
+
+impl Part<'_> {
+    /// Returns whether this partition admitted all its charges.
+    fn admitted(&self, readings: &Readings) -> bool {
+        let refused = |(charge, reading): (&Charge<'_>, &Reading)| {
+            charge.operation.as_charge().is_some() && reading.admission != Admission::Now
+        };
+        !self.charges.iter().zip(readings.iter()).any(refused)
+    }
+}
+
+/// The handling of limits that count refusals.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Counted {
+    /// The call was refused, and its charges on these limits count the refusal.
+    Keep,
+    /// The call failed, so there is no refusal to count.
+    Refund,
+}
+
+/// Refunds the charges of the parts in `reserved` and corrects their readings.
+async fn refund_admitted<H: Partitions>(
+    partitions: &H,
+    now: Timestamp,
+    reserved: &[&Part<'_>],
+    counted: Counted,
+    joined: &mut Joined,
+    unrefunded: &AtomicU64,
+) {
+    let mut refunds = Vec::with_capacity(reserved.len());
+    for part in reserved {
+        let mut refund =
+            Part { partition: part.partition, charges: Vec::new(), places: Vec::new() };
+        for (charge, place) in part.charges.iter().zip(&part.places) {
+            let counts = charge.limit.refusals() == Refusals::Counted;
+            if !takes(charge) || (counts && counted == Counted::Keep) {
+                continue;
+            }
+            if let Some(operation) = charge.operation.inverse(joined.0[*place].position) {
+                refund.charges.push(Charge { operation, ..*charge });
+                refund.places.push(*place);
+            }
+        }
+        if !refund.charges.is_empty() {
+            refunds.push(refund);
+        }
+    }
+    let mut calls = Vec::with_capacity(refunds.len());
+    for refund in &refunds {
+        calls.push(partitions.apply_at(refund.partition, now, &refund.charges));
+    }
+    for (refund, answer) in refunds.iter().zip(join_all(calls).await) {
+        match answer {
+            Ok(readings) => joined.undo(refund, &readings),
+            Err(_) => {
+                unrefunded.fetch_add(refund.charges.len() as u64, Ordering::Relaxed);
+            }
+        }
+    }
+}
+
+/// The readings of the whole call, filled in as the parts arrive.
+struct Joined(Vec<Reading>, DecisionSource);
+
+impl Joined {
+    fn new(charges: usize) -> Self {
+        Self(vec![Reading::default(); charges], DecisionSource::Store)
+    }
+
+    fn put(&mut self, part: &Part<'_>, readings: &Readings) {
+        for (place, reading) in part.places.iter().zip(readings.iter()) {
+            self.0[*place] = *reading;
+        }
+        if self.1 == DecisionSource::Store {
+            self.1 = readings.source();
+        }
+    }
+
+    /// Sets a refunded charge's status to that after the refund, in which it would fit again.
+    fn undo(&mut self, refund: &Part<'_>, readings: &Readings) {
+        for (place, after) in refund.places.iter().zip(readings.iter()) {
+            let taken = &mut self.0[*place];
+            let Reading { used, full_reset_at, reserved, .. } = *after;
+            *taken =
+                Reading { used, full_reset_at, reserved, fits_again: Admission::Now, ..*taken };
+        }
+    }
+
+    fn into_readings(self) -> Readings {
+        self.0.into_iter().collect::<Readings>().with_source(self.1)
+    }
+}
+
+/// Returns whether a charge uses units: neither a peek nor a refund.
+pub(super) fn takes(charge: &Charge<'_>) -> bool {
+    charge.operation.as_charge().is_some_and(|(cost, _)| cost != Cost::PEEK)
+}

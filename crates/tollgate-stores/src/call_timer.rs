@@ -1,0 +1,65 @@
+//! Latency measurement of store calls.
+
+use tollgate_core::{Cell, CellKey, CellTransfer, Charge, Readings, Store, StoreError, Timestamp};
+
+use tollgate::observe::{Histogram, Observed};
+
+/// A store that measures the duration of each call of the inner store.
+///
+/// # Guarantees
+/// Every answer is returned unchanged.
+///
+/// # Limitations
+/// A call costs two clock readings and two relaxed additions. A call that is cancelled before its
+/// answer counts with the time until then; otherwise a store that stopped answering would look as
+/// fast as before. Reading and joining cells is not measured, because no client waits for it.
+#[derive(Debug)]
+pub struct CallTimer<S> {
+    store: S,
+    durations: Histogram,
+}
+
+impl<S> CallTimer<S> {
+    /// Wraps `store` with an empty measurement.
+    #[must_use]
+    pub fn new(store: S) -> Self {
+        Self { store, durations: Histogram::default() }
+    }
+
+    /// The store.
+    #[must_use]
+    pub const fn store(&self) -> &S {
+        &self.store
+    }
+
+    /// Returns the measured durations of its calls.
+    #[must_use]
+    pub fn durations(&self) -> Observed {
+        self.durations.read()
+    }
+}
+
+impl<S: Store> Store for CallTimer<S> {
+    async fn apply(&self, now: Timestamp, charges: &[Charge<'_>]) -> Result<Readings, StoreError> {
+        let _measuring = self.durations.measure();
+        self.store.apply(now, charges).await
+    }
+}
+
+impl<S: CellTransfer> CellTransfer for CallTimer<S> {
+    fn cells(
+        &self,
+        now: Timestamp,
+        places: &[CellKey<'_>],
+    ) -> impl Future<Output = Result<Vec<Option<Cell>>, StoreError>> + Send {
+        self.store.cells(now, places)
+    }
+
+    fn join(
+        &self,
+        now: Timestamp,
+        cells: &[(CellKey<'_>, Cell)],
+    ) -> impl Future<Output = Result<(), StoreError>> + Send {
+        self.store.join(now, cells)
+    }
+}

@@ -1,0 +1,280 @@
+//! A bounded log of the answers that this node received recently.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use parking_lot::RwLock;
+use tollgate_core::decide::{join, refundable_until};
+use tollgate_core::{
+    Admission, Algorithm, Cell, Charge, ChargeId, ChargePosition, Limit, Millis, Operation,
+    Reading, Readings, Refusals, Subject, Timestamp,
+};
+
+use super::recorded_state::{Name, RecordedState};
+use crate::bounded_cache::BoundedCache;
+
+/// The maximum number of limit definitions that are kept. One more clears them all.
+const MAX_LIMITS: usize = 1_024;
+
+/// The newest recorded state: one entry for each limit and subject, or for each of their positions
+/// or permits.
+#[derive(Debug)]
+pub(super) struct ChargeLog {
+    heard: BoundedCache<RecordedState>,
+    limits: RwLock<HashMap<u128, Arc<Limit>>>,
+    /// Increases whenever a recorded value is lowered.
+    turn: AtomicU64,
+    /// Calls that started before this turn may concern state that an operator has reset since.
+    forgotten: AtomicU64,
+}
+
+/// The start of a call, in the order of the reductions.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct CallStart(u64);
+
+/// The recorded state of one limit and subject.
+#[derive(Debug)]
+pub(super) struct KnownState {
+    pub(super) limit: Arc<Limit>,
+    pub(super) subject: Subject,
+    pub(super) cell: Cell,
+    heard_at: Timestamp,
+}
+
+impl ChargeLog {
+    pub(super) fn new(entries: usize) -> Self {
+        Self {
+            heard: BoundedCache::new(entries),
+            limits: RwLock::default(),
+            turn: AtomicU64::new(0),
+            forgotten: AtomicU64::new(0),
+        }
+    }
+
+    pub(super) fn capacity(&self) -> usize {
+        self.heard.capacity()
+    }
+
+    /// Marks the start of a call.
+    pub(super) fn begin(&self) -> CallStart {
+        CallStart(self.turn.load(Ordering::Acquire))
+    }
+
+    /// Records the answer to a call that started at `begun`.
+    pub(super) fn remember(
+        &self,
+        begun: CallStart,
+        now: Timestamp,
+        charges: &[Charge<'_>],
+        readings: &Readings,
+    ) {
+        let is_take = |charge: &Charge<'_>| charge.operation.as_charge().is_some();
+        let both = || charges.iter().zip(readings.iter());
+        let admitted =
+            both().all(|(charge, reading)| !is_take(charge) || reading.admission == Admission::Now);
+        for (charge, reading) in both() {
+            if matches!(charge.operation, Operation::Reset) {
+                self.forget(charge);
+            } else if begun.0 >= self.forgotten.load(Ordering::Acquire) {
+                self.remember_one(begun, now, charge, reading, admitted);
+            }
+        }
+    }
+
+    /// Returns the state of all limits and subjects recorded within `age_max` before `now`, the
+    /// newest last.
+    pub(super) fn known(&self, now: Timestamp, age_max: Millis) -> Vec<KnownState> {
+        self.amount(now, |heard| now.since(heard.heard_at) <= age_max)
+    }
+
+    /// Returns the recorded state of the limits and subjects of `charges`.
+    pub(super) fn known_of(&self, now: Timestamp, charges: &[Charge<'_>]) -> Vec<KnownState> {
+        let is_of = |heard: &RecordedState, charge: &Charge<'_>| {
+            heard.limit == charge.limit.state_digest()
+                && Some(heard.subject) == Name::of(charge.subject)
+        };
+        self.amount(now, |heard| charges.iter().any(|charge| is_of(heard, charge)))
+    }
+
+    /// Combines the matching entries into one cell for each limit and subject, the newest last.
+    fn amount(&self, now: Timestamp, is_such: impl Fn(&RecordedState) -> bool) -> Vec<KnownState> {
+        let limits = self.limits.read();
+        let mut known = HashMap::<(u128, Subject), KnownState>::new();
+        for heard in self.heard.values().into_iter().filter(is_such) {
+            let Some(limit) = limits.get(&heard.limit) else { continue };
+            let Some(subject) = heard.subject.subject() else { continue };
+            let cell = heard.cell(limit);
+            let at = (heard.limit, subject.clone());
+            let before = known.remove(&at);
+            let heard_at =
+                before.as_ref().map_or(heard.heard_at, |it| it.heard_at.max(heard.heard_at));
+            if let Some(cell) = join(before.map(|known| known.cell), cell, limit, now) {
+                let limit = Arc::clone(limit);
+                known.insert(at, KnownState { limit, subject, cell, heard_at });
+            }
+        }
+        let mut known: Vec<_> = known.into_values().collect();
+        known.sort_by_key(|known| known.heard_at);
+        known
+    }
+
+    fn remember_one(
+        &self,
+        begun: CallStart,
+        now: Timestamp,
+        charge: &Charge<'_>,
+        reading: &Reading,
+        admitted: bool,
+    ) {
+        let counted = match charge.operation {
+            Operation::Charge { cost, .. } | Operation::Reserve { cost, .. }
+                if admitted || charge.limit.refusals() == Refusals::Counted =>
+            {
+                cost.get()
+            }
+            _ => reading.added,
+        };
+        match (charge.limit.algorithm(), charge.operation) {
+            (Algorithm::FixedWindow(_), _) => {
+                self.read(begun, now, charge, reading, reading.full_reset_at.as_millis());
+            }
+            (Algorithm::TokenBucket(_), _) => {
+                self.read(begun, now, charge, reading, reading.position.0);
+            }
+            (Algorithm::Concurrency(_), operation) => {
+                self.lease(now, charge, reading, operation, counted);
+            }
+            (_, Operation::Refund { position, .. } | Operation::Settle { position, .. })
+                if reading.added == 0 =>
+            {
+                self.tally(now, charge, position.0, |used| used.saturating_sub(reading.refunded));
+            }
+            (_, _) if counted > 0 => {
+                self.tally(now, charge, reading.position.0, |used| used.saturating_add(counted));
+            }
+            _ => {}
+        }
+    }
+
+    /// Records a reading of the whole usage. The reading with more usage is the later one, unless
+    /// units were refunded in between.
+    fn read(
+        &self,
+        begun: CallStart,
+        now: Timestamp,
+        charge: &Charge<'_>,
+        reading: &Reading,
+        place: u64,
+    ) {
+        let gave_back = reading.refunded > 0;
+        let Some(new) = self.heard(now, charge, reading.used, place, reading.full_reset_at) else {
+            return;
+        };
+        let key = self.heard.key(charge);
+        self.heard.update(key, now, |known| match known {
+            _ if gave_back => {
+                Some(RecordedState { lowered: self.turn.fetch_add(1, Ordering::AcqRel) + 1, ..new })
+            }
+            Some(known) if begun.0 < known.lowered => Some(known),
+            Some(known) if (known.place, known.used) > (place, reading.used) => {
+                // The recorded value is still valid, and is confirmed for a later time.
+                Some(RecordedState { heard_at: known.heard_at.max(now), ..known })
+            }
+            Some(known) => Some(RecordedState { lowered: known.lowered, ..new }),
+            None if reading.used > 0 => Some(new),
+            None => None,
+        });
+    }
+
+    /// Records units of this node's own charge at `place`.
+    fn tally(&self, now: Timestamp, charge: &Charge<'_>, place: u64, count: impl Fn(u64) -> u64) {
+        let expires_at = refundable_until(charge.limit, ChargePosition(place));
+        let Some(new) = self.heard(now, charge, 0, place, expires_at) else { return };
+        let key = self.heard.part(self.heard.key(charge), u128::from(place));
+        self.heard.update(key, now, |known| {
+            let used = count(known.map_or(0, |known| known.used));
+            (used > 0).then_some(RecordedState { used, ..new })
+        });
+    }
+
+    /// Records a permit of this node. Its expiry is the latest of all if it was just renewed.
+    fn lease(
+        &self,
+        now: Timestamp,
+        charge: &Charge<'_>,
+        reading: &Reading,
+        operation: Operation,
+        counted: u64,
+    ) {
+        let id = match operation {
+            Operation::Charge { id, .. }
+            | Operation::Renew { id }
+            | Operation::Refund { id, .. } => id,
+            Operation::Reserve { id, .. }
+            | Operation::Extend { id, .. }
+            | Operation::Settle { id, .. } => id,
+            Operation::Peek { .. } | Operation::Reset => return,
+        };
+        let key = self.heard.part(self.heard.key(charge), id.0);
+        let ends_at = reading.full_reset_at;
+        let new = self.heard(now, charge, counted, ends_at.as_millis(), ends_at);
+        self.heard.update(key, now, |known| match operation {
+            Operation::Charge { .. } | Operation::Reserve { .. } if counted > 0 => {
+                new.map(|new| RecordedState { id, ..new })
+            }
+            Operation::Refund { .. } | Operation::Settle { .. } => None,
+            _ => known.map(|known| match new {
+                Some(new) if reading.used > 0 && known.place < new.place => {
+                    RecordedState { used: known.used, id, ..new }
+                }
+                _ => known,
+            }),
+        });
+    }
+
+    /// Creates an entry, unless the subject is too long.
+    fn heard(
+        &self,
+        now: Timestamp,
+        charge: &Charge<'_>,
+        used: u64,
+        place: u64,
+        expires_at: Timestamp,
+    ) -> Option<RecordedState> {
+        let subject = Name::of(charge.subject)?;
+        let limit = charge.limit.state_digest();
+        self.record_definition(limit, charge.limit);
+        let id = ChargeId::default();
+        Some(RecordedState {
+            limit,
+            subject,
+            heard_at: now,
+            expires_at,
+            lowered: 0,
+            used,
+            place,
+            id,
+        })
+    }
+
+    /// Keeps the current definition of a limit.
+    fn record_definition(&self, digest: u128, limit: &Limit) {
+        if self.limits.read().get(&digest).is_some_and(|known| **known == *limit) {
+            return;
+        }
+        let mut limits = self.limits.write();
+        if limits.len() >= MAX_LIMITS && !limits.contains_key(&digest) {
+            limits.clear();
+        }
+        limits.insert(digest, Arc::new(limit.clone()));
+    }
+
+    /// Records a reset: nothing is used, whatever calls in flight return.
+    fn forget(&self, charge: &Charge<'_>) {
+        let (limit, subject) = (charge.limit.state_digest(), Name::of(charge.subject));
+        let turn = self.turn.fetch_add(1, Ordering::AcqRel) + 1;
+        self.forgotten.fetch_max(turn, Ordering::AcqRel);
+        self.heard.forget_all(|heard| heard.limit == limit && Some(heard.subject) == subject);
+    }
+}

@@ -1,0 +1,139 @@
+//! One replay: the state to join, in batches and with a time limit.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use tokio::time::{Instant, timeout};
+use tollgate_core::decide::join;
+use tollgate_core::{Cell, CellKey, Cost, StoreError, Timestamp, assess};
+
+use super::charge_log::KnownState;
+use crate::atomic::PartitionedEpochs;
+use crate::join::join_all;
+
+/// The maximum number of cells in one query. The server processes no other call during a query.
+pub(super) const BATCH: usize = 64;
+
+/// The state that remains to be joined in an epoch.
+#[derive(Debug)]
+pub(super) struct ReplayPass {
+    /// The newest entry last: it is joined first.
+    left: Vec<KnownState>,
+    /// The time since which callers wait for the replay; none if the store cannot be reached.
+    since: Option<Instant>,
+}
+
+/// The live counters of replays.
+#[derive(Debug, Default)]
+pub(super) struct Counters {
+    pub(super) repairs: AtomicU64,
+    pub(super) places: AtomicU64,
+    pub(super) units: AtomicU64,
+    pub(super) abandoned: AtomicU64,
+}
+
+impl ReplayPass {
+    pub(super) const fn new(known: Vec<KnownState>) -> Self {
+        Self { left: known, since: None }
+    }
+
+    /// Returns whether state remains of partitions that still have the epoch `history`.
+    pub(super) fn is_of(&self, partitions: &impl PartitionedEpochs, history: u64) -> bool {
+        self.left.iter().any(|known| known.is_of(partitions, history))
+    }
+
+    /// Joins the remaining state at the partitions with the epoch `history`, for at most `time`
+    /// after they could first be reached; then the rest is abandoned.
+    ///
+    /// If this is dropped, joined state is not joined again. State of a partition that now has another
+    /// epoch is left to the replay of that epoch.
+    ///
+    /// # Errors
+    /// The error of a partition that did not accept the state, if there is time left to try again.
+    pub(super) async fn go_on(
+        &mut self,
+        partitions: &impl PartitionedEpochs,
+        history: u64,
+        now: Timestamp,
+        time: Duration,
+        counters: &Counters,
+    ) -> Result<(), StoreError> {
+        self.left.retain(|known| known.is_of(partitions, history));
+        while !self.left.is_empty() {
+            let until = *self.since.get_or_insert_with(Instant::now) + time;
+            let rest = self.left.len().saturating_sub(BATCH);
+            let batch = join_missing(partitions, now, &self.left[rest..], counters);
+            let left = until.saturating_duration_since(Instant::now());
+            match timeout(left, batch).await {
+                Ok(Ok(())) => self.left.truncate(rest),
+                Ok(Err(StoreError::Unavailable)) => {
+                    self.since = None;
+                    return Err(StoreError::Unavailable);
+                }
+                Ok(Err(error)) if Instant::now() < until => return Err(error),
+                Ok(Err(_)) | Err(_) => {
+                    counters.abandoned.fetch_add(self.left.len() as u64, Ordering::Relaxed);
+                    self.left.clear();
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Joins the recorded state that `partitions` lack, in parallel, and counts it.
+pub(super) async fn join_missing(
+    partitions: &impl PartitionedEpochs,
+    now: Timestamp,
+    known: &[KnownState],
+    counters: &Counters,
+) -> Result<(), StoreError> {
+    let mut by_partition = BTreeMap::<usize, Vec<&KnownState>>::new();
+    for known in known {
+        by_partition.entry(partitions.partition(&known.subject)).or_default().push(known);
+    }
+    let each = by_partition.into_iter();
+    let whole =
+        each.map(|(partition, known)| join_missing_at(partitions, partition, now, known, counters));
+    join_all(whole.collect()).await.into_iter().collect()
+}
+
+async fn join_missing_at(
+    partitions: &impl PartitionedEpochs,
+    partition: usize,
+    now: Timestamp,
+    known: Vec<&KnownState>,
+    counters: &Counters,
+) -> Result<(), StoreError> {
+    let places: Vec<_> = known.iter().map(|known| known.place()).collect();
+    let kept = partitions.cells_at(partition, now, &places).await?;
+    let (mut lacking, mut units) = (Vec::new(), 0_u64);
+    for ((known, place), kept) in known.into_iter().zip(places).zip(kept) {
+        let joined = join(kept.clone(), known.cell.clone(), place.limit, now);
+        if joined == kept {
+            continue;
+        }
+        let used = |cell: &Option<Cell>| assess(cell.as_ref(), place.limit, Cost::PEEK, now).used;
+        units = units.saturating_add(used(&joined).saturating_sub(used(&kept)));
+        lacking.push((place, known.cell.clone()));
+    }
+    if lacking.is_empty() {
+        return Ok(());
+    }
+    partitions.join_at(partition, now, &lacking).await?;
+    counters.places.fetch_add(lacking.len() as u64, Ordering::Relaxed);
+    counters.units.fetch_add(units, Ordering::Relaxed);
+    Ok(())
+}
+
+impl KnownState {
+    /// Returns whether its partition has the epoch `history`.
+    pub(super) fn is_of(&self, partitions: &impl PartitionedEpochs, history: u64) -> bool {
+        partitions.epoch_at(partitions.partition(&self.subject)) == history
+    }
+
+    fn place(&self) -> CellKey<'_> {
+        CellKey { limit: &self.limit, subject: &self.subject }
+    }
+}

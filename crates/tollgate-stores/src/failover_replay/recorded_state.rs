@@ -1,0 +1,101 @@
+//! One recorded state of a limit and a subject, and its conversion to a cell.
+
+use tollgate_core::algo::{
+    TokenBucket, concurrency, fixed_window, sliding_log, sliding_window, token_bucket, two_bucket,
+};
+use tollgate_core::{Algorithm, Cell, ChargeId, Limit, Subject, Timestamp};
+
+use crate::bounded_cache::EvictionPriority;
+
+/// The longest encoding of a subject that is recorded. All entries have the same size.
+pub const MAX_SUBJECT_BYTES: usize = 80;
+
+/// The state from one reading or from this node's own charges.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RecordedState {
+    /// The digest of the limit's name and generation.
+    pub(super) limit: u128,
+    pub(super) subject: Name,
+    pub(super) heard_at: Timestamp,
+    /// The time from which the entry is obsolete.
+    pub(super) expires_at: Timestamp,
+    /// Readings of calls that started before this turn may be older than the recorded state.
+    pub(super) lowered: u64,
+    /// The number of units.
+    pub(super) used: u64,
+    /// The end of a window or a permit, the time at which a bucket is full, or the position of the
+    /// units.
+    pub(super) place: u64,
+    /// The charge that holds a permit.
+    pub(super) id: ChargeId,
+}
+
+/// The encoding of a subject, stored inline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Name {
+    length: u8,
+    bytes: [u8; MAX_SUBJECT_BYTES],
+}
+
+impl RecordedState {
+    /// Returns the cell that contains only this state.
+    pub(super) fn cell(&self, limit: &Limit) -> Cell {
+        let Self { used, place, id, .. } = *self;
+        match limit.algorithm() {
+            Algorithm::FixedWindow(_) => {
+                let resets_at = Timestamp::from_millis(place);
+                Cell::FixedWindow(fixed_window::State { used, resets_at })
+            }
+            Algorithm::TokenBucket(bucket) => Cell::TokenBucket(full_at(bucket, place)),
+            Algorithm::SlidingWindow(_) => {
+                let blocks = vec![sliding_window::Block { number: place, used }];
+                Cell::SlidingWindow(sliding_window::State { blocks })
+            }
+            Algorithm::TwoBucket(_) => {
+                Cell::TwoBucket(two_bucket::State { bucket: place, previous: 0, current: used })
+            }
+            Algorithm::SlidingLog(_) => {
+                let entries = vec![sliding_log::Entry { at: Timestamp::from_millis(place), used }];
+                Cell::SlidingLog(sliding_log::State { entries })
+            }
+            Algorithm::Concurrency(_) => {
+                let expires_at = Timestamp::from_millis(place);
+                let leases = vec![concurrency::Permit { id, used, expires_at }];
+                Cell::Concurrency(concurrency::State { permits: leases })
+            }
+        }
+    }
+}
+
+impl EvictionPriority for RecordedState {
+    /// Evicts obsolete entries first, then the oldest.
+    fn eviction_priority(&self, now: Timestamp) -> u64 {
+        if now >= self.expires_at { 0 } else { self.heard_at.as_millis() }
+    }
+}
+
+impl Name {
+    /// Returns the encoding of `subject`, unless it is too long.
+    pub(super) fn of(subject: &Subject) -> Option<Self> {
+        let encoding = subject.as_bytes();
+        let mut bytes = [0; MAX_SUBJECT_BYTES];
+        bytes.get_mut(..encoding.len())?.copy_from_slice(encoding);
+        Some(Self { length: u8::try_from(encoding.len()).ok()?, bytes })
+    }
+
+    /// Returns the subject of this encoding.
+    pub(super) fn subject(&self) -> Option<Subject> {
+        Subject::from_bytes(self.bytes.get(..usize::from(self.length))?)
+    }
+}
+
+/// Returns a bucket that is full at this time if it is not charged. It is given in its nearly empty
+/// state, so the time of the reading is not needed.
+fn full_at(bucket: &TokenBucket, moment: u64) -> token_bucket::State {
+    let full = bucket.burst() * bucket.window().get();
+    let before = (full / bucket.quota()).min(moment);
+    token_bucket::State {
+        level: full - before * bucket.quota(),
+        at: Timestamp::from_millis(moment - before),
+    }
+}

@@ -1,0 +1,108 @@
+//! Charges that wait until the recorded state is replayed to their epoch.
+
+use std::sync::atomic::Ordering;
+
+use tollgate_core::{Charge, Millis, Readings, StoreError, Timestamp};
+
+use super::pass::{ReplayPass, join_missing};
+use super::{FailoverReplay, MAX_OUTAGE};
+use crate::atomic::PartitionedEpochs;
+
+impl<S> FailoverReplay<S> {
+    /// Applies `charges` at `partition`, after the replay to its epoch.
+    pub(super) async fn apply_replayed(
+        &self,
+        partitions: &impl PartitionedEpochs,
+        partition: usize,
+        now: Timestamp,
+        charges: &[Charge<'_>],
+    ) -> Result<Readings, StoreError> {
+        if charges.iter().all(|charge| charge.operation.is_read_only()) {
+            return partitions.apply_at(partition, now, charges).await;
+        }
+        let (mut history, mut answer) = self.charge_at(partitions, partition, now, charges).await;
+        if matches!(answer, Err(StoreError::Unavailable))
+            && history != partitions.epoch_at(partition)
+        {
+            // The charges were not sent: another epoch began while they waited.
+            (history, answer) = Box::pin(self.charge_at(partitions, partition, now, charges)).await;
+        }
+        if answer.is_ok() && history != partitions.epoch_at(partition) {
+            // The last answer of an old epoch: the replay to the new epoch may have started without
+            // it.
+            let known = self.log.known_of(now, charges);
+            // The decision is made, whether the state can be joined or not.
+            let _ = Box::pin(join_missing(partitions, now, &known, &self.counters)).await;
+        }
+        answer
+    }
+
+    /// Replays to the epoch of `partition` if it is paused, and returns the epoch.
+    ///
+    /// # Errors
+    /// The error of the store if it did not accept the recorded state. The replay will be tried
+    /// again.
+    pub(super) async fn replay_at(
+        &self,
+        partitions: &impl PartitionedEpochs,
+        partition: usize,
+        now: Timestamp,
+    ) -> Result<u64, StoreError> {
+        let history = partitions.epoch_at(partition);
+        if !partitions.is_paused_at(partition) {
+            return Ok(history);
+        }
+        // Boxed: a replay is rare and must not make the future of every charge larger.
+        Box::pin(self.repair_at(partitions, partition, now)).await
+    }
+
+    /// Applies the charges and records the answer. Returns the epoch that the charges were sent to.
+    async fn charge_at(
+        &self,
+        partitions: &impl PartitionedEpochs,
+        partition: usize,
+        now: Timestamp,
+        charges: &[Charge<'_>],
+    ) -> (u64, Result<Readings, StoreError>) {
+        // If the replay fails, the store pauses the charges and returns an error.
+        let settled = self.replay_at(partitions, partition, now).await.unwrap_or_default();
+        let begun = self.log.begin();
+        let answer = partitions.apply_at(partition, now, charges).await;
+        if let Ok(readings) = &answer {
+            self.log.remember(begun, now, charges, readings);
+        }
+        (settled, answer)
+    }
+
+    /// Returns the maximum age of state that a store may lack after it was unreachable for
+    /// `outage`.
+    fn age_max(&self, outage: Millis) -> Millis {
+        Millis::new(self.remembered.get().saturating_add(outage.min(MAX_OUTAGE).get()))
+    }
+
+    async fn repair_at(
+        &self,
+        partitions: &impl PartitionedEpochs,
+        partition: usize,
+        now: Timestamp,
+    ) -> Result<u64, StoreError> {
+        let passes = &mut *self.passes.lock().await;
+        // An epoch that was replaced before its replay finished needs no further replay.
+        passes.retain(|history, pass| pass.is_of(partitions, *history));
+        loop {
+            let history = partitions.epoch_at(partition);
+            if !partitions.is_paused_at(partition) {
+                return Ok(history);
+            }
+            let pass = passes.entry(history).or_insert_with(|| {
+                let mut known = self.log.known(now, self.age_max(partitions.outage_at(partition)));
+                known.retain(|known| known.is_of(partitions, history));
+                self.counters.repairs.fetch_add(u64::from(!known.is_empty()), Ordering::Relaxed);
+                ReplayPass::new(known)
+            });
+            pass.go_on(partitions, history, now, self.time, &self.counters).await?;
+            passes.remove(&history);
+            partitions.release(history);
+        }
+    }
+}

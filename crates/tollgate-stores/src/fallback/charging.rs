@@ -1,0 +1,176 @@
+//! Charges the store for units that the fallback admitted, when the store answers again.
+
+use tokio::time::timeout;
+use tollgate_core::{
+    Admission, Charge, Cost, DecisionSource, Operation, Readings, Refusals, Store, StoreError,
+    Timestamp,
+};
+
+use super::local_charges::{LocalCharge, LocalCharges};
+use super::{Fallback, FallbackStore};
+use crate::join::{join_all, join_pair};
+use tollgate::receipt::new_charge_id;
+
+/// The attempts to charge one entry, each with fewer units because other nodes used the limit.
+const ATTEMPTS: usize = 4;
+
+impl<A: Store, B: FallbackStore> Fallback<A, B> {
+    /// Charges the store for units that the fallback admitted of the same limits and subjects, and
+    /// then sends the call as `ask_store` does, both within the budget. If there are no such units,
+    /// also charges it for some of the other entries. Each of them gets one attempt, so the call
+    /// waits no longer than for its own charge.
+    pub(super) async fn ask_charged(
+        &self,
+        now: Timestamp,
+        charges: &[Charge<'_>],
+    ) -> Result<Readings, StoreError> {
+        let own = self.local_charges.take_of(now, charges);
+        if !own.is_empty() {
+            return self.ask_after(now, own, charges).await;
+        }
+        match self.local_charges.pass(now) {
+            None => self.ask_store(now, charges).await,
+            Some(pass) => {
+                let others = async {
+                    // An error here concerns another part of the store than this call.
+                    let others = self.local_charges.take_some(now);
+                    let _ = self.charge_all(now, others, 1).await;
+                    drop(pass);
+                };
+                join_pair(self.ask_store(now, charges), others).await.0
+            }
+        }
+    }
+
+    /// Charges the store for `own`, and then sends the call, within the budget.
+    async fn ask_after(
+        &self,
+        now: Timestamp,
+        own: Vec<LocalCharge>,
+        charges: &[Charge<'_>],
+    ) -> Result<Readings, StoreError> {
+        let mut is_charged = false;
+        let asking = async {
+            self.charge_all(now, own, ATTEMPTS).await?;
+            is_charged = true;
+            self.store.apply(now, charges).await
+        };
+        let told = match self.budget {
+            None => Some(asking.await),
+            Some(budget) => timeout(budget, asking).await.ok(),
+        };
+        // Before the charge, nothing of the call was sent.
+        let late = if is_charged { StoreError::TimedOut } else { StoreError::Unavailable };
+        self.answer(now, charges, told.unwrap_or(Err(late))).await
+    }
+
+    /// Charges the store for all units that the fallback admitted, until the store does not answer.
+    ///
+    /// Call this periodically: a node without traffic would never charge them, and other nodes do not
+    /// know them.
+    pub async fn charge_local(&self, now: Timestamp) {
+        let Some(_pass) = self.local_charges.pass(now) else { return };
+        loop {
+            let some = self.local_charges.take_some(now);
+            if some.is_empty() || self.charge_all(now, some, ATTEMPTS).await.is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Charges the store for `local`, and keeps the entries that it did not execute.
+    ///
+    /// # Errors
+    /// The error of the store for one of them, if it did not answer.
+    async fn charge_all(
+        &self,
+        now: Timestamp,
+        local: Vec<LocalCharge>,
+        attempts: usize,
+    ) -> Result<(), StoreError> {
+        let begin = |local| Charging::new(&self.local_charges, now, local);
+        let charged = local.into_iter().map(|local| self.charge_later(begin(local), attempts));
+        join_all(charged.collect()).await.into_iter().collect()
+    }
+
+    /// Charges the store for an entry, as far as the limit has units left.
+    async fn charge_later(
+        &self,
+        mut charging: Charging<'_>,
+        attempts: usize,
+    ) -> Result<(), StoreError> {
+        let now = charging.now;
+        let LocalCharge { limit, subject, .. } = &charging.local;
+        let used = self.fallback_store.used(now, limit, subject).await;
+        charging.left = charging.left.min(used);
+        for _ in 0..attempts {
+            let Some(cost) = Cost::new(charging.left).filter(|cost| *cost != Cost::PEEK) else {
+                break;
+            };
+            let LocalCharge { limit, subject, .. } = &charging.local;
+            let operation = Operation::Charge { cost, id: new_charge_id() };
+            let charge = Charge { limit, subject, operation };
+            charging.is_sent = true;
+            let readings = match self.store.apply(now, &[charge]).await {
+                Ok(readings) => match readings.source() {
+                    // A fallback inside of the store answered.
+                    DecisionSource::Fallback(error) | DecisionSource::Failure(error) => {
+                        charging.is_sent = false;
+                        return Err(error);
+                    }
+                    _ => readings,
+                },
+                Err(error) => {
+                    // After any other error it may have been charged, so it is not charged again.
+                    let is_kept = matches!(error, StoreError::Unavailable | StoreError::Full);
+                    charging.is_sent = !is_kept;
+                    return Err(error);
+                }
+            };
+            charging.is_sent = false;
+            let Some(reading) = readings.first() else { break };
+            let limit = &charging.local.limit;
+            if reading.admission == Admission::Now || limit.refusals() == Refusals::Counted {
+                self.local_charges.note_charged(std::mem::take(&mut charging.left));
+                return Ok(());
+            }
+            let fits = limit.capacity().saturating_sub(reading.used).min(charging.left);
+            self.local_charges.note_exceeded(charging.left - fits);
+            charging.left = fits;
+        }
+        if attempts > 1 {
+            self.local_charges.note_exceeded(std::mem::take(&mut charging.left));
+        }
+        Ok(())
+    }
+}
+
+/// An entry that is being charged. If this value is dropped before the charge, for example because
+/// the caller disconnects, the entry is kept. If the outcome of a call is unknown, its units are
+/// counted as unknown.
+struct Charging<'a> {
+    charges: &'a LocalCharges,
+    now: Timestamp,
+    local: LocalCharge,
+    /// The units that are not charged yet.
+    left: u64,
+    /// Whether a call with them was sent and not answered.
+    is_sent: bool,
+}
+
+impl<'a> Charging<'a> {
+    const fn new(charges: &'a LocalCharges, now: Timestamp, local: LocalCharge) -> Self {
+        let left = local.units;
+        Self { charges, now, local, left, is_sent: false }
+    }
+}
+
+impl Drop for Charging<'_> {
+    fn drop(&mut self) {
+        let (kept, unknown) = if self.is_sent { (0, self.left) } else { (self.left, 0) };
+        if kept + unknown > 0 {
+            self.charges.note_unknown(unknown);
+            self.charges.put_back(self.now, &self.local, kept);
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! A fallback that enforces this node's share of every limit.
+
+use std::fmt;
+use std::num::NonZeroU32;
+
+use tokio::sync::Mutex;
+use tollgate_core::share::share_of;
+use tollgate_core::{
+    Admission, Algorithm, Charge, Cost, Limit, Operation, Reading, Readings, Store, StoreError,
+    Subject, Timestamp,
+};
+
+use super::FallbackStore;
+use crate::bounded_cache::{BoundedCache, EvictionPriority};
+use tollgate::receipt::new_charge_id;
+
+/// The default number of recorded statuses.
+pub const DEFAULT_STATUSES: usize = 16_384;
+
+/// A fallback that decides by this node's share of each limit, without contact to the other nodes.
+///
+/// Every quota and burst is divided by the number of nodes ([`Limit::share`]) and kept in a store
+/// of this node alone. The main store's last status of a limit and subject is recorded, and the
+/// share continues from it: this node admits its part of the units that were left, until the same
+/// reset.
+///
+/// # Guarantees
+/// All or nothing, costs, refunds and permits work as usual, and so does the reset that clients
+/// were sent. A client that had reached its limit remains at its limit. Readings are of the whole
+/// limit: the parts of the other nodes count as used.
+///
+/// # Limitations
+/// - In one window, all nodes together admit at most
+///   [`max_admitted_units`](Self::max_admitted_units) in addition to the units that the main store
+///   admitted.
+/// - A charge that fits the limit but not a share is refused for one window at a time.
+/// - At most [`with_statuses`](Self::with_statuses) statuses are recorded, those with the fewest
+///   remaining units first; without a record, a subject starts with a whole share. Permits that the
+///   main store granted count until they would have expired by themselves.
+pub struct LocalShare<S> {
+    store: S,
+    nodes: NonZeroU32,
+    seen: BoundedCache<LastStatus>,
+    /// One caller at a time transfers a recorded status; other callers wait.
+    taking_over: Mutex<()>,
+}
+
+/// The last known status of a limit and subject.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct LastStatus {
+    at: Timestamp,
+    remaining: u64,
+    full_reset_at: Timestamp,
+}
+
+impl EvictionPriority for LastStatus {
+    fn eviction_priority(&self, now: Timestamp) -> u64 {
+        if self.full_reset_at <= now { 0 } else { u64::MAX - self.remaining }
+    }
+}
+
+impl<S> LocalShare<S> {
+    /// Creates a share of one in `nodes` of every limit, kept in `store`, which must not be used
+    /// for anything else.
+    #[must_use]
+    pub fn new(store: S, nodes: NonZeroU32) -> Self {
+        Self {
+            store,
+            nodes,
+            seen: BoundedCache::new(DEFAULT_STATUSES),
+            taking_over: Mutex::new(()),
+        }
+    }
+
+    /// Sets how many statuses are recorded, rounded up to a power of two.
+    #[must_use]
+    pub fn with_statuses(mut self, entries: usize) -> Self {
+        self.seen = BoundedCache::new(entries);
+        self
+    }
+
+    /// Returns the maximum units of `limit` that all nodes together admit in one window: at most
+    /// its capacity, or one for each node if the capacity is smaller than the number of nodes.
+    #[must_use]
+    pub const fn max_admitted_units(&self, limit: &Limit) -> u64 {
+        share_of(limit.capacity(), self.nodes).saturating_mul(self.nodes.get() as u64)
+    }
+
+    /// Returns the units that this node admits in one window if the last known status had
+    /// `remaining` units.
+    #[must_use]
+    pub const fn part_of(&self, remaining: u64) -> u64 {
+        share_of(remaining, self.nodes)
+    }
+}
+
+impl<S: Store> LocalShare<S> {
+    /// Applies the recorded status of a limit and subject to the share, once.
+    async fn take_over(&self, now: Timestamp, charge: &Charge<'_>, part: &Limit) {
+        let key = self.seen.key(charge);
+        if self.seen.get(key).is_none() {
+            return;
+        }
+        let _turn = self.taking_over.lock().await;
+        let Some(seen) = self.seen.get(key) else { return };
+        if now < seen.full_reset_at {
+            // If the store is full, the charge itself fails too and returns that error.
+            let _ = self.go_on(now, part, charge.subject, seen).await;
+        }
+        // Removed last: other callers must wait until the share has the right usage.
+        self.seen.forget_if(key, |latest| *latest == seen);
+    }
+
+    /// Charges the share until only this node's part of the remaining units is left.
+    ///
+    /// The charge is dated so that it ends at the main store's reset. If the share's window at that
+    /// time is already over, the rest is charged at `now`.
+    async fn go_on(
+        &self,
+        now: Timestamp,
+        part: &Limit,
+        subject: &Subject,
+        seen: LastStatus,
+    ) -> Result<(), StoreError> {
+        let target = part.capacity().saturating_sub(self.part_of(seen.remaining));
+        let look = Operation::Charge { cost: Cost::PEEK, id: new_charge_id() };
+        for at in [seen.taken_at(part).min(now), now] {
+            let status =
+                self.store.apply(now, &[Charge { limit: part, subject, operation: look }]).await?;
+            let used = status.first().map_or(0, |reading| reading.used);
+            let Some(cost) = Cost::new(target.saturating_sub(used)) else { break };
+            if cost == Cost::PEEK {
+                break;
+            }
+            let operation = Operation::Charge { cost, id: new_charge_id() };
+            self.store.apply(at, &[Charge { limit: part, subject, operation }]).await?;
+        }
+        Ok(())
+    }
+}
+
+impl LastStatus {
+    /// Returns the time of a charge that ends at the recorded reset.
+    fn taken_at(&self, limit: &Limit) -> Timestamp {
+        match limit.algorithm() {
+            // A bucket refills from the time of the charge, in proportion to the time passed.
+            Algorithm::TokenBucket(_) => self.at,
+            Algorithm::FixedWindow(window) => window.opening_of(self.full_reset_at),
+            _ => {
+                let full_reset_at = self.full_reset_at.as_millis();
+                Timestamp::from_millis(full_reset_at.saturating_sub(limit.window().get()))
+            }
+        }
+    }
+}
+
+impl<S: Store> Store for LocalShare<S> {
+    async fn apply(&self, now: Timestamp, charges: &[Charge<'_>]) -> Result<Readings, StoreError> {
+        let parts: Vec<_> = charges.iter().map(|charge| charge.limit.share(self.nodes)).collect();
+        let mut asked = Vec::with_capacity(charges.len());
+        for (charge, part) in charges.iter().zip(&parts) {
+            if charge.operation.as_charge().is_some()
+                || matches!(charge.operation, Operation::Peek { .. })
+            {
+                self.take_over(now, charge, part).await;
+            }
+            asked.push(Charge { limit: part, ..*charge });
+        }
+        let mut readings = self.store.apply(now, &asked).await?;
+        for ((reading, charge), part) in readings.iter_mut().zip(charges).zip(&parts) {
+            *reading = as_limit_reading(*reading, now, charge, part);
+        }
+        Ok(readings)
+    }
+}
+
+impl<S: Store> FallbackStore for LocalShare<S> {
+    fn observe(&self, now: Timestamp, charges: &[Charge<'_>], readings: &Readings) {
+        // A read-only call may be answered by a replica that lags behind earlier answers.
+        if charges.iter().all(|charge| charge.operation.is_read_only()) {
+            return;
+        }
+        for (charge, reading) in charges.iter().zip(readings.iter()) {
+            let key = self.seen.key(charge);
+            if reading.used == 0 {
+                self.seen.forget_if(key, |_| true);
+                continue;
+            }
+            let remaining = charge.limit.capacity().saturating_sub(reading.used);
+            let seen = LastStatus { at: now, remaining, full_reset_at: reading.full_reset_at };
+            self.seen.put(key, seen, now);
+        }
+    }
+
+    async fn used(&self, now: Timestamp, limit: &Limit, subject: &Subject) -> u64 {
+        let part = limit.share(self.nodes);
+        let operation = Operation::Peek { cost: Cost::PEEK };
+        let charge = Charge { limit: &part, subject, operation };
+        let readings = self.store.apply(now, &[charge]).await;
+        readings.ok().and_then(|readings| readings.first().map(|reading| reading.used)).unwrap_or(0)
+    }
+}
+
+/// Converts the reading of a share to one of the whole limit: the parts of other nodes count as
+/// used.
+fn as_limit_reading(
+    reading: Reading,
+    now: Timestamp,
+    charge: &Charge<'_>,
+    part: &Limit,
+) -> Reading {
+    let whole = charge.limit.capacity();
+    let used = reading.used.saturating_add(whole.saturating_sub(part.capacity()));
+    let (Operation::Charge { cost, .. }
+    | Operation::Reserve { cost, .. }
+    | Operation::Peek { cost }) = charge.operation
+    else {
+        return Reading { used, ..reading };
+    };
+    let admission = |admission| match admission {
+        // Too large for the share only: the store may answer again by then.
+        Admission::Never if (part.capacity() + 1..=whole).contains(&cost.needed()) => {
+            Admission::At(now.after(charge.limit.window()))
+        }
+        other => other,
+    };
+    Reading {
+        used,
+        admission: admission(reading.admission),
+        fits_again: admission(reading.fits_again),
+        ..reading
+    }
+}
+
+impl<S: fmt::Debug> fmt::Debug for LocalShare<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LocalShare")
+            .field("store", &self.store)
+            .field("nodes", &self.nodes)
+            .field("seen", &self.seen)
+            .finish_non_exhaustive()
+    }
+}

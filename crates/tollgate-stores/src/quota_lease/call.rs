@@ -1,0 +1,313 @@
+//! Calls that this node cannot decide locally: it takes leases for them or calls the store.
+
+use std::sync::Arc;
+
+use tokio::runtime::Handle;
+use tollgate_core::{
+    Admission, Charge, Cost, DecisionSource, LimitMode, Operation, Reading, Readings, Store,
+    StoreError, Timestamp,
+};
+
+use super::Shared;
+use super::counts::add;
+use super::entry::{LeaseOutcome, LeaseReceiver, LeaseSubject, ReplyCount};
+use super::table::{LeaseRefund, LeaseStep, Table};
+use tollgate::receipt::new_charge_id;
+
+/// The number of attempts to take a lease before a call is sent to the store itself.
+const MAX_LEASE_ATTEMPTS: usize = 3;
+
+/// The maximum number of limits and subjects refunded in one store call.
+pub(super) const MAX_REFUND_BATCH: usize = 64;
+
+impl<S: Store + 'static> Shared<S> {
+    /// Decides a call that is not covered, with new leases for charges that are worth one.
+    pub(super) async fn ask(
+        self: &Arc<Self>,
+        now: Timestamp,
+        charges: &[Charge<'_>],
+    ) -> Result<Readings, StoreError> {
+        for charge in charges {
+            self.take_lease(now, charge).await?;
+        }
+        let mut here = LocalAnswers::answered(&self.table, now, charges);
+        let asked: Vec<Charge<'_>> = here.unanswered().collect();
+        if asked.is_empty() {
+            add(&self.counters.decided, 1);
+            return Ok(here.joined(&Readings::new()));
+        }
+        let readings = self.ask_store(now, &asked).await?;
+        if refuses(&asked, &readings) {
+            here.undo_take();
+        }
+        Ok(here.joined(&readings).with_source(readings.source()))
+    }
+
+    /// Takes a lease for `charge` if it is worth one, or waits for the caller that is taking it.
+    async fn take_lease(
+        self: &Arc<Self>,
+        now: Timestamp,
+        charge: &Charge<'_>,
+    ) -> Result<(), StoreError> {
+        for _ in 0..MAX_LEASE_ATTEMPTS {
+            if self.table.answers(now, charge) {
+                return Ok(());
+            }
+            let turn = match self.table.begin(now, charge) {
+                LeaseStep::Nothing => return Ok(()),
+                LeaseStep::Wait(hear) => lease_outcome(hear).await,
+                LeaseStep::Take { account, units, asked, tell, hear } => {
+                    let shared = Arc::clone(self);
+                    let take = async move {
+                        let turn = shared.take(now, &account, units, asked).await;
+                        let _ = tell.send(Some(turn));
+                    };
+                    // Runs in its own task: units that arrive late are not lost if the caller stops
+                    // waiting.
+                    match Handle::try_current() {
+                        Ok(runtime) => drop(runtime.spawn(take)),
+                        Err(_) => take.await,
+                    }
+                    lease_outcome(hear).await
+                }
+            };
+            match turn {
+                LeaseOutcome::Taken => {}
+                LeaseOutcome::Refused => return Ok(()),
+                // Every waiting caller fails immediately and does not send its own store call.
+                LeaseOutcome::Failed(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Charges `units` in advance.
+    async fn take(
+        &self,
+        now: Timestamp,
+        account: &Arc<LeaseSubject>,
+        units: u64,
+        asked: ReplyCount,
+    ) -> LeaseOutcome {
+        let cost = Cost::up_to(units);
+        let ask = Operation::Charge { cost, id: new_charge_id() };
+        let charge = Charge { limit: &account.limit, subject: &account.subject, operation: ask };
+        let answer = self.store.apply(now, &[charge]).await;
+        let reading = answer.and_then(|all| all.first().copied().ok_or(StoreError::Corrupt));
+        if matches!(reading, Err(error) if may_have_run(error)) {
+            add(&self.counters.units_lost, units);
+        }
+        let (turn, is_elsewhere) = self.table.end(account, units, reading, now, asked);
+        if turn == LeaseOutcome::Taken {
+            add(&self.counters.taken, 1);
+            add(&self.counters.units_taken, units);
+        }
+        if let (true, Ok(Reading { position, .. })) = (is_elsewhere, reading)
+            && let Some(undone) = ask.inverse(position)
+        {
+            // If the refund fails, the units stay used until their window ends.
+            let _ = self.refund(now, &[(Arc::clone(account), undone)]).await;
+        }
+        turn
+    }
+
+    /// Sends the charges that are not covered to the store.
+    ///
+    /// Unused units of the same limits and subjects are refunded first: the store must not refuse
+    /// because of this node's own lease, and its numbers must be exact.
+    async fn ask_store(
+        &self,
+        now: Timestamp,
+        asked: &[Charge<'_>],
+    ) -> Result<Readings, StoreError> {
+        let unused: Vec<LeaseRefund> = asked
+            .iter()
+            .filter(|charge| !matches!(charge.operation, Operation::Peek { .. } | Operation::Reset))
+            .filter_map(|charge| self.table.all_unused(now, charge))
+            .collect();
+        self.refund(now, &unused).await?;
+        self.forget(asked);
+        let before: Vec<_> = asked.iter().map(|charge| self.table.replies(charge)).collect();
+        let mut readings = self.store.apply(now, asked).await?;
+        // A lease that started during the reset belongs to the discarded state.
+        self.forget(asked);
+        if readings.source() == DecisionSource::Store {
+            self.learn(now, asked, &before, &readings);
+        }
+        self.correct(now, asked, &before, &mut readings).await?;
+        Ok(readings)
+    }
+
+    fn forget(&self, asked: &[Charge<'_>]) {
+        let forgotten = asked.iter().filter(|charge| charge.operation == Operation::Reset);
+        forgotten.for_each(|charge| self.table.forget(charge));
+    }
+
+    fn learn(
+        &self,
+        now: Timestamp,
+        asked: &[Charge<'_>],
+        before: &[Option<ReplyCount>],
+        readings: &Readings,
+    ) {
+        let is_refused = refuses(asked, readings);
+        for ((charge, reading), before) in asked.iter().zip(readings.iter()).zip(before) {
+            // A read-only operation may be answered by a replica that lags.
+            if charge.operation.is_read_only() || charge.operation == Operation::Reset {
+                continue;
+            }
+            let admitted = match charge.operation {
+                Operation::Charge { cost, .. } if !is_refused => cost,
+                _ => Cost::PEEK,
+            };
+            self.table.learn(now, charge, reading, admitted, *before);
+        }
+    }
+
+    /// Subtracts unused units from the readings of peeks. If the correct usage is not known, the
+    /// units are refunded and the peek is repeated.
+    async fn correct(
+        &self,
+        now: Timestamp,
+        asked: &[Charge<'_>],
+        before: &[Option<ReplyCount>],
+        readings: &mut Readings,
+    ) -> Result<(), StoreError> {
+        for ((charge, reading), before) in asked.iter().zip(readings.iter_mut()).zip(before) {
+            if !matches!(charge.operation, Operation::Peek { .. }) {
+                continue;
+            }
+            if let Some(corrected) = self.table.corrected(charge, reading, *before) {
+                *reading = corrected;
+                continue;
+            }
+            let Some(unused) = self.table.all_unused(now, charge) else { continue };
+            self.refund(now, &[unused]).await?;
+            let again = self.store.apply(now, &[*charge]).await?;
+            *reading = again.first().copied().ok_or(StoreError::Corrupt)?;
+        }
+        Ok(())
+    }
+
+    /// Refunds units, at most [`MAX_REFUND_BATCH`] limits and subjects in one store call.
+    ///
+    /// # Errors
+    /// The error of the store if it did not accept some of them. These units stay used until their
+    /// windows end.
+    pub(super) async fn refund(
+        &self,
+        now: Timestamp,
+        unused: &[LeaseRefund],
+    ) -> Result<(), StoreError> {
+        let mut outcome = Ok(());
+        for some in unused.chunks(MAX_REFUND_BATCH) {
+            let charges: Vec<Charge<'_>> = some
+                .iter()
+                .map(|(account, operation)| Charge {
+                    limit: &account.limit,
+                    subject: &account.subject,
+                    operation: *operation,
+                })
+                .collect();
+            let units = charges.iter().map(|charge| units_of(charge.operation)).sum();
+            match self.store.apply(now, &charges).await {
+                Ok(_) => add(&self.counters.units_given_back, units),
+                Err(error) => {
+                    add(&self.counters.units_lost, units);
+                    outcome = Err(error);
+                }
+            }
+        }
+        outcome
+    }
+}
+
+impl Table {
+    /// Returns whether this node can decide `charge`, or leases do not apply to it.
+    fn answers(&self, now: Timestamp, charge: &Charge<'_>) -> bool {
+        match charge.operation {
+            Operation::Charge { cost, .. } if charge.limit.mode() == LimitMode::Leased => {
+                let look = Charge { operation: Operation::Peek { cost }, ..*charge };
+                cost == Cost::PEEK || self.answer(now, &look).is_some()
+            }
+            _ => true,
+        }
+    }
+}
+
+/// The charges of a call that this node decided. If the call is cancelled before it is complete,
+/// the units that it used are restored.
+struct LocalAnswers<'c, 'a> {
+    table: &'c Table,
+    charges: &'c [Charge<'a>],
+    answers: Vec<Option<Reading>>,
+    is_open: bool,
+}
+
+impl<'c, 'a> LocalAnswers<'c, 'a> {
+    fn answered(table: &'c Table, now: Timestamp, charges: &'c [Charge<'a>]) -> Self {
+        let answers = charges.iter().map(|charge| table.answer(now, charge)).collect();
+        Self { table, charges, answers, is_open: true }
+    }
+
+    fn unanswered(&self) -> impl Iterator<Item = Charge<'a>> {
+        let both = self.charges.iter().zip(&self.answers);
+        both.filter(|(_, answer)| answer.is_none()).map(|(charge, _)| *charge)
+    }
+
+    /// Undoes the local charges of a call that was refused or failed. Readings of zero-cost charges
+    /// are not computed again, because a charge that fitted then may no longer fit.
+    fn undo_take(&mut self) {
+        self.is_open = false;
+        for (charge, answer) in self.charges.iter().zip(&mut self.answers) {
+            if let (Operation::Charge { cost, .. }, Some(taken)) = (charge.operation, answer)
+                && cost != Cost::PEEK
+            {
+                let untaken = Reading { used: taken.used.saturating_sub(cost.get()), ..*taken };
+                *taken = self.table.undo_take(charge, taken.position).unwrap_or(untaken);
+            }
+        }
+    }
+
+    /// Returns the readings of the whole call in its order.
+    fn joined(&mut self, asked: &Readings) -> Readings {
+        self.is_open = false;
+        let mut asked = asked.iter().copied();
+        self.answers.iter().filter_map(|answer| answer.or_else(|| asked.next())).collect()
+    }
+}
+
+impl Drop for LocalAnswers<'_, '_> {
+    fn drop(&mut self) {
+        if self.is_open {
+            self.undo_take();
+        }
+    }
+}
+
+/// Returns whether a charge or reservation was refused.
+fn refuses(charges: &[Charge<'_>], readings: &Readings) -> bool {
+    let both = charges.iter().zip(readings.iter());
+    both.filter(|(charge, _)| charge.operation.as_charge().is_some())
+        .any(|(_, reading)| reading.admission != Admission::Now)
+}
+
+async fn lease_outcome(mut hear: LeaseReceiver) -> LeaseOutcome {
+    match hear.wait_for(Option::is_some).await {
+        Ok(turn) => turn.unwrap_or(LeaseOutcome::Refused),
+        // The task ended with the runtime: each caller sends its own charge.
+        Err(_) => LeaseOutcome::Refused,
+    }
+}
+
+/// Returns whether the store may have executed a call that failed with `error`.
+const fn may_have_run(error: StoreError) -> bool {
+    !matches!(error, StoreError::Unavailable | StoreError::Full)
+}
+
+const fn units_of(operation: Operation) -> u64 {
+    match operation {
+        Operation::Refund { cost, .. } => cost.get(),
+        _ => 0,
+    }
+}

@@ -1,0 +1,376 @@
+//! The lease of one limit and subject, as a state machine without I/O: the caller passes the
+//! store's answers and the time.
+
+use std::sync::Arc;
+
+use tokio::sync::watch;
+use tollgate_core::decide::refundable_until;
+use tollgate_core::{
+    Admission, ChargePosition, Cost, Deduplication, LeaseSpan, Limit, Operation, Reading,
+    StoreError, StoredState, Subject, Timestamp,
+};
+
+use super::config::{FAST_EXHAUSTION, FIRST_CHARGES, LeaseConfig};
+use tollgate::receipt::new_charge_id;
+
+/// The number of sweeps that the kept units must cover, at the usage since the last sweep.
+const HISTORY_SWEEPS: u64 = 4;
+
+/// The number of sweeps without a charge after which an entry is removed.
+const IDLE_SWEEPS: u8 = 8;
+
+/// A limit and a subject, owned by tasks that outlive a charge on them.
+#[derive(Debug)]
+pub(super) struct LeaseSubject {
+    pub(super) limit: Limit,
+    pub(super) subject: Subject,
+}
+
+/// The result of an attempt to take a lease.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum LeaseOutcome {
+    /// The lease has units.
+    Taken,
+    /// No units were leased: each charge is sent to the store.
+    Refused,
+    /// The store did not answer.
+    Failed(StoreError),
+}
+
+/// The number of store answers received when a call was sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct ReplyCount(u64);
+
+/// A receiver for the result of an attempt.
+pub(super) type LeaseReceiver = watch::Receiver<Option<LeaseOutcome>>;
+
+/// The units that a node has leased for one limit and subject, in one window or block.
+///
+/// The store has counted the `unused` units at `position`, and no other node uses them. Units are
+/// added only if the store counted them at the same position: units charged for the lease, and
+/// refunds through this node of charges that it had made there (`own`).
+pub(super) struct LeaseEntry {
+    pub(super) account: Arc<LeaseSubject>,
+    position: ChargePosition,
+    span: LeaseSpan,
+    unused: u64,
+    /// The unused units at the previous position, which count there until they are refunded.
+    former: (ChargePosition, u64),
+    /// The usage in the store's last answer, including all unused units.
+    used: u64,
+    /// The number of store answers received. It shows whether another answer arrived between a call
+    /// and its own answer.
+    heard: ReplyCount,
+    /// The usage at this position when the entry began, without the units in `own`.
+    before: u64,
+    /// The units that were admitted through this node at this position and not refunded. A lease is
+    /// taken only if this is not zero, so a lease never opens a window that no charge would have
+    /// opened.
+    own: u64,
+    /// The units of the next lease.
+    size: u64,
+    taken_at: Option<Timestamp>,
+    /// Units used since the last sweep.
+    spent: u64,
+    quiet: u8,
+    pub(super) seen: Timestamp,
+    pub(super) turn: Option<LeaseReceiver>,
+}
+
+impl LeaseEntry {
+    /// Creates the entry after a charge of `cost` that the store admitted at `now` with this
+    /// reading.
+    pub(super) fn of(
+        account: LeaseSubject,
+        reading: &Reading,
+        cost: Cost,
+        now: Timestamp,
+    ) -> Option<Self> {
+        let span = account.limit.lease_span(reading.position)?;
+        Some(Self {
+            account: Arc::new(account),
+            position: reading.position,
+            span,
+            unused: 0,
+            former: (reading.position, 0),
+            used: reading.used,
+            heard: ReplyCount::default(),
+            before: reading.used.saturating_sub(cost.get()),
+            own: cost.get(),
+            size: cost.get().saturating_mul(FIRST_CHARGES),
+            taken_at: None,
+            spent: cost.get(),
+            quiet: 0,
+            seen: now,
+            turn: None,
+        })
+    }
+
+    /// Returns whether the entry has exactly this definition of the limit: the positions of another
+    /// definition have a different meaning.
+    pub(super) fn is_of(&self, limit: &Limit) -> bool {
+        self.account.limit.algorithm() == limit.algorithm()
+    }
+
+    /// Applies `operation` to the lease; returns `None` if it must be sent to the store.
+    pub(super) fn answer(
+        &mut self,
+        operation: Operation,
+        now: Timestamp,
+        config: &LeaseConfig,
+    ) -> Option<Reading> {
+        let is_live = self.span.includes(now) && self.own > 0;
+        match operation {
+            Operation::Charge { cost, .. } if is_live && self.covers(cost) => {
+                self.unused -= cost.get();
+                self.own = self.own.saturating_add(cost.get());
+                self.spent = self.spent.saturating_add(cost.get());
+                self.seen = self.seen.max(now);
+                Some(self.reading())
+            }
+            // A peek with zero cost requests the store's status, so it is sent there.
+            Operation::Peek { cost } if is_live && cost != Cost::PEEK && self.covers(cost) => {
+                Some(self.reading())
+            }
+            Operation::Refund {
+                cost, position, deduplication: Deduplication::Unneeded, ..
+            } if is_live => self.restore_units(cost, position, config),
+            _ => None,
+        }
+    }
+
+    /// Returns whether the lease covers `cost` and, as far as is known, the limit has room for it
+    /// once more. Charges close to the limit are decided by the store, which knows the whole usage.
+    fn covers(&self, cost: Cost) -> bool {
+        let told = self.used.saturating_sub(self.unused);
+        let left = self.account.limit.capacity().saturating_sub(told);
+        cost.needed() <= self.unused && cost.get().saturating_add(cost.needed()) <= left
+    }
+
+    /// Returns refunded units of this node's own charges to the lease, if it stays within its
+    /// maximum.
+    fn restore_units(
+        &mut self,
+        cost: Cost,
+        position: ChargePosition,
+        config: &LeaseConfig,
+    ) -> Option<Reading> {
+        let units = cost.get();
+        let unused = self.unused.saturating_add(units);
+        let is_here = position == self.position && units > 0 && units < self.own;
+        let at_most = config.max_unused_units(&self.account.limit);
+        let told = self.used.saturating_sub(unused);
+        if !is_here || unused > at_most || told >= self.account.limit.capacity() {
+            return None;
+        }
+        self.unused = unused;
+        self.own -= units;
+        Some(Reading { refunded: units, ..self.reading() })
+    }
+
+    /// Returns the status of the limit for one more charge, which fits.
+    fn reading(&self) -> Reading {
+        Reading {
+            admission: Admission::Now,
+            fits_again: Admission::Now,
+            used: self.used.saturating_sub(self.unused),
+            full_reset_at: refundable_until(&self.account.limit, self.position),
+            position: self.position,
+            found: StoredState::Present,
+            ..Reading::default()
+        }
+    }
+
+    /// Undoes a local charge at this position and returns the status after it.
+    pub(super) fn undo_take(&mut self, cost: Cost, position: ChargePosition) -> Option<Reading> {
+        if position != self.position {
+            return None;
+        }
+        self.unused = self.unused.saturating_add(cost.get());
+        self.own = self.own.saturating_sub(cost.get());
+        self.spent = self.spent.saturating_sub(cost.get());
+        Some(self.reading())
+    }
+
+    /// Returns the units to take at `now` so the lease covers `cost`.
+    ///
+    /// Returns `None` if the lease would be too small a part of the remaining units, or if the
+    /// current position is unknown.
+    pub(super) fn wanted(
+        &mut self,
+        cost: Cost,
+        now: Timestamp,
+        config: &LeaseConfig,
+    ) -> Option<u64> {
+        if !self.span.includes(now) || self.own == 0 || self.former.1 > 0 {
+            return None;
+        }
+        let at_most = config.max_unused_units(&self.account.limit);
+        if self.taken_at.take().is_some_and(|taken| now.since(taken) < FAST_EXHAUSTION) {
+            self.size = self.size.saturating_mul(2).min(at_most);
+        }
+        let left = self.account.limit.capacity().saturating_sub(self.used);
+        let whole = self.size.max(cost.get().saturating_mul(2)).min(config.part_of(left));
+        (whole > cost.get()).then(|| whole.saturating_sub(self.unused)).filter(|units| *units > 0)
+    }
+
+    /// Returns the number of store answers received so far.
+    pub(super) fn replies(&self) -> ReplyCount {
+        self.heard
+    }
+
+    /// Updates the usage from the store's answer to a call that was sent at `asked`.
+    ///
+    /// Answers to concurrent calls arrive in any order, so the last may be an older one. In that
+    /// case, the usage is at least what is certainly [counted](Self::counted).
+    fn observe_reply(&mut self, used: u64, asked: Option<ReplyCount>) {
+        let is_last = asked == Some(self.heard);
+        self.heard.0 = self.heard.0.wrapping_add(1);
+        self.used = if is_last { used } else { used.max(self.counted()) };
+    }
+
+    /// Returns the units that the store has certainly counted: those from before this entry, those
+    /// that were admitted through this node, and its unused units.
+    const fn counted(&self) -> u64 {
+        self.before.saturating_add(self.own).saturating_add(self.unused)
+    }
+
+    /// Processes the store's answer to the charge of `units` for the next lease. The second value
+    /// is `true` if the units were charged at another position and must be refunded there.
+    pub(super) fn finish(
+        &mut self,
+        units: u64,
+        reading: &Reading,
+        now: Timestamp,
+        asked: ReplyCount,
+    ) -> (LeaseOutcome, bool) {
+        let is_here = reading.position == self.position;
+        let is_taken = reading.admission == Admission::Now;
+        if !is_here || reading.reserved > 0 {
+            self.close();
+        }
+        if is_here && is_taken {
+            self.unused = self.unused.saturating_add(units);
+        }
+        if is_here {
+            self.observe_reply(reading.used, Some(asked));
+        }
+        if !is_here || !is_taken {
+            return (LeaseOutcome::Refused, is_taken);
+        }
+        self.taken_at = Some(now);
+        self.seen = self.seen.max(now);
+        (LeaseOutcome::Taken, false)
+    }
+
+    /// Processes the store's answer to an operation that is not read-only. `admitted` is the cost
+    /// that the store charged for it.
+    pub(super) fn learn(
+        &mut self,
+        operation: Operation,
+        reading: &Reading,
+        admitted: Cost,
+        now: Timestamp,
+        asked: Option<ReplyCount>,
+    ) {
+        let is_older = reading.position.0 < self.position.0 && self.span.includes(now);
+        if reading.found == StoredState::Discarded || reading.reserved > 0 {
+            return self.close();
+        }
+        if is_older {
+            return;
+        }
+        if reading.position != self.position {
+            self.close();
+            let span = self.account.limit.lease_span(reading.position);
+            let Some(span) = span.filter(|_| admitted.get() > 0) else { return };
+            (self.position, self.span, self.own) = (reading.position, span, 0);
+            self.before = reading.used.saturating_sub(admitted.get());
+        } else if reading.used <= self.before {
+            // The store counted it before this entry began, and answered it afterwards.
+            self.before = self.before.saturating_sub(admitted.get());
+        }
+        self.own = self.own.saturating_add(admitted.get());
+        self.spent = self.spent.saturating_add(admitted.get());
+        if let Operation::Refund { position, .. } | Operation::Settle { position, .. } = operation
+            && position == self.position
+        {
+            self.own = self.own.saturating_sub(reading.refunded);
+        }
+        self.observe_reply(reading.used, asked);
+        self.seen = self.seen.max(now);
+    }
+
+    /// Closes the lease because the current position is unknown: its unused units are not used any
+    /// more. If their window has ended, they are void. If only a block has ended, they count for
+    /// the rest of the window and are refunded.
+    fn close(&mut self) {
+        if self.unused > 0 {
+            self.former = (self.position, self.unused);
+        }
+        (self.unused, self.own) = (0, 0);
+        self.taken_at = None;
+    }
+
+    /// Returns the reading of a peek without the units that are unused here, or `None` if the
+    /// status without them is not known.
+    pub(super) fn corrected(
+        &self,
+        reading: &Reading,
+        asked: Option<ReplyCount>,
+    ) -> Option<Reading> {
+        if self.unused == 0 {
+            return Some(*reading);
+        }
+        let is_here = reading.position == self.position
+            && reading.admission == Admission::Now
+            && self.own > 0;
+        let is_known = is_here && (asked == Some(self.heard) || reading.used >= self.counted());
+        is_known.then(|| Reading { used: reading.used.saturating_sub(self.unused), ..*reading })
+    }
+
+    /// Returns a refund of all unused units if their position still counts at `now`.
+    pub(super) fn all_unused(&mut self, now: Timestamp) -> Option<Operation> {
+        let counts = now < refundable_until(&self.account.limit, self.position);
+        if counts { self.give(self.unused) } else { None }
+    }
+
+    /// Returns a refund of the units of the previous position, or else of the units beyond
+    /// [`HISTORY_SWEEPS`] sweeps' worth of usage. Called at each sweep.
+    pub(super) fn surplus(&mut self) -> Option<Operation> {
+        let kept = self.spent.saturating_mul(HISTORY_SWEEPS);
+        self.quiet = if self.spent == 0 { self.quiet.saturating_add(1) } else { 0 };
+        self.spent = 0;
+        let (position, units) = std::mem::replace(&mut self.former, (self.position, 0));
+        if units > 0 {
+            return Some(refunded(units, position));
+        }
+        let units = self.unused.saturating_sub(kept);
+        if units > 0 {
+            self.size = (self.size / 2).max(1);
+        }
+        self.give(units)
+    }
+
+    /// Returns whether the entry was not charged for [`IDLE_SWEEPS`] sweeps and has nothing to
+    /// refund.
+    pub(super) fn is_abandoned(&self) -> bool {
+        let is_empty = self.unused == 0 && self.former.1 == 0;
+        self.quiet >= IDLE_SWEEPS && is_empty && self.turn.is_none()
+    }
+
+    fn give(&mut self, units: u64) -> Option<Operation> {
+        if units == 0 {
+            return None;
+        }
+        self.unused -= units;
+        self.used = self.used.saturating_sub(units);
+        Some(refunded(units, self.position))
+    }
+}
+
+/// Returns the refund of unused units.
+fn refunded(units: u64, position: ChargePosition) -> Operation {
+    let (cost, id) = (Cost::up_to(units), new_charge_id());
+    Operation::Refund { cost, position, id, deduplication: Deduplication::Unneeded }
+}

@@ -1,0 +1,277 @@
+//! The bounded table of a node's leases, by limit and subject.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use tokio::sync::watch;
+use tollgate_core::{
+    Admission, Charge, ChargePosition, Cost, LimitMode, Operation, Reading, StoreError,
+    StoredState, Timestamp,
+};
+
+use super::config::{HOT_WINDOW, LeaseConfig};
+use super::entry::{LeaseEntry, LeaseOutcome, LeaseReceiver, LeaseSubject, ReplyCount};
+use crate::bounded_cache::{BoundedCache, EvictionPriority, Key};
+
+/// The number of parts of the table, each with its own lock.
+const SHARDS: usize = 16;
+
+/// The maximum length of a subject with a lease; it bounds the table's size in bytes.
+pub const MAX_SUBJECT_BYTES: usize = 1_024;
+
+/// A refund operation with its limit and subject.
+pub(super) type LeaseRefund = (Arc<LeaseSubject>, Operation);
+
+/// The entries of a node, and the recent charge rates of other limits and subjects.
+pub(super) struct Table {
+    config: LeaseConfig,
+    warm: BoundedCache<ChargeRate>,
+    shards: Box<[Mutex<HashMap<Key, LeaseEntry>>]>,
+    of_shard: usize,
+}
+
+/// The recent charges on a limit and subject without a lease.
+#[derive(Clone, Copy)]
+struct ChargeRate {
+    since: Timestamp,
+    charges: u32,
+}
+
+impl EvictionPriority for ChargeRate {
+    /// Keeps the most recent entries.
+    fn eviction_priority(&self, _now: Timestamp) -> u64 {
+        self.since.as_millis()
+    }
+}
+
+/// The step before a charge that the lease does not cover.
+pub(super) enum LeaseStep {
+    /// No step: the charge is covered or must be sent to the store.
+    Nothing,
+    /// Wait for another caller that is taking a lease.
+    Wait(LeaseReceiver),
+    /// Take a lease of `units` and report the result to all waiting callers.
+    Take {
+        account: Arc<LeaseSubject>,
+        units: u64,
+        asked: ReplyCount,
+        tell: watch::Sender<Option<LeaseOutcome>>,
+        hear: LeaseReceiver,
+    },
+}
+
+impl Table {
+    pub(super) fn new(leases: usize, config: LeaseConfig) -> Self {
+        Self {
+            config,
+            warm: BoundedCache::new(leases),
+            shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
+            of_shard: leases.div_ceil(SHARDS),
+        }
+    }
+
+    pub(super) const fn config(&self) -> &LeaseConfig {
+        &self.config
+    }
+
+    pub(super) const fn capacity(&self) -> usize {
+        self.of_shard * SHARDS
+    }
+
+    /// Returns the number of limits and subjects that have an entry.
+    pub(super) fn len(&self) -> usize {
+        self.shards.iter().map(|shard| shard.lock().len()).sum()
+    }
+
+    /// Applies `charge` to its lease; returns `None` if it must be sent to the store.
+    #[inline]
+    pub(super) fn answer(&self, now: Timestamp, charge: &Charge<'_>) -> Option<Reading> {
+        self.on(charge, |entry| entry.answer(charge.operation, now, &self.config))?
+    }
+
+    /// Undoes a local charge at this position.
+    pub(super) fn undo_take(
+        &self,
+        charge: &Charge<'_>,
+        position: ChargePosition,
+    ) -> Option<Reading> {
+        self.on(charge, |entry| entry.undo_take(charge.operation.cost(), position))?
+    }
+
+    /// Returns the step before `charge` at `now`. Only one caller at a time takes a lease.
+    pub(super) fn begin(&self, now: Timestamp, charge: &Charge<'_>) -> LeaseStep {
+        let Operation::Charge { cost, .. } = charge.operation else { return LeaseStep::Nothing };
+        let begun = self.on(charge, |entry| {
+            // If the task ended without a result, its attempt is over.
+            entry.turn.take_if(|turn| turn.has_changed().is_err());
+            if let Some(turn) = &entry.turn {
+                return LeaseStep::Wait(turn.clone());
+            }
+            let Some(units) = entry.wanted(cost, now, &self.config) else {
+                return LeaseStep::Nothing;
+            };
+            let (tell, hear) = watch::channel(None);
+            entry.turn = Some(hear.clone());
+            let (account, asked) = (Arc::clone(&entry.account), entry.replies());
+            LeaseStep::Take { account, units, asked, tell, hear }
+        });
+        begun.unwrap_or(LeaseStep::Nothing)
+    }
+
+    /// Ends an attempt. Returns its result, and whether the units must be refunded at their
+    /// position.
+    pub(super) fn end(
+        &self,
+        account: &Arc<LeaseSubject>,
+        units: u64,
+        answer: Result<Reading, StoreError>,
+        now: Timestamp,
+        asked: ReplyCount,
+    ) -> (LeaseOutcome, bool) {
+        let about = Charge {
+            limit: &account.limit,
+            subject: &account.subject,
+            operation: Operation::Peek { cost: Cost::PEEK },
+        };
+        let ended = self.on(&about, |entry| {
+            if !Arc::ptr_eq(&entry.account, account) {
+                return None;
+            }
+            entry.turn = None;
+            Some(match &answer {
+                Ok(reading) => entry.finish(units, reading, now, asked),
+                Err(error) => (LeaseOutcome::Failed(*error), false),
+            })
+        });
+        // If the entry was removed by a reset, the store has discarded these units too.
+        ended.flatten().unwrap_or((LeaseOutcome::Refused, false))
+    }
+
+    /// Returns the number of store answers received for the limit and subject of `charge`.
+    pub(super) fn replies(&self, charge: &Charge<'_>) -> Option<ReplyCount> {
+        self.on(charge, |entry| entry.replies())
+    }
+
+    /// Processes the store's answer to `charge`, which was sent at `asked` and charged `admitted`.
+    pub(super) fn learn(
+        &self,
+        now: Timestamp,
+        charge: &Charge<'_>,
+        reading: &Reading,
+        admitted: Cost,
+        asked: Option<ReplyCount>,
+    ) {
+        let learn =
+            |entry: &mut LeaseEntry| entry.learn(charge.operation, reading, admitted, now, asked);
+        let known = self.on(charge, learn);
+        let is_charged = admitted.get() > 0 && reading.admission == Admission::Now;
+        let is_plain = reading.reserved == 0 && reading.found != StoredState::Discarded;
+        if known.is_some() || !is_charged || !is_plain || !self.is_hot(now, charge) {
+            return;
+        }
+        if charge.subject.as_bytes().len() > MAX_SUBJECT_BYTES {
+            return;
+        }
+        let account = LeaseSubject { limit: charge.limit.clone(), subject: charge.subject.clone() };
+        let Some(entry) = LeaseEntry::of(account, reading, admitted, now) else { return };
+        let key = self.warm.key(charge);
+        let mut shard = self.shard(key).lock();
+        if shard.len() < self.of_shard || shard.contains_key(&key) {
+            shard.insert(key, entry);
+        }
+    }
+
+    /// Counts a charge and returns whether the charge rate is high enough for a lease.
+    fn is_hot(&self, now: Timestamp, charge: &Charge<'_>) -> bool {
+        let mut charges = 1;
+        self.warm.update(self.warm.key(charge), now, |heat| {
+            let heat = heat.filter(|heat| now.since(heat.since) < HOT_WINDOW);
+            let heat = heat.unwrap_or(ChargeRate { since: now, charges: 0 });
+            charges = heat.charges.saturating_add(1);
+            Some(ChargeRate { charges, ..heat })
+        });
+        charges >= self.config.hot_after
+    }
+
+    /// Returns the reading of a peek without the units that are unused here.
+    pub(super) fn corrected(
+        &self,
+        charge: &Charge<'_>,
+        reading: &Reading,
+        asked: Option<ReplyCount>,
+    ) -> Option<Reading> {
+        self.on(charge, |entry| entry.corrected(reading, asked)).unwrap_or(Some(*reading))
+    }
+
+    /// Returns a refund of all unused units of the limit and subject of `charge`.
+    pub(super) fn all_unused(&self, now: Timestamp, charge: &Charge<'_>) -> Option<LeaseRefund> {
+        self.on(charge, |entry| Some((Arc::clone(&entry.account), entry.all_unused(now)?)))?
+    }
+
+    /// Removes the lease of the limit and subject of `charge`, because the store has reset them.
+    pub(super) fn forget(&self, charge: &Charge<'_>) {
+        let key = self.warm.key(charge);
+        self.shard(key).lock().remove(&key);
+    }
+
+    /// Returns refunds of the units beyond recent usage, for at most `most` limits and subjects.
+    /// Removes entries without recent charges.
+    pub(super) fn surplus(&self, most: usize) -> Vec<LeaseRefund> {
+        let mut given = Vec::new();
+        for shard in &self.shards {
+            shard.lock().retain(|_, entry| {
+                if given.len() < most
+                    && let Some(operation) = entry.surplus()
+                {
+                    given.push((Arc::clone(&entry.account), operation));
+                }
+                !entry.is_abandoned()
+            });
+        }
+        given
+    }
+
+    /// Returns refunds of all unused units that count at `now`.
+    pub(super) fn everything(&self, now: Timestamp) -> Vec<LeaseRefund> {
+        let mut given = Vec::new();
+        for shard in &self.shards {
+            let mut entries = shard.lock();
+            let unused = entries
+                .values_mut()
+                .filter_map(|entry| Some((Arc::clone(&entry.account), entry.all_unused(now)?)));
+            given.extend(unused);
+        }
+        given
+    }
+
+    /// Returns the time of the latest charge.
+    pub(super) fn latest(&self) -> Timestamp {
+        let of_shard = |shard: &Mutex<HashMap<Key, LeaseEntry>>| {
+            shard.lock().values().map(|entry| entry.seen).max().unwrap_or_default()
+        };
+        self.shards.iter().map(of_shard).max().unwrap_or_default()
+    }
+
+    /// Runs `with` on the entry of the limit and subject of `charge`, if there is one.
+    #[inline]
+    fn on<T>(&self, charge: &Charge<'_>, with: impl FnOnce(&mut LeaseEntry) -> T) -> Option<T> {
+        if charge.limit.mode() == LimitMode::Exact {
+            return None;
+        }
+        let key = self.warm.key(charge);
+        let mut shard = self.shard(key).lock();
+        shard.get_mut(&key).filter(|entry| entry.is_of(charge.limit)).map(with)
+    }
+
+    fn shard(&self, key: Key) -> &Mutex<HashMap<Key, LeaseEntry>> {
+        &self.shards[key.part_of(SHARDS)]
+    }
+}
+
+impl fmt::Debug for Table {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Table").field("len", &self.len()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,343 @@
+//! The dual-write phase: the old owners decide, and admitted charges are also made at the new
+//! owners.
+
+use std::sync::atomic::Ordering;
+
+use tollgate_core::algo::fixed_window;
+use tollgate_core::{
+    Admission, Algorithm, Cell, CellKey, CellTransfer, Charge, Cost, Deduplication, Operation,
+    Reading, Readings, Refusals, Store, StoreError, StoredState, Timestamp, assess,
+};
+
+use super::{Phase, Rebalance};
+use crate::join::join_pair;
+
+impl<S: CellTransfer + 'static> Rebalance<S> {
+    /// Applies `charges` at the old owners and the admitted ones of `moving` at the new owners too.
+    ///
+    /// The call fails if an old owner does not answer, or if a new owner does not answer a reset.
+    /// If it is dropped before both owners have answered, the next decision on the moving subjects
+    /// first transfers their cells again.
+    pub(super) async fn dual_write(
+        &self,
+        now: Timestamp,
+        charges: &[Charge<'_>],
+        moving: &[usize],
+    ) -> Result<Readings, StoreError> {
+        let told: Vec<_> = moving.iter().map(|place| charges[*place]).collect();
+        let owners = (&self.before, &self.after);
+        self.transfer.transfer(now, Phase::DualWrite as u64, owners, &told).await;
+        let changes = told.iter().any(|charge| !charge.operation.is_read_only());
+        let divergence = Divergence { rebalance: self, charges: if changes { &told } else { &[] } };
+        let takes = charges.iter().any(|charge| charge.operation.as_charge().is_some());
+        let (mut readings, followed) = if changes && !takes {
+            // None of these operations can be refused. The old owner may refund without an answer,
+            // so the new owner is always called: a join never lowers its usage.
+            let led = self.before.apply(now, charges);
+            let (led, followed) = join_pair(led, self.after.apply(now, &told)).await;
+            (led?, followed)
+        } else {
+            let mut readings = self.before.apply(now, charges).await?;
+            if !changes || is_refused(charges, &readings) {
+                divergence.ends();
+                self.peek_both(now, &told, moving, &mut readings).await;
+                return Ok(readings);
+            }
+            (readings, self.after.apply(now, &told).await)
+        };
+        let followed = match followed {
+            Ok(followed) => followed,
+            // The next join would restore the usage from the new owner's cells.
+            Err(reason) if told.iter().any(|charge| charge.operation == Operation::Reset) => {
+                return Err(reason);
+            }
+            Err(_) => return Ok(readings),
+        };
+        let made_one = if is_refused(&told, &followed) {
+            let refunded = self.refund_unmatched(now, charges, moving, &mut readings).await;
+            for ((place, charge), follows) in moving.iter().zip(&told).zip(followed.iter()) {
+                let led = &mut readings[*place];
+                // The new owner may lack charges from nodes that use only the old map.
+                if follows.admission != Admission::Now || !counted_more(charge, led, follows) {
+                    *led = *follows;
+                }
+            }
+            refunded
+        } else {
+            let (more_at_old, more_at_new) = surplus(&told, moving, &readings, &followed);
+            let apart = merge_readings(now, &told, moving, &followed, &mut readings);
+            let made_even = self.refund_surplus(now, &more_at_old, &more_at_new).await;
+            made_even.and(self.reconcile(now, &apart).await)
+        };
+        if made_one.is_ok() {
+            divergence.ends();
+        }
+        Ok(readings)
+    }
+
+    /// Replaces readings of refused and read-only calls by the new owner's, if that has counted
+    /// more.
+    async fn peek_both(
+        &self,
+        now: Timestamp,
+        told: &[Charge<'_>],
+        moving: &[usize],
+        readings: &mut Readings,
+    ) {
+        let looks: Vec<_> = told.iter().map(look_of).collect();
+        if looks.iter().any(|charge| !charge.operation.is_read_only()) {
+            return;
+        }
+        let Ok(seen) = self.after.apply(now, &looks).await else { return };
+        for ((place, charge), seen) in moving.iter().zip(told).zip(seen.iter()) {
+            let led = &mut readings[*place];
+            if counted_more(charge, seen, led) {
+                *led = *seen;
+            }
+        }
+    }
+
+    /// Refunds at each owner the units above a reservation that only this owner charged.
+    async fn refund_surplus(
+        &self,
+        now: Timestamp,
+        at_old: &[Charge<'_>],
+        at_new: &[Charge<'_>],
+    ) -> Result<(), StoreError> {
+        if at_old.is_empty() && at_new.is_empty() {
+            return Ok(());
+        }
+        let (old, new) =
+            join_pair(self.before.apply(now, at_old), self.after.apply(now, at_new)).await;
+        old.and(new).map(drop)
+    }
+
+    /// Joins the cells of both owners, so both continue in the same windows with the same
+    /// reservations. An owner without the reservation could not release it.
+    async fn reconcile(&self, now: Timestamp, places: &[CellKey<'_>]) -> Result<(), StoreError> {
+        if places.is_empty() {
+            return Ok(());
+        }
+        let (led, followed) =
+            join_pair(self.before.cells(now, places), self.after.cells(now, places)).await;
+        let held = |cells: Vec<Option<Cell>>| -> Vec<_> {
+            let held = places.iter().zip(cells);
+            held.filter_map(|(place, cell)| Some((*place, cell?))).collect()
+        };
+        let (led, followed) = (held(led?), held(followed?));
+        let (before, after) =
+            join_pair(self.before.join(now, &followed), self.after.join(now, &led)).await;
+        before.and(after)
+    }
+
+    /// Refunds at the old owners the charges that a new owner refused, and corrects the readings.
+    async fn refund_unmatched(
+        &self,
+        now: Timestamp,
+        charges: &[Charge<'_>],
+        moving: &[usize],
+        readings: &mut Readings,
+    ) -> Result<(), StoreError> {
+        let (mut refunds, mut places) = (Vec::new(), Vec::new());
+        for (place, charge) in charges.iter().enumerate() {
+            let owner = if moving.contains(&place) { Owner::Moved } else { Owner::Same };
+            if let Some(operation) = undo_of(charge, &readings[place], owner) {
+                refunds.push(Charge { operation, ..*charge });
+                places.push(place);
+            }
+        }
+        let refunded = self.before.apply(now, &refunds).await?;
+        for (place, after) in places.into_iter().zip(refunded.iter()) {
+            // The status is that after the refund, in which the charge would fit again.
+            let taken = &mut readings[place];
+            *taken = Reading {
+                used: after.used,
+                full_reset_at: after.full_reset_at,
+                reserved: after.reserved,
+                ..*taken
+            };
+            taken.fits_again = Admission::Now;
+        }
+        Ok(())
+    }
+}
+
+/// Charges that the old owner may have counted and the new one not. Unless it [ends](Self::ends),
+/// they are counted as diverged, and their cells are transferred again.
+struct Divergence<'a, S> {
+    rebalance: &'a Rebalance<S>,
+    charges: &'a [Charge<'a>],
+}
+
+impl<S> Divergence<'_, S> {
+    /// Marks both owners as consistent.
+    fn ends(mut self) {
+        self.charges = &[];
+    }
+}
+
+impl<S> Drop for Divergence<'_, S> {
+    fn drop(&mut self) {
+        if !self.charges.is_empty() {
+            self.rebalance.transfer.forget(self.charges);
+            self.rebalance.diverged.fetch_add(self.charges.len() as u64, Ordering::Relaxed);
+        }
+    }
+}
+
+/// The owner of a subject under the new map, compared with the old map.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Owner {
+    /// Another owner.
+    Moved,
+    /// The same owner.
+    Same,
+}
+
+/// Returns the operation that undoes `charge`, with this reading, at the owner that admitted it
+/// before another owner refused.
+fn undo_of(charge: &Charge<'_>, reading: &Reading, owner: Owner) -> Option<Operation> {
+    let (cost, _) = charge.operation.as_charge()?;
+    if cost == Cost::PEEK || charge.limit.refusals() == Refusals::Counted {
+        return None;
+    }
+    // A window that was opened only for this charge is removed. The owner that refused has the
+    // whole usage; for a subject that does not move, only its own owner has it.
+    if owner == Owner::Moved && reading.used == cost.get() {
+        return Some(Operation::Reset);
+    }
+    charge.operation.inverse(reading.position)
+}
+
+/// Returns refunds, for the old owners and for the new ones, of units that a settlement above its
+/// reservation charged at one owner and for which the other owner, with more usage, had no room.
+fn surplus<'a>(
+    told: &[Charge<'a>],
+    moving: &[usize],
+    readings: &Readings,
+    followed: &Readings,
+) -> (Vec<Charge<'a>>, Vec<Charge<'a>>) {
+    let (mut at_old, mut at_new) = (Vec::new(), Vec::new());
+    for ((place, charge), follows) in moving.iter().zip(told).zip(followed.iter()) {
+        let led = &readings[*place];
+        let Operation::Settle { id, .. } = charge.operation else { continue };
+        if led.admission != Admission::Now
+            || follows.admission != Admission::Now
+            || led.added == follows.added
+        {
+            continue;
+        }
+        let (more, at) =
+            if led.added > follows.added { (led, &mut at_old) } else { (follows, &mut at_new) };
+        let cost = Cost::up_to(led.added.abs_diff(follows.added));
+        let deduplication = Deduplication::Unneeded;
+        at.push(Charge {
+            operation: Operation::Refund { cost, position: more.position, id, deduplication },
+            ..*charge
+        });
+    }
+    (at_old, at_new)
+}
+
+/// Merges both owners' readings of admitted charges. Returns the limits and subjects for which each
+/// owner opened its own window.
+fn merge_readings<'a>(
+    now: Timestamp,
+    told: &[Charge<'a>],
+    moving: &[usize],
+    followed: &Readings,
+    readings: &mut Readings,
+) -> Vec<CellKey<'a>> {
+    let mut apart = Vec::new();
+    for ((place, charge), follows) in moving.iter().zip(told).zip(followed.iter()) {
+        let led = readings[*place];
+        readings[*place] = match common_window(charge, &led, follows) {
+            Some(window) => {
+                let reserved = led.reserved.max(follows.reserved);
+                let reading = Reading { reserved, ..reading_of(charge, &window, now) };
+                apart.push(CellKey { limit: charge.limit, subject: charge.subject });
+                reading
+            }
+            None if holds_alone(charge, &led, follows) => led,
+            None if holds_alone(charge, follows, &led) => *follows,
+            // The owner with less room has counted more.
+            None if led.added > follows.added => *follows,
+            None if led.added < follows.added => led,
+            None if counted_more(charge, follows, &led) => *follows,
+            None if counted_more(charge, &led, follows) => led,
+            // Both have the same status, but one may never have had the refunded charge.
+            None => Reading { refunded: led.refunded.max(follows.refunded), ..led },
+        };
+    }
+    apart
+}
+
+/// Returns the common fixed window if each owner opened its own: the earlier one, which a node that
+/// calls only one owner opened and whose end its clients were sent.
+fn common_window(charge: &Charge<'_>, led: &Reading, follows: &Reading) -> Option<Cell> {
+    let is_taken = charge.operation.as_charge().is_some_and(|(cost, _)| cost != Cost::PEEK);
+    let is_fixed = matches!(charge.limit.algorithm(), Algorithm::FixedWindow(_));
+    if !is_taken || !is_fixed || led.full_reset_at == follows.full_reset_at {
+        return None;
+    }
+    let resets_at = led.full_reset_at.min(follows.full_reset_at);
+    let used = led.used.max(follows.used);
+    Some(Cell::FixedWindow(fixed_window::State { used, resets_at }))
+}
+
+/// Returns whether `one` has counted more than `other`. Either owner may have counted more, but
+/// nodes that use only the old map and nodes in cutover never run at the same time.
+fn counted_more(charge: &Charge<'_>, one: &Reading, other: &Reading) -> bool {
+    if one.used != other.used {
+        return one.used > other.used;
+    }
+    // Reserved units of a window that has ended are not part of the usage of this one.
+    if one.reserved != other.reserved {
+        return one.reserved > other.reserved;
+    }
+    match charge.limit.algorithm() {
+        // Clients were sent the end of the window that opened first.
+        Algorithm::FixedWindow(_) if one.used > 0 => one.full_reset_at < other.full_reset_at,
+        // A window stays open when all its units are refunded.
+        Algorithm::FixedWindow(_) => {
+            let is_open = |reading: &Reading| reading.found == StoredState::Present;
+            is_open(one) && (!is_open(other) || one.full_reset_at < other.full_reset_at)
+        }
+        // Usage is reported in whole units, and a decaying part may hide one.
+        _ => (one.full_reset_at, one.fits_again) > (other.full_reset_at, other.fits_again),
+    }
+}
+
+/// Returns whether only `one` had the reservation or permit that is settled, extended or renewed.
+fn holds_alone(charge: &Charge<'_>, one: &Reading, other: &Reading) -> bool {
+    let asks_for_hold = matches!(
+        charge.operation,
+        Operation::Settle { .. } | Operation::Extend { .. } | Operation::Renew { .. }
+    );
+    asks_for_hold && one.admission == Admission::Now && other.admission != Admission::Now
+}
+
+/// Returns the charge as a peek.
+fn look_of<'a>(charge: &Charge<'a>) -> Charge<'a> {
+    match charge.operation {
+        Operation::Charge { cost, .. } | Operation::Reserve { cost, .. } => {
+            Charge { operation: Operation::Peek { cost }, ..*charge }
+        }
+        _ => *charge,
+    }
+}
+
+/// Returns the reading of an admitted charge that is counted in `cell`.
+fn reading_of(charge: &Charge<'_>, cell: &Cell, now: Timestamp) -> Reading {
+    let Some((cost, _)) = charge.operation.as_charge() else { return Reading::default() };
+    Reading { admission: Admission::Now, ..assess(Some(cell), charge.limit, cost, now) }
+}
+
+/// Returns whether one of `charges` was refused.
+fn is_refused(charges: &[Charge<'_>], readings: &Readings) -> bool {
+    let takes = |charge: &Charge<'_>| charge.operation.as_charge().is_some();
+    charges
+        .iter()
+        .zip(readings.iter())
+        .any(|(charge, it)| takes(charge) && it.admission != Admission::Now)
+}

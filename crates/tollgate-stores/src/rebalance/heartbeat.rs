@@ -1,0 +1,95 @@
+//! Heartbeats in the shards, which show the shard map of each node.
+
+use tollgate_core::algo::Concurrency;
+use tollgate_core::{
+    Algorithm, Charge, ChargeId, ChargePosition, Cost, Deduplication, Limit, LimitError, Millis,
+    Operation, Store, StoreError, Subject, Timestamp, Value,
+};
+
+use crate::sharded::MapVersion;
+use tollgate::hash_key::HashKey;
+
+/// The time after the last heartbeat from which a node no longer counts as using any map.
+pub const HEARTBEAT_TTL: Millis = Millis::from_secs(10);
+
+/// The maximum number of nodes that are counted.
+const MAX_NODES: u64 = 10_000;
+
+/// A heartbeat that publishes the node's shard map and counts the nodes with each map.
+///
+/// A heartbeat is a permit on the map's version, stored in the shards like any other permit: each
+/// beat renews it, and it expires if the node dies.
+#[derive(Debug)]
+pub struct Heartbeat {
+    limit: Limit,
+    key: HashKey,
+    node: ChargeId,
+}
+
+/// The nodes counted at a shard.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HeartbeatCounts {
+    /// Nodes that use this node's map, including itself.
+    pub alike: u64,
+    /// Nodes that use the other map.
+    pub asked: u64,
+    /// Nodes that use any map.
+    pub all: u64,
+}
+
+impl Heartbeat {
+    /// Creates the heartbeat of `node`, an id that is unique to the node.
+    ///
+    /// # Errors
+    /// None in practice: the limit of the permits is well formed.
+    pub fn new(key: HashKey, node: ChargeId) -> Result<Self, LimitError> {
+        let leases = Algorithm::Concurrency(Concurrency::new(MAX_NODES, HEARTBEAT_TTL)?);
+        Ok(Self { limit: Limit::new("tollgate.map", leases)?, key, node })
+    }
+
+    /// Publishes at `shard` that this node uses the map `own`, and counts the nodes that use `own`,
+    /// `other` and any map. Repeat it well within [`HEARTBEAT_TTL`].
+    ///
+    /// Nodes that beat at the same time are not mistaken for nodes of a third map: a node publishes
+    /// its map before it is counted in `all`, and the maps are counted after `all`.
+    ///
+    /// # Errors
+    /// The error of the shard. The maps of the nodes are then unknown.
+    pub async fn beat(
+        &self,
+        shard: &impl Store,
+        now: Timestamp,
+        own: MapVersion,
+        other: MapVersion,
+    ) -> Result<HeartbeatCounts, StoreError> {
+        let take = Operation::Charge { cost: Cost::ONE, id: self.node };
+        // Not a peek: a replica could answer it without the heartbeats already counted in `all`.
+        let asked_about = match own == other {
+            true => take,
+            false => Operation::Refund {
+                cost: Cost::ONE,
+                position: ChargePosition::default(),
+                id: self.node,
+                deduplication: Deduplication::Unneeded,
+            },
+        };
+        let (own, other, any) =
+            (self.subject(&own.to_string()), self.subject(&other.to_string()), self.subject("any"));
+        // One call each: the subjects may belong to different shards, and a full one must not block
+        // the others.
+        let count = async |subject, operation| {
+            let readings =
+                shard.apply(now, &[Charge { limit: &self.limit, subject, operation }]).await?;
+            Ok::<_, StoreError>(readings.first().map_or(0, |reading| reading.used))
+        };
+        count(&own, take).await?;
+        let all = count(&any, take).await?;
+        let alike = count(&own, take).await?;
+        let asked = count(&other, asked_about).await?;
+        Ok(HeartbeatCounts { alike, asked, all })
+    }
+
+    fn subject(&self, map: &str) -> Subject {
+        Subject::new([("map", Value::Clear(map.as_bytes()))], &self.key)
+    }
+}

@@ -1,0 +1,262 @@
+//! Several stores that act as one: every subject belongs to one shard.
+
+use std::collections::HashSet;
+use std::fmt;
+
+use tollgate_core::{Charge, KeyedHash, Readings, Store, StoreError, Subject, Timestamp};
+
+use super::atomic::Partitions;
+use super::rendezvous::{self, WeightedShard};
+use tollgate::hash_key::HashKey;
+use tollgate::trace;
+
+/// The maximum number of shards in one map. Every decision computes a score for each shard.
+pub const MAX_SHARDS: usize = 1_024;
+
+/// The largest weight of a shard.
+pub const MAX_WEIGHT: u32 = 1 << 20;
+
+/// Subjects distributed over shards. Inside [`Atomic`](super::Atomic) it is a store.
+///
+/// # Guarantees
+/// - All usage of a subject is on one shard, for all limits whose subjects have the same first pair
+///   (see [`Routing`]). A call on one subject is a single step of that shard.
+/// - Nodes with the same key, names and weights agree on the map, in whatever order they list the
+///   shards. Addresses do not matter: a shard keeps its identity when its primary changes.
+/// - Without the key, clients cannot choose subjects that all belong to one shard.
+///
+/// # Limitations
+/// - A call whose subjects belong to several shards takes several steps. `Sharded` alone is not a
+///   [`Store`]; [`Atomic`](super::Atomic) makes such calls all or nothing and documents the cost.
+/// - Changing the map moves subjects: a new shard receives its [fair share](Self::fair_share) of
+///   all subjects, and no other subject moves. Moved subjects start with unused limits: each can
+///   use at most one additional quota, once.
+pub struct Sharded<S> {
+    key: HashKey,
+    routing: Routing,
+    ranked: Vec<WeightedShard>,
+    shards: Vec<Shard<S>>,
+}
+
+/// One of the stores.
+#[derive(Debug)]
+pub struct Shard<S> {
+    /// The identity of the shard: the same on every node, and kept when it moves to another
+    /// machine.
+    pub name: Box<str>,
+    /// The shard's part of all subjects, relative to the weights of the other shards; at least 1.
+    pub weight: u32,
+    /// The store that keeps the shard's counters.
+    pub store: S,
+}
+
+/// The version of a shard map. It is displayed as sixteen hexadecimal digits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct MapVersion(u64);
+
+impl fmt::Display for MapVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}", self.0)
+    }
+}
+
+/// The part of a subject that selects its shard.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Routing {
+    /// The first pair: limits on `token` and on `token, route` share a shard.
+    #[default]
+    First,
+    /// The pair of the dimension with this name, or the first pair if the subject has no such
+    /// dimension.
+    Dimension(Box<str>),
+    /// The whole subject: limits on different parts of it are spread over the shards.
+    Whole,
+}
+
+impl<S> Sharded<S> {
+    /// Creates a map of `shards`. Every node that shares them must use the same `key`.
+    ///
+    /// # Errors
+    /// [`ShardsError`] if there are no shards or more than [`MAX_SHARDS`], if two have the same
+    /// name, or if a weight is zero or above [`MAX_WEIGHT`].
+    pub fn new(
+        key: HashKey,
+        shards: impl IntoIterator<Item = Shard<S>>,
+    ) -> Result<Self, ShardsError> {
+        let shards: Vec<_> = shards.into_iter().take(MAX_SHARDS + 1).collect();
+        if shards.is_empty() || shards.len() > MAX_SHARDS {
+            return Err(ShardsError::Count);
+        }
+        let mut names = HashSet::new();
+        for Shard { name, weight, .. } in &shards {
+            if *weight == 0 || *weight > MAX_WEIGHT {
+                return Err(ShardsError::Weight { shard: name.clone(), given: *weight });
+            }
+            if !names.insert(name) {
+                return Err(ShardsError::Name(name.clone()));
+            }
+        }
+        let shard = |shard: &Shard<S>| WeightedShard {
+            name: name_hash(&key, &shard.name),
+            weight: shard.weight,
+        };
+        let ranked = shards.iter().map(shard).collect();
+        Ok(Self { key, routing: Routing::default(), ranked, shards })
+    }
+
+    /// Sets the part of a subject that selects its shard. It must be the same on every node.
+    #[must_use]
+    pub fn with_routing(mut self, routing: Routing) -> Self {
+        self.routing = routing;
+        self
+    }
+
+    /// Returns the version of this map. It is equal for maps that assign every subject to a shard
+    /// of the same name.
+    #[must_use]
+    pub fn version(&self) -> MapVersion {
+        let mut shards: Vec<_> =
+            self.shards.iter().map(|shard| (&*shard.name, shard.weight)).collect();
+        shards.sort_unstable();
+        let text = format!("map {shards:?} by {:?}", self.routing);
+        MapVersion(halves(self.key.hash(text.as_bytes()))[0])
+    }
+
+    /// Returns the shards in the order in which they were given.
+    #[must_use]
+    pub fn shards(&self) -> &[Shard<S>] {
+        &self.shards
+    }
+
+    /// Returns the shard that owns `subject`.
+    #[must_use]
+    pub fn shard_for(&self, subject: &Subject) -> &Shard<S> {
+        &self.shards[self.index_of(subject)]
+    }
+
+    /// Returns the expected share of all subjects on the shard `name`: its weight and the sum of
+    /// all weights.
+    ///
+    /// This share moves to the shard when it is added and away when it is removed; all other
+    /// subjects stay. The actual share differs from it by the deviation of a fair random draw.
+    #[must_use]
+    pub fn fair_share(&self, name: &str) -> Option<(u64, u64)> {
+        let weight = |shard: &Shard<S>| u64::from(shard.weight);
+        let shard = self.shards.iter().find(|shard| &*shard.name == name)?;
+        Some((weight(shard), self.shards.iter().map(weight).sum()))
+    }
+
+    fn index_of(&self, subject: &Subject) -> usize {
+        if self.ranked.len() == 1 {
+            return 0;
+        }
+        let routed = self.routing.part_of(subject);
+        rendezvous::owner(&self.ranked, halves(self.key.hash(routed)))
+    }
+}
+
+impl<S: Store> Partitions for Sharded<S> {
+    fn partition(&self, subject: &Subject) -> usize {
+        self.index_of(subject)
+    }
+
+    async fn apply_at(
+        &self,
+        partition: usize,
+        now: Timestamp,
+        charges: &[Charge<'_>],
+    ) -> Result<Readings, StoreError> {
+        let Shard { name, store, .. } = &self.shards[partition];
+        if !trace::is_recording() {
+            return store.apply(now, charges).await;
+        }
+        // Boxed: spans are recorded rarely and must not make the future of every call larger.
+        let called = Box::pin(async {
+            trace::record("tollgate.shard", name.to_string());
+            trace::record("tollgate.charges", i64::try_from(charges.len()).unwrap_or(i64::MAX));
+            let answered = store.apply(now, charges).await;
+            match &answered {
+                Ok(_) => trace::record("tollgate.outcome", "answered"),
+                Err(error) => {
+                    trace::record("tollgate.outcome", error_word(*error));
+                    trace::record_failure(error.to_string());
+                }
+            }
+            answered
+        });
+        trace::child(trace::SpanKind::Client, "shard").run(called).await
+    }
+}
+
+const fn error_word(error: StoreError) -> &'static str {
+    match error {
+        StoreError::Full => "full",
+        StoreError::TimedOut => "timed_out",
+        StoreError::Corrupt => "corrupt",
+        _ => "unavailable",
+    }
+}
+
+impl Routing {
+    pub(super) fn part_of<'a>(&self, subject: &'a Subject) -> &'a [u8] {
+        let first = || subject.encodings().next();
+        let pair = match self {
+            Self::Whole => return subject.as_bytes(),
+            Self::First => first(),
+            Self::Dimension(name) => {
+                subject.encodings().find(|(named, _)| *named == &**name).or_else(first)
+            }
+        };
+        pair.map_or(&[], |(_, encoding)| encoding)
+    }
+}
+
+impl<S> fmt::Debug for Sharded<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names = self.shards.iter().map(|shard| &shard.name).collect::<Vec<_>>();
+        f.debug_struct("Sharded").field("shards", &names).finish_non_exhaustive()
+    }
+}
+
+/// The reason why a shard map is invalid.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ShardsError {
+    /// There are no shards, or more than [`MAX_SHARDS`].
+    Count,
+    /// Two shards have this name.
+    Name(Box<str>),
+    /// A weight is zero or above [`MAX_WEIGHT`].
+    Weight {
+        /// The shard's name.
+        shard: Box<str>,
+        /// The weight that was given.
+        given: u32,
+    },
+}
+
+impl fmt::Display for ShardsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Count => write!(f, "name between 1 and {MAX_SHARDS} shards"),
+            Self::Name(name) => {
+                write!(f, "two shards are named {name:?}: give each a name of its own")
+            }
+            Self::Weight { shard, given } => {
+                write!(f, "the weight {given} of shard {shard:?} must be 1 to {MAX_WEIGHT}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for ShardsError {}
+
+fn name_hash(key: &HashKey, name: &str) -> [u64; 2] {
+    // The prefix separates the hashes of shard names from those of subjects.
+    halves(key.hash(&[b"shard ", name.as_bytes()].concat()))
+}
+
+fn halves(hash: [u8; 16]) -> [u64; 2] {
+    let hash = u128::from_le_bytes(hash);
+    [hash as u64, (hash >> 64) as u64]
+}

@@ -1,0 +1,39 @@
+//! The wrappers around stores: the guarantees of each, and how much it weakens them.
+
+mod atomic;
+mod call_timer;
+mod cancel;
+mod chaos;
+mod conformance;
+mod deadline;
+mod deny_cache;
+mod failover_replay;
+mod failover_replay_partitions;
+mod fallback;
+#[path = "../../../tollgate/tests/fast/faulty.rs"]
+mod faulty;
+mod give_back;
+mod heartbeat;
+mod history;
+mod leased_limits;
+mod local_charges;
+mod looks;
+mod on_failure;
+mod promoted;
+mod quota_lease;
+mod quota_lease_history;
+mod quota_lease_nodes;
+mod rebalance;
+mod rebalance_back;
+mod replaced;
+mod rollout;
+mod rollout_back;
+mod setup;
+mod shadow;
+mod sharded;
+mod share;
+#[path = "../../../tollgate/tests/fast/user.rs"]
+mod user;
+#[path = "../../../tollgate/tests/fast/tower/world.rs"]
+#[expect(dead_code, reason = "the tests of `tollgate` use all of it")]
+mod world;

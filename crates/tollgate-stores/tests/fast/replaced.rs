@@ -1,0 +1,189 @@
+//! Policies are replaced while the limiter decides: each as a whole, and with the current windows
+//! kept.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use tollgate::limiter::Decision;
+use tollgate::limiter::Outcome;
+use tollgate::model::algo::{Anchor, FixedWindow, TokenBucket};
+use tollgate::model::policy::{LimitBinding, LimitRef, MatchMode, RequestMatch, Rule};
+use tollgate::model::{
+    Algorithm, Cost, Limit, LimitStatus, Millis, OnChange, Policy, RequestAttributes, Store,
+    Timestamp,
+};
+use tollgate::store::Memory;
+use tollgate::{Limiter, ManualClock, Revision};
+use tollgate_stores::QuotaRescale;
+
+const START: Timestamp = Timestamp::from_millis(1_700_000_000_000);
+
+fn window(quota: u64, seconds: u64) -> Algorithm {
+    let window = Millis::from_secs(seconds);
+    Algorithm::FixedWindow(FixedWindow::new(quota, window, Anchor::FirstRequest).unwrap())
+}
+
+fn bucket(quota: u64, seconds: u64) -> Algorithm {
+    Algorithm::TokenBucket(TokenBucket::new(quota, Millis::from_secs(seconds), quota).unwrap())
+}
+
+/// Returns a policy with the given version: all requests share the limit "all".
+fn revision(version: &str, algorithm: Algorithm, on_change: OnChange) -> Revision {
+    let limit = Limit::new("all", algorithm).unwrap().with_on_change(on_change);
+    let limits = vec![LimitBinding { limit: Arc::new(limit), per: Vec::new() }];
+    let rule =
+        Rule::new("all", RequestMatch::default(), vec![LimitRef { limit: 0, cost: Cost::ONE }]);
+    let policy = Policy::new(Vec::new(), limits, vec![rule], MatchMode::FirstMatch).unwrap();
+    Revision::new(policy, version)
+}
+
+fn limiter(revision: Revision) -> Limiter<Memory> {
+    Limiter::new(revision, Memory::default()).with_clock(ManualClock::new(START))
+}
+
+async fn check<S: Store>(limiter: &Limiter<S>) -> Decision {
+    let attributes = RequestAttributes {
+        method: "GET",
+        path: "/",
+        query: None,
+        host: None,
+        peer: None,
+        headers: &(),
+    };
+    limiter.check(&attributes).await
+}
+
+fn stands(decision: &Decision) -> (u64, u64, u64) {
+    let LimitStatus { used, remaining, .. } = decision.evaluation.statuses[0];
+    (decision.evaluation.statuses[0].limit.capacity(), used, remaining)
+}
+
+#[tokio::test]
+async fn what_was_used_stays_used_and_never_leaves_less_than_nothing() {
+    let limiter = limiter(revision("one", window(10, 3_600), OnChange::Keep));
+    for used in 1..=6 {
+        assert_eq!(stands(&check(&limiter).await), (10, used, 10 - used));
+    }
+    let reset = check(&limiter).await.evaluation.statuses[0].resets_at;
+    limiter.replace_policy(revision("higher", window(100, 3_600), OnChange::Keep));
+    assert_eq!(stands(&check(&limiter).await), (100, 8, 92));
+    limiter.replace_policy(revision("lower", window(5, 60), OnChange::Keep));
+    let refused = check(&limiter).await;
+    assert!(!refused.is_admitted());
+    assert_eq!((stands(&refused), &**refused.policy.version()), ((5, 8, 0), "lower"));
+    assert_eq!(
+        refused.evaluation.statuses[0].resets_at, reset,
+        "the window that runs ends as told"
+    );
+}
+
+#[tokio::test]
+async fn a_restart_forgets_and_finds_again_what_it_comes_back_to() {
+    let limiter = limiter(revision("one", window(10, 60), OnChange::Restart));
+    check(&limiter).await;
+    limiter.replace_policy(revision("same", window(10, 60), OnChange::Restart));
+    assert_eq!(stands(&check(&limiter).await), (10, 2, 8), "nothing changed");
+    limiter.replace_policy(revision("other", window(20, 60), OnChange::Restart));
+    assert_eq!(stands(&check(&limiter).await), (20, 1, 19));
+    limiter.replace_policy(revision("back", window(10, 60), OnChange::Restart));
+    assert_eq!(stands(&check(&limiter).await), (10, 3, 7));
+}
+
+#[tokio::test]
+async fn another_algorithm_starts_afresh_and_leaves_the_old_one_s_counters() {
+    let limiter = limiter(revision("one", window(10, 60), OnChange::Keep));
+    check(&limiter).await;
+    limiter.replace_policy(revision("two", bucket(10, 60), OnChange::Keep));
+    assert_eq!(stands(&check(&limiter).await), (10, 1, 9));
+    limiter.replace_policy(revision("three", window(10, 60), OnChange::Keep));
+    assert_eq!(stands(&check(&limiter).await), (10, 2, 8));
+}
+
+#[tokio::test]
+async fn what_scales_goes_on_with_the_same_part_used_at_every_node() {
+    let shared = Arc::new(Memory::default());
+    let node = || {
+        let first = revision("one", window(10, 60), OnChange::Scale);
+        Limiter::new(first, QuotaRescale::new(Arc::clone(&shared)))
+            .with_clock(ManualClock::new(START))
+    };
+    let (one, other) = (node(), node());
+    for _ in 0..5 {
+        check(&one).await;
+    }
+    let replace = |version, algorithm| {
+        for limiter in [&one, &other] {
+            limiter.replace_policy(revision(version, algorithm, OnChange::Scale));
+        }
+    };
+    replace("two", window(100, 30));
+    let first = check(&one).await;
+    assert_eq!(stands(&first), (100, 51, 49));
+    assert_eq!(first.evaluation.statuses[0].resets_at, START.after(Millis::from_secs(30)));
+    assert_eq!(stands(&check(&other).await), (100, 52, 48), "both took over the same");
+    assert_eq!((one.store().transferred(), other.store().transferred()), (1, 1));
+    // A change to another algorithm, first seen in a refusal: a subject without remaining units has
+    // none afterwards.
+    replace("three", bucket(10, 60));
+    assert_eq!(stands(&check(&one).await), (10, 7, 3));
+    for _ in 0..3 {
+        assert!(check(&other).await.is_admitted());
+    }
+    replace("four", window(1_000, 60));
+    assert!(!check(&other).await.is_admitted());
+    assert_eq!((one.store().failed_transfers(), other.store().failed_transfers()), (0, 0));
+}
+
+#[tokio::test]
+async fn receipts_of_the_old_policy_are_taken_where_the_limit_lives_on() {
+    let limiter = limiter(revision("one", window(10, 60), OnChange::Keep));
+    let (held, sealed) = (check(&limiter).await, check(&limiter).await);
+    let text = limiter.seal(sealed.receipt.unwrap(), START);
+    limiter.replace_policy(revision("two", window(5, 60), OnChange::Keep));
+    limiter.refund_at(START, held.receipt.unwrap()).await.unwrap();
+    let redeemed = limiter.redeem_at(START, &text).await.unwrap();
+    assert_eq!(redeemed.outcome, Outcome::Refunded);
+    assert_eq!(redeemed.limits[0].status.used, 0);
+    assert_eq!(&**redeemed.policy.version(), "two");
+    let charged = check(&limiter).await;
+    let text = limiter.seal(charged.receipt.unwrap(), START);
+    limiter.replace_policy(revision("three", window(5, 60), OnChange::Restart));
+    let redeemed = limiter.redeem_at(START, &text).await.unwrap();
+    assert_eq!(redeemed.outcome, Outcome::Unchanged, "its counters are others");
+    assert_eq!(stands(&check(&limiter).await), (5, 1, 4));
+}
+
+#[test]
+fn every_decision_is_of_one_policy_while_it_is_replaced() {
+    const QUOTAS: [u64; 3] = [1_000_000, 2_000_000, 3_000_000];
+    let of = |quota: u64| revision(&quota.to_string(), window(quota, 3_600), OnChange::Keep);
+    let limiter = limiter(of(QUOTAS[0]));
+    let is_over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let deciders: Vec<_> = (0..3)
+            .map(|_| {
+                scope.spawn(|| {
+                    let mut decided = 0_u64;
+                    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+                    while !is_over.load(Ordering::Relaxed) {
+                        let decision = runtime.block_on(check(&limiter));
+                        let (quota, used, remaining) = stands(&decision);
+                        assert_eq!(quota.to_string(), **decision.policy.version());
+                        assert_eq!(remaining, quota - used);
+                        decided += 1;
+                    }
+                    decided
+                })
+            })
+            .collect();
+        for round in 0..2_000 {
+            limiter.replace_policy(of(QUOTAS[round % QUOTAS.len()]));
+        }
+        is_over.store(true, Ordering::Relaxed);
+        let decided: u64 = deciders.into_iter().map(|decider| decider.join().unwrap()).sum();
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let (_, used, _) = stands(&runtime.block_on(check(&limiter)));
+        assert_eq!(used, decided + 1, "every charge was counted once, in the same window");
+    });
+}
