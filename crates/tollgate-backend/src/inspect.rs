@@ -64,7 +64,7 @@ pub async fn inspect(
     Ok(told.into_iter().map(|(_, inspected)| inspected).collect())
 }
 
-/// Returns each server once, from the settings or found.
+/// Returns each server of the settings and each server in `found`, without duplicates.
 fn endpoints(reached: ConnectTarget, found: &[String]) -> Vec<(Role, Endpoint)> {
     let (sentinels, named, like) = match reached {
         ConnectTarget::Cluster(cluster) => {

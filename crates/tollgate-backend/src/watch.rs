@@ -129,7 +129,8 @@ pub(crate) fn skew_max(policy: &Policy) -> u64 {
     allowed.unwrap_or(DEFAULT_SKEW_MAX).get()
 }
 
-/// Checks each primary of `shard`; in a cluster, in the order of their first slots.
+/// Checks each primary of `shard`. The primaries of a cluster are checked in the order of their
+/// first slots.
 fn look(shard: &Shard, seen: &mut Vec<StatusDiff>, skew_max: Duration) {
     let primaries = ShardStatus::of(shard).primaries();
     seen.resize_with(primaries.len(), || StatusDiff::new(skew_max));

@@ -18,13 +18,14 @@ const CHUNK: usize = 1 << 16;
 /// The treatment of the bytes in one direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LinkMode {
-    /// Delivers them.
+    /// Delivers the bytes.
     Open,
-    /// Delivers them after this delay.
+    /// Delivers the bytes after this delay.
     Slow(Duration),
-    /// Drops them, with all sockets open, like a machine that died.
+    /// Drops the bytes and leaves all sockets open, like a machine that died.
     Lost,
-    /// Delivers so many more bytes of each connection, and closes it within the next one.
+    /// Delivers this number of further bytes of each connection, and closes the connection when
+    /// more arrive.
     CutAfter(usize),
 }
 

@@ -6,10 +6,11 @@ use tollgate_policy::{LoadedPolicy, parse};
 
 use super::error::ChaosError;
 
-/// The units of a client per hour. The window is longer than any run, so every unit above the quota
-/// was admitted twice.
+/// The hourly quota of each client, in units. The window is longer than any run, so every unit
+/// above the quota was admitted twice.
 pub(crate) const HOUR_QUOTA: u64 = 20;
-/// The units of a client per second. Such windows end and begin during the faults.
+/// The quota of each client per second, in units. Windows of this limit end and begin during the
+/// faults.
 pub(crate) const SECOND_QUOTA: u64 = 5;
 /// The name of the hourly limit.
 pub(crate) const HOUR: &str = "hour";

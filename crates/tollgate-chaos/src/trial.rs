@@ -194,8 +194,9 @@ fn common(judged: &Report, tally: &Tally, excess: Excess, bound: u64) -> [Figure
     ]
 }
 
-/// Returns the figure of the slowest decisions. A decision is woken twice: by its answer or its
-/// deadline, and then its caller. The machine's wake-up delay is measured separately.
+/// Returns the figure of the slowest decisions. The machine wakes a task twice for each decision:
+/// the decision at its answer or deadline, and then its caller. The machine's wake-up delay is
+/// measured separately.
 fn slowest(tally: &Tally, nodes: &impl Nodes, length: Length) -> Figure {
     let within = nodes.max_wait().as_millis() as u64 + 2 * tally.lateness.p999_millis();
     let figure = match length {

@@ -52,7 +52,7 @@ pub struct UpstreamStatus {
     pub is_set_aside: bool,
 }
 
-/// The requests that were sent once more.
+/// The requests that were sent to an upstream a second time, by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RetryCounts {
     /// To another address, because the first one could not be reached.

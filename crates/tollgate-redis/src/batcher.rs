@@ -89,8 +89,8 @@ pub struct BatcherStatus {
 /// The longest time for a decision if the caller sets none.
 pub const DEFAULT_DEADLINE: Duration = Duration::from_millis(15);
 
-/// The maximum number of a batcher's calls in flight: so many that callers sent themselves, and so
-/// many that carry queued jobs.
+/// The maximum number of a batcher's calls in flight, separately for calls that callers sent
+/// themselves and for calls with queued jobs.
 pub(crate) const CALLS_IN_FLIGHT: usize = MAX_CONNECTIONS;
 
 /// The way to one server, shared by all callers.

@@ -21,7 +21,7 @@ pub(crate) trait Codec: Send + Sync + 'static {
     /// Returns one command that executes `jobs` in their order.
     ///
     /// With a `deadline`, by the shard's clock, the server refuses all jobs if it starts the
-    /// command later, because no caller waits for the answers any more.
+    /// command later, because then no caller waits for the answers.
     fn encode(&self, jobs: &[Self::Job], deadline: Option<Timestamp>) -> Cmd;
 
     /// Returns one answer for each of `jobs`, in their order.

@@ -10,7 +10,7 @@ use tollgate_core::Timestamp;
 /// The time of day at which every world starts, far from the machine's.
 const START: u64 = 1_600_000_000_000;
 
-/// Returns what a clock shows at `now` that is `offset` ms ahead of the world's time.
+/// Returns the time that a clock shows at `now` if it is `offset` ms ahead of the world's time.
 pub(crate) fn shown(start: Instant, now: Instant, offset: i64) -> Timestamp {
     let passed = u64::try_from(now.saturating_duration_since(start).as_millis()).unwrap_or(0);
     Timestamp::from_millis((START + passed).saturating_add_signed(offset))

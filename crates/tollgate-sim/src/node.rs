@@ -113,7 +113,7 @@ impl Store for RecordedBackend {
     }
 }
 
-/// What decided.
+/// The source of a decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Source {
     /// The store, or the node's memory of its refusal.

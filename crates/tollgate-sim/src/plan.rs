@@ -63,7 +63,7 @@ pub struct Plan {
     /// The longest pause of a caller between two requests, in ms.
     pub pause: u64,
     /// The longest pause of a caller after a refusal, in ms, if it is longer than `pause`. A node
-    /// repeats a refusal from its memory, so many such answers show little more than a few.
+    /// repeats a refusal from its memory, so a caller that asks often again learns little.
     pub pause_after_refusal: u64,
     /// The time for which callers send requests of a subject, in ms.
     pub subject_life: u64,
@@ -315,7 +315,7 @@ impl Plan {
         let replica = primary + 1;
         let at = random.within(500..=2_000);
         let promoted = at + random.within(500..=2_000);
-        // Long enough for the nodes to write the epoch of the promoted one.
+        // Long enough for the nodes to write the epoch of the promoted server.
         let back = promoted + random.within(4_000..=6_000);
         self.push(at, Action::Crash { server: primary, silent: random.chance(50) });
         self.push(promoted, Action::Promote(replica));

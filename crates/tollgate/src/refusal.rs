@@ -34,9 +34,10 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    /// Returns the response to a request that `evaluation` refused, by the settings of the first
-    /// limit that refused and has some, else of the first of `rules` that has some, else of the
-    /// policy. `accept` is the client's `Accept` field; without one, the client accepts everything.
+    /// Returns the response to a request that `evaluation` refused. Its settings are those of the
+    /// first refusing limit with settings of its own, else of the first of `rules` with such
+    /// settings, else of the policy. `accept` is the client's `Accept` field; without one, the
+    /// client accepts everything.
     #[must_use]
     pub fn new(
         policy: &Policy,

@@ -52,7 +52,7 @@ impl Figures {
     }
 }
 
-/// A table of runs by their names, for the same seconds of each.
+/// A table of named runs, all for the same seconds.
 #[derive(Debug)]
 pub struct Report<'r> {
     /// The names of the runs, with their requests.

@@ -38,14 +38,15 @@ use super::site::{Length, Pair, Site};
 use super::trial::{ScenarioReport, Trial};
 use super::wait::until;
 
-/// The number of decisions, in 1,000 during a fault, that nodes must make alone to show that the
-/// fault had an effect, if the store can make no decision during the fault.
+/// To show that a fault had an effect, nodes must make at least this number of each 1,000 decisions
+/// alone while it lasts. This number applies if the store can make no decision during the fault.
 const MOST_ALONE: u64 = 500;
-/// If the fault includes the time until the store is back.
+/// The same number, if the fault includes the time until the store is back.
 const MANY_ALONE: u64 = 200;
-/// If the store continues for some clients, or some of the time.
+/// The same number, if the store continues for some clients, or for some of the time.
 const SOME_ALONE: u64 = 20;
-/// How many fleets start beside the one under load, where it matters whom new nodes choose.
+/// The number of fleets that start beside the loaded one, in scenarios that test which server new
+/// nodes choose.
 const NEW_FLEETS: usize = 3;
 
 /// The fault of a scenario.

@@ -34,7 +34,7 @@ pub async fn run_trace<S: Store>(
     run_trace_by(store, trace, prefix, || begun.elapsed()).await
 }
 
-/// As [`run_trace`], with a stopwatch of the caller that returns the elapsed real time.
+/// Does the same as [`run_trace`], and reads the elapsed real time from `elapsed`.
 ///
 /// # Errors
 /// As for [`run_trace`].

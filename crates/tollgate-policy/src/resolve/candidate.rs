@@ -27,7 +27,7 @@ pub(super) fn candidate(
     let of_kind = if own_kind == kind { limit } else { &raw::Limit::default() };
     let window = text.window.or(&limit.window);
     let (unit, of_window) = (unit(&window), unit(&limit.window));
-    // Nor do the settings of another kind of window.
+    // The settings of one kind of window do not apply to another kind.
     let none = raw::Limit::default();
     let of_calendar = if unit.is_some() { limit } else { &none };
     let of_unit = if unit == of_window { limit } else { &none };

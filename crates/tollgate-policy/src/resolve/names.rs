@@ -49,7 +49,8 @@ impl<'f, T> NameTable<'f, T> {
         None
     }
 
-    /// Returns the index of `name`, which is used, or `None` if there is no such name.
+    /// Returns the index of `name`, and marks the name as used. Returns `None` if there is no such
+    /// name.
     pub(super) fn known(&mut self, name: &str) -> Option<usize> {
         let index = *self.indices.get(name)?;
         self.used[index] = true;

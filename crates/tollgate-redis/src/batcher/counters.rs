@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub struct BatcherCounts {
     /// The calls that were sent.
     pub calls: u64,
-    /// The jobs that were sent in them. A job that was sent twice counts twice.
+    /// The jobs in these calls. A job that was sent twice counts twice.
     pub jobs: u64,
     /// The jobs that the server refused as late and that were sent again.
     pub late: u64,

@@ -41,7 +41,7 @@ enum Outcome {
     Replies(Vec<RedisResult<Value>>),
     /// The connection failed.
     Failed(RedisError),
-    /// No caller waits for the answer any more.
+    /// The caller no longer waits for the answer.
     Abandoned,
     /// The link has dropped the connection.
     Disconnected,

@@ -95,7 +95,8 @@ impl RedisCluster {
     /// Waits until every slot has a connected primary.
     ///
     /// # Errors
-    /// The reason, if that was not so `within` that time. The store continues to connect.
+    /// The reason, if a slot still lacks a connected primary after the time `within`. The store
+    /// continues to connect.
     pub async fn ready(&self, within: Duration) -> Result<(), ClusterError> {
         let until = Instant::now() + within;
         let left = || until.saturating_duration_since(Instant::now());

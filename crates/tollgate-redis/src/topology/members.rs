@@ -86,7 +86,7 @@ impl Members {
         members
     }
 
-    /// Creates a list for servers that so many configured sentinels will name.
+    /// Creates a list for servers that this number of configured sentinels will name.
     pub(crate) fn with_sentinels(sentinels: usize, limits: &LinkLimits) -> Arc<Self> {
         Self::new(Vec::new(), sentinels, limits)
     }

@@ -95,8 +95,8 @@ pub(crate) enum SentinelOrigin {
 }
 
 impl PrimaryElection {
-    /// Creates an election without any report, for so many configured sentinels. Reports and votes
-    /// are valid for `fresh_for`.
+    /// Creates an election without any report, for this number of configured sentinels. Reports and
+    /// votes are valid for `fresh_for`.
     pub(super) const fn new(sentinels: usize, fresh_for: Duration) -> Self {
         Self {
             servers: BTreeMap::new(),

@@ -17,8 +17,8 @@ const MOVE_TIME: u64 = 20_500 + MOVE_WINDOW * 1_000 + 1_000 + 14_000;
 const MOVE_SUBJECT_LIFE: u64 = 6_000;
 
 impl Plan {
-    /// All nodes restart with a new map, one of them perhaps once more, and in the end without the
-    /// previous one.
+    /// Draws a move of subjects: all nodes restart with a new map, one of them perhaps twice, and
+    /// in the end they restart without the previous map.
     pub(super) fn draw_rebalance(&mut self, random: &mut Random) {
         let all: Vec<usize> = (0..self.shards).collect();
         let fewer = all[..self.shards - 1].to_vec();
@@ -93,7 +93,8 @@ impl Plan {
         self.draw_outages(random, 0..=2);
     }
 
-    /// Reloads of changed policies, at each node at another time, and of some that it must refuse.
+    /// Draws reloads of changed policies, at a different time for each node. Some of the policies
+    /// are such that a node must refuse them.
     pub(super) fn draw_reloads(&mut self, random: &mut Random) {
         let base = self.versions[0].clone();
         let mut at = 0;

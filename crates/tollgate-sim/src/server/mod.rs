@@ -53,7 +53,8 @@ pub(crate) struct Server {
     scripts: BTreeSet<String>,
     /// Out of memory.
     pub(crate) is_full: bool,
-    /// The replication id, and the one that it continues, with the first offset of its own.
+    /// The replication id. `origin` is the id of the history that it continues, with the first
+    /// offset that belongs to this one.
     history: u64,
     origin: Option<(u64, u64)>,
     offset: u64,

@@ -78,10 +78,10 @@ impl<A: Store, B: FallbackStore> Fallback<A, B> {
         }
     }
 
-    /// Charges the store for `local`, and keeps the entries that it did not execute.
+    /// Sends the charges `local` to the store, and keeps those that the store did not execute.
     ///
     /// # Errors
-    /// The error of the store for one of them, if it did not answer.
+    /// The store's error for one of the charges, if the store did not answer it.
     async fn charge_all(
         &self,
         now: Timestamp,

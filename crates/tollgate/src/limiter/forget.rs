@@ -12,7 +12,8 @@ impl<S: Store> Limiter<S> {
     /// `planned` do not matter.
     ///
     /// # Errors
-    /// [`StoreError`] if the store does not answer; it is then unknown whether it reset them.
+    /// [`StoreError`] if the store does not answer; it is then unknown whether the counters were
+    /// reset.
     pub async fn forget_at(
         &self,
         now: Timestamp,

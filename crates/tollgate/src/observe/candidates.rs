@@ -7,9 +7,9 @@ use crate::decision::CandidateOutcome;
 /// Requests that a limit and its candidate both evaluated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CandidateCounts {
-    /// Both admitted.
+    /// The limit admitted, and the candidate would have admitted.
     pub both_admit: u64,
-    /// Both refused.
+    /// The limit refused, and the candidate would have refused.
     pub both_refuse: u64,
     /// The limit refused, and the candidate would have admitted.
     pub only_live_refuses: u64,

@@ -49,7 +49,7 @@ struct Row {
 /// The last log line of a cause, and the decisions since.
 #[derive(Debug, Default)]
 pub(super) struct Line {
-    /// In milliseconds since the epoch; zero before the first time.
+    /// The time of the last log line, in milliseconds since the epoch; zero before the first line.
     logged_at: AtomicU64,
     untold: AtomicU64,
 }

@@ -44,7 +44,7 @@ pub struct ChangeResult {
 /// Where overrides are stored, and whether the last read succeeded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OverrideStorage {
-    /// In this process: they end with it, and other nodes do not receive them.
+    /// In this process: they are lost when it ends, and other nodes do not receive them.
     InProcess,
     /// In the store, where every node reads them.
     InStore {

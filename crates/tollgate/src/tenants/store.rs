@@ -36,7 +36,7 @@ pub struct TenantsChanged {
 /// Where tenants are stored, and whether the last read succeeded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TenantStorage {
-    /// In this process: they end with it, and other nodes do not receive them.
+    /// In this process: they are lost when it ends, and other nodes do not receive them.
     InProcess,
     /// In the store, where every node reads them.
     InStore {

@@ -15,7 +15,7 @@ use super::{Sample, SampleOutcome, WINDOW};
 /// requests that were in flight together report one overload, not many.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Aimd {
-    /// In thousandths of a request.
+    /// The bound, in thousandths of a request.
     bound: u64,
     timeout: Millis,
     lessened_at: Option<Timestamp>,

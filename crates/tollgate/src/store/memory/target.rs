@@ -20,11 +20,11 @@ pub(super) struct Target<'a> {
 /// How the memory of a list changes during a decision.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Growth {
-    /// It grows by the room that was reserved for one more item.
+    /// The list grows by the room that was reserved for one more item.
     ByHalf,
-    /// It does not change.
+    /// The list keeps its memory.
     Kept,
-    /// It shrinks to its items.
+    /// The list shrinks to the size of its items.
     None,
 }
 
