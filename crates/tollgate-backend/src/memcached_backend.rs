@@ -11,7 +11,7 @@ use tollgate::model::{
 use tollgate::store::Memory;
 use tollgate::store::memory::Bounds;
 use tollgate::{Clock, HashKey, SystemClock};
-use tollgate_memcached::{Keys, Layout, LinkLimits, Memcached, ServerSettings};
+use tollgate_memcached::{Keys, Layout, Memcached, ServerSettings};
 use tollgate_policy::{MemcachedLayout, MemcachedSettings};
 use tollgate_redis::ClockOffset;
 use tollgate_stores::deadline::TIMER_GRAIN;
@@ -220,8 +220,8 @@ fn open_server(
     // whole decision times out.
     let left = TIMER_GRAIN.max(settings.deadline / 16);
     let within = settings.deadline.saturating_sub(left).max(settings.deadline / 2);
-    let link = LinkLimits::for_deadline(settings.deadline);
-    let server_settings = ServerSettings { layout, link, ..ServerSettings::new(address) };
+    let mut server_settings = ServerSettings { layout, ..ServerSettings::new(address) };
+    server_settings.link = server_settings.link.raised_to(settings.deadline);
     let store = Memcached::open(&server_settings, keys).with_deadline(within);
     Ok(Shard { name: server.into(), weight: 1, store: CallTimer::new(store) })
 }

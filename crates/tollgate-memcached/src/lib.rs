@@ -28,9 +28,10 @@ pub use address::{Address, AddressError};
 pub use error::MemcachedError;
 pub use key::Keys;
 pub use layout::Layout;
-pub use link::{LinkError, LinkLimits, Losses};
+pub use link::{LinkError, Losses};
 pub use steps::MAX_ATTEMPTS;
 pub use store::{
     DEFAULT_CONNECTIONS, DEFAULT_DEADLINE, MAX_SPANNING_CALLS, Memcached, ServerSettings,
     ServerStatus,
 };
+pub use tollgate_link::LinkLimits;

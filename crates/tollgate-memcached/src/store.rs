@@ -12,6 +12,7 @@ use tollgate_core::store::CellKey;
 use tollgate_core::{
     Charge, Deduplication, Limit, Operation, Readings, Store, StoreError, Timestamp,
 };
+use tollgate_link::LinkLimits;
 
 use crate::address::Address;
 use crate::call::execute;
@@ -20,7 +21,7 @@ use crate::item_locks::ItemLocks;
 use crate::job::Job;
 use crate::key::Keys;
 use crate::layout::Layout;
-use crate::link::{LinkError, LinkLimits, Losses, Server, TIME_UNCERTAINTY};
+use crate::link::{LinkError, Losses, Server, TIME_UNCERTAINTY};
 use crate::steps::Steps;
 
 /// The longest time for a decision if the caller sets none.
@@ -28,6 +29,9 @@ pub const DEFAULT_DEADLINE: Duration = Duration::from_millis(15);
 
 /// The default number of connections to a server.
 pub const DEFAULT_CONNECTIONS: NonZeroUsize = NonZeroUsize::new(2).unwrap();
+
+/// The default of the longest time for each of the two round trips that verify a connection.
+const DEFAULT_PROOF: Duration = Duration::from_millis(50);
 
 /// The most concurrent calls that change several items. Further calls are rejected at once.
 pub const MAX_SPANNING_CALLS: usize = 1_024;
@@ -52,7 +56,7 @@ impl ServerSettings {
         Self {
             address,
             connections: DEFAULT_CONNECTIONS,
-            link: LinkLimits::default(),
+            link: LinkLimits { proof: DEFAULT_PROOF, ..LinkLimits::default() },
             layout: Layout::default(),
         }
     }

@@ -22,6 +22,7 @@ use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, timeout, timeout_at};
 use tollgate_core::Millis;
+use tollgate_link::{CircuitState, Fault, LinkLimits, Progress};
 
 pub use self::counters::BatcherCounts;
 pub use self::error::BatcherError;
@@ -33,11 +34,10 @@ use self::dispatcher::Dispatcher;
 use self::driver::Driver;
 use self::pacing::{Pacing, Slot};
 use self::queue::{QueueSender, queue};
-use crate::circuit_breaker::{CircuitState, Progress};
 use crate::codec::Codec;
-use crate::connection::{Endpoint, LinkError, LinkLimits};
-use crate::link::{Fault, Link, MAX_CONNECTIONS, Phase, RequiredRole};
-use crate::topology::Members;
+use crate::connection::{Endpoint, LinkError};
+use crate::link::{Link, MAX_CONNECTIONS, Phase, RequiredRole};
+use crate::members::Members;
 
 /// The limits of a batcher's queue and calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,6 +53,10 @@ pub struct BatcherLimits {
     /// The time after which a call is overdue and no longer delays other calls; at least twice the
     /// round trip.
     pub overdue_after: Duration,
+    /// The time for which a call waits, within its deadline, for the answer of a connection that is
+    /// being replaced. A demoted server still reports which calls it did not execute. Nothing else
+    /// is sent to the shard during this time.
+    pub last_words: Duration,
 }
 
 impl Default for BatcherLimits {
@@ -63,6 +67,7 @@ impl Default for BatcherLimits {
             call: 128,
             call_bytes: 256 << 10,
             overdue_after: Duration::from_millis(1),
+            last_words: Duration::from_millis(250),
         }
     }
 }
@@ -152,7 +157,7 @@ impl<C: Codec> Batcher<C> {
             Arc::clone(&link),
             Arc::clone(&counters),
             Arc::clone(&pacing),
-            link_limits.last_words,
+            limits.last_words,
         ));
         let driver = Driver::new(exit, Arc::clone(&dispatcher), Arc::clone(&pacing));
         let driver = tokio::spawn(driver.run()).abort_handle();

@@ -10,7 +10,6 @@
 
 mod answer;
 mod batcher;
-mod circuit_breaker;
 mod client_role;
 mod cluster;
 mod codec;
@@ -29,6 +28,7 @@ mod job;
 mod key;
 mod link;
 mod listing;
+mod members;
 mod node_address;
 mod offset;
 mod random;
@@ -47,16 +47,14 @@ mod store;
 mod topology;
 
 pub use batcher::{BatcherCounts, BatcherError, BatcherLimits, BatcherStatus, DEFAULT_DEADLINE};
-pub use circuit_breaker::CircuitState;
 pub use client_role::ClientRole;
 pub use cluster::{
     AfterFailover, ClusterError, ClusterSettings, ClusterStatus, DEFAULT_REFRESH, GroupStatus,
     LayoutError, MAX_NODES, Redirects, RedisCluster,
 };
 pub use connection::{
-    Address, Credentials, Endpoint, EndpointError, LAG_MAX, LOOKUP_MAX, Lag, LinkError, LinkLimits,
-    Lookup, LookupResult, MAX_ADDRESSES, NameResolver, Protocol, Secret, SecretSource, Tls,
-    TlsError,
+    Address, Credentials, Endpoint, EndpointError, LAG_MAX, LOOKUP_MAX, Lag, LinkError, Lookup,
+    LookupResult, MAX_ADDRESSES, NameResolver, Protocol, Secret, SecretSource, Tls, TlsError,
 };
 pub use decision_time::DecisionClock;
 pub use error::StepError;
@@ -64,6 +62,7 @@ pub use info::{Info, part};
 pub use inspect::{ExcessPermissions, Inspection, PermissionCheck, inspect};
 pub use key::{Keys, Tag};
 pub use listing::{KEYS_PER_LIST_STEP, ListError, ListFilter, ListPage};
+pub use members::DataLoss;
 pub use node_address::NodeAddress;
 pub use offset::ClockOffset;
 pub use redirect::Redirect;
@@ -71,4 +70,5 @@ pub use redis_shard::RedisShard;
 pub use script::{RuntimeChoice, StepRuntime, function_library};
 pub use shard::{ReadFrom, ShardSettings};
 pub use store::Redis;
-pub use topology::{DataLoss, Sentinels, ServerAccess, Topology};
+pub use tollgate_link::{CircuitState, LinkLimits};
+pub use topology::{Sentinels, ServerAccess, Topology};

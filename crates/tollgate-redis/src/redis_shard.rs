@@ -16,11 +16,11 @@ use crate::connection::LinkError;
 use crate::decision_time::{DecisionClock, DecisionTime, JobTime};
 use crate::job::Job;
 use crate::key::Keys;
+use crate::members::DataLoss;
 use crate::offset::ClockOffset;
 use crate::script::{RuntimeChoice, StepRuntime};
 use crate::shard::{PrimaryChoice, Shard, ShardSettings};
 use crate::step_codec::StepCodec;
-use crate::topology::DataLoss;
 
 /// The shortest deadline that is divided between a replica and the primary, half for each.
 const SHARED_FROM: Duration = Duration::from_millis(10);

@@ -4,13 +4,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::timeout;
+use tollgate_link::LinkLimits;
 
 use crate::batcher::{Batcher, BatcherLimits, BatcherStatus};
 use crate::client_role::ClientRole;
 use crate::codec::Codec;
-use crate::connection::{Endpoint, LinkError, LinkLimits, ReplicationProgress};
+use crate::connection::{Endpoint, LinkError, ReplicationProgress};
 use crate::link::RequiredRole;
-use crate::topology::{DataLoss, Members, SentinelWatch, ServerDiscovery, Topology};
+use crate::members::{DataLoss, Members};
+use crate::topology::{SentinelWatch, ServerDiscovery, Topology};
 
 mod replica_pool;
 

@@ -32,6 +32,27 @@ fn no_circle_is_among_modules() {
     assert!(circles.is_empty(), "modules that import each other in a circle: {circles:#?}");
 }
 
+/// The modules of `tollgate-redis` that send jobs know one server; others choose it.
+#[test]
+fn batchers_links_and_keys_know_neither_the_topology_nor_the_cluster() {
+    const BELOW: [&str; 5] = ["batcher", "connection", "key", "link", "members"];
+    const ABOVE: [&str; 2] = ["cluster", "topology"];
+    let folder =
+        crates().into_iter().find(|(name, _)| name == "tollgate-redis").expect("a crate").1;
+    let modules = Modules::read(&folder.join("src"));
+    for name in BELOW.iter().chain(&ABOVE) {
+        assert!(modules.code.contains_key(&vec![(*name).to_owned()]), "no module {name}");
+    }
+    let is_of = |name: &[String], of: &[&str]| name.first().is_some_and(|it| of.contains(&&**it));
+    let mut uses = Vec::new();
+    for name in modules.code.keys().filter(|name| is_of(name, &BELOW)) {
+        let used =
+            modules.paths(name).into_iter().filter_map(|path| modules.definer(name, &path, 8));
+        uses.extend(used.filter(|used| is_of(used, &ABOVE)).map(|used| (name.clone(), used)));
+    }
+    assert!(uses.is_empty(), "imports that point up: {uses:?}");
+}
+
 /// Returns `text` without modules in files elsewhere, as `#[path]` names them: their own crate's
 /// check includes them.
 fn without_foreign_files(text: &str) -> String {

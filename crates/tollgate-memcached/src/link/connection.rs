@@ -1,13 +1,15 @@
 //! A connection. Commands are sent in order, and replies arrive in the same order.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use bytes::{Buf, BytesMut};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, split};
-use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot};
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, timeout_at};
+use tollgate_link::{Health, Progress};
 
 use crate::wire::{Command, Expected, MAX_REPLY, Parsed, Reply, parse};
 
@@ -41,10 +43,8 @@ pub(crate) enum CallError {
 pub(crate) struct Connection {
     requests: mpsc::Sender<Request>,
     next: AtomicU32,
-    /// The number of consecutive missed deadlines; every reply resets it.
-    missed: AtomicU32,
-    allowed: u32,
-    silent: Notify,
+    /// The health of the server, to which missed deadlines are reported.
+    health: Arc<Health>,
     task: AbortHandle,
 }
 
@@ -52,6 +52,8 @@ pub(crate) struct Connection {
 pub(crate) struct Pending<'c> {
     connection: &'c Connection,
     reply: oneshot::Receiver<Reply>,
+    /// The server's progress when the command was queued.
+    submitted: Progress,
 }
 
 struct Request {
@@ -61,22 +63,14 @@ struct Request {
 }
 
 impl Connection {
-    /// Takes over `stream`. The connection counts as silent after `allowed` consecutive missed
-    /// deadlines.
+    /// Takes over `stream`. Replies and missed deadlines are reported to `health`.
     pub(super) fn start(
         stream: impl AsyncRead + AsyncWrite + Send + 'static,
-        allowed: u32,
+        health: Arc<Health>,
     ) -> Self {
         let (requests, queue) = mpsc::channel(WAITING);
         let task = tokio::spawn(run_io(stream, queue)).abort_handle();
-        Self {
-            requests,
-            next: AtomicU32::new(0),
-            missed: AtomicU32::new(0),
-            allowed: allowed.max(1),
-            silent: Notify::new(),
-            task,
-        }
+        Self { requests, next: AtomicU32::new(0), health, task }
     }
 
     /// Queues `command` after those that were queued before.
@@ -88,13 +82,14 @@ impl Connection {
             Command::Stats => Expected::Stats,
             _ => Expected::Meta { opaque },
         };
+        let submitted = self.health.circuit().progress();
         let (answer, reply) = oneshot::channel();
         let request = Request { bytes, expected, reply: answer };
         self.requests.try_send(request).map_err(|error| match error {
             mpsc::error::TrySendError::Full(_) => CallError::Overloaded,
             mpsc::error::TrySendError::Closed(_) => CallError::Closed,
         })?;
-        Ok(Pending { connection: self, reply })
+        Ok(Pending { connection: self, reply, submitted })
     }
 
     /// Sends `command` and waits for its reply until `deadline`.
@@ -123,11 +118,6 @@ impl Connection {
         self.requests.closed().await;
     }
 
-    /// Waits until the allowed number of consecutive deadlines was missed.
-    pub(super) async fn silent(&self) {
-        self.silent.notified().await;
-    }
-
     /// Closes the connection, even if others still reference it.
     pub(super) fn cut(&self) {
         self.task.abort();
@@ -147,15 +137,12 @@ impl Pending<'_> {
     pub(crate) async fn reply(self, deadline: Instant) -> Result<Reply, CallError> {
         match timeout_at(deadline, self.reply).await {
             Ok(Ok(reply)) => {
-                self.connection.missed.store(0, Ordering::Relaxed);
+                self.connection.health.circuit().answered();
                 Ok(reply)
             }
             Ok(Err(_)) => Err(CallError::Lost),
             Err(_) => {
-                let missed = self.connection.missed.fetch_add(1, Ordering::Relaxed) + 1;
-                if missed >= self.connection.allowed {
-                    self.connection.silent.notify_one();
-                }
+                self.connection.health.missed(self.submitted);
                 Err(CallError::TimedOut)
             }
         }
@@ -232,6 +219,7 @@ mod tests {
     use std::time::Duration;
 
     use tokio::io::duplex;
+    use tollgate_link::CircuitState;
 
     use super::*;
 
@@ -244,6 +232,13 @@ mod tests {
         theirs.write_all(bytes).await.unwrap();
     }
 
+    /// Returns the health of a server with a verified connection, whose circuit opens after this many misses.
+    fn health(misses: u32) -> Arc<Health> {
+        let health = Arc::new(Health::new(misses));
+        health.circuit().close(1);
+        health
+    }
+
     fn patience() -> Instant {
         Instant::now() + Duration::from_secs(60)
     }
@@ -251,7 +246,7 @@ mod tests {
     #[tokio::test]
     async fn replies_reach_who_asked_in_order() {
         let (ours, mut theirs) = duplex(1 << 16);
-        let connection = Connection::start(ours, 5);
+        let connection = Connection::start(ours, health(5));
         let pending: Vec<_> = (0..3).map(|_| connection.put(&GET).unwrap()).collect();
         answer(&mut theirs, 3, b"EN O0\r\nHD O1\r\nNS O2\r\n").await;
         let mut replies = Vec::new();
@@ -265,7 +260,7 @@ mod tests {
     async fn an_answer_that_nobody_asked_for_ends_it() {
         for bytes in [&b"EN O9\r\n"[..], b"STORED\r\n", b"\0\r\n"] {
             let (ours, mut theirs) = duplex(1 << 16);
-            let connection = Connection::start(ours, 5);
+            let connection = Connection::start(ours, health(5));
             let pending = connection.put(&GET).unwrap();
             answer(&mut theirs, 1, bytes).await;
             assert_eq!(pending.reply(patience()).await, Err(CallError::Lost));
@@ -273,7 +268,7 @@ mod tests {
             assert_eq!(connection.ask(&GET, patience()).await, Err(CallError::Closed));
         }
         let (ours, mut theirs) = duplex(1 << 16);
-        let connection = Connection::start(ours, 5);
+        let connection = Connection::start(ours, health(5));
         theirs.write_all(b"HD O0\r\n").await.unwrap();
         connection.ended().await;
     }
@@ -281,7 +276,7 @@ mod tests {
     #[tokio::test]
     async fn what_waits_for_a_silent_server_has_a_bound() {
         let (ours, _theirs) = duplex(64);
-        let connection = Connection::start(ours, 5);
+        let connection = Connection::start(ours, health(5));
         let mut pending = Vec::new();
         let refused = loop {
             match connection.put(&GET) {
@@ -295,13 +290,14 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn missed_deadlines_in_a_row_make_it_silent() {
+    async fn missed_deadlines_in_a_row_open_the_circuit() {
         let (ours, _theirs) = duplex(1 << 16);
-        let connection = Connection::start(ours, 2);
+        let health = health(2);
+        let connection = Connection::start(ours, Arc::clone(&health));
         for _ in 0..2 {
             let soon = Instant::now() + Duration::from_millis(15);
             assert_eq!(connection.ask(&GET, soon).await, Err(CallError::TimedOut));
         }
-        connection.silent().await;
+        assert_eq!(health.circuit().circuit_state(), CircuitState::Open);
     }
 }

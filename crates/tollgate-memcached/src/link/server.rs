@@ -4,43 +4,37 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use tokio::sync::watch;
-use tokio::task::AbortHandle;
 use tokio::time::{Instant, timeout_at};
+use tollgate_link::{LastError, Link, LinkLimits, Phase};
 
 use super::connection::Connection;
+use super::connector::ServerConnector;
 use super::error::LinkError;
-use super::loss_detector::Losses;
-use super::supervisor::{LinkLimits, LinkState, Phase, Supervisor};
+use super::loss_detector::{LossDetector, Losses};
 use crate::address::Address;
 
 /// The links to one server. Dropping it closes them.
 #[derive(Debug)]
 pub(crate) struct Server {
     address: Address,
-    links: Box<[Link]>,
+    links: Box<[Link<Connection, LinkError>]>,
     turn: AtomicUsize,
-    link_state: Arc<LinkState>,
-}
-
-#[derive(Debug)]
-struct Link {
-    phase: watch::Receiver<Phase>,
-    supervisor: AbortHandle,
+    last_error: LastError<LinkError>,
+    observed: Arc<LossDetector>,
 }
 
 impl Server {
     /// Starts to connect to the server at `address`. Needs a tokio runtime.
     pub(crate) fn start(address: Address, connections: NonZeroUsize, limits: LinkLimits) -> Self {
-        let link_state = Arc::<LinkState>::default();
+        let last_error = LastError::default();
+        let observed = Arc::<LossDetector>::default();
         let link = |_| {
-            let (sender, phase) = watch::channel(Phase::Connecting);
-            let (address, link_state) = (address.clone(), Arc::clone(&link_state));
-            let supervisor = Supervisor { address, limits, phase: sender, link_state };
-            Link { phase, supervisor: tokio::spawn(supervisor.run()).abort_handle() }
+            let (address, observed) = (address.clone(), Arc::clone(&observed));
+            let connector = ServerConnector { address, limits, observed };
+            Link::start(connector, limits, last_error.clone())
         };
         let links = (0..connections.get()).map(link).collect();
-        Self { address, links, turn: AtomicUsize::new(0), link_state }
+        Self { address, links, turn: AtomicUsize::new(0), last_error, observed }
     }
 
     /// Returns the next connection in rotation, or `None` if there is none.
@@ -52,16 +46,16 @@ impl Server {
             || (0..self.links.len()).map(|it| &self.links[(first + it) % self.links.len()]);
         let mut seeking = None;
         for link in in_turn() {
-            match &*link.phase.borrow() {
+            match link.phase() {
                 Phase::Up(connection) if connection.is_open() => {
-                    return Some(Arc::clone(connection));
+                    return Some(connection);
                 }
                 // Its supervisor has not yet noticed that it is closed.
                 Phase::Up(_) | Phase::Connecting => seeking = seeking.or(Some(link)),
                 Phase::Down => {}
             }
         }
-        let mut phase = seeking?.phase.clone();
+        let mut phase = seeking?.phases();
         let settled = phase.wait_for(|phase| match phase {
             Phase::Up(connection) => connection.is_open(),
             Phase::Connecting => false,
@@ -79,7 +73,7 @@ impl Server {
         for link in &self.links {
             // An error means that the supervisor has ended, which happens when this value is
             // dropped.
-            let _ = link.phase.clone().wait_for(|phase| matches!(phase, Phase::Up(_))).await;
+            let _ = link.phases().wait_for(|phase| matches!(phase, Phase::Up(_))).await;
         }
     }
 
@@ -90,38 +84,30 @@ impl Server {
 
     /// Returns the configured and the current number of connections.
     pub(crate) fn connections(&self) -> (usize, usize) {
-        let is_up = |link: &&Link| matches!(&*link.phase.borrow(), Phase::Up(_));
-        (self.links.len(), self.links.iter().filter(is_up).count())
+        let connected = self.links.iter().filter(|link| link.connection().is_some());
+        (self.links.len(), connected.count())
     }
 
     /// Returns the server's losses.
     pub(crate) fn losses(&self) -> Losses {
-        self.link_state.observed.losses()
+        self.observed.losses()
     }
 
     /// Returns the server's time in seconds since the Unix epoch, or `None` before the server has
     /// reported it.
     pub(crate) fn time(&self) -> Option<u64> {
-        self.link_state.observed.time(Instant::now())
+        self.observed.time(Instant::now())
     }
 
     /// Returns the server's time in milliseconds since the epoch, with an error of at most
     /// [`TIME_UNCERTAINTY`](super::TIME_UNCERTAINTY), once the server has reported it.
     pub(crate) fn millis(&self) -> Option<u64> {
-        self.link_state.observed.millis(Instant::now())
+        self.observed.millis(Instant::now())
     }
 
     /// Returns why the last attempt to connect failed or the last connection was lost, if that
     /// happened.
     pub(crate) fn last_error(&self) -> Option<LinkError> {
-        self.link_state.last_error.lock().clone()
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        for link in &self.links {
-            link.supervisor.abort();
-        }
+        self.last_error.get()
     }
 }

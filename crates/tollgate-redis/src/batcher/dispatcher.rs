@@ -8,6 +8,7 @@ use std::time::Duration;
 use redis::{ErrorKind, RedisError, RedisResult, ServerErrorKind, Value};
 use tokio::sync::{Mutex, watch};
 use tokio::time::{Instant, sleep_until, timeout_at};
+use tollgate_link::Fault;
 
 use super::BatcherError;
 use super::call::Call;
@@ -18,7 +19,7 @@ use super::route::Priority;
 use crate::codec::{Codec, Remedy};
 use crate::connection::Connection;
 use crate::error::StepError;
-use crate::link::{ClaimedConnection, ConnectionPool, Fault, Link, Phase};
+use crate::link::{ClaimedConnection, ConnectionPool, Link, Phase};
 use crate::offset::Reading;
 use crate::redirect::Redirect;
 
@@ -60,7 +61,7 @@ enum ErrorClass {
 
 impl<C: Codec> Dispatcher<C> {
     /// Creates a dispatcher for `link`, which waits for last answers for
-    /// [`last_words`](crate::LinkLimits::last_words).
+    /// [`last_words`](super::BatcherLimits::last_words).
     pub(super) fn new(
         codec: Arc<C>,
         link: Arc<Link>,

@@ -9,11 +9,12 @@ use super::layout::GroupLayout;
 use super::node_codec::NodeCodec;
 use super::{AfterFailover, ClusterSettings};
 use crate::batcher::{Batcher, BatcherStatus};
+use crate::members::generation_at;
 use crate::node_address::NodeAddress;
 use crate::script::{RuntimeChoice, StepRuntime};
 use crate::shard::{PrimaryChoice, Shard, ShardSettings};
 use crate::slot::Slot;
-use crate::topology::{Topology, generation_at};
+use crate::topology::Topology;
 
 /// The nodes that own the same slots, one of which accepts writes, with a batcher to each.
 ///

@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
+use tollgate_link::LinkLimits;
+
 use crate::batcher::BatcherLimits;
 use crate::client_role::ClientRole;
-use crate::connection::{Endpoint, LinkLimits};
+use crate::connection::Endpoint;
 use crate::key::Tag;
 use crate::shard::ReadFrom;
 

@@ -4,10 +4,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::ClusterError;
 use crate::batcher::BatcherStatus;
+use crate::members::DataLoss;
 use crate::offset::ClockOffset;
 use crate::redirect::Redirect;
 use crate::script::StepRuntime;
-use crate::topology::DataLoss;
 
 /// The status of a cluster, as far as this process has discovered it.
 #[derive(Clone, Debug)]

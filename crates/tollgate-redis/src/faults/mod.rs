@@ -18,11 +18,11 @@ use std::future::Future;
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep, timeout};
+use tollgate_link::{CircuitState, LinkLimits};
 
 use self::tally::{Job, Tally};
 use crate::batcher::{Batcher, BatcherError, BatcherLimits};
-use crate::circuit_breaker::CircuitState;
-use crate::connection::{Endpoint, LinkLimits};
+use crate::connection::Endpoint;
 use crate::link::RequiredRole;
 
 /// Longer than anything takes on a busy machine, and shorter than a test run.

@@ -1,11 +1,12 @@
-//! Links: one verified connection to one server, with its supervisor and further connections.
+//! Links: one verified connection to one server of a shard, and further connections beside it.
 
 mod additional_connections;
+mod connector;
 mod epoch_tracker;
 mod replica_check;
-mod supervisor;
+mod shard_link;
 mod verify;
 
 pub(crate) use additional_connections::{ClaimedConnection, ConnectionPool, MAX_CONNECTIONS};
-pub(crate) use supervisor::{Fault, Link, Phase};
+pub(crate) use shard_link::{Link, Phase};
 pub(crate) use verify::RequiredRole;

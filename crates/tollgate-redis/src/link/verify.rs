@@ -9,7 +9,7 @@ use crate::codec::Codec;
 use crate::connection::{
     Connection, Endpoint, Lag, LinkError, Pushes, ReplicationProgress, Role, ServerReport, open,
 };
-use crate::topology::Members;
+use crate::members::Members;
 
 /// The role that a server must have.
 #[derive(Clone, Debug)]

@@ -7,12 +7,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::RwLock;
 use tokio::task::AbortHandle;
+use tollgate_link::CircuitState;
 
 use crate::batcher::{Batcher, BatcherStatus};
-use crate::circuit_breaker::CircuitState;
 use crate::codec::Codec;
 use crate::connection::Endpoint;
-use crate::topology::Members;
+use crate::members::Members;
 
 /// The batchers to a shard's replicas, used in rotation.
 pub(crate) struct ReplicaPool<C: Codec> {

@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{MissedTickBehavior, interval, timeout};
+use tollgate_link::LinkLimits;
 
-use super::members::Members;
-use crate::connection::{Connection, Endpoint, LinkError, LinkLimits, Pushes, ServerReport, open};
+use crate::connection::{Connection, Endpoint, LinkError, Pushes, ServerReport, open};
+use crate::members::Members;
 
 /// The shortest time between two queries to one server.
 const LEAST_PERIOD: Duration = Duration::from_millis(1);

@@ -1,16 +1,10 @@
-//! The servers of a shard, and the election of its primary.
+//! The sources of a shard's servers: the configuration with queries of roles, or sentinels.
 
-mod data_loss;
 mod discovery;
-mod members;
-mod primary_election;
 mod sentinel;
 mod sentinels;
 
-pub use data_loss::DataLoss;
-pub(crate) use data_loss::generation_at;
 pub(crate) use discovery::ServerDiscovery;
-pub(crate) use members::Members;
 pub(crate) use sentinels::SentinelWatch;
 pub use sentinels::{Sentinels, ServerAccess};
 

@@ -7,9 +7,10 @@ use std::time::Duration;
 use redis::{FromRedisValue, Value};
 use tokio::sync::Notify;
 use tokio::time::timeout;
+use tollgate_link::LinkLimits;
 
-use super::primary_election::Confidence;
-use crate::connection::{Connection, Endpoint, LinkError, LinkLimits, Protocol, Pushes, open};
+use crate::connection::{Connection, Endpoint, LinkError, Protocol, Pushes, open};
+use crate::members::Confidence;
 
 /// The most servers, and the most sentinels, that are read from one sentinel's report.
 const MAX_NAMED: usize = 16;

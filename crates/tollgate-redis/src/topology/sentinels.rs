@@ -7,14 +7,11 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Instant, sleep};
+use tollgate_link::{LinkLimits, probe_delay};
 
-use super::members::Members;
-use super::primary_election::{SentinelOrigin, SentinelVote};
 use super::sentinel::{Report, Sentinel, ServerLocation};
-use crate::circuit_breaker::probe_delay;
-use crate::connection::{
-    Address, Credentials, Endpoint, LinkError, LinkLimits, NameResolver, Protocol, Tls,
-};
+use crate::connection::{Address, Credentials, Endpoint, LinkError, NameResolver, Protocol, Tls};
+use crate::members::{Members, SentinelOrigin, SentinelVote};
 use crate::random::random;
 
 /// The most sentinels that are queried, configured ones first.

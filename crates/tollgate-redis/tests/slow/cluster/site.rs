@@ -45,6 +45,7 @@ pub(crate) fn patient(urls: &[String]) -> ClusterSettings {
         ClusterSettings::new(urls.iter().map(|url| url.parse::<Endpoint>().unwrap()));
     settings.tag = Tag::Dimension("tenant".into());
     settings.reads = ReadFrom::Primary;
+    settings.batcher.last_words = PATIENCE;
     settings.link = LinkLimits {
         connect: PATIENCE,
         proof: PATIENCE,
@@ -52,7 +53,6 @@ pub(crate) fn patient(urls: &[String]) -> ClusterSettings {
         seek: PATIENCE,
         // Two failovers in quick succession must not stop calls.
         proven_after: Duration::ZERO,
-        last_words: PATIENCE,
         ..LinkLimits::default()
     };
     settings

@@ -38,7 +38,7 @@ pub(super) const REDIS: &[&[&str]] = &[
     ],
     &[
         "missed deadlines in a row",
-        "{redis::LinkLimits::misses}; of a replica 1",
+        "{link::LinkLimits::misses}; of a replica 1",
         "the server does not answer",
         "The circuit breaker opens",
         "`LinkLimits::misses`",
@@ -52,14 +52,14 @@ pub(super) const REDIS: &[&[&str]] = &[
     ],
     &[
         "opening a connection; its first round trip",
-        "{redis::LinkLimits::connect}; {redis::LinkLimits::proof} or the deadline",
+        "{link::LinkLimits::connect}; {link::LinkLimits::proof} or the deadline",
         "the server does not answer",
         "Another attempt",
         "`LinkLimits::connect`, `LinkLimits::proof`",
     ],
     &[
         "the period of heartbeats; the time to answer one",
-        "{redis::LinkLimits::heartbeat}; {redis::LinkLimits::heartbeat_answer}",
+        "{link::LinkLimits::heartbeat}; {link::LinkLimits::heartbeat_answer}",
         "the answer is late",
         "The connection is replaced",
         "`LinkLimits::heartbeat`, `LinkLimits::heartbeat_answer`",

@@ -1,14 +1,6 @@
 //! The circuit breaker of a server.
 
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
-use std::time::Duration;
-
-/// The default number of consecutive missed deadlines after which the circuit opens.
-pub(crate) const DEFAULT_FAILURE_THRESHOLD: u32 = 5;
-
-/// The shortest and the longest time from a failed probe to the next one.
-const PROBE_AFTER: Duration = Duration::from_millis(20);
-const PROBE_AT_LEAST_EVERY: Duration = Duration::from_millis(200);
 
 /// The state of a circuit breaker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,7 +23,7 @@ pub enum CircuitState {
 /// while it waited: a server that answers other calls is slow or busy, and not frozen. Only a
 /// verified connection closes it.
 #[derive(Debug)]
-pub(crate) struct CircuitBreaker {
+pub struct CircuitBreaker {
     circuit_state: AtomicU8,
     /// The number of consecutive missed deadlines; every answer resets it.
     missed: AtomicU32,
@@ -45,7 +37,7 @@ pub(crate) struct CircuitBreaker {
 
 /// A server's progress when a decision was submitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Progress {
+pub struct Progress {
     /// The generation of the connection that closed the circuit last.
     generation: u64,
     /// The number of calls that the server had answered.
@@ -54,7 +46,8 @@ pub(crate) struct Progress {
 
 impl Progress {
     /// Returns the generation of the connection that had closed the circuit last.
-    pub(crate) const fn generation(self) -> u64 {
+    #[must_use]
+    pub const fn generation(self) -> u64 {
         self.generation
     }
 }
@@ -62,7 +55,8 @@ impl Progress {
 impl CircuitBreaker {
     /// Creates a circuit breaker that opens after `allowed` consecutive missed deadlines. It starts
     /// in [`CircuitState::Seeking`].
-    pub(crate) fn new(allowed: u32) -> Self {
+    #[must_use]
+    pub fn new(allowed: u32) -> Self {
         Self {
             circuit_state: AtomicU8::new(CircuitState::Seeking as u8),
             missed: AtomicU32::new(0),
@@ -74,7 +68,8 @@ impl CircuitBreaker {
     }
 
     /// Returns the current state.
-    pub(crate) fn circuit_state(&self) -> CircuitState {
+    #[must_use]
+    pub fn circuit_state(&self) -> CircuitState {
         match self.circuit_state.load(Ordering::Acquire) {
             0 => CircuitState::Closed,
             1 => CircuitState::Seeking,
@@ -83,7 +78,7 @@ impl CircuitBreaker {
     }
 
     /// Records that the server answered a call.
-    pub(crate) fn answered(&self) {
+    pub fn answered(&self) {
         self.answers.fetch_add(1, Ordering::Relaxed);
         // Read first: a read of a shared cache line that does not change is cheap.
         if self.missed.load(Ordering::Relaxed) != 0 {
@@ -92,7 +87,8 @@ impl CircuitBreaker {
     }
 
     /// Returns the server's progress so far.
-    pub(crate) fn progress(&self) -> Progress {
+    #[must_use]
+    pub fn progress(&self) -> Progress {
         let answers = self.answers.load(Ordering::Relaxed);
         Progress { generation: self.generation.load(Ordering::Acquire), answers }
     }
@@ -100,7 +96,7 @@ impl CircuitBreaker {
     /// Records that a decision missed its deadline. `submitted` is the server's progress when the
     /// decision was submitted. Returns true if this opens the circuit.
     #[must_use]
-    pub(crate) fn missed(&self, submitted: Progress) -> bool {
+    pub fn missed(&self, submitted: Progress) -> bool {
         // Misses of an earlier connection do not count for this one, nor do decisions that waited
         // while the server answered others.
         if submitted != self.progress() || self.circuit_state() != CircuitState::Closed {
@@ -111,7 +107,7 @@ impl CircuitBreaker {
     }
 
     /// Opens the circuit. Returns true if it was not open before.
-    pub(crate) fn open(&self) -> bool {
+    pub fn open(&self) -> bool {
         let opens = self.circuit_state.swap(CircuitState::Open as u8, Ordering::AcqRel)
             != CircuitState::Open as u8;
         if opens {
@@ -121,33 +117,23 @@ impl CircuitBreaker {
     }
 
     /// Records that the connection is lost and a new one is attempted.
-    pub(crate) fn seek(&self) {
+    pub fn seek(&self) {
         self.missed.store(0, Ordering::Relaxed);
         self.circuit_state.store(CircuitState::Seeking as u8, Ordering::Release);
     }
 
     /// Closes the circuit after a successful probe, which made connection `generation`.
-    pub(crate) fn close(&self, generation: u64) {
+    pub fn close(&self, generation: u64) {
         self.generation.store(generation, Ordering::Release);
         self.missed.store(0, Ordering::Relaxed);
         self.circuit_state.store(CircuitState::Closed as u8, Ordering::Release);
     }
 
     /// Returns how often the circuit has opened.
-    pub(crate) fn opened(&self) -> u64 {
+    #[must_use]
+    pub fn opened(&self) -> u64 {
         self.opened.load(Ordering::Relaxed)
     }
-}
-
-/// Returns the delay before the next probe after the `failed`th consecutive failure, counted from
-/// 0.
-///
-/// The delay doubles up to a bound. `draw`, a random number, spreads it by a quarter to either
-/// side, so nodes that lost the same server do not reconnect at the same moment.
-pub(crate) fn probe_delay(failed: u32, draw: u64) -> Duration {
-    let doubled = PROBE_AFTER.saturating_mul(1 << failed.min(8)).min(PROBE_AT_LEAST_EVERY);
-    let spread = u64::try_from(doubled.as_micros() / 2).unwrap_or(u64::MAX);
-    doubled * 3 / 4 + Duration::from_micros(draw % (spread + 1))
 }
 
 #[cfg(test)]
@@ -203,18 +189,5 @@ mod tests {
         assert_eq!(circuit.circuit_state(), CircuitState::Seeking);
         assert!(circuit.open() && !circuit.open());
         assert_eq!(circuit.opened(), 2);
-    }
-
-    #[test]
-    fn probes_are_neither_hasty_nor_rare() {
-        for (failed, least, most) in [(0, 15, 25), (1, 30, 50), (3, 120, 200), (u32::MAX, 150, 250)]
-        {
-            for draw in [0, 1, 7_919, u64::MAX] {
-                let delay = probe_delay(failed, draw);
-                assert!(delay >= Duration::from_millis(least), "{failed}: {delay:?}");
-                assert!(delay <= Duration::from_millis(most), "{failed}: {delay:?}");
-            }
-        }
-        assert_ne!(probe_delay(3, 0), probe_delay(3, 12_345));
     }
 }

@@ -1,15 +1,23 @@
 //! The servers of one shard, and which of them may be charged.
 
+mod data_loss;
+mod primary_election;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio::time::Instant;
+use tollgate_link::LinkLimits;
 
-use super::data_loss::DataLossMonitor;
-use super::primary_election::{PrimaryElection, SentinelVote};
-use crate::connection::{Endpoint, LinkError, LinkLimits, ServerReport};
+pub use self::data_loss::DataLoss;
+pub(crate) use self::data_loss::generation_at;
+pub(crate) use self::primary_election::{Confidence, SentinelOrigin, SentinelVote};
+
+use self::data_loss::DataLossMonitor;
+use self::primary_election::PrimaryElection;
+use crate::connection::{Endpoint, LinkError, ServerReport};
 
 /// The information about a shard's servers that all of its connections share.
 ///

@@ -1,0 +1,37 @@
+//! The delays between attempts to reach a server.
+
+use std::time::Duration;
+
+/// The shortest and the longest time from a failed probe to the next one.
+const PROBE_AFTER: Duration = Duration::from_millis(20);
+const PROBE_AT_LEAST_EVERY: Duration = Duration::from_millis(200);
+
+/// Returns the delay before the next probe after the `failed`th consecutive failure, counted from
+/// 0.
+///
+/// The delay doubles up to a bound. `draw`, a random number, spreads it by a quarter to either
+/// side, so nodes that lost the same server do not reconnect at the same moment.
+#[must_use]
+pub fn probe_delay(failed: u32, draw: u64) -> Duration {
+    let doubled = PROBE_AFTER.saturating_mul(1 << failed.min(8)).min(PROBE_AT_LEAST_EVERY);
+    let spread = u64::try_from(doubled.as_micros() / 2).unwrap_or(u64::MAX);
+    doubled * 3 / 4 + Duration::from_micros(draw % (spread + 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn probes_are_neither_hasty_nor_rare() {
+        for (failed, least, most) in [(0, 15, 25), (1, 30, 50), (3, 120, 200), (u32::MAX, 150, 250)]
+        {
+            for draw in [0, 1, 7_919, u64::MAX] {
+                let delay = probe_delay(failed, draw);
+                assert!(delay >= Duration::from_millis(least), "{failed}: {delay:?}");
+                assert!(delay <= Duration::from_millis(most), "{failed}: {delay:?}");
+            }
+        }
+        assert_ne!(probe_delay(3, 0), probe_delay(3, 12_345));
+    }
+}

@@ -1,0 +1,67 @@
+//! What callers notice about a link's server.
+
+use tokio::sync::watch;
+
+use crate::circuit_breaker::{CircuitBreaker, Progress};
+
+/// The reason why a connection cannot be used further.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// It was closed.
+    Ended,
+    /// The server reports that it cannot serve, for example because it is read-only.
+    Unfit,
+    /// The server does not answer.
+    Unresponsive,
+}
+
+/// The circuit breaker of a link's server, and the faults that callers report to its supervisor.
+#[derive(Debug)]
+pub struct Health {
+    circuit: CircuitBreaker,
+    faults: watch::Sender<Option<FaultReport>>,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FaultReport {
+    pub(crate) generation: u64,
+    pub(crate) fault: Fault,
+}
+
+impl Health {
+    /// Creates the health of a server whose circuit opens after `misses` consecutive missed
+    /// deadlines.
+    #[must_use]
+    pub fn new(misses: u32) -> Self {
+        Self { circuit: CircuitBreaker::new(misses), faults: watch::Sender::new(None) }
+    }
+
+    /// Returns the circuit breaker of the server.
+    #[must_use]
+    pub const fn circuit(&self) -> &CircuitBreaker {
+        &self.circuit
+    }
+
+    /// Reports that the connection of `generation` cannot be used further.
+    pub fn report(&self, generation: u64, fault: Fault) {
+        self.faults.send_if_modified(|report| {
+            let news = report.is_none_or(|known| known.generation < generation);
+            if news {
+                *report = Some(FaultReport { generation, fault });
+            }
+            news
+        });
+    }
+
+    /// Reports that a call missed its deadline. `submitted` is the server's progress when the
+    /// call was submitted.
+    pub fn missed(&self, submitted: Progress) {
+        if self.circuit.missed(submitted) {
+            self.report(submitted.generation(), Fault::Unresponsive);
+        }
+    }
+
+    pub(crate) fn reports(&self) -> watch::Receiver<Option<FaultReport>> {
+        self.faults.subscribe()
+    }
+}

@@ -1,0 +1,24 @@
+//! One supervised connection to a server, for stores whose decisions have a deadline.
+//!
+//! A [`Link`] keeps one verified connection. Its supervisor publishes a [`Phase`]: callers wait, within their deadlines,
+//! only for the first attempt after a connection was lost. The [`CircuitBreaker`] detects a server that keeps its
+//! connections open and does not answer. A store provides a [`Connector`], which opens, verifies and watches connections.
+
+mod backoff;
+mod circuit_breaker;
+mod connector;
+mod health;
+mod last_error;
+mod limits;
+mod link;
+mod phase;
+mod supervisor;
+
+pub use backoff::probe_delay;
+pub use circuit_breaker::{CircuitBreaker, CircuitState, Progress};
+pub use connector::Connector;
+pub use health::{Fault, Health};
+pub use last_error::LastError;
+pub use limits::LinkLimits;
+pub use link::Link;
+pub use phase::Phase;

@@ -1,0 +1,111 @@
+//! A link, as its users see it.
+
+use std::fmt;
+use std::sync::Arc;
+
+use tokio::sync::watch;
+use tokio::task::AbortHandle;
+
+use crate::circuit_breaker::{CircuitBreaker, CircuitState};
+use crate::connector::Connector;
+use crate::health::Health;
+use crate::last_error::LastError;
+use crate::limits::LinkLimits;
+use crate::phase::Phase;
+use crate::supervisor::Supervisor;
+
+/// One verified connection `C` to a server, which is replaced when it is lost. Dropping the link
+/// closes it.
+pub struct Link<C, E> {
+    phase: watch::Receiver<Phase<C>>,
+    health: Arc<Health>,
+    last_error: LastError<E>,
+    supervisor: AbortHandle,
+}
+
+impl<C: Send + Sync + 'static, E: Send + 'static> Link<C, E> {
+    /// Starts to connect. Errors are stored in `last_error`. Needs a tokio runtime.
+    pub fn start(
+        connector: impl Connector<Connection = C, Error = E>,
+        limits: LinkLimits,
+        last_error: LastError<E>,
+    ) -> Self {
+        let (sender, phase) = watch::channel(Phase::Connecting);
+        let health = Arc::new(Health::new(limits.misses));
+        let supervisor =
+            Supervisor::new(connector, limits, sender, Arc::clone(&health), last_error.clone());
+        let supervisor = tokio::spawn(supervisor.run()).abort_handle();
+        Self { phase, health, last_error, supervisor }
+    }
+
+    /// Waits, without a time limit, until there is a connection that answers.
+    pub async fn up(&self) {
+        // Callers open the circuit before the supervisor has dropped the connection.
+        let serves = |phase: &Phase<C>| {
+            matches!(phase, Phase::Up(_)) && self.circuit().circuit_state() == CircuitState::Closed
+        };
+        // An error means that the supervisor has ended, which happens when the link is dropped.
+        let _ = self.phases().wait_for(serves).await;
+    }
+}
+
+impl<C, E> Link<C, E> {
+    /// Returns the link's phases, to read and to wait for.
+    #[must_use]
+    pub fn phases(&self) -> watch::Receiver<Phase<C>> {
+        self.phase.clone()
+    }
+
+    /// Returns the current phase.
+    #[must_use]
+    pub fn phase(&self) -> Phase<C> {
+        self.phase.borrow().clone()
+    }
+
+    /// Returns the connection, if there is one.
+    #[must_use]
+    pub fn connection(&self) -> Option<Arc<C>> {
+        match self.phase() {
+            Phase::Up(connection) => Some(connection),
+            Phase::Connecting | Phase::Down => None,
+        }
+    }
+
+    /// Returns the server's health, to which callers report what they notice.
+    #[must_use]
+    pub fn health(&self) -> &Health {
+        &self.health
+    }
+
+    /// Returns the circuit breaker of the server.
+    #[must_use]
+    pub fn circuit(&self) -> &CircuitBreaker {
+        self.health.circuit()
+    }
+
+    /// Returns why the last attempt to connect failed or the last connection was lost, if that
+    /// happened.
+    #[must_use]
+    pub fn last_error(&self) -> Option<E>
+    where
+        E: Clone,
+    {
+        self.last_error.get()
+    }
+}
+
+impl<C, E> Drop for Link<C, E> {
+    fn drop(&mut self) {
+        self.supervisor.abort();
+    }
+}
+
+impl<C: fmt::Debug, E: fmt::Debug> fmt::Debug for Link<C, E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Link")
+            .field("phase", &*self.phase.borrow())
+            .field("health", &self.health)
+            .field("last_error", &self.last_error)
+            .finish_non_exhaustive()
+    }
+}

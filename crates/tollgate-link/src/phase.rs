@@ -1,0 +1,24 @@
+//! The phases of a link.
+
+use std::sync::Arc;
+
+/// The state of a link.
+#[derive(Debug)]
+pub enum Phase<C> {
+    /// No connection yet. Callers wait, within their deadlines.
+    Connecting,
+    /// A connection is available.
+    Up(Arc<C>),
+    /// No connection. Callers do not wait.
+    Down,
+}
+
+impl<C> Clone for Phase<C> {
+    fn clone(&self) -> Self {
+        match self {
+            Self::Connecting => Self::Connecting,
+            Self::Up(connection) => Self::Up(Arc::clone(connection)),
+            Self::Down => Self::Down,
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! The link to the server of a shard that has a role.
+
+use std::sync::Arc;
+
+use tokio::sync::watch;
+use tollgate_link::{CircuitBreaker, Fault, LastError, LinkLimits, Progress};
+
+use super::additional_connections::ConnectionPool;
+use super::connector::ShardConnector;
+use super::epoch_tracker::EpochTracker;
+use super::verify::RequiredRole;
+use crate::codec::Codec;
+use crate::connection::{Connection, LinkError};
+use crate::members::Members;
+use crate::offset::ShardClock;
+
+/// The state of a link.
+pub(crate) type Phase = tollgate_link::Phase<ConnectionPool>;
+
+/// A link to the server of a member list that has the required role. Dropping it closes the
+/// connection.
+#[derive(Debug)]
+pub(crate) struct Link {
+    supervised: tollgate_link::Link<ConnectionPool, LinkError>,
+    members: Arc<Members>,
+    clock: Arc<ShardClock>,
+    histories: Arc<EpochTracker>,
+}
+
+impl Link {
+    /// Starts to connect to the first server of `members` that has the role `required_role`, and to
+    /// load what `codec` needs. Needs a tokio runtime.
+    pub(crate) fn start<C: Codec>(
+        members: Arc<Members>,
+        required_role: RequiredRole,
+        codec: Arc<C>,
+        limits: LinkLimits,
+    ) -> Self {
+        let clock = Arc::new(ShardClock::default());
+        let histories = Arc::<EpochTracker>::default();
+        let connector = ShardConnector::new(
+            Arc::clone(&members),
+            required_role,
+            codec,
+            limits,
+            Arc::clone(&clock),
+            Arc::clone(&histories),
+        );
+        let supervised = tollgate_link::Link::start(connector, limits, LastError::default());
+        Self { supervised, members, clock, histories }
+    }
+
+    /// Returns the link's phases, to read and to wait for.
+    pub(crate) fn phases(&self) -> watch::Receiver<Phase> {
+        self.supervised.phases()
+    }
+
+    /// Returns the circuit breaker of the server.
+    pub(crate) fn circuit(&self) -> &CircuitBreaker {
+        self.supervised.circuit()
+    }
+
+    /// Returns the server's clock.
+    pub(crate) fn clock(&self) -> &ShardClock {
+        &self.clock
+    }
+
+    /// Returns the replication epochs of the servers' data.
+    pub(crate) fn histories(&self) -> &EpochTracker {
+        &self.histories
+    }
+
+    /// Returns whether the server of `connection` may be charged, by the current reports.
+    pub(crate) fn permits(&self, connection: &Connection) -> bool {
+        self.members.permits(connection.address())
+    }
+
+    /// Returns why the last attempt to connect failed or the last connection was lost, if that
+    /// happened.
+    pub(crate) fn last_error(&self) -> Option<LinkError> {
+        self.supervised.last_error()
+    }
+
+    /// Returns the address of the connection, if there is one.
+    pub(crate) fn address(&self) -> Option<String> {
+        self.supervised.connection().map(|connection| connection.address().to_owned())
+    }
+
+    /// Waits, without a time limit, until there is a connection that answers.
+    pub(crate) async fn up(&self) {
+        self.supervised.up().await;
+    }
+
+    /// Reports that the connection of `generation` cannot be used further.
+    pub(crate) fn report(&self, generation: u64, fault: Fault) {
+        self.supervised.health().report(generation, fault);
+    }
+
+    /// Reports that a decision missed its deadline. `submitted` is the server's progress when the
+    /// decision was submitted.
+    pub(crate) fn missed(&self, submitted: Progress) {
+        self.supervised.health().missed(submitted);
+    }
+}
