@@ -1,4 +1,7 @@
 //! Path patterns with parameters, matched with normalized paths.
+//!
+//! Written by hand: the core has no dependencies, and a pattern is matched with a path that was decoded
+//! once for all rules. `matchit` finds one route of many, and a policy needs all rules that match.
 
 mod normal;
 

@@ -1,4 +1,9 @@
 //! A connection. Commands are sent in order, and replies arrive in the same order.
+//!
+//! Written by hand: of the clients that know the meta commands, `async-memcached` 0.7 has one command at
+//! a time on a connection, and the experimental one of `memcache` 0.20 closes a connection when a
+//! command times out. Here up to 1,024 commands of all callers are in flight on one connection, and a
+//! reply that comes after its deadline is skipped.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

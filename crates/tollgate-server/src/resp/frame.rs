@@ -4,6 +4,10 @@
 //! A command is parsed again from its first byte whenever more of it has arrived. That is cheap,
 //! because the bytes of a bulk string are skipped, not read. It also needs no state that an unusual
 //! split could corrupt: the result for a prefix never contradicts the result for the whole.
+//!
+//! Written by hand: the parser of a client library, such as `redis-protocol`, trusts its server and reads
+//! values of any length. This one bounds each part of a command before it has arrived: at most 64
+//! arguments, of 4 KiB each until the client has sent a valid token and of 64 KiB after it.
 
 use memchr::memchr;
 

@@ -1,4 +1,10 @@
 //! Strict JSON: unexpected input is refused with its location.
+//!
+//! `serde_json` reads valid documents. For the others, the two deserializers of this folder, 180 lines,
+//! find the place of the mistake. `serde_path_to_error` finds the place too, but it returns
+//! `serde_json`'s messages: of the six mistakes in the test below, the message for an unknown name
+//! would lose its suggestion, and all six would end with a line and a column that mean nothing in
+//! a document of one line.
 
 mod fault;
 mod located;

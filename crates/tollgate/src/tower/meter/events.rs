@@ -1,4 +1,7 @@
 //! The data of server-sent events, read as the response arrives.
+//!
+//! Written by hand: `eventsource-stream` collects each event in a string without a bound. This parser stores
+//! no byte of the response.
 
 /// A parser state in a stream of server-sent events (the WHATWG's `text/event-stream`). Stores none
 /// of the stream's text.

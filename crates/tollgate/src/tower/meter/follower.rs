@@ -1,4 +1,8 @@
 //! Follows a JSON pointer through a document that arrives in pieces, without storing the document.
+//!
+//! Written by hand: `serde_json` reads a whole document, and streaming readers such as `struson` block on
+//! a reader, while the pieces of a response pass one by one. A follower stores one value of at most
+//! `MAX_TEXT` bytes however long the response is.
 
 use tollgate_core::json_pointer::MAX_POINTER_BYTES;
 
