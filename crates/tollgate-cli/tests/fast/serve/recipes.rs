@@ -31,7 +31,9 @@ const fn row<'a>(
 
 /// Replaces the quotas of the policy, each of which it must have, and sends the requests.
 fn check(policy: &str, smaller: &[(&str, &str)], rows: &[Row<'_>]) {
-    let mut policy = format!("trusted_proxies: 127.0.0.1\n{policy}");
+    let trusts = policy.contains("trusted_proxies:");
+    let proxies = if trusts { "" } else { "trusted_proxies: 127.0.0.1\n" };
+    let mut policy = format!("{proxies}{policy}");
     for (quota, small) in smaller {
         assert!(policy.contains(quota), "{quota} in {policy}");
         policy = policy.replace(quota, small);
@@ -57,6 +59,43 @@ const B: &str = "203.0.113.6";
 
 fn shipped(name: &str) -> String {
     std::fs::read_to_string(world::policy(name)).unwrap()
+}
+
+#[test]
+fn api_keys_behind_a_load_balancer() {
+    check(
+        &recipe("API keys behind a load balancer"),
+        &[
+            ("trusted_proxies: 10.0.0.5", "trusted_proxies: 127.0.0.1"),
+            ("window: 1m", "window: 1d"),
+            ("quota: 10, window: 1s", "quota: 9, window: 1h"),
+        ],
+        &[
+            row("GET /health", A, &["x-api-key: a"], 30, 0),
+            row("GET /", A, &["x-api-key: a"], 3, 0),
+            // 17 units are left, of which a POST costs 5.
+            row("POST /", A, &["x-api-key: a"], 3, 1),
+            row("GET /", A, &["x-api-key: a"], 2, 1),
+            row("GET /", A, &["x-api-key: b"], 1, 1),
+            row("GET /", B, &["x-api-key: b"], 9, 1),
+            row("GET /health", A, &[], 1, 0),
+        ],
+    );
+}
+
+#[test]
+fn routes_and_tenants() {
+    check(
+        &recipe("A quota for each route and tenant"),
+        &[("quota: 600", "quota: 5"), ("quota: 100", "quota: 2")],
+        &[
+            row("GET /orders/1", A, &["x-tenant: acme"], 1, 0),
+            row("GET /orders/2/items", A, &["x-tenant: acme"], 1, 1),
+            row("GET /search", A, &["x-tenant: acme"], 2, 1),
+            row("GET /", A, &["x-tenant: acme"], 1, 1),
+            row("GET /search", A, &["x-tenant: other"], 2, 1),
+        ],
+    );
 }
 
 #[test]
