@@ -124,8 +124,9 @@ impl Text {
             Self::Literal(text) => Cow::Borrowed(text.as_bytes()),
             Self::Of(attribute) => read(attribute).unwrap_or_default(),
             Self::Joined(all) => {
-                let values = all.iter().map(|one| one.value(read));
-                Cow::Owned(values.fold(Vec::new(), |joined, value| [&joined[..], &value].concat()))
+                let mut joined = Vec::new();
+                all.iter().for_each(|one| joined.extend_from_slice(&one.value(read)));
+                Cow::Owned(joined)
             }
             Self::Chosen(chosen) => {
                 let (condition, one, other) = &**chosen;
@@ -150,6 +151,75 @@ impl Text {
     }
 }
 
+/// The longest part that is compared at every position of a text.
+const SHORT_PART: usize = 16;
+
+/// Returns whether `text` contains `part`. Both can be long and come from the client, so the time is
+/// linear in their lengths.
 fn contains(text: &[u8], part: &[u8]) -> bool {
-    part.is_empty() || text.windows(part.len()).any(|window| window == part)
+    if part.len() <= SHORT_PART {
+        return part.is_empty() || text.windows(part.len()).any(|window| window == part);
+    }
+    if text.len() < part.len() {
+        return false;
+    }
+    // The algorithm of Knuth, Morris and Pratt.
+    let borders = borders(part);
+    let mut met = 0;
+    for byte in text {
+        while met > 0 && part[met] != *byte {
+            met = borders[met - 1];
+        }
+        met += usize::from(part[met] == *byte);
+        if met == part.len() {
+            return true;
+        }
+    }
+    false
+}
+
+/// Returns for each start of `part` the length of its longest proper start that is also its end.
+fn borders(part: &[u8]) -> Vec<usize> {
+    let mut borders = alloc::vec![0; part.len()];
+    let mut border = 0;
+    for index in 1..part.len() {
+        while border > 0 && part[index] != part[border] {
+            border = borders[border - 1];
+        }
+        border += usize::from(part[index] == part[border]);
+        borders[index] = border;
+    }
+    borders
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_parts_are_found_where_short_ones_would_be() {
+        let mut drawn = 1_u64;
+        let mut draw = |below: usize| {
+            drawn = drawn.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (drawn >> 33) as usize % below
+        };
+        let mut found = 0;
+        for _ in 0..20_000 {
+            let text: Vec<u8> = (0..draw(120)).map(|_| b"ab"[usize::from(draw(8) == 0)]).collect();
+            let part: Vec<u8> = (0..draw(40)).map(|_| b"ab"[usize::from(draw(12) == 0)]).collect();
+            let expected = part.is_empty() || text.windows(part.len()).any(|window| window == part);
+            assert_eq!(contains(&text, &part), expected, "{text:?} {part:?}");
+            found += usize::from(expected && part.len() > SHORT_PART);
+        }
+        assert!(found > 100, "{found}");
+    }
+
+    #[test]
+    fn a_text_that_nearly_contains_the_part_everywhere_takes_linear_time() {
+        let text = alloc::vec![b'a'; 4 << 20];
+        let mut part = alloc::vec![b'a'; 2 << 20];
+        *part.last_mut().unwrap() = b'b';
+        // 4,400,000,000,000 comparisons of bytes at every position would not end.
+        assert!(!contains(&text, &part));
+    }
 }

@@ -82,7 +82,7 @@ impl PathPattern {
                 "**" => Segment::Rest,
                 "*" => Segment::One,
                 _ => match part.strip_prefix('{').and_then(|part| part.strip_suffix('}')) {
-                    Some(name) if name.is_empty() || name.contains(['{', '}']) => {
+                    Some(name) if !is_name(name) => {
                         return Err(PathPatternError::Parameter);
                     }
                     Some(name) => Segment::Parameter(name.into()),
@@ -171,6 +171,13 @@ impl PathPattern {
 }
 
 /// Converts a literal segment to its normal form, whether or not it contains `%xx`.
+/// Returns whether `text` is the name of a parameter. Others have a meaning in other pattern
+/// languages, such as `{id:[0-9]+}`.
+fn is_name(text: &str) -> bool {
+    let fits = |char: char| char.is_alphanumeric() || matches!(char, '_' | '-' | '.');
+    !text.is_empty() && text.chars().all(fits)
+}
+
 fn literal(part: &str) -> Result<Box<[u8]>, PathPatternError> {
     let decoded = decode(part.as_bytes());
     if part.contains(['?', '#']) || matches!(&*decoded, b"." | b"..") {

@@ -94,7 +94,13 @@ fn syntax(source: &str, error: Option<&cel::ParseError>) -> Mistake {
         false => format!("character {column}"),
     };
     let said = error.msg.lines().next().unwrap_or_default();
-    let said = said.trim_start_matches("Syntax error: ");
+    let said = match () {
+        () if said.contains("Recursion limit") => "more than 96 levels",
+        () if said.contains("Incomplete") => "a part is missing",
+        // What follows is the form of the parser's own types.
+        () if said.contains(" { ") => said.split(": ").next().unwrap_or_default(),
+        () => said.trim_start_matches("Syntax error: "),
+    };
     // The list of all tokens that could follow is too long to help.
     let said = said.split(" expecting ").next().unwrap_or_default().replace("'<EOF>'", "the end");
     (format!("this is not an expression, at {place}: {said}"), hint)

@@ -20,6 +20,9 @@ const MAX_PARAMETER: usize = 128;
 /// Checks that `text` can be the name of a query parameter.
 pub(super) fn is_parameter(text: &str, at: Span, report: &mut Report<'_>) -> Option<()> {
     let is_fine = (1..=MAX_PARAMETER).contains(&text.len()) && !text.chars().any(char::is_control);
+    if has_star(text, at, "query parameter", report) {
+        return None;
+    }
     if is_fine {
         return Some(());
     }
@@ -31,12 +34,25 @@ pub(super) fn is_parameter(text: &str, at: Span, report: &mut Report<'_>) -> Opt
 
 /// Checks that `text` is a token of RFC 9110, as the names of headers and cookies must be.
 pub(super) fn is_token(text: &str, at: Span, what: &str, report: &mut Report<'_>) -> Option<()> {
+    if has_star(text, at, what, report) {
+        return None;
+    }
     if is_token_text(text) {
         return Some(());
     }
     let message = format_args!("{} is not a valid name of a {what}", quoted(text));
     report.error(at, message, "expected letters, digits and `-`");
     None
+}
+
+/// Reports a `*` in a name: it would be compared literally and match no request.
+fn has_star(text: &str, at: Span, what: &str, report: &mut Report<'_>) -> bool {
+    let has_star = text.contains('*');
+    if has_star {
+        let message = format_args!("{} is not a valid name of a {what}", quoted(text));
+        report.error(at, message, "names are no patterns: list each of them");
+    }
+    has_star
 }
 
 /// Returns whether `text` is a token of RFC 9110.

@@ -47,7 +47,7 @@ impl<'f> NetworkTable<'f> {
                     own.push(network);
                     texts.push(text);
                 }
-                Err(_) if text.contains(['/', ':']) => {
+                Err(_) if self.is_meant_as_network(text) => {
                     network(one, report);
                     is_whole = false;
                 }
@@ -63,6 +63,12 @@ impl<'f> NetworkTable<'f> {
             lists.insert(0, Arc::new(NetworkList { name, is_named: false, networks }));
         }
         is_whole.then_some(lists)
+    }
+
+    /// Returns whether a text that is no network is not the name of a list either.
+    fn is_meant_as_network(&mut self, text: &str) -> bool {
+        let is_numeric = |text: &str| text.bytes().all(|byte| b"0123456789.-".contains(&byte));
+        text.contains(['/', ':', '*']) || is_numeric(text) && self.names.known(text).is_none()
     }
 
     /// Warns of lists that no rule uses.

@@ -191,11 +191,35 @@ fn path(given: &Spanned<Text>, report: &mut Report<'_>) -> Option<PathPattern> {
         return None;
     }
     match PathPattern::parse(text) {
-        Ok(pattern) => Some(pattern),
+        Ok(pattern) => {
+            let Some(what) = foreign(text) else { return Some(pattern) };
+            let message = format_args!("{} uses {what}, which paths do not support", quoted(text));
+            let hint = "a segment is a text, `{id}` or `*`, and `**` at the end all that follow; \
+                        write other characters in percent-encoding, such as %5B";
+            report.error(given.at, message, hint);
+            None
+        }
         Err(error) => {
             report.error(given.at, format_args!("{} is not a path pattern", quoted(text)), error);
             None
         }
+    }
+}
+
+/// Returns the part of a path pattern that has a meaning in other pattern languages. As a literal it
+/// would match no request.
+fn foreign(text: &str) -> Option<&'static str> {
+    let mut segments = text.split('/');
+    if segments.any(|segment| segment.len() > 1 && segment.starts_with(':')) {
+        Some("`:name`")
+    } else if text.contains(['<', '>']) {
+        Some("`<name>`")
+    } else if text.contains(['[', ']', '^', '\\']) || text.contains(".+") || text.ends_with('$') {
+        Some("a regular expression")
+    } else if text.contains('|') {
+        Some("`|`")
+    } else {
+        None
     }
 }
 
