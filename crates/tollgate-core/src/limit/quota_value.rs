@@ -3,7 +3,8 @@
 use alloc::format;
 use alloc::sync::Arc;
 
-use super::{Limit, LimitError};
+use super::{Algorithm, Limit, LimitError};
+use crate::algo::{FixedWindow, Schedule};
 
 /// The start of the value of a tenant's own quota.
 const TENANT_VALUE: &str = "tenant:";
@@ -26,6 +27,15 @@ impl Limit {
         let mut limit = self.with_quota(quota, burst)?.with_enforced(self.enforced);
         limit.quota_value = Some(Arc::from(value));
         Ok(limit)
+    }
+
+    /// Returns the limit with the windows of `schedule` and the same counters: used units stay used,
+    /// and the open window keeps its end. `None` unless it is a fixed window.
+    #[must_use]
+    pub fn with_schedule(&self, schedule: Schedule) -> Option<Self> {
+        let Algorithm::FixedWindow(window) = &self.algorithm else { return None };
+        let window = FixedWindow::scheduled(window.quota(), schedule).ok()?;
+        Some(self.clone().with_algorithm(Algorithm::FixedWindow(window), self.reservation))
     }
 
     /// Returns the limit with a tenant's own quota, and the same counters, as

@@ -23,12 +23,14 @@ pub mod priority;
 mod query;
 pub mod queue;
 pub mod quotas;
+mod replaced;
 mod response_terms;
 pub mod rule;
 pub mod shedding;
 pub mod subject;
 pub mod tenants;
 pub mod values;
+pub mod windows;
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -56,6 +58,7 @@ pub use shedding::Shedding;
 pub use subject::{ClaimSource, Dimension, SubjectSource, UnreadBodies};
 pub use tenants::{TenantBinding, TenantLookup};
 pub use values::{ValueMatch, ValuePattern};
+pub use windows::WindowsByValue;
 
 use crate::limit::Limit;
 use crate::time::Timestamp;
@@ -86,6 +89,8 @@ pub struct Policy {
     pub(crate) limits: Vec<LimitBinding>,
     /// Sorted by limit.
     pub(crate) quotas: Vec<QuotasByValue>,
+    /// Sorted by limit.
+    pub(crate) windows: Vec<WindowsByValue>,
     pub(crate) rules: Vec<Rule>,
     pub(crate) match_mode: MatchMode,
     pub(crate) forwarding: Forwarding,
@@ -120,6 +125,7 @@ impl Policy {
             dimensions,
             limits,
             quotas: Vec::new(),
+            windows: Vec::new(),
             rules,
             match_mode,
             forwarding,
@@ -184,6 +190,17 @@ impl Policy {
         let mut sources = metered.filter_map(|metered| Some(&metered.reserve.as_ref()?.source));
         self.dimensions.iter().any(|dimension| dimension.source.reads_body())
             || sources.any(|source| matches!(source, ReservationSource::Json { .. }))
+    }
+
+    /// Returns whether the dimension `name` is part of the subjects of `binding`, or selects its
+    /// quota, its windows or its tenant.
+    #[must_use]
+    pub fn uses_value(&self, binding: &LimitBinding, name: &str) -> bool {
+        let quota = self.quotas_of(&binding.limit).and_then(QuotasByValue::dimension);
+        let tenant = self.tenants.as_ref().map(|tenants| tenants.dimension);
+        let window = self.windows_of(&binding.limit).map(WindowsByValue::dimension);
+        let mut used = binding.per.iter().copied().chain(quota).chain(window).chain(tenant);
+        used.any(|index| self.dimensions.get(index).is_some_and(|one| *one.name == *name))
     }
 
     /// Returns the dimensions of subjects.

@@ -55,13 +55,18 @@ impl Policy {
             let limit = self.limit_index(named.limit).map_err(|error| (index, error))?;
             let charge = self.by_name(limit, &named, key);
             let mut charge = charge.map_err(|error| (index, error))?;
-            if !self.quotas.is_empty() || self.tenants.is_some() {
+            if self.selects_limits() {
                 use_first_quota(&planned, &mut charge);
             }
             add(&mut planned, charge);
             strictest = strictest.max(Some(self.on_failure_of(limit)));
         }
         Ok(NamedPlan { planned, on_failure: strictest.unwrap_or_default() })
+    }
+
+    /// Returns whether the values of a request select quotas or windows.
+    fn selects_limits(&self) -> bool {
+        !self.quotas.is_empty() || !self.windows.is_empty() || self.tenants.is_some()
     }
 
     fn limit_index(&self, name: &str) -> Result<usize, NameError> {

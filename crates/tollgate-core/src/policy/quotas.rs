@@ -3,12 +3,12 @@
 use alloc::borrow::Cow;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::convert::Infallible;
 
 use super::matching::Matched;
-use super::{Dimension, LimitBinding, NameError, Policy, SubjectSource};
+use super::{Dimension, NameError, Policy, SubjectSource};
 use crate::attributes::RequestAttributes;
 use crate::limit::Limit;
-use crate::time::Timestamp;
 
 /// The most values with an own quota that a limit can have.
 pub const MAX_QUOTA_VALUES: usize = 1_000;
@@ -79,6 +79,17 @@ impl QuotasByValue {
         &self.limits
     }
 
+    /// Returns the same quotas with each limit replaced by what `make` creates from it.
+    pub(super) fn map_limits(&self, make: impl Fn(&Limit) -> Option<Arc<Limit>>) -> Option<Self> {
+        let limits = self.limits.iter().map(|limit| make(limit)).collect::<Option<_>>()?;
+        Some(Self { limits, ..*self })
+    }
+
+    /// Returns every limit.
+    pub(super) fn limits_mut(&mut self) -> impl Iterator<Item = &mut Arc<Limit>> {
+        self.limits.iter_mut()
+    }
+
     /// Returns the limit with the quota of `value`.
     #[must_use]
     pub fn of(&self, value: &[u8]) -> Option<&Arc<Limit>> {
@@ -118,17 +129,7 @@ impl Policy {
         self.quotas.iter().find(has_name)
     }
 
-    /// Returns whether the dimension `name` is part of the subjects of `binding`, or selects its
-    /// quota or its tenant.
-    #[must_use]
-    pub fn uses_value(&self, binding: &LimitBinding, name: &str) -> bool {
-        let quota = self.quotas_of(&binding.limit).and_then(|quotas| quotas.dimension);
-        let tenant = self.tenants.as_ref().map(|tenants| tenants.dimension);
-        let mut used = binding.per.iter().copied().chain(quota).chain(tenant);
-        used.any(|index| self.dimensions.get(index).is_some_and(|one| *one.name == *name))
-    }
-
-    /// Returns the limit with the index `limit`, with the quota for this request.
+    /// Returns the limit with the index `limit`, with the quota and the windows for this request.
     #[inline]
     pub(super) fn limit_for(
         &self,
@@ -136,11 +137,14 @@ impl Policy {
         attributes: &RequestAttributes<'_>,
         matched: &Matched<'_>,
     ) -> Arc<Limit> {
-        let base = &self.limits[limit].limit;
-        let quotas = self.quotas_at(limit);
         let value = |dimension: usize| {
             let source = &self.dimensions[dimension].source;
             source.unnamed(&self.forwarding, attributes, matched)
+        };
+        let found = self.in_windows(limit, |dimension| Ok::<_, Infallible>(value(dimension)));
+        let (base, quotas) = match found {
+            Ok(found) => found,
+            Err(never) => match never {},
         };
         if let Some(tenants) = &self.tenants
             && let Some(tenant) = value(tenants.dimension)
@@ -152,14 +156,18 @@ impl Policy {
         Arc::clone(value.and_then(|value| quotas?.of(&value)).unwrap_or(base))
     }
 
-    /// Returns the limit with the index `limit`, with the quota for the values in `subject`.
+    /// Returns the limit with the index `limit`, with the quota and the windows for the values in
+    /// `subject`.
     pub(super) fn limit_by_name(
         &self,
         limit: usize,
         subject: &[(&str, Option<&str>)],
     ) -> Result<Arc<Limit>, NameError> {
-        let base = &self.limits[limit].limit;
-        let quotas = self.quotas_at(limit);
+        let value = |dimension| {
+            let value = self.given_value(dimension, subject)?;
+            Ok(value.map(|value| value.into_owned().into_bytes()))
+        };
+        let (base, quotas) = self.in_windows(limit, value)?;
         if let Some(tenants) = &self.tenants
             && let Some(tenant) = self.given_value(tenants.dimension, subject)?
             && let Some(found) = tenants.limit(tenant.as_bytes(), base, quotas)
@@ -193,40 +201,8 @@ impl Policy {
         }))
     }
 
-    fn quotas_at(&self, limit: usize) -> Option<&QuotasByValue> {
+    pub(super) fn quotas_at(&self, limit: usize) -> Option<&QuotasByValue> {
         let index = self.quotas.binary_search_by_key(&limit, |one| one.limit).ok()?;
         self.quotas.get(index)
-    }
-
-    /// Makes every limit the replacement of its counterpart in `old` at `now`.
-    pub(super) fn replace_limits(&mut self, old: &Self, now: Timestamp) {
-        let by_value = self.quotas.iter_mut().flat_map(|quotas| &mut quotas.limits);
-        let limits = self.limits.iter_mut().map(|binding| &mut binding.limit);
-        for limit in limits.chain(by_value) {
-            let olds = || old.limits_for(limit.quota_value());
-            let keeps = olds().find(|old| old.state_digest() == limit.state_digest());
-            let former = olds().find(|old| old.name() == limit.name());
-            if keeps.is_none() && former.is_none() {
-                continue;
-            }
-            let mut replaced = Limit::clone(limit);
-            if let Some(old) = keeps {
-                replaced = replaced.replacing(old);
-            }
-            if let Some(old) = former {
-                replaced = replaced.with_predecessor(old, now);
-            }
-            *limit = Arc::new(replaced);
-        }
-    }
-
-    /// Returns the limits with the quota of `value`, then all limits.
-    fn limits_for(&self, value: Option<&str>) -> impl Iterator<Item = &Arc<Limit>> {
-        let of_value = move |quotas: &'_ QuotasByValue| {
-            quotas.limits.iter().position(|limit| value.is_some() && limit.quota_value() == value)
-        };
-        let by_value =
-            self.quotas.iter().filter_map(move |quotas| quotas.limits.get(of_value(quotas)?));
-        by_value.chain(self.limits.iter().map(|binding| &binding.limit))
     }
 }

@@ -7,7 +7,7 @@ use tollgate_core::policy::{
     AmbiguousPaths, ChargeOn, Dimension, HeaderProfile, LimitBinding, LimitRef, Meter,
     MeteredLimit, OnFailure, PathCase, PathOptions, PathParameters, RequestMatch,
     ReservationSource, ResponseSettings, Rule, RuleMode, SubjectSource, UnreadBodies, ValueMatch,
-    ValuePattern,
+    ValuePattern, WindowsByValue,
 };
 use tollgate_core::refusal::RefusalSettings;
 use tollgate_core::{
@@ -61,7 +61,7 @@ fn metered(metered: &MeteredLimit, otherwise: u64) -> String {
 
 /// `5000 requests per 1h for each token`.
 pub(crate) fn limit(policy: &Policy, binding: &LimitBinding) -> String {
-    let quotas = quotas(policy, &binding.limit);
+    let quotas = quotas(policy, &binding.limit) + &billing_days(policy, &binding.limit);
     quotas_and_terms(policy, binding, &binding.limit, &quotas)
 }
 
@@ -89,6 +89,14 @@ fn quotas(policy: &Policy, limit: &Limit) -> String {
         (None, _) => "plan of the tenant".to_owned(),
     };
     format!("; by {by}: {}", quotas_of.join(", "))
+}
+
+/// `; the billing day is the value of renewal`.
+fn billing_days(policy: &Policy, limit: &Limit) -> String {
+    let subject = policy.windows_of(limit).map(WindowsByValue::dimension);
+    let subject = subject.and_then(|index| policy.dimensions().get(index));
+    let text = |subject: &Dimension| format!("; the billing day is the value of {}", subject.name);
+    subject.map(text).unwrap_or_default()
 }
 
 fn quotas_and_terms(

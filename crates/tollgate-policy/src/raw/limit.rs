@@ -3,6 +3,7 @@
 use super::Cost;
 use super::amount::Amount;
 use super::answers::RefuseAnswer;
+use super::billing_day::BillingDay;
 use super::candidate::Candidate;
 use super::choices::{
     AlgorithmName, AnchorName, LimitModeName, OnChangeName, OnExpiryName, UnitName, WeekdayName,
@@ -30,8 +31,9 @@ keys! {
         /// For `window: week`: the day on which it begins. By default `monday`.
         week_start: WeekdayName,
         /// For `window: month`: the day of the month on which it begins, 1 to 31. In a month that
-        /// is shorter, it begins on the last day. By default 1.
-        billing_day: Whole,
+        /// is shorter, it begins on the last day. A number, or the value of a subject:
+        /// `{ by: renewal, default: 1 }`. By default 1.
+        billing_day: BillingDay,
         /// For `token_bucket`: the most units that can be saved up, as a number or by subject like
         /// `quota`. By default the quota.
         burst: Amount,

@@ -4,6 +4,7 @@
 
 mod amount;
 mod answers;
+mod billing_day;
 mod candidate;
 mod choices;
 mod conditions;
@@ -28,6 +29,7 @@ mod traces;
 
 pub(crate) use amount::{Amount, ByValue};
 pub(crate) use answers::{Answers, RefuseAnswer};
+pub(crate) use billing_day::BillingDay;
 pub(crate) use candidate::Candidate;
 pub(crate) use choices::{
     CertificateNameWord, HeaderName, Keep, Kept, Kind, RuleOrder, TopologyKind, UnreadName,

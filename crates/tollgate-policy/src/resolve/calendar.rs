@@ -5,14 +5,14 @@ use tollgate_core::Millis;
 use tollgate_core::algo::{Anchor, Schedule};
 
 use crate::decode::{CalendarUnit, Field, Spanned, WindowLength};
-use crate::raw::{self, Kind};
+use crate::raw::{self, BillingDay, Kind};
 use crate::report::Report;
 use crate::span::Span;
 
 const DAY: u64 = 86_400_000;
 
 /// The time zone of windows without another one.
-const UTC: &str = "UTC";
+pub(super) const UTC: &str = "UTC";
 
 /// The windows of a limit.
 pub(super) enum Windows {
@@ -73,7 +73,7 @@ fn schedule(
         }
     }
     let week_start = raw.week_start.or_default(|day| day.0, Default::default())?;
-    let billing_day = raw.billing_day.or_default(|day| day.0, 1)?;
+    let billing_day = raw.billing_day.or_default(BillingDay::default, Some(1))??;
     let zone = raw.timezone.or_default(|zone| zone.0.clone(), UTC.to_owned());
     let period = match unit {
         CalendarUnit::Day => Period::Day,
@@ -86,11 +86,11 @@ fn schedule(
     if !is_right {
         return None;
     }
-    let refused = |error: CalendarError| match (&error, raw.billing_day.given()) {
+    let refused = |error: CalendarError| match (&error, BillingDay::place(&raw.billing_day)) {
         (CalendarError::NoSuchDay(_), Some(day)) => {
             let message = format_args!("a month has no day {billing_day}");
             let hint = "1 to 31: in a shorter month, 31 is its last day";
-            report.error(day.at, message, hint);
+            report.error(day, message, hint);
         }
         _ => report.plain_error(at, error),
     };

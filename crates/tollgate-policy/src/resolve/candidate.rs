@@ -4,7 +4,7 @@ use tollgate_core::Algorithm;
 
 use super::algorithm::{algorithm, misplaced};
 use crate::decode::{CalendarUnit, Field, Spanned, Whole, WindowLength, quoted};
-use crate::raw::{self, Amount, Kind};
+use crate::raw::{self, Amount, BillingDay, Kind};
 use crate::report::Report;
 
 /// Returns the candidate of the limit `name`, which is written as `limit` and resolved to `live`,
@@ -57,12 +57,12 @@ pub(super) fn candidate(
 /// Returns the keys of a candidate as those of a limit.
 fn as_limit(given: &raw::Candidate) -> raw::Limit {
     raw::Limit {
-        quota: amount(&given.quota),
+        quota: map(&given.quota, Amount::Known),
         window: given.window.clone(),
         timezone: given.timezone.clone(),
         week_start: given.week_start.clone(),
-        billing_day: given.billing_day.clone(),
-        burst: amount(&given.burst),
+        billing_day: map(&given.billing_day, BillingDay::Known),
+        burst: map(&given.burst, Amount::Known),
         precision: given.precision.clone(),
         anchor: given.anchor.clone(),
         permit_ttl: given.permit_ttl.clone(),
@@ -70,12 +70,12 @@ fn as_limit(given: &raw::Candidate) -> raw::Limit {
     }
 }
 
-fn amount(field: &Field<Whole>) -> Field<Amount> {
+fn map<T>(field: &Field<Whole>, known: fn(Whole) -> T) -> Field<T> {
     match field {
         Field::Absent => Field::Absent,
         Field::Invalid => Field::Invalid,
         Field::Value(Spanned { value, at, key }) => {
-            Field::Value(Spanned { value: Amount::Known(*value), at: *at, key: *key })
+            Field::Value(Spanned { value: known(*value), at: *at, key: *key })
         }
     }
 }

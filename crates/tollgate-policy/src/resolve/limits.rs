@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
-use tollgate_core::policy::{LimitBinding, QuotasByValue};
+use tollgate_core::policy::{LimitBinding, QuotasByValue, WindowsByValue};
 use tollgate_core::{Algorithm, Limit, OnChange, Percent, Refusals, Visibility};
 
 use super::algorithm::{algorithm, misplaced};
+use super::billing_days::billing_days;
+use super::calendar::UTC;
 use super::candidate::candidate;
 use super::metered::{ResolvedCost, price};
 use super::mode::decided;
@@ -23,6 +25,8 @@ pub(super) struct ResolvedLimit {
     pub(super) limit: LimitBinding,
     /// Its quotas by the value of a subject.
     pub(super) quotas: Option<QuotasByValue>,
+    /// Its windows by the value of a subject.
+    pub(super) windows: Option<WindowsByValue>,
     /// The cost of a request if its rule does not set one.
     pub(super) price: ResolvedCost,
 }
@@ -56,9 +60,11 @@ fn resolve_limit(
     let limit = decided(limit, raw, report)?;
     let limit = with_candidate(limit, kind, &named.name, raw, report)?;
     let quotas = quotas((&limit, index), raw, subjects, report)?;
+    let zone = raw.timezone.value().map_or(UTC, |zone| &zone.0);
+    let windows = billing_days(index, raw, zone, subjects, report)?;
     let price = price(&raw.cost, report)?;
     let limit = LimitBinding { limit: Arc::new(limit), per: per? };
-    Some(ResolvedLimit { limit, quotas, price })
+    Some(ResolvedLimit { limit, quotas, windows, price })
 }
 
 /// Adds the candidate and the enforced share to the limit.

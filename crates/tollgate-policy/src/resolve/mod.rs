@@ -3,6 +3,7 @@
 
 mod algorithm;
 mod answers;
+mod billing_days;
 mod calendar;
 mod candidate;
 mod chain;
@@ -88,6 +89,7 @@ pub(crate) fn resolve(
     let rule_spans: Vec<_> = rules.iter().flatten().map(|rule| rule.at).collect();
     let shed = shed?;
     let quotas = counted.iter().flatten().filter_map(|counted| counted.quotas.clone()).collect();
+    let windows = counted.iter().flatten().filter_map(|counted| counted.windows.clone()).collect();
     let limits_of_rules = counted.into_iter().map(|counted| Some(counted?.limit));
     let mut policy = Policy::new(
         dimensions.into_iter().collect::<Option<_>>()?,
@@ -96,6 +98,7 @@ pub(crate) fn resolve(
         order,
     )?
     .with_quotas(quotas)?
+    .with_windows(windows)?
     .with_forwarding(forwarding?)
     .with_paths(paths?)
     .with_answers(answers?)

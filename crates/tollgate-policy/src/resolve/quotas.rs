@@ -49,7 +49,7 @@ pub(super) fn quotas(
         None
     } else {
         let dimension = subjects.table.index(&by.value.0, by.at, report)?;
-        is_trusted(dimension, by, subjects, report)?;
+        is_trusted(dimension, by, "quota", subjects, report)?;
         Some(dimension)
     };
     let names = names([quota, burst]);
@@ -113,6 +113,7 @@ fn number(field: &Field<Amount>, value: &str) -> Option<u64> {
 pub(super) fn is_trusted(
     index: usize,
     by: &Spanned<Text>,
+    what: &str,
     subjects: &Subjects<'_, '_>,
     report: &mut Report<'_>,
 ) -> Option<()> {
@@ -125,8 +126,9 @@ pub(super) fn is_trusted(
     for part in parts {
         if part.source.is_secret() {
             let message = format_args!("the values of {} are hashed", quoted(&part.name));
-            let hint =
-                "a quota depends on a value in clear text: { header: x-plan, trusted: true }";
+            let hint = format_args!(
+                "a {what} depends on a value in clear text: {{ header: x-plan, trusted: true }}"
+            );
             report.error(by.at, message, hint);
             return None;
         }

@@ -28,6 +28,6 @@ pub(super) fn tenants(
     };
     let by = tenants.by.given()?;
     let index = subjects.table.index(&by.value.0, by.at, report)?;
-    is_trusted(index, by, subjects, report)?;
+    is_trusted(index, by, "quota", subjects, report)?;
     Some(Some(index))
 }

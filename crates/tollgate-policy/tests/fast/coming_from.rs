@@ -58,7 +58,7 @@ fn every_recipe_is_a_policy_without_warnings() {
         assert!(loaded.warnings.is_empty(), "{recipe}\n{:?}", loaded.warnings);
         count += 1;
     }
-    assert_eq!(count, 15);
+    assert_eq!(count, 16);
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Tests of policy files: their meaning, every mistake with its message, the schema, and imports.
 
+mod billing_days;
 mod coming_from;
 mod conditions;
 mod descriptors;

@@ -42,7 +42,7 @@ fn every_policy_fits_the_schema() {
 }
 
 /// A mapping of each kind, in the order of the reference, with an unknown key.
-const PLACES: [(&str, &str); 45] = [
+const PLACES: [(&str, &str); 46] = [
     ("PolicyFile", "zzzzzzzz: 1"),
     ("Subject", "subjects: { a: { host: {}, zzzzzzzz: 1 } }"),
     ("Forwarded", "forwarded: { zzzzzzzz: 1 }"),
@@ -53,6 +53,10 @@ const PLACES: [(&str, &str); 45] = [
     (
         "ByValue",
         "limits: { a: { quota: { by: a, values: { b: 1 }, default: 1, zzzzzzzz: 1 }, window: 1s } }",
+    ),
+    (
+        "DayBySubject",
+        "limits: { a: { quota: 1, window: month, billing_day: { by: a, default: 1, zzzzzzzz: 1 } } }",
     ),
     ("Candidate", "limits: { a: { quota: 1, window: 1s, candidate: { zzzzzzzz: 1 } } }"),
     ("Metered", "limits: { a: { quota: 1, window: 1s, cost: { zzzzzzzz: 1 } } }"),
@@ -244,6 +248,7 @@ fn title(name: &str) -> &'static str {
         "Jwt" => "`jwt`",
         "Limit" => "`limits.NAME`",
         "ByValue" => "`limits.NAME.quota` and `.burst` by subject",
+        "DayBySubject" => "`limits.NAME.billing_day` by subject",
         "Candidate" => "`limits.NAME.candidate`",
         "Metered" => "`limits.NAME.cost`",
         "ReserveFrom" => "`limits.NAME.cost.reserve`",

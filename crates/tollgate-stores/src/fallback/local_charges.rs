@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
+use tollgate_core::algo::Anchor;
 use tollgate_core::{
     Admission, Algorithm, Charge, Limit, Operation, Readings, Refusals, Subject, Timestamp,
 };
@@ -71,7 +72,7 @@ pub(super) struct LocalCharges {
 
 #[derive(Debug, Default)]
 struct Limits {
-    by_digest: HashMap<u128, OfLimit>,
+    by_counters: HashMap<Counters, OfLimit>,
     /// The time before which a full table is not searched for expired entries again.
     next_sweep: u64,
     /// The number of entries that the last passes could not charge: the next one takes them last.
@@ -144,8 +145,8 @@ impl LocalCharges {
                 continue;
             }
             let mut limits = self.limits.lock();
-            let digest = charge.limit.state_digest();
-            let Some(of_limit) = limits.by_digest.get_mut(&digest) else { continue };
+            let counters = counters(charge.limit);
+            let Some(of_limit) = limits.by_counters.get_mut(&counters) else { continue };
             // Units that were charged to the store already remain charged.
             if let Some(known) = of_limit.subjects.get_mut(charge.subject) {
                 known.units =
@@ -166,7 +167,7 @@ impl LocalCharges {
         if self.entries.load(Ordering::Relaxed) >= MAX_LOCAL_CHARGES {
             self.sweep(now, &mut limits);
         }
-        let of_limit = limits.by_digest.entry(limit.state_digest()).or_insert_with(|| OfLimit {
+        let of_limit = limits.by_counters.entry(counters(limit)).or_insert_with(|| OfLimit {
             limit: Arc::new(limit.clone()),
             subjects: HashMap::new(),
         });
@@ -190,11 +191,11 @@ impl LocalCharges {
             return;
         }
         limits.next_sweep = now.as_millis().saturating_add(SWEEP_PERIOD);
-        limits.by_digest.retain(|_, of_limit| {
+        limits.by_counters.retain(|_, of_limit| {
             of_limit.subjects.retain(|_, units| now < units.expires_at);
             !of_limit.subjects.is_empty()
         });
-        let left = limits.by_digest.values().map(|of_limit| of_limit.subjects.len()).sum();
+        let left = limits.by_counters.values().map(|of_limit| of_limit.subjects.len()).sum();
         self.entries.store(left, Ordering::Relaxed);
     }
 
@@ -203,8 +204,8 @@ impl LocalCharges {
         let mut limits = self.limits.lock();
         let mut taken = Vec::new();
         for charge in charges {
-            let digest = charge.limit.state_digest();
-            let Some(of_limit) = limits.by_digest.get_mut(&digest) else { continue };
+            let counters = counters(charge.limit);
+            let Some(of_limit) = limits.by_counters.get_mut(&counters) else { continue };
             if let Some((subject, units)) = of_limit.subjects.remove_entry(charge.subject) {
                 self.entries.fetch_sub(1, Ordering::Relaxed);
                 taken.push(LocalCharge::new(&of_limit.limit, subject, units));
@@ -224,14 +225,14 @@ impl LocalCharges {
         for skipped in [limits.put_back, 0] {
             self.take_after(&mut limits, skipped, &mut taken);
         }
-        limits.by_digest.retain(|_, of_limit| !of_limit.subjects.is_empty());
+        limits.by_counters.retain(|_, of_limit| !of_limit.subjects.is_empty());
         taken.retain(|charge| now < charge.expires_at);
         taken
     }
 
     /// Moves entries to `taken` until it has [`CHARGED_BY_ONE_CALL`]. Skips the first `skipped`.
     fn take_after(&self, limits: &mut Limits, mut skipped: usize, taken: &mut Vec<LocalCharge>) {
-        for of_limit in limits.by_digest.values_mut() {
+        for of_limit in limits.by_counters.values_mut() {
             let left = CHARGED_BY_ONE_CALL - taken.len();
             let subjects = of_limit.subjects.keys().skip(skipped).take(left);
             let some: Vec<_> = subjects.cloned().collect();
@@ -283,7 +284,62 @@ impl LocalCharge {
     }
 }
 
+/// The counters of a limit, and the name of its schedule: the windows of a limit can depend on the
+/// subject, and a charge that is made later opens the window of its subject.
+type Counters = (u128, &'static str);
+
+fn counters(limit: &Limit) -> Counters {
+    let schedule = match limit.algorithm() {
+        Algorithm::FixedWindow(window) => match window.anchor() {
+            Anchor::Scheduled(schedule) => schedule.name(),
+            Anchor::FirstRequest | Anchor::Calendar => "",
+        },
+        _ => "",
+    };
+    (limit.state_digest(), schedule)
+}
+
 /// Whether units of the limit are used up by a charge. Permits are returned where they were granted.
 const fn is_window(limit: &Limit) -> bool {
     !matches!(limit.algorithm(), Algorithm::Concurrency(_))
+}
+
+#[cfg(test)]
+mod tests {
+    use tollgate_conformance::schedule::{EARLIER_UNEVEN_SECONDS, UNEVEN_SECONDS};
+    use tollgate_core::algo::{FixedWindow, Schedule};
+    use tollgate_core::key::Value;
+    use tollgate_core::{KeyedHash, Millis};
+
+    use super::*;
+
+    struct Zero;
+
+    impl KeyedHash for Zero {
+        fn hash(&self, _: &[u8]) -> [u8; 16] {
+            [0; 16]
+        }
+    }
+
+    #[test]
+    fn the_charges_of_subjects_with_other_windows_keep_their_windows() {
+        let now = Timestamp::from_millis(1_700_000_000_000);
+        let window = FixedWindow::scheduled(3, UNEVEN_SECONDS).unwrap();
+        let limit = Limit::new("month", Algorithm::FixedWindow(window)).unwrap();
+        let schedules: [(&str, Schedule); 3] =
+            [("ann", UNEVEN_SECONDS), ("bob", EARLIER_UNEVEN_SECONDS), ("eve", UNEVEN_SECONDS)];
+        let charges = LocalCharges::default();
+        let subject = |name: &str| Subject::new([("user", Value::Clear(name.as_bytes()))], &Zero);
+        for (name, schedule) in schedules {
+            let limit = limit.with_schedule(schedule).unwrap();
+            charges.add(now, &limit, &subject(name), 1, now.after(Millis::from_secs(60)));
+        }
+        let taken = charges.take_some(now);
+        assert_eq!(taken.len(), schedules.len());
+        for (name, schedule) in schedules {
+            let charge = taken.iter().find(|charge| charge.subject == subject(name)).unwrap();
+            assert_eq!(*charge.limit, limit.with_schedule(schedule).unwrap(), "{name}");
+        }
+        assert!(charges.is_empty());
+    }
 }

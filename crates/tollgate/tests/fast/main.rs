@@ -1,5 +1,6 @@
 //! Tests of the library's public API: limiter, memory store, headers and the tower layer.
 
+mod billing_days;
 mod concurrency_wait;
 mod decisions;
 mod degraded;

@@ -64,3 +64,44 @@ fn the_reset_is_the_end_of_the_customers_month_at_the_proxy_and_at_the_listener(
         Answer::parse(&client.rest())
     });
 }
+
+#[test]
+fn each_customer_has_its_billing_day_at_the_proxy_and_at_the_listener() {
+    let policy = recipe("A billing day for each customer").replace("10_000", "2");
+    let folder = Folder::with(&policy);
+    let (proxy, node) = (Proxy::start(&folder.policy()), Node::open(&folder.policy()));
+    let proxied = |fields: &str| {
+        let request = format!("GET / HTTP/1.1\r\nhost: test\r\nconnection: close\r\n{fields}\r\n");
+        Answer::parse(&proxy.send(request.as_bytes()))
+    };
+    let asked = |fields: &str| {
+        let mut client = Client::connect(node.listener("http")).unwrap();
+        let request = format!(
+            "GET /v1/authorize HTTP/1.1\r\nhost: test\r\nconnection: close\r\n\
+             x-forwarded-method: GET\r\nx-forwarded-uri: /\r\nx-forwarded-for: 192.0.2.7\r\n\
+             {fields}\r\n"
+        );
+        client.send(request).unwrap();
+        Answer::parse(&client.rest())
+    };
+    let days = [("amy", "15"), ("bob", "20"), ("eve", "40")];
+    for send in [&proxied as &dyn Fn(&str) -> Answer, &asked] {
+        for (customer, day) in days {
+            let first_day = day.parse().ok().filter(|day| *day <= 31).unwrap_or(1);
+            let month = schedule(Period::Month { first_day }, "Europe/Berlin").unwrap();
+            for number in 1..=3 {
+                let before = now();
+                let answer = send(&format!("x-customer: {customer}\r\nx-renewal: {day}\r\n"));
+                let after = now();
+                assert_eq!(answer.status == 429, number == 3, "{customer}: {answer:?}");
+                let seconds = |now| month.window_at(now).end.since(now).get().div_ceil(1_000);
+                if month.window_at(before) == month.window_at(after) {
+                    let reset = reset(&answer, "month");
+                    assert!((seconds(after)..=seconds(before)).contains(&reset), "{answer:?}");
+                }
+            }
+        }
+        // Another day keeps the units that are used.
+        assert_eq!(send("x-customer: amy\r\nx-renewal: 20\r\n").status, 429);
+    }
+}

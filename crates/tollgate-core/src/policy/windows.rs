@@ -1,0 +1,129 @@
+//! Windows by the value of a dimension, such as the billing day of a customer.
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use super::{Policy, QuotasByValue};
+use crate::algo::Schedule;
+use crate::limit::Limit;
+
+/// The most values with own windows that a limit can have.
+pub const MAX_WINDOW_VALUES: usize = 31;
+
+/// The windows of one limit, selected by the value of a dimension. All of them use the counters of
+/// the limit: if the value changes, used units stay used and the open window keeps its end.
+#[derive(Clone, Debug)]
+pub struct WindowsByValue {
+    limit: usize,
+    dimension: usize,
+    /// Sorted by value. [`Policy::with_windows`] adds the limits.
+    values: Vec<WindowOfValue>,
+}
+
+/// The windows of one value.
+#[derive(Clone, Debug)]
+struct WindowOfValue {
+    value: Arc<str>,
+    schedule: Schedule,
+    /// The limit with these windows, and its quotas by value.
+    limit: Option<(Arc<Limit>, Option<QuotasByValue>)>,
+}
+
+impl WindowsByValue {
+    /// Creates the windows of the limit with the index `limit`, selected by the dimension with the
+    /// index `dimension`. Requests with another value, or without one, have the windows of the
+    /// limit itself. `None` if there are more than [`MAX_WINDOW_VALUES`], or if two are for the same
+    /// value.
+    #[must_use]
+    pub fn new(limit: usize, dimension: usize, windows: Vec<(Arc<str>, Schedule)>) -> Option<Self> {
+        let of_value = |(value, schedule)| WindowOfValue { value, schedule, limit: None };
+        let mut values: Vec<WindowOfValue> = windows.into_iter().map(of_value).collect();
+        values.sort_by(|one, other| one.value.cmp(&other.value));
+        let is_twice = values.windows(2).any(|two| two[0].value == two[1].value);
+        (!is_twice && values.len() <= MAX_WINDOW_VALUES).then_some(Self {
+            limit,
+            dimension,
+            values,
+        })
+    }
+
+    /// Returns the index of the dimension that selects the windows.
+    #[must_use]
+    pub const fn dimension(&self) -> usize {
+        self.dimension
+    }
+
+    /// Adds the limits with the windows of each value; `None` if the limit has no fixed windows.
+    fn with_limits(mut self, base: &Limit, quotas: Option<&QuotasByValue>) -> Option<Self> {
+        for of_value in &mut self.values {
+            let scheduled = |limit: &Limit| Some(Arc::new(limit.with_schedule(of_value.schedule)?));
+            let quotas = match quotas {
+                None => None,
+                Some(quotas) => Some(quotas.map_limits(scheduled)?),
+            };
+            of_value.limit = Some((scheduled(base)?, quotas));
+        }
+        Some(self)
+    }
+
+    /// Returns the limit with the windows of `value`, and its quotas by value.
+    fn of(&self, value: &[u8]) -> Option<&(Arc<Limit>, Option<QuotasByValue>)> {
+        let index = self.values.binary_search_by(|one| one.value.as_bytes().cmp(value)).ok()?;
+        self.values.get(index)?.limit.as_ref()
+    }
+
+    /// Returns every limit.
+    pub(super) fn limits_mut(&mut self) -> impl Iterator<Item = &mut Arc<Limit>> {
+        let limits = self.values.iter_mut().filter_map(|one| one.limit.as_mut());
+        limits.flat_map(|(limit, quotas)| {
+            let by_value = quotas.iter_mut().flat_map(QuotasByValue::limits_mut);
+            core::iter::once(limit).chain(by_value)
+        })
+    }
+}
+
+impl Policy {
+    /// Sets windows that depend on the value of a dimension; `None` if one refers to a missing
+    /// limit or dimension, or to a limit without fixed windows, or if a limit has two. Call it after
+    /// [`with_quotas`](Self::with_quotas).
+    #[must_use]
+    pub fn with_windows(mut self, mut windows: Vec<WindowsByValue>) -> Option<Self> {
+        windows.sort_by_key(|one| one.limit);
+        let is_twice = windows.windows(2).any(|two| two[0].limit == two[1].limit);
+        if is_twice || windows.iter().any(|one| one.dimension >= self.dimensions.len()) {
+            return None;
+        }
+        let with_limits = |one: WindowsByValue| {
+            let base = Arc::clone(&self.limits.get(one.limit)?.limit);
+            let quotas = self.quotas_at(one.limit);
+            one.with_limits(&base, quotas)
+        };
+        self.windows = windows.into_iter().map(with_limits).collect::<Option<_>>()?;
+        Some(self)
+    }
+
+    /// Returns the windows by value of the limit with the name of `limit`, if it has some.
+    #[must_use]
+    pub fn windows_of(&self, limit: &Limit) -> Option<&WindowsByValue> {
+        let has_name = |one: &&WindowsByValue| self.limits[one.limit].limit.name() == limit.name();
+        self.windows.iter().find(has_name)
+    }
+
+    /// Returns the limit with the index `limit` and its quotas by value, both with the windows for
+    /// this request. `value` returns the value of a dimension.
+    #[inline]
+    pub(super) fn in_windows<V: AsRef<[u8]>, E>(
+        &self,
+        limit: usize,
+        value: impl FnOnce(usize) -> Result<Option<V>, E>,
+    ) -> Result<(&Arc<Limit>, Option<&QuotasByValue>), E> {
+        if !self.windows.is_empty()
+            && let Ok(index) = self.windows.binary_search_by_key(&limit, |one| one.limit)
+            && let Some(value) = value(self.windows[index].dimension)?
+            && let Some((found, quotas)) = self.windows[index].of(value.as_ref())
+        {
+            return Ok((found, quotas.as_ref()));
+        }
+        Ok((&self.limits[limit].limit, self.quotas_at(limit)))
+    }
+}
