@@ -13,7 +13,7 @@ use http::{
 use http_body::Body;
 use hyper::upgrade::OnUpgrade;
 use tokio::time::{Instant, sleep_until};
-use tollgate::tower::{Peer, upgraded};
+use tollgate::tower::{MatchedRules, Peer, upgraded};
 use tollgate::trace;
 use tower_service::Service;
 
@@ -63,6 +63,7 @@ impl Service<Request<RequestBody>> for Forward {
         let context = ForwardContext {
             method: request.method().clone(),
             upgrade: forward.upgrade(&mut request),
+            rules: request.extensions_mut().remove(),
         };
         let upload = request.body().upload();
         upload.forward();
@@ -83,6 +84,7 @@ impl Service<Request<RequestBody>> for Forward {
 struct ForwardContext {
     method: Method,
     upgrade: Option<(Upgrade, OnUpgrade, Session)>,
+    rules: Option<MatchedRules>,
 }
 
 impl Forward {
@@ -93,7 +95,8 @@ impl Forward {
         upload: &Upload,
     ) -> Result<Response<ResponseBody>, UpstreamFailure> {
         let host = outgoing.headers().get(header::HOST).map_or(&[][..], HeaderValue::as_bytes);
-        let group = Arc::clone(self.router.group(host, outgoing.uri().path()));
+        let group = self.router.group(host, outgoing.uri().path(), context.rules.as_ref());
+        let group = Arc::clone(group);
         let exchange = match context.upgrade {
             None => Exchange::Plain,
             Some(_) => Exchange::Upgrade,

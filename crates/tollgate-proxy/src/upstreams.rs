@@ -23,17 +23,26 @@ pub const MAX_UPSTREAMS: usize = 64;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Upstreams {
     default: Vec<Upstream>,
-    routes: Vec<(RoutePrefix, Vec<Upstream>)>,
+    routes: Vec<(RouteMatch, Vec<Upstream>)>,
 }
 
-/// A server for the requests whose path begins with a prefix, as `PREFIX=URL` or `HOST/PREFIX=URL`.
+/// A server for the requests whose path begins with a prefix, as `PREFIX=URL` or `HOST/PREFIX=URL`,
+/// or for those that a rule of the policy matches, as `rule:NAME=URL`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Route {
-    prefix: RoutePrefix,
+    requests: RouteMatch,
     upstream: Upstream,
 }
 
 /// The requests of a route.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum RouteMatch {
+    Prefix(RoutePrefix),
+    /// Those that the rule with this name matches.
+    Rule(Box<str>),
+}
+
+/// A host and the start of a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RoutePrefix {
     /// In lower case. `None` for any host.
@@ -46,7 +55,7 @@ pub(crate) struct RoutePrefix {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RouteError {
-    /// It does not have the form `PREFIX=URL`.
+    /// It does not have the form `PREFIX=URL` or `rule:NAME=URL`.
     Form {
         /// The value.
         given: String,
@@ -67,8 +76,9 @@ pub enum RouteError {
 
 impl Upstreams {
     /// Creates the upstreams of requests: `default`, at least one, unless one of `routes` applies.
-    /// Routes with the same prefix share its requests. The longest prefix that matches a request
-    /// applies, and one with a host before one without.
+    /// Routes with the same prefix or rule share its requests. The route of the first rule that
+    /// matched a request applies, otherwise the longest prefix, and one with a host before one
+    /// without.
     ///
     /// # Errors
     /// [`RouteError`] if there is no upstream, or too many.
@@ -76,11 +86,11 @@ impl Upstreams {
         if default.is_empty() {
             return Err(RouteError::NoUpstream);
         }
-        let mut grouped: Vec<(RoutePrefix, Vec<Upstream>)> = Vec::new();
-        for Route { prefix, upstream } in routes {
-            match grouped.iter_mut().find(|(known, _)| *known == prefix) {
+        let mut grouped: Vec<(RouteMatch, Vec<Upstream>)> = Vec::new();
+        for Route { requests, upstream } in routes {
+            match grouped.iter_mut().find(|(known, _)| *known == requests) {
                 Some((_, upstreams)) => upstreams.push(upstream),
-                None => grouped.push((prefix, vec![upstream])),
+                None => grouped.push((requests, vec![upstream])),
             }
         }
         if grouped.len() > MAX_ROUTES {
@@ -104,8 +114,17 @@ impl Upstreams {
         &self.default
     }
 
-    pub(crate) fn routes(&self) -> impl Iterator<Item = (&RoutePrefix, &[Upstream])> {
-        self.routes.iter().map(|(prefix, upstreams)| (prefix, &**upstreams))
+    /// Returns the names of the rules that have a route. The layer in front of the proxy must report
+    /// the [rules that matched](tollgate::tower::Layer::with_matched_rules).
+    pub fn rules(&self) -> impl Iterator<Item = &str> {
+        self.routes.iter().filter_map(|(requests, _)| match requests {
+            RouteMatch::Rule(name) => Some(&**name),
+            RouteMatch::Prefix(_) => None,
+        })
+    }
+
+    pub(crate) fn routes(&self) -> impl Iterator<Item = (&RouteMatch, &[Upstream])> {
+        self.routes.iter().map(|(requests, upstreams)| (requests, &**upstreams))
     }
 }
 
@@ -121,9 +140,14 @@ impl fmt::Display for Upstreams {
             upstreams.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
         };
         f.write_str(&list(&self.default))?;
-        for (RoutePrefix { host, path }, upstreams) in &self.routes {
-            let host = host.as_deref().unwrap_or_default();
-            write!(f, "; {host}{path}/ to {}", list(upstreams))?;
+        for (requests, upstreams) in &self.routes {
+            match requests {
+                RouteMatch::Prefix(RoutePrefix { host, path }) => {
+                    write!(f, "; {}{path}/", host.as_deref().unwrap_or_default())?;
+                }
+                RouteMatch::Rule(name) => write!(f, "; rule {name}")?,
+            }
+            write!(f, " to {}", list(upstreams))?;
         }
         Ok(())
     }
@@ -153,6 +177,13 @@ impl FromStr for Route {
     fn from_str(text: &str) -> Result<Self, RouteError> {
         let form = || RouteError::Form { given: text.to_owned() };
         let (prefix, url) = text.split_once('=').ok_or_else(form)?;
+        let upstream = || url.parse().map_err(RouteError::Upstream);
+        if let Some(name) = prefix.strip_prefix("rule:").filter(|name| !name.contains('/')) {
+            if name.is_empty() {
+                return Err(form());
+            }
+            return Ok(Self { requests: RouteMatch::Rule(name.into()), upstream: upstream()? });
+        }
         let (host, path) = prefix.split_at(prefix.find('/').ok_or_else(form)?);
         let is_plain = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'?' | b'#' | b'%');
         if !path.bytes().all(is_plain) || host.contains(['@', '*']) || path.contains("//") {
@@ -160,8 +191,8 @@ impl FromStr for Route {
         }
         let host = (!host.is_empty()).then(|| host.to_ascii_lowercase());
         let path = path.strip_suffix('/').unwrap_or(path).to_owned();
-        let upstream = url.parse().map_err(RouteError::Upstream)?;
-        Ok(Self { prefix: RoutePrefix { host, path }, upstream })
+        let requests = RouteMatch::Prefix(RoutePrefix { host, path });
+        Ok(Self { requests, upstream: upstream()? })
     }
 }
 
@@ -170,8 +201,8 @@ impl fmt::Display for RouteError {
         match self {
             Self::Form { given } => write!(
                 f,
-                "the route {given:?} is not a prefix and a URL; use /prefix=http://host:port or \
-                 host.name/prefix=http://host:port"
+                "the route {given:?} is not a prefix and a URL; use /prefix=http://host:port, \
+                 host.name/prefix=http://host:port or rule:name=http://host:port"
             ),
             Self::Upstream(error) => error.fmt(f),
             Self::NoUpstream => f.write_str("there is no upstream; use http://host:port"),
@@ -187,7 +218,10 @@ mod tests {
     use super::*;
 
     fn prefix(text: &str) -> RoutePrefix {
-        format!("{text}=http://a").parse::<Route>().expect("a route").prefix
+        match format!("{text}=http://a").parse::<Route>().expect("a route").requests {
+            RouteMatch::Prefix(prefix) => prefix,
+            RouteMatch::Rule(name) => panic!("the rule {name}"),
+        }
     }
 
     #[test]
@@ -214,8 +248,16 @@ mod tests {
 
     #[test]
     fn a_route_that_is_no_prefix_and_url_gets_an_error_with_the_form() {
-        for text in ["", "/api", "api=http://a", "/a?b=http://a", "/a//b=http://a", "*/x=http://a"]
-        {
+        for text in [
+            "",
+            "/api",
+            "api=http://a",
+            "/a?b=http://a",
+            "/a//b=http://a",
+            "*/x=http://a",
+            "rule:=http://a",
+            "rule:search",
+        ] {
             let error = text.parse::<Route>().expect_err(text).to_string();
             assert!(error.contains("/prefix=http://host:port"), "{error}");
         }
@@ -227,12 +269,22 @@ mod tests {
     fn routes_of_one_prefix_share_its_requests_and_all_numbers_are_bounded() {
         let default = vec!["http://d".parse().expect("an upstream")];
         let route = |text: &str| text.parse::<Route>().expect("a route");
-        let routes = vec![route("/a=http://one"), route("/b=http://b"), route("/a/=http://two")];
-        let upstreams = Upstreams::new(default.clone(), routes).expect("upstreams");
+        let routes = [
+            "/a=http://one",
+            "/b=http://b",
+            "/a/=http://two",
+            "rule:search=http://s",
+            "rule:search=http://t",
+            "rule:8080/x=http://x",
+        ];
+        let upstreams = Upstreams::new(default.clone(), routes.map(route).into());
+        let upstreams = upstreams.expect("upstreams");
         assert_eq!(
             upstreams.to_string(),
-            "http://d; /a/ to http://one, http://two; /b/ to http://b"
+            "http://d; /a/ to http://one, http://two; /b/ to http://b; rule search to http://s, \
+             http://t; rule:8080/x/ to http://x"
         );
+        assert_eq!(upstreams.rules().collect::<Vec<_>>(), ["search"]);
         let many = (0..=MAX_ROUTES).map(|number| route(&format!("/{number}=http://a"))).collect();
         assert!(matches!(Upstreams::new(default.clone(), many), Err(RouteError::TooMany { .. })));
         let many = vec![route("/a=http://a"); MAX_UPSTREAMS + 1];

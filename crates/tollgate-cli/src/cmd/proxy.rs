@@ -38,8 +38,8 @@ pub(crate) struct Flags {
     /// The service, as http://HOST:PORT or https://HOST:PORT; several share the requests
     #[arg(long, value_name = "URL", required = true)]
     upstream: Vec<Upstream>,
-    /// A service for the paths below a prefix, as /PREFIX=URL or HOST/PREFIX=URL; several share
-    /// the requests
+    /// A service for the paths below a prefix, as /PREFIX=URL or HOST/PREFIX=URL, or for the
+    /// requests that a rule of the policy matches, as rule:NAME=URL; several share the requests
     #[arg(long, value_name = "PREFIX=URL")]
     route: Vec<Route>,
     /// The policy file
@@ -100,6 +100,7 @@ pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
     let file_settings = loaded.settings.clone();
     let trusted = settings.trusted_proxies.clone();
     let json_bodies = settings.json_bodies.clone();
+    let routed: Arc<[String]> = settings.upstreams.rules().map(str::to_owned).collect();
     let admin = admin(flags, &loaded)?;
     let mut certificates = admin.certificates();
     certificates
@@ -132,10 +133,14 @@ pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
         let limiter = limiter::open(loaded, REFUNDS).await?;
         let limiter = limiter.with_observer(counted.observer()).with_tracer(traces.tracer.clone());
         let limiter = Arc::new(limiter);
+        let routed_rules = Arc::clone(&routed);
         let file = PolicyFile::new(&flags.policy, Arc::clone(&limiter), file_settings, REFUNDS)
             .with_on_reload(move |policy| {
                 trusted.set(policy.forwarding().trusted.clone());
                 read_bodies_for(policy, &json_bodies);
+                for missing in routed_rules.iter().filter_map(|rule| no_rule(rule, policy)) {
+                    log::warn(&format_args!("{missing}; its requests go to the other upstreams"));
+                }
             });
         let listeners = match flags.admin {
             Some(_) => tollgate_backend::ListenerState::Administration,
@@ -164,6 +169,7 @@ pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
         // The admin listener reports the status until the last request has ended.
         let admin = tollgate_server::serve(served, Duration::ZERO, pending());
         let layer = tower::Layer::new(Arc::clone(&limiter));
+        let layer = if routed.is_empty() { layer } else { layer.with_matched_rules() };
         let proxy = async {
             match lines {
                 Some(lines) => {
@@ -224,7 +230,11 @@ fn admin(flags: &Flags, loaded: &LoadedPolicy) -> Result<Listeners, Failure> {
 
 fn settings(flags: &Flags, loaded: &LoadedPolicy) -> Result<Settings, Failure> {
     let upstreams = Upstreams::new(flags.upstream.clone(), flags.route.clone());
-    let mut settings = Settings::with_upstreams(upstreams.map_err(|error| error.to_string())?);
+    let upstreams = upstreams.map_err(|error| error.to_string())?;
+    if let Some(missing) = upstreams.rules().find_map(|rule| no_rule(rule, &loaded.policy)) {
+        return Err(Failure::from(missing));
+    }
+    let mut settings = Settings::with_upstreams(upstreams);
     settings.upstream_tls = flags.tls.client(settings.upstreams.use_tls())?;
     settings.tls = flags.tls.server()?;
     settings.trusted_proxies = loaded.policy.forwarding().trusted.clone().into();
@@ -237,6 +247,19 @@ fn settings(flags: &Flags, loaded: &LoadedPolicy) -> Result<Settings, Failure> {
     settings.limits.connections = flags.max_connections;
     settings.limits.connections_per_address = flags.max_connections_per_address;
     Ok(settings)
+}
+
+/// Returns a message if the policy has no rule with the name `rule`, which has a route.
+fn no_rule(rule: &str, policy: &Policy) -> Option<String> {
+    let names = || policy.rules().iter().map(|one| &*one.name);
+    if names().any(|name| name == rule) {
+        return None;
+    }
+    let hint = match tollgate_policy::suggest(rule, names()) {
+        Some(near) => format!("did you mean {near:?}?"),
+        None => format!("its rules are {}", names().collect::<Vec<_>>().join(", ")),
+    };
+    Some(format!("--route rule:{rule}: the policy has no rule {rule:?}; {hint}"))
 }
 
 /// Reads bodies while the policy uses values from them.

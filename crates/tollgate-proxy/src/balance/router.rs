@@ -1,15 +1,21 @@
 //! Which group of servers serves a request.
 
-use std::sync::Arc;
+use std::{collections::HashMap, sync::Arc};
+
+use tollgate::tower::MatchedRules;
 
 use super::group::Group;
-use crate::{Settings, upstreams::RoutePrefix};
+use crate::{
+    Settings,
+    upstreams::{RouteMatch, RoutePrefix},
+};
 
-/// The groups of servers, by host and path.
+/// The groups of servers, by rule, host and path.
 #[derive(Debug)]
 pub(crate) struct Router {
+    rules: HashMap<Box<str>, Arc<Group>>,
     /// The longest prefixes first.
-    routes: Vec<(RoutePrefix, Arc<Group>)>,
+    prefixes: Vec<(RoutePrefix, Arc<Group>)>,
     default: Arc<Group>,
 }
 
@@ -22,17 +28,32 @@ impl Router {
         };
         let upstreams = &settings.upstreams;
         let default = group(upstreams.default_group());
-        let mut routes: Vec<_> = upstreams
-            .routes()
-            .map(|(prefix, upstreams)| (prefix.clone(), group(upstreams)))
-            .collect();
-        routes.sort_by_key(|(prefix, _)| std::cmp::Reverse(prefix.specificity()));
-        Self { routes, default }
+        let (mut rules, mut prefixes) = (HashMap::new(), Vec::new());
+        for (requests, upstreams) in upstreams.routes() {
+            let group = group(upstreams);
+            match requests {
+                RouteMatch::Rule(name) => {
+                    rules.insert(name.clone(), group);
+                }
+                RouteMatch::Prefix(prefix) => prefixes.push((prefix.clone(), group)),
+            }
+        }
+        prefixes.sort_by_key(|(prefix, _)| std::cmp::Reverse(prefix.specificity()));
+        Self { rules, prefixes, default }
     }
 
-    /// Returns the group of a request for `path` at `host`.
-    pub(crate) fn group(&self, host: &[u8], path: &str) -> &Arc<Group> {
-        let found = self.routes.iter().find(|(prefix, _)| prefix.matches(host, path));
+    /// Returns the group of a request for `path` at `host` that `matched` rules matched.
+    pub(crate) fn group(
+        &self,
+        host: &[u8],
+        path: &str,
+        matched: Option<&MatchedRules>,
+    ) -> &Arc<Group> {
+        let mut names = matched.into_iter().flat_map(|rules| &rules.0);
+        if let Some(group) = names.find_map(|name| self.rules.get(&**name)) {
+            return group;
+        }
+        let found = self.prefixes.iter().find(|(prefix, _)| prefix.matches(host, path));
         found.map_or(&self.default, |(_, group)| group)
     }
 }

@@ -104,6 +104,12 @@ impl ApplicationValues {
     }
 }
 
+/// The names of the rules that matched an admitted request, in the order of the policy. A layer
+/// [with matched rules](super::Layer::with_matched_rules) puts it into the request's extensions, for
+/// services that treat the requests of some rules differently.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MatchedRules(pub Vec<Arc<str>>);
+
 /// Marks a response that a proxy sends in place of an upstream that failed. The proxy puts it into
 /// the response's extensions.
 ///

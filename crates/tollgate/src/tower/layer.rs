@@ -14,13 +14,14 @@ use crate::limiter::Limiter;
 pub struct Layer<S> {
     limiter: Arc<Limiter<S>>,
     peer_from: PeerFrom,
+    with_rules: bool,
 }
 
 impl<S> Layer<S> {
     /// Creates a layer that decides by `limiter` and takes the client's address from [`Peer`].
     pub fn new(limiter: impl Into<Arc<Limiter<S>>>) -> Self {
         let peer_from = |extensions: &Extensions| extensions.get::<Peer>().map(|peer| peer.0);
-        Self { limiter: limiter.into(), peer_from }
+        Self { limiter: limiter.into(), peer_from, with_rules: false }
     }
 
     /// Takes the client's address from another extension, for servers that use their own type.
@@ -32,19 +33,27 @@ impl<S> Layer<S> {
         self.peer_from = peer_from;
         self
     }
+
+    /// Puts the names of the rules that matched into the extensions of each admitted request, as
+    /// [`MatchedRules`](super::MatchedRules).
+    #[must_use]
+    pub fn with_matched_rules(mut self) -> Self {
+        self.with_rules = true;
+        self
+    }
 }
 
 impl<S, Inner> tower_layer::Layer<Inner> for Layer<S> {
     type Service = Service<Inner, S>;
 
     fn layer(&self, inner: Inner) -> Self::Service {
-        Service::new(inner, Arc::clone(&self.limiter), self.peer_from)
+        Service::new(inner, Arc::clone(&self.limiter), self.peer_from, self.with_rules)
     }
 }
 
 impl<S> Clone for Layer<S> {
     fn clone(&self) -> Self {
-        Self { limiter: Arc::clone(&self.limiter), peer_from: self.peer_from }
+        Self { limiter: Arc::clone(&self.limiter), ..*self }
     }
 }
 

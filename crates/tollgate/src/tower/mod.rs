@@ -21,8 +21,8 @@ mod upgraded;
 pub use body::Body;
 pub(crate) use extensions::{ApplicationValues, PeerFrom};
 pub use extensions::{
-    ClientCertificate, JsonBody, Peer, Refused, RequestIncomplete, TlsClient, UnreadBody,
-    UpstreamFailed,
+    ClientCertificate, JsonBody, MatchedRules, Peer, Refused, RequestIncomplete, TlsClient,
+    UnreadBody, UpstreamFailed,
 };
 pub(crate) use extract::{Fields, attributes_of};
 pub use layer::Layer;

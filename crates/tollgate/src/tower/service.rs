@@ -16,7 +16,7 @@ use tollgate_core::{Evaluation, Limit, Store};
 
 use super::admitted::Admitted;
 use super::body::Body;
-use super::extensions::{PeerFrom, Refused};
+use super::extensions::{MatchedRules, PeerFrom, Refused};
 use super::extract::{Fields, attributes};
 use super::in_flight::InFlight;
 use crate::decision::Decision;
@@ -30,11 +30,17 @@ pub struct Service<Inner, S> {
     inner: Inner,
     limiter: Arc<Limiter<S>>,
     peer_from: PeerFrom,
+    with_rules: bool,
 }
 
 impl<Inner, S> Service<Inner, S> {
-    pub(super) fn new(inner: Inner, limiter: Arc<Limiter<S>>, peer_from: PeerFrom) -> Self {
-        Self { inner, limiter, peer_from }
+    pub(super) fn new(
+        inner: Inner,
+        limiter: Arc<Limiter<S>>,
+        peer_from: PeerFrom,
+        with_rules: bool,
+    ) -> Self {
+        Self { inner, limiter, peer_from, with_rules }
     }
 }
 
@@ -63,6 +69,7 @@ where
         let mut inner = std::mem::replace(&mut self.inner, next);
         let limiter = Arc::clone(&self.limiter);
         let peer = (self.peer_from)(request.extensions()).map(|peer| peer.ip());
+        let with_rules = self.with_rules;
         let span = limiter.tracer().serve(request.headers(), || span_name(request.method()));
         // The future takes the request as a whole and moves it once, to the service: moving its
         // parts would copy them at every step.
@@ -85,6 +92,9 @@ where
                 }
                 Started::Decided(in_flight, decision) => (in_flight, decision),
             };
+            if with_rules {
+                request.extensions_mut().insert(MatchedRules(decision.rules.clone()));
+            }
             let mut admitted = Admitted::new(&limiter, decision, in_flight);
             admitted.begin(request.headers_mut());
             let answered = inner.call(request).await;
@@ -171,8 +181,9 @@ pub(crate) fn answer<B>(
 
 impl<Inner: Clone, S> Clone for Service<Inner, S> {
     fn clone(&self) -> Self {
-        let limiter = Arc::clone(&self.limiter);
-        Self { inner: self.inner.clone(), limiter, peer_from: self.peer_from }
+        let (limiter, peer_from, with_rules) =
+            (Arc::clone(&self.limiter), self.peer_from, self.with_rules);
+        Self { inner: self.inner.clone(), limiter, peer_from, with_rules }
     }
 }
 

@@ -6,4 +6,5 @@ mod fmt;
 mod import;
 mod proxy;
 mod proxy_tls;
+mod routes;
 mod shedding;
