@@ -141,6 +141,12 @@ impl DescriptorResolver<'_, '_, '_> {
             self.report.error(name.at, message, hint);
             return None;
         }
+        if self.counted[index].as_ref()?.windows.is_some() {
+            let message = format_args!("the limit {quoted} has billing days by subject");
+            let hint = "define a limit for each day, and a descriptor for each value";
+            self.report.error(name.at, message, hint);
+            return None;
+        }
         if matches!(limit.limit.algorithm(), Algorithm::Concurrency(_)) {
             let message = format_args!("the limit {quoted} counts requests in flight");
             let hint = "callers that send descriptors do not report the end of a request";
