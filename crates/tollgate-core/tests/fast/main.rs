@@ -8,4 +8,5 @@ mod laws;
 mod matching;
 mod named;
 mod paths;
+mod plain_plans;
 mod regressions;
