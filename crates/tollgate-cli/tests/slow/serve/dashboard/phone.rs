@@ -59,7 +59,7 @@ fn no_page_overflows_at_390_px() {
 fn the_charts_of_what_if_fit_at_390_px() {
     let (_folder, node) = node("");
     for _ in 0..20 {
-        decide(&node, r#"{"request":{"path":"/a","headers":{"x-user":"mallory"}}}"#);
+        decide(&node, r#"{"request":{"method":"GET","path":"/a","headers":{"x-user":"mallory"}}}"#);
     }
     let mut browser = Browser::start();
     let page = open(&mut browser, &node);
