@@ -82,7 +82,7 @@ fn step(written: &str) -> Result<Box<str>, PointerError> {
 impl fmt::Display for PointerError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NoSlash => f.write_str("it begins with a slash, such as /usage/total_tokens"),
+            Self::NoSlash => f.write_str("it must begin with a slash, such as /usage/total_tokens"),
             Self::Tilde => f.write_str("a tilde is written ~0, and a slash in a name ~1"),
             Self::TooLong => write!(f, "it is at most {MAX_POINTER_BYTES} bytes long"),
             Self::TooDeep => write!(f, "it has at most {MAX_POINTER_STEPS} steps"),

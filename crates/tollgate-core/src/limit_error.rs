@@ -67,7 +67,8 @@ impl fmt::Display for LimitError {
                 f.write_str("a concurrency limit cannot count refusals: a refused request is never in flight")
             }
             Self::PermitsAreReservations => f.write_str(
-                "a concurrency limit has no `reservation`: its permits are the reservations, each for one `permit_ttl`",
+                "a concurrency limit does not support `reservation`: its permits are its \
+                 reservations, each for one `permit_ttl`",
             ),
             Self::NoOverdraft => f.write_str(
                 "a token_bucket and a two_bucket do not support an overdraft",
@@ -117,5 +118,5 @@ pub(crate) fn check_units(what: &'static str, given: u64) -> Result<(), LimitErr
 
 /// Checks a window, precision or `permit_ttl` alone.
 pub(crate) fn check_span(what: &'static str, given: Millis) -> Result<(), LimitError> {
-    check_range(what, given.get(), MAX_WINDOW.get(), "milliseconds in ten years")
+    check_range(what, given.get(), MAX_WINDOW.get(), "ten years in milliseconds")
 }

@@ -72,7 +72,7 @@ impl ReservationTerms {
         if self.at_most == 0 {
             return Err(LimitError::Zero("number of reserved units"));
         }
-        let years = "milliseconds in ten years";
+        let years = "ten years in milliseconds";
         in_range("longest reservation", self.max.get(), MAX_WINDOW.get(), years)?;
         let exact = "the largest integer that every store holds exactly";
         in_range("number of reserved units", self.at_most, MAX_EXACT, exact)?;

@@ -19,10 +19,12 @@ pub enum StoreError {
 impl fmt::Display for StoreError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Full => "the store is full of limits in force: give it more room",
+            Self::Full => "the store has no room for another counter: increase its bounds",
             Self::Unavailable => "the store cannot be reached",
             Self::TimedOut => "the store did not answer in time",
-            Self::Corrupt => "the store's answer makes no sense: is it of another version?",
+            Self::Corrupt => {
+                "the store returned an invalid answer: check that all nodes run compatible versions"
+            }
         })
     }
 }

@@ -70,7 +70,8 @@ impl fmt::Display for AddressError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{:?} names no memcached server: write HOST:PORT, such as 10.0.0.1:11211, or unix:/PATH",
+            "{:?} is not the address of a memcached server: use HOST:PORT, such as \
+             10.0.0.1:11211, or unix:/PATH",
             self.0
         )
     }
@@ -102,7 +103,7 @@ mod tests {
             ["", ":1", "a:", "a:0", "a:65536", "a:b", "a b", "::1", "[::1", "[a]:1", "unix:x"];
         for text in wrong.into_iter().chain(["redis://h", "[::1]1", "a/b"]) {
             let error = text.parse::<Address>().unwrap_err().to_string();
-            assert!(error.contains("names no memcached server"), "{text}: {error}");
+            assert!(error.contains("is not the address of a memcached server"), "{text}: {error}");
         }
     }
 }

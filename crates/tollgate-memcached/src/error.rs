@@ -40,17 +40,20 @@ impl MemcachedError {
 impl fmt::Display for MemcachedError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Unavailable => "memcached cannot be reached: is it running?",
+            Self::Unavailable => "memcached cannot be reached: check that it is running",
             Self::Overloaded => {
-                "too much waits for memcached: give it more connections, or more servers"
+                "too many calls wait for memcached: configure more connections or servers"
             }
             Self::TimedOut => "memcached did not answer in time",
             Self::Lost => "the connection to memcached ended before the answer",
             Self::Contended => {
-                "other nodes changed the item again and again: spread so hot a limit, or keep it in Redis"
+                "other nodes changed the item at every attempt: keep a limit that is charged so \
+                 often in Redis, or divide its subjects"
             }
-            Self::Full => "memcached has no memory for the item: raise its -m, or its -I",
-            Self::Refused => "memcached does not know the meta commands: 1.6 does",
+            Self::Full => "memcached has no memory for the item: increase its option -m or -I",
+            Self::Refused => {
+                "memcached does not support the meta commands: use version 1.6 or later"
+            }
         })
     }
 }

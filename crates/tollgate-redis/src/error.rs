@@ -21,10 +21,11 @@ pub enum StepError {
 impl fmt::Display for StepError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Full => "Redis is out of memory for new keys: raise its maxmemory",
+            Self::Full => "Redis is out of memory for new keys: increase its maxmemory",
             Self::Late => "the command reached Redis after its deadline",
             Self::Corrupt => {
-                "the reply of the step in Redis makes no sense: is it of another version?"
+                "the step in Redis returned an invalid reply: check that all nodes run compatible \
+                 versions"
             }
         })
     }

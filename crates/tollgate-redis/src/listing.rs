@@ -47,8 +47,8 @@ impl fmt::Display for ListError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotPermitted => f.write_str(
-                "the server's user may not list keys: grant it `+scan`, which tells it the names of \
-                 all keys there",
+                "the server's user may not list keys: grant it `+scan`, by which it can read the \
+                 names of all keys there",
             ),
             Self::Store(error) => error.fmt(f),
         }

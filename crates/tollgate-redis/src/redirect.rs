@@ -56,10 +56,12 @@ impl fmt::Display for Redirect {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Moved { to, from } => write!(f, "the slot moved from {from} to {to}"),
-            Self::Operation { to } => write!(f, "the slot is on its way to {to}"),
-            Self::TryAgain => f.write_str("the slot is on its way, with a part of the keys"),
+            Self::Operation { to } => write!(f, "the slot is moving to {to}"),
+            Self::TryAgain => {
+                f.write_str("the slot is moving, and only a part of its keys has arrived")
+            }
             Self::Down => f.write_str(
-                "the cluster does not serve the slot; see what CLUSTER INFO says of its state",
+                "the cluster does not serve the slot; check its state with CLUSTER INFO",
             ),
         }
     }

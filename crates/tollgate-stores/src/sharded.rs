@@ -238,7 +238,7 @@ pub enum ShardsError {
 impl fmt::Display for ShardsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Count => write!(f, "name between 1 and {MAX_SHARDS} shards"),
+            Self::Count => write!(f, "configure 1 to {MAX_SHARDS} shards"),
             Self::Name(name) => {
                 write!(f, "two shards are named {name:?}: give each a name of its own")
             }

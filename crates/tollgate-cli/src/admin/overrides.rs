@@ -151,7 +151,7 @@ pub(crate) async fn list(client: &AdminClient, form: Form) -> Result<(), Failure
     }
     let mut text = lines(&table);
     if answer["location"] == "process" {
-        text += "stored only on this node: they end with its process\n";
+        text += "stored only on this node: they are lost when its process ends\n";
     }
     match answer["pending"].as_u64() {
         None | Some(0) => {}

@@ -99,7 +99,7 @@ pub(crate) async fn list(
     }
     let mut text = lines(&table);
     if first["location"] == "process" {
-        text += "stored only on this node: they end with its process\n";
+        text += "stored only on this node: they are lost when its process ends\n";
     }
     if let Some(failure) = first["failure"].as_str() {
         text += &format!("the last read failed: {failure}\n");

@@ -48,7 +48,12 @@ impl Concurrency {
     /// # Errors
     /// [`LimitError`] for a zero or a quota above [`MAX_QUOTA`].
     pub fn new(quota: u64, permit_ttl: Millis) -> Result<Self, LimitError> {
-        check_range("quota", quota, MAX_QUOTA, "because every request in flight is kept")?;
+        check_range(
+            "quota",
+            quota,
+            MAX_QUOTA,
+            "because the store records every request in flight",
+        )?;
         check_span("permit_ttl", permit_ttl)?;
         Ok(Self { quota, permit_ttl })
     }

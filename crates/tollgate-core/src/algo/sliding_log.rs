@@ -46,7 +46,8 @@ impl SlidingLog {
     /// # Errors
     /// [`LimitError`] for a zero or a quota above [`MAX_QUOTA`].
     pub fn new(quota: u64, window: Millis) -> Result<Self, LimitError> {
-        let because = "because every charge is kept; a sliding_window holds larger quotas";
+        let because =
+            "because the store records every charge; a sliding_window supports larger quotas";
         check_range("quota", quota, MAX_QUOTA, because)?;
         check_span("window", window)?;
         Ok(Self { quota, window })

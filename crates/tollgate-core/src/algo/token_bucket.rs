@@ -40,7 +40,7 @@ impl TokenBucket {
         check_span("window", window)?;
         check_units("burst", burst)?;
         let largest = MAX_EXACT / window.get();
-        let because = "so that burst × window in milliseconds stays below 2^53";
+        let because = "because burst × window in milliseconds must be below 2^53";
         check_range("burst", burst, largest, because)?;
         Ok(Self { quota, window, burst })
     }

@@ -44,7 +44,7 @@ impl TwoBucket {
         check_units("quota", quota)?;
         check_span("window", window)?;
         let largest = MAX_EXACT / 2 / window.get();
-        let because = "so that 2 × quota × window in milliseconds stays below 2^53";
+        let because = "because 2 × quota × window in milliseconds must be below 2^53";
         check_range("quota", quota, largest, because)?;
         Ok(Self { quota, window })
     }

@@ -104,11 +104,9 @@ impl Algorithm {
             Self::TokenBucket(_) => Some(
                 "a token_bucket refills while units wait to be used, and would admit more than its burst",
             ),
-            Self::SlidingLog(_) => Some("a sliding_log keeps the time of each charge"),
-            Self::TwoBucket(_) => {
-                Some("a two_bucket stands otherwise from one millisecond to the next")
-            }
-            Self::Concurrency(_) => Some("a concurrency limit holds each request by its own id"),
+            Self::SlidingLog(_) => Some("a sliding_log stores each charge separately"),
+            Self::TwoBucket(_) => Some("the usage of a two_bucket changes every millisecond"),
+            Self::Concurrency(_) => Some("a concurrency limit stores each permit separately"),
         }
     }
 }

@@ -32,7 +32,7 @@ pub enum AddressHeader {
 pub struct Forwarding {
     /// The networks of the proxies.
     pub trusted: Vec<Network>,
-    /// The header that they write.
+    /// The header that the trusted proxies write.
     pub header: AddressHeader,
     /// The most proxies between a client and this node, at most [`MAX_HOPS`].
     pub hops: Option<usize>,
@@ -63,8 +63,8 @@ impl fmt::Display for NetworkError {
         f.write_str(match self {
             Self::Syntax => "a network is an address such as 10.0.0.1, or 10.0.0.0/8",
             Self::Prefix => "the prefix is longer than the address",
-            Self::Mapped => "an IPv4 network is written as such: 10.0.0.0/8",
-            Self::HostBits => "bits are set behind the prefix: which network is meant?",
+            Self::Mapped => "write an IPv4 network in the form of IPv4, such as 10.0.0.0/8",
+            Self::HostBits => "bits after the prefix are set: use the first address of the network",
         })
     }
 }

@@ -231,14 +231,15 @@ impl fmt::Display for NameError {
             Self::Dimension(name) => write!(f, "the limit does not count by {name:?}"),
             Self::Missing(name) => write!(
                 f,
-                "the limit counts by {name:?}: give its value, or null for requests without one"
+                "the limit counts by {name:?}: send its value, or null for requests without one"
             ),
             Self::Empty(name) => {
                 write!(f, "the value of {name:?} is empty: give null for requests without one")
             }
             Self::Address(name) => write!(
                 f,
-                "the value of {name:?} is no IP address: write one such as 192.0.2.1 or 2001:db8::1"
+                "the value of {name:?} is not an IP address: use one such as 192.0.2.1 or \
+                 2001:db8::1"
             ),
             Self::Credential(name) => write!(
                 f,

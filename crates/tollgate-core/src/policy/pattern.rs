@@ -28,8 +28,8 @@ pub enum PatternError {
 impl fmt::Display for PatternError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NoStar => f.write_str("a pattern has a `*` in it"),
-            Self::TooManyStars => write!(f, "a pattern has at most {MAX_STARS} `*`"),
+            Self::NoStar => f.write_str("a pattern must contain a `*`"),
+            Self::TooManyStars => write!(f, "a pattern may contain at most {MAX_STARS} `*`"),
         }
     }
 }

@@ -6,7 +6,7 @@ use crate::decode::{Whole, keys};
 keys! {
     /// How the trusted proxies announce the client's address.
     struct Forwarded as "forwarding" {
-        /// The header that they write. By default `x-forwarded-for`.
+        /// The header that the trusted proxies write. By default `x-forwarded-for`.
         header: HeaderName,
         /// The most proxies between a client and this node, 1 to 32. By default the number of
         /// trusted proxies, up to 32.

@@ -117,7 +117,7 @@ fn mistakes_in_a_file_have_its_lines() {
     assert_eq!(places, expected);
     // A file that was named by mistake may contain a secret.
     assert!(!error.to_string().contains("secret"), "{error}");
-    assert!(error.to_string().contains("which network is meant?"), "{error}");
+    assert!(error.to_string().contains("use the first address of the network"), "{error}");
 }
 
 #[test]

@@ -31,17 +31,18 @@ pub enum BatcherError {
 impl fmt::Display for BatcherError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Overloaded => f.write_str(
-                "too much waits for Redis already: give it a faster server or more shards",
-            ),
-            Self::Unavailable => f.write_str("Redis cannot be reached, or cannot serve"),
+            Self::Overloaded => {
+                f.write_str("too many calls wait for Redis: use a faster server or more shards")
+            }
+            Self::Unavailable => f.write_str("Redis cannot be reached, or cannot execute commands"),
             Self::TimedOut => f.write_str("Redis did not answer by the deadline"),
             Self::Lost => f.write_str("the connection to Redis broke before it answered"),
             Self::Step(error) => error.fmt(f),
             Self::Redirected(redirect) => redirect.fmt(f),
             Self::Refused(code) => write!(
                 f,
-                "Redis answered the step with {code}; check the user's permissions and the server's log"
+                "Redis returned the error {code} to the step; check the user's permissions and \
+                 the server's log"
             ),
         }
     }

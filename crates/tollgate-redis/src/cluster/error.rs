@@ -40,7 +40,7 @@ pub enum ClusterError {
 impl fmt::Display for ClusterError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NoSeeds => f.write_str("a cluster without nodes: name some of them"),
+            Self::NoSeeds => f.write_str("the cluster has no configured nodes: name at least one"),
             Self::Link(error) => error.fmt(f),
             Self::Disabled { address } => write!(
                 f,
@@ -48,12 +48,15 @@ impl fmt::Display for ClusterError {
                  as a shard"
             ),
             Self::Layout { address, problem } => {
-                write!(f, "{address} tells of no usable cluster: {problem}")
+                write!(f, "{address} does not report a usable cluster: {problem}")
             }
             Self::Stale { address } => {
-                write!(f, "{address} tells of the cluster as it was earlier; is it cut off?")
+                write!(
+                    f,
+                    "{address} reports an outdated cluster; check its connection to the other nodes"
+                )
             }
-            Self::Unserved { slots } => write!(f, "nobody answers for {slots} slots"),
+            Self::Unserved { slots } => write!(f, "no node answers for {slots} slots"),
         }
     }
 }

@@ -136,12 +136,12 @@ pub enum LayoutError {
 impl fmt::Display for LayoutError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Form => f.write_str("it is not what CLUSTER SLOTS answers"),
-            Self::Empty => f.write_str("no node keeps any slot; create the cluster first"),
-            Self::Slot => f.write_str("it tells of slots that do not exist"),
-            Self::Node => f.write_str("it tells of a primary without a usable address"),
-            Self::Nodes => write!(f, "it tells of more than {MAX_NODES} nodes"),
-            Self::Overlap(slot) => write!(f, "two nodes keep slot {slot}"),
+            Self::Form => f.write_str("the reply does not have the form of CLUSTER SLOTS"),
+            Self::Empty => f.write_str("no node owns a slot; create the cluster first"),
+            Self::Slot => f.write_str("the reply contains slots that do not exist"),
+            Self::Node => f.write_str("a primary has no usable address"),
+            Self::Nodes => write!(f, "there are more than {MAX_NODES} nodes"),
+            Self::Overlap(slot) => write!(f, "two nodes own slot {slot}"),
         }
     }
 }

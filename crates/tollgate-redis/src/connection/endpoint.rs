@@ -233,15 +233,15 @@ enum Problem {
 
 impl fmt::Display for EndpointError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} names no Redis server: ", self.given)?;
+        write!(f, "{} is not the URL of a Redis server: ", self.given)?;
         match &self.problem {
             Problem::NotAUrl => f.write_str("write it as a URL, such as redis://10.0.0.1:6379"),
-            Problem::Scheme => f.write_str("its scheme should be redis, rediss or unix"),
+            Problem::Scheme => f.write_str("its scheme must be redis, rediss or unix"),
             Problem::NoHost => f.write_str("it has no host"),
             Problem::NoPath => f.write_str("it has no path, such as unix:///run/redis.sock"),
-            Problem::NoTls => {
-                f.write_str("certificates are given, but TLS is not asked for; write rediss://")
-            }
+            Problem::NoTls => f.write_str(
+                "certificates are configured, but the URL does not use TLS; use rediss://",
+            ),
             Problem::NotUtf8 => f.write_str("its user or password is not UTF-8"),
             Problem::Fragment => f.write_str(
                 "what follows # is not supported: a server's certificate is always verified; \

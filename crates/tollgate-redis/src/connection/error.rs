@@ -128,48 +128,51 @@ impl fmt::Display for LinkError {
             Self::Open { address, problem, .. } => {
                 write!(
                     f,
-                    "{address} cannot be reached: {problem}; is a Redis server listening there?"
+                    "{address} cannot be reached: {problem}; check that a Redis server listens \
+                     there"
                 )
             }
             Self::Slow { address, within } => write!(
                 f,
-                "{address} did not answer within {} ms; is it frozen, overloaded or cut off?",
+                "{address} did not answer within {} ms; check whether it is frozen, overloaded or \
+                 disconnected",
                 within.as_millis()
             ),
             Self::Refused { address, asked, code } => write!(
                 f,
-                "{address} answered {asked} with {code}; check the user's permissions and the server's state"
+                "{address} returned {code} to {asked}; check the user's permissions and the \
+                 server's state"
             ),
             Self::Role { address, found, wanted } => {
-                write!(f, "{address} is {found}, and {wanted} is looked for")
+                write!(f, "{address} is {found}, but {wanted} is needed")
             }
             Self::Deposed { address, by: Some(by) } => write!(
                 f,
-                "{address} is not charged, whatever it calls itself: {by} took over from it; have \
-                 it follow {by}"
+                "{address} is not charged, although it may report itself as primary: {by} \
+                 replaced it; make it a replica of {by}"
             ),
             Self::Deposed { address, by: None } => {
-                write!(f, "{address} is not charged: it is none of the shard's servers any more")
+                write!(f, "{address} is not charged: it no longer belongs to the shard")
             }
             Self::Outranked { address, by } => write!(
                 f,
-                "{address} is not charged although it is a primary: {by} is one as well, and all \
-                 nodes choose it by the shard's mark and the configuration; have {address} follow \
-                 {by}"
+                "{address} is not charged although it is a primary: {by} is a primary too, and \
+                 all nodes choose it by the shard's mark and the configuration; make {address} a \
+                 replica of {by}"
             ),
             Self::UnknownService { address, service } => write!(
                 f,
-                "the sentinel {address} watches nothing called {service:?}; compare the name with \
-                 its `sentinel monitor`"
+                "the sentinel {address} monitors no service named {service:?}; compare the name \
+                 with its `sentinel monitor`"
             ),
-            Self::NoPrimaryKnown => {
-                f.write_str("no sentinel has told of a primary yet; do they answer?")
-            }
-            Self::Lags { address, lag } => write!(f, "{address} is not read from: {lag}"),
+            Self::NoPrimaryKnown => f.write_str(
+                "no sentinel has announced a primary yet; check that the sentinels answer",
+            ),
+            Self::Lags { address, lag } => write!(f, "{address} is not used for reads: {lag}"),
             Self::ReplicaWithoutModule { address, replica } => write!(
                 f,
                 "{address} is not charged: its replica {replica} does not have the module, and \
-                 would lose what is in tables; load the module there, or use `scripting: auto`"
+                 would lose the contents of tables; load the module there, or use `scripting: auto`"
             ),
             Self::Closed { address } => write!(f, "{address} closed the connection"),
         }

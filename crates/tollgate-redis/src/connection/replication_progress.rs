@@ -91,18 +91,20 @@ pub enum Lag {
 impl std::fmt::Display for Lag {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Unknown => f.write_str("its primary has not told yet how far it has written"),
-            Self::Unreported => f.write_str("it does not answer INFO; may the user ask it?"),
-            Self::OtherHistory => f.write_str("it does not follow this shard's primary"),
+            Self::Unknown => f.write_str("its primary has not reported its offset yet"),
+            Self::Unreported => {
+                f.write_str("it does not answer INFO; check that the user may send it")
+            }
+            Self::OtherHistory => f.write_str("it is not a replica of this shard's primary"),
             Self::Silence(time) if *time == Duration::MAX => {
-                f.write_str("it does not say when it last heard from its primary")
+                f.write_str("it does not report when it last received data from its primary")
             }
             Self::Silence(time) => {
-                write!(f, "it has not heard from its primary for {} s", time.as_secs())
+                write!(f, "it has received nothing from its primary for {} s", time.as_secs())
             }
             Self::Behind(bytes) => {
                 let seconds = LAG_MAX.as_secs();
-                write!(f, "it lacks {bytes} bytes of what its primary had {seconds} s ago")
+                write!(f, "it lacks {bytes} bytes that its primary had {seconds} s ago")
             }
         }
     }

@@ -110,7 +110,7 @@ impl fmt::Display for TlsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::File { path, problem } => {
-                write!(f, "{} is of no use for TLS: {problem}", path.display())
+                write!(f, "{} cannot be used for TLS: {problem}", path.display())
             }
             Self::Unusable { problem } => write!(f, "TLS cannot be set up: {problem}"),
         }

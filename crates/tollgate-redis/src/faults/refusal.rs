@@ -51,7 +51,7 @@ async fn a_replica_is_no_primary() {
     until(|| batcher.circuit_state() == CircuitState::Open).await;
     assert_eq!(batcher.run("key", 1).await, Err(BatcherError::Unavailable));
     let error = batcher.status().last_error.unwrap().to_string();
-    assert!(error.contains("is a replica, and a primary is looked for"), "{error}");
+    assert!(error.contains("is a replica, but a primary is needed"), "{error}");
 }
 
 #[tokio::test]

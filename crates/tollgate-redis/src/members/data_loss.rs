@@ -116,8 +116,8 @@ impl DataLossMonitor {
         }
     }
 
-    /// Writes `epoch` on the server at the end of `connection`. If it is refused, the shard goes on
-    /// without: then the order of the configuration decides.
+    /// Writes `epoch` on the server at the end of `connection`. If the server refuses it, the shard
+    /// continues without a mark, and the order of the configuration decides.
     pub(crate) async fn write_epoch(&self, connection: &Connection, epoch: u64, within: Duration) {
         if self.0.lock().only_looks {
             return;
@@ -282,7 +282,7 @@ enum Lineage {
     Unknown,
     /// It continues the other history, as far as that is known.
     Other,
-    /// It continues the other history without so many bytes at its end.
+    /// It continues the other history, without this number of bytes at the end.
     Truncated(u64),
     /// It starts before the end of the other history.
     RolledBack,
@@ -292,15 +292,15 @@ impl fmt::Display for DataLoss {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Flushed => f.write_str("its keys were deleted, as FLUSHALL does"),
-            Self::Restarted => f.write_str("its primary began without the data that there was"),
-            Self::Older => f.write_str("its primary began with older data"),
+            Self::Restarted => f.write_str("its primary started without its earlier data"),
+            Self::Older => f.write_str("its primary started with older data"),
             Self::FailedOver { bytes } => write!(
                 f,
                 "the new primary lacks the last {bytes} bytes or more that the old one had written"
             ),
             Self::Evicted { keys } => write!(
                 f,
-                "it dropped {keys} keys for want of memory; give it more, and set its \
+                "it evicted {keys} keys because its memory was full; increase maxmemory, and set \
                  maxmemory-policy to noeviction"
             ),
         }

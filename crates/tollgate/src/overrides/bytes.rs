@@ -59,7 +59,10 @@ impl fmt::Display for TableError {
                 "the overrides have the format version {form}, and this node supports {FORM}: run \
                  the same version on every node"
             ),
-            Self::Garbled => f.write_str("the stored overrides have no known format: delete them, or find what else writes their key"),
+            Self::Garbled => f.write_str(
+                "the stored overrides have an unknown format: delete them, or find the \
+                 program that writes their key",
+            ),
         }
     }
 }

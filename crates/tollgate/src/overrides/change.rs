@@ -50,12 +50,12 @@ impl fmt::Display for OverrideStoreError {
         match self {
             Self::Full => write!(
                 f,
-                "there are {MAX_OVERRIDES} overrides, the most that are kept: remove some, or have \
-                 the policy say what is to last"
+                "there are {MAX_OVERRIDES} overrides, the maximum: remove some, or write \
+                 permanent limits into the policy"
             ),
-            Self::Missing => f.write_str("there is no such override: it may have ended"),
+            Self::Missing => f.write_str("there is no such override: it may have expired"),
             Self::Contended => {
-                f.write_str("other changes of overrides came first each time: try again")
+                f.write_str("other changes of overrides came first at every attempt: try again")
             }
             Self::LocalFull { changes } => write!(
                 f,
@@ -63,7 +63,10 @@ impl fmt::Display for OverrideStoreError {
                  change an override that it keeps, or try again when the store answers"
             ),
             Self::Store(error) => {
-                write!(f, "{error}: whether the override was changed is not known; ask once more")
+                write!(
+                    f,
+                    "{error}: it is unknown whether the override was changed; send the change again"
+                )
             }
         }
     }

@@ -257,14 +257,14 @@ pub enum ReceiptError {
 impl fmt::Display for ReceiptError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Garbled => f.write_str("this is no receipt: send the text as it was given"),
+            Self::Garbled => f.write_str("this is not a receipt: send the text unchanged"),
             Self::Version(version) => write!(
                 f,
                 "the receipt has version {version}, and {VERSION} and {RESERVED} are read: refund it \
                  through a node of the version that issued it"
             ),
             Self::NotReserved => f.write_str(
-                "the receipt is of a charge, which was never reserved: refund it, or keep it",
+                "the receipt is of a charge, not of a reservation: refund it, or keep the charge",
             ),
             Self::Reserved => f.write_str(
                 "the receipt is of a reservation, which a status does not settle: settle its cost, \
@@ -272,7 +272,7 @@ impl fmt::Display for ReceiptError {
             ),
             Self::Foreign => f.write_str(
                 "the receipt was changed, or comes from a deployment with another key: nodes that \
-                 take each other's receipts share `secret` in their policy files",
+                 accept each other's receipts need the same `secret` in their policy files",
             ),
         }
     }

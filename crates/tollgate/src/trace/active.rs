@@ -202,7 +202,7 @@ impl Drop for Ending {
         if let Some(recording) = self.0.as_ref().and_then(|active| active.recording.as_ref()) {
             let mut said = recording.said.lock();
             if said.outcome == SpanOutcome::Done {
-                said.outcome = SpanOutcome::Failed("given up before its end".into());
+                said.outcome = SpanOutcome::Failed("aborted before its end".into());
             }
         }
         self.end();

@@ -162,7 +162,7 @@ mod tests {
         tracer.begin("request").run(async { record_failure("no answer") }).await;
         let spans = taken(&mut spans);
         assert_eq!(spans[0].attributes.len(), MAX_ATTRIBUTES);
-        let why = ["given up before its end", "no answer"];
+        let why = ["aborted before its end", "no answer"];
         let expected = why.map(|why| SpanOutcome::Failed(why.into()));
         assert_eq!([spans[0].outcome.clone(), spans[1].outcome.clone()], expected);
     }

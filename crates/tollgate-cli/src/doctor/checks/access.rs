@@ -47,7 +47,8 @@ const fn code(loads_code: Option<bool>) -> &'static str {
         None => "",
         Some(true) => "; it may load functions and scripts",
         Some(false) => {
-            "; it may not load code: an administrator loads what `tollgate shards --library` prints"
+            "; it may not load code: an administrator loads the library that `tollgate shards \
+             --library` prints"
         }
     }
 }

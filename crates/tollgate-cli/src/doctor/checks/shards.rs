@@ -90,12 +90,12 @@ fn split(
         CHECK,
         Level::Problem,
         format!("{} are all primaries; nodes charge {chosen}", primaries.join(", ")),
-        format!("have the others follow it: REPLICAOF with the host and port of {chosen}"),
+        format!("make the others its replicas: REPLICAOF with the host and port of {chosen}"),
     ))
 }
 
-/// Checks, for tables, that every server of the shard has the module: a replica without it would lose
-/// what is in tables.
+/// If the shard keeps its counters in tables, checks that every server of it has the module: a
+/// replica without the module would lose the tables.
 fn module(
     redis: &RedisSettings,
     settings: &ShardSettings,
@@ -125,7 +125,7 @@ fn module(
     Some(Finding::of(
         CHECK,
         Level::Problem,
-        format!("{subject} {verb} not have it, and would lose what is in tables"),
+        format!("{subject} {verb} not have it, and would lose the contents of tables"),
         "load it there (`loadmodule PATH` in the server's configuration), or use `scripting: auto`",
     ))
 }

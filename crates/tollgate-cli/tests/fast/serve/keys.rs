@@ -104,7 +104,7 @@ fn what_the_node_does_not_understand_is_reported_in_its_words() {
     let (folder, node) = guarded();
     let rows: [(&[&str], &str); 4] = [
         (&["show", "--limit", "man", "address=192.0.2.1"], "did you mean \"many\"?"),
-        (&["reset", "--limit", "many", "address=nowhere"], "no IP address"),
+        (&["reset", "--limit", "many", "address=nowhere"], "not an IP address"),
         (
             &[
                 "override",

@@ -57,7 +57,7 @@ pub(super) fn sentinel(given: &Spanned<Text>, report: &mut Report<'_>) -> Option
     let hint = match server.way {
         ServerTransport::Unix => "sentinels are reached over the network: redis://HOST:26379",
         ServerTransport::Tls | ServerTransport::Plain if url.port().is_none() => {
-            "its port should be there, such as redis://HOST:26379"
+            "it has no port; use redis://HOST:26379"
         }
         ServerTransport::Tls | ServerTransport::Plain
             if !url.path().trim_matches('/').is_empty() =>

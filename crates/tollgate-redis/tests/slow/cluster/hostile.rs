@@ -48,13 +48,13 @@ async fn is_told(reply: &'static [u8], reason: &str) {
 #[tokio::test]
 async fn nonsense_in_place_of_a_layout_is_reported_and_asked_for_again() {
     for (reply, reason) in [
-        (&b"*0\r\n"[..], "no node keeps any slot"),
-        (b"$-1\r\n", "not what CLUSTER SLOTS answers"),
-        (b":7\r\n", "not what CLUSTER SLOTS answers"),
+        (&b"*0\r\n"[..], "no node owns a slot"),
+        (b"$-1\r\n", "does not have the form of CLUSTER SLOTS"),
+        (b":7\r\n", "does not have the form of CLUSTER SLOTS"),
         (b"*1\r\n*3\r\n:0\r\n:99999\r\n*2\r\n$1\r\na\r\n:1\r\n", "slots that do not exist"),
         (b"*1\r\n*3\r\n:9\r\n:3\r\n*2\r\n$1\r\na\r\n:1\r\n", "slots that do not exist"),
-        (b"*1\r\n*3\r\n:0\r\n:9\r\n*2\r\n$3\r\n/\xff/\r\n:1\r\n", "without a usable address"),
-        (b"*1\r\n*3\r\n:0\r\n:9\r\n*2\r\n$1\r\na\r\n:0\r\n", "without a usable address"),
+        (b"*1\r\n*3\r\n:0\r\n:9\r\n*2\r\n$3\r\n/\xff/\r\n:1\r\n", "no usable address"),
+        (b"*1\r\n*3\r\n:0\r\n:9\r\n*2\r\n$1\r\na\r\n:0\r\n", "no usable address"),
         (b"-NOPERM no\r\n", "NOPERM"),
         (b"!!!!\r\n", ""),
     ] {

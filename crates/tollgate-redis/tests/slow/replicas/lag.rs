@@ -88,7 +88,7 @@ async fn a_replica_that_follows_another_is_not_read_from() {
         other.tell(&["SET", "key", "value"]).await;
     }
     pair.replica.follow(&other).await;
-    client.leaves_the_replica("does not follow").await;
+    client.leaves_the_replica("is not a replica of").await;
     assert_eq!(client.used().await, 3);
     pair.replica.follow(&pair.primary).await;
     client.reads_from(1).await;

@@ -32,7 +32,7 @@ pub(super) fn request(_: &mut SchemaGenerator) -> Schema {
                             "maxItems": MAX_ENTRIES,
                             "items": entry,
                         },
-                        "hitsAddend": { "description": "Units; 0 asks without charging." },
+                        "hitsAddend": { "description": "Units; 0 reads the status without charging." },
                     },
                 },
             },

@@ -195,7 +195,7 @@ pub(in crate::http) struct OverridesResponse {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(in crate::http) enum OverrideLocation {
-    /// This process: they end with it, and other nodes do not have them.
+    /// This process: they are lost when it ends, and other nodes do not have them.
     Process,
     /// The store, from which every node reads them.
     Store,

@@ -112,7 +112,7 @@ fn what_the_policy_does_not_know_is_named() {
         ("core 1 token a host b", "none of the named limits counts by \"host\""),
         (
             "area 1 address x",
-            "the value of \"address\" is no IP address: write one such as 192.0.2.1 or 2001:db8::1",
+            "the value of \"address\" is not an IP address: use one such as 192.0.2.1 or 2001:db8::1",
         ),
         ("core -1 token a", "the cost \"-1\" is not a whole number from 0 to 9007199254740991"),
         ("core 1e3 token a", "the cost \"1e3\" is not a whole number from 0 to 9007199254740991"),

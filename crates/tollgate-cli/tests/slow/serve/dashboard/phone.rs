@@ -51,6 +51,7 @@ fn no_page_overflows_at_390_px() {
         page.go(&address(&node, view));
         page.says(text);
         assert_fits(&page, view);
+        assert_eq!(page.value("document.body.innerText.includes('NaN')"), json!(false), "{view}");
     }
     page.is_clean();
 }

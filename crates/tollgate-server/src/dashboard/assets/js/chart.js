@@ -117,9 +117,10 @@ function drawn(svg, height, lines, { end, format, hovered }) {
   const x = (at) => LEFT + (width - LEFT - RIGHT) * Math.max(0, 1 - (end - at) / span);
   const y = (value) => TOP + (height - TOP - BOTTOM) * (1 - Math.min(value, top) / top);
   const grid = gridLines(width, top, y, format);
-  const step = width < 420 && ticks % 2 === 0 ? 2 : 1;
+  // A narrow chart does not have room for all labels.
+  const isDropped = (tick) => width < 420 && (ticks % 2 === 0 ? tick % 2 === 1 : tick === 1);
   const times = Array.from({ length: ticks + 1 }, (_, tick) => {
-    if ((ticks - tick) % step) return null;
+    if (isDropped(tick)) return null;
     const ago = (span * (ticks - tick)) / ticks;
     const anchor = ago === 0 ? 'end' : tick === 0 ? 'start' : 'middle';
     const label = ago === 0 ? 'now' : ago < 60_000 ? `−${ago / 1000} s` : `−${ago / 60_000} min`;

@@ -32,7 +32,7 @@ export function millis(value) {
 
 /// Formats a duration in seconds.
 export function took(seconds) {
-  if (seconds === null || seconds === undefined) return '–';
+  if (seconds === null || seconds === undefined || Number.isNaN(seconds)) return '–';
   if (seconds === Infinity) return '> 1 s';
   if (seconds >= 1) return `${seconds.toFixed(1)} s`;
   if (seconds >= 0.001) return `${(seconds * 1000).toFixed(seconds < 0.01 ? 1 : 0)} ms`;

@@ -71,7 +71,7 @@ pub(super) const ROWS: &[Row] = &[
         described: &[b"CL.THROTTLE k 1 1 9223372036854775807\r\n"],
     },
     Row {
-        printed: "-ERR the window 9007199254740000 is too large: at most 315619200000, milliseconds in ten years|+PONG|",
+        printed: "-ERR the window 9007199254740000 is too large: at most 315619200000, ten years in milliseconds|+PONG|",
         described: &[b"CL.THROTTLE k 1 1 9007199254740\r\n"],
     },
     Row {
@@ -96,11 +96,11 @@ pub(super) const ROWS: &[Row] = &[
     },
     Row { printed: "*5|:0|:2|:1|:-1|:1|+PONG|", described: &[b"CL.THROTTLE k 1 1 1 +1\r\n"] },
     Row {
-        printed: "-ERR the burst 9007199254740991 is too large: at most 9007199254740, so that burst × window in milliseconds stays below 2^53|+PONG|",
+        printed: "-ERR the burst 9007199254740991 is too large: at most 9007199254740, because burst × window in milliseconds must be below 2^53|+PONG|",
         described: &[b"CL.THROTTLE k 9007199254740990 1 1\r\n"],
     },
     Row {
-        printed: "-ERR the burst 4503599627370497 is too large: at most 2501999792, so that burst × window in milliseconds stays below 2^53|+PONG|",
+        printed: "-ERR the burst 4503599627370497 is too large: at most 2501999792, because burst × window in milliseconds must be below 2^53|+PONG|",
         described: &[b"CL.THROTTLE k 4503599627370496 1 3600\r\n"],
     },
     Row {
@@ -153,11 +153,11 @@ pub(super) const ROWS: &[Row] = &[
     Row { printed: "-ERR invalid period|+PONG|", described: &[b"THROTTLE k 1 1 x\r\n"] },
     Row { printed: "-ERR invalid quantity|+PONG|", described: &[b"THROTTLE k 1 1 1 x\r\n"] },
     Row {
-        printed: "-ERR the burst 5000000000 is too large: at most 285616, so that burst × window in milliseconds stays below 2^53|+PONG|",
+        printed: "-ERR the burst 5000000000 is too large: at most 285616, because burst × window in milliseconds must be below 2^53|+PONG|",
         described: &[b"THROTTLE k 5000000000 1 31536000\r\n"],
     },
     Row {
-        printed: "-ERR the burst 4294967297 is too large: at most 285616, so that burst × window in milliseconds stays below 2^53|+PONG|",
+        printed: "-ERR the burst 4294967297 is too large: at most 285616, because burst × window in milliseconds must be below 2^53|+PONG|",
         described: &[b"THROTTLE k 4294967297 1 31536000\r\n"],
     },
 ];

@@ -149,7 +149,7 @@ pub(super) const ROWS: &[Row] = &[
         described: &[b"TG.REFUND\r\n", b"TG.REFUND a b\r\n"],
     },
     Row {
-        printed: "-ERR this is no receipt: send the text as it was given|+PONG|",
+        printed: "-ERR this is not a receipt: send the text unchanged|+PONG|",
         described: &[
             b"TG.REFUND \"\"\r\n",
             b"TG.REFUND ../../etc/passwd\r\n",

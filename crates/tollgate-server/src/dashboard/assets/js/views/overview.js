@@ -39,7 +39,7 @@ export function overview() {
     ['Admitted / s', 'Requests that were admitted, per second.'],
     ['Refused / s', 'Requests that were refused, per second.'],
     ['Refusal rate', 'Refused requests as a percentage of all requests.'],
-    ['Fallback / s', 'Decisions of the fallback because the store did not answer, per second.'],
+    ['Degraded / s', 'Decisions of the fallback because the store did not answer, per second.'],
     ['p99 latency', '99 % of the decisions of the slowest listener take at most this long.'],
   ].map(tile);
   const busiest = busiestTable();

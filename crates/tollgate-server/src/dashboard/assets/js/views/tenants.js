@@ -47,7 +47,7 @@ export function tenants({ refuse }) {
   const node = element('div', {},
     element('h1', {}, 'Tenants'),
     element('section', { class: 'card', 'aria-label': 'Set a tenant' },
-      element('p', { class: 'words' }, 'A row replaces the whole row of its tenant. Used units stay used, and the reset does not move.'),
+      element('p', { class: 'words' }, 'Setting a tenant replaces its whole previous row. Used units stay used, and the time of the reset does not change.'),
       form.node, told),
     element('section', { class: 'card', 'aria-label': 'Tenants with a row' }, search, kept, trouble, table.node));
   return { node };
