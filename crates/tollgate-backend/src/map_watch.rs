@@ -226,7 +226,7 @@ impl Round {
     }
 }
 
-/// Returns the longest time in milliseconds for which any limit's counters count.
+/// Returns the longest time in milliseconds for which a counter of any limit affects decisions.
 fn longest(policy: &Policy) -> u64 {
     let spans = policy
         .limits()

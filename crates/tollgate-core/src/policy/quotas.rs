@@ -122,7 +122,8 @@ impl Policy {
         Some(self)
     }
 
-    /// Returns the quotas by value of the limit with the name of `limit`, if it has some.
+    /// Returns the quotas by value for the limit that has the same name as `limit`. Returns `None`
+    /// if that limit has the same quota for every value.
     #[must_use]
     pub fn quotas_of(&self, limit: &Limit) -> Option<&QuotasByValue> {
         let has_name = |one: &&QuotasByValue| self.limits[one.limit].limit.name() == limit.name();

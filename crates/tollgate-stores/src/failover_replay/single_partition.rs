@@ -6,7 +6,7 @@ use tollgate_core::{
 
 use crate::atomic::{PartitionedCells, PartitionedEpochs, Partitions};
 
-/// The store, at partition 0.
+/// A store that is treated as one with the single partition 0.
 pub(super) struct SinglePartition<'s, S>(pub(super) &'s S);
 
 impl<S: ReplicationEpochs> Partitions for SinglePartition<'_, S> {
