@@ -38,17 +38,19 @@ impl LimitStatus {
     /// Computes the status of `limit` from `reading`.
     #[must_use]
     pub fn new(limit: Arc<Limit>, cost: Cost, reading: &Reading) -> Self {
-        let resets_at = match reading.fits_again {
-            Admission::At(ready_at) => ready_at,
-            Admission::Now | Admission::Never => reading.full_reset_at,
-        };
-        let remaining = limit.capacity().saturating_sub(reading.used);
         let Reading { used, full_reset_at, admission, .. } = *reading;
-        let reserved = match limit.algorithm() {
-            Algorithm::Concurrency(_) => used,
-            _ => reading.reserved,
-        };
+        let (resets_at, remaining, reserved) = derived(&limit, reading);
         Self { limit, cost, used, remaining, resets_at, full_reset_at, admission, reserved }
+    }
+
+    /// Replaces the status by the one that `reading` of the same limit shows.
+    #[inline]
+    fn read(&mut self, cost: Cost, reading: &Reading) {
+        (self.resets_at, self.remaining, self.reserved) = derived(&self.limit, reading);
+        self.cost = cost;
+        self.used = reading.used;
+        self.full_reset_at = reading.full_reset_at;
+        self.admission = reading.admission;
     }
 
     /// Returns the status after a refund of the cost. A permit is unaffected: the request holds it
@@ -120,6 +122,21 @@ impl LimitStatus {
     }
 }
 
+/// Returns the reset, the remaining units and the reserved units of a status of `limit`.
+#[inline]
+fn derived(limit: &Limit, reading: &Reading) -> (Timestamp, u64, u64) {
+    let resets_at = match reading.fits_again {
+        Admission::At(ready_at) => ready_at,
+        Admission::Now | Admission::Never => reading.full_reset_at,
+    };
+    let remaining = limit.capacity().saturating_sub(reading.used);
+    let reserved = match limit.algorithm() {
+        Algorithm::Concurrency(_) => reading.used,
+        _ => reading.reserved,
+    };
+    (resets_at, remaining, reserved)
+}
+
 /// The result of a charge on any number of limits.
 ///
 /// The charge is admitted if every limit admits it, and then counts on every limit. Otherwise it is
@@ -137,6 +154,26 @@ impl Evaluation {
     #[must_use]
     pub const fn without_statuses(now: Timestamp) -> Self {
         Self { now, statuses: Vec::new() }
+    }
+
+    /// Replaces the evaluation by that of charges with these limits, costs and readings at `now`. Its
+    /// memory is used again.
+    pub fn replace<'a>(
+        &mut self,
+        now: Timestamp,
+        charges: impl Iterator<Item = (&'a Arc<Limit>, Cost, &'a Reading)>,
+    ) {
+        self.now = now;
+        let mut count = 0;
+        for (limit, cost, reading) in charges {
+            match self.statuses.get_mut(count) {
+                Some(status) if Arc::ptr_eq(&status.limit, limit) => status.read(cost, reading),
+                Some(status) => *status = LimitStatus::new(Arc::clone(limit), cost, reading),
+                None => self.statuses.push(LimitStatus::new(Arc::clone(limit), cost, reading)),
+            }
+            count += 1;
+        }
+        self.statuses.truncate(count);
     }
 
     /// Returns whether every limit admits the charge.

@@ -5,7 +5,7 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 
 use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use ring::hmac::{self, HMAC_SHA256};
-use siphasher::sip128::{Hasher128, SipHasher24};
+use siphasher::sip128::SipHasher24;
 use tollgate_core::KeyedHash;
 
 /// A secret 128-bit key. Nodes that share a store share the key, or they see other subjects, and
@@ -137,9 +137,7 @@ fn random() -> [u8; 16] {
 }
 
 fn sip128(key: &[u8; 16], bytes: &[u8]) -> [u8; 16] {
-    let mut hasher = SipHasher24::new_with_key(key);
-    hasher.write(bytes);
-    hasher.finish128().as_bytes()
+    SipHasher24::new_with_key(key).hash(bytes).as_bytes()
 }
 
 #[cfg(test)]
@@ -153,6 +151,17 @@ mod tests {
         assert_ne!(one.hash(b"token"), other.hash(b"token"));
         assert_ne!(HashKey::random().hash(b"token"), HashKey::random().hash(b"token"));
         assert_eq!(format!("{one:?}"), "HashKey(secret)");
+    }
+
+    #[test]
+    fn a_hash_is_siphash_2_4_of_the_bytes_alone() {
+        use siphasher::sip128::Hasher128;
+        for length in 0..100_u8 {
+            let bytes: Vec<u8> = (0..length).collect();
+            let mut hasher = SipHasher24::new_with_key(&[7; 16]);
+            hasher.write(&bytes);
+            assert_eq!(sip128(&[7; 16], &bytes), hasher.finish128().as_bytes());
+        }
     }
 
     #[test]

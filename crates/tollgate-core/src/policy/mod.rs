@@ -10,6 +10,7 @@ mod credential;
 pub mod descriptors;
 pub mod expression;
 mod host;
+mod index;
 pub mod matching;
 pub mod metered;
 pub mod named;
@@ -60,6 +61,8 @@ pub use tenants::{TenantBinding, TenantLookup};
 pub use values::{ValueMatch, ValuePattern};
 pub use windows::WindowsByValue;
 
+use index::RuleIndex;
+
 use crate::limit::Limit;
 use crate::time::Timestamp;
 
@@ -92,6 +95,8 @@ pub struct Policy {
     /// Sorted by limit.
     pub(crate) windows: Vec<WindowsByValue>,
     pub(crate) rules: Vec<Rule>,
+    /// Of the rules.
+    index: RuleIndex,
     pub(crate) match_mode: MatchMode,
     pub(crate) forwarding: Forwarding,
     pub(crate) answers: ResponseSettings,
@@ -126,6 +131,7 @@ impl Policy {
             limits,
             quotas: Vec::new(),
             windows: Vec::new(),
+            index: RuleIndex::new(&rules),
             rules,
             match_mode,
             forwarding,
@@ -152,6 +158,7 @@ impl Policy {
             for rule in &mut self.rules {
                 rule.matches.ignore_path_case();
             }
+            self.index = RuleIndex::new(&self.rules);
         }
         self
     }

@@ -117,6 +117,14 @@ impl PathPattern {
         self.segments.iter().filter(|segment| **segment != Segment::Rest).count()
     }
 
+    /// Returns the first byte of every matching path, after the slash; `None` if they differ.
+    pub(super) fn first_byte(&self) -> Option<u8> {
+        match self.segments.first()? {
+            Segment::Literal(text) => text.first().copied(),
+            Segment::One | Segment::Parameter(_) | Segment::Rest => None,
+        }
+    }
+
     /// Returns whether `path` matches.
     #[must_use]
     pub fn matches(&self, path: &NormalPath<'_>) -> bool {

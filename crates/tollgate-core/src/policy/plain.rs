@@ -1,14 +1,18 @@
 //! Plans for requests that need only charges, in memory that the next plan uses again.
 
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::cell::Cell;
 
+use super::matching::Matched;
 use super::metered::Spare;
 use super::path::NormalPath;
 use super::plan::PlannedCharge;
-use super::{ChargeOn, MatchMode, Policy, RuleMode};
+use super::response_terms::ResponseTerms;
+use super::{ChargeOn, LimitRef, MatchMode, Policy, Rule, RuleMode};
 use crate::attributes::RequestAttributes;
-use crate::key::KeyedHash;
+use crate::cost::Cost;
+use crate::key::{KeyedHash, Subject};
 
 /// The charges of one request, in memory that the next plan uses again.
 #[derive(Clone, Debug, Default)]
@@ -45,22 +49,92 @@ impl Policy {
         key: &dyn KeyedHash,
         plain: &mut PlainPlan,
     ) -> bool {
-        plain.clear();
         if self.match_mode != MatchMode::FirstMatch {
+            plain.clear();
             return false;
         }
         let path = NormalPath::with_options(attributes.path, self.paths);
         let noted = Cell::new(self.ambiguity_of(&path));
-        for rule in &self.rules {
-            let Ok(matched) = self.matched(rule, attributes, &path, &noted) else { continue };
-            if rule.mode != RuleMode::Enforce || rule.charge != ChargeOn::Arrival {
-                return false;
-            }
+        let matching = |index: usize| {
+            let rule = &self.rules[index];
+            Some((rule, self.matched(rule, attributes, &path, &noted).ok()?))
+        };
+        let mut candidates = self.index.candidates(attributes.method, &path);
+        let Some((rule, matched)) = candidates.find_map(matching) else {
+            plain.clear();
+            return noted.get().is_none();
+        };
+        if rule.mode != RuleMode::Enforce || rule.charge != ChargeOn::Arrival {
+            plain.clear();
+            return false;
+        }
+        let request = (attributes, &matched, key);
+        if !self.renew_charges(rule, request, &mut plain.planned) {
+            plain.clear();
             let PlainPlan { planned, spare } = plain;
-            self.add_charges(rule, &rule.limits, (attributes, &matched, key), planned, spare);
-            break;
+            self.add_charges(rule, &rule.limits, request, planned, spare);
         }
         let is_plain = |planned: &PlannedCharge| planned.limit.is_enforced_alone();
         noted.get().is_none() && plain.planned.iter().all(is_plain)
+    }
+
+    /// Replaces the subjects of `planned`, if these are the charges of `rule` and depend on nothing else
+    /// in the request. Returns false otherwise; `planned` is then meaningless.
+    ///
+    /// Most requests of a thread are decided by few rules, and a charge that is there already costs
+    /// less than one that is made.
+    fn renew_charges(
+        &self,
+        rule: &Rule,
+        (attributes, matched, key): (&RequestAttributes<'_>, &Matched<'_>, &dyn KeyedHash),
+        planned: &mut [PlannedCharge],
+    ) -> bool {
+        let has_variants =
+            self.tenants.is_some() || !self.quotas.is_empty() || !self.windows.is_empty();
+        let is_of_rule = |(used, planned)| self.is_charge_of(rule, used, planned);
+        if has_variants
+            || rule.refund.is_some()
+            || planned.len() != rule.limits.len()
+            || !rule.limits.iter().zip(&*planned).all(is_of_rule)
+        {
+            return false;
+        }
+        let mut rest = planned;
+        let mut before: Option<(&LimitRef, &Subject)> = None;
+        for used in &rule.limits {
+            let Some((charge, after)) = rest.split_first_mut() else { break };
+            let per = |used: &LimitRef| &self.limits[used.limit].per;
+            match before {
+                Some((other, subject)) if per(other) == per(used) => {
+                    charge.subject.clone_from(subject);
+                }
+                _ => charge.subject = self.subject_of(used, attributes, matched, key),
+            }
+            before = Some((used, &charge.subject));
+            rest = after;
+        }
+        true
+    }
+
+    /// Returns whether `planned` is a charge on the limit `used` of `rule`, with a cost that the request
+    /// does not determine. Its subject may be another.
+    fn is_charge_of(&self, rule: &Rule, used: &LimitRef, planned: &PlannedCharge) -> bool {
+        let limit = &self.limits[used.limit].limit;
+        let metered = rule.metered.iter().find(|metered| metered.limit == used.limit);
+        let has_cost = match (metered, &*planned.estimates) {
+            (None, []) => planned.cost == used.cost,
+            (Some(metered), [estimate]) => {
+                metered.reserve.is_none()
+                    && Arc::ptr_eq(&metered.meter, &estimate.meter)
+                    && estimate.terms == ResponseTerms::default()
+                    && estimate.reserved == used.cost.max(Cost::ONE)
+                    && planned.cost == estimate.reserved
+            }
+            _ => false,
+        };
+        has_cost
+            && Arc::ptr_eq(limit, &planned.limit)
+            && limit.counted().is_none()
+            && planned.conditions.is_empty()
     }
 }

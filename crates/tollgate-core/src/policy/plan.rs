@@ -151,7 +151,8 @@ impl Policy {
         let path = NormalPath::with_options(attributes.path, self.paths);
         let ambiguity = Cell::new(self.ambiguity_of(&path));
         let mut plan = Plan::default();
-        for rule in &self.rules {
+        for index in self.index.candidates(attributes.method, &path) {
+            let rule = &self.rules[index];
             let noted = Cell::new(None);
             let matched = self.matched(rule, attributes, &path, &noted);
             let switch = if matched.is_ok() { switch(rule) } else { RuleSwitch::On };
@@ -320,7 +321,7 @@ impl Policy {
         self.charge_of(used, subject, attributes, matched)
     }
 
-    fn subject_of(
+    pub(super) fn subject_of(
         &self,
         used: &LimitRef,
         attributes: &RequestAttributes<'_>,

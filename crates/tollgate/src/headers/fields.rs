@@ -1,7 +1,12 @@
 //! The target that header profiles write into: a response's header fields, or another collection of
 //! fields.
 
+use std::sync::Arc;
+
 use http::header::{HeaderMap, HeaderName, HeaderValue};
+use tollgate_core::Limit;
+
+use super::ietf::push_policy;
 
 /// A target of header profiles: a response's header fields, or a document that describes a
 /// response.
@@ -11,6 +16,21 @@ pub trait Fields {
 
     /// Adds `value` to the list in the field `name`, which is in lower case.
     fn add(&mut self, name: &'static str, value: FieldValue);
+
+    /// Adds the list of `limits`, each with its name, its quota and its window, as `ratelimit-policy` has them.
+    fn add_policies<'l>(
+        &mut self,
+        name: &'static str,
+        limits: impl Iterator<Item = &'l Arc<Limit>>,
+    ) {
+        self.add_text(name, |text| {
+            let start = text.len();
+            for limit in limits {
+                separate(text, start);
+                push_policy(text, limit);
+            }
+        });
+    }
 
     /// Does the same as [`set`](Self::set) with the text that `write` appends.
     fn set_text(&mut self, name: &'static str, write: impl FnOnce(&mut String)) {
@@ -24,6 +44,13 @@ pub trait Fields {
         let mut text = String::new();
         write(&mut text);
         self.add(name, FieldValue::Text(text));
+    }
+}
+
+/// Separates the next item of a list that begins at `start` from the one before.
+pub(super) fn separate(list: &mut String, start: usize) {
+    if list.len() > start {
+        list.push_str(", ");
     }
 }
 

@@ -3,6 +3,7 @@
 
 use tollgate_core::{Algorithm, Evaluation, Limit, Unit};
 
+use super::fields::separate;
 use super::{Fields, push_number, seconds_to_reset};
 
 /// The usual size of one limit in either field, in bytes: most names need no more.
@@ -13,20 +14,13 @@ pub(super) fn write(evaluation: &Evaluation, fields: &mut impl Fields) {
     if visible().next().is_none() {
         return;
     }
-    let usual = USUAL * evaluation.statuses.len();
-    fields.add_text("ratelimit-policy", |policies| {
-        policies.reserve(usual);
-        let start = policies.len();
-        for status in visible() {
-            begin_item(policies, start, status.limit.name());
-            push_parameters(policies, &status.limit);
-        }
-    });
+    fields.add_policies("ratelimit-policy", visible().map(|status| &status.limit));
     fields.add_text("ratelimit", |statuses| {
-        statuses.reserve(usual);
+        statuses.reserve(USUAL * evaluation.statuses.len());
         let start = statuses.len();
         for status in visible() {
-            begin_item(statuses, start, status.limit.name());
+            separate(statuses, start);
+            push_name(statuses, status.limit.name());
             statuses.push_str(";r=");
             push_number(statuses, status.remaining);
             statuses.push_str(";t=");
@@ -35,16 +29,18 @@ pub(super) fn write(evaluation: &Evaluation, fields: &mut impl Fields) {
     });
 }
 
-/// Appends an item to a list: its name, which needs no escapes.
-fn begin_item(list: &mut String, start: usize, name: &str) {
-    list.push_str(if list.len() == start { "\"" } else { ", \"" });
+/// Appends a name, which needs no escapes.
+fn push_name(list: &mut String, name: &str) {
+    list.push('"');
     list.push_str(name);
     list.push('"');
 }
 
-/// Appends `q`, `qu` and `w` of a limit, as the policy defines them, and `burst` of a token bucket.
-/// The window is in whole seconds, and is omitted if the limit has none.
-fn push_parameters(policies: &mut String, limit: &Limit) {
+/// Appends the name of a limit, its `q`, `qu` and `w` as the policy defines them, and `burst` of a
+/// token bucket. The window is in whole seconds, and is omitted if the limit has none.
+pub(super) fn push_policy(policies: &mut String, limit: &Limit) {
+    policies.reserve(USUAL);
+    push_name(policies, limit.name());
     let (quota, window) = limit.quota_per_window();
     policies.push_str(";q=");
     push_number(policies, quota);

@@ -1,7 +1,5 @@
 //! Evaluates charges in one store call.
 
-use std::sync::Arc;
-
 use tollgate_core::charge::{Charge, ChargeId, Operation};
 use tollgate_core::policy::{OnFailure, PlannedCharge, Queue, RuleMode};
 use tollgate_core::reading::DecisionSource;
@@ -113,11 +111,11 @@ impl<S: Store> Limiter<S> {
         readings: &[Reading],
         evaluation: &mut Evaluation,
     ) {
-        evaluation.now = now;
-        evaluation.statuses.clear();
-        evaluation.statuses.extend(planned.iter().zip(readings).map(|(planned, reading)| {
-            LimitStatus::new(Arc::clone(&planned.limit), planned.cost, reading)
-        }));
+        let charges = planned.iter().zip(readings);
+        evaluation.replace(
+            now,
+            charges.map(|(planned, reading)| (&planned.limit, planned.cost, reading)),
+        );
         if !evaluation.is_admitted() {
             self.hold_times.suggest_waits(evaluation);
         }

@@ -114,6 +114,14 @@ impl<'p> NormalPath<'p> {
         }
     }
 
+    /// Returns the first byte of its first segment.
+    pub(in crate::policy) fn first_byte(&self) -> Option<u8> {
+        match &self.form {
+            Form::Plain(path) => path.bytes().find(|byte| *byte != b'/'),
+            Form::Segments(segments) => segments.first()?.first().copied(),
+        }
+    }
+
     /// Returns its segments, from the first one on.
     pub(in crate::policy) fn segments(&self) -> Segments<'_> {
         match &self.form {

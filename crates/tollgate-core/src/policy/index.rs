@@ -1,0 +1,183 @@
+//! The rules that can match a request, by its method and the first byte of its path.
+
+use alloc::boxed::Box;
+use alloc::vec;
+use alloc::vec::Vec;
+
+use super::path::{NormalPath, PathPattern};
+use super::rule::Rule;
+
+/// The rules that can match a request. The other rules differ from every request with this method and
+/// this beginning of the path, so a request is compared with few of many rules.
+///
+/// A set of rules is a row of bits, one for each rule in its order.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct RuleIndex {
+    /// The words of a row.
+    words: usize,
+    /// The methods that rules name, in capitals. The next row is for all other methods.
+    methods: Vec<Box<str>>,
+    by_method: Vec<u64>,
+    /// The first bytes of paths that rules name. The next row is for all other paths.
+    bytes: Vec<u8>,
+    by_byte: Vec<u64>,
+}
+
+impl RuleIndex {
+    pub(super) fn new(rules: &[Rule]) -> Self {
+        let mut methods: Vec<Box<str>> = Vec::new();
+        let mut bytes: Vec<u8> = Vec::new();
+        for rule in rules {
+            methods.extend(rule.matches.methods.iter().cloned());
+            bytes.extend(rule.matches.paths.iter().filter_map(PathPattern::first_byte));
+        }
+        methods.sort_unstable();
+        methods.dedup();
+        bytes.sort_unstable();
+        bytes.dedup();
+        let words = rules.len().div_ceil(BITS);
+        let by_method = rows(rules, methods.len() + 1, |rule, row| {
+            rule.matches.methods.is_empty()
+                || methods.get(row).is_some_and(|method| rule.matches.matches_method(method))
+        });
+        let by_byte = rows(rules, bytes.len() + 1, |rule, row| {
+            let fits = |pattern: &PathPattern| {
+                pattern.first_byte().is_none_or(|first| bytes.get(row) == Some(&first))
+            };
+            rule.matches.paths.is_empty() || rule.matches.paths.iter().any(fits)
+        });
+        Self { words, methods, by_method, bytes, by_byte }
+    }
+
+    /// Returns the indices of the rules that can match, in rising order.
+    pub(super) fn candidates(&self, method: &str, path: &NormalPath<'_>) -> Candidates<'_> {
+        let method = self.methods.iter().position(|own| own.eq_ignore_ascii_case(method));
+        let byte = path.first_byte().and_then(|first| self.bytes.binary_search(&first).ok());
+        let method = method.unwrap_or(self.methods.len()) * self.words;
+        let byte = byte.unwrap_or(self.bytes.len()) * self.words;
+        Candidates {
+            by_method: self.by_method.get(method..method + self.words).unwrap_or_default(),
+            by_byte: self.by_byte.get(byte..byte + self.words).unwrap_or_default(),
+            start: 0,
+            bits: 0,
+        }
+    }
+}
+
+/// The indices of rules that can match.
+pub(super) struct Candidates<'i> {
+    /// The words that follow.
+    by_method: &'i [u64],
+    by_byte: &'i [u64],
+    /// The index of the first rule of the words that follow.
+    start: usize,
+    /// The bits of the current word that follow.
+    bits: u64,
+}
+
+impl Iterator for Candidates<'_> {
+    type Item = usize;
+
+    fn next(&mut self) -> Option<usize> {
+        while self.bits == 0 {
+            let (method, by_method) = self.by_method.split_first()?;
+            let (byte, by_byte) = self.by_byte.split_first()?;
+            (self.by_method, self.by_byte) = (by_method, by_byte);
+            self.bits = method & byte;
+            self.start += BITS;
+        }
+        let bit = self.bits.trailing_zeros() as usize;
+        self.bits &= self.bits - 1;
+        Some(self.start - BITS + bit)
+    }
+}
+
+/// The bits of a word.
+const BITS: usize = u64::BITS as usize;
+
+/// Returns `count` rows with the rules for which `is_in` is true.
+fn rows(rules: &[Rule], count: usize, is_in: impl Fn(&Rule, usize) -> bool) -> Vec<u64> {
+    let words = rules.len().div_ceil(BITS);
+    let mut rows = vec![0; count * words];
+    for row in 0..count {
+        for (index, rule) in rules.iter().enumerate() {
+            if is_in(rule, row) {
+                rows[row * words + index / BITS] |= 1 << (index % BITS);
+            }
+        }
+    }
+    rows
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::attributes::RequestAttributes;
+    use crate::policy::{MatchMode, PathCase, PathOptions, Policy, RequestMatch};
+    use alloc::format;
+
+    const METHODS: [&str; 6] = ["GET", "get", "POST", "DELETE", "PURGE", ""];
+    const PATHS: [&str; 10] =
+        ["/", "", "/a", "//a/b", "/A/b", "/%61", "/b", "/search/code", "/./s", "/\u{e9}"];
+    const PATTERNS: [&str; 9] =
+        ["/", "/**", "/*", "/{id}/b", "/a", "/a/**", "/search/**", "/b", "/\u{e9}"];
+
+    /// Rules with every pair of a method and a pattern, and with neither: more than two words of them.
+    fn policy(case: PathCase) -> Policy {
+        let methods = [&[][..], &["GET"], &["POST", "DELETE"], &["PURGE"]];
+        let mut matches = Vec::new();
+        for methods in methods.iter().chain(&methods) {
+            let methods: Vec<Box<str>> = methods.iter().map(|name| (*name).into()).collect();
+            matches.push(RequestMatch { methods: methods.clone(), ..RequestMatch::default() });
+            for two in PATTERNS.windows(2) {
+                for patterns in [&two[..1], two] {
+                    let paths = patterns.iter().map(|one| PathPattern::parse(one).unwrap());
+                    let (methods, paths) = (methods.clone(), paths.collect());
+                    matches.push(RequestMatch { methods, paths, ..RequestMatch::default() });
+                }
+            }
+        }
+        assert!(matches.len() > 2 * BITS);
+        let rule = |(index, matches)| Rule::new(format!("{index}"), matches, Vec::new());
+        let rules = matches.into_iter().enumerate().map(rule).collect();
+        let policy = Policy::new(Vec::new(), Vec::new(), rules, MatchMode::AllMatches).unwrap();
+        policy.with_paths(PathOptions { case, ..PathOptions::default() })
+    }
+
+    #[test]
+    fn every_rule_that_matches_is_a_candidate() {
+        for case in [PathCase::Exact, PathCase::Ignore] {
+            let policy = policy(case);
+            let mut left_out = 0;
+            for (method, path) in METHODS.iter().flat_map(|method| PATHS.map(|path| (method, path)))
+            {
+                let attributes = RequestAttributes {
+                    method,
+                    path,
+                    query: None,
+                    host: None,
+                    peer: None,
+                    headers: &(),
+                };
+                let normal = NormalPath::with_options(path, policy.paths);
+                let candidates: Vec<_> = policy.index.candidates(method, &normal).collect();
+                assert!(candidates.is_sorted(), "{candidates:?}");
+                for (index, rule) in policy.rules.iter().enumerate() {
+                    let is_match = policy.first_mismatch(rule, &attributes).is_none();
+                    let is_candidate = candidates.contains(&index);
+                    assert!(is_candidate || !is_match, "{method} {path}: {:?}", rule.matches);
+                    left_out += usize::from(!is_candidate);
+                }
+            }
+            let compared = METHODS.len() * PATHS.len() * policy.rules.len();
+            assert!(left_out * 3 > compared, "{left_out} of {compared}");
+        }
+    }
+
+    #[test]
+    fn a_policy_without_rules_has_no_candidates() {
+        let path = NormalPath::new("/");
+        assert_eq!(RuleIndex::default().candidates("GET", &path).count(), 0);
+        assert_eq!(RuleIndex::new(&[]).candidates("GET", &path).count(), 0);
+    }
+}
