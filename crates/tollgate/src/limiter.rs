@@ -53,7 +53,7 @@ use queue::Queues;
 pub(crate) use start::Started;
 use unpaid::UnpaidCosts;
 
-use crate::clock::{Clock, SystemClock};
+use crate::clock::{Clock, CounterClock};
 use crate::hash_key::HashKey;
 use crate::observe::{Observer, is_hold};
 use crate::overrides::Overrides;
@@ -82,7 +82,10 @@ pub struct Limiter<S> {
 }
 
 impl<S: Store> Limiter<S> {
-    /// Creates a limiter with the system's clock and a random hash key.
+    /// Creates a limiter with a [`CounterClock`] and a random hash key.
+    ///
+    /// The clock shows the machine's time within a millisecond, and a step of the wall clock within
+    /// 10 ms. The first one of a process calibrates the processor's counter, for up to 200 ms.
     pub fn new(policy: impl Into<Revision>, store: S) -> Self {
         let tenants = Arc::new(Tenants::default());
         let policy = policy.into().with_tenants(&tenants);
@@ -90,7 +93,7 @@ impl<S: Store> Limiter<S> {
             worker: Arc::new(Worker::new(policy.shedding())),
             policy: ArcSwap::from_pointee(policy),
             store,
-            clock: Box::new(SystemClock),
+            clock: Box::new(CounterClock::new()),
             key: HashKey::random(),
             observer: Box::new(()),
             is_observed: false,

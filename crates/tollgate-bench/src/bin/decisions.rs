@@ -21,7 +21,7 @@ use tollgate::limiter::Answer;
 use tollgate::model::policy::PlainPlan;
 use tollgate::model::{Headers, RequestAttributes};
 use tollgate::store::Memory;
-use tollgate::{CounterClock, Limiter, StoreError};
+use tollgate::{Limiter, StoreError};
 
 const POLICY: &str = include_str!("../../../../policies/github.yaml");
 /// The decisions before the count, and those that are counted.
@@ -138,7 +138,7 @@ fn instructions(case: Case, profile: &Path) -> Result<u64, Box<dyn Error>> {
 
 fn run(case: Case) -> Result<(), Box<dyn Error>> {
     let policy = tollgate_policy::parse("github.yaml", &generous())?.policy;
-    let limiter = Limiter::new(policy, Memory::default()).with_clock(CounterClock::new());
+    let limiter = Limiter::new(policy, Memory::default());
     let (attributes, mut room) = (case.attributes(), Room::default());
     for _ in 0..WARM {
         decide(&limiter, &attributes, &mut room);

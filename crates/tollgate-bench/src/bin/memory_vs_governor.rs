@@ -67,19 +67,10 @@ fn main() -> Result<(), Box<dyn Error>> {
 fn contenders(allowance: Allowance) -> Result<Vec<Box<dyn Contender>>, Box<dyn Error>> {
     Ok(vec![
         Box::new(Governor::new(allowance)),
-        Box::new(Tollgate::fixed_window("tollgate, fixed window", SystemClock, allowance)?),
-        Box::new(Tollgate::token_bucket("tollgate, token bucket", SystemClock, allowance)?),
-        Box::new(Tollgate::fixed_window(
-            "tollgate, fixed, counter",
-            CounterClock::new(),
-            allowance,
-        )?),
-        Box::new(Tollgate::token_bucket(
-            "tollgate, bucket, counter",
-            CounterClock::new(),
-            allowance,
-        )?),
         Box::new(Keys::new("tollgate, RateLimiter", allowance)?),
+        Box::new(Tollgate::fixed_window("tollgate, fixed window", CounterClock::new(), allowance)?),
+        Box::new(Tollgate::token_bucket("tollgate, token bucket", CounterClock::new(), allowance)?),
+        Box::new(Tollgate::fixed_window("tollgate, fixed, system clock", SystemClock, allowance)?),
         Box::new(Tollgate::fixed_window("tollgate, fixed, coarse clock", CoarseClock, allowance)?),
     ])
 }
