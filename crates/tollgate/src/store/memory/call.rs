@@ -1,10 +1,9 @@
 //! One call with several charges: locks all of their shards together.
 
 use smallvec::SmallVec;
-use tollgate_core::{DecisionSource, Reading, Readings, Timestamp};
+use tollgate_core::{DecisionSource, Reading, Timestamp};
 
 use super::Memory;
-use super::fingerprint::Fingerprint;
 use super::in_place::InPlace;
 use super::shard::Shard;
 use super::sync::MutexGuard;
@@ -17,24 +16,25 @@ pub(super) const INLINE: usize = 6;
 struct Locked<'a> {
     /// Each shard once, in rising order, so two calls never wait for each other in a circle.
     shards: SmallVec<[(usize, MutexGuard<'a, Shard>); INLINE]>,
-    count: usize,
 }
 
 impl<'a> Locked<'a> {
     fn new(memory: &'a Memory, targets: &[Target<'_>]) -> Self {
-        let count = memory.shards.len();
         let mut indices: SmallVec<[usize; INLINE]> =
-            targets.iter().map(|target| target.key.shard(count)).collect();
+            targets.iter().map(|target| target.shard).collect();
         indices.sort_unstable();
         indices.dedup();
         let shards = indices.into_iter().map(|index| (index, memory.lock(index))).collect();
-        Self { shards, count }
+        Self { shards }
     }
 
-    /// The shard of `key`, which is one of the call's.
-    fn of(&mut self, key: Fingerprint) -> &mut Shard {
-        let index = key.shard(self.count);
-        let position = self.shards.partition_point(|(other, _)| *other < index);
+    fn one(index: usize, shard: MutexGuard<'a, Shard>) -> Self {
+        Self { shards: SmallVec::from_iter([(index, shard)]) }
+    }
+
+    /// The shard of `target`, which is one of the call's.
+    fn of(&mut self, target: &Target<'_>) -> &mut Shard {
+        let position = self.shards.partition_point(|(other, _)| *other < target.shard);
         &mut self.shards[position].1
     }
 
@@ -57,15 +57,35 @@ pub(super) fn apply(
     targets: &[Target<'_>],
     readings: &mut Vec<Reading>,
 ) -> DecisionSource {
-    let mut locked = Locked::new(memory, targets);
-    for (_, shard) in &mut locked.shards {
-        shard.sweep(now);
+    let mut indices = targets.iter().map(|target| target.shard);
+    let first = indices.next().unwrap_or_default();
+    if !indices.all(|index| index == first) {
+        let mut locked = Locked::new(memory, targets);
+        for (_, shard) in &mut locked.shards {
+            shard.sweep(now);
+        }
+        return apply_locked(locked, now, targets, readings);
     }
+    // The charges of a request usually have one subject, and are in one shard.
+    let mut shard = memory.lock(first);
+    shard.sweep(now);
+    if shard.charge_together(now, targets, readings) {
+        return DecisionSource::Store;
+    }
+    apply_locked(Locked::one(first, shard), now, targets, readings)
+}
+
+fn apply_locked(
+    mut locked: Locked<'_>,
+    now: Timestamp,
+    targets: &[Target<'_>],
+    readings: &mut Vec<Reading>,
+) -> DecisionSource {
     let mut plan = plan_in_place(&mut locked, now, targets);
     let admitted = targets
         .iter()
         .zip(&plan)
-        .all(|(target, planned)| planned.is_some() || locked.of(target.key).admits(now, target));
+        .all(|(target, planned)| planned.is_some() || locked.of(target).admits(now, target));
     let mut outcome = if admitted { CallOutcome::Admitted } else { CallOutcome::Refused };
     if outcome == CallOutcome::Refused {
         plan.fill(None);
@@ -86,7 +106,7 @@ pub(super) fn apply(
     }
     let places = plan.iter().zip(&seats);
     readings.extend(targets.iter().zip(places).map(|(target, (planned, seat))| {
-        let shard = locked.of(target.key);
+        let shard = locked.of(target);
         match planned {
             Some(planned) => shard.set_in_place(target.key, planned),
             None => shard.execute(now, target, outcome, *seat),
@@ -102,7 +122,7 @@ fn plan_in_place(locked: &mut Locked<'_>, now: Timestamp, targets: &[Target<'_>]
     let planned = |target: &Target<'_>| {
         // Two charges of one entry depend on each other.
         let is_alone = targets.iter().filter(|other| other.key == target.key).count() == 1;
-        is_alone.then(|| locked.of(target.key).plan_in_place(now, target)).flatten()
+        is_alone.then(|| locked.of(target).plan_in_place(now, target)).flatten()
     };
     targets.iter().map(planned).collect()
 }
@@ -110,7 +130,11 @@ fn plan_in_place(locked: &mut Locked<'_>, now: Timestamp, targets: &[Target<'_>]
 impl Shard {
     /// Does the same as [`apply`], for a call of one charge.
     #[cold]
-    pub(super) fn apply_alone(&mut self, now: Timestamp, target: &Target<'_>) -> Readings {
+    pub(super) fn apply_alone(
+        &mut self,
+        now: Timestamp,
+        target: &Target<'_>,
+    ) -> (Reading, DecisionSource) {
         let mut outcome =
             if self.admits(now, target) { CallOutcome::Admitted } else { CallOutcome::Refused };
         let pinned = |key| target.key == key || target.refund == Some(key);
@@ -120,8 +144,9 @@ impl Shard {
         }
         let reading = self.execute(now, target, outcome, seat);
         self.release_room();
-        let readings = Readings::one(reading);
-        if self.took_overflow() { readings.with_source(DecisionSource::Overflow) } else { readings }
+        let source =
+            if self.took_overflow() { DecisionSource::Overflow } else { DecisionSource::Store };
+        (reading, source)
     }
 
     /// Returns whether an overflow counter took part since the last call of this function.
@@ -150,7 +175,7 @@ fn find_seats(
     let pinned = |key| targets.iter().any(|target| target.key == key || target.refund == Some(key));
     let seat = |(target, planned): (&Target<'_>, &Option<InPlace>)| match planned {
         Some(_) => Seat::Entry,
-        None => locked.of(target.key).seat(now, target, outcome, &pinned),
+        None => locked.of(target).seat(now, target, outcome, &pinned),
     };
     targets.iter().zip(plan).map(seat).collect()
 }

@@ -19,6 +19,9 @@ pub(super) struct Cells {
     heap: usize,
     /// Bytes that larger states have allocated from the pool.
     pooled: usize,
+    /// The list of a subject whose last permit was released, for the first permit of another: most
+    /// requests of a concurrency limit take the first permit and release it.
+    spare: Vec<concurrency::Permit>,
     pool: Arc<Pool>,
 }
 
@@ -38,7 +41,7 @@ const TAKEN: Cell = Cell::FixedWindow(fixed_window::State { used: 0, resets_at: 
 impl Cells {
     /// Creates an empty collection. Large states will be charged to `pool`.
     pub(super) const fn new(pool: Arc<Pool>) -> Self {
-        Self { cells: Vec::new(), heap: 0, pooled: 0, pool }
+        Self { cells: Vec::new(), heap: 0, pooled: 0, spare: Vec::new(), pool }
     }
 
     /// The bytes that large states have taken from the pool.
@@ -48,12 +51,39 @@ impl Cells {
 
     /// The bytes allocated now, without those of the pool.
     pub(super) fn bytes(&self) -> usize {
-        Self::bytes_of(self.cells.capacity()) + self.heap
+        Self::bytes_of(self.cells.capacity()) + self.heap + bytes_of(&self.spare)
     }
 
     /// The bytes allocated once `more` states fit.
     pub(super) fn bytes_with(&self, more: usize) -> usize {
-        Self::bytes_of(self.capacity_with(more)) + self.heap
+        Self::bytes_of(self.capacity_with(more)) + self.heap + bytes_of(&self.spare)
+    }
+
+    /// Returns an empty state as [`seed`] does, in memory that is there if possible.
+    pub(super) fn seed(&mut self, limit: &Limit) -> Option<Cell> {
+        match limit.algorithm() {
+            Algorithm::Concurrency(_) if self.spare.capacity() > 0 => {
+                let permits = std::mem::take(&mut self.spare);
+                Some(Cell::Concurrency(concurrency::State { permits }))
+            }
+            _ => seed(limit),
+        }
+    }
+
+    /// Keeps the memory of a state that is over, if the next state can use it.
+    pub(super) fn recycle(&mut self, cell: Cell) {
+        let Cell::Concurrency(concurrency::State { mut permits }) = cell else { return };
+        if self.spare.capacity() == 0 && bytes_of(&permits) <= FRESH_HEAP {
+            permits.clear();
+            self.spare = permits;
+        }
+    }
+
+    /// Returns the bytes of the list for the next first permit, if it and a place for the state are
+    /// allocated already.
+    pub(super) fn spare_heap(&self) -> Option<usize> {
+        let is_ready = self.spare.capacity() > 0 && self.cells.len() < self.cells.capacity();
+        is_ready.then(|| bytes_of(&self.spare))
     }
 
     /// Makes room for `more` states.

@@ -1,11 +1,11 @@
-//! Fingerprints of subjects: two keyed hashes of 64 bits each.
+//! Fingerprints of subjects: keyed hashes of 96 bits, in a shard that further bits select.
 //!
 //! The two foldhash hashes have independent random keys, which never leave the store, and no client
 //! sees a hash: it can choose neither subjects that crowd one place of a table nor two that share a
-//! fingerprint. Among 2^40 subjects the chance that any two collide is about one in 2^49, so the
-//! bytes of a subject need not be stored. foldhash is no cryptographic function: all of this rests on
-//! the secrecy of the keys. SipHash-1-3 with 128 bits would take 230 instructions
-//! for a key of 19 bytes, a third of a decision; these two take 90.
+//! fingerprint. Among a million entries, of a store with the default bounds, the chance that any two
+//! collide is about one in 2^65, so the bytes of a subject need not be stored. foldhash is no
+//! cryptographic function: all of this rests on the secrecy of the keys. SipHash-1-3 with 128 bits
+//! would take 230 instructions for a key of 19 bytes, a third of a decision; these two take 90.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 
@@ -13,24 +13,49 @@ use foldhash::SharedSeed;
 use foldhash::quality::FoldHasher;
 use tollgate_core::{ChargeId, Limit, Subject};
 
-/// The keyed hash of one entry's name.
+/// The keyed hash of one entry's name, unique in its shard.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Fingerprint {
     /// Selects the slot in the table.
     pub(super) place: u64,
-    /// Selects the shard.
-    pub(super) rest: u64,
+    pub(super) rest: u32,
+}
+
+/// The keyed hash of one subject, before it is combined with a limit.
+#[derive(Clone, Copy)]
+pub(super) struct SubjectHash {
+    place: u64,
+    /// The upper half selects the shard: the entries of a subject for all limits are in one shard,
+    /// and one lock serves a request.
+    rest: u64,
+}
+
+impl SubjectHash {
+    /// Returns the fingerprint of the subject's state for `limit`.
+    ///
+    /// The digest of the limit's name, which the limit has precomputed, is added to the hash. Two
+    /// different pairs collide only if the hashes of two subjects differ by exactly the difference
+    /// of two digests, which no client can cause without the key.
+    #[inline]
+    pub(super) const fn on(self, limit: &Limit) -> Fingerprint {
+        let name = limit.state_digest();
+        Fingerprint {
+            place: self.place ^ name as u64,
+            rest: self.rest as u32 ^ (name >> 64) as u32,
+        }
+    }
+
+    /// Returns its shard among `count` shards, at most 2^32.
+    #[inline]
+    pub(super) const fn shard(self, count: usize) -> usize {
+        (((self.rest >> 32) * count as u64) >> 32) as usize
+    }
 }
 
 impl Fingerprint {
-    /// Returns its shard among `count` shards.
-    pub(super) fn shard(self, count: usize) -> usize {
-        ((u128::from(self.rest) * count as u128) >> 64) as usize
-    }
-
     /// Returns its overflow counter among `count` counters, whatever its shard.
     pub(super) const fn part(self, count: usize) -> usize {
-        (((self.rest & 0xffff_ffff) as u128 * count as u128) >> 32) as usize
+        ((self.rest as u64 * count as u64) >> 32) as usize
     }
 }
 
@@ -59,23 +84,15 @@ impl KeyedHash {
         Self { place: seeds(), rest: seeds() }
     }
 
-    /// Hashes `bytes` one after the other, together with the name of `limit`.
-    ///
-    /// The name separates the limits: its digest, which the limit has precomputed, is added to the
-    /// hash. Two different pairs collide only if the hashes of two subjects differ by exactly the
-    /// difference of two digests, which no client can cause without the key.
+    /// Hashes `bytes` one after the other.
     #[inline]
-    fn hash(&self, limit: &Limit, bytes: &[&[u8]]) -> Fingerprint {
+    fn hash(&self, bytes: &[&[u8]]) -> SubjectHash {
         let half = |(key, seed): &(u64, SharedSeed)| {
             let mut hasher = FoldHasher::with_seed(*key, seed);
             bytes.iter().for_each(|bytes| hasher.write(bytes));
             hasher.finish()
         };
-        let name = limit.state_digest();
-        Fingerprint {
-            place: half(&self.place) ^ name as u64,
-            rest: half(&self.rest) ^ (name >> 64) as u64,
-        }
+        SubjectHash { place: half(&self.place), rest: half(&self.rest) }
     }
 }
 
@@ -97,26 +114,26 @@ impl Fingerprinter {
         }
     }
 
-    /// Returns the fingerprint of the state of `subject` for `limit`.
+    /// Returns the hash of `subject`.
     #[inline]
-    pub(super) fn charged(&self, limit: &Limit, subject: &Subject) -> Fingerprint {
+    pub(super) fn subject(&self, subject: &Subject) -> SubjectHash {
         match subject.only_clear_value(KEY_DIMENSION) {
-            Some(value) => self.charged_key(limit, value),
-            None => self.charges.hash(limit, &[subject.as_bytes()]),
+            Some(value) => self.key(value),
+            None => self.charges.hash(&[subject.as_bytes()]),
         }
     }
 
-    /// Does the same as [`charged`](Self::charged), for the subject whose only dimension is
+    /// Does the same as [`subject`](Self::subject), for the subject whose only dimension is
     /// [`KEY_DIMENSION`], with the clear value `key`.
     #[inline]
-    pub(super) fn charged_key(&self, limit: &Limit, key: &[u8]) -> Fingerprint {
-        self.keys.hash(limit, &[key])
+    pub(super) fn key(&self, key: &[u8]) -> SubjectHash {
+        self.keys.hash(&[key])
     }
 
     /// Returns the fingerprint of the refund of the charge `id`. The id precedes the subject and
     /// has a fixed length.
     pub(super) fn refunded(&self, limit: &Limit, subject: &Subject, id: ChargeId) -> Fingerprint {
-        self.refunds.hash(limit, &[&id.0.to_le_bytes(), subject.as_bytes()])
+        self.refunds.hash(&[&id.0.to_le_bytes(), subject.as_bytes()]).on(limit)
     }
 }
 
@@ -151,7 +168,7 @@ mod tests {
         for name in ["a", "ab", "abc", "b"] {
             for dimension in ["", "a", "b", "ab", "c", "abc", "cab"] {
                 let (limit, subject) = (limit(name), subject(dimension));
-                assert!(seen.insert(prints.charged(&limit, &subject)), "{name} {dimension}");
+                assert!(seen.insert(prints.subject(&subject).on(&limit)), "{name} {dimension}");
                 for id in [ChargeId(0), ChargeId(u128::MAX)] {
                     assert!(seen.insert(prints.refunded(&limit, &subject, id)));
                 }
@@ -163,11 +180,15 @@ mod tests {
     fn a_key_is_never_taken_for_a_subject_with_the_same_bytes() {
         let (prints, limit) = (Fingerprinter::random(), limit("core"));
         let key = Subject::new([(KEY_DIMENSION, Value::Clear(b"alice"))], &NoSecrets);
-        assert_eq!(prints.charged(&limit, &key), prints.charged_key(&limit, b"alice"));
-        assert_ne!(prints.charged(&limit, &key), prints.charged_key(&limit, key.as_bytes()));
+        assert_eq!(prints.subject(&key).on(&limit), prints.key(b"alice").on(&limit));
+        assert_ne!(prints.subject(&key).on(&limit), prints.key(key.as_bytes()).on(&limit));
         for name in ["user", "ke", "keys", ""] {
             let other = Subject::new([(name, Value::Clear(b"alice"))], &NoSecrets);
-            assert_ne!(prints.charged(&limit, &key), prints.charged(&limit, &other), "{name}");
+            assert_ne!(
+                prints.subject(&key).on(&limit),
+                prints.subject(&other).on(&limit),
+                "{name}"
+            );
         }
     }
 
@@ -177,15 +198,23 @@ mod tests {
         for length in 0..300 {
             let one = subject(&"n".repeat(length));
             let other = subject(&"n".repeat(length + 1));
-            assert_eq!(prints.charged(&limit, &one), prints.charged(&limit, &one.clone()));
-            assert_ne!(prints.charged(&limit, &one), prints.charged(&limit, &other));
+            assert_eq!(prints.subject(&one).on(&limit), prints.subject(&one.clone()).on(&limit));
+            assert_ne!(prints.subject(&one).on(&limit), prints.subject(&other).on(&limit));
         }
+    }
+
+    #[test]
+    fn subjects_are_spread_over_all_shards() {
+        let prints = Fingerprinter::random();
+        let shard = |number: u32| prints.key(&number.to_le_bytes()).shard(488);
+        let used: std::collections::HashSet<_> = (0..10_000).map(shard).collect();
+        assert!(used.len() == 488 && used.iter().all(|shard| *shard < 488));
     }
 
     #[test]
     fn two_stores_do_not_share_a_key() {
         let (limit, subject) = (limit("core"), subject("user"));
         let [one, other] = [Fingerprinter::random(), Fingerprinter::random()];
-        assert_ne!(one.charged(&limit, &subject), other.charged(&limit, &subject));
+        assert_ne!(one.subject(&subject).on(&limit), other.subject(&subject).on(&limit));
     }
 }

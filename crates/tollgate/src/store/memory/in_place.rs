@@ -11,9 +11,9 @@ use super::target::{CallOutcome, Target, counts};
 /// A charge that fits in the state that its entry contains.
 #[derive(Clone, Copy)]
 pub(super) struct InPlace {
-    reading: Reading,
+    pub(super) reading: Reading,
     /// The entry after the charge.
-    after: Packed,
+    pub(super) after: Packed,
 }
 
 impl Shard {
@@ -27,10 +27,10 @@ impl Shard {
         cost: Cost,
         key: Fingerprint,
     ) -> Option<Reading> {
-        let place = self.table.find_mut(key)?;
-        let before = *place;
+        let slot = self.table.find(key)?;
+        let (_, before) = self.table.get(slot)?;
         let InPlace { reading, after } = charged(before, limit, cost, now)?;
-        *place = after;
+        self.table.replace(slot, after);
         self.turn(before, after, &reading);
         Some(reading)
     }
@@ -50,8 +50,9 @@ impl Shard {
     /// Carries out what [`plan_in_place`](Self::plan_in_place) returned for the entry of `key`, which
     /// has not changed since.
     pub(super) fn set_in_place(&mut self, key: Fingerprint, planned: &InPlace) -> Reading {
-        if let Some(place) = self.table.find_mut(key) {
-            let before = std::mem::replace(place, planned.after);
+        if let Some(slot) = self.table.find(key)
+            && let Some(before) = self.table.replace(slot, planned.after)
+        {
             self.turn(before, planned.after, &planned.reading);
         }
         planned.reading
@@ -59,7 +60,7 @@ impl Shard {
 
     /// Records that a charge with this `reading` replaced the entry `before`.
     #[inline]
-    fn turn(&mut self, before: Packed, after: Packed, reading: &Reading) {
+    pub(super) fn turn(&mut self, before: Packed, after: Packed, reading: &Reading) {
         self.shares.turn(before.share(), before.retention(), after.retention());
         if reading.found == StoredState::Discarded {
             self.counts.discarded += 1;
@@ -69,7 +70,12 @@ impl Shard {
 
 /// Charges `cost` to an entry. Returns `None` if the entry does not contain a state of `limit`.
 #[inline(always)]
-fn charged(packed: Packed, limit: &Limit, cost: Cost, now: Timestamp) -> Option<InPlace> {
+pub(super) fn charged(
+    packed: Packed,
+    limit: &Limit,
+    cost: Cost,
+    now: Timestamp,
+) -> Option<InPlace> {
     let Content::Plain(state) = packed.content() else { return None };
     let (reading, next) = charge_plain(state, limit, cost, now)?;
     let is_refused = reading.admission != Admission::Now;

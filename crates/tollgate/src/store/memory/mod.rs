@@ -1,7 +1,7 @@
 //! The store in the memory of this process: bounded, sharded, and swept by its calls.
 //!
-//! - An entry is 32 bytes: a keyed 128-bit hash of the limit's name and the subject, and the state
-//!   in two words. States that are lists (sliding windows, logs, leases) are stored outside the
+//! - An entry is 28 bytes: a keyed hash of the limit's name and the subject, and the state in two
+//!   words. States that are lists (sliding windows, logs, leases) are stored outside the
 //!   table.
 //! - **Bounded.** [`Bounds`] are divided among the shards. A full shard selects the limit with the
 //!   most entries, and drops the least used sixteenth of them. The usage of a dropped subject is
@@ -42,6 +42,7 @@ mod stats;
 mod sync;
 mod table;
 mod target;
+mod together;
 mod transfer;
 
 use std::collections::HashMap;
@@ -60,7 +61,7 @@ pub use stats::{LimitStats, Stats};
 pub(crate) use fingerprint::KEY_DIMENSION;
 
 use super::ImmediateStore;
-use fingerprint::Fingerprinter;
+use fingerprint::{Fingerprinter, SubjectHash};
 use pool::Pool;
 use shard::Shard;
 use sync::{Mutex, MutexGuard};
@@ -150,8 +151,17 @@ impl Memory {
         charges: &[Charge<'_>],
         readings: &mut Vec<Reading>,
     ) -> DecisionSource {
-        let targets: SmallVec<[Target<'_>; call::INLINE]> =
-            charges.iter().map(|charge| self.target(charge)).collect();
+        let mut targets = SmallVec::<[Target<'_>; call::INLINE]>::new();
+        let mut last: Option<(&Subject, SubjectHash)> = None;
+        for charge in charges {
+            // The charges of a request usually have one subject.
+            let hash = match last {
+                Some((subject, hash)) if subject == charge.subject => hash,
+                _ => self.fingerprints.subject(charge.subject),
+            };
+            last = Some((charge.subject, hash));
+            targets.push(self.target_of(charge, hash));
+        }
         call::apply(self, now, &targets, readings)
     }
 
@@ -187,15 +197,17 @@ impl Memory {
     /// Does the same as [`call::apply`] for the most frequent call, with one charge.
     #[inline]
     fn apply_one(&self, now: Timestamp, charge: &Charge<'_>) -> Readings {
-        let key = self.fingerprints.charged(charge.limit, charge.subject);
-        let mut shard = self.lock(key.shard(self.shards.len()));
+        let hash = self.fingerprints.subject(charge.subject);
+        let mut shard = self.lock(hash.shard(self.shards.len()));
         shard.sweep(now);
         if let Operation::Charge { cost, .. } = charge.operation
-            && let Some(reading) = shard.take_in_place(now, charge.limit, cost, key)
+            && let Some(reading) =
+                shard.take_in_place(now, charge.limit, cost, hash.on(charge.limit))
         {
             return Readings::one(reading);
         }
-        shard.apply_alone(now, &self.target(charge))
+        let (reading, source) = shard.apply_alone(now, &self.target_of(charge, hash));
+        Readings::one(reading).with_source(source)
     }
 
     /// Charges `limit` for the subject whose only dimension is [`KEY_DIMENSION`], with the clear
@@ -208,8 +220,9 @@ impl Memory {
         key: &[u8],
         operation: Operation,
     ) -> Reading {
-        let key = self.fingerprints.charged_key(limit, key);
-        let mut shard = self.lock(key.shard(self.shards.len()));
+        let hash = self.fingerprints.key(key);
+        let (index, key) = (hash.shard(self.shards.len()), hash.on(limit));
+        let mut shard = self.lock(index);
         shard.sweep(now);
         if let Operation::Charge { cost, .. } = operation
             && let Some(reading) = shard.take_in_place(now, limit, cost, key)
@@ -218,11 +231,15 @@ impl Memory {
         }
         // The shard identifies the subject by `key` alone.
         let charge = Charge { limit, subject: &Subject::default(), operation };
-        let readings = shard.apply_alone(now, &Target { charge, key, refund: None });
-        readings.first().copied().unwrap_or_default()
+        shard.apply_alone(now, &Target { charge, shard: index, key, refund: None }).0
     }
 
     fn target<'a>(&self, charge: &Charge<'a>) -> Target<'a> {
+        self.target_of(charge, self.fingerprints.subject(charge.subject))
+    }
+
+    #[inline]
+    fn target_of<'a>(&self, charge: &Charge<'a>, hash: SubjectHash) -> Target<'a> {
         let Charge { limit, subject, operation } = *charge;
         let refund = match operation {
             Operation::Refund { id, deduplication: Deduplication::ById, .. } => {
@@ -230,7 +247,12 @@ impl Memory {
             }
             _ => None,
         };
-        Target { charge: *charge, key: self.fingerprints.charged(limit, subject), refund }
+        Target {
+            charge: *charge,
+            shard: hash.shard(self.shards.len()),
+            key: hash.on(limit),
+            refund,
+        }
     }
 
     #[inline]

@@ -58,7 +58,7 @@ fn used(store: &Memory, limit: &Limit, subject: &Subject) -> u64 {
     apply(store, &[limit], subject, Operation::Peek { cost: Cost::PEEK })[0].used
 }
 
-/// Several shards, so that a call over two limits usually locks two of them.
+/// Several shards, so that a call for two subjects usually locks two of them.
 fn sharded() -> Arc<Memory> {
     let store = Memory::new(Bounds { max_entries: 32 * 2_048, max_bytes: 64 << 20 });
     assert!(store.shards.len() > 4, "{} shards", store.shards.len());
@@ -69,20 +69,37 @@ fn sharded() -> Arc<Memory> {
 /// charged to all of its limits or to none.
 #[test]
 fn calls_over_several_shards_are_whole_and_never_wait_in_a_circle() {
+    calls_are_whole(["a", "b", "c"]);
+}
+
+/// The entries of one subject are in one shard.
+#[test]
+fn calls_of_one_subject_are_whole() {
+    calls_are_whole(["a", "a", "a"]);
+}
+
+/// Charges three limits, each for one of `subjects`, from several threads.
+fn calls_are_whole(subjects: [&'static str; 3]) {
     shuttle::check_random(
-        || {
+        move || {
             let store = sharded();
             let names: [&'static [usize]; 3] = [&[0, 1, 2], &[2, 1, 0], &[1]];
             let limits = [limit("one", 3), limit("two", 4), limit("three", 9)];
-            let who = subject("a");
+            let subjects = subjects.map(subject);
             let threads: Vec<_> = names
                 .into_iter()
                 .map(|order| {
-                    let (store, limits, who) = (Arc::clone(&store), limits.clone(), who.clone());
+                    let (store, limits) = (Arc::clone(&store), limits.clone());
+                    let subjects = subjects.clone();
                     thread::spawn(move || {
-                        let asked: Vec<_> = order.iter().map(|index| &limits[*index]).collect();
+                        let charge = |index: &usize| Charge {
+                            limit: &limits[*index],
+                            subject: &subjects[*index],
+                            operation: take(1),
+                        };
+                        let charges: Vec<_> = order.iter().map(charge).collect();
                         (0..2)
-                            .filter(|_| apply(&store, &asked, &who, take(1)).all_admitted())
+                            .filter(|_| store.apply_now(NOW, &charges).unwrap().all_admitted())
                             .count()
                     })
                 })
@@ -90,9 +107,9 @@ fn calls_over_several_shards_are_whole_and_never_wait_in_a_circle() {
             let admitted: Vec<_> =
                 threads.into_iter().map(|thread| thread.join().unwrap() as u64).collect();
             let (over_all, over_two) = (admitted[0] + admitted[1], admitted[2]);
-            assert_eq!(used(&store, &limits[0], &who), over_all);
-            assert_eq!(used(&store, &limits[1], &who), over_all + over_two);
-            assert_eq!(used(&store, &limits[2], &who), over_all);
+            assert_eq!(used(&store, &limits[0], &subjects[0]), over_all);
+            assert_eq!(used(&store, &limits[1], &subjects[1]), over_all + over_two);
+            assert_eq!(used(&store, &limits[2], &subjects[2]), over_all);
             assert!(over_all <= 3 && over_all + over_two <= 4, "{admitted:?}");
             // No charge that fits was refused.
             assert_eq!(over_all + over_two, 4, "{admitted:?}");

@@ -189,17 +189,20 @@ impl Shard {
         if !counts(limit, cost, outcome) {
             return self.leave(now, target);
         }
-        let bound = match self.table.find(target.key) {
-            Some(_) => None,
+        let (bound, seed) = match self.table.find(target.key) {
+            Some(_) => (None, None),
             None => {
                 let counter = self.shares.counter(limit.state_digest(), target.key);
                 let bound = counter.and_then(|counter| counter.bound(limit, now));
-                bound.map(Cow::into_owned)
+                match bound.map(Cow::into_owned) {
+                    Some(bound) => (Some(bound), None),
+                    None => (None, self.cells.seed(limit)),
+                }
             }
         };
         self.step(target, Growth::ByHalf, |cell| {
             let bound = bound.map(cells::grown);
-            let cell = cell.or(bound).or_else(|| cells::seed(limit));
+            let cell = cell.or(bound).or(seed).or_else(|| cells::seed(limit));
             let (reading, cell) = match outcome {
                 CallOutcome::Admitted => charge_admitted(cell, limit, operation, now),
                 CallOutcome::Refused => charge_refused(cell, limit, operation, now),
@@ -289,14 +292,19 @@ impl Shard {
             Some(before) => before.share,
             None => self.shares.enter(limit.state_digest()),
         };
-        let (Some(cell), Some(expires_at)) =
-            (cell, expires_at.filter(|end| *end > Timestamp::EPOCH))
-        else {
-            if let Some(slot) = slot {
-                self.table.remove(slot);
-                self.forget_large(share, index);
+        let expires_at = expires_at.filter(|end| *end > Timestamp::EPOCH);
+        let (cell, expires_at) = match (cell, expires_at) {
+            (Some(cell), Some(expires_at)) => (cell, expires_at),
+            (over, _) => {
+                if let Some(slot) = slot {
+                    self.table.remove(slot);
+                    self.forget_large(share, index);
+                }
+                if let Some(cell) = over {
+                    self.cells.recycle(cell);
+                }
+                return;
             }
-            return;
         };
         let bucket = self.shares.bucket(share);
         let packed = match (Plain::try_from(cell), index) {

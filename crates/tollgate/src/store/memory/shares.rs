@@ -126,6 +126,11 @@ impl Shares {
         2 * size_of::<LocalShare>() + counters * size_of::<Counter>()
     }
 
+    /// Whether any limit has counters.
+    pub(super) const fn has_counters(&self) -> bool {
+        self.counting > 0
+    }
+
     /// Returns the number of counters that exist.
     pub(super) fn counters(&self) -> usize {
         self.shares.iter().map(|share| share.counters.len()).sum()

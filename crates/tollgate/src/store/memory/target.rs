@@ -11,7 +11,9 @@ use super::fingerprint::Fingerprint;
 #[derive(Clone, Copy)]
 pub(super) struct Target<'a> {
     pub(super) charge: Charge<'a>,
-    /// The key of the limit and the subject; also selects the shard.
+    /// The index of the subject's shard.
+    pub(super) shard: usize,
+    /// The key of the limit and the subject.
     pub(super) key: Fingerprint,
     /// The key of the refund, if it may arrive twice.
     pub(super) refund: Option<Fingerprint>,

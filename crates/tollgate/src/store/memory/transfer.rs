@@ -24,7 +24,7 @@ impl CellTransfer for Memory {
     ) -> impl Future<Output = Result<Vec<Option<Cell>>, StoreError>> + Send {
         let cell = |place: &CellKey<'_>| {
             let target = self.target_at(place);
-            self.lock(target.key.shard(self.shards.len())).cell_in_force(now, &target)
+            self.lock(target.shard).cell_in_force(now, &target)
         };
         std::future::ready(Ok(places.iter().map(cell).collect()))
     }
@@ -36,7 +36,7 @@ impl CellTransfer for Memory {
     ) -> impl Future<Output = Result<(), StoreError>> + Send {
         let join = |(place, cell): &(CellKey<'_>, Cell)| {
             let target = self.target_at(place);
-            let mut shard = self.lock(target.key.shard(self.shards.len()));
+            let mut shard = self.lock(target.shard);
             shard.sweep(now);
             shard.join(now, &target, cell.clone())
         };
