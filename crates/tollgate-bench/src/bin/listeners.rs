@@ -94,6 +94,7 @@ fn programs(
         bare_proxy: beside("bare_proxy"),
         policy: policy_file,
         upstream: upstream.address(),
+        directory: directory.to_owned(),
     };
     let install = "cargo install throttlecrab-server --version 0.4.40 --locked --root target/peers";
     let build =

@@ -32,7 +32,7 @@ pub struct Case {
 }
 
 /// Every case.
-pub const CASES: [Case; 8] = [
+pub const CASES: [Case; 13] = [
     Case {
         name: "HTTP, one in flight",
         connections: 50,
@@ -40,6 +40,22 @@ pub const CASES: [Case; 8] = [
         ours: Contender::TollgateHttp,
         peer: Contender::ThrottlecrabHttp,
         aim: Some(0.75),
+    },
+    Case {
+        name: "HTTP, 16 in flight",
+        connections: 50,
+        in_flight: 16,
+        ours: Contender::TollgateHttp,
+        peer: Contender::ThrottlecrabHttp,
+        aim: Some(0.5),
+    },
+    Case {
+        name: "HTTP/2, 64 in flight",
+        connections: 4,
+        in_flight: 64,
+        ours: Contender::TollgateHttp2,
+        peer: Contender::ThrottlecrabHttp2,
+        aim: Some(0.5),
     },
     Case {
         name: "HTTP, minimal answers",
@@ -71,7 +87,7 @@ pub const CASES: [Case; 8] = [
         in_flight: 64,
         ours: Contender::TollgateGrpc,
         peer: Contender::ThrottlecrabGrpc,
-        aim: Some(0.75),
+        aim: Some(0.65),
     },
     Case {
         name: "RESP, one in flight",
@@ -87,7 +103,15 @@ pub const CASES: [Case; 8] = [
         in_flight: 16,
         ours: Contender::TollgateResp,
         peer: Contender::ThrottlecrabResp,
-        aim: Some(0.34),
+        aim: Some(0.33),
+    },
+    Case {
+        name: "RESP, 64 in flight",
+        connections: 50,
+        in_flight: 64,
+        ours: Contender::TollgateResp,
+        peer: Contender::ThrottlecrabResp,
+        aim: Some(0.25),
     },
     Case {
         name: "proxy, one in flight",
@@ -95,7 +119,23 @@ pub const CASES: [Case; 8] = [
         in_flight: 1,
         ours: Contender::TollgateProxy,
         peer: Contender::BareProxy,
-        aim: Some(1.15),
+        aim: Some(1.1),
+    },
+    Case {
+        name: "proxy, beside nginx",
+        connections: 50,
+        in_flight: 1,
+        ours: Contender::TollgateProxy,
+        peer: Contender::Nginx,
+        aim: Some(1.2),
+    },
+    Case {
+        name: "proxy, beside HAProxy",
+        connections: 50,
+        in_flight: 1,
+        ours: Contender::TollgateProxy,
+        peer: Contender::Haproxy,
+        aim: Some(1.2),
     },
 ];
 

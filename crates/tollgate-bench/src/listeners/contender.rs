@@ -1,12 +1,13 @@
 //! The contenders: how each is started, and its requests.
 
 use std::fmt;
+use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::upstream::Upstream;
-use super::wire::{BURST, COUNT, Envoy, GrpcCall, HttpCall, Throttle, Wire, encoded};
+use super::wire::{BURST, COUNT, Envoy, GrpcCall, HttpCall, JsonCall, Throttle, Wire, encoded};
 
 /// One server with one listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,6 +17,8 @@ pub enum Contender {
     /// The HTTP listener with minimal responses: without receipts and header fields, as in the
     /// peer's responses.
     TollgateHttpMinimal,
+    /// Tollgate over HTTP/2 with JSON.
+    TollgateHttp2,
     /// Tollgate as Envoy's rate limit service.
     TollgateGrpc,
     /// Tollgate over the Redis protocol.
@@ -24,6 +27,8 @@ pub enum Contender {
     TollgateProxy,
     /// throttlecrab-server over HTTP with JSON.
     ThrottlecrabHttp,
+    /// throttlecrab-server over HTTP/2 with JSON.
+    ThrottlecrabHttp2,
     /// throttlecrab-server over its own gRPC service.
     ThrottlecrabGrpc,
     /// throttlecrab-server over the Redis protocol.
@@ -32,6 +37,10 @@ pub enum Contender {
     BareAnswer,
     /// A proxy that only forwards, with the same libraries.
     BareProxy,
+    /// nginx with `proxy_pass` and `limit_req`.
+    Nginx,
+    /// HAProxy with a stick table.
+    Haproxy,
 }
 
 /// The paths of the programs and of their input.
@@ -49,6 +58,8 @@ pub struct Programs {
     pub policy: PathBuf,
     /// The upstream of the proxies.
     pub upstream: SocketAddr,
+    /// The folder for the configuration files of nginx and HAProxy.
+    pub directory: PathBuf,
 }
 
 /// Returns Tollgate's policy: the same bucket for every listener.
@@ -69,7 +80,9 @@ impl Contender {
     pub fn command(self, programs: &Programs, port: u16) -> Command {
         let address = format!("127.0.0.1:{port}");
         match self {
-            Self::TollgateHttp | Self::TollgateHttpMinimal => serve(programs, "--http", &address),
+            Self::TollgateHttp | Self::TollgateHttpMinimal | Self::TollgateHttp2 => {
+                serve(programs, "--http", &address)
+            }
             Self::TollgateGrpc => serve(programs, "--grpc", &address),
             Self::TollgateResp => serve(programs, "--resp", &address),
             Self::TollgateProxy => {
@@ -78,7 +91,9 @@ impl Contender {
                 command.arg("--upstream").arg(format!("http://{}", programs.upstream));
                 command
             }
-            Self::ThrottlecrabHttp => throttlecrab(&programs.throttlecrab, "http", port),
+            Self::ThrottlecrabHttp | Self::ThrottlecrabHttp2 => {
+                throttlecrab(&programs.throttlecrab, "http", port)
+            }
             Self::ThrottlecrabGrpc => throttlecrab(&programs.throttlecrab, "grpc", port),
             Self::ThrottlecrabResp => throttlecrab(&programs.throttlecrab, "redis", port),
             Self::BareAnswer => {
@@ -89,6 +104,18 @@ impl Contender {
             Self::BareProxy => {
                 let mut command = Command::new(&programs.bare_proxy);
                 command.arg(address).arg(programs.upstream.to_string());
+                command
+            }
+            Self::Nginx => {
+                let mut command = Command::new("nginx");
+                let text = nginx(&address, programs.upstream, &programs.directory);
+                command.arg("-c").arg(configuration(programs, "nginx", port, &text));
+                command
+            }
+            Self::Haproxy => {
+                let mut command = Command::new("haproxy");
+                let text = haproxy(&address, programs.upstream);
+                command.args(["-db", "-f"]).arg(configuration(programs, "haproxy", port, &text));
                 command
             }
         }
@@ -110,11 +137,17 @@ impl Contender {
                 admitted: "\"admitted\":true",
             }),
             Self::ThrottlecrabHttp => Wire::Http(HttpCall {
-                request: |subject| {
-                    let bucket =
-                        format!(r#""max_burst":{BURST},"count_per_period":{COUNT},"period":3600"#);
-                    post("/throttle", JSON, &format!(r#"{{"key":"{subject}",{bucket}}}"#))
-                },
+                request: |subject| post("/throttle", JSON, &throttle(subject)),
+                admitted: "\"allowed\":true",
+            }),
+            Self::TollgateHttp2 => Wire::Http2(JsonCall {
+                path: "/v1/check",
+                body: check,
+                admitted: "\"admitted\":true",
+            }),
+            Self::ThrottlecrabHttp2 => Wire::Http2(JsonCall {
+                path: "/throttle",
+                body: throttle,
                 admitted: "\"allowed\":true",
             }),
             Self::TollgateGrpc => Wire::Grpc(GrpcCall {
@@ -126,13 +159,15 @@ impl Contender {
                 message: |subject| encoded(&Throttle::one(subject)),
             }),
             Self::TollgateResp | Self::ThrottlecrabResp => Wire::Resp,
-            Self::TollgateProxy | Self::BareProxy => Wire::Http(HttpCall {
-                request: |subject| {
-                    let fields = "host: 127.0.0.1\r\nuser-agent: bench\r\naccept: */*";
-                    format!("GET /things/1 HTTP/1.1\r\n{fields}\r\nx-user: {subject}\r\n\r\n")
-                },
-                admitted: Upstream::BODY,
-            }),
+            Self::TollgateProxy | Self::BareProxy | Self::Nginx | Self::Haproxy => {
+                Wire::Http(HttpCall {
+                    request: |subject| {
+                        let fields = "host: 127.0.0.1\r\nuser-agent: bench\r\naccept: */*";
+                        format!("GET /things/1 HTTP/1.1\r\n{fields}\r\nx-user: {subject}\r\n\r\n")
+                    },
+                    admitted: Upstream::BODY,
+                })
+            }
         }
     }
 }
@@ -142,14 +177,18 @@ impl fmt::Display for Contender {
         f.write_str(match self {
             Self::TollgateHttp
             | Self::TollgateHttpMinimal
+            | Self::TollgateHttp2
             | Self::TollgateGrpc
             | Self::TollgateResp => "tollgate serve",
             Self::TollgateProxy => "tollgate proxy",
-            Self::ThrottlecrabHttp | Self::ThrottlecrabGrpc | Self::ThrottlecrabResp => {
-                "throttlecrab-server"
-            }
+            Self::ThrottlecrabHttp
+            | Self::ThrottlecrabHttp2
+            | Self::ThrottlecrabGrpc
+            | Self::ThrottlecrabResp => "throttlecrab-server",
             Self::BareAnswer => "bare hyper server",
             Self::BareProxy => "bare hyper proxy",
+            Self::Nginx => "nginx",
+            Self::Haproxy => "HAProxy",
         })
     }
 }
@@ -169,10 +208,60 @@ fn throttlecrab(program: &Path, listener: &str, port: u16) -> Command {
     command
 }
 
+/// Writes a configuration file and returns its path. An error is not returned: without its file, the
+/// program does not start, and its output says why.
+fn configuration(programs: &Programs, name: &str, port: u16, text: &str) -> PathBuf {
+    let path = programs.directory.join(format!("{name}-{port}.conf"));
+    let _ = fs::write(&path, text);
+    path
+}
+
+/// Returns nginx's configuration: one process, kept connections to the upstream, the usual
+/// forwarding fields, and a limit for each `x-user` that is never reached.
+fn nginx(address: &str, upstream: SocketAddr, directory: &Path) -> String {
+    let directory = directory.display();
+    let temporary: String = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
+        .map(|what| format!("  {what}_temp_path {directory}/nginx-{what};\n"))
+        .concat();
+    format!(
+        "daemon off;\nmaster_process off;\npid {directory}/nginx.pid;\nerror_log stderr error;\n\
+         events {{ worker_connections 4096; }}\n\
+         http {{\n{temporary}  access_log off;\n  keepalive_requests 1000000000;\n\
+         \x20 limit_req_zone $http_x_user zone=user:32m rate=1000000r/s;\n\
+         \x20 upstream servers {{ server {upstream}; keepalive 128; keepalive_requests 1000000000; }}\n\
+         \x20 server {{\n    listen {address};\n\
+         \x20   location / {{\n      limit_req zone=user burst=1000 nodelay;\n\
+         \x20     proxy_pass http://servers;\n      proxy_http_version 1.1;\n\
+         \x20     proxy_set_header Connection \"\";\n      proxy_set_header Host $http_host;\n\
+         \x20     proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;\n\
+         \x20     proxy_set_header X-Forwarded-Proto $scheme;\n    }}\n  }}\n}}\n"
+    )
+}
+
+/// Returns HAProxy's configuration: kept connections to the upstream, the client's address as a
+/// forwarding field, and a limit for each `x-user` that is never reached.
+fn haproxy(address: &str, upstream: SocketAddr) -> String {
+    format!(
+        "defaults\n  mode http\n  timeout client 60s\n  timeout server 60s\n  timeout connect 5s\n\
+         \x20 http-reuse always\n  option forwardfor\n\
+         frontend clients\n  bind {address}\n\
+         \x20 stick-table type string len 32 size 200k expire 1h store http_req_rate(1h)\n\
+         \x20 http-request track-sc0 req.hdr(x-user)\n\
+         \x20 http-request deny deny_status 429 if {{ sc_http_req_rate(0) gt {BURST} }}\n\
+         \x20 default_backend servers\n\
+         backend servers\n  server upstream {upstream}\n"
+    )
+}
+
 const JSON: &str = "content-type: application/json";
 
 fn check(subject: &str) -> String {
     format!(r#"{{"limits":[{{"name":"user","subject":{{"user":"{subject}"}}}}]}}"#)
+}
+
+fn throttle(subject: &str) -> String {
+    let bucket = format!(r#""max_burst":{BURST},"count_per_period":{COUNT},"period":3600"#);
+    format!(r#"{{"key":"{subject}",{bucket}}}"#)
 }
 
 fn post(path: &str, fields: &str, body: &str) -> String {

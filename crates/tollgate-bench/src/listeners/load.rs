@@ -14,7 +14,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 
-use super::wire::{Decision, GrpcCall, Unreadable, Wire};
+use super::wire::{Decision, Unreadable, Wire};
 
 /// The most bytes of one read.
 const READ: usize = 64 * 1024;
@@ -48,7 +48,8 @@ impl Load {
             let own = (caller..subjects.len()).step_by(load.connections);
             let own: Vec<String> = own.map(|index| subject(subjects[index])).collect();
             match load.wire {
-                Wire::Grpc(call) => callers.spawn(load.call(call, own)),
+                Wire::Grpc(call) => callers.spawn(load.call(call.path, own)),
+                Wire::Http2(call) => callers.spawn(load.call(call.path, own)),
                 Wire::Http(_) | Wire::Resp | Wire::Charge(_) => callers.spawn(load.converse(own)),
             };
         }
@@ -86,21 +87,21 @@ impl Load {
     }
 
     /// Keeps as many calls open on one connection as may be pending.
-    async fn call(self, call: GrpcCall, subjects: Vec<String>) -> Result<usize, LoadError> {
+    async fn call(self, path: &str, subjects: Vec<String>) -> Result<usize, LoadError> {
         let stream = TcpStream::connect(self.address).await?;
         stream.set_nodelay(true)?;
         let io = TokioIo::new(stream);
         let (sender, connection) = http2::handshake(TokioExecutor::new(), io).await?;
         let connection = tokio::spawn(connection);
         let subjects: Arc<[String]> = subjects.into();
-        let uri: Uri = format!("http://{}{}", self.address, call.path).parse()?;
+        let uri: Uri = format!("http://{}{}", self.address, path).parse()?;
         let mut callers = JoinSet::new();
         for caller in 0..self.in_flight {
             let (sender, uri, subjects) = (sender.clone(), uri.clone(), Arc::clone(&subjects));
             callers.spawn(async move {
                 let mut admitted = 0;
                 for subject in subjects.iter().skip(caller).step_by(self.in_flight) {
-                    let decision = unary(sender.clone(), &uri, self.wire, subject).await?;
+                    let decision = ask(sender.clone(), &uri, self.wire, subject).await?;
                     admitted += usize::from(decision == Decision::Admitted);
                 }
                 Ok::<_, LoadError>(admitted)
@@ -120,7 +121,7 @@ fn subject(number: u32) -> String {
     format!("user:{number:012}")
 }
 
-async fn unary(
+async fn ask(
     mut sender: SendRequest<Full<Bytes>>,
     uri: &Uri,
     wire: Wire,
@@ -128,17 +129,24 @@ async fn unary(
 ) -> Result<Decision, LoadError> {
     let mut message = Vec::new();
     wire.write(subject, &mut message);
-    let request = Request::post(uri.clone())
-        .header("content-type", "application/grpc")
-        .header("te", "trailers")
-        .body(Full::new(Bytes::from(message)))?;
+    let is_grpc = matches!(wire, Wire::Grpc(_));
+    let request = Request::post(uri.clone());
+    let request = match is_grpc {
+        true => request.header("content-type", "application/grpc").header("te", "trailers"),
+        false => request.header("content-type", "application/json"),
+    };
+    let request = request.body(Full::new(Bytes::from(message)))?;
     sender.ready().await?;
     let answer = sender.send_request(request).await?;
-    let told = format!("{:?}", answer.headers());
+    let (status, told) = (answer.status(), format!("{:?}", answer.headers()));
     let body = answer.into_body().collect().await?;
-    let is_ok = body.trailers().and_then(|fields| fields.get("grpc-status"));
-    if is_ok.is_none_or(|status| status != "0") {
-        return Err(format!("the server answered {told} {:?}", body.trailers()).into());
+    let trailer = body.trailers().and_then(|fields| fields.get("grpc-status"));
+    let is_ok = match is_grpc {
+        true => trailer.is_some_and(|status| status == "0"),
+        false => status.is_success(),
+    };
+    if !is_ok {
+        return Err(format!("the server answered {status} {told} {:?}", body.trailers()).into());
     }
     let bytes = body.to_bytes();
     match wire.read(&bytes)? {

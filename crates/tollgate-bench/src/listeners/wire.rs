@@ -21,6 +21,8 @@ pub const COUNT: u32 = 1_000_000;
 pub enum Wire {
     /// HTTP/1.1, with these calls.
     Http(HttpCall),
+    /// JSON over HTTP/2, with these calls.
+    Http2(JsonCall),
     /// gRPC, with these calls.
     Grpc(GrpcCall),
     /// The Redis protocol, with `THROTTLE`.
@@ -34,6 +36,17 @@ pub enum Wire {
 pub struct HttpCall {
     /// Returns the complete request for a subject.
     pub request: fn(&str) -> String,
+    /// A text in the body of a response that admits.
+    pub admitted: &'static str,
+}
+
+/// A call with a JSON document over HTTP/2.
+#[derive(Clone, Copy, Debug)]
+pub struct JsonCall {
+    /// The path.
+    pub path: &'static str,
+    /// Returns the document for a subject.
+    pub body: fn(&str) -> String,
     /// A text in the body of a response that admits.
     pub admitted: &'static str,
 }
@@ -86,11 +99,12 @@ impl fmt::Display for Unreadable {
 impl Error for Unreadable {}
 
 impl Wire {
-    /// Appends the request for `subject` to `out`. For gRPC, it is only the message, because the
-    /// connection adds the frames.
+    /// Appends the request for `subject` to `out`. For gRPC and HTTP/2, it is only the body, because
+    /// the connection adds the frames.
     pub fn write(&self, subject: &str, out: &mut Vec<u8>) {
         match self {
             Self::Http(call) => out.extend_from_slice((call.request)(subject).as_bytes()),
+            Self::Http2(call) => out.extend_from_slice((call.body)(subject).as_bytes()),
             Self::Grpc(call) => grpc::frame(&(call.message)(subject), out),
             Self::Resp => resp::write(subject, out),
             Self::Charge(limit) => charge::write(limit, subject, out),
@@ -104,6 +118,7 @@ impl Wire {
     pub fn read(&self, bytes: &[u8]) -> Result<Option<Answer>, Unreadable> {
         match self {
             Self::Http(call) => http::read(bytes, call.admitted),
+            Self::Http2(call) => Ok(Some(http::read_body(bytes, call.admitted))),
             Self::Grpc(_) => grpc::read(bytes),
             Self::Resp => resp::read(bytes),
             Self::Charge(_) => charge::read(bytes),

@@ -17,6 +17,7 @@ fn programs(upstream: &Upstream) -> Programs {
         bare_proxy: env!("CARGO_BIN_EXE_bare_proxy").into(),
         policy: "none".into(),
         upstream: upstream.address(),
+        directory: "none".into(),
     }
 }
 

@@ -15,9 +15,14 @@ pub(super) fn read(bytes: &[u8], admitted: &str) -> Result<Option<Answer>, Unrea
     });
     let length = head + length.ok_or_else(unreadable)?;
     let Some(body) = bytes.get(head..length) else { return Ok(None) };
+    Ok(Some(Answer { length, ..read_body(body, admitted) }))
+}
+
+/// Parses the body of an answer.
+pub(super) fn read_body(body: &[u8], admitted: &str) -> Answer {
     let is_admitted = find(body, admitted.as_bytes()).is_some();
     let decision = if is_admitted { Decision::Admitted } else { Decision::Refused };
-    Ok(Some(Answer { length, decision }))
+    Answer { length: body.len(), decision }
 }
 
 fn find(bytes: &[u8], what: &[u8]) -> Option<usize> {
