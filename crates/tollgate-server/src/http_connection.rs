@@ -1,6 +1,7 @@
 //! HTTP on a connection: the parts that all HTTP listeners share.
 
 mod activity;
+mod direct;
 mod write_batching;
 
 use std::collections::hash_map::RandomState;
@@ -9,7 +10,7 @@ use std::error::Error;
 use std::future::{Future, poll_fn};
 use std::hash::{BuildHasher, Hasher};
 use std::net::SocketAddr;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
@@ -19,12 +20,15 @@ use hyper::body::{Body, Incoming};
 use hyper::service::Service;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::connection::{Connection, ConnectionHandler, ConnectionLimits};
 use crate::listener_counters::CloseReason;
 use crate::poll_on_wake::PollOnWake;
 use activity::{Activity, Idleness, ShutdownNotice, TrackedBody};
+use direct::{DirectConnection, DirectEnd, NoDirectService};
+pub(crate) use direct::{DirectRead, DirectService};
 use tollgate_http::{ControlFrames, FirstPoll, Phase, RateTerms, ResponseExecutor, Shutdown};
 use write_batching::{BatchedStream, WriteBatching};
 
@@ -129,22 +133,52 @@ where
     B::Error: Into<Box<dyn Error + Send + Sync>>,
 {
     async fn serve(self, connection: Connection) {
+        self.serve_with(None::<NoDirectService>, connection).await;
+    }
+}
+
+impl<S, B> HttpConnectionHandler<S>
+where
+    S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible> + 'static,
+    S::Future: Send,
+    B: Body + Send + 'static,
+    B::Data: Send,
+    B::Error: Into<Box<dyn Error + Send + Sync>>,
+{
+    /// Serves a connection, whose requests `direct` answers as long as it can read them.
+    pub(crate) async fn serve_with<D>(self, direct: Option<D>, connection: Connection)
+    where
+        D: DirectService,
+    {
         let Connection { stream, peer, shutdown, slot } = connection;
         let eviction = slot.eviction();
         let activity = Arc::new(Activity::new(slot, peer, shutdown.clone()));
         let writes = Arc::new(WriteBatching::new(self.limits.versions, Arc::clone(&activity)));
-        let stream = BatchedStream::new(
+        let mut stream = BatchedStream::new(
             ControlFrames::new(stream, Arc::clone(&activity)),
             Arc::clone(&writes),
         );
+        let mut ending = pin!(self.limits.end(&activity, shutdown, eviction));
+        let mut end = None;
+        if let Some(direct) = direct {
+            let mut direct = DirectConnection::new(direct);
+            match self.serve_directly(&mut direct, &mut stream, &activity, ending.as_mut()).await {
+                (DirectEnd::Closed, _) => return,
+                (DirectEnd::PassedOn, ended) => end = ended,
+            }
+            stream.put_back(direct.into_input());
+        }
         let service = TrackedService { service: self.service, activity: Arc::clone(&activity) };
         let builder = self.limits.builder();
         let mut served = pin!(builder.serve_connection(TokioIo::new(stream), service));
         // Errors are not logged: a client's protocol error only closes its own connection.
-        let end = tokio::select! {
-            biased;
-            _ = writes.poll_batched(served.as_mut()) => return,
-            end = self.limits.end(&activity, shutdown, eviction) => end,
+        let end = match end {
+            Some(end) => end,
+            None => tokio::select! {
+                biased;
+                _ = writes.poll_batched(served.as_mut()) => return,
+                end = ending => end,
+            },
         };
         match end {
             ConnectionEnd::NoRequest(reason) => activity.count_closed(reason),
@@ -173,6 +207,37 @@ where
                 let _ = timeout(self.limits.max_age_grace, writes.poll_batched(served)).await;
             }
         }
+    }
+
+    /// Serves the first part of a connection. Returns also the reason to end it, if there is one:
+    /// the requests that had arrived are answered then.
+    async fn serve_directly<D, T>(
+        &self,
+        direct: &mut DirectConnection<D>,
+        stream: &mut T,
+        activity: &Arc<Activity>,
+        ending: Pin<&mut impl Future<Output = ConnectionEnd>>,
+    ) -> (DirectEnd, Option<ConnectionEnd>)
+    where
+        D: DirectService,
+        T: AsyncRead + AsyncWrite + Unpin + Send,
+    {
+        let state = direct.state();
+        let mut served = pin!(direct.serve(stream, activity));
+        let end = tokio::select! {
+            biased;
+            ended = served.as_mut() => return (ended, None),
+            end = ending => end,
+        };
+        if !state.is_busy() {
+            return (DirectEnd::PassedOn, Some(end));
+        }
+        state.leave();
+        let ended = match end {
+            ConnectionEnd::Drained => Ok(served.await),
+            _ => timeout(self.limits.max_age_grace, served).await,
+        };
+        (ended.unwrap_or(DirectEnd::Closed), Some(end))
     }
 }
 

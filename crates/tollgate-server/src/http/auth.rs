@@ -60,9 +60,14 @@ fn unknown(token: Option<&[u8]>) -> Problem {
 
 /// Returns the token of `Authorization: Bearer TOKEN`, or `None` if there are several such fields.
 pub(super) fn bearer_token(headers: &HeaderMap) -> Option<&[u8]> {
-    const SCHEME: &[u8] = b"bearer ";
     let mut lines = headers.get_all(header::AUTHORIZATION).iter();
     let (line, None) = (lines.next()?.as_bytes(), lines.next()) else { return None };
+    token_of(line)
+}
+
+/// Returns the token of the only `authorization` field of a request.
+pub(super) fn token_of(line: &[u8]) -> Option<&[u8]> {
+    const SCHEME: &[u8] = b"bearer ";
     let (scheme, token) = line.split_at_checked(SCHEME.len())?;
     scheme.eq_ignore_ascii_case(SCHEME).then(|| token.trim_ascii())
 }

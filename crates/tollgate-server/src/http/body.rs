@@ -34,7 +34,7 @@ impl BodyLimits {
 /// Checks that the media type is JSON. A browser does not send such a body for a page of another
 /// site without a preflight request.
 pub(super) fn expect_json(headers: &HeaderMap) -> Result<(), Problem> {
-    if is_json(headers) {
+    if headers.get(header::CONTENT_TYPE).is_some_and(|value| is_json(value.as_bytes())) {
         return Ok(());
     }
     let detail = "send the body with `content-type: application/json`";
@@ -107,8 +107,8 @@ fn too_large(bound: BodyLimits) -> Problem {
     )
 }
 
-fn is_json(headers: &HeaderMap) -> bool {
-    let Some(value) = headers.get(header::CONTENT_TYPE) else { return false };
-    let media_type = value.as_bytes().split(|byte| *byte == b';').next().unwrap_or_default();
+/// Returns whether the value of a `content-type` field is JSON.
+pub(super) fn is_json(value: &[u8]) -> bool {
+    let media_type = value.split(|byte| *byte == b';').next().unwrap_or_default();
     media_type.trim_ascii().eq_ignore_ascii_case(b"application/json")
 }

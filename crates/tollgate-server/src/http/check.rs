@@ -24,10 +24,23 @@ use super::wire::{
 impl<S: Store> App<S> {
     /// Makes one decision.
     pub(super) async fn check(&self, body: &[u8], detail: Detail) -> Answer {
-        let (now, policy) = (self.limiter.now(), self.limiter.policy());
+        let mut document = Vec::with_capacity(json::USUAL_BYTES);
+        self.check_at(self.limiter.now(), body, detail, &mut document).await?;
+        Ok(document.into())
+    }
+
+    /// Makes one decision at `now`, and appends its document to `out`.
+    pub(super) async fn check_at(
+        &self,
+        now: Timestamp,
+        body: &[u8],
+        detail: Detail,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Problem> {
+        let policy = self.limiter.policy();
         let request = self.plan_request(now, &policy, &json::read(body)?)?;
         let mut decision = self.limiter.decide(request).await;
-        Ok(json::write(&self.decision_answer(&mut decision, detail))?)
+        Ok(json::write_to(out, &self.decision_answer(&mut decision, detail))?)
     }
 
     /// Makes several decisions, each on its own. If one check is invalid, none is charged.

@@ -101,6 +101,14 @@ impl AllowedHosts {
         Err(is_cross_site())
     }
 
+    /// Returns whether [`admit`](Self::admit) admits every request with this host, and without the
+    /// fields that browsers add for a page.
+    pub(super) fn allow(&self, host: &[u8]) -> bool {
+        let host = std::str::from_utf8(host).ok().filter(|host| host.is_ascii());
+        let called = host.and_then(|host| host.parse::<Authority>().ok());
+        called.is_some_and(|called| self.know(called.host()))
+    }
+
     fn know(&self, host: &str) -> bool {
         let name = host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase();
         if self.reach == HostPolicy::Any || self.listed.iter().any(|listed| **listed == *name) {

@@ -13,6 +13,7 @@ use tollgate::model::Store;
 
 use super::HttpOptions;
 use super::app::App;
+use super::direct::DirectChecks;
 use super::routes::Routes;
 use crate::connection::{Connection, ConnectionHandler, ConnectionLimits};
 use crate::http_connection::{HttpConnectionHandler, HttpConnectionLimits, HttpVersions, Peer};
@@ -32,6 +33,7 @@ impl<S: Store + 'static> HttpListener<S> {
 
 impl<S: Store + 'static> ConnectionHandler for HttpListener<S> {
     fn serve(self, connection: Connection) -> impl Future<Output = ()> + Send {
+        let direct = DirectChecks::new(&self.app);
         let routes = Arc::new(Routes {
             app: self.app,
             peer: Some(Peer(connection.peer)),
@@ -43,7 +45,7 @@ impl<S: Store + 'static> ConnectionHandler for HttpListener<S> {
             async { Ok::<_, Infallible>(routes.answer(request).await) }
         });
         let limits = HttpConnectionLimits::new(HttpVersions::Any, self.limits);
-        HttpConnectionHandler::new(service, limits).serve(connection)
+        HttpConnectionHandler::new(service, limits).serve_with(direct, connection)
     }
 }
 

@@ -9,6 +9,7 @@ mod authorize;
 mod body;
 mod callbacks;
 mod check;
+mod direct;
 mod health;
 mod history;
 mod hosts;

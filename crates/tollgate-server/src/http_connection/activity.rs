@@ -85,6 +85,11 @@ impl Activity {
         state.first != *HTTP_2 && !matches!(state.idleness, Idleness::Busy)
     }
 
+    /// Returns whether the process is shutting down.
+    pub(super) fn is_shutting_down(&self) -> bool {
+        self.shutdown.phase() > Phase::Serving
+    }
+
     /// Marks the connection as busy after a request's head, until the returned guard is dropped.
     pub(super) fn begin(self: &Arc<Self>) -> ActiveRequest {
         let mut state = self.state();
@@ -138,7 +143,7 @@ pub(super) struct ActiveRequest(Arc<Activity>);
 impl ActiveRequest {
     /// Returns whether the process is shutting down.
     fn is_shutting_down(&self) -> bool {
-        self.0.shutdown.phase() > Phase::Serving
+        self.0.is_shutting_down()
     }
 }
 

@@ -74,12 +74,20 @@ pin_project! {
         #[pin]
         stream: T,
         writes: Arc<WriteBatching>,
+        // Bytes that were read from the stream already, and the number of those that were returned.
+        earlier: Vec<u8>,
+        returned: usize,
     }
 }
 
 impl<T> BatchedStream<T> {
     pub(super) const fn new(stream: T, writes: Arc<WriteBatching>) -> Self {
-        Self { stream, writes }
+        Self { stream, writes, earlier: Vec::new(), returned: 0 }
+    }
+
+    /// Puts `earlier`, which was read from the stream, back in front of its bytes.
+    pub(super) fn put_back(&mut self, earlier: Vec<u8>) {
+        (self.earlier, self.returned) = (earlier, 0);
     }
 }
 
@@ -89,7 +97,18 @@ impl<T: AsyncRead> AsyncRead for BatchedStream<T> {
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        self.project().stream.poll_read(cx, buffer)
+        let this = self.project();
+        if this.earlier.is_empty() {
+            return this.stream.poll_read(cx, buffer);
+        }
+        let rest = &this.earlier[*this.returned..];
+        let taken = rest.len().min(buffer.remaining());
+        buffer.put_slice(&rest[..taken]);
+        *this.returned += taken;
+        if *this.returned == this.earlier.len() {
+            *this.earlier = Vec::new();
+        }
+        Poll::Ready(Ok(()))
     }
 }
 

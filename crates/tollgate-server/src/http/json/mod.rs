@@ -45,18 +45,27 @@ pub(super) fn read<'b, T: Deserialize<'b>>(bytes: &'b [u8]) -> Result<T, Fault> 
     }
 }
 
+/// The usual size of a response, in bytes: a decision on one or two limits with its receipt. A buffer
+/// of this size never has to grow.
+pub(super) const USUAL_BYTES: usize = 1024;
+
 /// Returns `document` as JSON.
 ///
 /// # Errors
 /// Fails if `document` cannot be expressed in JSON, for example because a map has keys that are not
 /// strings.
 pub(super) fn write(document: &impl Serialize) -> serde_json::Result<Bytes> {
-    /// The usual size of a response, in bytes: a decision on one or two limits with its receipt.
-    /// The buffer then never has to grow.
-    const USUAL: usize = 1024;
-    let mut written = Vec::with_capacity(USUAL);
-    document.serialize(Text(&mut written))?;
+    let mut written = Vec::with_capacity(USUAL_BYTES);
+    write_to(&mut written, document)?;
     Ok(written.into())
+}
+
+/// Appends `document` as JSON to `out`.
+///
+/// # Errors
+/// As for [`write`].
+pub(super) fn write_to(out: &mut Vec<u8>, document: &impl Serialize) -> serde_json::Result<()> {
+    document.serialize(Text(out))
 }
 
 #[cfg(test)]

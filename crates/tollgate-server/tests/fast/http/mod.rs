@@ -4,6 +4,7 @@ mod access;
 mod audit;
 mod check;
 mod dashboard;
+mod direct;
 mod history;
 mod hostile;
 mod idempotency;

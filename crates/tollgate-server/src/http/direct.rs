@@ -1,0 +1,233 @@
+//! `POST /v1/check` without the HTTP library, in the form that nearly all requests have.
+//!
+//! Every header field that could change the response is read here or passes the connection on, so a
+//! response does not depend on what serves it.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::{Duration, Instant, UNIX_EPOCH};
+
+use tollgate::model::{Store, Timestamp};
+
+use super::app::App;
+use super::auth::token_of;
+use super::body::{MAX_BODY_BYTES, is_json};
+use super::prefer::Detail;
+use super::problem::Problem;
+use super::respond;
+use crate::access::Access;
+use crate::http_connection::{DirectRead, DirectService};
+
+/// The start of every request that is read here.
+const START: &[u8] = b"POST /v1/check HTTP/1.1\r\n";
+
+/// The most header fields of a request that is read here.
+const MAX_FIELDS: usize = 16;
+
+/// The most digits of a length that is read here.
+const MAX_LENGTH_DIGITS: usize = 6;
+
+/// How long one reading of the clock is used for requests that arrived together.
+const CLOCK_READING: Duration = Duration::from_millis(1);
+
+/// The direct requests of one connection.
+pub(super) struct DirectChecks<S> {
+    app: Arc<App<S>>,
+    /// The last host that was allowed.
+    host: Vec<u8>,
+    body: Vec<u8>,
+    clock: Option<Clock>,
+    date: Date,
+}
+
+/// A request: where its body is, and the detail of its response.
+pub(super) struct DirectCheck {
+    body: Range<usize>,
+    detail: Detail,
+}
+
+/// A reading of the clocks, and the end of the last decision.
+#[derive(Clone, Copy)]
+struct Clock {
+    now: Timestamp,
+    read_at: Instant,
+    last: Instant,
+}
+
+/// The value of the `date` field, which changes once a second.
+#[derive(Default)]
+struct Date {
+    second: u64,
+    text: String,
+}
+
+impl<S: Store + 'static> DirectChecks<S> {
+    /// Creates the direct requests of a connection. Returns `None` if requests are traced, because a
+    /// span needs more of them.
+    pub(super) fn new(app: &Arc<App<S>>) -> Option<Self> {
+        let is_traced = app.limiter.tracer().is_on();
+        (!is_traced).then(|| Self {
+            app: Arc::clone(app),
+            host: Vec::new(),
+            body: Vec::new(),
+            clock: None,
+            date: Date::default(),
+        })
+    }
+
+    /// Reads the fields of a request. Returns the length of its body, or `None` if a field is
+    /// unknown, repeated or refused.
+    fn fields(&mut self, fields: &[httparse::Header<'_>]) -> Option<(usize, Detail)> {
+        let (mut host, mut length, mut media_type, mut token) = (None, None, None, None);
+        let mut detail = Detail::Full;
+        for httparse::Header { name, value } in fields {
+            let name = name.as_bytes();
+            let is = |known: &str| name.eq_ignore_ascii_case(known.as_bytes());
+            let before = match name.len() {
+                4 if is("host") => host.replace(*value),
+                12 if is("content-type") => media_type.replace(*value),
+                13 if is("authorization") => token.replace(*value),
+                14 if is("content-length") => length.replace(*value),
+                6 if is("prefer") && *value == b"return=minimal" => {
+                    detail = Detail::Minimal;
+                    None
+                }
+                6 if is("accept") => None,
+                10 if is("user-agent") => None,
+                10 if is("connection") && value.eq_ignore_ascii_case(b"keep-alive") => None,
+                15 if is("accept-encoding") || is("accept-language") => None,
+                _ => return None,
+            };
+            if before.is_some() {
+                return None;
+            }
+        }
+        if !is_json(media_type?) || !self.admits(token) || !self.knows(host?) {
+            return None;
+        }
+        let length = length_of(length?).filter(|length| *length <= MAX_BODY_BYTES)?;
+        Some((length, detail))
+    }
+
+    fn admits(&self, authorization: Option<&[u8]>) -> bool {
+        match &self.app.options.access {
+            Access::Open => true,
+            access @ Access::Tokens(_) => access.admits(authorization.and_then(token_of)),
+        }
+    }
+
+    fn knows(&mut self, host: &[u8]) -> bool {
+        let Some(hosts) = &self.app.options.hosts else { return true };
+        if self.host == host && !host.is_empty() {
+            return true;
+        }
+        let is_known = hosts.allow(host);
+        if is_known {
+            self.host.clear();
+            self.host.extend_from_slice(host);
+        }
+        is_known
+    }
+
+    /// Returns the time of the next decision: the last reading of the clock for requests that
+    /// arrived with the last one, if it was decided at once.
+    fn clock(&mut self, is_first: bool) -> Clock {
+        match self.clock {
+            Some(clock) if !is_first && clock.last - clock.read_at < CLOCK_READING => clock,
+            _ => {
+                let read_at = Instant::now();
+                Clock { now: self.app.limiter.now(), read_at, last: read_at }
+            }
+        }
+    }
+}
+
+impl<S: Store + 'static> DirectService for DirectChecks<S> {
+    type Request = DirectCheck;
+
+    fn read(&mut self, bytes: &[u8]) -> DirectRead<DirectCheck> {
+        let Some(after) = bytes.strip_prefix(START) else {
+            let is_start = START.starts_with(bytes);
+            return if is_start { DirectRead::Partial } else { DirectRead::Other };
+        };
+        let mut fields = [httparse::EMPTY_HEADER; MAX_FIELDS];
+        let (head, fields) = match httparse::parse_headers(after, &mut fields) {
+            Ok(httparse::Status::Complete(parsed)) => parsed,
+            Ok(httparse::Status::Partial) => return DirectRead::Partial,
+            Err(_) => return DirectRead::Other,
+        };
+        let Some((length, detail)) = self.fields(fields) else { return DirectRead::Other };
+        let body = START.len() + head..START.len() + head + length;
+        if body.end > bytes.len() {
+            return DirectRead::Partial;
+        }
+        DirectRead::Request(DirectCheck { body: body.clone(), detail }, body.end)
+    }
+
+    async fn answer(
+        &mut self,
+        DirectCheck { body, detail }: DirectCheck,
+        bytes: &[u8],
+        is_first: bool,
+        out: &mut Vec<u8>,
+    ) {
+        let clock = self.clock(is_first);
+        self.body.clear();
+        let body = &bytes[body];
+        let answered = self.app.check_at(clock.now, body, detail, &mut self.body).await;
+        let last = Instant::now();
+        self.app.options.latency.observe(last - clock.last);
+        self.clock = Some(Clock { last, ..clock });
+        self.date.set(clock.now);
+        match answered {
+            Ok(()) => {
+                out.extend_from_slice(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n");
+                self.date.end_head(self.body.len(), out);
+                out.extend_from_slice(&self.body);
+            }
+            Err(problem) => refuse(&problem, &self.date, out),
+        }
+    }
+}
+
+/// Appends the response with the problem to `out`.
+fn refuse(problem: &Problem, date: &Date, out: &mut Vec<u8>) {
+    let (head, body) = (respond::refuse(problem).into_parts().0, problem.body());
+    let reason = head.status.canonical_reason().unwrap_or_default();
+    for part in ["HTTP/1.1 ", head.status.as_str(), " ", reason, "\r\n"] {
+        out.extend_from_slice(part.as_bytes());
+    }
+    for (name, value) in &head.headers {
+        for part in [name.as_str().as_bytes(), b": ", value.as_bytes(), b"\r\n"] {
+            out.extend_from_slice(part);
+        }
+    }
+    date.end_head(body.len(), out);
+    out.extend_from_slice(&body);
+}
+
+impl Date {
+    fn set(&mut self, now: Timestamp) {
+        let second = now.as_millis() / 1_000;
+        if second != self.second || self.text.is_empty() {
+            self.second = second;
+            self.text = httpdate::fmt_http_date(UNIX_EPOCH + Duration::from_secs(second));
+        }
+    }
+
+    /// Appends the last two fields of a head, and its end.
+    fn end_head(&self, length: usize, out: &mut Vec<u8>) {
+        out.extend_from_slice(b"content-length: ");
+        out.extend_from_slice(itoa::Buffer::new().format(length).as_bytes());
+        for part in ["\r\ndate: ", &self.text, "\r\n\r\n"] {
+            out.extend_from_slice(part.as_bytes());
+        }
+    }
+}
+
+fn length_of(value: &[u8]) -> Option<usize> {
+    let is_number =
+        (1..=MAX_LENGTH_DIGITS).contains(&value.len()) && value.iter().all(u8::is_ascii_digit);
+    let digits = value.iter().map(|digit| usize::from(digit - b'0'));
+    is_number.then(|| digits.fold(0, |number, digit| number * 10 + digit))
+}

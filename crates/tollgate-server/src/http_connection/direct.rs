@@ -1,0 +1,197 @@
+//! Requests that are answered without the HTTP library.
+//!
+//! Nearly all requests of a listener have one form: one path, a few known header fields and a short
+//! body. A connection begins with a reader that knows only this form. Everything else passes the
+//! connection on to hyper, with the bytes that were not used, and hyper serves it from then on.
+//!
+//! This is written by hand because hyper takes 8,000 instructions for a request, twice as many as its
+//! decision, and writes each of several pipelined responses on its own.
+
+use std::future::Future;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::time::timeout;
+
+use super::activity::Activity;
+
+/// The size of the input buffer, in bytes. A longer request is passed on.
+const MAX_INPUT: usize = 8 * 1024;
+
+/// The largest output buffer that a connection keeps, in bytes.
+const MAX_KEPT_OUTPUT: usize = 16 * 1024;
+
+/// How long the rest of a request may take. After that, the connection is passed on.
+const REST_TIMEOUT: Duration = Duration::from_millis(50);
+
+/// Answers requests of one form.
+pub(crate) trait DirectService: Send + 'static {
+    /// What was read of a request.
+    type Request: Send;
+
+    /// Reads the request at the start of `bytes`.
+    fn read(&mut self, bytes: &[u8]) -> DirectRead<Self::Request>;
+
+    /// Appends the response to `request` to `out`, which was read from the start of `bytes`.
+    /// `is_first` is true for the first of several requests that arrived together.
+    fn answer(
+        &mut self,
+        request: Self::Request,
+        bytes: &[u8],
+        is_first: bool,
+        out: &mut Vec<u8>,
+    ) -> impl Future<Output = ()> + Send;
+}
+
+/// The start of the input.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum DirectRead<R> {
+    /// A complete request of this many bytes.
+    Request(R, usize),
+    /// The start of a request.
+    Partial,
+    /// Something else, which hyper reads.
+    Other,
+}
+
+/// A service without direct requests.
+#[derive(Debug)]
+pub(crate) struct NoDirectService;
+
+impl DirectService for NoDirectService {
+    type Request = ();
+
+    fn read(&mut self, _: &[u8]) -> DirectRead<()> {
+        DirectRead::Other
+    }
+
+    async fn answer(&mut self, (): (), _: &[u8], _: bool, _: &mut Vec<u8>) {}
+}
+
+/// The first part of a connection, before it is passed on to hyper.
+pub(super) struct DirectConnection<D> {
+    service: D,
+    input: Vec<u8>,
+    output: Vec<u8>,
+    state: Arc<DirectState>,
+}
+
+/// The state that a [`DirectConnection`] shares with what ends the connection. Both run in one task,
+/// so relaxed ordering is enough.
+#[derive(Debug, Default)]
+pub(super) struct DirectState {
+    is_busy: AtomicBool,
+    is_leaving: AtomicBool,
+}
+
+impl DirectState {
+    /// Returns whether requests are being answered.
+    pub(super) fn is_busy(&self) -> bool {
+        self.is_busy.load(Ordering::Relaxed)
+    }
+
+    /// Passes the connection on after the current requests.
+    pub(super) fn leave(&self) {
+        self.is_leaving.store(true, Ordering::Relaxed);
+    }
+}
+
+/// How the first part of a connection ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum DirectEnd {
+    /// The client has disconnected.
+    Closed,
+    /// hyper serves the rest.
+    PassedOn,
+}
+
+impl<D: DirectService> DirectConnection<D> {
+    pub(super) fn new(service: D) -> Self {
+        Self { service, input: Vec::new(), output: Vec::new(), state: Arc::default() }
+    }
+
+    /// Returns the state that ends the connection.
+    pub(super) fn state(&self) -> Arc<DirectState> {
+        Arc::clone(&self.state)
+    }
+
+    /// Returns the bytes that were read and not used.
+    pub(super) fn into_input(self) -> Vec<u8> {
+        self.input
+    }
+
+    /// Answers the requests of `stream` until it has to be passed on.
+    ///
+    /// While it is not [busy](DirectState::is_busy), the future can be dropped without losing bytes.
+    pub(super) async fn serve<T>(&mut self, stream: &mut T, activity: &Arc<Activity>) -> DirectEnd
+    where
+        T: AsyncRead + AsyncWrite + Unpin + Send,
+    {
+        loop {
+            if self.state.is_leaving.load(Ordering::Relaxed) || activity.is_shutting_down() {
+                return DirectEnd::PassedOn;
+            }
+            match self.receive(stream).await {
+                Ok(0) => return DirectEnd::Closed,
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::TimedOut => {
+                    return DirectEnd::PassedOn;
+                }
+                Err(_) => return DirectEnd::Closed,
+            }
+            let is_other = self.answer_all(activity).await;
+            if !self.output.is_empty() && send(stream, &self.output).await.is_err() {
+                return DirectEnd::Closed;
+            }
+            self.output.clear();
+            self.output.shrink_to(MAX_KEPT_OUTPUT);
+            self.state.is_busy.store(false, Ordering::Relaxed);
+            if is_other || self.input.len() >= MAX_INPUT {
+                return DirectEnd::PassedOn;
+            }
+        }
+    }
+
+    /// Waits for more bytes. The rest of a request has to arrive soon.
+    async fn receive<T: AsyncRead + Unpin>(&mut self, stream: &mut T) -> io::Result<usize> {
+        let is_partial = !self.input.is_empty();
+        if self.input.capacity() < MAX_INPUT {
+            self.input.reserve_exact(MAX_INPUT - self.input.len());
+        }
+        let read = stream.read_buf(&mut self.input);
+        if is_partial { timeout(REST_TIMEOUT, read).await? } else { read.await }
+    }
+
+    /// Answers the complete requests of the input and removes them. Returns whether something else
+    /// follows.
+    async fn answer_all(&mut self, activity: &Arc<Activity>) -> bool {
+        let (mut used, mut active) = (0, None);
+        let is_other = loop {
+            let rest = &self.input[used..];
+            if rest.is_empty() {
+                break false;
+            }
+            match self.service.read(rest) {
+                DirectRead::Request(request, length) => {
+                    let is_first = active.is_none();
+                    active.get_or_insert_with(|| activity.begin());
+                    self.state.is_busy.store(true, Ordering::Relaxed);
+                    self.service.answer(request, rest, is_first, &mut self.output).await;
+                    used += length;
+                }
+                DirectRead::Partial => break false,
+                DirectRead::Other => break true,
+            }
+        };
+        self.input.drain(..used);
+        is_other
+    }
+}
+
+async fn send<T: AsyncWrite + Unpin>(stream: &mut T, bytes: &[u8]) -> io::Result<()> {
+    stream.write_all(bytes).await?;
+    stream.flush().await
+}
