@@ -275,7 +275,9 @@ impl HttpConnectionLimits {
             .keep_alive_interval(self.keep_alive)
             .keep_alive_timeout(self.keep_alive)
             .max_concurrent_streams(MAX_STREAMS)
-            .max_header_list_size(MAX_HEAD_BYTES as u32);
+            .max_header_list_size(MAX_HEAD_BYTES as u32)
+            // gRPC does not use `date`.
+            .auto_date_header(self.versions == HttpVersions::Any);
         match self.versions {
             HttpVersions::Any => builder,
             HttpVersions::Http2 => builder.http2_only(),

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use axum::http::header::AUTHORIZATION;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Request, Response};
+use futures_util::FutureExt;
 use hyper::body::Incoming;
 use hyper::service::Service as HyperService;
 use tokio::time::timeout;
@@ -41,7 +42,10 @@ const GRPC_ENCODING: HeaderName = HeaderName::from_static("grpc-encoding");
 const IDENTITY: &str = "identity";
 
 /// The services of the listener, for one connection.
-pub(super) struct Routes<S> {
+pub(super) struct Routes<S>(Arc<Connected<S>>);
+
+/// The services of the listener, with the state of one connection.
+struct Connected<S> {
     shared: Arc<Shared<S>>,
     caller: RemoteCaller,
     shutdown: Shutdown,
@@ -82,7 +86,7 @@ impl<S: Store + 'static> Shared<S> {
         &self,
         request: Request<Incoming>,
         caller: &RemoteCaller,
-        shutdown: Shutdown,
+        shutdown: &Shutdown,
     ) -> Response<UnaryBody> {
         // Nearly all calls are of this method, so it takes the short path.
         if request.uri().path() != SHOULD_RATE_LIMIT {
@@ -130,14 +134,14 @@ impl<S: Store + 'static> Shared<S> {
         &self,
         request: Request<Incoming>,
         caller: &RemoteCaller,
-        shutdown: Shutdown,
+        shutdown: &Shutdown,
     ) -> Response<Body> {
         let service = request.uri().path().split('/').nth(1).unwrap_or_default();
         if service == HEALTH {
             // No token is needed here: a load balancer that checks the health need not be allowed
             // to charge.
-            let mut health =
-                HealthServer::new(Health(shutdown)).max_decoding_message_size(MAX_MESSAGE_BYTES);
+            let mut health = HealthServer::new(Health(shutdown.clone()))
+                .max_decoding_message_size(MAX_MESSAGE_BYTES);
             return known(health.call(request).await);
         }
         if let Err(status) = self.admit(request.headers(), caller) {
@@ -151,7 +155,7 @@ impl<S: Store + 'static> Shared<S> {
         };
         let Some(reflection) = &self.reflection else { return unknown(service).into_http() };
         // A caller that keeps its stream open must not delay the end of the process.
-        let request = request.map(|body| DrainingBody::new(body, shutdown));
+        let request = request.map(|body| DrainingBody::new(body, shutdown.clone()));
         known(reflection[version].clone().oneshot(request).await)
     }
 
@@ -181,22 +185,14 @@ fn reflection() -> Result<[Reflection; 2], tonic_reflection::server::Error> {
 }
 
 impl<S: Store + 'static> Routes<S> {
-    pub(super) const fn new(
-        shared: Arc<Shared<S>>,
-        caller: RemoteCaller,
-        shutdown: Shutdown,
-    ) -> Self {
-        Self { shared, caller, shutdown }
+    pub(super) fn new(shared: Arc<Shared<S>>, caller: RemoteCaller, shutdown: Shutdown) -> Self {
+        Self(Arc::new(Connected { shared, caller, shutdown }))
     }
 }
 
 impl<S> Clone for Routes<S> {
     fn clone(&self) -> Self {
-        Self {
-            shared: Arc::clone(&self.shared),
-            caller: self.caller.clone(),
-            shutdown: self.shutdown.clone(),
-        }
+        Self(Arc::clone(&self.0))
     }
 }
 
@@ -206,11 +202,15 @@ impl<S: Store + 'static> HyperService<Request<Incoming>> for Routes<S> {
     type Future = Pin<Box<dyn Future<Output = Result<Response<UnaryBody>, Infallible>> + Send>>;
 
     fn call(&self, request: Request<Incoming>) -> Self::Future {
-        let Self { shared, caller, shutdown } = self.clone();
+        let connected = Arc::clone(&self.0);
         Box::pin(async move {
+            let Connected { shared, caller, shutdown } = &*connected;
             let deadline = shared.deadline;
-            // Pinned here, because `timeout` would move the large future into its own.
-            let answer = pin!(shared.answer(request, &caller, shutdown));
+            let mut answer = pin!(shared.answer(request, caller, shutdown));
+            // Most calls are answered at once, and need no timer.
+            if let Some(answer) = answer.as_mut().now_or_never() {
+                return Ok(answer);
+            }
             Ok(timeout(deadline, answer).await.unwrap_or_else(|_| {
                 let within = deadline.as_secs();
                 let late = format!("the call took longer than {within} s");

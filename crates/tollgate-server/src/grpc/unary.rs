@@ -132,8 +132,8 @@ impl Body for UnaryBody {
     fn size_hint(&self) -> SizeHint {
         match self {
             Self::Other(body) => body.size_hint(),
-            Self::Message(message) => SizeHint::with_exact(message.len() as u64),
-            Self::Status | Self::End => SizeHint::with_exact(0),
+            // The length is in the prefix of the message. gRPC needs no `content-length`.
+            Self::Message(_) | Self::Status | Self::End => SizeHint::default(),
         }
     }
 }
