@@ -2,7 +2,7 @@
 
 use std::{
     pin::Pin,
-    task::{Context, Poll},
+    task::{Context, Poll, ready},
     time::Duration,
 };
 
@@ -56,5 +56,55 @@ impl Deadline {
             }
         };
         sleep.as_mut().poll(cx)
+    }
+}
+
+/// A timer whose time moves, usually to later. Only its alarm is set again then, which costs nothing
+/// until the earlier time has passed.
+///
+/// Setting and removing a timer for each of many short waits takes more than the waits themselves.
+#[derive(Debug, Default)]
+pub struct MovingTimer(Option<Pin<Box<Sleep>>>);
+
+impl MovingTimer {
+    /// Ready once `end` has passed. Between two calls, the alarm of an earlier call may wake the
+    /// task.
+    pub fn poll_passed(&mut self, cx: &mut Context<'_>, end: Instant) -> Poll<()> {
+        let sleep = self.0.get_or_insert_with(|| Box::pin(sleep_until(end)));
+        if end < sleep.deadline() {
+            sleep.as_mut().reset(end);
+        }
+        loop {
+            ready!(sleep.as_mut().poll(cx));
+            if Instant::now() >= end {
+                return Poll::Ready(());
+            }
+            sleep.as_mut().reset(end);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    #[tokio::test(start_paused = true)]
+    async fn a_timer_fires_at_its_last_time() {
+        let (began, mut timer) = (Instant::now(), MovingTimer::default());
+        for seconds in [3, 5, 4, 10] {
+            let end = began + seconds * SECOND;
+            let polled = poll_fn(|cx| Poll::Ready(timer.poll_passed(cx, end))).await;
+            assert!(polled.is_pending());
+        }
+        for seconds in [10, 12, 11, 20] {
+            let end = began + seconds * SECOND;
+            poll_fn(|cx| timer.poll_passed(cx, end)).await;
+            assert!(Instant::now() >= end, "{seconds}");
+        }
+        assert!(Instant::now() < began + 21 * SECOND);
     }
 }

@@ -14,8 +14,8 @@ use tokio::{
 };
 use tollgate::tower::{ClientCertificate, Peer, TlsClient};
 use tollgate_http::{
-    Accepted, CertificateNames, CloseReason, ControlFrames, FirstPoll, Phase, ResponseExecutor,
-    SectionLimits, Stream, StrictReader, StrictReaderTimeouts,
+    Accepted, CertificateNames, CloseReason, ControlFrames, FirstPoll, Phase, PollOnWake,
+    ResponseExecutor, SectionLimits, Stream, StrictReader, StrictReaderTimeouts,
 };
 use tower_service::Service;
 
@@ -83,10 +83,14 @@ pub(crate) async fn serve<S, B>(
     let mut connection =
         pin!(protocols.serve_connection_with_upgrades(TokioIo::new(guard), answer));
 
+    let draining = PollOnWake::new(session.reached(Phase::Draining));
+    let idle = PollOnWake::new(conversation.idle_for(settings.timeouts.keep_alive_idle));
+    let close_asked = PollOnWake::new(conversation.close_asked());
     let goodbye = tokio::select! {
+        biased;
         _ = connection.as_mut() => return conversation.leave(),
         // If the phase is already `Cut`, the next wait returns at once.
-        () = session.reached(Phase::Draining) => tokio::select! {
+        () = draining => tokio::select! {
             _ = connection.as_mut() => return conversation.leave(),
             // At most half of the drain time, so a silent client does not count as a request that
             // was aborted.
@@ -95,11 +99,11 @@ pub(crate) async fn serve<S, B>(
                 GOODBYE
             }
         },
-        () = conversation.idle_for(settings.timeouts.keep_alive_idle) => {
+        () = idle => {
             conversation.note_close(CloseReason::Idle);
             GOODBYE
         }
-        () = conversation.close_asked() => SHORT_GOODBYE,
+        () = close_asked => SHORT_GOODBYE,
     };
     conversation.leave();
     connection.as_mut().graceful_shutdown();

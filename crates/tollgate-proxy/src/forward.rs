@@ -1,6 +1,6 @@
 use std::{
     convert::Infallible,
-    future::Future,
+    future::{Future, poll_fn},
     pin::{Pin, pin},
     sync::Arc,
     task::{Context, Poll},
@@ -12,9 +12,10 @@ use http::{
 };
 use http_body::Body;
 use hyper::upgrade::OnUpgrade;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::Instant;
 use tollgate::tower::{MatchedRules, Peer, upgraded};
 use tollgate::trace;
+use tollgate_http::MovingTimer;
 use tower_service::Service;
 
 use crate::{
@@ -62,6 +63,7 @@ impl Service<Request<RequestBody>> for Forward {
         let forward = self.clone();
         let context = ForwardContext {
             method: request.method().clone(),
+            session: request.extensions().get().cloned(),
             upgrade: forward.upgrade(&mut request),
             rules: request.extensions_mut().remove(),
         };
@@ -83,6 +85,7 @@ impl Service<Request<RequestBody>> for Forward {
 /// The parts of a request that are needed to interpret its response.
 struct ForwardContext {
     method: Method,
+    session: Option<Session>,
     upgrade: Option<(Upgrade, OnUpgrade, Session)>,
     rules: Option<MatchedRules>,
 }
@@ -103,7 +106,11 @@ impl Forward {
         };
         let attempt = Attempt::default();
         let sent = pin!(group.exchange(outgoing, exchange, &attempt));
-        let response = self.within_time(sent, upload).await;
+        let mut timer = context.session.as_ref().map(Session::take_timer).unwrap_or_default();
+        let response = self.within_time(sent, upload, &mut timer).await;
+        if let Some(session) = &context.session {
+            session.keep_timer(timer);
+        }
         if matches!(response, Err(UpstreamFailure::ResponseTimeout)) {
             group.time_out(&attempt);
         }
@@ -182,6 +189,7 @@ impl Forward {
             &mut impl Future<Output = Result<Response<StreamedBody>, UpstreamFailure>>,
         >,
         upload: &Upload,
+        timer: &mut MovingTimer,
     ) -> Result<Response<StreamedBody>, UpstreamFailure> {
         let limit = self.settings.timeouts.response_head;
         let began = Instant::now();
@@ -189,19 +197,16 @@ impl Forward {
             true => Instant::now() + limit,
             false => upload.last_progress().max(began) + limit,
         };
-        loop {
-            tokio::select! {
-                biased;
-                response = response.as_mut() => {
-                    return response.map_err(|failure| upload.fault().map_or(failure, UpstreamFailure::Client));
-                }
-                () = sleep_until(end()) => {
-                    if end() <= Instant::now() {
-                        return Err(UpstreamFailure::ResponseTimeout);
-                    }
-                }
+        poll_fn(|cx| match response.as_mut().poll(cx) {
+            Poll::Ready(response) => Poll::Ready(
+                response.map_err(|failure| upload.fault().map_or(failure, UpstreamFailure::Client)),
+            ),
+            // After the timer has fired, this is called again, with the time that is the end then.
+            Poll::Pending => {
+                timer.poll_passed(cx, end()).map(|()| Err(UpstreamFailure::ResponseTimeout))
             }
-        }
+        })
+        .await
     }
 
     /// Converts the response for the client.

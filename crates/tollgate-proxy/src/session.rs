@@ -1,7 +1,8 @@
 use std::{net::IpAddr, sync::Arc};
 
+use parking_lot::Mutex;
 use tollgate_http::{
-    CloseReason, ConnectionMetrics, ConnectionSlot, Conversation, Phase, Shutdown,
+    CloseReason, ConnectionMetrics, ConnectionSlot, Conversation, MovingTimer, Phase, Shutdown,
 };
 
 use crate::forwarded::{PeerName, Scheme};
@@ -19,11 +20,14 @@ struct Held {
     shutdown: Shutdown,
     peer: PeerName,
     slot: Slot,
+    /// The timer of the last response, for the next one.
+    timer: Mutex<MovingTimer>,
 }
 
 impl Session {
     pub(crate) fn new(shutdown: Shutdown, peer: IpAddr, scheme: Scheme, slot: Slot) -> Self {
-        Self(Arc::new(Held { shutdown, peer: PeerName::of(Some(peer), scheme), slot }))
+        let (peer, timer) = (PeerName::of(Some(peer), scheme), Mutex::default());
+        Self(Arc::new(Held { shutdown, peer, slot, timer }))
     }
 
     /// Returns the client's address.
@@ -44,6 +48,16 @@ impl Session {
     /// Counts an event of this connection that does not close it.
     pub(crate) fn count(&self, reason: CloseReason) {
         self.0.slot.observer().count(reason, self.0.slot.peer());
+    }
+
+    /// Takes the timer of the connection's last response, or a new one.
+    pub(crate) fn take_timer(&self) -> MovingTimer {
+        std::mem::take(&mut self.0.timer.lock())
+    }
+
+    /// Keeps a timer for the next response.
+    pub(crate) fn keep_timer(&self, timer: MovingTimer) {
+        *self.0.timer.lock() = timer;
     }
 
     /// Returns whether the proxy is shutting down.

@@ -25,11 +25,12 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::connection::{Connection, ConnectionHandler, ConnectionLimits};
 use crate::listener_counters::CloseReason;
-use crate::poll_on_wake::PollOnWake;
 use activity::{Activity, Idleness, ShutdownNotice, TrackedBody};
 use direct::{DirectConnection, DirectEnd, NoDirectService};
 pub(crate) use direct::{DirectRead, DirectService};
-use tollgate_http::{ControlFrames, FirstPoll, Phase, RateTerms, ResponseExecutor, Shutdown};
+use tollgate_http::{
+    ControlFrames, FirstPoll, Phase, PollOnWake, RateTerms, ResponseExecutor, Shutdown,
+};
 use write_batching::{BatchedStream, WriteBatching};
 
 /// The largest head of a request that is accepted, in bytes.

@@ -18,7 +18,6 @@ mod listen;
 mod listener_counters;
 pub mod metrics;
 pub mod otlp;
-mod poll_on_wake;
 pub mod resp;
 mod serve;
 

@@ -7,12 +7,11 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio::time::timeout;
-use tollgate_http::{Accepted, Admission, Phase, Shutdown, accept};
+use tollgate_http::{Accepted, Admission, Phase, PollOnWake, Shutdown, accept};
 
 use crate::connection::{Connection, ConnectionHandler, ConnectionLimits};
 use crate::connection_slots::{ConnectionSlot, ConnectionSlots};
 use crate::listen::Listener;
-use crate::poll_on_wake::PollOnWake;
 
 /// A listening socket and the protocol that it serves.
 pub struct Served {

@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::{Instant, Sleep, sleep_until, timeout};
+use tollgate_http::PollOnWake;
 
 use crate::connection_slots::ConnectionSlot;
 use crate::listener_counters::CloseReason;
-use crate::poll_on_wake::PollOnWake;
 use crate::{Connection, ConnectionLimits, LAST_REQUEST, Phase, Stream};
 
 /// The most bytes of one read.

@@ -16,7 +16,7 @@ pin_project! {
     /// deadlines that rarely expire. Polling each of them every time took 1/30 of the time of a
     /// decision over HTTP.
     #[derive(Debug)]
-    pub(crate) struct PollOnWake<F> {
+    pub struct PollOnWake<F> {
         #[pin]
         future: F,
         flag: Arc<WakeFlag>,
@@ -45,19 +45,19 @@ impl Wake for WakeFlag {
 
 impl<F: Future> PollOnWake<F> {
     /// Wraps `future`. The first poll of the wrapper always polls it.
-    pub(crate) fn new(future: F) -> Self {
+    pub fn new(future: F) -> Self {
         let flag = Arc::new(WakeFlag { is_woken: AtomicBool::new(true), task: AtomicWaker::new() });
         let flag_waker = Waker::from(Arc::clone(&flag));
         Self { future, flag, flag_waker, task: None }
     }
 
     /// Returns a reference to the future.
-    pub(crate) const fn get_ref(&self) -> &F {
+    pub const fn get_ref(&self) -> &F {
         &self.future
     }
 
     /// Changes the future. The next poll polls it, whether it was woken or not.
-    pub(crate) fn change(self: Pin<&mut Self>, change: impl FnOnce(Pin<&mut F>)) {
+    pub fn change(self: Pin<&mut Self>, change: impl FnOnce(Pin<&mut F>)) {
         let this = self.project();
         this.flag.is_woken.store(true, Ordering::Relaxed);
         change(this.future);
