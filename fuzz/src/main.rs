@@ -12,10 +12,34 @@ mod event_stream;
 mod http_framing;
 mod json_body;
 mod memcached_reply;
+mod module_step;
+mod module_table;
 mod path;
 mod policy;
 mod resp;
 mod step_reply;
+
+// The parts of the server module that need no server.
+#[path = "../../crates/tollgate-module/src/answer.rs"]
+mod answer;
+#[path = "../../crates/tollgate-module/src/charges.rs"]
+mod charges;
+#[path = "../../crates/tollgate-module/src/error.rs"]
+mod error;
+#[path = "../../crates/tollgate-module/src/held.rs"]
+mod held;
+#[path = "../../crates/tollgate-module/src/reader.rs"]
+mod reader;
+#[path = "../../crates/tollgate-module/src/request.rs"]
+mod request;
+#[path = "../../crates/tollgate-module/src/rule.rs"]
+mod rule;
+#[path = "../../crates/tollgate-module/src/step.rs"]
+mod step;
+#[path = "../../crates/tollgate-module/src/stored.rs"]
+mod stored;
+#[path = "../../crates/tollgate-module/src/table.rs"]
+mod table;
 
 use std::sync::OnceLock;
 
@@ -32,6 +56,8 @@ const TARGETS: &[(&str, Target)] = &[
     ("http_framing", http_framing::check),
     ("json_body", json_body::check),
     ("memcached_reply", memcached_reply::check),
+    ("module_step", module_step::check),
+    ("module_table", module_table::check),
     ("path", path::check),
     ("policy", policy::check),
     ("resp", resp::check),

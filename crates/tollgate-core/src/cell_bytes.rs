@@ -9,11 +9,15 @@ mod reservations;
 
 use alloc::vec::Vec;
 
+use crate::algo::sliding_window::SeriesSum;
 use crate::algo::{
-    concurrency, fixed_window, sliding_log, sliding_window, token_bucket, two_bucket,
+    StepTime, concurrency, fixed_window, sliding_log, sliding_window, token_bucket, two_bucket,
 };
 use crate::charge_id::ChargeId;
-use crate::decide::Cell;
+use crate::cost::Cost;
+use crate::decide::{Cell, Plain};
+use crate::limit::{Algorithm, Limit};
+use crate::reading::Reading;
 use crate::time::{MAX_EXACT, Timestamp};
 
 /// The most records of a cell that is decoded: more than any limit needs.
@@ -22,6 +26,8 @@ const MAX_RECORDS: usize = 10_000;
 const NUMBER_BYTES: usize = 7;
 const PAIR_BYTES: usize = 2 * NUMBER_BYTES;
 const ID_BYTES: usize = 16;
+/// The size of a state of two numbers.
+const PLAIN_BYTES: usize = 1 + PAIR_BYTES;
 
 impl Cell {
     /// The cell as bytes, which [`Cell::from_bytes`] reads.
@@ -36,12 +42,14 @@ impl Cell {
     pub fn append_to(&self, bytes: &mut Vec<u8>) {
         match self {
             Self::FixedWindow(state) => {
-                push(bytes, b'f', [state.resets_at.as_millis(), state.used]);
+                bytes.extend_from_slice(&Plain::FixedWindow(*state).to_bytes());
             }
             Self::TwoBucket(state) => {
                 push(bytes, b'e', [state.bucket, state.previous, state.current]);
             }
-            Self::TokenBucket(state) => push(bytes, b't', [state.level, state.at.as_millis()]),
+            Self::TokenBucket(state) => {
+                bytes.extend_from_slice(&Plain::TokenBucket(*state).to_bytes());
+            }
             Self::SlidingWindow(state) => {
                 bytes.push(b'w');
                 extend_pairs(bytes, state.blocks.iter().map(|block| [block.number, block.used]));
@@ -66,21 +74,14 @@ impl Cell {
     /// empty one, or numbers out of order or out of range.
     #[must_use]
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        if let Some(plain) = bytes.try_into().ok().and_then(Plain::from_bytes) {
+            return Some(plain.into());
+        }
         let (kind, records) = bytes.split_first()?;
         match kind {
-            b'f' => {
-                let [resets_at, used] = only(records)?;
-                let resets_at = Timestamp::from_millis(resets_at);
-                Some(Self::FixedWindow(fixed_window::State { used, resets_at }))
-            }
             b'e' => {
                 let [bucket, previous, current] = only(records)?;
                 Some(Self::TwoBucket(two_bucket::State { bucket, previous, current }))
-            }
-            b't' => {
-                let [level, at] = only(records)?;
-                let at = Timestamp::from_millis(at);
-                Some(Self::TokenBucket(token_bucket::State { level, at }))
             }
             b'w' => {
                 let blocks =
@@ -94,6 +95,46 @@ impl Cell {
             }
             b'c' => permits(records),
             b'h' => reservations::read(records),
+            _ => None,
+        }
+    }
+}
+
+impl Plain {
+    /// The bytes of [`Cell::to_bytes`].
+    #[inline]
+    #[must_use]
+    pub fn to_bytes(self) -> [u8; PLAIN_BYTES] {
+        let (kind, first, second) = match self {
+            Self::FixedWindow(state) => (b'f', state.resets_at.as_millis(), state.used),
+            Self::TokenBucket(state) => (b't', state.level, state.at.as_millis()),
+        };
+        let mut bytes = [0; PLAIN_BYTES];
+        // In two writes of eight bytes, which overlap.
+        bytes[..8].copy_from_slice(&(first << 8 | u64::from(kind)).to_le_bytes());
+        bytes[8..].copy_from_slice(&second.to_le_bytes()[..NUMBER_BYTES]);
+        bytes
+    }
+
+    /// The state that `bytes` are; `None` where they are that of another algorithm, or hold numbers
+    /// out of range.
+    #[inline]
+    #[must_use]
+    pub fn from_bytes(bytes: &[u8; PLAIN_BYTES]) -> Option<Self> {
+        let wide = |chunk: Option<&[u8; 8]>| chunk.map_or(0, |chunk| u64::from_le_bytes(*chunk));
+        let (first, second) = (wide(bytes.first_chunk()) >> 8, wide(bytes.last_chunk()) >> 8);
+        if (first | second) > MAX_EXACT {
+            return None;
+        }
+        match bytes[0] {
+            b'f' => {
+                let resets_at = Timestamp::from_millis(first);
+                Some(Self::FixedWindow(fixed_window::State { used: second, resets_at }))
+            }
+            b't' => {
+                let at = Timestamp::from_millis(second);
+                Some(Self::TokenBucket(token_bucket::State { level: first, at }))
+            }
             _ => None,
         }
     }
@@ -114,11 +155,12 @@ fn extend(bytes: &mut Vec<u8>, numbers: impl IntoIterator<Item = u64>) {
 fn extend_pairs(bytes: &mut Vec<u8>, pairs: impl ExactSizeIterator<Item = [u64; 2]>) {
     let begin = bytes.len();
     bytes.resize(begin + pairs.len() * PAIR_BYTES, 0);
-    let records = bytes.get_mut(begin..).unwrap_or_default().chunks_exact_mut(PAIR_BYTES);
-    for (record, [first, second]) in records.zip(pairs) {
-        let (one, two) = record.split_at_mut(NUMBER_BYTES);
-        one.copy_from_slice(&first.to_le_bytes()[..NUMBER_BYTES]);
-        two.copy_from_slice(&second.to_le_bytes()[..NUMBER_BYTES]);
+    let (records, _) = bytes.get_mut(begin..).unwrap_or_default().as_chunks_mut::<PAIR_BYTES>();
+    for (record, [first, second]) in records.iter_mut().zip(pairs) {
+        // Both numbers in two writes of eight bytes, which overlap.
+        let tail = second << 8 | first << 8 >> 56;
+        record[..8].copy_from_slice(&first.to_le_bytes());
+        record[PAIR_BYTES - 8..].copy_from_slice(&tail.to_le_bytes());
     }
 }
 
@@ -142,23 +184,61 @@ fn numbers<const N: usize>(record: &[u8]) -> Option<[u64; N]> {
 
 /// Places in rising order and the units at each; only the newest may be empty.
 fn series<T>(bytes: &[u8], make: impl Fn(u64, u64) -> T) -> Option<Vec<T>> {
-    let records = records(bytes, PAIR_BYTES)?;
-    let mut series = Vec::with_capacity(records.len());
-    let mut last = None;
-    for record in records {
-        // Both numbers are within eight bytes of the record, which is faster than seven.
-        let place = u64::from_le_bytes(*record.first_chunk()?) << 8 >> 8;
-        let units = u64::from_le_bytes(*record.last_chunk()?) >> 8;
-        if place > MAX_EXACT || units > MAX_EXACT {
+    SeriesSum::of(bytes)?;
+    let (records, _) = bytes.as_chunks::<PAIR_BYTES>();
+    let make = |record: &[u8; PAIR_BYTES]| {
+        let [place, units] = pair(record);
+        make(place, units)
+    };
+    Some(records.iter().map(make).collect())
+}
+
+/// Both numbers are within eight bytes of the record, which is faster than seven.
+#[inline(always)]
+fn pair(record: &[u8; PAIR_BYTES]) -> [u64; 2] {
+    let wide = |chunk: Option<&[u8; 8]>| chunk.map_or(0, |chunk| u64::from_le_bytes(*chunk));
+    [wide(record.first_chunk()) << 8 >> 8, wide(record.last_chunk()) >> 8]
+}
+
+impl SeriesSum {
+    /// Returns `None` if the bytes are no series.
+    fn of(bytes: &[u8]) -> Option<Self> {
+        let (records, rest) = bytes.as_chunks::<PAIR_BYTES>();
+        if !rest.is_empty() || records.len() > MAX_RECORDS {
             return None;
         }
-        if last.is_some_and(|(before, used)| before >= place || used == 0) {
-            return None;
+        let ([oldest, _], [newest, _]) = (pair(records.first()?), pair(records.last()?));
+        let (mut is_valid, mut least, mut used, mut sum) = (true, 0, 1, 0_u64);
+        for record in records {
+            let [place, units] = pair(record);
+            is_valid &= (place >= least) & (used > 0) & ((place | units) <= MAX_EXACT);
+            (least, used) = (place + 1, units);
+            sum = sum.saturating_add(units);
         }
-        last = Some((place, units));
-        series.push(make(place, units));
+        is_valid.then_some(Self { oldest, newest, units: sum })
     }
-    Some(series)
+}
+
+/// Executes a charge that is alone in its call on the bytes of a sliding window, as
+/// [`decide`](crate::decide::decide) does, without reading them into a cell.
+///
+/// Returns `None`, and changes nothing, if `bytes` are no sliding window, if the charge or the next
+/// one like it does not fit, or if a block expired or begins.
+#[must_use]
+pub fn charge_bytes(
+    bytes: &mut [u8],
+    limit: &Limit,
+    cost: Cost,
+    now: Timestamp,
+) -> Option<Reading> {
+    let Algorithm::SlidingWindow(step) = limit.algorithm() else { return None };
+    let (b'w', records) = bytes.split_first_mut()? else { return None };
+    let at = StepTime { now, skew_max: limit.skew_tolerance() };
+    let reading = step.charge_newest(SeriesSum::of(records)?, cost, at)?;
+    let (_, newest) = records.split_last_chunk_mut::<NUMBER_BYTES>()?;
+    let [units] = numbers(newest)?;
+    newest.copy_from_slice(&(units + cost.get()).to_le_bytes()[..NUMBER_BYTES]);
+    Some(reading)
 }
 
 /// Leases in the order of their ends, none of them empty.
@@ -248,5 +328,39 @@ mod tests {
         assert_eq!(form(b'w', &[]), None, "nothing");
         assert_eq!(form(b'?', &[1, 1]), None, "no kind");
         assert!(form(b'w', &[2, 1, 3, 0]).is_some());
+    }
+
+    /// Compares with [`decide`](crate::decide::decide) over windows that expire, wait, come from the
+    /// future or are full.
+    #[test]
+    fn a_charge_on_bytes_is_the_decision_or_nothing() {
+        let mut charged = 0;
+        for (quota, precision, skew_max) in [(50, 10, 0), (40, 100, 30), (1_000, 7, 1_000)] {
+            let window = crate::Millis::new(100);
+            let step =
+                crate::algo::SlidingWindow::new(quota, window, crate::Millis::new(precision));
+            let limit = Limit::new("limit", Algorithm::SlidingWindow(step.unwrap())).unwrap();
+            let limit = limit.with_skew_max(crate::Millis::new(skew_max));
+            let (mut cell, mut random) = (None, 7_u64);
+            for turn in 0..3_000_u64 {
+                random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(turn);
+                let now = Timestamp::from_millis(1_000 + turn * 3 + (random >> 40) % 40);
+                let cost = Cost::new((random >> 50) % 4).unwrap();
+                let operation = crate::Operation::Charge { cost, id: ChargeId(1) };
+                let mut bytes = cell.as_ref().map_or_else(Vec::new, Cell::to_bytes);
+                let before = bytes.clone();
+                let on_bytes = charge_bytes(&mut bytes, &limit, cost, now);
+                let (reading, next) = crate::decide::decide(cell, &limit, operation, now);
+                if on_bytes.is_some() {
+                    assert_eq!(on_bytes, Some(reading), "turn {turn}");
+                    assert_eq!(Some(bytes), next.as_ref().map(Cell::to_bytes), "turn {turn}");
+                    charged += 1;
+                } else {
+                    assert_eq!(bytes, before);
+                }
+                cell = next;
+            }
+        }
+        assert!(charged > 1_000, "only {charged} charges");
     }
 }

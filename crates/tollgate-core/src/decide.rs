@@ -317,7 +317,7 @@ impl ChargeStep {
         // A state from too far in the future is treated as missing.
         let state = state.filter(|_| before.found != StoredState::Discarded);
         let state = step.take(state, cost, id, at);
-        let after = step.read(Some(&state), cost, at);
+        let after = step.read_after(&before, &state, cost, at);
         // A charge that fitted before it was counted was refused by another limit, not by this one.
         let fits = admitted || before.admission == Admission::Now;
         let admission = if fits { Admission::Now } else { after.fits_again };
@@ -446,6 +446,7 @@ pub fn join(cell: Option<Cell>, other: Cell, limit: &Limit, now: Timestamp) -> O
 }
 
 /// Returns the time at which `cell` expires and can be deleted.
+#[inline]
 #[must_use]
 pub fn expires_at(cell: &Cell, limit: &Limit) -> Timestamp {
     if let Cell::Reserved(reserved) = cell {

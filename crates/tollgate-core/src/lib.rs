@@ -37,6 +37,7 @@ mod store_error;
 pub mod time;
 
 pub use attributes::{CertificateName, Headers, RequestAttributes};
+pub use cell_bytes::charge_bytes;
 pub use charge::{Charge, Deduplication, Operation};
 pub use charge_id::ChargeId;
 pub use charge_position::ChargePosition;

@@ -3,37 +3,36 @@
 
 use tollgate_core::{Admission, Reading, StoredState, Timestamp};
 
+const NUMBER_BYTES: usize = 7;
 const DECIDED: u8 = 0;
 const LATE: u8 = 1;
 const FULL: u8 = 1;
 /// The flag of a reading that is followed by its reserved and added units.
 const MORE: u8 = 64;
 
-/// A reply.
+/// A reply, in a buffer that the next command uses again.
 #[derive(Debug)]
-pub(crate) struct Reply {
-    bytes: Vec<u8>,
+pub(crate) struct Reply<'b> {
+    bytes: &'b mut Vec<u8>,
 }
 
-impl Reply {
+impl<'b> Reply<'b> {
     /// The size of a reading that has no reservations.
     const READING_BYTES: usize = 36;
 
-    /// Creates the reply to a command of about so many jobs, with the server's `clock` if it was
-    /// requested.
-    pub(crate) fn new(jobs: usize, clock: Option<Timestamp>) -> Self {
-        let bytes = Vec::with_capacity(8 + jobs * (1 + Self::READING_BYTES));
+    /// Begins the reply to a command of about so many jobs in the empty buffer `bytes`, with the
+    /// server's `clock` if it was requested.
+    pub(crate) fn new(bytes: &'b mut Vec<u8>, jobs: usize, clock: Option<Timestamp>) -> Self {
+        bytes.reserve(8 + jobs * (1 + Self::READING_BYTES));
+        bytes.push(DECIDED);
         let mut reply = Self { bytes };
-        reply.bytes.push(DECIDED);
         reply.number(clock.map_or(0, Timestamp::as_millis));
         reply
     }
 
-    /// Returns the reply to a command whose deadline had passed at `clock`.
-    pub(crate) fn late(clock: Timestamp) -> Vec<u8> {
-        let mut reply = Self::new(0, Some(clock));
-        reply.bytes[0] = LATE;
-        reply.bytes
+    /// Replies to a command whose deadline had passed at `clock`.
+    pub(crate) fn late(bytes: &'b mut Vec<u8>, clock: Timestamp) {
+        Self::new(bytes, 0, Some(clock)).bytes[0] = LATE;
     }
 
     /// Begins the answer to a job.
@@ -59,11 +58,16 @@ impl Reply {
         };
         let more = (reading.reserved, reading.added);
         let flags = fits + again * 4 + found * 16 + if more == (0, 0) { 0 } else { MORE };
-        self.bytes.push(flags);
         let full_reset_at = reading.full_reset_at.as_millis();
-        for number in [at, reading.used, full_reset_at, reading.position.0, reading.refunded] {
-            self.number(number);
+        let numbers = [at, reading.used, full_reset_at, reading.position.0, reading.refunded];
+        let mut bytes = [0; Self::READING_BYTES + 1];
+        bytes[0] = flags;
+        for (index, number) in numbers.into_iter().enumerate() {
+            // The eighth byte of a number is zero, and the next number replaces it.
+            let begin = 1 + NUMBER_BYTES * index;
+            bytes[begin..=begin + NUMBER_BYTES].copy_from_slice(&number.to_le_bytes());
         }
+        self.bytes.extend_from_slice(&bytes[..Self::READING_BYTES]);
         if more != (0, 0) {
             self.number(more.0);
             self.number(more.1);
@@ -77,12 +81,16 @@ impl Reply {
         self.bytes.extend_from_slice(bytes);
     }
 
-    pub(crate) fn into_bytes(self) -> Vec<u8> {
-        self.bytes
+    pub(crate) const fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    pub(crate) fn truncate(&mut self, length: usize) {
+        self.bytes.truncate(length);
     }
 
     fn number(&mut self, number: u64) {
-        self.bytes.extend_from_slice(&number.to_le_bytes()[..7]);
+        self.bytes.extend_from_slice(&number.to_le_bytes()[..NUMBER_BYTES]);
     }
 }
 

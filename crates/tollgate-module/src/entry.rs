@@ -7,7 +7,7 @@
 //! - `TOLLGATE.LOOK` executes jobs that only read, also on replicas.
 //! - `TOLLGATE.APPLY clock argument [key …]` repeats what a primary did, at the time of its clock:
 //!   milliseconds in seven bytes, little-endian. Primaries send it to replicas and to the append-only
-//!   file. No client needs it.
+//!   file, or the command itself if its effect does not depend on the clock. No client needs it.
 //!
 //! `CL.THROTTLE` is redis-cell's command.
 #![allow(missing_docs, reason = "the macro of the server interface generates undocumented items")]
@@ -17,15 +17,17 @@ use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use redis_module::{Context, RedisError, RedisResult, RedisString, RedisValue, redis_module};
+use redis_module::{
+    Context, ContextFlags, RedisError, RedisResult, RedisString, RedisValue, raw, redis_module,
+};
 use tollgate_core::Timestamp;
 
 use crate::answer::Reply;
 use crate::error::CommandError;
-use crate::keyspace::{Access, ServerKeys};
+use crate::keyspace::{Access, OpenKeys, Repetition, ServerKeys};
 use crate::reader::Reader;
 use crate::request::{Creation, Place, Request};
-use crate::step::{self, Buffers, Lists};
+use crate::step::{self, Buffers, Change, Lists};
 use crate::throttle::Throttle;
 
 #[cfg(not(test))]
@@ -75,7 +77,7 @@ struct Command<'a> {
 }
 
 thread_local! {
-    static BUFFERS: RefCell<Buffers> = RefCell::default();
+    static BUFFERS: RefCell<(Buffers, OpenKeys)> = RefCell::default();
 }
 
 fn on_step(context: &Context, words: Vec<RedisString>) -> RedisResult {
@@ -107,7 +109,8 @@ fn throttle(context: &Context, key: &RedisString, words: &[RedisString]) -> Redi
     let clock = server_clock();
     let names = std::slice::from_ref(key);
     let failed = |error: CommandError| RedisError::String(error.to_string());
-    let mut keys = ServerKeys::new(context, names, Access::Write).map_err(failed)?;
+    let mut open = OpenKeys::default();
+    let mut keys = ServerKeys::new(context, names, Access::Write, &mut open).map_err(failed)?;
     let throttled = keys.read(0, |value| value.map(|value| throttle.charge(value, clock)));
     let throttled = throttled.map_err(|()| RedisError::WrongType)?;
     if let Some((value, live)) = throttled.written {
@@ -127,49 +130,71 @@ fn answer(context: &Context, words: &[RedisString], form: Form) -> RedisResult {
     };
     let [argument, names @ ..] = words else { return Err(RedisError::WrongArity) };
     let command = Command { context, form, clock, argument, names };
-    let run = || BUFFERS.with_borrow_mut(|buffers| execute(&command, buffers));
+    let run = || {
+        BUFFERS.with_borrow_mut(|(buffers, open)| {
+            execute(&command, buffers, open)?;
+            let (begin, length) = (buffers.reply.as_ptr().cast(), buffers.reply.len());
+            raw::reply_with_string_buffer(context.get_raw(), begin, length);
+            Ok(())
+        })
+    };
     match catch_unwind(AssertUnwindSafe(run)).unwrap_or(Err(CommandError::Panicked)) {
-        Ok(reply) => Ok(RedisValue::StringBuffer(reply)),
+        Ok(()) => Ok(RedisValue::NoReply),
         Err(error) => Err(RedisError::String(error.to_string())),
     }
 }
 
-fn execute(command: &Command<'_>, buffers: &mut Buffers) -> Result<Vec<u8>, CommandError> {
+/// Executes a command. The reply is in the buffers.
+fn execute(
+    command: &Command<'_>,
+    buffers: &mut Buffers,
+    open: &mut OpenKeys,
+) -> Result<(), CommandError> {
     let Command { context, form, argument, names, .. } = *command;
     let clock = match command.clock {
         Some(clock) => Timestamp::from_millis(Reader::new(clock.as_slice()).exact("clock")?),
         None => server_clock(),
     };
     buffers.clear();
-    let Buffers { rules, places, asks, held, changes, values } = buffers;
+    let Buffers { rules, places, asks, takes, held, changes, values, reply, undo } = buffers;
     let request = Request::parse(argument.as_slice(), names.len(), rules, places)?;
     if form == Form::Tight && request.creation == Creation::Allowed {
         return Err(CommandError::Invalid("flags: this command creates no state"));
     }
     let asked = request.deadline.filter(|_| form != Form::Apply);
-    if asked.is_some_and(|deadline| clock > deadline) {
-        return Ok(Reply::late(clock));
+    if asked.is_some_and(|deadline| clock > deadline) && !is_repeated(context) {
+        Reply::late(reply, clock);
+        return Ok(());
     }
     let access = if form == Form::Look { Access::Read } else { Access::Write };
-    let mut keys = ServerKeys::new(context, names, access)?;
-    let lists = Lists { asks, held, changes: &mut *changes, values: &mut *values };
-    let reply = step::run(request, &mut keys, asked.map(|_| clock), lists)?;
+    let mut keys = ServerKeys::new(context, names, access, open)?;
+    let lists =
+        Lists { asks, takes, held, changes: &mut *changes, values: &mut *values, reply, undo };
+    step::run(request, &mut keys, asked.map(|_| clock), lists)?;
     if changes.is_empty() {
-        return Ok(reply);
+        return Ok(());
     }
     if access == Access::Read {
         return Err(CommandError::Writes);
     }
-    keys.write(changes, values, clock)?;
-    let is_in_table = |place| matches!(place, Place::Entry(..));
+    let repetition = keys.write(changes, values, clock)?;
+    let is_in_table = |change: &Change| matches!(change.place, Place::Entry(_));
     if form == Form::Apply {
         context.replicate_verbatim();
-    } else if changes.iter().any(|change| is_in_table(change.place)) {
-        keys.replicate_command(argument, clock);
-    } else {
+    } else if !changes.iter().any(is_in_table) {
         keys.replicate_changes(changes, values, clock);
+    } else if repetition == Repetition::AsIs {
+        context.replicate_verbatim();
+    } else {
+        keys.replicate_command(argument, clock);
     }
-    Ok(reply)
+    Ok(())
+}
+
+/// Returns whether a primary or an append-only file sent the command. Its deadline had not passed
+/// when the primary executed it.
+fn is_repeated(context: &Context) -> bool {
+    context.get_flags().intersects(ContextFlags::REPLICATED | ContextFlags::LOADING)
 }
 
 /// Returns the time of the server's clock. Only deadlines and expiry use it; the time of a decision

@@ -1,5 +1,7 @@
 //! The server's keys: reading states, and writing changes.
 
+mod tables;
+
 use std::collections::HashSet;
 use std::time::Duration;
 
@@ -7,16 +9,18 @@ use redis_module::key::{RedisKey, RedisKeyWritable};
 use redis_module::{Context, KeyType, RedisString};
 use tollgate_core::{Millis, Timestamp};
 
+use self::tables::{table_of, tables_of};
 use crate::error::CommandError;
-use crate::request::Place;
+use crate::request::{Id, Place};
 use crate::step::{Change, Keyspace};
-use crate::stored::Stored;
-use crate::table::{MAX_SLOTS, Table, slots_of};
+use crate::stored::Loaded;
+use crate::table::Table;
 
-/// A table that uses more slots than this gets no new entries.
-const FULL_TABLE_SLOTS: usize = MAX_SLOTS / 100 * 80;
-/// A table with more slots than this is rebuilt when it uses less than a quarter of them.
-const SHRINKING_SLOTS: usize = 64;
+thread_local! {
+    /// The words of `SET` that never change.
+    static UNTIL: RedisString = RedisString::create_from_slice(std::ptr::null_mut(), b"PXAT");
+    static KEEP: RedisString = RedisString::create_from_slice(std::ptr::null_mut(), b"KEEPTTL");
+}
 
 /// Whether a command may write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,9 +29,27 @@ pub(crate) enum Access {
     Write,
 }
 
+/// How replicas and the append-only file repeat a command on tables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Repetition {
+    /// As it is: its effect does not depend on the server's clock.
+    AsIs,
+    /// With the time by the server's clock.
+    AtTime,
+}
+
 enum Opened {
     Read(RedisKey),
     Write(RedisKeyWritable),
+}
+
+/// Lists of open keys, empty between commands. The next command uses their memory again.
+#[derive(Default)]
+pub(crate) struct OpenKeys {
+    /// By the index of the key's name in the command.
+    named: Vec<Option<Opened>>,
+    /// By the number of the table.
+    tables: Vec<Option<Opened>>,
 }
 
 /// The keys of one command. Each is opened at most once, on its first use.
@@ -35,7 +57,16 @@ pub(crate) struct ServerKeys<'c> {
     context: &'c Context,
     names: &'c [RedisString],
     access: Access,
-    opened: Vec<Option<Opened>>,
+    open: &'c mut OpenKeys,
+    /// The number of tables; 0 until the first table was read.
+    tables: usize,
+}
+
+impl Drop for ServerKeys<'_> {
+    fn drop(&mut self) {
+        self.open.named.clear();
+        self.open.tables.clear();
+    }
 }
 
 impl<'c> ServerKeys<'c> {
@@ -45,14 +76,16 @@ impl<'c> ServerKeys<'c> {
         context: &'c Context,
         names: &'c [RedisString],
         access: Access,
+        open: &'c mut OpenKeys,
     ) -> Result<Self, CommandError> {
         const FEW: usize = 16;
         let is_repeated = if names.len() <= FEW {
             let mut seen: [&[u8]; FEW] = [&[]; FEW];
-            names.iter().enumerate().any(|(index, name)| {
-                seen[index] = name.as_slice();
-                seen[..index].contains(&seen[index])
-            })
+            names.len() > 1
+                && names.iter().enumerate().any(|(index, name)| {
+                    seen[index] = name.as_slice();
+                    seen[..index].contains(&seen[index])
+                })
         } else {
             let mut seen = HashSet::with_capacity(names.len());
             !names.iter().all(|name| seen.insert(name.as_slice()))
@@ -60,16 +93,8 @@ impl<'c> ServerKeys<'c> {
         if is_repeated {
             return Err(CommandError::RepeatedKey);
         }
-        let opened = names.iter().map(|_| None).collect();
-        Ok(Self { context, names, access, opened })
-    }
-
-    fn open(&mut self, key: usize) -> &Opened {
-        let (context, access, name) = (self.context, self.access, &self.names[key]);
-        self.opened[key].get_or_insert_with(|| match access {
-            Access::Read => Opened::Read(context.open_key(name)),
-            Access::Write => Opened::Write(context.open_key_writable(name)),
-        })
+        open.named.resize_with(names.len(), || None);
+        Ok(Self { context, names, access, open, tables: 0 })
     }
 
     /// Calls `read` with the value of a key: `Ok(None)` if it is missing, and an error if it is no
@@ -79,24 +104,16 @@ impl<'c> ServerKeys<'c> {
         key: usize,
         read: impl FnOnce(Result<Option<&[u8]>, ()>) -> T,
     ) -> T {
-        match self.open(key) {
-            Opened::Read(key) => read(key.read().map_err(drop)),
-            Opened::Write(key) => match key.key_type() {
-                KeyType::Empty => read(Ok(None)),
-                KeyType::String => match key.as_string_dma() {
-                    Ok(bytes) => read(Ok(Some(&bytes))),
-                    Err(_) => read(Err(())),
-                },
-                _ => read(Err(())),
-            },
-        }
+        self.open(key).read(read)
+    }
+
+    fn open(&mut self, key: usize) -> &Opened {
+        let (context, access, name) = (self.context, self.access, &self.names[key]);
+        self.open.named[key].get_or_insert_with(|| Opened::new(context, access, name))
     }
 
     fn writable(&mut self, key: usize) -> Result<&RedisKeyWritable, CommandError> {
-        match self.open(key) {
-            Opened::Write(key) => Ok(key),
-            Opened::Read(_) => Err(CommandError::Writes),
-        }
+        self.open(key).writable()
     }
 
     /// Writes the changes, whose values are in `values`. The server's time is `clock`.
@@ -108,111 +125,17 @@ impl<'c> ServerKeys<'c> {
         changes: &mut [Change],
         values: &[u8],
         clock: Timestamp,
-    ) -> Result<(), CommandError> {
-        let seconds = seconds(clock.as_millis());
-        // The changes of each table are next to each other.
-        changes.sort_unstable_by_key(table_of);
-        let is_of_one_table = |one: &Change, next: &Change| table_of(one) == table_of(next);
-        let mut grown = Vec::new();
-        for of_table in changes.chunk_by(is_of_one_table) {
-            if let Some(table) = of_table.first().and_then(table_of)
-                && let Some(bytes) = self.grown(table, of_table, seconds)?
-            {
-                grown.push((table, bytes));
-            }
+    ) -> Result<Repetition, CommandError> {
+        let repetition = self.write_entries(changes, values, clock)?;
+        for change in changes.iter().filter(|change| matches!(change.place, Place::Key(_))) {
+            self.write_key(change, &values[change.value.clone()])?;
         }
-        let mut grown = grown.into_iter().peekable();
-        for of_table in changes.chunk_by(is_of_one_table) {
-            match of_table.first().and_then(table_of) {
-                Some(table) => {
-                    let bytes = grown.next_if(|(of, _)| *of == table).map(|(_, bytes)| bytes);
-                    self.write_table(table, bytes, of_table, values, clock)?;
-                }
-                None => {
-                    for change in of_table {
-                        self.write_key(change, &values[change.value.clone()])?;
-                    }
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Returns the bytes of a table with room for the changes, if it has to be replaced.
-    fn grown(
-        &mut self,
-        table: usize,
-        changes: &[Change],
-        now: u32,
-    ) -> Result<Option<Vec<u8>>, CommandError> {
-        let more: usize = changes
-            .iter()
-            .map(|change| match slots_of(change.value.len()) {
-                1 if change.existed => 0,
-                slots => slots,
-            })
-            .sum();
-        let too_large = CommandError::Invalid("number of entries: a table is full");
-        self.read(table, |bytes| {
-            let Ok(Some(bytes)) = bytes else {
-                let empty = Table::with_room(more).map_err(|_| too_large)?;
-                return Ok(Some(empty.into_bytes()));
-            };
-            let slots = bytes.len() / 32;
-            let table = Table::open(bytes).ok_or(CommandError::NotATable)?;
-            let is_sparse = slots > SHRINKING_SLOTS && (table.used() + more) * 4 < slots;
-            if table.has_room(more) && !is_sparse {
-                return Ok(None);
-            }
-            table.rebuilt(more, now).map(Some).map_err(|_| too_large)
-        })
-    }
-
-    fn write_table(
-        &mut self,
-        table: usize,
-        grown: Option<Vec<u8>>,
-        changes: &[Change],
-        values: &[u8],
-        clock: Timestamp,
-    ) -> Result<(), CommandError> {
-        let now = seconds(clock.as_millis());
-        let key = self.writable(table)?;
-        let is_replaced = grown.is_some();
-        if let Some(bytes) = grown {
-            replace(key, &bytes)?;
-        }
-        let mut bytes = key.as_string_dma().map_err(|_| CommandError::NotWritten)?;
-        let mut packed = Table::open(&mut bytes[..]).ok_or(CommandError::NotATable)?;
-        packed.sweep(now);
-        let mut last = 0;
-        for change in changes {
-            let Place::Entry(_, id) = change.place else { continue };
-            let end = |until_now: Option<u32>| {
-                let until_now = until_now.filter(|_| !change.is_end_moved);
-                let end = until_now.unwrap_or_else(|| {
-                    seconds(clock.after(change.live).as_millis()).saturating_add(1)
-                });
-                last = last.max(end);
-                end
-            };
-            let value = &values[change.value.clone()];
-            packed.set(change.slot, id, value, end).map_err(|_| CommandError::NotWritten)?;
-        }
-        let known = packed.last_end();
-        if last > known {
-            // The expiry is set a little later, so that it moves seldom.
-            packed.set_last_end(last.saturating_add((last - now.min(last)) / 8 + 1));
-        }
-        let (end, is_moved) = (packed.last_end(), last > known);
-        if is_moved || is_replaced {
-            expire(key, u64::from(end.saturating_sub(now).max(1)) * 1_000)?;
-        }
-        Ok(())
+        Ok(repetition)
     }
 
     fn write_key(&mut self, change: &Change, value: &[u8]) -> Result<(), CommandError> {
-        let key = self.writable(change.place.key())?;
+        let Place::Key(key) = change.place else { return Ok(()) };
+        let key = self.writable(key)?;
         if value.is_empty() {
             return key.delete().map(drop).map_err(|_| CommandError::NotWritten);
         }
@@ -241,9 +164,9 @@ impl<'c> ServerKeys<'c> {
         let context = self.context;
         // The server copies no word that is one of its strings already.
         let text = |bytes: &[u8]| RedisString::create_from_slice(context.get_raw(), bytes);
-        let (until, keep) = (text(b"PXAT"), text(b"KEEPTTL"));
         for change in changes {
-            let (name, value) = (&self.names[change.place.key()], &values[change.value.clone()]);
+            let Place::Key(key) = change.place else { continue };
+            let (name, value) = (&self.names[key], &values[change.value.clone()]);
             if value.is_empty() {
                 context.replicate("DEL", &[name][..]);
                 continue;
@@ -252,9 +175,9 @@ impl<'c> ServerKeys<'c> {
             if change.is_end_moved {
                 let end = clock.after(change.live).as_millis();
                 let end = text(itoa::Buffer::new().format(end).as_bytes());
-                context.replicate("SET", &[name, &value, &until, &end][..]);
+                UNTIL.with(|until| context.replicate("SET", &[name, &value, until, &end][..]));
             } else {
-                context.replicate("SET", &[name, &value, &keep][..]);
+                KEEP.with(|keep| context.replicate("SET", &[name, &value, keep][..]));
             }
         }
     }
@@ -264,6 +187,10 @@ impl<'c> ServerKeys<'c> {
     pub(crate) fn replicate_command(&self, argument: &RedisString, clock: Timestamp) {
         let clock = &clock.as_millis().to_le_bytes()[..7];
         let clock = RedisString::create_from_slice(self.context.get_raw(), clock);
+        if let [table] = self.names {
+            self.context.replicate("TOLLGATE.APPLY", &[&clock, argument, table][..]);
+            return;
+        }
         let mut words = Vec::with_capacity(2 + self.names.len());
         words.extend([&clock, argument]);
         words.extend(self.names);
@@ -272,35 +199,92 @@ impl<'c> ServerKeys<'c> {
 }
 
 impl Keyspace for ServerKeys<'_> {
-    fn load(&mut self, place: Place) -> Result<(Stored, usize), CommandError> {
-        self.read(place.key(), |bytes| match (place, bytes) {
-            (_, Ok(None)) => Ok((Stored::Missing, 0)),
-            (Place::Key(_), Ok(Some(bytes))) => Ok((Stored::from_key(bytes), 0)),
-            (Place::Key(_), Err(())) => Ok((Stored::Foreign, 0)),
-            (Place::Entry(_, id), Ok(Some(bytes))) => {
-                let table = Table::open(bytes).ok_or(CommandError::NotATable)?;
-                Ok(table.read(id, Stored::from_entry).unwrap_or_default())
+    fn load<T>(
+        &mut self,
+        place: Place,
+        loaded: impl FnOnce(Loaded<'_>) -> T,
+    ) -> Result<T, CommandError> {
+        match place {
+            Place::Key(key) => Ok(self.read(key, |bytes| {
+                loaded(match bytes {
+                    Ok(None) => Loaded::Missing,
+                    Ok(Some(bytes)) => Loaded::Key(bytes),
+                    Err(()) => Loaded::Foreign,
+                })
+            })),
+            Place::Entry(id) => {
+                let table = table_of(id, self.tables()?);
+                self.read_table(table, |table| loaded(of_entry(table, id)))
             }
-            (Place::Entry(..), Err(())) => Err(CommandError::NotATable),
-        })
+        }
+    }
+
+    fn load_entries(
+        &mut self,
+        places: &[Place],
+        mut loaded: impl FnMut(Option<Loaded<'_>>),
+    ) -> Result<(), CommandError> {
+        if !places.iter().any(|place| matches!(place, Place::Entry(_))) {
+            return Ok(());
+        }
+        self.check_first_name()?;
+        self.tables = self.read_table(0, |table| {
+            let tables = tables_of(table);
+            // With more tables, each place is loaded on its first use.
+            for place in places.iter().filter(|_| tables == 1) {
+                loaded(match *place {
+                    Place::Entry(id) => Some(of_entry(table, id)),
+                    Place::Key(_) => None,
+                });
+            }
+            tables
+        })?;
+        Ok(())
     }
 
     fn is_full(&mut self, place: Place) -> bool {
-        let Place::Entry(key, _) = place else { return false };
-        self.read(key, |bytes| match bytes {
-            Ok(Some(bytes)) => {
-                Table::open(bytes).is_some_and(|table| table.used() > FULL_TABLE_SLOTS)
-            }
-            _ => false,
-        })
+        match place {
+            Place::Key(_) => false,
+            Place::Entry(id) => self.is_table_full(id),
+        }
     }
 }
 
-fn table_of(change: &Change) -> Option<usize> {
-    match change.place {
-        Place::Entry(key, _) => Some(key),
-        Place::Key(_) => None,
+impl Opened {
+    fn new(context: &Context, access: Access, name: &RedisString) -> Self {
+        match access {
+            Access::Read => Self::Read(context.open_key(name)),
+            Access::Write => Self::Write(context.open_key_writable(name)),
+        }
     }
+
+    /// Calls `read` with the value: `Ok(None)` if it is missing, and an error if it is no string.
+    fn read<T>(&self, read: impl FnOnce(Result<Option<&[u8]>, ()>) -> T) -> T {
+        match self {
+            Self::Read(key) => read(key.read().map_err(drop)),
+            Self::Write(key) => match key.key_type() {
+                KeyType::Empty => read(Ok(None)),
+                KeyType::String => match key.as_string_dma() {
+                    Ok(bytes) => read(Ok(Some(&bytes))),
+                    Err(_) => read(Err(())),
+                },
+                _ => read(Err(())),
+            },
+        }
+    }
+
+    const fn writable(&self) -> Result<&RedisKeyWritable, CommandError> {
+        match self {
+            Self::Write(key) => Ok(key),
+            Self::Read(_) => Err(CommandError::Writes),
+        }
+    }
+}
+
+#[inline]
+fn of_entry<'t>(table: Option<&'t Table<&[u8]>>, id: Id) -> Loaded<'t> {
+    let found = table.and_then(|table| table.read(id));
+    found.map_or(Loaded::Missing, |(value, slot)| Loaded::Entry(value, slot))
 }
 
 /// Rounds up, and ends in the year 2106.

@@ -10,6 +10,8 @@
 //! | `entry` | the commands that the server registers |
 //! | `request`, `reader` | the argument of a command |
 //! | `step` | executes the jobs of a command; reads and writes no key itself |
+//! | `charges` | charges that need no cell |
+//! | `held` | the state of one place during a command |
 //! | `answer` | the reply |
 //! | `rule` | limits, as commands contain them |
 //! | `stored` | the value of one subject |
@@ -18,8 +20,10 @@
 //! | `throttle` | `CL.THROTTLE` of redis-cell |
 
 mod answer;
+mod charges;
 mod entry;
 mod error;
+mod held;
 mod keyspace;
 mod reader;
 mod request;

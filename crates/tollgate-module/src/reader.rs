@@ -19,41 +19,48 @@ impl<'a> Reader<'a> {
         self.rest
     }
 
+    #[inline]
     pub(crate) fn bytes(&mut self, size: usize) -> Result<&'a [u8], CommandError> {
         let (bytes, rest) = self.rest.split_at_checked(size).ok_or(CommandError::Short)?;
         self.rest = rest;
         Ok(bytes)
     }
 
+    #[inline]
     pub(crate) fn array<const N: usize>(&mut self) -> Result<&'a [u8; N], CommandError> {
         let (bytes, rest) = self.rest.split_first_chunk().ok_or(CommandError::Short)?;
         self.rest = rest;
         Ok(bytes)
     }
 
+    #[inline]
     pub(crate) fn byte(&mut self) -> Result<u8, CommandError> {
         self.array::<1>().map(|[byte]| *byte)
     }
 
     /// Reads a number of seven bytes.
+    #[inline]
     pub(crate) fn number(&mut self) -> Result<u64, CommandError> {
         let [a, b, c, d, e, f, g] = *self.array()?;
         Ok(u64::from_le_bytes([a, b, c, d, e, f, g, 0]))
     }
 
     /// Reads a number that every store represents exactly.
+    #[inline]
     pub(crate) fn exact(&mut self, what: &'static str) -> Result<u64, CommandError> {
         let number = self.number()?;
         if number > MAX_EXACT { Err(CommandError::Invalid(what)) } else { Ok(number) }
     }
 
     /// Reads a number of four bytes, at most `most`.
+    #[inline]
     pub(crate) fn count(&mut self, most: usize, what: &'static str) -> Result<usize, CommandError> {
         let count = usize::try_from(u32::from_le_bytes(*self.array()?)).ok();
         count.filter(|count| *count <= most).ok_or(CommandError::Invalid(what))
     }
 
     /// Reads an index of `1..=count` and returns it counted from 0.
+    #[inline]
     pub(crate) fn index(
         &mut self,
         count: usize,
@@ -63,6 +70,7 @@ impl<'a> Reader<'a> {
         index.checked_sub(1).ok_or(CommandError::Invalid(what))
     }
 
+    #[inline]
     pub(crate) fn id(&mut self) -> Result<ChargeId, CommandError> {
         Ok(ChargeId(u128::from_be_bytes(*self.array()?)))
     }

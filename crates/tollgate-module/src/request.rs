@@ -3,9 +3,9 @@
 //! The form is that of the Lua step, little-endian: flags (bit 0: no key may be created, bit 1:
 //! places follow the limits), the deadline in ms by the server's clock (0: none), the number of
 //! limits, the limits, the jobs. Without places, an index in a job selects a key; with places, it
-//! selects a place. The places are encoded as the number of keys that are tables (these come
-//! first), the number of places, and for each place the index of its key, and its id if the key is
-//! a table. Indexes begin at 1.
+//! selects a place. The places are encoded as 1 if the first key is the first table, otherwise 0,
+//! the number of places, and for each place the index of its key, and its id if that is the table.
+//! Indexes begin at 1.
 
 use std::rc::Rc;
 
@@ -15,7 +15,7 @@ use crate::error::CommandError;
 use crate::reader::Reader;
 use crate::rule::{self, RULE_BYTES};
 
-/// The size of the id of a place. The last two bytes of an entry's id number the slots of its value.
+/// The size of the id of a place.
 pub(crate) const ID_BYTES: usize = 10;
 /// The id of a place in a table: its hash.
 pub(crate) type Id = [u8; ID_BYTES];
@@ -47,17 +47,8 @@ pub(crate) enum Creation {
 pub(crate) enum Place {
     /// A key of its own.
     Key(usize),
-    /// An entry of a table.
-    Entry(usize, Id),
-}
-
-impl Place {
-    /// Returns the index of the key.
-    pub(crate) const fn key(self) -> usize {
-        match self {
-            Self::Key(key) | Self::Entry(key, _) => key,
-        }
-    }
+    /// An entry of the tables.
+    Entry(Id),
 }
 
 /// A parsed argument, up to its jobs.
@@ -71,7 +62,15 @@ pub(crate) struct Request<'a> {
     jobs_left: usize,
 }
 
-/// A charge of a job.
+/// A charge by its limit and place.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Target {
+    pub(crate) rule: usize,
+    pub(crate) place: usize,
+    pub(crate) cost: Cost,
+}
+
+/// An operation of a job.
 #[derive(Debug)]
 pub(crate) struct Ask {
     /// The index of the limit.
@@ -108,6 +107,8 @@ pub(crate) struct Guard {
 pub(crate) enum Item {
     /// One job, with the charges that [`Request::next`] returned.
     Job { now: Timestamp },
+    /// One job that consists of the charges in the list of [`Request::next`].
+    Takes { now: Timestamp },
     /// Jobs of one charge each: on consecutive places, or all on the first one.
     Run { now: Timestamp, rule: usize, cost: Cost, place: usize, jobs: usize, is_same: bool },
 }
@@ -143,11 +144,15 @@ impl<'a> Request<'a> {
         Ok(Self { creation, deadline, rules, places, jobs: reader, jobs_left: MAX_JOBS })
     }
 
-    /// Returns the next part, or `None` at the end. `asks` becomes the charges of a job.
+    /// Returns the next part, or `None` at the end. `asks` or `takes` becomes the content of a job.
     ///
     /// # Errors
     /// [`CommandError`] if it is not of the form above.
-    pub(crate) fn next(&mut self, asks: &mut Vec<Ask>) -> Result<Option<Item>, CommandError> {
+    pub(crate) fn next(
+        &mut self,
+        asks: &mut Vec<Ask>,
+        takes: &mut Vec<Target>,
+    ) -> Result<Option<Item>, CommandError> {
         if self.jobs.rest().is_empty() {
             return Ok(None);
         }
@@ -160,7 +165,7 @@ impl<'a> Request<'a> {
             .checked_sub(if is_run { count } else { 1 })
             .ok_or(CommandError::Invalid("number of jobs"))?;
         if is_run {
-            let (rule, place, cost) = self.target()?;
+            let Target { rule, place, cost } = self.target()?;
             let is_same = op == TAKE_REPEATEDLY;
             let end = place.saturating_add(if is_same { 1 } else { count });
             if count == 0 || end > self.places.len() || self.has_permits(rule) {
@@ -171,27 +176,39 @@ impl<'a> Request<'a> {
         if !(1..=MAX_CHARGES).contains(&count) {
             return Err(CommandError::Invalid("number of charges"));
         }
+        if op == TAKE_ALL {
+            takes.clear();
+            for _ in 0..count {
+                let target = self.target()?;
+                if self.has_permits(target.rule) {
+                    return Err(CommandError::Invalid("permit"));
+                }
+                takes.push(target);
+            }
+            return Ok(Some(Item::Takes { now }));
+        }
         asks.clear();
         for index in 0..count {
-            let op = if index == 0 || op == TAKE_ALL { op } else { self.jobs.byte()? };
+            let op = if index == 0 { op } else { self.jobs.byte()? };
             asks.push(self.ask(op)?);
         }
         Ok(Some(Item::Job { now }))
     }
 
-    fn target(&mut self) -> Result<(usize, usize, Cost), CommandError> {
+    #[inline]
+    fn target(&mut self) -> Result<Target, CommandError> {
         let rule = self.jobs.index(self.rules.len(), "limit")?;
         let place = self.jobs.index(self.places.len(), "place")?;
         let cost = Cost::new(self.jobs.exact("cost")?).ok_or(CommandError::Invalid("cost"))?;
-        Ok((rule, place, cost))
+        Ok(Target { rule, place, cost })
     }
 
     fn ask(&mut self, code: u8) -> Result<Ask, CommandError> {
-        let (rule, place, cost) = self.target()?;
+        let Target { rule, place, cost } = self.target()?;
         let has_permits = self.has_permits(rule);
         let jobs = &mut self.jobs;
         let op = match code {
-            1 | TAKE_ALL => Op::Take { cost, id: ChargeId::default() },
+            1 => Op::Take { cost, id: ChargeId::default() },
             2 => Op::Take { cost, id: jobs.id()? },
             3 => {
                 Op::Refund { cost, position: jobs.number()?, id: ChargeId::default(), guard: None }
@@ -232,13 +249,14 @@ impl<'a> Request<'a> {
             _ => return Err(CommandError::Invalid("operation")),
         };
         let fits = match code {
-            1 | 3 | 4 | TAKE_ALL | 14 | 15 => !has_permits,
+            1 | 3 | 4 | 14 | 15 => !has_permits,
             2 | 5 => has_permits,
             _ => true,
         };
         if fits { Ok(Ask { rule, place, op }) } else { Err(CommandError::Invalid("permit")) }
     }
 
+    #[inline]
     fn has_permits(&self, rule: usize) -> bool {
         let algorithm = self.rules.get(rule).map(|limit| limit.algorithm());
         matches!(algorithm, Some(tollgate_core::Algorithm::Concurrency(_)))
@@ -250,7 +268,7 @@ fn parse_places(
     keys: usize,
     places: &mut Vec<Place>,
 ) -> Result<(), CommandError> {
-    let tables = reader.count(keys, "number of tables")?;
+    let tables = reader.count(keys.min(1), "number of tables")?;
     let count = reader.count(MAX_PLACES, "number of places")?;
     // Each place needs at least two bytes, so a short argument allocates little.
     if count > reader.rest().len() / 2 {
@@ -262,7 +280,7 @@ fn parse_places(
         let key = key.checked_sub(1).filter(|key| *key < keys);
         let key = key.ok_or(CommandError::Invalid("key of a place"))?;
         places.push(if key < tables {
-            Place::Entry(key, *reader.array::<ID_BYTES>()?)
+            Place::Entry(*reader.array::<ID_BYTES>()?)
         } else {
             Place::Key(key)
         });

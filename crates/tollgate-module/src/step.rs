@@ -17,13 +17,26 @@ use tollgate_core::{
 
 use crate::answer::Reply;
 use crate::error::CommandError;
-use crate::request::{Ask, Creation, Guard, Item, Op, Place, Request};
-use crate::stored::Stored;
+use crate::held::{Held, Undo};
+use crate::request::{Ask, Creation, Guard, Item, Op, Place, Request, Target};
+use crate::stored::{Loaded, Stored, of_another_algorithm};
 
 /// The states that a command reads.
 pub(crate) trait Keyspace {
-    /// Returns the state at `place`, and its slot if it is in a table.
-    fn load(&mut self, place: Place) -> Result<(Stored, usize), CommandError>;
+    /// Passes the value at `place` to `loaded`.
+    fn load<T>(
+        &mut self,
+        place: Place,
+        loaded: impl FnOnce(Loaded<'_>) -> T,
+    ) -> Result<T, CommandError>;
+
+    /// Loads the entries among `places` if that costs less than [`load`](Self::load) for each, and
+    /// passes the value of each place to `loaded`, or `None` for a key.
+    fn load_entries(
+        &mut self,
+        places: &[Place],
+        loaded: impl FnMut(Option<Loaded<'_>>),
+    ) -> Result<(), CommandError>;
 
     /// Returns whether no more state fits at `place`, if there is none yet.
     fn is_full(&mut self, place: Place) -> bool;
@@ -39,23 +52,10 @@ pub(crate) struct Change {
     pub(crate) value: Range<usize>,
     /// Whether there was state before.
     pub(crate) existed: bool,
-    /// The time to live.
+    /// The time to live, if the end is moved.
     pub(crate) live: Millis,
     /// Whether the state ends at another time than before.
     pub(crate) is_end_moved: bool,
-}
-
-/// The state of one place during a command.
-#[derive(Debug, Default)]
-pub(crate) struct Held {
-    is_loaded: bool,
-    existed: bool,
-    slot: usize,
-    stored: Stored,
-    /// The limit and the time of the last change.
-    changed: Option<(usize, Timestamp)>,
-    /// Whether a change moved the end of the state.
-    is_end_moved: bool,
 }
 
 /// The lists of a command, which the next command uses again.
@@ -67,10 +67,13 @@ pub(crate) struct Buffers {
     pub(crate) rules: Vec<Rc<Limit>>,
     pub(crate) places: Vec<Place>,
     pub(crate) asks: Vec<Ask>,
+    pub(crate) takes: Vec<Target>,
     pub(crate) held: Vec<Held>,
     pub(crate) changes: Vec<Change>,
-    /// The values of all changes.
+    /// The states that are not decoded, and the values of all changes.
     pub(crate) values: Vec<u8>,
+    pub(crate) reply: Vec<u8>,
+    pub(crate) undo: Vec<Undo>,
 }
 
 impl Buffers {
@@ -82,7 +85,7 @@ impl Buffers {
     /// Empties all lists, and releases long ones.
     pub(crate) fn clear(&mut self) {
         if self.places.capacity().max(self.asks.capacity()) > Self::KEPT_PLACES
-            || self.values.capacity() > Self::KEPT_BYTES
+            || self.values.capacity().max(self.reply.capacity()) > Self::KEPT_BYTES
         {
             *self = Self::default();
         }
@@ -92,31 +95,38 @@ impl Buffers {
         self.held.clear();
         self.changes.clear();
         self.values.clear();
+        self.reply.clear();
     }
 }
 
 /// The lists that [`run`] fills.
 pub(crate) struct Lists<'b> {
     pub(crate) asks: &'b mut Vec<Ask>,
+    pub(crate) takes: &'b mut Vec<Target>,
     pub(crate) held: &'b mut Vec<Held>,
     pub(crate) changes: &'b mut Vec<Change>,
     pub(crate) values: &'b mut Vec<u8>,
+    pub(crate) reply: &'b mut Vec<u8>,
+    pub(crate) undo: &'b mut Vec<Undo>,
 }
 
 /// The result of an operation on a cell: its reading, the next cell, and whether that has to be
 /// written.
 type Decided = (Reading, Option<Cell>, bool);
 
-struct Step<'a, K> {
-    keyspace: &'a mut K,
-    creation: Creation,
-    rules: &'a [Rc<Limit>],
-    places: &'a [Place],
-    held: &'a mut [Held],
-    reply: Reply,
+/// A command in progress.
+pub(crate) struct Step<'a, K> {
+    pub(crate) keyspace: &'a mut K,
+    pub(crate) creation: Creation,
+    pub(crate) rules: &'a [Rc<Limit>],
+    pub(crate) places: &'a [Place],
+    pub(crate) held: &'a mut [Held],
+    pub(crate) values: &'a mut Vec<u8>,
+    pub(crate) reply: Reply<'a>,
+    pub(crate) undo: &'a mut Vec<Undo>,
 }
 
-/// Executes all jobs of `request`. Returns the reply. The changes are in the lists.
+/// Executes all jobs of `request`. The reply and the changes are in the lists.
 ///
 /// # Errors
 /// [`CommandError`] if a part of the request is invalid.
@@ -125,26 +135,39 @@ pub(crate) fn run(
     keyspace: &mut impl Keyspace,
     clock: Option<Timestamp>,
     lists: Lists<'_>,
-) -> Result<Vec<u8>, CommandError> {
+) -> Result<(), CommandError> {
     let (creation, rules, places) = (request.creation, request.rules, request.places);
-    let Lists { asks, held, changes, values } = lists;
+    let Lists { asks, takes, held, changes, values, reply, undo } = lists;
+    held.reserve(places.len());
+    keyspace.load_entries(places, |value| {
+        held.push(value.map(|value| Held::of(value, values)).unwrap_or_default());
+    })?;
     held.resize_with(places.len(), Held::default);
-    let reply = Reply::new(places.len(), clock);
-    let mut step = Step { keyspace, creation, rules, places, held, reply };
-    while let Some(item) = request.next(asks)? {
+    let reply = Reply::new(reply, places.len(), clock);
+    let mut step = Step { keyspace, creation, rules, places, held, values, reply, undo };
+    while let Some(item) = request.next(asks, takes)? {
         match item {
             Item::Job { now } => step.job(asks, now)?,
+            Item::Takes { now } => step.takes(takes, now)?,
             Item::Run { now, rule, cost, place, jobs, is_same } => {
                 for index in 0..jobs {
                     let place = if is_same { place } else { place + index };
+                    let target = Target { rule, place, cost };
+                    step.load(place)?;
+                    let plain = step.charge_plain(&target, now).map(|(reading, _)| reading);
+                    if let Some(reading) = plain.or_else(|| step.charge_window(&target, now)) {
+                        step.reply.decided();
+                        step.reply.reading(&reading);
+                        continue;
+                    }
                     let op = Op::Take { cost, id: Default::default() };
                     step.alone(&Ask { rule, place, op }, now)?;
                 }
             }
         }
     }
-    step.list_changes(changes, values);
-    Ok(step.reply.into_bytes())
+    step.list_changes(changes);
+    Ok(())
 }
 
 impl<'a, K: Keyspace> Step<'a, K> {
@@ -168,7 +191,7 @@ impl<'a, K: Keyspace> Step<'a, K> {
         Ok(())
     }
 
-    fn job(&mut self, asks: &[Ask], now: Timestamp) -> Result<(), CommandError> {
+    pub(crate) fn job(&mut self, asks: &[Ask], now: Timestamp) -> Result<(), CommandError> {
         let is_admitted = self.is_admitted_by_all(asks, now)?;
         for ask in asks {
             let is_counted = is_admitted || self.rules[ask.rule].refusals() == Refusals::Counted;
@@ -206,10 +229,16 @@ impl<'a, K: Keyspace> Step<'a, K> {
             };
             let limit = limit.as_ref().unwrap_or_else(|| self.rule(ask));
             let held = self.open(ask.place)?;
-            let kept = held.stored.clone_if_foreign();
-            let cell = held.stored.take_for(limit);
-            let admission = assess_operation(cell.as_ref(), limit, operation, now).admission;
-            held.stored = kept.unwrap_or_else(|| cell.map_or(Stored::Missing, Stored::Cell));
+            let foreign;
+            let cell = match &held.stored {
+                Stored::Cell(cell) => Some(cell),
+                Stored::Missing => None,
+                Stored::Refund(_) | Stored::Foreign => {
+                    foreign = of_another_algorithm(limit);
+                    Some(&foreign)
+                }
+            };
+            let admission = assess_operation(cell, limit, operation, now).admission;
             if admission != Admission::Now {
                 return Ok(false);
             }
@@ -377,12 +406,20 @@ impl<'a, K: Keyspace> Step<'a, K> {
         Ok(reading)
     }
 
-    fn open(&mut self, place: usize) -> Result<&mut Held, CommandError> {
+    #[inline]
+    pub(crate) fn load(&mut self, place: usize) -> Result<(), CommandError> {
         let held = &mut self.held[place];
         if !held.is_loaded {
-            (held.stored, held.slot) = self.keyspace.load(self.places[place])?;
-            (held.is_loaded, held.existed) = (true, held.stored.exists());
+            let values = &mut *self.values;
+            *held = self.keyspace.load(self.places[place], |value| Held::of(value, values))?;
         }
+        Ok(())
+    }
+
+    fn open(&mut self, place: usize) -> Result<&mut Held, CommandError> {
+        self.load(place)?;
+        let held = &mut self.held[place];
+        held.decode(self.values);
         Ok(held)
     }
 
@@ -410,24 +447,30 @@ impl<'a, K: Keyspace> Step<'a, K> {
         limit.map(Some).map_err(|_| CommandError::Invalid("terms of a reservation"))
     }
 
-    fn list_changes(&mut self, changes: &mut Vec<Change>, values: &mut Vec<u8>) {
+    fn list_changes(&mut self, changes: &mut Vec<Change>) {
+        let values = &mut *self.values;
         for (held, place) in self.held.iter_mut().zip(self.places) {
             let Some((rule, now)) = held.changed else { continue };
-            let (limit, stored) = (&self.rules[rule], &held.stored);
-            let end = match stored {
-                Stored::Cell(cell) => expires_at(cell, limit),
-                Stored::Refund(until) => *until,
-                Stored::Missing | Stored::Foreign => now,
-            };
-            let live = end.since(now).get().saturating_add(limit.skew_tolerance().get()).max(1);
-            let (live, existed) = (Millis::new(live), held.existed);
+            let (limit, stored, existed) = (&self.rules[rule], &held.stored, held.existed);
             let is_end_moved = held.is_end_moved || !existed;
+            let live = || {
+                let end = match stored {
+                    Stored::Cell(cell) => expires_at(cell, limit),
+                    Stored::Refund(until) => *until,
+                    Stored::Missing | Stored::Foreign => now,
+                };
+                let live = end.since(now).get().saturating_add(limit.skew_tolerance().get());
+                Millis::new(live.max(1))
+            };
+            let live = if is_end_moved { live() } else { Millis::new(0) };
             let begin = values.len();
-            match place {
-                Place::Key(_) => stored.write_key(values),
-                Place::Entry(..) => stored.write_entry(values),
+            match (&held.bytes, place) {
+                (Some(_), _) => {}
+                (None, Place::Key(_)) => stored.write_key(values),
+                (None, Place::Entry(..)) => stored.write_entry(values),
             }
-            let (slot, value) = (held.slot, begin..values.len());
+            let value = held.bytes.clone().unwrap_or(begin..values.len());
+            let slot = held.slot;
             changes.push(Change { place: *place, slot, value, existed, live, is_end_moved });
         }
     }

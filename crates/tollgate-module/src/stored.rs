@@ -21,6 +21,18 @@ pub(crate) enum Stored {
     Foreign,
 }
 
+/// A value as it is stored.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Loaded<'v> {
+    Missing,
+    /// A value of another type.
+    Foreign,
+    /// The value of a key.
+    Key(&'v [u8]),
+    /// The value of an entry, and its slot in the table.
+    Entry(&'v [u8], usize),
+}
+
 const REFUND: u8 = b'r';
 const REFUND_BYTES: usize = 8;
 const USED_DIGITS: u64 = 1_000_000;
@@ -99,7 +111,8 @@ impl Stored {
     }
 }
 
-fn of_another_algorithm(limit: &Limit) -> Cell {
+/// Returns a cell that counts as discarded state for `limit`.
+pub(crate) fn of_another_algorithm(limit: &Limit) -> Cell {
     if matches!(limit.algorithm(), Algorithm::FixedWindow(_)) {
         Cell::Concurrency(concurrency::State { permits: Vec::new() })
     } else {

@@ -1,41 +1,66 @@
 //! A packed table of many subjects, which is the value of one string key.
 //!
-//! A header of 32 bytes, then slots of 32 bytes: an id of twelve bytes, the end of the entry in
-//! seconds by the server's clock (four bytes), and the value (sixteen bytes, the first of which is
-//! zero in an empty slot). Numbers in the header and the ends are little-endian.
+//! A header of 64 bytes, then slots of 32 bytes, then room for long values. A slot contains an id of
+//! twelve bytes, the end of the entry in seconds by the server's clock (four bytes), and the value
+//! (sixteen bytes, the first of which is zero in an empty slot). Numbers in the header and the ends
+//! are little-endian.
 //!
 //! - Slots use Robin Hood hashing: entries are ordered by their home slot and then by their id. Two
-//!   tables with the same entries and the same number of slots are therefore equal bytes.
-//! - A value of more than sixteen bytes continues in the slots with the following ids.
-//! - Every write removes expired entries of [`SWEEP`] slots. Growth removes all of them.
-//! - Nothing in this module trusts the bytes: a table that another program wrote gives wrong
-//!   answers at worst.
+//!   tables with the same short entries and the same number of slots are therefore equal bytes.
+//! - A value of more than sixteen bytes is behind the slots, in as many units of 32 bytes as the
+//!   next size class has. If it outgrows them, it moves to the end, and the old units are unused
+//!   until the table is rebuilt.
+//! - Sweeps remove expired entries of a few slots. Growth removes all of them.
+//! - Nothing here trusts the bytes: a table of another program gives wrong answers at worst.
 
 use crate::request::{ID_BYTES, Id};
 
-/// The most slots of a table: 16 MiB.
-pub(crate) const MAX_SLOTS: usize = (1 << 19) - 2;
-/// The slots that each write checks for expired entries.
-pub(crate) const SWEEP: usize = 8;
+/// The most units of a table, slots included: 8 MiB.
+pub(crate) const MAX_UNITS: usize = (1 << 18) - HEADER_UNITS - 1;
 
 const MAGIC: [u8; 4] = *b"tgt1";
-const HEADER_BYTES: usize = 32;
-const SLOT_BYTES: usize = 32;
+/// The size of a slot, and of a unit of a long value.
+const UNIT_BYTES: usize = 32;
+const HEADER_UNITS: usize = 2;
+const HEADER_BYTES: usize = HEADER_UNITS * UNIT_BYTES;
 const KEY_BYTES: usize = 12;
 const VALUE_BYTES: usize = 16;
-/// The first byte of a value that continues in the next slots; its length follows.
+/// The first byte of a long value's slot. Its length, its first unit and its number of units follow.
 const LONG: u8 = 1;
-/// The first byte of a continued value.
-const REST: u8 = 2;
-const LONG_HEAD: usize = VALUE_BYTES - 5;
-const LONG_REST: usize = VALUE_BYTES - 1;
 const FEWEST_SLOTS: usize = 8;
+/// The largest value.
+const MAX_VALUE: usize = 1 << 20;
+
+/// The positions of the numbers in the header.
+const USED: usize = 4;
+const SWEPT: usize = 8;
+const LAST_END: usize = 12;
+const TABLES: usize = 16;
+const SLOTS: usize = 20;
+/// The number of units behind the slots that long values have taken.
+const TAKEN: usize = 24;
 
 type SlotKey = [u8; KEY_BYTES];
+type Slot = [u8; UNIT_BYTES];
 
 /// The reason why an entry was not set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NoRoom;
+
+/// The slots and the units for long values that changes need.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Room {
+    pub(crate) slots: usize,
+    pub(crate) units: usize,
+}
+
+impl Room {
+    /// Returns the room that a value needs if there is none of its id.
+    pub(crate) fn of(value: &[u8]) -> Self {
+        let units = if is_short(value) { 0 } else { units_of(value.len()) };
+        Self { slots: usize::from(!value.is_empty()), units }
+    }
+}
 
 /// A table in borrowed bytes.
 #[derive(Debug)]
@@ -44,158 +69,215 @@ pub(crate) struct Table<B> {
     slots: usize,
 }
 
-/// Returns the number of slots that a value needs.
-pub(crate) const fn slots_of(value: usize) -> usize {
-    if value <= VALUE_BYTES {
-        return 1;
-    }
-    1 + value.saturating_sub(LONG_HEAD).div_ceil(LONG_REST)
+/// The position of a long value.
+#[derive(Clone, Copy, Debug)]
+struct Long {
+    length: usize,
+    unit: usize,
+    units: usize,
 }
 
-/// Returns the length of a value that fits into one slot, from its first byte.
+/// Returns the length of a value that fits into a slot, from its first byte.
 const fn short_length(tag: u8) -> Option<usize> {
     match tag {
-        b'f' | b't' => Some(15),
+        b'f' | b't' | b'w' => Some(15),
         b'r' => Some(8),
         _ => None,
     }
 }
 
-fn slot_key(id: Id, part: usize) -> SlotKey {
+/// Returns whether a value fits into a slot.
+#[inline]
+pub(crate) fn is_short(value: &[u8]) -> bool {
+    value.first().is_some_and(|tag| short_length(*tag) == Some(value.len()))
+}
+
+/// Returns the units of a long value: four size classes for each power of two.
+const fn units_of(length: usize) -> usize {
+    let units = length.div_ceil(UNIT_BYTES);
+    if units <= 8 {
+        return units;
+    }
+    units.next_multiple_of(units.next_power_of_two() / 8)
+}
+
+fn slot_key(id: Id) -> SlotKey {
     let mut key = [0; KEY_BYTES];
     key[..ID_BYTES].copy_from_slice(&id);
-    key[ID_BYTES..].copy_from_slice(&(part as u16).to_be_bytes());
     key
 }
 
-/// Writes one part of a value that continues in several slots.
-fn write_part(slot: &mut [u8; VALUE_BYTES], value: &[u8], part: usize) {
-    let (first, rest) = value.split_at(value.len().min(LONG_HEAD));
-    if part == 0 {
-        slot[0] = LONG;
-        slot[1..5].copy_from_slice(&(value.len() as u32).to_le_bytes());
-        slot[5..5 + first.len()].copy_from_slice(first);
-    } else {
-        let rest = rest.chunks(LONG_REST).nth(part - 1).unwrap_or_default();
-        slot[0] = REST;
-        slot[1..=rest.len()].copy_from_slice(rest);
+/// Returns the key at the begin of `bytes` as numbers in the same order.
+#[inline]
+fn order(bytes: &[u8]) -> (u64, u32) {
+    let (mut first, mut second) = ([0; 8], [0; 4]);
+    first.copy_from_slice(&bytes[..8]);
+    second.copy_from_slice(&bytes[8..KEY_BYTES]);
+    (u64::from_be_bytes(first), u32::from_be_bytes(second))
+}
+
+fn number(bytes: &[u8], at: usize) -> u32 {
+    let mut number = [0; 4];
+    number.copy_from_slice(&bytes[at..at + 4]);
+    u32::from_le_bytes(number)
+}
+
+impl Long {
+    fn of(slot: &Slot) -> Option<Self> {
+        let part = |at| number(slot, KEY_BYTES + 4 + at) as usize;
+        let long = Self { length: part(1), unit: part(5), units: part(9) };
+        let fits = long.length <= MAX_VALUE && long.length <= long.units * UNIT_BYTES;
+        (slot[KEY_BYTES + 4] == LONG && fits).then_some(long)
+    }
+
+    fn to_value(self) -> [u8; VALUE_BYTES] {
+        let mut value = [0; VALUE_BYTES];
+        value[0] = LONG;
+        for (at, part) in [(1, self.length), (5, self.unit), (9, self.units)] {
+            value[at..at + 4].copy_from_slice(&(part as u32).to_le_bytes());
+        }
+        value
     }
 }
 
 impl<B: AsRef<[u8]>> Table<B> {
     /// Opens a table; returns `None` if the bytes are none of this version.
     pub(crate) fn open(bytes: B) -> Option<Self> {
-        let all = bytes.as_ref();
-        let slots = all.len().checked_sub(HEADER_BYTES)? / SLOT_BYTES;
-        let is_table = all.starts_with(&MAGIC)
-            && all.len() == HEADER_BYTES + slots * SLOT_BYTES
-            && (FEWEST_SLOTS..=MAX_SLOTS).contains(&slots);
+        let header: &[u8; HEADER_BYTES] = bytes.as_ref().first_chunk()?;
+        let slots = number(header, SLOTS) as usize;
+        let units = (bytes.as_ref().len() - HEADER_BYTES) / UNIT_BYTES;
+        let is_table = header.starts_with(&MAGIC)
+            && (FEWEST_SLOTS..=MAX_UNITS).contains(&slots)
+            && (slots..=MAX_UNITS).contains(&units);
         is_table.then_some(Self { bytes, slots })
     }
 
-    /// Returns what `decode` makes of the value of `id`, if there is one, and its slot.
-    pub(crate) fn read<T>(&self, id: Id, decode: impl FnOnce(&[u8]) -> T) -> Option<(T, usize)> {
-        let at = self.find(&slot_key(id, 0)).ok()?;
-        let value = self.value(at);
-        if value[0] == LONG {
-            return self.long(id, at).map(|whole| (decode(&whole), at));
-        }
-        short_length(value[0]).map(|length| (decode(&value[..length]), at))
+    /// Returns the value of `id`, if there is one, and its slot.
+    #[inline]
+    pub(crate) fn read(&self, id: Id) -> Option<(&[u8], usize)> {
+        let at = self.find(&slot_key(id)).ok()?;
+        let slot = self.slot(at);
+        let value = match short_length(slot[KEY_BYTES + 4]) {
+            Some(length) => &slot[KEY_BYTES + 4..KEY_BYTES + 4 + length],
+            None => self.long(Long::of(slot)?)?,
+        };
+        Some((value, at))
     }
 
-    /// Returns a value that begins in the slot `at` and continues in the next ones.
-    fn long(&self, id: Id, mut at: usize) -> Option<Vec<u8>> {
-        let value = self.value(at);
-        let mut length = [0; 4];
-        length.copy_from_slice(&value[1..5]);
-        let length = u32::from_le_bytes(length) as usize;
-        if slots_of(length) > self.slots {
-            return None;
-        }
-        let mut whole = Vec::with_capacity(length + LONG_REST);
-        whole.extend_from_slice(&value[5..]);
-        for part in 1..slots_of(length) {
-            at = self.next(at);
-            let (tag, rest) = self.value(at).split_first()?;
-            if *tag != REST || !self.holds(at, &slot_key(id, part)) {
-                return None;
-            }
-            whole.extend_from_slice(rest);
-        }
-        whole.truncate(length);
-        Some(whole)
-    }
-
-    fn holds(&self, at: usize, key: &SlotKey) -> bool {
-        !self.is_empty(at) && self.slot(at)[..KEY_BYTES] == key[..]
-    }
-
-    fn is_of(&self, at: usize, id: Id) -> bool {
-        !self.is_empty(at) && self.slot(at)[..ID_BYTES] == id
+    fn long(&self, long: Long) -> Option<&[u8]> {
+        let begin = self.begin_of(long.unit);
+        self.bytes.as_ref().get(begin..begin + long.length)
     }
 
     /// Returns the number of used slots.
     pub(crate) fn used(&self) -> usize {
-        (self.header(4) as usize).min(self.slots)
+        (self.header(USED) as usize).min(self.slots)
+    }
+
+    /// Returns the size of the table.
+    pub(crate) fn units(&self) -> usize {
+        (self.bytes.as_ref().len() - HEADER_BYTES) / UNIT_BYTES
+    }
+
+    /// Returns the slots and units that are not free.
+    pub(crate) fn filled(&self) -> usize {
+        self.used().saturating_add(self.header(TAKEN) as usize)
     }
 
     /// Returns the time in seconds at which the whole table expires.
     pub(crate) fn last_end(&self) -> u32 {
-        self.header(12)
+        self.header(LAST_END)
     }
 
-    /// Returns whether so many more slots can be used before the table has to grow.
-    pub(crate) fn has_room(&self, more: usize) -> bool {
-        (self.used() + more) * 10 <= self.slots * 9
+    /// Returns the number of tables, which the first table contains.
+    pub(crate) fn tables(&self) -> usize {
+        (self.header(TABLES) as usize).max(1)
     }
 
-    /// Returns a table with the entries that have not ended at `now` and room for `more` slots, or
-    /// [`NoRoom`] if that is more than [`MAX_SLOTS`].
-    pub(crate) fn rebuilt(&self, more: usize, now: u32) -> Result<Vec<u8>, NoRoom> {
-        let is_live = |at: &usize| !self.is_empty(*at) && self.end(*at) > now;
-        let live = (0..self.slots).filter(is_live).count();
-        let mut table = Table::<Vec<u8>>::with_room(live + more)?;
-        let mut before: Option<(SlotKey, usize)> = None;
-        for at in (0..self.slots).filter(is_live) {
-            let mut key = [0; KEY_BYTES];
-            key.copy_from_slice(&self.slot(at)[..KEY_BYTES]);
-            // A later slot of a long value follows the one before, so nothing is searched.
-            let is_next = |other: &SlotKey| other[..ID_BYTES] == key[..ID_BYTES];
-            let place = match before.filter(|(other, _)| is_next(other)) {
-                Some((_, slot)) => Some(table.next(slot)),
-                None => table.find(&key).err().ok_or(NoRoom)?,
-            };
-            let place = place.ok_or(NoRoom)?;
-            table.insert(place, &key, self.end(at), self.value(at))?;
-            before = Some((key, place));
+    /// Returns the room that a new value of `id` needs. The search begins in the slot `near`.
+    pub(crate) fn room_for(&self, near: usize, id: Id, value: &[u8]) -> Room {
+        let key = slot_key(id);
+        let found = if self.holds(near, &key) { Some(near) } else { self.find(&key).ok() };
+        let taken = found.and_then(|at| Long::of(self.slot(at))).map_or(0, |long| long.units);
+        let Room { slots, units } = Room::of(value);
+        let units = if units <= taken { 0 } else { units };
+        Room { slots: if found.is_some() { 0 } else { slots }, units }
+    }
+
+    /// Returns whether so much more can be used before the table has to be rebuilt.
+    pub(crate) fn has_room(&self, more: Room) -> bool {
+        let taken = self.header(TAKEN) as usize;
+        (more.slots == 0 || (self.used() + more.slots) * 10 <= self.slots * 9)
+            && (more.units == 0 || taken + more.units <= self.units() - self.slots)
+    }
+
+    /// Returns a table with the entries whose ids `keeps` accepts and that have not ended at `now`,
+    /// and with `more` room, or [`NoRoom`] if that is more than [`MAX_UNITS`].
+    pub(crate) fn rebuilt(
+        &self,
+        more: Room,
+        now: u32,
+        keeps: impl Fn(&Id) -> bool,
+    ) -> Result<Vec<u8>, NoRoom> {
+        let kept = |at: &usize| {
+            let id = self.slot(*at).first_chunk::<ID_BYTES>();
+            !self.is_empty(*at) && self.end(*at) > now && id.is_some_and(&keeps)
+        };
+        let mut needed = more;
+        for at in (0..self.slots).filter(kept) {
+            needed.slots += 1;
+            needed.units += Long::of(self.slot(at)).map_or(0, |long| units_of(long.length));
         }
-        table.set_header(12, self.last_end());
+        let mut table = Table::<Vec<u8>>::with_room(needed)?;
+        for at in (0..self.slots).filter(kept) {
+            let slot = self.slot(at);
+            let id = slot.first_chunk::<ID_BYTES>().ok_or(NoRoom)?;
+            match Long::of(slot) {
+                Some(long) => {
+                    let Some(value) = self.long(long) else { continue };
+                    table.set(0, *id, value, |_| self.end(at))?;
+                }
+                None => {
+                    let key = slot_key(*id);
+                    let place = table.find(&key).err().flatten().ok_or(NoRoom)?;
+                    table.insert(place, &key, self.end(at), &slot[KEY_BYTES + 4..])?;
+                }
+            }
+        }
+        table.set_header(LAST_END, self.last_end());
+        table.set_header(TABLES, self.header(TABLES));
         Ok(table.bytes)
     }
 
     fn header(&self, at: usize) -> u32 {
-        let mut number = [0; 4];
-        number.copy_from_slice(&self.bytes.as_ref()[at..at + 4]);
-        u32::from_le_bytes(number)
+        number(self.bytes.as_ref(), at)
     }
 
-    fn slot(&self, at: usize) -> &[u8] {
-        let begin = HEADER_BYTES + at * SLOT_BYTES;
-        &self.bytes.as_ref()[begin..begin + SLOT_BYTES]
+    #[inline]
+    fn slot(&self, at: usize) -> &Slot {
+        const EMPTY: Slot = [0; UNIT_BYTES];
+        let begin = HEADER_BYTES + at * UNIT_BYTES;
+        self.bytes.as_ref()[begin..].first_chunk().unwrap_or(&EMPTY)
     }
 
-    fn value(&self, at: usize) -> &[u8] {
-        &self.slot(at)[KEY_BYTES + 4..]
+    fn begin_of(&self, unit: usize) -> usize {
+        HEADER_BYTES + (self.slots + unit) * UNIT_BYTES
     }
 
     fn end(&self, at: usize) -> u32 {
-        let mut number = [0; 4];
-        number.copy_from_slice(&self.slot(at)[KEY_BYTES..KEY_BYTES + 4]);
-        u32::from_le_bytes(number)
+        number(self.slot(at), KEY_BYTES)
     }
 
     fn is_empty(&self, at: usize) -> bool {
-        self.value(at)[0] == 0
+        self.slot(at)[KEY_BYTES + 4] == 0
+    }
+
+    #[inline]
+    fn holds(&self, at: usize, key: &SlotKey) -> bool {
+        at < self.slots && {
+            let slot = self.slot(at);
+            slot[KEY_BYTES + 4] != 0 && slot.first_chunk() == Some(key)
+        }
     }
 
     /// Returns the slot in which the search for a key begins.
@@ -209,12 +291,6 @@ impl<B: AsRef<[u8]>> Table<B> {
         if at + 1 == self.slots { 0 } else { at + 1 }
     }
 
-    /// Returns the slot that is `steps` after `at`; `steps` is at most the number of slots.
-    const fn after(&self, at: usize, steps: usize) -> usize {
-        let at = at + steps;
-        if at >= self.slots { at - self.slots } else { at }
-    }
-
     /// Returns how far the entry in `at` is from its home.
     fn distance(&self, at: usize) -> usize {
         let home = self.home(self.slot(at));
@@ -222,18 +298,28 @@ impl<B: AsRef<[u8]>> Table<B> {
     }
 
     /// Returns the slot of `key`, or the slot before which it belongs, if there is one.
+    ///
+    /// Homes are in the order of the keys, so a later key belongs behind this one. The exceptions
+    /// are the entries at the begin of the table whose homes are at its end.
+    #[inline]
     fn find(&self, key: &SlotKey) -> Result<usize, Option<usize>> {
-        let mut at = self.home(key);
-        for distance in 0..self.slots {
-            if self.is_empty(at) {
+        let (home, order) = (self.home(key), order(key));
+        let mut at = home;
+        for _ in 0..self.slots {
+            let slot = self.slot(at);
+            if slot[KEY_BYTES + 4] == 0 {
                 return Err(Some(at));
             }
-            let slot = &self.slot(at)[..KEY_BYTES];
-            if slot == key {
+            let other = self::order(slot);
+            if other == order {
                 return Ok(at);
             }
-            let other = self.distance(at);
-            if other < distance || (other == distance && slot > &key[..]) {
+            let is_behind = if at >= home {
+                other > order && self.home(slot) <= at
+            } else {
+                other > order || self.home(slot) <= at
+            };
+            if is_behind {
                 return Err(Some(at));
             }
             at = self.next(at);
@@ -243,22 +329,28 @@ impl<B: AsRef<[u8]>> Table<B> {
 }
 
 impl Table<Vec<u8>> {
-    /// Creates an empty table in which so many slots use at most 21 of 25.
+    /// Creates an empty table in which so many slots use at most 21 of 25, and long values at most
+    /// four fifths of their room.
     ///
     /// With a string's own header, its size is one of the size classes of the servers' allocator:
     /// four for each power of two.
-    pub(crate) fn with_room(used: usize) -> Result<Self, NoRoom> {
-        let needed = used.saturating_mul(25).div_ceil(21).max(FEWEST_SLOTS);
-        if needed > MAX_SLOTS {
+    pub(crate) fn with_room(used: Room) -> Result<Self, NoRoom> {
+        let slots = used.slots.saturating_mul(25).div_ceil(21).max(FEWEST_SLOTS);
+        let units = used.units.saturating_mul(5).div_ceil(4);
+        if slots.saturating_add(units) > MAX_UNITS {
             return Err(NoRoom);
         }
-        // The string's header and the table's take two slots.
-        let least = needed + 2;
+        // The string's header takes one more unit.
+        let headers = HEADER_UNITS + 1;
+        let least = slots + units + headers;
         let step = (least.next_power_of_two() / 8).max(1);
-        let slots = least.next_multiple_of(step).saturating_sub(2).min(MAX_SLOTS);
-        let mut bytes = vec![0; HEADER_BYTES + slots * SLOT_BYTES];
+        let all = least.next_multiple_of(step).saturating_sub(headers).min(MAX_UNITS);
+        let slots = if units == 0 { all } else { slots };
+        let mut bytes = vec![0; HEADER_BYTES + all * UNIT_BYTES];
         bytes[..4].copy_from_slice(&MAGIC);
-        Ok(Self { bytes, slots })
+        let mut table = Self { bytes, slots };
+        table.set_header(SLOTS, slots as u32);
+        Ok(table)
     }
 
     pub(crate) fn into_bytes(self) -> Vec<u8> {
@@ -269,6 +361,7 @@ impl Table<Vec<u8>> {
 impl<B: AsRef<[u8]> + AsMut<[u8]>> Table<B> {
     /// Sets the value of `id`; an empty value removes it. The search begins in the slot `near`,
     /// where the entry was read. `end` returns the end in seconds, from the end until now.
+    #[inline]
     pub(crate) fn set(
         &mut self,
         near: usize,
@@ -276,70 +369,80 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Table<B> {
         value: &[u8],
         end: impl FnOnce(Option<u32>) -> u32,
     ) -> Result<(), NoRoom> {
-        let parts = if value.is_empty() { 0 } else { slots_of(value.len()) };
-        if parts > self.slots.min(usize::from(u16::MAX)) {
+        let key = slot_key(id);
+        let found = if self.holds(near, &key) { Ok(near) } else { self.find(&key) };
+        let end = end(found.ok().map(|at| self.end(at)));
+        if value.is_empty() {
+            found.into_iter().for_each(|at| self.remove(at));
+            return Ok(());
+        }
+        let mut slot = [0; VALUE_BYTES];
+        if is_short(value) {
+            slot[..value.len()].copy_from_slice(value);
+        } else {
+            slot = self.write_long(found.ok(), value)?.to_value();
+        }
+        match found {
+            Ok(at) => {
+                self.overwrite(at, end, &slot);
+                Ok(())
+            }
+            Err(at) => self.insert(at.ok_or(NoRoom)?, &key, end, &slot),
+        }
+    }
+
+    /// Writes a long value into the units of the one before, or into new ones.
+    fn write_long(&mut self, before: Option<usize>, value: &[u8]) -> Result<Long, NoRoom> {
+        let (length, units) = (value.len(), units_of(value.len()));
+        let known = before.and_then(|at| Long::of(self.slot(at)));
+        let known = known.filter(|long| long.units >= units);
+        let taken = self.header(TAKEN) as usize;
+        let (unit, units) = known.map_or((taken, units), |long| (long.unit, long.units));
+        let begin = self.begin_of(unit);
+        if length > MAX_VALUE || begin + units * UNIT_BYTES > self.bytes.as_ref().len() {
             return Err(NoRoom);
         }
-        let key = slot_key(id, 0);
-        let is_near = near < self.slots && self.holds(near, &key);
-        let found = if is_near { Ok(near) } else { self.find(&key) };
-        let end = end(found.ok().map(|at| self.end(at)));
-        let first = found.or_else(|at| at.ok_or(NoRoom))?;
-        // The slots of an id follow each other: they have one home, and no other id is between
-        // them. A sweep may have removed some of them.
-        let mut before = 0;
-        while before < parts && self.holds(self.after(first, before), &slot_key(id, before)) {
-            before += 1;
+        self.bytes.as_mut()[begin..begin + length].copy_from_slice(value);
+        if known.is_none() {
+            self.set_header(TAKEN, (taken + units) as u32);
         }
-        let rest = self.after(first, before);
-        while self.is_of(rest, id) {
-            self.remove_slot(rest);
-        }
-        let is_short = value.first().is_some_and(|tag| short_length(*tag) == Some(value.len()));
-        for part in 0..parts {
-            let at = self.after(first, part);
-            let mut slot = [0; VALUE_BYTES];
-            if is_short {
-                slot[..value.len()].copy_from_slice(value);
-            } else {
-                write_part(&mut slot, value, part);
-            }
-            if part < before {
-                self.overwrite(at, end, &slot);
-            } else {
-                self.insert(at, &slot_key(id, part), end, &slot)?;
-            }
-        }
-        Ok(())
+        Ok(Long { length, unit, units })
     }
 
     /// Sets the time in seconds at which the whole table expires.
     pub(crate) fn set_last_end(&mut self, end: u32) {
-        self.set_header(12, end);
+        self.set_header(LAST_END, end);
     }
 
-    /// Removes the entries of the next few slots that ended before `now`.
-    pub(crate) fn sweep(&mut self, now: u32) {
-        let mut at = self.header(8) as usize % self.slots;
-        for _ in 0..SWEEP {
+    /// Sets the number of tables.
+    pub(crate) fn set_tables(&mut self, tables: usize) {
+        self.set_header(TABLES, tables as u32);
+    }
+
+    /// Removes the entries of the next `slots` slots that ended before `now`.
+    pub(crate) fn sweep(&mut self, slots: usize, now: u32) {
+        let mut at = self.header(SWEPT) as usize % self.slots;
+        for _ in 0..slots {
             if !self.is_empty(at) && self.end(at) < now {
-                self.remove_slot(at);
+                self.remove(at);
             } else {
                 at = self.next(at);
             }
         }
-        self.set_header(8, at as u32);
+        self.set_header(SWEPT, at as u32);
     }
 
     fn set_header(&mut self, at: usize, number: u32) {
         self.bytes.as_mut()[at..at + 4].copy_from_slice(&number.to_le_bytes());
     }
 
+    #[inline]
     fn slot_mut(&mut self, at: usize) -> &mut [u8] {
-        let begin = HEADER_BYTES + at * SLOT_BYTES;
-        &mut self.bytes.as_mut()[begin..begin + SLOT_BYTES]
+        let begin = HEADER_BYTES + at * UNIT_BYTES;
+        &mut self.bytes.as_mut()[begin..begin + UNIT_BYTES]
     }
 
+    #[inline]
     fn overwrite(&mut self, at: usize, end: u32, value: &[u8]) {
         let slot = self.slot_mut(at);
         slot[KEY_BYTES..KEY_BYTES + 4].copy_from_slice(&end.to_le_bytes());
@@ -363,13 +466,13 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Table<B> {
             hole = before;
         }
         self.slot_mut(at)[..KEY_BYTES].copy_from_slice(key);
-        self.set_header(4, (self.used() + 1) as u32);
+        self.set_header(USED, (self.used() + 1) as u32);
         self.overwrite(at, end, value);
         Ok(())
     }
 
     /// Empties a slot and moves the entries after it closer to their homes.
-    fn remove_slot(&mut self, mut at: usize) {
+    fn remove(&mut self, mut at: usize) {
         for _ in 0..self.slots {
             let next = self.next(at);
             if self.is_empty(next) || self.distance(next) == 0 {
@@ -379,13 +482,16 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Table<B> {
             at = next;
         }
         self.slot_mut(at).fill(0);
-        self.set_header(4, self.used().saturating_sub(1) as u32);
+        self.set_header(USED, self.used().saturating_sub(1) as u32);
+        if self.used() == 0 {
+            self.set_header(TAKEN, 0);
+        }
     }
 
     fn copy_slot(&mut self, from: usize, to: usize) {
-        let begin = HEADER_BYTES + from * SLOT_BYTES;
-        let to = HEADER_BYTES + to * SLOT_BYTES;
-        self.bytes.as_mut().copy_within(begin..begin + SLOT_BYTES, to);
+        let begin = HEADER_BYTES + from * UNIT_BYTES;
+        let to = HEADER_BYTES + to * UNIT_BYTES;
+        self.bytes.as_mut().copy_within(begin..begin + UNIT_BYTES, to);
     }
 }
 

@@ -59,6 +59,19 @@ pub(crate) trait CellStep {
         at: StepTime,
     ) -> Self::State;
 
+    /// Reads the limit after [`take`](CellStep::take) of `cost`, which was `before`. The result is
+    /// that of [`read`](CellStep::read).
+    #[inline(always)]
+    fn read_after(
+        &self,
+        _before: &Reading,
+        state: &Self::State,
+        cost: Cost,
+        at: StepTime,
+    ) -> Reading {
+        self.read(Some(state), cost, at)
+    }
+
     /// Refunds `cost` to `position` or to the charge `id` and returns the refunded units.
     fn refund(
         &self,

@@ -11,7 +11,7 @@ use crate::charge_id::ChargeId;
 use crate::charge_position::ChargePosition;
 use crate::cost::Cost;
 use crate::limit_error::{LimitError, check_range, check_span, check_units};
-use crate::reading::{Reading, StoredState};
+use crate::reading::{Admission, Reading, StoredState};
 use crate::time::{MAX_EXACT, Millis, Timestamp};
 
 /// The most blocks of one window, which bounds the size of one subject's state.
@@ -40,6 +40,14 @@ pub struct Block {
 pub struct State {
     /// Sorted by number.
     pub blocks: Vec<Block>,
+}
+
+/// The first and the last place of some blocks, and the units at all of them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SeriesSum {
+    pub(crate) oldest: u64,
+    pub(crate) newest: u64,
+    pub(crate) units: u64,
 }
 
 impl SlidingWindow {
@@ -115,6 +123,41 @@ impl SlidingWindow {
     }
 }
 
+impl SlidingWindow {
+    /// Returns the reading of blocks that have room for one more charge.
+    fn reading_with_room(&self, used: u64, newest: u64) -> Reading {
+        Reading {
+            admission: Admission::Now,
+            fits_again: Admission::Now,
+            used,
+            full_reset_at: self.leaves_at(newest),
+            position: ChargePosition(newest),
+            found: StoredState::Present,
+            ..Reading::default()
+        }
+    }
+
+    /// Charges the newest of some blocks, of which only the sum is known. Returns the reading after
+    /// it, or `None` if a block expired or begins, or the next charge would have to wait.
+    pub(crate) fn charge_newest(
+        &self,
+        sum: SeriesSum,
+        cost: Cost,
+        at: StepTime,
+    ) -> Option<Reading> {
+        let head = at.now.as_millis() / self.precision.get();
+        let newest_starts = sum.newest.saturating_mul(self.precision.get());
+        let is_current = head <= sum.newest
+            && newest_starts <= MAX_EXACT
+            && !at.is_from_future(Timestamp::from_millis(newest_starts))
+            && sum.oldest.saturating_add(self.blocks()) > sum.newest;
+        let used = sum.units.saturating_add(cost.get());
+        let has_room = used.saturating_add(cost.needed()) <= self.quota.min(MAX_EXACT);
+        let is_charge = cost != Cost::PEEK;
+        (is_current && has_room && is_charge).then(|| self.reading_with_room(used, sum.newest))
+    }
+}
+
 impl CellStep for SlidingWindow {
     type State = State;
 
@@ -155,6 +198,18 @@ impl CellStep for SlidingWindow {
             _ => {}
         }
         State { blocks }
+    }
+
+    /// Adds to the sum of the blocks, unless the next charge would have to wait for blocks to expire.
+    fn read_after(&self, before: &Reading, state: &State, cost: Cost, at: StepTime) -> Reading {
+        let used = before.used.saturating_add(cost.get());
+        let fits = used.saturating_add(cost.needed()) <= self.quota.min(MAX_EXACT);
+        match state.blocks.last() {
+            Some(newest) if fits && newest.used > 0 && before.found != StoredState::Discarded => {
+                self.reading_with_room(used, newest.number)
+            }
+            _ => self.read(Some(state), cost, at),
+        }
     }
 
     fn refund(

@@ -67,7 +67,7 @@ async fn hostile_arguments_get_an_error_and_change_nothing(version: Version) {
     let mut connection = server.connect().await;
     for kind in 1..=6 {
         let reply =
-            send(&mut connection, COMMANDS[0], &argument(kind), &["tg1:table#1", "tg1:key"]).await;
+            send(&mut connection, COMMANDS[0], &argument(kind), &["tg1:table#0", "tg1:key"]).await;
         assert!(reply.is_ok(), "{kind}: {reply:?}");
     }
     let mut before = dump(&mut connection).await;
@@ -85,7 +85,7 @@ async fn hostile_arguments_get_an_error_and_change_nothing(version: Version) {
             }
         }
         let command = COMMANDS[numbers.next() as usize % COMMANDS.len()];
-        let reply = send(&mut connection, command, &bytes, &["tg1:table#1", "tg1:key"]).await;
+        let reply = send(&mut connection, command, &bytes, &["tg1:table#0", "tg1:key"]).await;
         let after = dump(&mut connection).await;
         if let Err(error) = reply {
             assert!(!error.to_string().contains("defect"), "{command} {bytes:?}");
@@ -101,7 +101,7 @@ async fn hostile_arguments_get_an_error_and_change_nothing(version: Version) {
         let bare = redis::cmd(command).query_async::<Value>(&mut connection).await;
         assert!(bare.is_err(), "{command}");
     }
-    let reads = send(&mut connection, "TOLLGATE.LOOK", &argument(1), &["tg1:b", "tg1:c"]).await;
+    let reads = send(&mut connection, "TOLLGATE.LOOK", &argument(1), &["tg1:b#0", "tg1:c"]).await;
     assert!(reads.unwrap_err().to_string().contains("only reads"));
 }
 
@@ -112,27 +112,27 @@ async fn values_of_others_are_not_misread(version: Version) {
     let mut connection = server.connect().await;
     let mut numbers = Numbers(11);
     for value in [&b"text"[..], b"", b"tgt1", &[b"tgt1".as_slice(), &[0; 40]].concat()] {
-        redis::cmd("SET").arg("tg1:table#1").arg(value).exec_async(&mut connection).await.unwrap();
+        redis::cmd("SET").arg("tg1:table#0").arg(value).exec_async(&mut connection).await.unwrap();
         let reply =
-            send(&mut connection, COMMANDS[0], &argument(1), &["tg1:table#1", "tg1:key"]).await;
+            send(&mut connection, COMMANDS[0], &argument(1), &["tg1:table#0", "tg1:key"]).await;
         assert!(reply.unwrap_err().to_string().contains("not a table"), "{value:?}");
-        server.tell(&["DEL", "tg1:table#1"]).await;
+        server.tell(&["DEL", "tg1:table#0"]).await;
     }
-    server.tell(&["RPUSH", "tg1:table#1", "x"]).await;
-    let list = send(&mut connection, COMMANDS[0], &argument(1), &["tg1:table#1", "tg1:k"]).await;
+    server.tell(&["RPUSH", "tg1:table#0", "x"]).await;
+    let list = send(&mut connection, COMMANDS[0], &argument(1), &["tg1:table#0", "tg1:k"]).await;
     assert!(list.unwrap_err().to_string().contains("not a table"));
-    server.tell(&["DEL", "tg1:table#1"]).await;
+    server.tell(&["DEL", "tg1:table#0"]).await;
     server.tell(&["RPUSH", "tg1:key", "x"]).await;
-    let reply = send(&mut connection, COMMANDS[0], &argument(1), &["tg1:table#1", "tg1:key"]).await;
+    let reply = send(&mut connection, COMMANDS[0], &argument(1), &["tg1:table#0", "tg1:key"]).await;
     assert_eq!(reply.unwrap().len(), 8 + 2 * 37);
     server.assert_every_key_ends().await;
     // Tables of random bytes give wrong answers at worst.
     for _ in 0..200 {
         let mut table = b"tgt1".to_vec();
         table.extend((0..32 * 12 - 4).map(|_| numbers.next() as u8));
-        redis::cmd("SET").arg("tg1:table#1").arg(&table).exec_async(&mut connection).await.unwrap();
+        redis::cmd("SET").arg("tg1:table#0").arg(&table).exec_async(&mut connection).await.unwrap();
         let reply =
-            send(&mut connection, COMMANDS[0], &argument(1), &["tg1:table#1", "tg1:key"]).await;
+            send(&mut connection, COMMANDS[0], &argument(1), &["tg1:table#0", "tg1:key"]).await;
         let text = reply.map_or_else(|error| error.to_string(), |_| String::new());
         assert!(!text.contains("defect"), "{text}");
     }

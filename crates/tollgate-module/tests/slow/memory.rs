@@ -8,8 +8,8 @@ use tollgate_core::{
 };
 use tollgate_redis::{Info, Redis, RuntimeChoice};
 
-use crate::kit::{Version, on_every_version};
-use crate::loaded::{LAYOUTS, start, store};
+use crate::kit::{QUICK, Version, on_every_version, wait_for_replica};
+use crate::loaded::{LAYOUTS, dump, start, store};
 
 const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 /// The most bytes of memory that a subject of a fixed window may need in a table.
@@ -75,6 +75,36 @@ async fn a_subject_in_a_table_needs_at_most_forty_eight_bytes() {
     }
     let bytes = (used_memory(&mut connection).await - before) / subjects;
     assert!(bytes <= MOST_BYTES, "{bytes} bytes a subject");
+}
+
+/// Enough subjects that the first table is divided several times.
+#[tokio::test]
+async fn divided_tables_keep_every_window_and_replicas_have_the_same_bytes() {
+    let primary = start(Version::System, &QUICK).await;
+    let replica = start(Version::System, &QUICK).await;
+    replica.follow(&primary).await;
+    let store = store(&primary, RuntimeChoice::Tables).await;
+    let (limit, subjects) = (limit(), 600_000);
+    for used in 1..=2 {
+        for chunk in (0..subjects).collect::<Vec<_>>().chunks(2_000) {
+            let named: Vec<_> = chunk.iter().map(|number| subject(*number)).collect();
+            let operation = Operation::Charge { cost: Cost::ONE, id: ChargeId(1) };
+            let charge = |subject| [Charge { limit: &limit, subject, operation }];
+            let charges: Vec<_> = named.iter().map(charge).collect();
+            let calls: Vec<_> = charges.iter().map(|charges| (NOW, &charges[..])).collect();
+            for answer in store.apply_all(&calls).await {
+                assert_eq!(answer.unwrap()[0].used, used);
+            }
+        }
+    }
+    let mut connection = primary.connect().await;
+    wait_for_replica(&mut connection).await;
+    let tables = dump(&mut connection).await;
+    assert!((4..=16).contains(&tables.len()), "{} tables", tables.len());
+    let largest = tables.iter().map(|(_, bytes)| bytes.len()).max();
+    assert!(largest < Some(6 << 20), "{largest:?} bytes");
+    assert!(dump(&mut replica.connect().await).await == tables, "the replica differs");
+    primary.assert_every_key_ends().await;
 }
 
 /// The append-only file and the replicas receive the same commands.

@@ -1,0 +1,103 @@
+//! Charges that need no cell: on states of two numbers, and on sliding windows as they are stored.
+
+use tollgate_core::decide::{Plain, charge_plain};
+use tollgate_core::limit::Refusals;
+use tollgate_core::{Admission, Cell, ChargeId, Cost, Reading, Timestamp, charge_bytes};
+
+use crate::error::CommandError;
+use crate::held::Undo;
+use crate::request::{Ask, Op, Target};
+use crate::step::{Keyspace, Step};
+use crate::stored::Stored;
+
+impl<K: Keyspace> Step<'_, K> {
+    /// Charges a sliding window without decoding it. Returns `None`, and changes nothing, if that is
+    /// impossible.
+    #[inline]
+    pub(crate) fn charge_window(&mut self, target: &Target, now: Timestamp) -> Option<Reading> {
+        let held = &mut self.held[target.place];
+        let bytes = &mut self.values[held.bytes.clone()?];
+        let reading = charge_bytes(bytes, &self.rules[target.rule], target.cost, now)?;
+        held.changed = Some((target.rule, now));
+        Some(reading)
+    }
+
+    /// Charges a state of two numbers without moving a cell. Returns `None`, and changes nothing,
+    /// for any other state.
+    #[inline(always)]
+    pub(crate) fn charge_plain(
+        &mut self,
+        target: &Target,
+        now: Timestamp,
+    ) -> Option<(Reading, Undo)> {
+        let Target { rule, place, cost } = *target;
+        let (limit, held) = (&self.rules[rule], &mut self.held[place]);
+        let before = match &held.stored {
+            Stored::Cell(Cell::FixedWindow(state)) => Plain::FixedWindow(*state),
+            Stored::Cell(Cell::TokenBucket(state)) => Plain::TokenBucket(*state),
+            _ => return None,
+        };
+        let (reading, after) = charge_plain(before, limit, cost, now)?;
+        let (changed, is_end_moved) = (held.changed, held.is_end_moved);
+        let is_counted =
+            reading.admission == Admission::Now || limit.refusals() == Refusals::Counted;
+        if is_counted && cost != Cost::PEEK {
+            // Each charge moves the end of a token bucket.
+            let is_bucket = matches!(after, Plain::TokenBucket(_));
+            let end = if is_bucket { None } else { held.end(limit) };
+            held.replace_plain(after);
+            held.is_end_moved |= is_bucket || held.end(limit) != end;
+            held.changed = Some((rule, now));
+        }
+        Some((reading, Undo { place, before, changed, is_end_moved }))
+    }
+
+    /// Executes a job of charges.
+    pub(crate) fn takes(&mut self, takes: &[Target], now: Timestamp) -> Result<(), CommandError> {
+        if self.take_all_plain(takes, now)? {
+            return Ok(());
+        }
+        let take = |&Target { rule, place, cost }: &Target| {
+            let op = Op::Take { cost, id: ChargeId::default() };
+            Ask { rule, place, op }
+        };
+        self.job(&takes.iter().map(take).collect::<Vec<_>>(), now)
+    }
+
+    /// Executes a job of charges on states of two numbers, if all of them fit. Returns whether it
+    /// did; if not, nothing is changed.
+    pub(crate) fn take_all_plain(
+        &mut self,
+        takes: &[Target],
+        now: Timestamp,
+    ) -> Result<bool, CommandError> {
+        let begin = self.reply.len();
+        self.undo.clear();
+        self.reply.decided();
+        let mut is_admitted = true;
+        for target in takes {
+            self.load(target.place)?;
+            let charged = self.charge_plain(target, now);
+            let Some((reading, undo)) = charged else {
+                is_admitted = false;
+                break;
+            };
+            self.reply.reading(&reading);
+            self.undo.push(undo);
+            if reading.admission != Admission::Now {
+                is_admitted = false;
+                break;
+            }
+        }
+        if is_admitted {
+            return Ok(true);
+        }
+        self.reply.truncate(begin);
+        while let Some(Undo { place, before, changed, is_end_moved }) = self.undo.pop() {
+            let held = &mut self.held[place];
+            held.replace_plain(before);
+            (held.changed, held.is_end_moved) = (changed, is_end_moved);
+        }
+        Ok(false)
+    }
+}

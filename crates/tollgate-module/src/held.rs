@@ -1,0 +1,87 @@
+//! The state of one place during a command.
+
+use std::ops::Range;
+
+use tollgate_core::decide::{Plain, expires_at};
+use tollgate_core::{Cell, Limit, Timestamp};
+
+use crate::stored::{Loaded, Stored};
+
+/// The state of one place during a command.
+#[derive(Debug, Default)]
+pub(crate) struct Held {
+    pub(crate) is_loaded: bool,
+    pub(crate) existed: bool,
+    pub(crate) slot: usize,
+    pub(crate) stored: Stored,
+    /// The position of the state in the values of the buffers while it is not decoded.
+    pub(crate) bytes: Option<Range<usize>>,
+    /// The limit and the time of the last change.
+    pub(crate) changed: Option<(usize, Timestamp)>,
+    /// Whether a change moved the end of the state.
+    pub(crate) is_end_moved: bool,
+}
+
+/// What a place was before a charge on its state of two numbers.
+#[derive(Debug)]
+pub(crate) struct Undo {
+    pub(crate) place: usize,
+    pub(crate) before: Plain,
+    pub(crate) changed: Option<(usize, Timestamp)>,
+    pub(crate) is_end_moved: bool,
+}
+
+impl Held {
+    /// Decodes a value, unless it is a long sliding window: most charges change its last bytes only.
+    #[inline]
+    pub(crate) fn of(value: Loaded<'_>, values: &mut Vec<u8>) -> Self {
+        let mut held = Self { is_loaded: true, ..Self::default() };
+        match value {
+            Loaded::Missing => return held,
+            Loaded::Key(bytes) | Loaded::Entry(bytes, _) if is_long_window(bytes) => {
+                let begin = values.len();
+                values.extend_from_slice(bytes);
+                held.bytes = Some(begin..values.len());
+            }
+            Loaded::Key(bytes) => held.stored = Stored::from_key(bytes),
+            Loaded::Entry(bytes, _) => held.stored = Stored::from_entry(bytes),
+            Loaded::Foreign => held.stored = Stored::Foreign,
+        }
+        held.existed = true;
+        if let Loaded::Entry(_, slot) = value {
+            held.slot = slot;
+        }
+        held
+    }
+
+    /// Decodes a state that is not decoded.
+    pub(crate) fn decode(&mut self, values: &[u8]) {
+        if let Some(bytes) = self.bytes.take() {
+            self.stored = Stored::from_key(&values[bytes]);
+        }
+    }
+
+    /// Returns the end of a state that is a cell.
+    #[inline]
+    pub(crate) fn end(&self, limit: &Limit) -> Option<Timestamp> {
+        match &self.stored {
+            Stored::Cell(cell) => Some(expires_at(cell, limit)),
+            _ => None,
+        }
+    }
+
+    /// Replaces a state of two numbers by another one of the same algorithm.
+    #[inline]
+    pub(crate) fn replace_plain(&mut self, state: Plain) {
+        match (&mut self.stored, state) {
+            (Stored::Cell(Cell::FixedWindow(old)), Plain::FixedWindow(new)) => *old = new,
+            (Stored::Cell(Cell::TokenBucket(old)), Plain::TokenBucket(new)) => *old = new,
+            (stored, new) => *stored = Stored::Cell(new.into()),
+        }
+    }
+}
+
+fn is_long_window(value: &[u8]) -> bool {
+    const MANY_BLOCKS: usize = 8;
+    value.first() == Some(&b'w') && value.len() > MANY_BLOCKS * 14
+}

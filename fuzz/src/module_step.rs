@@ -1,0 +1,92 @@
+//! Arguments of the server module's commands, and the values that it finds.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+
+use crate::error::CommandError;
+use crate::request::{Place, Request};
+use crate::step::{self, Buffers, Keyspace, Lists};
+use crate::stored::{Loaded, Stored};
+
+/// The number of keys of a command.
+const KEYS: usize = 4;
+
+thread_local! {
+    static BUFFERS: RefCell<Buffers> = RefCell::default();
+}
+
+/// States in memory, with the bytes of the input wherever there is none.
+struct Memory<'d> {
+    values: HashMap<[u8; 11], Vec<u8>>,
+    unknown: &'d [u8],
+}
+
+fn name(place: Place) -> [u8; 11] {
+    let mut name = [0; 11];
+    match place {
+        Place::Key(key) => name[0] = 1 + key as u8,
+        Place::Entry(id) => name[1..].copy_from_slice(&id),
+    }
+    name
+}
+
+impl Keyspace for Memory<'_> {
+    fn load<T>(
+        &mut self,
+        place: Place,
+        loaded: impl FnOnce(Loaded<'_>) -> T,
+    ) -> Result<T, CommandError> {
+        let bytes = self.values.get(&name(place)).map_or(self.unknown, |value| value);
+        Ok(loaded(match place {
+            _ if bytes.is_empty() => Loaded::Missing,
+            Place::Key(0) => Loaded::Foreign,
+            Place::Key(_) => Loaded::Key(bytes),
+            Place::Entry(_) => Loaded::Entry(bytes, 0),
+        }))
+    }
+
+    fn load_entries(
+        &mut self,
+        _places: &[Place],
+        _loaded: impl FnMut(Option<Loaded<'_>>),
+    ) -> Result<(), CommandError> {
+        Ok(())
+    }
+
+    fn is_full(&mut self, place: Place) -> bool {
+        matches!(place, Place::Entry([255, ..]))
+    }
+}
+
+/// No argument and no value makes the step fail, and what it writes is a state that it reads.
+pub fn check(data: &[u8]) {
+    let Some((argument, unknown)) = crate::cut(data).map(|(rest, place)| rest.split_at(place))
+    else {
+        return;
+    };
+    let mut memory = Memory { values: HashMap::new(), unknown };
+    // The second time, the step finds what it wrote.
+    for _ in 0..2 {
+        BUFFERS.with_borrow_mut(|buffers| run(argument, &mut memory, buffers));
+    }
+}
+
+fn run(argument: &[u8], memory: &mut Memory<'_>, buffers: &mut Buffers) {
+    buffers.clear();
+    let Buffers { rules, places, asks, takes, held, changes, values, reply, undo } = buffers;
+    let Ok(request) = Request::parse(argument, KEYS, rules, places) else { return };
+    let lists =
+        Lists { asks, takes, held, changes: &mut *changes, values: &mut *values, reply, undo };
+    if step::run(request, memory, None, lists).is_err() {
+        return;
+    }
+    for change in changes.iter() {
+        let value = &values[change.value.clone()];
+        let stored = match change.place {
+            Place::Key(_) => Stored::from_key(value),
+            Place::Entry(_) => Stored::from_entry(value),
+        };
+        assert!(value.is_empty() || stored != Stored::Foreign, "{change:?}: {value:?}");
+        memory.values.insert(name(change.place), value.to_vec());
+    }
+}
