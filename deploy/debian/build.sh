@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds the Debian package of this machine's architecture; its path is the last line on stdout.
-# Needs cargo-deb: cargo install cargo-deb --locked
+# Needs cargo-deb (cargo install cargo-deb --locked), and libclang for the server module.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -11,6 +11,7 @@ export SOURCE_DATE_EPOCH
 # Link-time optimization: 3 to 5 % fewer instructions per decision; the build takes half as long again.
 export CARGO_PROFILE_RELEASE_LTO=fat CARGO_PROFILE_RELEASE_CODEGEN_UNITS=1
 cargo build --release --locked --package tollgate-cli >&2
+cargo build --release --locked --package tollgate-module >&2
 program=target/release/tollgate
 rm -rf target/package
 mkdir -p target/package/completions

@@ -38,6 +38,7 @@ fn it_holds_the_binary_its_papers_and_a_policy_that_is_the_operators() {
     let expected = [
         "etc/tollgate/policy.yaml",
         "usr/bin/",
+        "usr/lib/redis/modules/",
         "usr/lib/systemd/system/tollgate-resp.socket",
         "usr/share/bash-completion/completions/tollgate",
         "usr/share/doc/tollgate/README.md",
@@ -66,6 +67,8 @@ fn what_is_generated_is_what_the_package_takes() {
         let Some(generated) = generated.map(|path| path.trim_end_matches("/*.1")) else { continue };
         assert!(build.contains(&format!("target/package/{generated}")), "nothing makes {from}");
     }
+    let module = build.contains("cargo build --release --locked --package tollgate-module ");
+    assert!(module, "nothing builds the server module");
     let syntax =
         run(Command::new("bash").args(["-n", "deploy/debian/build.sh"]).current_dir(root()));
     assert!(syntax.status.success(), "{}", String::from_utf8_lossy(&syntax.stderr));
