@@ -1,25 +1,37 @@
 //! The store that a policy file selects.
 
+mod memcached;
+mod redis;
+mod rollout;
+mod server_store;
+mod shadow;
+mod store_clock;
+mod written_percent;
+
+use std::pin::Pin;
 use std::sync::Arc;
 
-use tollgate::model::{Charge, Policy, Readings, Store, StoreError, Timestamp};
+use tollgate::Clock;
+use tollgate::model::{
+    Cell, CellKey, CellTransfer, Charge, Policy, Readings, Store, StoreError, Timestamp,
+};
 use tollgate::store::Memory;
-use tollgate::{Clock, HashKey};
-use tollgate_policy::{Settings, StoreSettings};
-use tollgate_redis::ClientRole;
+use tollgate_policy::StoreSettings;
 use tollgate_stores::QuotaRescale;
 
-use crate::base_store::BaseStore;
-use crate::deny_cache_ttl::Refunds;
-use crate::error::OpenError;
-use crate::memcached_backend::MemcachedBackend;
-use crate::memory_bounds::memory_bounds;
-use crate::redis_backend::RedisBackend;
-use crate::rollout_backend::RolloutBackend;
-use crate::shadow_backend::ShadowBackend;
-use crate::status::ShardStatus;
+use crate::settings::Refunds;
+use crate::status::{Counts, MapStatus, MemcachedStatus, ShardStatus};
 
-/// The store for a deployment's limits, as its policy file selects it.
+pub use memcached::MemcachedBackend;
+pub(crate) use memcached::Server;
+pub use redis::RedisBackend;
+pub use rollout::RolloutBackend;
+pub(crate) use server_store::{Handles, ServerStore};
+pub use shadow::ShadowBackend;
+pub use store_clock::StoreClock;
+
+/// The store for a deployment's limits, as its policy file selects it: memory, servers, or two
+/// stores of this type.
 #[derive(Debug)]
 pub enum Backend {
     /// The memory of this process.
@@ -29,133 +41,145 @@ pub enum Backend {
     /// memcached.
     Memcached(Box<MemcachedBackend>),
     /// Two stores, selected by a percentage of subjects.
-    Rollout(Box<RolloutBackend>),
+    Rollout(Box<RolloutBackend<Self>>),
     /// A store, and a second one that is compared with it.
-    Shadow(Box<ShadowBackend>),
+    Shadow(Box<ShadowBackend<Self>>),
 }
 
 impl Backend {
-    /// Opens the store of `settings` for the limits of `policy`; `refunds` names the sources of
-    /// refunds.
-    ///
-    /// `key` hashes subjects; [`hash_key`](crate::hash_key) creates the one that the file
-    /// configures. A store in Redis starts to connect and answers calls from the start. It needs a
-    /// tokio runtime with a timer and I/O, and closes when it is dropped.
-    ///
-    /// # Errors
-    /// [`OpenError`] for problems that do not go away by waiting: settings without a valid server,
-    /// and missing files and variables. A server that does not answer is not an error.
-    pub fn open(
-        settings: &Settings,
-        key: HashKey,
-        policy: &Policy,
-        refunds: Refunds,
-    ) -> Result<Self, OpenError> {
-        Self::open_as(ClientRole::ReadWrite, settings, key, policy, refunds)
+    /// Returns the two stores of this one with their keys in the policy file, such as `from` and
+    /// `to`. A store that contains limits itself has none.
+    fn sides(&self) -> Option<[(&'static str, &Self); 2]> {
+        match self {
+            Self::Memory(_) | Self::Redis(_) | Self::Memcached(_) => None,
+            Self::Rollout(moving) => Some([("from", moving.from()), ("to", moving.to())]),
+            Self::Shadow(compared) => {
+                Some([("store", compared.store()), ("shadow_store", compared.shadow_store())])
+            }
+        }
     }
 
-    /// Does the same as [`open`](Self::open) in the given role, as a node or as an observer.
-    ///
-    /// # Errors
-    /// The same as [`open`](Self::open).
-    pub fn open_as(
-        client_role: ClientRole,
-        settings: &Settings,
-        key: HashKey,
-        policy: &Policy,
-        refunds: Refunds,
-    ) -> Result<Self, OpenError> {
-        let fallback_store = memory_bounds(settings.store.memory());
-        match &settings.store {
-            StoreSettings::Memory(_) => {
-                Ok(Self::Memory(Box::new(QuotaRescale::new(Memory::new(fallback_store)))))
-            }
-            StoreSettings::Redis(redis) => {
-                let fleet =
-                    RedisBackend::open(redis, key, policy, fallback_store, refunds, client_role)?;
-                Ok(Self::Redis(Box::new(fleet)))
-            }
-            StoreSettings::Memcached(memcached) => {
-                let fleet = MemcachedBackend::open(memcached, key, fallback_store, policy)?;
-                Ok(Self::Memcached(Box::new(fleet)))
-            }
-            StoreSettings::Rollout(rollout) => {
-                Ok(Self::Rollout(Box::new(RolloutBackend::open(rollout, &key, policy)?)))
-            }
-            StoreSettings::Shadow(shadow) => {
-                Ok(Self::Shadow(Box::new(ShadowBackend::open(shadow, &key, policy, refunds)?)))
-            }
+    /// Returns the stores that contain limits: this one with an empty name, or two with their keys
+    /// in the policy file.
+    #[must_use]
+    pub fn base_stores(&self) -> Vec<(&'static str, &Self)> {
+        self.sides().map_or_else(|| vec![("", self)], Vec::from)
+    }
+
+    /// Returns the stores that decide: all base stores, without a shadow store.
+    pub(crate) fn deciding(&self) -> Vec<&Self> {
+        match self {
+            Self::Shadow(compared) => vec![compared.store()],
+            _ => self.base_stores().into_iter().map(|(_, store)| store).collect(),
+        }
+    }
+
+    /// Returns the policy file's word for the store.
+    #[must_use]
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::Memory(_) => "memory",
+            Self::Redis(_) => "redis",
+            Self::Memcached(_) => "memcached",
+            Self::Rollout(_) => "rollout",
+            Self::Shadow(_) => "shadow",
+        }
+    }
+
+    /// Returns the memory, if the limits are in this process.
+    #[must_use]
+    pub fn memory(&self) -> Option<&Memory> {
+        match self {
+            Self::Memory(memory) => Some(memory.store()),
+            _ => None,
         }
     }
 
     /// Waits until every shard is connected, for at most [`START_WAIT`](crate::START_WAIT), and
     /// returns their status. A memory store has no shards.
     pub async fn started(&self) -> Vec<ShardStatus> {
-        match self {
-            Self::Memory(_) => Vec::new(),
-            Self::Redis(fleet) => fleet.started().await,
-            Self::Memcached(fleet) => {
-                fleet.started().await;
-                Vec::new()
-            }
-            Self::Rollout(moving) => {
-                moving.started().await;
-                self.status()
-            }
-            Self::Shadow(compared) => {
-                compared.started().await;
-                self.status()
+        // All servers connect concurrently, so the total wait is at most the wait for one.
+        for (_, store) in self.base_stores() {
+            match store {
+                Self::Redis(redis) => redis.started().await,
+                Self::Memcached(memcached) => memcached.started().await,
+                _ => {}
             }
         }
+        self.status()
     }
 
     /// Returns the status of the Redis shards in the order of the settings. With two stores, those
     /// of the first store come first.
     #[must_use]
     pub fn status(&self) -> Vec<ShardStatus> {
-        self.base_stores().iter().flat_map(|(_, leaf)| leaf.shards()).collect()
+        match self {
+            Self::Redis(redis) => redis.status(),
+            Self::Memory(_) | Self::Memcached(_) => Vec::new(),
+            _ => self.base_stores().iter().flat_map(|(_, store)| store.status()).collect(),
+        }
     }
 
-    /// Returns the stores that contain the limits: one with an empty name, or two with their keys
-    /// in the policy file, such as `from` and `to`.
+    /// Returns the status of the memcached servers, if the limits are there.
     #[must_use]
-    pub fn base_stores(&self) -> Vec<(&'static str, BaseStore<'_>)> {
+    pub fn servers(&self) -> Vec<MemcachedStatus> {
         match self {
-            Self::Memory(memory) => vec![("", BaseStore::Memory(memory.store()))],
-            Self::Redis(fleet) => vec![("", BaseStore::Redis(fleet))],
-            Self::Memcached(fleet) => vec![("", BaseStore::Memcached(fleet))],
-            Self::Rollout(moving) => {
-                vec![("from", moving.from().base_store()), ("to", moving.to().base_store())]
-            }
-            Self::Shadow(compared) => vec![
-                ("store", compared.store().base_store()),
-                ("shadow_store", compared.shadow_store().base_store()),
-            ],
+            Self::Memcached(memcached) => memcached.status(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Returns the decisions that were made without its servers, if the limits are on servers.
+    #[must_use]
+    pub fn counts(&self) -> Option<Counts> {
+        match self {
+            Self::Redis(redis) => Some(redis.counts()),
+            Self::Memcached(memcached) => Some(memcached.counts()),
+            _ => None,
+        }
+    }
+
+    /// Returns its shard map, if it has one that can change.
+    #[must_use]
+    pub fn map_status(&self) -> Option<MapStatus> {
+        match self {
+            Self::Redis(redis) => Some(redis.map_status()),
+            _ => None,
         }
     }
 
     /// Refunds the unused units of this node's quota leases. Call it before the process ends. Units
     /// that could not be refunded stay used until their window ends.
     pub async fn refund_leases(&self, now: Timestamp) {
-        for (_, leaf) in self.base_stores() {
-            leaf.refund_leases(now).await;
+        for (_, store) in self.base_stores() {
+            match store {
+                Self::Redis(redis) => redis.refund_leases(now).await,
+                Self::Memcached(memcached) => memcached.refund_leases(now).await,
+                // No other node shares a memory store.
+                _ => {}
+            }
         }
     }
 
     /// Applies `policy` and the changeable parts of `settings`. Called before the policy is in
     /// force.
-    pub(crate) fn follow(&self, settings: &Settings, policy: &Policy, refunds: Refunds) {
-        match (self, &settings.store) {
-            (Self::Redis(fleet), StoreSettings::Redis(redis)) => {
-                fleet.follow(redis, policy, refunds);
+    pub(crate) fn follow(&self, settings: &StoreSettings, policy: &Policy, refunds: Refunds) {
+        match (self, settings) {
+            (Self::Redis(redis), StoreSettings::Redis(settings)) => {
+                redis.follow(settings, policy, refunds);
             }
-            (Self::Rollout(moving), StoreSettings::Rollout(rollout)) => {
-                moving.follow(rollout, policy);
+            (Self::Memcached(memcached), StoreSettings::Memcached(_)) => memcached.follow(policy),
+            (Self::Rollout(moving), StoreSettings::Rollout(settings)) => {
+                moving.from().follow(&settings.from.clone().into(), policy, ROLLOUT_REFUNDS);
+                moving.to().follow(&settings.to.clone().into(), policy, ROLLOUT_REFUNDS);
+                moving.follow(settings.percent);
             }
-            (Self::Shadow(compared), StoreSettings::Shadow(shadow)) => {
-                compared.follow(shadow, policy, refunds);
+            (Self::Shadow(compared), StoreSettings::Shadow(settings)) => {
+                compared.store().follow(&settings.store.clone().into(), policy, refunds);
+                let other = settings.compared_with.clone().into();
+                compared.shadow_store().follow(&other, policy, refunds);
+                compared.follow(settings.percent);
             }
-            (Self::Memcached(fleet), StoreSettings::Memcached(_)) => fleet.follow(policy),
             _ => {}
         }
     }
@@ -166,7 +190,12 @@ impl Backend {
     /// # Errors
     /// The difference, and what to do about it.
     pub fn check_clock(&self) -> Result<(), String> {
-        self.base_stores().into_iter().try_for_each(|(_, store)| store.check_clock())
+        self.base_stores().into_iter().try_for_each(|(_, store)| match store {
+            Self::Redis(redis) => redis.check_clock(),
+            Self::Memcached(memcached) => memcached.check_clock(),
+            // Memory has no other clock.
+            _ => Ok(()),
+        })
     }
 
     /// Returns the clock by which this store's limits are decided: `clock` while it agrees with the
@@ -176,15 +205,24 @@ impl Backend {
     /// it. Do not use this if callers pass times of their own choice to [`Store::apply`].
     #[must_use]
     pub fn clock(&self, clock: impl Clock + 'static) -> Arc<dyn Clock> {
-        match self {
-            Self::Memory(_) => Arc::new(clock),
-            Self::Memcached(fleet) => fleet.clock(clock),
-            Self::Redis(fleet) => fleet.clock(clock),
-            Self::Rollout(moving) => moving.clock(clock),
-            Self::Shadow(compared) => compared.clock(clock),
-        }
+        // The other store compares the first store's clock with its own, too.
+        let (first, second) = match self {
+            Self::Memory(_) => return Arc::new(clock),
+            Self::Memcached(memcached) => return memcached.clock(clock),
+            Self::Redis(redis) => return redis.clock(clock),
+            Self::Rollout(moving) => (moving.to(), moving.from()),
+            Self::Shadow(compared) => (compared.store(), compared.shadow_store()),
+        };
+        let clock: Arc<dyn Clock> = Arc::new(clock);
+        let clock = first.clock(clock);
+        let _ = second.clock(Arc::clone(&clock));
+        clock
     }
 }
+
+/// A call may span both stores, and the charge in one is refunded if the other refuses. Refusals
+/// are therefore remembered only as briefly as with refunds by receipt.
+pub(crate) const ROLLOUT_REFUNDS: Refunds = Refunds::ByReceipts;
 
 impl AsRef<Self> for Backend {
     fn as_ref(&self) -> &Self {
@@ -192,16 +230,65 @@ impl AsRef<Self> for Backend {
     }
 }
 
+/// The future of a store in another process, or of two stores. Boxed, because it would make every
+/// call to a memory store larger, and because a store of two stores contains futures of this type.
+type Remote<'f, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'f>>;
+
+// The return types are explicit, because the compiler must know that the futures are `Send` before it
+// has seen those of the two stores in a store of this type.
+#[expect(clippy::manual_async_fn, reason = "an async fn would not be known to be `Send`")]
 impl Store for Backend {
-    async fn apply(&self, now: Timestamp, charges: &[Charge<'_>]) -> Result<Readings, StoreError> {
-        match self {
-            Self::Memory(memory) => memory.apply(now, charges).await,
-            // Boxed, because a network store's future would make every call to a memory store
-            // larger.
-            Self::Redis(fleet) => Box::pin(fleet.apply(now, charges)).await,
-            Self::Memcached(fleet) => Box::pin(fleet.apply(now, charges)).await,
-            Self::Rollout(moving) => Box::pin(moving.apply(now, charges)).await,
-            Self::Shadow(compared) => Box::pin(compared.apply(now, charges)).await,
+    fn apply(
+        &self,
+        now: Timestamp,
+        charges: &[Charge<'_>],
+    ) -> impl Future<Output = Result<Readings, StoreError>> + Send {
+        async move {
+            let remote: Remote<'_, _> = match self {
+                Self::Memory(memory) => return memory.apply(now, charges).await,
+                Self::Redis(redis) => Box::pin(redis.store().apply(now, charges)),
+                Self::Memcached(memcached) => Box::pin(memcached.store().apply(now, charges)),
+                Self::Rollout(moving) => Box::pin(moving.store().apply(now, charges)),
+                Self::Shadow(compared) => Box::pin(compared.both().apply(now, charges)),
+            };
+            remote.await
+        }
+    }
+}
+
+#[expect(clippy::manual_async_fn, reason = "an async fn would not be known to be `Send`")]
+impl CellTransfer for Backend {
+    fn cells(
+        &self,
+        now: Timestamp,
+        places: &[CellKey<'_>],
+    ) -> impl Future<Output = Result<Vec<Option<Cell>>, StoreError>> + Send {
+        async move {
+            let remote: Remote<'_, _> = match self {
+                Self::Memory(memory) => return memory.cells(now, places).await,
+                Self::Redis(redis) => Box::pin(redis.store().cells(now, places)),
+                Self::Memcached(memcached) => Box::pin(memcached.store().cells(now, places)),
+                Self::Rollout(moving) => Box::pin(moving.store().cells(now, places)),
+                Self::Shadow(compared) => Box::pin(compared.store().cells(now, places)),
+            };
+            remote.await
+        }
+    }
+
+    fn join(
+        &self,
+        now: Timestamp,
+        cells: &[(CellKey<'_>, Cell)],
+    ) -> impl Future<Output = Result<(), StoreError>> + Send {
+        async move {
+            let remote: Remote<'_, _> = match self {
+                Self::Memory(memory) => return memory.join(now, cells).await,
+                Self::Redis(redis) => Box::pin(redis.store().join(now, cells)),
+                Self::Memcached(memcached) => Box::pin(memcached.store().join(now, cells)),
+                Self::Rollout(moving) => Box::pin(moving.store().join(now, cells)),
+                Self::Shadow(compared) => Box::pin(compared.store().join(now, cells)),
+            };
+            remote.await
         }
     }
 }

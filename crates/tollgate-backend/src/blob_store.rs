@@ -3,16 +3,16 @@
 use std::time::Duration;
 
 use tollgate::model::{CasOutcome, SharedBlob, StoreError, Subject};
+use tollgate::overrides::TableVersion;
 use tollgate_memcached::Memcached;
 
 use crate::backend::Backend;
-use crate::backend_shard::BackendShard;
-use crate::base_store::BaseStore;
+use crate::shards::RedisServers;
 
 /// The store of the documents.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum BlobStore<'s> {
-    Redis(&'s BackendShard),
+    Redis(&'s RedisServers),
     Memcached(&'s Memcached),
 }
 
@@ -21,23 +21,13 @@ impl<'s> BlobStore<'s> {
     /// is the same on every node. With two stores, it is in the one that remains after the move, if
     /// nodes share that store.
     pub(crate) fn of(store: &'s Backend) -> Option<Self> {
-        match store {
-            Backend::Rollout(moving) => {
-                Self::at(moving.to().base_store()).or_else(|| Self::at(moving.from().base_store()))
-            }
-            Backend::Shadow(compared) => Self::at(compared.store().base_store()),
-            Backend::Memory(_) | Backend::Redis(_) | Backend::Memcached(_) => {
-                store.base_stores().into_iter().find_map(|(_, leaf)| Self::at(leaf))
-            }
-        }
-    }
-
-    fn at(leaf: BaseStore<'s>) -> Option<Self> {
         let nobody = Subject::default();
-        match leaf {
-            BaseStore::Memory(_) => None,
-            BaseStore::Redis(fleet) => Some(Self::Redis(fleet.shards().shard_for(&nobody))),
-            BaseStore::Memcached(fleet) => Some(Self::Memcached(fleet.shard_for(&nobody))),
+        match store {
+            Backend::Memory(_) => None,
+            Backend::Redis(redis) => Some(Self::Redis(redis.shards().servers_of(&nobody))),
+            Backend::Memcached(memcached) => Some(Self::Memcached(memcached.server_of(&nobody))),
+            Backend::Rollout(moving) => Self::of(moving.to()).or_else(|| Self::of(moving.from())),
+            Backend::Shadow(compared) => Self::of(compared.store()),
         }
     }
 
@@ -73,5 +63,24 @@ impl<'s> BlobStore<'s> {
                 Ok(server.replace_shared_blob(name, before, document, lasting).await?)
             }
         }
+    }
+}
+
+/// Returns a version as it is encoded in the store.
+pub(crate) fn encoded(version: TableVersion) -> Vec<u8> {
+    [version.changes.to_be_bytes(), version.drawn.to_be_bytes()].concat()
+}
+
+/// Returns whether `version` differs from `held` and is not older. If two versions follow the same
+/// one, the version in the store counts.
+pub(crate) fn is_newer(version: &[u8], held: TableVersion) -> bool {
+    version != encoded(held) && changes(version) >= held.changes.max(1)
+}
+
+/// Returns how many changes led to a version; 0 for an invalid version.
+fn changes(version: &[u8]) -> u64 {
+    match version.split_first_chunk() {
+        Some((changes, drawn)) if drawn.len() == 8 => u64::from_be_bytes(*changes),
+        _ => 0,
     }
 }

@@ -18,63 +18,33 @@
 //! with the wrappers that handle outages. It reports changes of the shards by [`tracing`] events.
 
 mod backend;
-mod backend_cells;
-mod backend_shard;
-mod base_store;
 mod blob_store;
-mod deny_cache_ttl;
-mod error;
-mod inspect;
+mod compose;
 mod limiter;
-mod map_missed;
-mod map_status;
-mod map_watch;
-mod memcached_backend;
-mod memory_bounds;
-mod migration_store;
 mod overrides;
 mod policy_file;
 mod redis;
-mod redis_backend;
-mod redis_cluster;
-mod rollout_backend;
-mod secret;
-mod secret_error;
-mod servers;
-mod shadow_backend;
-mod shard_map;
-mod shard_plan;
+mod settings;
+mod shards;
 mod status;
-mod store_clock;
 mod subjects;
 mod tenants;
-mod watch;
 
-pub use backend::Backend;
-pub use base_store::BaseStore;
-pub use deny_cache_ttl::Refunds;
-pub use error::OpenError;
-pub use inspect::{Inspected, Role, inspect};
-pub use limiter::limiter;
-pub use map_status::{MapStatus, MoveStatus, Nodes, phase_word};
-pub use map_watch::HEARTBEAT_PERIOD;
-pub use memcached_backend::MemcachedBackend;
-pub use memory_bounds::memory_bounds;
-pub use migration_store::MigrationStore;
+pub use backend::{
+    Backend, MemcachedBackend, RedisBackend, RolloutBackend, ShadowBackend, StoreClock,
+};
+pub use limiter::{FromFileError, from_file, limiter};
 pub use overrides::{MAX_LOCAL_OVERRIDES, OVERRIDES_PERIOD, OverrideSync};
 pub use policy_file::{
     LOOK_PERIOD, ListenerState, PolicyFile, Refusal, ReloadError, ReloadStatus, Reloaded,
 };
-pub use redis::{FromFileError, REDIS_DEADLINE, Redis, from_file};
-pub use redis_backend::RedisBackend;
-pub use redis_cluster::{ClusterStore, Slots};
-pub use rollout_backend::RolloutBackend;
-pub use secret::hash_key;
-pub use secret_error::{SHORTEST_SECRET, SecretError};
-pub use shadow_backend::ShadowBackend;
-pub use shard_plan::{Flow, PlanError, SAMPLE, ShardPlan, locate};
-pub use status::{Counts, MemcachedStatus, ShardStatus};
-pub use store_clock::StoreClock;
+pub use redis::{REDIS_DEADLINE, Redis};
+pub use settings::{OpenError, Refunds, SHORTEST_SECRET, SecretError, hash_key, memory_bounds};
+pub use shards::{
+    Flow, HEARTBEAT_PERIOD, Inspected, PlanError, RedisServers, Role, SAMPLE, START_WAIT,
+    ShardPlan, WATCH_PERIOD, inspect, locate,
+};
+pub use status::{Counts, MapStatus, MemcachedStatus, MoveStatus, Nodes, ShardStatus, phase_word};
 pub use subjects::{
     LIST_DEADLINE, LIST_STEPS, LISTED_SUBJECTS, ListCursor, ListCursorError, ListedPage,
 };
@@ -84,4 +54,3 @@ pub use tollgate_redis::{
     BatcherCounts, BatcherStatus, ClientRole, ExcessPermissions, Info, Inspection, ListError,
     ListFilter, PermissionCheck, part,
 };
-pub use watch::{START_WAIT, WATCH_PERIOD};

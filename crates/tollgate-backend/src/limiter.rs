@@ -1,13 +1,14 @@
 //! The limiter of a policy file.
 
+use std::fmt;
+use std::path::{Path, PathBuf};
+
 use tollgate::observe::Degraded;
-use tollgate::{CounterClock, Limiter, Revision};
-use tollgate_policy::LoadedPolicy;
+use tollgate::{CounterClock, Limiter, RequestLimiter, Revision};
+use tollgate_policy::{LoadError, LoadedPolicy};
 
 use crate::backend::Backend;
-use crate::deny_cache_ttl::Refunds;
-use crate::error::OpenError;
-use crate::secret::hash_key;
+use crate::settings::{OpenError, Refunds, hash_key};
 
 /// Creates a limiter for `loaded`, with its policy, store and key, and a [`CounterClock`].
 /// `refunds` names the sources of refunds: refusals that a refund can end are remembered only
@@ -26,4 +27,68 @@ pub fn limiter(loaded: LoadedPolicy, refunds: Refunds) -> Result<Limiter<Backend
     let degraded = Degraded::new(&loaded.policy);
     let limiter = Limiter::new(Revision::new(loaded.policy, loaded.version), backend);
     Ok(limiter.with_key(key).with_clock(clock).with_observer(degraded))
+}
+
+/// Opens the limiter and the store that the policy file at `path` describes.
+///
+/// ```no_run
+/// use tollgate::RateLimitLayer;
+///
+/// let layer = RateLimitLayer::new(tollgate_backend::from_file("limits.yaml")?);
+/// # let _ = layer;
+/// # Ok::<(), tollgate_backend::FromFileError>(())
+/// ```
+///
+/// # Errors
+/// [`FromFileError`] with every mistake in the file and its place, or the setting of the store that
+/// cannot be used.
+pub fn from_file(path: impl AsRef<Path>) -> Result<RequestLimiter<Backend>, FromFileError> {
+    let path = path.as_ref();
+    let loaded = tollgate_policy::load(path).map_err(FromFileError::Load)?;
+    let open = |error| FromFileError::Open { path: path.to_owned(), error };
+    Ok(limiter(loaded, Refunds::ByResponses).map_err(open)?.into())
+}
+
+/// The reason why a policy file gives no limiter.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum FromFileError {
+    /// The file cannot be read or has mistakes.
+    Load(LoadError),
+    /// The store that it describes cannot be opened.
+    Open {
+        /// The path of the file.
+        path: PathBuf,
+        /// The setting and what to do.
+        error: OpenError,
+    },
+}
+
+impl fmt::Display for FromFileError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Load(error) => error.fmt(f),
+            Self::Open { path, error } => write!(f, "{}: {error}", path.display()),
+        }
+    }
+}
+
+impl std::error::Error for FromFileError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Load(error) => Some(error),
+            Self::Open { error, .. } => Some(error),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_is_not_there_is_named() {
+        let error = from_file("no-such-policy.yaml").unwrap_err();
+        assert!(error.to_string().contains("no-such-policy.yaml"), "{error}");
+    }
 }

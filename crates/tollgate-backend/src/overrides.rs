@@ -22,7 +22,7 @@ use tollgate::overrides::{
 use self::local::LocalOverrides;
 pub use self::local::MAX_LOCAL_OVERRIDES;
 use crate::backend::Backend;
-use crate::blob_store::BlobStore;
+use crate::blob_store::{BlobStore, encoded, is_newer};
 
 /// The time between two checks whether other nodes changed the overrides.
 pub const OVERRIDES_PERIOD: Duration = Duration::from_millis(500);
@@ -220,7 +220,8 @@ impl Shared {
         if is_newer(&version, held.version()) {
             return self.read(blob_store).await;
         }
-        let is_lost = version != told(held.version()) && held.version() != TableVersion::default();
+        let is_lost =
+            version != encoded(held.version()) && held.version() != TableVersion::default();
         let now = self.limiter.now();
         let is_old = now.since(*self.renewed_at.lock()) > RENEWAL;
         if !is_lost && is_old && held.expires_at() == NEVER {
@@ -335,7 +336,7 @@ impl Shared {
         before: &[u8],
         table: &OverrideTable,
     ) -> Result<CasOutcome, StoreError> {
-        let document = SharedBlob { version: told(table.version()), bytes: table.to_bytes() };
+        let document = SharedBlob { version: encoded(table.version()), bytes: table.to_bytes() };
         let now = self.limiter.now();
         let left = Duration::from_millis(table.expires_at().since(now).get());
         let lasting = left.min(BLOB_TTL) + BLOB_TTL_MARGIN;
@@ -344,24 +345,5 @@ impl Shared {
             *self.renewed_at.lock() = now;
         }
         Ok(put)
-    }
-}
-
-/// Returns a version as it is encoded in the store.
-pub(crate) fn told(version: TableVersion) -> Vec<u8> {
-    [version.changes.to_be_bytes(), version.drawn.to_be_bytes()].concat()
-}
-
-/// Returns whether `version` differs from `held` and is not older. If two versions follow the same
-/// one, the version in the store counts.
-pub(crate) fn is_newer(version: &[u8], held: TableVersion) -> bool {
-    version != told(held) && changes(version) >= held.changes.max(1)
-}
-
-/// Returns how many changes led to a version; 0 for an invalid version.
-fn changes(version: &[u8]) -> u64 {
-    match version.split_first_chunk() {
-        Some((changes, drawn)) if drawn.len() == 8 => u64::from_be_bytes(*changes),
-        _ => 0,
     }
 }

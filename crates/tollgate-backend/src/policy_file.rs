@@ -17,7 +17,7 @@ use tollgate::{Limiter, Revision};
 use tollgate_policy::{Finding, LoadError, LoadedPolicy, Settings};
 
 use crate::backend::Backend;
-use crate::deny_cache_ttl::Refunds;
+use crate::settings::Refunds;
 
 pub use status::{Refusal, ReloadStatus};
 
@@ -248,7 +248,7 @@ impl<S: Store + AsRef<Backend> + Send + Sync + 'static> PolicyFile<S> {
         }
         let revision = Revision::new(policy, version);
         let version = Arc::clone(revision.version());
-        self.limiter.store().as_ref().follow(&settings, &revision, self.refunds);
+        self.limiter.store().as_ref().follow(&settings.store, &revision, self.refunds);
         (self.on_reload)(&revision);
         self.limiter.replace_policy(revision);
         Ok(Reloaded::Replaced { version, warnings })

@@ -2,20 +2,17 @@
 
 use std::fmt;
 use std::num::NonZeroU32;
-use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use tollgate::model::Policy;
-use tollgate::{HashKey, OpenStore, RequestLimiter};
+use tollgate::{HashKey, OpenStore};
 use tollgate_policy::{
-    DecisionClock, DenyCacheMode, LoadError, ReadFrom, RedisSettings, SentinelAccess, Settings,
-    ShardSettings, StepForm, StoreSettings, TlsFiles, Topology,
+    DecisionClock, DenyCacheMode, ReadFrom, RedisSettings, SentinelAccess, Settings, ShardSettings,
+    StepForm, StoreSettings, TlsFiles, Topology,
 };
 
 use crate::backend::Backend;
-use crate::deny_cache_ttl::Refunds;
-use crate::error::OpenError;
-use crate::limiter::limiter;
+use crate::settings::{OpenError, Refunds};
 
 /// The time within which the servers must answer, unless [`Redis::deadline`] sets another.
 pub const REDIS_DEADLINE: Duration = Duration::from_millis(15);
@@ -123,59 +120,6 @@ impl fmt::Debug for Redis {
     }
 }
 
-/// Opens the limiter and the store that the policy file at `path` describes.
-///
-/// ```no_run
-/// use tollgate::RateLimitLayer;
-///
-/// let layer = RateLimitLayer::new(tollgate_backend::from_file("limits.yaml")?);
-/// # let _ = layer;
-/// # Ok::<(), tollgate_backend::FromFileError>(())
-/// ```
-///
-/// # Errors
-/// [`FromFileError`] with every mistake in the file and its place, or the setting of the store that
-/// cannot be used.
-pub fn from_file(path: impl AsRef<Path>) -> Result<RequestLimiter<Backend>, FromFileError> {
-    let path = path.as_ref();
-    let loaded = tollgate_policy::load(path).map_err(FromFileError::Load)?;
-    let open = |error| FromFileError::Open { path: path.to_owned(), error };
-    Ok(limiter(loaded, Refunds::ByResponses).map_err(open)?.into())
-}
-
-/// The reason why a policy file gives no limiter.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum FromFileError {
-    /// The file cannot be read or has mistakes.
-    Load(LoadError),
-    /// The store that it describes cannot be opened.
-    Open {
-        /// The path of the file.
-        path: PathBuf,
-        /// The setting and what to do.
-        error: OpenError,
-    },
-}
-
-impl fmt::Display for FromFileError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Load(error) => error.fmt(f),
-            Self::Open { path, error } => write!(f, "{}: {error}", path.display()),
-        }
-    }
-}
-
-impl std::error::Error for FromFileError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Load(error) => Some(error),
-            Self::Open { error, .. } => Some(error),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -215,11 +159,5 @@ mod tests {
         let error = builder().build().unwrap_err();
         assert!(error.to_string().contains("call `hash_key`"), "{error}");
         assert!(builder().hash_key(HashKey::from_secret(&[7; 32])).build().is_ok());
-    }
-
-    #[test]
-    fn a_file_that_is_not_there_is_named() {
-        let error = from_file("no-such-policy.yaml").unwrap_err();
-        assert!(error.to_string().contains("no-such-policy.yaml"), "{error}");
     }
 }

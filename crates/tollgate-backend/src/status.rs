@@ -1,9 +1,10 @@
 //! The status of a store, for operators.
 
+mod map;
+
 use std::time::Duration;
 
 use tollgate::observe::Observed;
-use tollgate::{Clock, SystemClock};
 use tollgate_memcached::ServerStatus;
 use tollgate_redis::{
     BatcherStatus, CircuitState, ClockOffset, ClusterStatus, DataLoss, GroupStatus, StepRuntime,
@@ -12,8 +13,7 @@ use tollgate_stores::failover_replay::ReplayCounts;
 use tollgate_stores::fallback::LocalChargeCounts;
 use tollgate_stores::quota_lease::LeaseCounts;
 
-use crate::backend_shard::{BackendShard, Servers, Shard};
-use crate::redis_cluster::ClusterStore;
+pub use map::{MapStatus, MoveStatus, Nodes, phase_word};
 
 /// The status of one shard.
 #[derive(Clone, Debug)]
@@ -84,52 +84,6 @@ pub struct Counts {
 }
 
 impl ShardStatus {
-    /// Returns the current status of `shard`.
-    pub(crate) fn of(shard: &Shard) -> Self {
-        let status = match shard.store.store() {
-            BackendShard::Servers(servers) => Self::of_servers(&shard.name, servers),
-            BackendShard::Cluster(store) => Self::of_cluster(&shard.name, store),
-        };
-        Self { took: shard.store.durations(), ..status }
-    }
-
-    fn of_servers(name: &str, repair: &Servers) -> Self {
-        let servers = repair.store();
-        let (windows_lost, last_loss) = servers.windows_lost();
-        Self {
-            name: name.into(),
-            runs: servers.runtime(),
-            batchers: servers.status(),
-            clock_offset: servers.clock_offset(SystemClock.now()),
-            clock_overridden: false,
-            claimed_by: servers.primaries(),
-            windows_lost,
-            last_loss,
-            repaired: repair.repaired(),
-            cluster: None,
-            took: Observed::NOTHING,
-        }
-    }
-
-    fn of_cluster(name: &str, store: &ClusterStore) -> Self {
-        let repair = store.partitions();
-        let cluster = repair.store().cluster().status(SystemClock.now());
-        let batchers = cluster.groups.iter().flat_map(|group| group.batchers.iter().cloned());
-        Self {
-            name: name.into(),
-            runs: cluster.groups.first().map_or(StepRuntime::Script, |group| group.runs),
-            batchers: batchers.collect(),
-            clock_offset: cluster.groups.iter().find_map(|group| group.clock_offset),
-            clock_overridden: false,
-            claimed_by: Vec::new(),
-            windows_lost: cluster.groups.iter().map(|group| group.windows_lost).sum(),
-            last_loss: cluster.groups.iter().find_map(|group| group.last_loss.clone()),
-            repaired: repair.repaired(),
-            cluster: Some(cluster),
-            took: Observed::NOTHING,
-        }
-    }
-
     /// Returns the status of each primary with its replicas: one, or those of a cluster. In a
     /// cluster the first contains the replay counts and the call durations of all.
     pub(crate) fn primaries(&self) -> Vec<Self> {

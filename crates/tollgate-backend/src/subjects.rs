@@ -10,8 +10,7 @@ use tollgate::model::Subject;
 use tollgate_redis::{ListError, ListFilter, ListPage};
 
 use crate::backend::Backend;
-use crate::backend_shard::{BackendShard, Shard};
-use crate::base_store::BaseStore;
+use crate::shards::Shard;
 
 /// The most steps of one call, each over about 500 keys of one server
 /// ([`KEYS_PER_LIST_STEP`](tollgate_redis::KEYS_PER_LIST_STEP)).
@@ -54,16 +53,10 @@ impl Backend {
         filter: ListFilter<'_>,
         at: ListCursor,
     ) -> Option<Result<ListedPage, ListError>> {
-        let deciding = match self {
-            Self::Shadow(compared) => vec![compared.store().base_store()],
-            _ => self.base_stores().into_iter().map(|(_, leaf)| leaf).collect(),
-        };
         let mut shards = Vec::new();
-        for leaf in deciding {
-            match leaf {
-                BaseStore::Redis(fleet) => shards.extend(fleet.shards().shards()),
-                BaseStore::Memory(_) | BaseStore::Memcached(_) => return None,
-            }
+        for store in self.deciding() {
+            let Self::Redis(redis) = store else { return None };
+            shards.extend(redis.shards().shards());
         }
         Some(look(&shards, filter, at).await)
     }
@@ -78,7 +71,8 @@ async fn look(
     let mut subjects = HashSet::new();
     for taken in 0..LIST_STEPS {
         let Some(shard) = shards.get(at.shard) else { break };
-        at = match step(shard.store.store(), filter, at, until).await {
+        let servers = shard.store.servers();
+        at = match servers.list(at.primary, filter, at.cursor, until).await {
             None => ListCursor { shard: at.shard + 1, ..ListCursor::default() },
             // Return what was found. The next page starts at the failed shard.
             Some(Err(_)) if taken > 0 => break,
@@ -98,25 +92,6 @@ async fn look(
     let mut subjects: Vec<_> = subjects.into_iter().collect();
     subjects.sort_unstable();
     Ok(ListedPage { subjects, next: (at.shard < shards.len()).then_some(at) })
-}
-
-/// Scans one step at a primary; returns `None` if the shard has no such primary.
-async fn step(
-    shard: &BackendShard,
-    filter: ListFilter<'_>,
-    at: ListCursor,
-    until: Instant,
-) -> Option<Result<ListPage, ListError>> {
-    match shard {
-        BackendShard::Servers(_) if at.primary > 0 => None,
-        BackendShard::Servers(servers) => {
-            Some(servers.store().list(filter, at.cursor, until).await)
-        }
-        BackendShard::Cluster(store) => {
-            let cluster = store.partitions().store().cluster();
-            cluster.list(at.primary, filter, at.cursor, until).await
-        }
-    }
 }
 
 impl fmt::Display for ListCursor {

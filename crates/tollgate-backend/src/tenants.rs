@@ -25,8 +25,7 @@ use tollgate::tenants::{
 
 use self::index::Index;
 use crate::backend::Backend;
-use crate::blob_store::BlobStore;
-use crate::overrides::{is_newer, told};
+use crate::blob_store::{BlobStore, encoded, is_newer};
 
 /// The time between two checks whether other nodes changed tenants.
 pub const TENANTS_PERIOD: Duration = Duration::from_millis(500);
@@ -278,7 +277,7 @@ impl Shared {
             let batch = TenantBatch::default();
             // Another node that was faster renewed it.
             if let Ok(made) = Tenants::next_partition(Some(&held), partition, &batch, now)
-                && self.put(blob_store, partition, &told(held.version()), &made).await?
+                && self.put(blob_store, partition, &encoded(held.version()), &made).await?
                     == CasOutcome::Stored
             {
                 self.install(partition, made);
@@ -305,7 +304,7 @@ impl Shared {
             }
             let before = index::version_of(&document.version).unwrap_or_default();
             let version = partitions::following(before);
-            let next = SharedBlob { version: told(version), bytes: index.to_bytes() };
+            let next = SharedBlob { version: encoded(version), bytes: index.to_bytes() };
             let put = blob_store.replace(INDEX, &document.version, &next, TENANTS_TTL).await?;
             if put == CasOutcome::Stored {
                 let mut state = self.state.lock();

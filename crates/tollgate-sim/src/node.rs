@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 use tollgate::{DecisionSource, HashKey, Limiter, Revision};
-use tollgate_backend::{Backend, BaseStore, Counts, PolicyFile, Refunds};
+use tollgate_backend::{Backend, Counts, PolicyFile, Refunds};
 use tollgate_conformance::history::{History, Recorder};
 use tollgate_core::{
     Admission, Charge, Headers, Readings, RequestAttributes, Store, StoreError, Timestamp,
@@ -294,10 +294,7 @@ impl Fleet {
 
     fn sum(&self, units: impl Fn(&Counts) -> u64) -> u64 {
         let limiters = (0..self.len()).filter_map(|node| self.limiter(node));
-        let of_store = |store: BaseStore<'_>| match store {
-            BaseStore::Redis(redis) => units(&redis.counts()),
-            BaseStore::Memory(_) | BaseStore::Memcached(_) => 0,
-        };
+        let of_store = |store: &Backend| store.counts().map_or(0, |counts| units(&counts));
         let of_node = |limiter: Arc<Limiter<RecordedBackend>>| -> u64 {
             let stores = limiter.store().backend.base_stores();
             stores.into_iter().map(|(_, store)| of_store(store)).sum()

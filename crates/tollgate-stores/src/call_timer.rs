@@ -1,6 +1,6 @@
 //! Latency measurement of store calls.
 
-use tollgate_core::{Cell, CellKey, CellTransfer, Charge, Readings, Store, StoreError, Timestamp};
+use tollgate_core::{Charge, Readings, Store, StoreError, Timestamp};
 
 use tollgate::observe::{Histogram, Observed};
 
@@ -43,23 +43,5 @@ impl<S: Store> Store for CallTimer<S> {
     async fn apply(&self, now: Timestamp, charges: &[Charge<'_>]) -> Result<Readings, StoreError> {
         let _measuring = self.durations.measure();
         self.store.apply(now, charges).await
-    }
-}
-
-impl<S: CellTransfer> CellTransfer for CallTimer<S> {
-    fn cells(
-        &self,
-        now: Timestamp,
-        places: &[CellKey<'_>],
-    ) -> impl Future<Output = Result<Vec<Option<Cell>>, StoreError>> + Send {
-        self.store.cells(now, places)
-    }
-
-    fn join(
-        &self,
-        now: Timestamp,
-        cells: &[(CellKey<'_>, Cell)],
-    ) -> impl Future<Output = Result<(), StoreError>> + Send {
-        self.store.join(now, cells)
     }
 }

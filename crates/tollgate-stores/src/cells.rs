@@ -3,10 +3,13 @@
 use tollgate_core::{Cell, CellKey, CellTransfer, StoreError, Timestamp};
 
 use super::atomic::{Atomic, PartitionedCells};
+use super::call_timer::CallTimer;
 use super::deadline::Deadline;
 use super::deny_cache::DenyCache;
 use super::fallback::{Fallback, FallbackStore};
 use super::join::join_all;
+use super::quota_rescale::QuotaRescale;
+use super::rollout::{NEW, Rollout};
 use super::sharded::Sharded;
 
 impl<S: CellTransfer> PartitionedCells for Sharded<S> {
@@ -69,40 +72,66 @@ impl<S: CellTransfer> CellTransfer for Deadline<S> {
     }
 }
 
-/// Transfers only the cells of the main store: a fallback has no cells that could move.
-impl<A: CellTransfer, B: FallbackStore> CellTransfer for Fallback<A, B> {
-    fn cells(
-        &self,
-        now: Timestamp,
-        places: &[CellKey<'_>],
-    ) -> impl Future<Output = Result<Vec<Option<Cell>>, StoreError>> + Send {
-        self.store().cells(now, places)
-    }
+/// Implements [`CellTransfer`] for a wrapper that leaves the cells of its inner store as they are.
+macro_rules! pass_cells_through {
+    ($($(#[$docs:meta])* impl<$($name:ident: $bound:ident),+> for $wrapper:ty;)+) => {$(
+        $(#[$docs])*
+        impl<$($name: $bound),+> CellTransfer for $wrapper {
+            fn cells(
+                &self,
+                now: Timestamp,
+                places: &[CellKey<'_>],
+            ) -> impl Future<Output = Result<Vec<Option<Cell>>, StoreError>> + Send {
+                self.store().cells(now, places)
+            }
 
-    fn join(
-        &self,
-        now: Timestamp,
-        cells: &[(CellKey<'_>, Cell)],
-    ) -> impl Future<Output = Result<(), StoreError>> + Send {
-        self.store().join(now, cells)
-    }
+            fn join(
+                &self,
+                now: Timestamp,
+                cells: &[(CellKey<'_>, Cell)],
+            ) -> impl Future<Output = Result<(), StoreError>> + Send {
+                self.store().join(now, cells)
+            }
+        }
+    )+};
 }
 
-/// Passes cells through. A join only raises usage, so cached refusals stay valid.
-impl<S: CellTransfer> CellTransfer for DenyCache<S> {
-    fn cells(
+pass_cells_through! {
+    /// Transfers only the cells of the main store: a fallback has no cells that could move.
+    impl<A: CellTransfer, B: FallbackStore> for Fallback<A, B>;
+    /// A join only raises usage, so cached refusals stay valid.
+    impl<S: CellTransfer> for DenyCache<S>;
+    /// No client waits for these calls, so they are not measured.
+    impl<S: CellTransfer> for CallTimer<S>;
+    /// Usage is carried over to a new quota when a subject is charged.
+    impl<S: CellTransfer> for QuotaRescale<S>;
+}
+
+/// Transfers cells from and to the stores to which their subjects belong now.
+impl<A: CellTransfer, B: CellTransfer> PartitionedCells for Rollout<A, B> {
+    async fn cells_at(
         &self,
+        partition: usize,
         now: Timestamp,
         places: &[CellKey<'_>],
-    ) -> impl Future<Output = Result<Vec<Option<Cell>>, StoreError>> + Send {
-        self.store().cells(now, places)
+    ) -> Result<Vec<Option<Cell>>, StoreError> {
+        if partition == NEW {
+            self.new_store().cells(now, places).await
+        } else {
+            self.old().cells(now, places).await
+        }
     }
 
-    fn join(
+    async fn join_at(
         &self,
+        partition: usize,
         now: Timestamp,
         cells: &[(CellKey<'_>, Cell)],
-    ) -> impl Future<Output = Result<(), StoreError>> + Send {
-        self.store().join(now, cells)
+    ) -> Result<(), StoreError> {
+        if partition == NEW {
+            self.new_store().join(now, cells).await
+        } else {
+            self.old().join(now, cells).await
+        }
     }
 }

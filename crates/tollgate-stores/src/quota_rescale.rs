@@ -84,24 +84,6 @@ impl<S: CellTransfer> Store for QuotaRescale<S> {
     }
 }
 
-impl<S: CellTransfer> CellTransfer for QuotaRescale<S> {
-    fn cells(
-        &self,
-        now: Timestamp,
-        places: &[CellKey<'_>],
-    ) -> impl Future<Output = Result<Vec<Option<Cell>>, StoreError>> + Send {
-        self.store.cells(now, places)
-    }
-
-    fn join(
-        &self,
-        now: Timestamp,
-        cells: &[(CellKey<'_>, Cell)],
-    ) -> impl Future<Output = Result<(), StoreError>> + Send {
-        self.store.join(now, cells)
-    }
-}
-
 /// The usage under the previous definitions, scaled to the current ones.
 struct PreviousQuota<'s, S>(&'s S);
 

@@ -9,7 +9,8 @@ use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::time::Duration;
 
 use tollgate_core::{
-    CellTransfer, Charge, Cost, Limit, Readings, Store, StoreError, Subject, Timestamp,
+    Cell, CellKey, CellTransfer, Charge, Cost, Limit, Readings, Store, StoreError, Subject,
+    Timestamp,
 };
 
 pub use heartbeat::{HEARTBEAT_TTL, Heartbeat, HeartbeatCounts};
@@ -89,7 +90,8 @@ pub enum Phase {
 /// - A node that uses only the old map while others are in cutover decides by itself: at most one
 ///   additional quota for each subject. Use [`Heartbeat`] to prevent this.
 pub struct Rebalance<S> {
-    before: Shards<S>,
+    /// `None` if there is one map only.
+    before: Option<Shards<S>>,
     after: Shards<S>,
     phase: AtomicU8,
     transfer: LazyTransfer,
@@ -120,10 +122,22 @@ impl<S: Store> Rebalance<S> {
     #[must_use]
     pub fn new(before: Sharded<Arc<S>>, after: Sharded<Arc<S>>) -> Self {
         Self {
-            before: Atomic::new(before),
+            before: Some(Atomic::new(before)),
             after: Atomic::new(after),
             phase: AtomicU8::new(Phase::DualWrite as u8),
             transfer: LazyTransfer::new(DEFAULT_TRANSFER_ENTRIES),
+            diverged: AtomicU64::new(0),
+        }
+    }
+
+    /// Creates a store over one map, in which no subject moves. Its phase is [`Phase::Done`].
+    #[must_use]
+    pub fn fixed(map: Sharded<Arc<S>>) -> Self {
+        Self {
+            before: None,
+            after: Atomic::new(map),
+            phase: AtomicU8::new(Phase::Done as u8),
+            transfer: LazyTransfer::new(0),
             diverged: AtomicU64::new(0),
         }
     }
@@ -136,10 +150,16 @@ impl<S: Store> Rebalance<S> {
         self
     }
 
-    /// The shards under the old map.
+    /// Returns whether there is an old map, from which subjects move.
     #[must_use]
-    pub const fn before(&self) -> &Shards<S> {
-        &self.before
+    pub const fn has_previous(&self) -> bool {
+        self.before.is_some()
+    }
+
+    /// The shards under the old map. If there is one map only, those of this map.
+    #[must_use]
+    pub fn before(&self) -> &Shards<S> {
+        self.before.as_ref().unwrap_or(&self.after)
     }
 
     /// The shards under the new map.
@@ -169,7 +189,7 @@ impl<S: Store> Rebalance<S> {
     /// Returns whether `subject` has another owner under the new map.
     #[must_use]
     pub fn moves(&self, subject: &Subject) -> bool {
-        let (before, after) = (self.before.partitions(), self.after.partitions());
+        let (before, after) = (self.before().partitions(), self.after.partitions());
         before.shard_for(subject).name != after.shard_for(subject).name
     }
 
@@ -183,6 +203,12 @@ impl<S: Store> Rebalance<S> {
     #[must_use]
     pub fn failed_transfers(&self) -> u64 {
         self.transfer.failed()
+    }
+
+    /// Returns the number of charges of failed calls over several shards that could not be refunded.
+    #[must_use]
+    pub fn unrefunded(&self) -> u64 {
+        self.before.as_ref().map_or(0, Atomic::unrefunded) + self.after.unrefunded()
     }
 
     /// Returns the number of charges in dual write, and of refunds in any phase, that are not known
@@ -199,6 +225,18 @@ impl<S: CellTransfer + 'static> Store for Rebalance<S> {
         if phase == Phase::Done {
             return self.after.apply(now, charges).await;
         }
+        // Boxed, because the future of a move would make every other call larger.
+        Box::pin(self.apply_moving(phase, now, charges)).await
+    }
+}
+
+impl<S: CellTransfer + 'static> Rebalance<S> {
+    async fn apply_moving(
+        &self,
+        phase: Phase,
+        now: Timestamp,
+        charges: &[Charge<'_>],
+    ) -> Result<Readings, StoreError> {
         let is_moving = |place: &usize| self.moves(charges[*place].subject);
         let moving: Vec<_> = (0..charges.len()).filter(is_moving).collect();
         if moving.is_empty() {
@@ -208,8 +246,36 @@ impl<S: CellTransfer + 'static> Store for Rebalance<S> {
             return self.dual_write(now, charges, &moving).await;
         }
         let told: Vec<_> = moving.iter().map(|place| charges[*place]).collect();
-        let owners = (&self.before, &self.after);
+        let owners = (self.before(), &self.after);
         self.transfer.decide(now, phase as u64, owners, &told, charges).await
+    }
+}
+
+/// During a rebalance, cells are read from the deciding owners and joined into all owners.
+impl<S: CellTransfer + 'static> CellTransfer for Rebalance<S> {
+    async fn cells(
+        &self,
+        now: Timestamp,
+        places: &[CellKey<'_>],
+    ) -> Result<Vec<Option<Cell>>, StoreError> {
+        let phase = self.phase();
+        if phase == Phase::Done {
+            return self.after.cells(now, places).await;
+        }
+        let before = self.before().cells(now, places).await?;
+        if phase == Phase::DualWrite {
+            return Ok(before);
+        }
+        // A cell that has not been transferred yet is still at its previous owner.
+        let after = self.after.cells(now, places).await?;
+        Ok(after.into_iter().zip(before).map(|(after, before)| after.or(before)).collect())
+    }
+
+    async fn join(&self, now: Timestamp, cells: &[(CellKey<'_>, Cell)]) -> Result<(), StoreError> {
+        if self.phase() == Phase::DualWrite {
+            self.before().join(now, cells).await?;
+        }
+        self.after.join(now, cells).await
     }
 }
 

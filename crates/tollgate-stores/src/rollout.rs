@@ -78,7 +78,7 @@ pub fn max_over_admission(limit: &Limit, rate: u64, disagreement: Duration) -> u
 }
 
 const OLD: usize = 0;
-const NEW: usize = 1;
+pub(crate) const NEW: usize = 1;
 
 impl<A, B> Rollout<A, B> {
     /// Creates a rollout from `old` to `new` in which `percentage` of the subjects belong to `new`.

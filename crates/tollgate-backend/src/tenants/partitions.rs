@@ -9,7 +9,7 @@ use tollgate::overrides::TableVersion;
 use tollgate::tenants::{TenantBatch, TenantPartition, TenantStoreError, Tenants};
 
 use super::index::version_of;
-use super::{ATTEMPTS, ReadError, Shared, TENANTS_TTL, is_newer, told};
+use super::{ATTEMPTS, ReadError, Shared, TENANTS_TTL, encoded, is_newer};
 use crate::blob_store::BlobStore;
 
 /// Returns the name of the document of a partition.
@@ -54,7 +54,7 @@ impl Shared {
         if is_newer(&version, held) {
             return self.read(blob_store, partition).await;
         }
-        if version != told(held)
+        if version != encoded(held)
             && let Some(rows) = self.tenants().partition(partition)
         {
             // A node that was faster wrote the same document, or a newer one.
@@ -83,7 +83,7 @@ impl Shared {
         rows: &TenantPartition,
     ) -> Result<CasOutcome, StoreError> {
         let document =
-            SharedBlob { version: told(rows.version()), bytes: rows.as_bytes().to_vec() };
+            SharedBlob { version: encoded(rows.version()), bytes: rows.as_bytes().to_vec() };
         blob_store.replace(&name(partition), before, &document, TENANTS_TTL).await
     }
 
@@ -112,7 +112,7 @@ impl Shared {
         let mut made = Arc::clone(made);
         let mut before = match self.held(partition) {
             held if held == TableVersion::default() => Vec::new(),
-            held => told(held),
+            held => encoded(held),
         };
         for _ in 0..ATTEMPTS {
             let put = self.put(blob_store, partition, &before, &made).await;
@@ -127,7 +127,7 @@ impl Shared {
                 .map_err(|error| refused(error.into()))?;
             if is_newer(&before, self.held(partition)) {
                 self.read(blob_store, partition).await.map_err(refused)?;
-                before = told(self.held(partition));
+                before = encoded(self.held(partition));
             }
             let held = self.tenants().partition(partition);
             made = Tenants::next_partition(held.as_deref(), partition, batch, now.as_secs_ceil())?;

@@ -1,6 +1,6 @@
 //! A memcached server dies, and an empty one replaces it.
 
-use tollgate_backend::{Backend, BaseStore};
+use tollgate_backend::Backend;
 
 use super::*;
 
@@ -31,9 +31,6 @@ pub(super) async fn run(site: &Site) -> Result<Finding, ChaosError> {
 
 /// Returns how often a node detected a restart of its server.
 fn restarts(store: &Backend) -> u64 {
-    let servers = store.base_stores().into_iter().flat_map(|(_, leaf)| match leaf {
-        BaseStore::Memcached(fleet) => fleet.status(),
-        BaseStore::Memory(_) | BaseStore::Redis(_) => Vec::new(),
-    });
+    let servers = store.base_stores().into_iter().flat_map(|(_, store)| store.servers());
     servers.map(|told| told.server.losses.restarts).sum()
 }

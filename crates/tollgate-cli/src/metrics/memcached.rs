@@ -1,6 +1,6 @@
 //! Metrics of memcached servers.
 
-use tollgate_backend::{BaseStore, ServerStatus};
+use tollgate_backend::{Backend, ServerStatus};
 use tollgate_server::metrics::{Exposition, Family};
 
 use super::families::{
@@ -10,11 +10,8 @@ use super::families::{
 };
 use super::per_store::{PerStore, of_each};
 
-pub(super) fn write(page: &mut Exposition, leaves: &[PerStore<BaseStore<'_>>]) {
-    let servers = of_each(leaves, |leaf| match leaf {
-        BaseStore::Memcached(fleet) => fleet.status(),
-        BaseStore::Memory(_) | BaseStore::Redis(_) => Vec::new(),
-    });
+pub(super) fn write(page: &mut Exposition, leaves: &[PerStore<&Backend>]) {
+    let servers = of_each(leaves, Backend::servers);
     let mut family = |family: &Family, value: fn(&ServerStatus) -> u64| {
         page.family(
             family,

@@ -19,7 +19,7 @@ pub(super) fn write(page: &mut Exposition, store: &Backend) {
     }
 }
 
-fn rollout(page: &mut Exposition, moving: &RolloutBackend) {
+fn rollout(page: &mut Exposition, moving: &RolloutBackend<Backend>) {
     page.family(&ROLLOUT_PERCENT, [(NO_LABEL, Percentage(moving.percentage().get()))]);
     for (family, value) in [
         (&ROLLOUT_CARRIED, moving.transferred()),
@@ -30,7 +30,7 @@ fn rollout(page: &mut Exposition, moving: &RolloutBackend) {
     }
 }
 
-fn compared(page: &mut Exposition, compared: &ShadowBackend) {
+fn compared(page: &mut Exposition, compared: &ShadowBackend<Backend>) {
     let observed = compared.differences();
     page.family(&COMPARED_PERCENT, [(NO_LABEL, Percentage(compared.percentage().get()))]);
     page.family(&COMPARED, [(NO_LABEL, observed.compared)]);

@@ -1,16 +1,16 @@
 //! Metrics that exist for each of two stores, with a label for the store.
 
-use tollgate_backend::BaseStore;
+use tollgate_backend::Backend;
 
-/// The metrics of one of the stores, with its label: see [`tollgate_backend::Backend::leaves`].
+/// The metrics of one of the stores, with its label: see [`Backend::base_stores`].
 pub(super) type PerStore<T> = (&'static str, T);
 
 /// Returns everything that `told` finds at each of `leaves`, with its label.
-pub(super) fn of_each<'l, T, I: IntoIterator<Item = T>>(
-    leaves: &[PerStore<BaseStore<'l>>],
-    told: impl Fn(&BaseStore<'l>) -> I,
+pub(super) fn of_each<T, I: IntoIterator<Item = T>>(
+    leaves: &[PerStore<&Backend>],
+    told: impl Fn(&Backend) -> I,
 ) -> Vec<PerStore<T>> {
-    let of_one = |(side, leaf): &PerStore<BaseStore<'l>>| {
+    let of_one = |(side, leaf): &PerStore<&Backend>| {
         let side = *side;
         told(leaf).into_iter().map(move |told| (side, told))
     };

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use tollgate::model::Policy;
 use tollgate::observe::MAX_COUNTED_LIMITS;
+use tollgate::store::Memory;
 use tollgate::store::memory::Stats;
-use tollgate_backend::{Backend, BaseStore, Counts, MapStatus, ShardStatus, phase_word};
+use tollgate_backend::{Backend, Counts, MapStatus, ShardStatus, phase_word};
 use tollgate_server::metrics::{Exposition, Family};
 use tollgate_stores::rebalance::Phase;
 
@@ -27,7 +28,7 @@ pub(super) fn write(page: &mut Exposition, store: &Backend, policy: &Policy) {
     memory(page, &leaves);
     memory_of_limits(page, &leaves, policy);
     counts(page, &leaves);
-    let all = of_each(&leaves, BaseStore::shards);
+    let all = of_each(&leaves, Backend::status);
     shards(page, &all);
     batchers::write(page, &all);
     maps(page, &leaves);
@@ -35,11 +36,8 @@ pub(super) fn write(page: &mut Exposition, store: &Backend, policy: &Policy) {
     migration::write(page, store);
 }
 
-fn memory(page: &mut Exposition, leaves: &[PerStore<BaseStore<'_>>]) {
-    let stats = of_each(leaves, |leaf| match leaf {
-        BaseStore::Memory(memory) => Some(memory.stats()),
-        BaseStore::Redis(_) | BaseStore::Memcached(_) => None,
-    });
+fn memory(page: &mut Exposition, leaves: &[PerStore<&Backend>]) {
+    let stats = of_each(leaves, |leaf| leaf.memory().map(Memory::stats));
     let mut family = |family: &Family, value: fn(&Stats) -> u64| {
         page.family(family, stats.iter().map(|(side, stats)| ([*side], value(stats))));
     };
@@ -54,12 +52,11 @@ fn memory(page: &mut Exposition, leaves: &[PerStore<BaseStore<'_>>]) {
     family(&MEMORY_FULL, |stats| stats.full);
 }
 
-fn memory_of_limits(page: &mut Exposition, leaves: &[PerStore<BaseStore<'_>>], policy: &Policy) {
+fn memory_of_limits(page: &mut Exposition, leaves: &[PerStore<&Backend>], policy: &Policy) {
     let limits = policy.limits().iter().take(MAX_COUNTED_LIMITS).map(|counted| &*counted.limit);
     let limits: Vec<_> = limits.collect();
-    let stats = of_each(leaves, |leaf| match leaf {
-        BaseStore::Memory(memory) => Some(memory.limit_stats(limits.iter().copied())),
-        BaseStore::Redis(_) | BaseStore::Memcached(_) => None,
+    let stats = of_each(leaves, |leaf| {
+        leaf.memory().map(|memory| memory.limit_stats(limits.iter().copied()))
     });
     let entries = stats.iter().flat_map(|(side, stats)| {
         let names = limits.iter().map(move |limit| [*side, limit.name()]);
@@ -68,12 +65,8 @@ fn memory_of_limits(page: &mut Exposition, leaves: &[PerStore<BaseStore<'_>>], p
     page.family(&MEMORY_LIMIT_ENTRIES, entries);
 }
 
-fn counts(page: &mut Exposition, leaves: &[PerStore<BaseStore<'_>>]) {
-    let counts = of_each(leaves, |leaf| match leaf {
-        BaseStore::Memory(_) => None,
-        BaseStore::Redis(fleet) => Some(fleet.counts()),
-        BaseStore::Memcached(fleet) => Some(fleet.counts()),
-    });
+fn counts(page: &mut Exposition, leaves: &[PerStore<&Backend>]) {
+    let counts = of_each(leaves, Backend::counts);
     let mut family = |family: &Family, value: fn(&Counts) -> u64| {
         page.family(family, counts.iter().map(|(side, counts)| ([*side], value(counts))));
     };
@@ -132,11 +125,8 @@ fn shards(page: &mut Exposition, shards: &[PerStore<ShardStatus>]) {
     page.histogram(&SHARD_DURATION, shards.iter().map(|it| (labels(it), it.1.took)));
 }
 
-fn maps(page: &mut Exposition, leaves: &[PerStore<BaseStore<'_>>]) {
-    let maps = of_each(leaves, |leaf| match leaf {
-        BaseStore::Redis(fleet) => Some(fleet.map_status()),
-        BaseStore::Memory(_) | BaseStore::Memcached(_) => None,
-    });
+fn maps(page: &mut Exposition, leaves: &[PerStore<&Backend>]) {
+    let maps = of_each(leaves, Backend::map_status);
     let version =
         |(side, map): &PerStore<MapStatus>| ([(*side).to_owned(), map.version.to_string()], 1);
     page.family(&MAP, maps.iter().map(version));

@@ -10,7 +10,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 use tollgate::Limiter;
-use tollgate_backend::{Backend, BaseStore, PolicyFile, ReloadStatus};
+use tollgate_backend::{Backend, PolicyFile, ReloadStatus};
 use tollgate_server::http::Status;
 
 /// Returns the status of the store of `limiter`, and of the `file` that its policy was loaded from.
@@ -24,7 +24,7 @@ pub(crate) fn of(limiter: Arc<Limiter<Backend>>, file: Arc<PolicyFile>) -> Statu
             (_, [(_, leaf), ..]) => base_store::counts(leaf),
             (_, []) => Value::Null,
         };
-        let all = |of: fn(&'static str, &BaseStore<'_>) -> Vec<Value>| {
+        let all = |of: fn(&'static str, &Backend) -> Vec<Value>| {
             leaves.iter().flat_map(|(side, leaf)| of(side, leaf)).collect::<Vec<_>>()
         };
         let map = match &leaves[..] {
@@ -37,7 +37,7 @@ pub(crate) fn of(limiter: Arc<Limiter<Backend>>, file: Arc<PolicyFile>) -> Statu
             "node": &node,
             "policy": &**policy.version(),
             "reloads": reloads(&file.status()),
-            "store": kind(limiter.store()),
+            "store": limiter.store().kind(),
             "map": map,
             "shards": all(base_store::shards),
             "servers": all(base_store::servers),
@@ -45,17 +45,6 @@ pub(crate) fn of(limiter: Arc<Limiter<Backend>>, file: Arc<PolicyFile>) -> Statu
             "switches": switches::switches(&limiter.overrides().table(), limiter.now()),
         })
     })
-}
-
-/// Returns the policy file's word for the store.
-const fn kind(store: &Backend) -> &'static str {
-    match store {
-        Backend::Memory(_) => "memory",
-        Backend::Redis(_) => "redis",
-        Backend::Memcached(_) => "memcached",
-        Backend::Rollout(_) => "rollout",
-        Backend::Shadow(_) => "shadow",
-    }
 }
 
 /// Returns how the policy was activated, if that was after the start.

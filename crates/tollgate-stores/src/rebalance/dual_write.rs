@@ -25,7 +25,7 @@ impl<S: CellTransfer + 'static> Rebalance<S> {
         moving: &[usize],
     ) -> Result<Readings, StoreError> {
         let told: Vec<_> = moving.iter().map(|place| charges[*place]).collect();
-        let owners = (&self.before, &self.after);
+        let owners = (self.before(), &self.after);
         self.transfer.transfer(now, Phase::DualWrite as u64, owners, &told).await;
         let changes = told.iter().any(|charge| !charge.operation.is_read_only());
         let divergence = Divergence { rebalance: self, charges: if changes { &told } else { &[] } };
@@ -33,11 +33,11 @@ impl<S: CellTransfer + 'static> Rebalance<S> {
         let (mut readings, followed) = if changes && !takes {
             // None of these operations can be refused. The old owner may refund without an answer,
             // so the new owner is always called: a join never lowers its usage.
-            let led = self.before.apply(now, charges);
+            let led = self.before().apply(now, charges);
             let (led, followed) = join_pair(led, self.after.apply(now, &told)).await;
             (led?, followed)
         } else {
-            let mut readings = self.before.apply(now, charges).await?;
+            let mut readings = self.before().apply(now, charges).await?;
             if !changes || is_refused(charges, &readings) {
                 divergence.ends();
                 self.peek_both(now, &told, moving, &mut readings).await;
@@ -108,7 +108,7 @@ impl<S: CellTransfer + 'static> Rebalance<S> {
             return Ok(());
         }
         let (old, new) =
-            join_pair(self.before.apply(now, at_old), self.after.apply(now, at_new)).await;
+            join_pair(self.before().apply(now, at_old), self.after.apply(now, at_new)).await;
         old.and(new).map(drop)
     }
 
@@ -119,14 +119,14 @@ impl<S: CellTransfer + 'static> Rebalance<S> {
             return Ok(());
         }
         let (led, followed) =
-            join_pair(self.before.cells(now, places), self.after.cells(now, places)).await;
+            join_pair(self.before().cells(now, places), self.after.cells(now, places)).await;
         let held = |cells: Vec<Option<Cell>>| -> Vec<_> {
             let held = places.iter().zip(cells);
             held.filter_map(|(place, cell)| Some((*place, cell?))).collect()
         };
         let (led, followed) = (held(led?), held(followed?));
         let (before, after) =
-            join_pair(self.before.join(now, &followed), self.after.join(now, &led)).await;
+            join_pair(self.before().join(now, &followed), self.after.join(now, &led)).await;
         before.and(after)
     }
 
@@ -146,7 +146,7 @@ impl<S: CellTransfer + 'static> Rebalance<S> {
                 places.push(place);
             }
         }
-        let refunded = self.before.apply(now, &refunds).await?;
+        let refunded = self.before().apply(now, &refunds).await?;
         for (place, after) in places.into_iter().zip(refunded.iter()) {
             // The status is that after the refund, in which the charge would fit again.
             let taken = &mut readings[place];

@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use tollgate_backend::{Backend, Counts, Slots};
+use tollgate_backend::{Backend, Counts, RedisServers};
 use tollgate_conformance::check;
 use tollgate_redis::{
     ClusterSettings, Endpoint, Keys, LinkLimits, RedisCluster, RuntimeChoice, Tag,
 };
+use tollgate_stores::{Atomic, FailoverReplay};
 
 use crate::kit::{Cluster, Replicas, Server, Version};
 use crate::redis::fleet::{PATIENT, key, open, routed_by_subject};
@@ -32,10 +33,11 @@ async fn charges_that_span_slots_are_a_store() {
     let opened = RedisCluster::open(settings, Keys::new(key()), RuntimeChoice::Best);
     let opened = opened.with_deadline(PATIENCE);
     opened.ready(PATIENCE).await.unwrap();
-    let store = Slots::store(opened);
+    let store = Atomic::new(FailoverReplay::new(RedisServers::Cluster(Box::new(opened))));
     check(&store, "cluster").await;
     assert_eq!(store.unrefunded(), 0);
-    let status = store.partitions().store().cluster().status(tollgate::model::Timestamp::EPOCH);
+    let RedisServers::Cluster(slots) = store.partitions().store() else { panic!("{store:?}") };
+    let status = slots.status(tollgate::model::Timestamp::EPOCH);
     let asked = status.groups.iter().filter(|group| group.batchers[0].counts.jobs > 0).count();
     assert!(asked > 1, "nothing lived on several nodes: {status:?}");
     for node in &cluster.nodes {

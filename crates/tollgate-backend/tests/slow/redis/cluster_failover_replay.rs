@@ -7,11 +7,11 @@ use tokio::time::{sleep, timeout};
 use tollgate::model::key::Subject;
 use tollgate::model::{Charge, ChargeId, Cost, DecisionSource, Limit, Operation, Store, Value};
 use tollgate::{Clock, SystemClock};
-use tollgate_backend::{Backend, ShardStatus, Slots};
+use tollgate_backend::{Backend, RedisServers, ShardStatus};
 use tollgate_conformance::{Figure, assert_held};
 use tollgate_policy::{LoadedPolicy, parse};
 use tollgate_redis::{ClusterSettings, Endpoint, Keys, LinkLimits, RedisCluster, RuntimeChoice};
-use tollgate_stores::FailoverReplay;
+use tollgate_stores::{Atomic, FailoverReplay};
 
 use crate::kit::{Cluster, PRIMARIES, Replicas, Server, Version};
 use crate::redis::fleet::{PATIENT, key, open};
@@ -184,7 +184,8 @@ async fn without_a_repair_the_failover_of_a_node_lets_through_what_was_not_repli
     settings.link = LinkLimits { proof: PATIENCE, seek: PATIENCE, ..LinkLimits::default() };
     let bare = RedisCluster::open(settings, Keys::new(key()), RuntimeChoice::Best);
     bare.ready(PATIENCE).await.unwrap();
-    let node = Slots::store(bare.with_deadline(PATIENCE));
+    let servers = RedisServers::Cluster(Box::new(bare.with_deadline(PATIENCE)));
+    let node = Atomic::new(FailoverReplay::new(servers));
     let admitted = fail_over(&mut cluster, &[node]).await;
     let beyond: Vec<_> = admitted.iter().map(|admitted| admitted - QUOTA).collect();
     assert!(beyond.iter().all(|beyond| [0, LAST].contains(beyond)), "{beyond:?}");
@@ -217,7 +218,7 @@ async fn through_two_nodes_the_failover_of_a_node_lets_no_more_through_than_is_s
     let mut cluster = Cluster::start(Version::default(), Replicas::OneEach).await;
     let nodes = fleet::<2>(&cluster).await;
     let admitted = fail_over(&mut cluster, &nodes).await;
-    let bound = FailoverReplay::<Slots>::max_lost_units(LAST, MEANWHILE);
+    let bound = FailoverReplay::<RedisServers>::max_lost_units(LAST, MEANWHILE);
     assert!(admitted.iter().all(|admitted| *admitted >= QUOTA), "nobody loses quota: {admitted:?}");
     let Backend::Redis(fleet) = &nodes[0] else { panic!("{nodes:?}") };
     assert_held(&[

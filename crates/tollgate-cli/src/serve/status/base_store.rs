@@ -1,46 +1,29 @@
 //! The status of a store that keeps counters: the only one, or one of two.
 
 use serde_json::{Value, json};
-use tollgate_backend::{BaseStore, Counts, MemcachedStatus, ShardStatus};
+use tollgate_backend::{Backend, Counts, MemcachedStatus, ShardStatus};
 
 use crate::metrics::circuit_breaker;
 use crate::shards::follow;
 
-/// Returns the policy file's word for the store.
-pub(super) const fn kind(leaf: &BaseStore<'_>) -> &'static str {
-    match leaf {
-        BaseStore::Memory(_) => "memory",
-        BaseStore::Redis(_) => "redis",
-        BaseStore::Memcached(_) => "memcached",
-    }
-}
-
 /// Returns the decisions that were made without its servers, if it has servers.
-pub(super) fn counts(leaf: &BaseStore<'_>) -> Value {
-    match leaf {
-        BaseStore::Memory(_) => Value::Null,
-        BaseStore::Redis(fleet) => counted(&fleet.counts()),
-        BaseStore::Memcached(fleet) => counted(&fleet.counts()),
-    }
+pub(super) fn counts(store: &Backend) -> Value {
+    store.counts().map_or(Value::Null, |counts| counted(&counts))
 }
 
 /// Returns its shard map, if it has one that can change.
-pub(super) fn map(leaf: &BaseStore<'_>) -> Value {
-    match leaf {
-        BaseStore::Memory(_) | BaseStore::Memcached(_) => Value::Null,
-        BaseStore::Redis(fleet) => follow::value(&fleet.map_status()),
-    }
+pub(super) fn map(store: &Backend) -> Value {
+    store.map_status().map_or(Value::Null, |map| follow::value(&map))
 }
 
 /// Returns its Redis shards, if it is the store of this `side`.
-pub(super) fn shards(side: &'static str, leaf: &BaseStore<'_>) -> Vec<Value> {
-    leaf.shards().iter().map(|it| shard(side, it)).collect()
+pub(super) fn shards(side: &'static str, store: &Backend) -> Vec<Value> {
+    store.status().iter().map(|it| shard(side, it)).collect()
 }
 
 /// Returns its memcached servers, if it is the store of this `side`.
-pub(super) fn servers(side: &'static str, leaf: &BaseStore<'_>) -> Vec<Value> {
-    let BaseStore::Memcached(fleet) = leaf else { return Vec::new() };
-    fleet.status().iter().map(|it| server(side, it)).collect()
+pub(super) fn servers(side: &'static str, store: &Backend) -> Vec<Value> {
+    store.servers().iter().map(|it| server(side, it)).collect()
 }
 
 fn counted(counts: &Counts) -> Value {

@@ -2,14 +2,14 @@
 
 use serde_json::{Value, json};
 use tollgate::model::Admission;
-use tollgate_backend::{MigrationStore, RolloutBackend, ShadowBackend};
+use tollgate_backend::{Backend, RolloutBackend, ShadowBackend};
 use tollgate_server::http::Percentage;
 use tollgate_stores::shadow::{ComparedAnswer, Difference};
 
 use super::base_store;
 
 /// The progress of a rollout.
-pub(super) fn moving(moving: &RolloutBackend) -> Value {
+pub(super) fn moving(moving: &RolloutBackend<Backend>) -> Value {
     json!({
         "percent": Percentage(moving.percentage().get()),
         "transferred": moving.transferred(),
@@ -21,7 +21,7 @@ pub(super) fn moving(moving: &RolloutBackend) -> Value {
 }
 
 /// The differences between two stores.
-pub(super) fn compared(compared: &ShadowBackend) -> Value {
+pub(super) fn compared(compared: &ShadowBackend<Backend>) -> Value {
     let differences = compared.differences();
     json!({
         "percent": Percentage(compared.percentage().get()),
@@ -40,9 +40,8 @@ pub(super) fn compared(compared: &ShadowBackend) -> Value {
     })
 }
 
-fn side(side: &MigrationStore) -> Value {
-    let leaf = side.base_store();
-    json!({ "store": base_store::kind(&leaf), "counts": base_store::counts(&leaf), "map": base_store::map(&leaf) })
+fn side(side: &Backend) -> Value {
+    json!({ "store": side.kind(), "counts": base_store::counts(side), "map": base_store::map(side) })
 }
 
 fn example(difference: &Difference) -> Value {

@@ -27,7 +27,7 @@ pub(super) const ONE_PROCESS: &[&[&str]] = &[
         "a limit is [leased](leased.md)",
         "0",
         "A node charges units to the store before it uses them",
-        "`quota_lease`",
+        "`QuotaLease`",
     ],
     &[
         "a node is told to forget a subject of a leased limit",

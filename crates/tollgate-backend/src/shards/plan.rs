@@ -9,7 +9,7 @@ use tollgate_policy::{RedisSettings, ShardSettings};
 use tollgate_stores::sharded::{MapVersion, ShardsError};
 use tollgate_stores::{Shard, Sharded};
 
-use crate::shard_map::routing;
+use super::map::routing;
 
 /// The number of sampled subjects.
 pub const SAMPLE: u32 = 100_000;
@@ -115,7 +115,7 @@ impl std::error::Error for PlanError {}
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::servers::tests::redis;
+    use crate::settings::endpoints::tests::redis;
 
     #[test]
     fn an_added_shard_takes_its_fair_share_and_nothing_else_moves() {

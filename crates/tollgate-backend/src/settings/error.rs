@@ -8,7 +8,7 @@ use tollgate_memcached::AddressError;
 use tollgate_redis::EndpointError;
 use tollgate_stores::sharded::ShardsError;
 
-use crate::secret_error::SecretError;
+use super::secret_error::SecretError;
 
 /// The reason why the store of a policy file cannot be opened. Contains no secret.
 #[derive(Debug)]

@@ -80,7 +80,7 @@ fn routed_by(redis: &RedisSettings, policy: &Policy, limit: &LimitBinding) -> Op
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::servers::tests::redis;
+    use crate::settings::endpoints::tests::redis;
 
     const SUBJECTS: &str = "
 subjects: { token: { header: authorization }, address: { client_address: {} } }

@@ -7,8 +7,8 @@ use tokio::task::JoinSet;
 use tollgate_policy::RedisSettings;
 use tollgate_redis::{Credentials, Endpoint, Inspection, LinkError, Tls, Topology};
 
-use crate::error::OpenError;
-use crate::servers::{ConnectTarget, reached};
+use crate::settings::OpenError;
+use crate::settings::endpoints::{ConnectTarget, reached};
 use crate::status::ShardStatus;
 
 /// The role of a server in a deployment.

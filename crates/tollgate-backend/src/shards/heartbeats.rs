@@ -13,10 +13,10 @@ use tollgate::model::{ChargeId, LimitError, Policy};
 use tollgate::{Clock, HashKey, SystemClock};
 use tollgate_stores::rebalance::{HEARTBEAT_TTL, Heartbeat, HeartbeatCounts, Phase};
 
-use crate::map_missed::Missed;
-use crate::map_status::{MapStatus, MoveStatus, Nodes};
-use crate::shard_map::ShardMap;
-use crate::watch::{Deciding, START_WAIT};
+use super::map::ShardMap;
+use super::missed::Missed;
+use super::watch::{Deciding, START_WAIT};
+use crate::status::{MapStatus, MoveStatus, Nodes};
 
 /// The time between two heartbeats of this node at every shard, well within [`HEARTBEAT_TTL`].
 pub const HEARTBEAT_PERIOD: Duration = Duration::from_millis(HEARTBEAT_TTL.get() / 3);
@@ -28,7 +28,7 @@ const QUIET_LOOKS: u32 = 2;
 /// Sends heartbeats with this node's map to every shard, reads which nodes use which map, and
 /// advances a rebalance through its phases, until it is dropped.
 #[derive(Debug)]
-pub(crate) struct MapWatch {
+pub(crate) struct Heartbeats {
     map: Arc<ShardMap>,
     /// The longest time for which a limit's counters count, in milliseconds.
     longest: Arc<AtomicU64>,
@@ -36,7 +36,7 @@ pub(crate) struct MapWatch {
     task: AbortHandle,
 }
 
-impl MapWatch {
+impl Heartbeats {
     /// Starts the heartbeats at the shards of `map`, for the limits of `policy`, at the times of the
     /// clock that decides: the first call after a failover replays charges, and computes their age by
     /// its time.
@@ -85,7 +85,7 @@ impl MapWatch {
     }
 }
 
-impl Drop for MapWatch {
+impl Drop for Heartbeats {
     fn drop(&mut self) {
         self.task.abort();
     }
@@ -112,7 +112,7 @@ impl Round {
         // All shards connect concurrently, so the total wait is at most the wait for one.
         let began = Instant::now();
         for shard in self.map.shards() {
-            shard.store.store().ready(START_WAIT.saturating_sub(began.elapsed())).await;
+            shard.store.servers().ready(START_WAIT.saturating_sub(began.elapsed())).await;
         }
         let mut looks = interval(HEARTBEAT_PERIOD);
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -136,8 +136,9 @@ impl Round {
             let (name, store) = (shard.name.clone(), Arc::clone(&shard.store));
             let heartbeat = Arc::clone(&self.heartbeat);
             // The duration is not measured, because no client waits for this call.
-            asked
-                .spawn(async move { (name, heartbeat.beat(store.store(), now, own, other).await) });
+            asked.spawn(
+                async move { (name, heartbeat.beat(store.untimed(), now, own, other).await) },
+            );
         }
         let answers = asked.join_all().await.into_iter();
         answers.filter_map(|(name, told)| Some((name, told.ok()?))).collect()

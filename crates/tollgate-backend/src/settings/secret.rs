@@ -5,8 +5,8 @@ use std::{env, fs};
 use tollgate::HashKey;
 use tollgate_policy::KeySource;
 
-use crate::error::OpenError;
-use crate::secret_error::{SHORTEST_SECRET, SecretError};
+use super::error::OpenError;
+use super::secret_error::{SHORTEST_SECRET, SecretError};
 
 /// Derives the key that hashes subjects from the secret at `source`.
 ///

@@ -12,8 +12,8 @@ use tollgate_redis::{
     Sentinels, ServerAccess, ShardSettings as Servers, Tls,
 };
 
-use crate::error::OpenError;
-use crate::secret_error::SecretError;
+use super::error::OpenError;
+use super::secret_error::SecretError;
 
 /// The connection settings of a shard.
 #[derive(Debug)]

@@ -1,7 +1,5 @@
 //! Logs changes of the shards, at a bounded rate.
 
-mod status_diff;
-
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -14,10 +12,8 @@ use tollgate::model::Policy;
 use tollgate::model::time::DEFAULT_SKEW_MAX;
 use tollgate::{Clock, SystemClock};
 
-use crate::backend_shard::Shard;
-use crate::shard_map::ShardMap;
-use crate::status::ShardStatus;
-use status_diff::{Change, StatusDiff};
+use super::map::{Shard, ShardMap};
+use super::status_diff::{Change, StatusDiff};
 
 /// The time for which a start waits for shards to connect. After it, the start continues.
 pub const START_WAIT: Duration = Duration::from_secs(1);
@@ -52,7 +48,7 @@ impl Watch {
             for shard in shards.shards() {
                 // All shards connect concurrently, so the total wait is at most the wait for one.
                 let left = START_WAIT.saturating_sub(began.elapsed());
-                shard.store.store().ready(left).await;
+                shard.store.servers().ready(left).await;
                 let mut begun = Vec::new();
                 look(shard, &mut begun, millis(&allowed));
                 seen.push(begun);
@@ -64,7 +60,7 @@ impl Watch {
                 looks.tick().await;
                 for (shard, seen) in shards.shards().zip(&mut seen) {
                     let now = clock.get().map_or_else(|| SystemClock.now(), |clock| clock.now());
-                    let settled = shard.store.store().replay(now);
+                    let settled = shard.store.replay(now);
                     // If the replay fails or takes too long, the next check tries again.
                     let _ = timeout(WATCH_PERIOD, settled).await;
                     look(shard, seen, millis(&allowed));
@@ -132,7 +128,7 @@ pub(crate) fn skew_max(policy: &Policy) -> u64 {
 /// Checks each primary of `shard`. The primaries of a cluster are checked in the order of their
 /// first slots.
 fn look(shard: &Shard, seen: &mut Vec<StatusDiff>, skew_max: Duration) {
-    let primaries = ShardStatus::of(shard).primaries();
+    let primaries = shard.store.status(&shard.name).primaries();
     seen.resize_with(primaries.len(), || StatusDiff::new(skew_max));
     for (primary, seen) in primaries.iter().zip(seen) {
         seen.allow(skew_max);

@@ -1,0 +1,112 @@
+//! Servers as one store, with the wrappers that handle outages.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tollgate::model::{
+    Cell, CellKey, CellTransfer, Charge, DecisionSource, Reading, Readings, Store, StoreError,
+    StoredState, Timestamp,
+};
+use tollgate::store::Memory;
+use tollgate_stores::failover_replay::ReplayCounts;
+use tollgate_stores::quota_lease::Sweeper;
+use tollgate_stores::{Deadline, DenyCache, Fallback, LocalShare, QuotaLease, QuotaRescale};
+
+use crate::status::Counts;
+
+/// The servers, or units that this node took from them in advance.
+pub(crate) type Leases<P> = QuotaLease<Arc<P>>;
+
+/// The leases within the deadline.
+pub(crate) type Timely<P> = Deadline<Arc<Leases<P>>>;
+
+/// The servers within the deadline, or this node alone.
+pub(crate) type Decider<P> = Fallback<Arc<Timely<P>>, LocalShare<Memory>>;
+
+/// Remembered refusals, or the decider.
+pub(crate) type Refusals<P> = DenyCache<Arc<Decider<P>>>;
+
+/// Servers with the wrappers around them, and a handle of each wrapper.
+///
+/// Remembered refusals are answered here. All other calls go to the server that owns the subject, or
+/// to several servers if necessary, or are decided from a quota lease of this node if the limit uses
+/// leases. If there is no answer within the deadline, this node's share decides. The documentation
+/// of each wrapper describes its weaker guarantees and their bounds.
+#[derive(Debug)]
+pub(crate) struct ServerStore<P> {
+    store: QuotaRescale<Arc<Refusals<P>>>,
+    handles: Handles<P>,
+    /// Refunds unused units of quota leases.
+    _sweeper: Sweeper,
+    discarded: AtomicU64,
+}
+
+/// The wrappers of a [`ServerStore`], from the inside outwards.
+#[derive(Debug)]
+pub(crate) struct Handles<P> {
+    pub(crate) servers: Arc<P>,
+    pub(crate) leases: Arc<Leases<P>>,
+    pub(crate) timely: Arc<Timely<P>>,
+    pub(crate) decider: Arc<Decider<P>>,
+    pub(crate) refusals: Arc<Refusals<P>>,
+}
+
+impl<P: CellTransfer + 'static> ServerStore<P> {
+    pub(crate) fn new(store: QuotaRescale<Arc<Refusals<P>>>, handles: Handles<P>) -> Self {
+        let sweeper = handles.leases.start_sweeping();
+        Self { store, handles, _sweeper: sweeper, discarded: AtomicU64::new(0) }
+    }
+
+    pub(crate) const fn handles(&self) -> &Handles<P> {
+        &self.handles
+    }
+
+    /// Returns the counts of decisions without a server and of failures, since the store was
+    /// opened, with those that only the servers have.
+    pub(crate) fn counts(&self, unrefunded: u64, repaired: ReplayCounts) -> Counts {
+        let Handles { leases, timely, decider, refusals, .. } = &self.handles;
+        let fallback = decider.counts();
+        Counts {
+            remembered: refusals.hits(),
+            stood_in: fallback.stood_in,
+            local_charges: decider.local_charges(),
+            unanswered: fallback.unanswered,
+            missed: timely.missed(),
+            unrefunded,
+            discarded: self.discarded.load(Ordering::Relaxed),
+            repaired,
+            leases: leases.counts(),
+        }
+    }
+
+    /// Refunds the unused units of this node's quota leases. Called before the process ends.
+    pub(crate) async fn refund_leases(&self, now: Timestamp) {
+        self.handles.leases.refund_all(now).await;
+    }
+}
+
+impl<P: CellTransfer + 'static> Store for ServerStore<P> {
+    async fn apply(&self, now: Timestamp, charges: &[Charge<'_>]) -> Result<Readings, StoreError> {
+        let readings = self.store.apply(now, charges).await?;
+        let found = |reading: &Reading| reading.found == StoredState::Discarded;
+        // A remembered refusal was counted when it was received.
+        if readings.source() == DecisionSource::Store && readings.iter().any(found) {
+            self.discarded.fetch_add(1, Ordering::Relaxed);
+        }
+        Ok(readings)
+    }
+}
+
+impl<P: CellTransfer + 'static> CellTransfer for ServerStore<P> {
+    async fn cells(
+        &self,
+        now: Timestamp,
+        places: &[CellKey<'_>],
+    ) -> Result<Vec<Option<Cell>>, StoreError> {
+        self.store.cells(now, places).await
+    }
+
+    async fn join(&self, now: Timestamp, cells: &[(CellKey<'_>, Cell)]) -> Result<(), StoreError> {
+        self.store.join(now, cells).await
+    }
+}

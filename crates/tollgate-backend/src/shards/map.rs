@@ -1,0 +1,84 @@
+//! The shard map of a policy file: one assignment of subjects to shards, or two during a rebalance.
+
+use std::sync::Arc;
+
+use tollgate::model::{Subject, Timestamp};
+use tollgate_redis::ClockOffset;
+use tollgate_stores::Rebalance;
+use tollgate_stores::failover_replay::ReplayCounts;
+use tollgate_stores::sharded::{MapVersion, Routing};
+
+use super::redis_servers::RedisServers;
+use super::shard_store::ShardStore;
+
+/// A shard. Both shard maps share it if it is in both.
+pub(crate) type Shard = tollgate_stores::Shard<Arc<ShardStore>>;
+
+/// The shards, and the store over them.
+#[derive(Debug)]
+pub(crate) struct ShardMap {
+    store: Arc<Rebalance<ShardStore>>,
+    /// The shards that are only in the previous map.
+    leaving: Vec<Shard>,
+}
+
+impl ShardMap {
+    /// Creates the map of `store`, of which `leaving` are the shards of the previous map only.
+    pub(crate) fn new(store: Rebalance<ShardStore>, leaving: Vec<Shard>) -> Self {
+        Self { store: Arc::new(store), leaving }
+    }
+
+    /// Returns the shards as one store, with all-or-nothing calls.
+    pub(crate) const fn store(&self) -> &Arc<Rebalance<ShardStore>> {
+        &self.store
+    }
+
+    /// Returns the shards of the settings in their order, then those that are only in the previous
+    /// map.
+    pub(crate) fn shards(&self) -> impl Iterator<Item = &Shard> {
+        self.store.after().partitions().shards().iter().chain(&self.leaving)
+    }
+
+    /// Returns the shards of the previous map if there is one, otherwise of the current map.
+    pub(crate) fn shards_before(&self) -> &[Shard] {
+        self.store.before().partitions().shards()
+    }
+
+    /// Returns the servers that own `subject` in the current map; during a rebalance, in the new
+    /// one.
+    pub(crate) fn servers_of(&self, subject: &Subject) -> &RedisServers {
+        self.store.after().partitions().shard_for(subject).store.servers()
+    }
+
+    /// Returns the rebalance, if there is one.
+    pub(crate) fn rebalance(&self) -> Option<&Rebalance<ShardStore>> {
+        Some(&*self.store).filter(|store| store.has_previous())
+    }
+
+    /// Returns the version of the current map; during a rebalance, of the new one.
+    pub(crate) fn version(&self) -> MapVersion {
+        self.store.after().partitions().version()
+    }
+
+    /// Returns how far the clock of the first shard that returned its time is ahead of one that
+    /// shows `now`.
+    pub(crate) fn clock_offset(&self, now: Timestamp) -> Option<ClockOffset> {
+        self.shards().find_map(|shard| shard.store.servers().clock_offset(now))
+    }
+
+    /// Returns the number of charges of failed calls that could not be refunded.
+    pub(crate) fn unrefunded(&self) -> u64 {
+        let of_shards = self.shards().map(|shard| shard.store.unrefunded()).sum::<u64>();
+        self.store.unrefunded() + of_shards
+    }
+
+    /// Returns the counts of replayed charges after failovers.
+    pub(crate) fn repaired(&self) -> ReplayCounts {
+        self.shards().map(|shard| shard.store.repaired()).sum()
+    }
+}
+
+/// Returns the routing by the dimension `route_by`, or by the first dimension.
+pub(crate) fn routing(route_by: Option<&str>) -> Routing {
+    route_by.map_or(Routing::First, |name| Routing::Dimension(name.into()))
+}

@@ -1,0 +1,275 @@
+//! The servers of one Redis shard, as partitions of its subjects.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+use tollgate::HashKey;
+use tollgate::model::{
+    CasOutcome, Cell, CellKey, CellTransfer, Charge, Millis, Readings, ReplicationEpochs,
+    SharedBlob, Store, StoreError, Subject, Timestamp,
+};
+use tollgate::observe::Observed;
+use tollgate::{Clock, SystemClock};
+use tollgate_policy::{DecisionClock, RedisSettings, ShardSettings};
+use tollgate_redis::{
+    AfterFailover, ClientRole, ClockOffset, Keys, ListError, ListFilter, ListPage, RedisCluster,
+    RedisShard, StepRuntime, Tag,
+};
+use tollgate_stores::Partitions;
+use tollgate_stores::atomic::{PartitionedCells, PartitionedEpochs};
+use tollgate_stores::failover_replay::ReplayCounts;
+
+use crate::settings::OpenError;
+use crate::settings::endpoints::{ConnectTarget, choice, reached};
+use crate::status::ShardStatus;
+
+/// The servers of one shard.
+///
+/// A call with all keys in one partition is one command, exact, in one round trip.
+/// [`Atomic`](tollgate_stores::Atomic) makes a call over several slots all or nothing, and
+/// [`FailoverReplay`](tollgate_stores::FailoverReplay) replays the charges that a new primary lacks.
+#[derive(Debug)]
+pub enum RedisServers {
+    /// A primary with its replicas: one partition.
+    Shard(Box<RedisShard>),
+    /// A Redis Cluster, whose slots are the partitions.
+    Cluster(Box<RedisCluster>),
+}
+
+impl RedisServers {
+    /// Opens the servers of `shard` with `deadline` as the longest time for a decision, and starts
+    /// to connect.
+    pub(crate) fn open(
+        redis: &RedisSettings,
+        shard: &ShardSettings,
+        key: &HashKey,
+        deadline: Duration,
+        role: ClientRole,
+    ) -> Result<Self, OpenError> {
+        let revealed = redis.revealed.iter();
+        let keys = revealed.fold(Keys::new(key.clone()), |keys, limit| keys.with_revealed(limit));
+        let clock = match redis.clock {
+            DecisionClock::Application => tollgate_redis::DecisionClock::Application,
+            DecisionClock::Store => tollgate_redis::DecisionClock::Shard,
+        };
+        let choice = choice(redis.step);
+        Ok(match reached(redis, shard)? {
+            ConnectTarget::Servers(mut servers) => {
+                servers.client_role = role;
+                let opened = RedisShard::open(&servers, keys, choice);
+                let opened = opened.with_deadline(deadline).with_clock(clock);
+                Self::Shard(Box::new(opened.with_paused_epochs()))
+            }
+            ConnectTarget::Cluster(mut settings) => {
+                // Limits that share a shard also share a slot of it.
+                settings.tag = redis.route_by.clone().map_or(Tag::First, Tag::Dimension);
+                settings.after_failover = AfterFailover::Pause;
+                settings.client_role = role;
+                let opened = RedisCluster::open(*settings, keys, choice);
+                Self::Cluster(Box::new(opened.with_deadline(deadline).with_clock(clock)))
+            }
+        })
+    }
+
+    /// Compares the application's clock with the shard's from now on, so no call is decided by a
+    /// time that differs too much.
+    pub(crate) fn check_clock(&self) {
+        match self {
+            Self::Shard(shard) => shard.check_clock(),
+            Self::Cluster(cluster) => cluster.check_clock(),
+        }
+    }
+
+    /// Waits until it is connected, for at most `within`.
+    pub(crate) async fn ready(&self, within: Duration) {
+        // Ignore the result; the status shows whether it is connected.
+        match self {
+            Self::Shard(shard) => drop(shard.ready(within).await),
+            Self::Cluster(cluster) => drop(cluster.ready(within).await),
+        }
+    }
+
+    /// Returns how far its clock is ahead of the application's, which shows `now`.
+    pub(crate) fn clock_offset(&self, now: Timestamp) -> Option<ClockOffset> {
+        match self {
+            Self::Shard(shard) => shard.clock_offset(now),
+            Self::Cluster(cluster) => cluster.clock_offset(now),
+        }
+    }
+
+    /// Returns the version of the document called `name`; empty if there is none.
+    pub(crate) async fn shared_blob_version(&self, name: &str) -> Result<Vec<u8>, StoreError> {
+        match self {
+            Self::Shard(shard) => shard.shared_blob_version(name).await,
+            Self::Cluster(cluster) => cluster.shared_blob_version(name).await,
+        }
+    }
+
+    /// Returns the document called `name`, or an empty one if there is none.
+    pub(crate) async fn shared_blob(&self, name: &str) -> Result<SharedBlob, StoreError> {
+        match self {
+            Self::Shard(shard) => shard.shared_blob(name).await,
+            Self::Cluster(cluster) => cluster.shared_blob(name).await,
+        }
+    }
+
+    /// Replaces the document of version `before` by `document`, which expires after `lasting`.
+    pub(crate) async fn replace_shared_blob(
+        &self,
+        name: &str,
+        before: &[u8],
+        document: &SharedBlob,
+        lasting: Duration,
+    ) -> Result<CasOutcome, StoreError> {
+        match self {
+            Self::Shard(shard) => shard.replace_shared_blob(name, before, document, lasting).await,
+            Self::Cluster(cluster) => {
+                cluster.replace_shared_blob(name, before, document, lasting).await
+            }
+        }
+    }
+
+    /// Scans one step of the keys of its primary number `primary`; returns `None` if there is no
+    /// such primary.
+    pub(crate) async fn list(
+        &self,
+        primary: usize,
+        filter: ListFilter<'_>,
+        cursor: u64,
+        until: Instant,
+    ) -> Option<Result<ListPage, ListError>> {
+        match self {
+            Self::Shard(_) if primary > 0 => None,
+            Self::Shard(shard) => Some(shard.list(filter, cursor, until).await),
+            Self::Cluster(cluster) => cluster.list(primary, filter, cursor, until).await,
+        }
+    }
+
+    /// Returns its current status as the shard `name`, with what only the wrappers count.
+    pub(crate) fn status(&self, name: &str, repaired: ReplayCounts, took: Observed) -> ShardStatus {
+        let now = SystemClock.now();
+        let name = name.into();
+        match self {
+            Self::Shard(shard) => {
+                let (windows_lost, last_loss) = shard.windows_lost();
+                ShardStatus {
+                    name,
+                    runs: shard.runtime(),
+                    batchers: shard.status(),
+                    clock_offset: shard.clock_offset(now),
+                    clock_overridden: false,
+                    claimed_by: shard.primaries(),
+                    windows_lost,
+                    last_loss,
+                    repaired,
+                    cluster: None,
+                    took,
+                }
+            }
+            Self::Cluster(cluster) => {
+                let cluster = cluster.status(now);
+                let groups = &cluster.groups;
+                let batchers = groups.iter().flat_map(|group| group.batchers.iter().cloned());
+                ShardStatus {
+                    name,
+                    runs: groups.first().map_or(StepRuntime::Script, |group| group.runs),
+                    batchers: batchers.collect(),
+                    clock_offset: groups.iter().find_map(|group| group.clock_offset),
+                    clock_overridden: false,
+                    claimed_by: Vec::new(),
+                    windows_lost: groups.iter().map(|group| group.windows_lost).sum(),
+                    last_loss: groups.iter().find_map(|group| group.last_loss.clone()),
+                    repaired,
+                    cluster: Some(cluster),
+                    took,
+                }
+            }
+        }
+    }
+}
+
+impl Partitions for RedisServers {
+    fn partition(&self, subject: &Subject) -> usize {
+        match self {
+            Self::Shard(_) => 0,
+            Self::Cluster(cluster) => cluster.partition(subject),
+        }
+    }
+
+    async fn apply_at(
+        &self,
+        partition: usize,
+        now: Timestamp,
+        charges: &[Charge<'_>],
+    ) -> Result<Readings, StoreError> {
+        match self {
+            Self::Shard(shard) => shard.apply(now, charges).await,
+            // Boxed, because the future of a cluster would make the calls of every shard larger.
+            Self::Cluster(cluster) => Box::pin(cluster.apply_at(partition, now, charges)).await,
+        }
+    }
+}
+
+impl PartitionedCells for RedisServers {
+    async fn cells_at(
+        &self,
+        partition: usize,
+        now: Timestamp,
+        places: &[CellKey<'_>],
+    ) -> Result<Vec<Option<Cell>>, StoreError> {
+        match self {
+            Self::Shard(shard) => shard.cells(now, places).await,
+            Self::Cluster(cluster) => cluster.cells_at(partition, now, places).await,
+        }
+    }
+
+    async fn join_at(
+        &self,
+        partition: usize,
+        now: Timestamp,
+        cells: &[(CellKey<'_>, Cell)],
+    ) -> Result<(), StoreError> {
+        match self {
+            Self::Shard(shard) => shard.join(now, cells).await,
+            Self::Cluster(cluster) => cluster.join_at(partition, now, cells).await,
+        }
+    }
+}
+
+impl PartitionedEpochs for RedisServers {
+    fn epoch_at(&self, partition: usize) -> u64 {
+        match self {
+            Self::Shard(shard) => shard.history(),
+            Self::Cluster(cluster) => cluster.epoch_at(partition),
+        }
+    }
+
+    fn is_paused_at(&self, partition: usize) -> bool {
+        match self {
+            Self::Shard(shard) => shard.holds(),
+            Self::Cluster(cluster) => cluster.is_paused_at(partition),
+        }
+    }
+
+    fn outage_at(&self, partition: usize) -> Millis {
+        match self {
+            Self::Shard(shard) => shard.outage(),
+            Self::Cluster(cluster) => cluster.outage_at(partition),
+        }
+    }
+
+    fn held(&self) -> Vec<usize> {
+        match self {
+            Self::Shard(shard) if shard.holds() => vec![0],
+            Self::Shard(_) => Vec::new(),
+            Self::Cluster(cluster) => cluster.held(),
+        }
+    }
+
+    fn release(&self, history: u64) {
+        match self {
+            Self::Shard(shard) => shard.release(history),
+            Self::Cluster(cluster) => cluster.release(history),
+        }
+    }
+}

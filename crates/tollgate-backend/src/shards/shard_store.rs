@@ -1,0 +1,81 @@
+//! One Redis shard as a store.
+
+use tollgate::model::{
+    Cell, CellKey, CellTransfer, Charge, Readings, Store, StoreError, Timestamp,
+};
+use tollgate_stores::failover_replay::ReplayCounts;
+use tollgate_stores::{Atomic, CallTimer, FailoverReplay};
+
+use super::redis_servers::RedisServers;
+use crate::status::ShardStatus;
+
+/// The servers of a shard, as a store with all-or-nothing calls over its slots and a replay after
+/// each failover.
+pub(crate) type ServersStore = Atomic<FailoverReplay<RedisServers>>;
+
+/// One shard, with timed calls.
+#[derive(Debug)]
+pub(crate) struct ShardStore(CallTimer<ServersStore>);
+
+impl ShardStore {
+    pub(crate) const fn new(timed: CallTimer<ServersStore>) -> Self {
+        Self(timed)
+    }
+
+    /// Returns the store itself. Its calls are not measured.
+    pub(crate) const fn untimed(&self) -> &ServersStore {
+        self.0.store()
+    }
+
+    fn replay_store(&self) -> &FailoverReplay<RedisServers> {
+        self.0.store().partitions()
+    }
+
+    /// Returns its servers.
+    pub(crate) fn servers(&self) -> &RedisServers {
+        self.replay_store().store()
+    }
+
+    /// Replays remembered charges that the shard may lack, unless that is already done. This helps
+    /// other nodes even if this one receives no requests.
+    pub(crate) async fn replay(&self, now: Timestamp) {
+        // If this fails, it is tried again, and charges wait until then.
+        let _ = self.replay_store().replay_partitions(now).await;
+    }
+
+    /// Returns the counts of replayed charges after failovers.
+    pub(crate) fn repaired(&self) -> ReplayCounts {
+        self.replay_store().repaired()
+    }
+
+    /// Returns the number of charges of failed calls over its slots that could not be refunded.
+    pub(crate) fn unrefunded(&self) -> u64 {
+        self.0.store().unrefunded()
+    }
+
+    /// Returns its current status as the shard `name`.
+    pub(crate) fn status(&self, name: &str) -> ShardStatus {
+        self.servers().status(name, self.repaired(), self.0.durations())
+    }
+}
+
+impl Store for ShardStore {
+    async fn apply(&self, now: Timestamp, charges: &[Charge<'_>]) -> Result<Readings, StoreError> {
+        // Boxed, because the nested store futures together exceed the compiler's type depth.
+        Box::pin(self.0.apply(now, charges)).await
+    }
+}
+
+impl CellTransfer for ShardStore {
+    async fn cells(
+        &self,
+        now: Timestamp,
+        places: &[CellKey<'_>],
+    ) -> Result<Vec<Option<Cell>>, StoreError> {
+        self.0.cells(now, places).await
+    }
+
+    async fn join(&self, now: Timestamp, cells: &[(CellKey<'_>, Cell)]) -> Result<(), StoreError> {
+        self.0.join(now, cells).await
+    }
+}
