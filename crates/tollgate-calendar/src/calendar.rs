@@ -9,7 +9,7 @@ use jiff::tz::{AmbiguousOffset, Offset, TimeZone};
 use tollgate_core::algo::{ScheduledWindow, WindowSchedule};
 use tollgate_core::{Millis, Timestamp};
 
-use crate::Period;
+use crate::period::Period;
 
 /// The windows of a period in a time zone, and the last one that was computed.
 pub(crate) struct Calendar {

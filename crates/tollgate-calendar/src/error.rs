@@ -2,7 +2,9 @@
 
 use std::fmt;
 
-use crate::MAX_CALENDARS;
+/// The most different calendars of a process. A calendar is kept until the process ends, because
+/// limits refer to it; a policy that is loaded again uses the same ones.
+pub const MAX_CALENDARS: usize = 4_096;
 
 /// The reason why a calendar cannot be built.
 #[derive(Clone, Debug, PartialEq, Eq)]

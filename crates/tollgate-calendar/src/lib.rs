@@ -14,16 +14,12 @@ use jiff::tz::{TimeZone, TimeZoneDatabase};
 use tollgate_core::algo::Schedule;
 
 use calendar::Calendar;
-pub use error::CalendarError;
+pub use error::{CalendarError, MAX_CALENDARS};
 pub use period::{Period, Weekday};
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;
-
-/// The most different calendars of a process. A calendar is kept until the process ends, because
-/// limits refer to it; a policy that is loaded again uses the same ones.
-pub const MAX_CALENDARS: usize = 4_096;
 
 static CALENDARS: Mutex<Vec<&'static Calendar>> = Mutex::new(Vec::new());
 

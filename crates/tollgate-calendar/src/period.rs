@@ -4,7 +4,7 @@ use jiff::ToSpan;
 use jiff::civil::Date;
 use tollgate_core::Millis;
 
-use crate::CalendarError;
+use crate::error::CalendarError;
 
 /// The days of a week, in their order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

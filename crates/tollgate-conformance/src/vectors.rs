@@ -12,8 +12,9 @@ use tollgate_core::{
     Operation, Reading, Refusals, StoredState, Timestamp,
 };
 
+use crate::model::Ledger;
+use crate::random::Random;
 use crate::trace::random_limit;
-use crate::{Ledger, Random};
 
 /// The files of vectors: the name of the algorithm, and the kind of [`random_limit`].
 pub const FILES: [(&str, u64); 7] = [

@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 
 use ring::{hmac, rand};
 
-use crate::KeyError;
+use crate::keys::KeyError;
 
 /// The maximum number of tokens in the cache.
 pub const MAX_CACHED_TOKENS: usize = 4096;

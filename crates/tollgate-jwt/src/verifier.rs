@@ -6,8 +6,9 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::Value;
 
+use crate::algorithm::Algorithm;
 use crate::cache::Cache;
-use crate::{Algorithm, KeyError, Keys};
+use crate::keys::{KeyError, Keys};
 
 /// The maximum length of a token, in bytes.
 pub const MAX_TOKEN_BYTES: usize = 8 * 1024;

@@ -9,10 +9,11 @@ use parking_lot::Mutex;
 use tokio::{net::TcpStream, time::timeout};
 use tollgate_http::{ClientTls, ServerName, Stream, handshake_hint};
 
-use crate::{
-    Settings, Upstream, counted_reads::CountedReads, failure::UpstreamFailure,
-    upstream_link::UpstreamIo,
-};
+use crate::counted_reads::CountedReads;
+use crate::failure::UpstreamFailure;
+use crate::settings::Settings;
+use crate::upstream::Upstream;
+use crate::upstream_link::UpstreamIo;
 
 /// The shortest time between two log lines about failed TLS handshakes.
 const WARN_EVERY: Duration = Duration::from_secs(10);

@@ -19,7 +19,11 @@ use tollgate_http::{
 };
 use tower_service::Service;
 
-use crate::{Settings, body::RequestBody, handler::Handler, session::Session, settings::Limits};
+use crate::body::RequestBody;
+use crate::handler::Handler;
+use crate::session::Session;
+use crate::settings::Limits;
+use crate::settings::Settings;
 
 /// How long a client may still send a request after the proxy started to drain. The request may
 /// already be in transit, and closing at once would lose it. The response carries `connection:

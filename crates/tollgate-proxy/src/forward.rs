@@ -18,20 +18,18 @@ use tollgate::trace;
 use tollgate_http::MovingTimer;
 use tower_service::Service;
 
-use crate::{
-    Settings,
-    balance::{Attempt, Exchange, Router},
-    body::RequestBody,
-    failure::UpstreamFailure,
-    forwarded::{PeerName, Scheme, Trust, add_forwarding_fields, add_via},
-    hop,
-    pool::StreamedBody,
-    response_body::ResponseBody,
-    session::Session,
-    tunnel,
-    upgrade::Upgrade,
-    upload::Upload,
-};
+use crate::balance::{Attempt, Exchange, Router};
+use crate::body::RequestBody;
+use crate::failure::UpstreamFailure;
+use crate::forwarded::{PeerName, Scheme, Trust, add_forwarding_fields, add_via};
+use crate::hop;
+use crate::pool::StreamedBody;
+use crate::response_body::ResponseBody;
+use crate::session::Session;
+use crate::settings::Settings;
+use crate::tunnel;
+use crate::upgrade::Upgrade;
+use crate::upload::Upload;
 
 /// A service that sends each request to the upstream and returns its response.
 ///

@@ -15,16 +15,14 @@ use tollgate::tower::{Peer, TlsClient};
 use tollgate_http::{CloseReason, Conversation, LeastRate, MAX_FRAME, UpgradeAnswer, note};
 use tower_service::Service;
 
+use crate::admission::admit;
+use crate::body::{RequestBody, read_json};
+use crate::problem::Problem;
 use crate::rejected::Rejected;
-use crate::{
-    Settings,
-    admission::admit,
-    body::{RequestBody, read_json},
-    problem::Problem,
-    session::Session,
-    upgrade_prep::prepare_upgrade,
-    upload::Upload,
-};
+use crate::session::Session;
+use crate::settings::Settings;
+use crate::upgrade_prep::prepare_upgrade;
+use crate::upload::Upload;
 
 /// The entry point of all requests of a connection. It refuses inadmissible requests, and passes
 /// the others to the layered service with the peer's address.

@@ -10,10 +10,11 @@ use hyper::client::conn::http1;
 use parking_lot::Mutex;
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::{
-    Settings, body::RequestBody, connect::Connector, failure::UpstreamFailure,
-    upstream_link::UpstreamLink,
-};
+use crate::body::RequestBody;
+use crate::connect::Connector;
+use crate::failure::UpstreamFailure;
+use crate::settings::Settings;
+use crate::upstream_link::UpstreamLink;
 
 mod streamed;
 

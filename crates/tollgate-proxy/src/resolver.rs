@@ -4,7 +4,7 @@ use std::{fmt, io, net::SocketAddr, pin::Pin, sync::Arc, time::Duration};
 
 use tokio::{net::lookup_host, time::timeout};
 
-use crate::Upstream;
+use crate::upstream::Upstream;
 
 /// The most addresses of one host name that are used.
 const MAX_ADDRESSES: usize = 64;

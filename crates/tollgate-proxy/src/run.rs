@@ -18,9 +18,13 @@ use tollgate_http::{
 use tower_layer::Layer;
 use tower_service::Service;
 
-use crate::{
-    Error, Forward, Settings, body::RequestBody, connection, forwarded::Scheme, session::Session,
-};
+use crate::body::RequestBody;
+use crate::connection;
+use crate::error::Error;
+use crate::forward::Forward;
+use crate::forwarded::Scheme;
+use crate::session::Session;
+use crate::settings::Settings;
 
 /// The most bytes that the system buffers for a client. Without this bound it would buffer
 /// megabytes, and a client that reads slowly would look like one that does not read.

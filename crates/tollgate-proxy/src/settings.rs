@@ -4,11 +4,15 @@ use tollgate_http::{
     ClientTls, ConnectionMetrics, LEAST_BYTES_PER_SECOND, LEAST_RATE_GRACE, RateTerms, ServerTls,
 };
 
+use crate::error::Error;
+use crate::error::MIN_RESPONSE_HEADER_BYTES;
+use crate::json_bodies::JsonBodyBuffering;
 use crate::rejected::OnRejected;
-use crate::{
-    Error, JsonBodyBuffering, Resolver, TrustedProxies, Upstream, UpstreamMetrics, Upstreams,
-    error::MIN_RESPONSE_HEADER_BYTES,
-};
+use crate::resolver::Resolver;
+use crate::trusted_proxies::TrustedProxies;
+use crate::upstream::Upstream;
+use crate::upstream_metrics::UpstreamMetrics;
+use crate::upstreams::Upstreams;
 
 /// The settings of a proxy. [`Settings::new`] uses defaults that suit an open network.
 #[derive(Debug, Clone)]

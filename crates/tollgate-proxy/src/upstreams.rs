@@ -2,7 +2,7 @@
 
 use std::{error::Error as StdError, fmt, str::FromStr};
 
-use crate::{Upstream, UpstreamError};
+use crate::upstream::{Upstream, UpstreamError};
 
 /// The most routes of a proxy.
 pub const MAX_ROUTES: usize = 256;

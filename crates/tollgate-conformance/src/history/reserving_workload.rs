@@ -10,7 +10,8 @@ use tollgate_core::{
     OnExpiry, Operation, ReservationTerms, Store, Subject, Timestamp, Value,
 };
 
-use crate::{PlainHash, Random};
+use crate::plain_hash::PlainHash;
+use crate::random::Random;
 
 /// The most units that one call charges or reserves.
 const LARGEST: u64 = 4;

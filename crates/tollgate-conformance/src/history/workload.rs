@@ -10,7 +10,8 @@ use tollgate_core::{
     Millis, Operation, Refusals, Store, Subject, Timestamp, Value,
 };
 
-use crate::{PlainHash, Random};
+use crate::plain_hash::PlainHash;
+use crate::random::Random;
 
 /// The largest cost of a charge.
 pub const LARGEST_COST: u64 = 3;

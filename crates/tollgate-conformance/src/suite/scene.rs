@@ -9,7 +9,7 @@ use tollgate_core::{
     Reading, Readings, Store, Subject, Timestamp, Value,
 };
 
-use crate::PlainHash;
+use crate::plain_hash::PlainHash;
 
 /// The start time of the cases: a multiple of all their windows.
 pub(super) const START: u64 = 1_700_000_000_000;

@@ -4,7 +4,7 @@ use tollgate_core::{Cost, Deduplication, MAX_EXACT, Millis, Timestamp};
 
 use super::limits::{random_limit, with_random_hold};
 use super::{Call, Op, Take, Trace};
-use crate::Random;
+use crate::random::Random;
 
 /// The operations of one trace.
 const OPS: usize = 48;

@@ -8,7 +8,7 @@ use tollgate_core::{
     Algorithm, Limit, LimitError, MAX_EXACT, Millis, OnExpiry, Refusals, ReservationTerms,
 };
 
-use crate::Random;
+use crate::random::Random;
 use crate::schedule::UNEVEN_MILLIS;
 
 /// Returns a limit of kind `kind`, named `name`. There are eight kinds: the three anchors of a fixed

@@ -10,7 +10,8 @@ use tollgate_core::{
 
 use super::receipts::{Receipt, Receipts};
 use super::{Call, Difference, Op, Take, Trace};
-use crate::{Model, PlainHash};
+use crate::model::Model;
+use crate::plain_hash::PlainHash;
 
 /// How often a trace is run, each time on other subjects, after the machine stalled.
 const TRIES: u32 = 5;

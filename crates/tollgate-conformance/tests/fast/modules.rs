@@ -18,6 +18,8 @@ struct Modules {
     code: BTreeMap<Name, String>,
     /// The imports of each module: the name in the module, and its path.
     imports: BTreeMap<Name, BTreeMap<String, Vec<String>>>,
+    /// The names of modules in files elsewhere.
+    foreign: BTreeSet<String>,
 }
 
 #[test]
@@ -53,6 +55,41 @@ fn batchers_links_and_keys_know_neither_the_topology_nor_the_cluster() {
     assert!(uses.is_empty(), "imports that point up: {uses:?}");
 }
 
+/// The root of a crate stands above all of its modules: it declares them, and re-exports their items.
+/// A module therefore imports an item from the module that defines it, never through the root.
+#[test]
+fn no_import_points_up_to_the_root_of_a_crate() {
+    let mut upward = Vec::new();
+    for (name, folder) in crates() {
+        let modules = Modules::read(&folder.join("src"));
+        let told =
+            |(module, path): (Name, String)| format!("{name}::{}: {path}", module.join("::"));
+        upward.extend(modules.upward().into_iter().map(told));
+    }
+    assert!(upward.is_empty(), "imports from the root of the own crate: {upward:#?}");
+}
+
+/// The most floors of modules in a crate: a module stands one floor above the highest that it uses.
+const FLOORS: [(&str, usize); 2] = [("tollgate-backend", 6), ("tollgate-stores", 6)];
+
+#[test]
+fn crates_that_compose_stores_have_few_floors() {
+    for (name, most) in FLOORS {
+        let (_, folder) = crates().into_iter().find(|(other, _)| other == name).expect("the crate");
+        let modules = Modules::read(&folder.join("src"));
+        let uses = modules.siblings().remove(&Name::new()).expect("modules");
+        // The root stands above all of its modules.
+        let floors = 1 + uses.keys().map(|module| floor(module, &uses)).max().unwrap_or_default();
+        assert!(floors <= most, "{name} has {floors} floors");
+    }
+}
+
+/// Returns the floor of `module`, from 1 on. The modules have no circles.
+fn floor(module: &String, uses: &BTreeMap<String, BTreeSet<String>>) -> usize {
+    let below = uses.get(module).into_iter().flatten().filter(|used| *used != module);
+    1 + below.map(|used| floor(used, uses)).max().unwrap_or_default()
+}
+
 /// Returns `text` without modules in files elsewhere, as `#[path]` names them: their own crate's
 /// check includes them.
 fn without_foreign_files(text: &str) -> String {
@@ -78,7 +115,11 @@ impl Modules {
     fn add(&mut self, name: Name, file: &Path, folder: &Path) {
         let text =
             fs::read_to_string(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
-        let text = without_foreign_files(&shipped(&code(&text)));
+        let text = shipped(&code(&text));
+        let foreign = text.split("#[path").skip(1).filter_map(|part| part.split_once(';'));
+        let foreign = foreign.filter_map(|(declared, _)| declared.split("mod ").nth(1));
+        self.foreign.extend(foreign.map(|name| name.trim().to_owned()));
+        let text = without_foreign_files(&text);
         let mut imports = BTreeMap::new();
         for declared in behind(&text, "use ").filter_map(|rest| rest.split(';').next()) {
             for path in spread(declared) {
@@ -181,8 +222,40 @@ impl Modules {
         paths
     }
 
+    /// Returns the imports of items that are in the root, each with the module that imports it.
+    fn upward(&self) -> BTreeSet<(Name, String)> {
+        let mut found = BTreeSet::new();
+        for name in self.code.keys().filter(|name| !name.is_empty()) {
+            for path in self.paths(name) {
+                let supers = path.iter().take_while(|part| *part == "super").count();
+                let rest = match path.first().map(String::as_str) {
+                    Some("crate") => &path[1..],
+                    _ if supers == name.len() => &path[supers..],
+                    _ => continue,
+                };
+                let is_module = |part: &String| {
+                    self.code.contains_key(std::slice::from_ref(part))
+                        || self.foreign.contains(part)
+                };
+                if rest.first().is_some_and(|part| !is_module(part)) {
+                    found.insert((name.clone(), path.join("::")));
+                }
+            }
+        }
+        found
+    }
+
     /// Returns the cycles, each with the common parent of its modules.
     fn circles(&self) -> Vec<(Name, Vec<String>)> {
+        let uses = self.siblings();
+        let found = uses.iter().flat_map(|(parent, siblings)| {
+            circles_among(siblings).into_iter().map(|circle| (parent.clone(), circle))
+        });
+        found.collect()
+    }
+
+    /// Returns the children of each module, each with those of its siblings that it uses.
+    fn siblings(&self) -> BTreeMap<Name, BTreeMap<String, BTreeSet<String>>> {
         let mut uses: BTreeMap<Name, BTreeMap<String, BTreeSet<String>>> = BTreeMap::new();
         for name in self.code.keys() {
             for path in self.paths(name) {
@@ -195,10 +268,7 @@ impl Modules {
                 }
             }
         }
-        let found = uses.iter().flat_map(|(parent, siblings)| {
-            circles_among(siblings).into_iter().map(|circle| (parent.clone(), circle))
-        });
-        found.collect()
+        uses
     }
 }
 
@@ -288,4 +358,6 @@ fn a_circle_is_found_among_siblings_and_through_what_a_parent_exports() {
     write("c/e.rs", "const TEXT: &str = \"super::d::D\";\npub struct E;");
     let found = Modules::read(folder.path()).circles();
     assert_eq!(found, [(Vec::new(), vec!["a".to_owned(), "b".to_owned()])]);
+    let upward = Modules::read(folder.path()).upward();
+    assert_eq!(upward, [(vec!["a".to_owned()], "crate::B".to_owned())].into());
 }

@@ -13,10 +13,12 @@ use http::StatusCode;
 use tokio::time::Instant;
 
 use super::health::Health;
-use crate::{
-    Settings, Upstream, connect::Connector, in_flight::InFlight, pool::Pool,
-    upstream_metrics::UpstreamStatus,
-};
+use crate::connect::Connector;
+use crate::in_flight::InFlight;
+use crate::pool::Pool;
+use crate::settings::Settings;
+use crate::upstream::Upstream;
+use crate::upstream_metrics::UpstreamStatus;
 
 /// One address of an upstream.
 #[derive(Debug)]

@@ -11,13 +11,12 @@ use super::{
     endpoint::{Endpoint, is_failure},
     pick::{Draws, pick},
 };
-use crate::{
-    Settings, Upstream,
-    body::RequestBody,
-    failure::UpstreamFailure,
-    pool::{Links, Resend, StreamedBody, Unanswered},
-    upstream_metrics::{Addresses, Retry, UpstreamStatus},
-};
+use crate::body::RequestBody;
+use crate::failure::UpstreamFailure;
+use crate::pool::{Links, Resend, StreamedBody, Unanswered};
+use crate::settings::Settings;
+use crate::upstream::Upstream;
+use crate::upstream_metrics::{Addresses, Retry, UpstreamStatus};
 
 /// The most additional addresses that a request is sent to, because an address could not be reached.
 const MAX_RETRIES: usize = 2;

@@ -5,10 +5,8 @@ use std::{collections::HashMap, sync::Arc};
 use tollgate::tower::MatchedRules;
 
 use super::group::Group;
-use crate::{
-    Settings,
-    upstreams::{RouteMatch, RoutePrefix},
-};
+use crate::settings::Settings;
+use crate::upstreams::{RouteMatch, RoutePrefix};
 
 /// The groups of servers, by rule, host and path.
 #[derive(Debug)]

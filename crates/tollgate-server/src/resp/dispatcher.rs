@@ -21,7 +21,7 @@ use super::session::{self, Next, Session};
 use super::tg_commands;
 use super::throttle::{Bucket, Dialect, Throttle};
 use super::transaction::{self, Transaction};
-use crate::Access;
+use crate::access::Access;
 use tollgate::observe::Histogram;
 
 /// The size of queued replies, in bytes, from which they are sent before more commands are read.

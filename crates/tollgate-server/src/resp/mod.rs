@@ -52,7 +52,9 @@ use dispatcher::{Dispatcher, Progress};
 use memory::{CommandBytes, CommandMemory, NO_MEMORY};
 use wire::{PartialCommand, Received, Wire, shrink_buffer};
 
-use crate::{Access, CloseReason, Connection, ConnectionHandler, ConnectionLimits};
+use crate::access::Access;
+use crate::connection::{Connection, ConnectionHandler, ConnectionLimits};
+use crate::listener_counters::CloseReason;
 use tollgate::observe::Histogram;
 
 /// The settings of a [`RespListener`].

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::command::unknown_subcommand;
 use super::frame::ClientAuth;
 use super::reply::{Protocol, Replies, echoed};
-use crate::Access;
+use crate::access::Access;
 
 /// The most invalid tokens that one connection may send. Guessing tokens therefore costs
 /// connections.

@@ -9,11 +9,12 @@ use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::{Instant, Sleep, sleep_until, timeout};
-use tollgate_http::PollOnWake;
+use tollgate_http::{Phase, PollOnWake, Stream};
 
+use crate::connection::{Connection, ConnectionLimits};
 use crate::connection_slots::ConnectionSlot;
+use crate::http_connection::LAST_REQUEST;
 use crate::listener_counters::CloseReason;
-use crate::{Connection, ConnectionLimits, LAST_REQUEST, Phase, Stream};
 
 /// The most bytes of one read.
 pub(super) const READ: usize = 8 * 1024;
