@@ -6,7 +6,7 @@ use std::sync::Arc;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use tollgate_core::Limit;
 
-use super::ietf::push_policy;
+use super::list::{push_policy, separate};
 
 /// A target of header profiles: a response's header fields, or a document that describes a
 /// response.
@@ -17,7 +17,8 @@ pub trait Fields {
     /// Adds `value` to the list in the field `name`, which is in lower case.
     fn add(&mut self, name: &'static str, value: FieldValue);
 
-    /// Adds the list of `limits`, each with its name, its quota and its window, as `ratelimit-policy` has them.
+    /// Adds the list of `limits`, each with its name, its quota and its window, as
+    /// `ratelimit-policy` has them.
     fn add_policies<'l>(
         &mut self,
         name: &'static str,
@@ -44,13 +45,6 @@ pub trait Fields {
         let mut text = String::new();
         write(&mut text);
         self.add(name, FieldValue::Text(text));
-    }
-}
-
-/// Separates the next item of a list that begins at `start` from the one before.
-pub(super) fn separate(list: &mut String, start: usize) {
-    if list.len() > start {
-        list.push_str(", ");
     }
 }
 

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use tollgate_core::Limit;
 
-use super::fields::{FieldValue, Fields, separate};
-use super::ietf::push_policy;
+use super::fields::{FieldValue, Fields};
+use super::list::{push_policy, separate};
 use super::push_number;
 
 /// The header fields of a response as they are sent over HTTP/1.1: `name: value` and CRLF, in the

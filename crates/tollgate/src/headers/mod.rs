@@ -7,6 +7,7 @@ mod fields;
 mod github;
 mod ietf;
 mod lines;
+mod list;
 mod three_fields;
 
 use tollgate_core::policy::HeaderProfile;

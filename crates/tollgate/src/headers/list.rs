@@ -1,0 +1,47 @@
+//! Items of the lists in `ratelimit-policy` and `ratelimit`: structured fields (RFC 9651).
+
+use tollgate_core::{Algorithm, Limit, Unit};
+
+use super::push_number;
+
+/// The usual size of one limit in either field, in bytes: most names need no more.
+pub(super) const USUAL: usize = 48;
+
+/// Separates the next item of a list that begins at `start` from the one before.
+pub(super) fn separate(list: &mut String, start: usize) {
+    if list.len() > start {
+        list.push_str(", ");
+    }
+}
+
+/// Appends a name, which needs no escapes.
+pub(super) fn push_name(list: &mut String, name: &str) {
+    list.push('"');
+    list.push_str(name);
+    list.push('"');
+}
+
+/// Appends the name of a limit, its `q`, `qu` and `w` as the policy defines them, and `burst` of a
+/// token bucket. The window is in whole seconds, and is omitted if the limit has none.
+pub(super) fn push_policy(policies: &mut String, limit: &Limit) {
+    policies.reserve(USUAL);
+    push_name(policies, limit.name());
+    let (quota, window) = limit.quota_per_window();
+    policies.push_str(";q=");
+    push_number(policies, quota);
+    policies.push_str(match limit.unit() {
+        Unit::Requests => "",
+        Unit::ContentBytes => ";qu=\"content-bytes\"",
+        Unit::ConcurrentRequests => ";qu=\"concurrent-requests\"",
+    });
+    let window = window.get();
+    let has_window = !matches!(limit.algorithm(), Algorithm::Concurrency(_));
+    if has_window && window.is_multiple_of(1000) {
+        policies.push_str(";w=");
+        push_number(policies, window / 1000);
+    }
+    if let Some(burst) = limit.burst() {
+        policies.push_str(";burst=");
+        push_number(policies, burst);
+    }
+}
