@@ -496,4 +496,5 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Table<B> {
 }
 
 #[cfg(test)]
+#[path = "table/tests.rs"] // The fuzz targets include this file by its path.
 mod tests;
