@@ -35,9 +35,13 @@ mod world;
 // The step of the server module. Its crate is a plug-in of a server and cannot be a dependency.
 #[path = "../../tollgate-module/src/answer.rs"]
 mod answer;
+#[path = "../../tollgate-module/src/charges.rs"]
+mod charges;
 #[path = "../../tollgate-module/src/error.rs"]
 #[allow(dead_code, reason = "some errors are those of the server interface")]
 mod error;
+#[path = "../../tollgate-module/src/held.rs"]
+mod held;
 #[path = "../../tollgate-module/src/reader.rs"]
 mod reader;
 #[path = "../../tollgate-module/src/request.rs"]
@@ -48,6 +52,7 @@ mod rule;
 #[allow(dead_code, reason = "the model needs no sizes of entries")]
 mod step;
 #[path = "../../tollgate-module/src/stored.rs"]
+#[allow(dead_code, reason = "the model has no tables, and no values of other types")]
 mod stored;
 // `stored` writes integers with it.
 use itoa as _;

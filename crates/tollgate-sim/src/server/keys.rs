@@ -6,8 +6,8 @@ use super::{Entry, Server, Write};
 use crate::answer::Reply as StepReply;
 use crate::error::CommandError;
 use crate::request::{Place, Request};
-use crate::step::{self, Buffers, Keyspace, Lists};
-use crate::stored::Stored;
+use crate::step::{self, Buffers, Change, Keyspace, Lists};
+use crate::stored::Loaded;
 
 /// The keys of one command.
 struct Keys<'s> {
@@ -15,11 +15,45 @@ struct Keys<'s> {
     names: &'s [Vec<u8>],
 }
 
+impl Keys<'_> {
+    /// Returns the name of a key. The model has no tables.
+    fn name(&self, place: Place) -> Result<&[u8], CommandError> {
+        let Place::Key(key) = place else { return Err(CommandError::Invalid("place")) };
+        self.names.get(key).map(Vec::as_slice).ok_or(CommandError::Short)
+    }
+
+    /// Returns the write of a change, whose value is in `values`, at the time of the server.
+    fn write(
+        &self,
+        change: &Change,
+        values: &[u8],
+        clock: Timestamp,
+    ) -> Result<Write, CommandError> {
+        let name = self.name(change.place)?.to_vec();
+        let kept = self.server.entry(&name).and_then(|entry| entry.expires_at);
+        let moved = Some(clock.after(change.live).as_millis());
+        let expires_at = if change.is_end_moved { moved } else { kept.or(moved) };
+        let entry = Entry { value: values[change.value.clone()].to_vec(), expires_at };
+        Ok(Write::Key { name, entry: Some(entry).filter(|entry| !entry.value.is_empty()) })
+    }
+}
+
 impl Keyspace for Keys<'_> {
-    fn load(&mut self, place: Place) -> Result<(Stored, usize), CommandError> {
-        let name = self.names.get(place.key()).ok_or(CommandError::Short)?;
-        let entry = self.server.entry(name);
-        Ok((entry.map_or(Stored::Missing, |entry| Stored::from_key(&entry.value)), 0))
+    fn load<T>(
+        &mut self,
+        place: Place,
+        loaded: impl FnOnce(Loaded<'_>) -> T,
+    ) -> Result<T, CommandError> {
+        let entry = self.server.entry(self.name(place)?);
+        Ok(loaded(entry.map_or(Loaded::Missing, |entry| Loaded::Key(&entry.value))))
+    }
+
+    fn load_entries(
+        &mut self,
+        _places: &[Place],
+        _loaded: impl FnMut(Option<Loaded<'_>>),
+    ) -> Result<(), CommandError> {
+        Ok(())
     }
 
     fn is_full(&mut self, _place: Place) -> bool {
@@ -35,23 +69,18 @@ pub(super) fn run(
 ) -> Result<(Vec<u8>, Vec<Write>), CommandError> {
     let clock = server.now();
     let mut buffers = Buffers::default();
-    let Buffers { rules, places, asks, held, changes, values } = &mut buffers;
+    let Buffers { rules, places, asks, takes, held, changes, values, reply, undo } = &mut buffers;
     let request = Request::parse(argument, names.len(), rules, places)?;
     let asked = request.deadline;
     if asked.is_some_and(|deadline| clock > deadline) {
-        return Ok((StepReply::late(clock), Vec::new()));
+        StepReply::late(reply, clock);
+        return Ok((buffers.reply, Vec::new()));
     }
-    let lists = Lists { asks, held, changes: &mut *changes, values: &mut *values };
-    let keyspace = &mut Keys { server, names };
-    let reply = step::run(request, keyspace, asked.map(|_| clock), lists)?;
-    let writes = changes.iter().map(|change| {
-        let name = names[change.place.key()].clone();
-        let kept = server.entry(&name).and_then(|entry| entry.expires_at);
-        let ends_at: Timestamp = clock.after(change.live);
-        let moved = Some(ends_at.as_millis());
-        let expires_at = if change.is_end_moved { moved } else { kept.or(moved) };
-        let entry = Entry { value: values[change.value.clone()].to_vec(), expires_at };
-        Write::Key { name, entry: Some(entry).filter(|entry| !entry.value.is_empty()) }
-    });
-    Ok((reply, writes.collect()))
+    let keys = &mut Keys { server, names };
+    let (list, bytes) = (&mut *changes, &mut *values);
+    let lists = Lists { asks, takes, held, changes: list, values: bytes, reply, undo };
+    step::run(request, keys, asked.map(|_| clock), lists)?;
+    let writes = changes.iter().map(|change| keys.write(change, values, clock));
+    let writes = writes.collect::<Result<_, _>>()?;
+    Ok((buffers.reply, writes))
 }
