@@ -63,7 +63,7 @@ pub(super) fn write(document: &impl Serialize) -> serde_json::Result<Bytes> {
 /// Appends `document` as JSON to `out`.
 ///
 /// # Errors
-/// As for [`write`].
+/// As for [`write()`].
 pub(super) fn write_to(out: &mut Vec<u8>, document: &impl Serialize) -> serde_json::Result<()> {
     document.serialize(Text(out))
 }
