@@ -1,4 +1,4 @@
-//! The framing of HTTP/1 at the proxy, beside a second reading of the same bytes.
+//! Compares the framing of HTTP/1 at the proxy with a second parser of the same bytes.
 
 #[path = "../../crates/tollgate-http/src/framing/mod.rs"]
 #[allow(dead_code, unused_imports, unreachable_pub)]
@@ -29,7 +29,7 @@ pub fn check(data: &[u8]) {
     assert_eq!(heads_by_second_reading(&stream[..course.passed], heads.len()), heads);
 }
 
-/// Runs a stream whose reads end at `ends`. Returns where each head begins, too.
+/// Reads a stream in parts that end at `ends`. Also returns the position of each head.
 fn run(stream: &[u8], ends: &[usize]) -> (Course, Vec<usize>) {
     let mut framing = Framing::new(LIMITS);
     let (mut passed, mut last, mut heads) = (0, Step::Hold, Vec::new());
@@ -55,7 +55,7 @@ fn run(stream: &[u8], ends: &[usize]) -> (Course, Vec<usize>) {
     (Course { passed, heads: framing.heads(), last }, heads)
 }
 
-/// Returns where the first `count` heads begin as `httparse` and plain arithmetic find them.
+/// Returns the positions of the first `count` heads, computed by `httparse` and plain arithmetic.
 fn heads_by_second_reading(stream: &[u8], count: usize) -> Vec<usize> {
     let (mut at, mut heads) = (0, Vec::new());
     while heads.len() < count {

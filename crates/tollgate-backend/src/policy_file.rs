@@ -265,8 +265,8 @@ struct Look {
     files: Vec<(PathBuf, Option<Stamp>)>,
 }
 
-/// Returns whether the policy may include files, which can name other files without a change of the
-/// policy file itself.
+/// Returns whether the policy may have an `include`. An included file can change the set of files
+/// that must be watched while the policy file itself stays the same.
 fn includes_files(bytes: &[u8]) -> bool {
     const KEY: &[u8] = b"include";
     bytes.windows(KEY.len()).any(|part| part == KEY)

@@ -23,7 +23,7 @@ enum Wait {
 }
 
 impl Deadline {
-    /// Creates a time limit whose wait has not started.
+    /// Creates a time limit. Its wait has not started yet.
     pub fn new(limit: Duration) -> Self {
         Self { limit, sleep: None, wait: Wait::Idle }
     }
@@ -59,8 +59,9 @@ impl Deadline {
     }
 }
 
-/// A timer whose time moves, usually to later. Only its alarm is set again then, which costs nothing
-/// until the earlier time has passed.
+/// A timer with a time that changes often, usually to a later one. After a change to a later time,
+/// the runtime's timer is set again only when the earlier time has passed: the change costs nothing
+/// until then.
 ///
 /// Setting and removing a timer for each of many short waits takes more than the waits themselves.
 #[derive(Debug, Default)]

@@ -1,4 +1,4 @@
-//! The tokens whose signature was verified.
+//! The tokens with a signature that was verified.
 
 use std::collections::HashMap;
 use std::fmt;

@@ -59,9 +59,10 @@ impl DecisionTime {
     /// Returns the time of a job that was made at `begun`, when the application's clock showed
     /// `now`, for limits with the tolerances `skews`.
     ///
-    /// A difference of half of the smallest skew is tolerated. Two nodes that differ from the shard
-    /// in opposite directions then differ from each other by at most the whole skew, so neither
-    /// node discards state that the other one stored.
+    /// The application's clock may differ from the shard's by up to half of the smallest tolerance
+    /// in `skews`. Beyond that, the job gets the shard's time. Two nodes whose clocks differ from
+    /// the shard's in opposite directions then differ from each other by at most the whole
+    /// tolerance, so neither node discards state that the other one stored.
     pub(crate) fn of_job(
         &self,
         shard: &ShardClock,

@@ -142,8 +142,8 @@ impl<S: Store> Rebalance<S> {
         }
     }
 
-    /// Sets for how many limits and subjects the node remembers that they were transferred, rounded
-    /// up to a power of two, and how long a transfer may take.
+    /// Sets two bounds: `entries`, the number of limits and subjects that the node remembers as
+    /// transferred, rounded up to a power of two, and `within`, the longest time of a transfer.
     #[must_use]
     pub fn with_transfer_entries(mut self, entries: usize, within: Duration) -> Self {
         self.transfer = LazyTransfer::new(entries).with_time(within);

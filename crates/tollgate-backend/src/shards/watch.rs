@@ -35,7 +35,8 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    /// Starts to watch `shards`. Their clocks may differ as far as the limits of `policy` permit.
+    /// Starts to watch `shards`. The tolerated difference of their clocks is the smallest
+    /// `skew_max` of the limits of `policy`.
     pub(crate) fn start(shards: Arc<ShardMap>, policy: &Policy) -> Self {
         let (has_started, started) = watch::channel(false);
         let skew_max = Arc::new(AtomicU64::new(skew_max(policy)));

@@ -10,13 +10,13 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
-/// The number of requests that it serves at the same time.
+/// The number of requests that the service handles at the same time.
 pub const PLACES: u32 = 8;
 
-/// The time for each of them.
+/// The time that the service takes for one request.
 pub const SERVICE: Duration = Duration::from_millis(100);
 
-/// Its capacity in requests per second.
+/// The capacity of the service in requests per second.
 pub const CAPACITY: u64 = PLACES as u64 * 10;
 
 /// The most bytes of one read, more than any request here has.

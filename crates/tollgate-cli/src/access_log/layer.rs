@@ -40,7 +40,7 @@ impl<S, L: Layer<S>> Layer<S> for AccessLogLayer<L> {
     }
 }
 
-/// A service whose requests are logged.
+/// A service that logs its requests.
 #[derive(Clone, Debug)]
 pub(crate) struct AccessLogService<S> {
     inner: S,
@@ -152,7 +152,7 @@ impl Headers for Fields<'_> {
 }
 
 pin_project_lite::pin_project! {
-    /// A body whose bytes are counted for its entry.
+    /// A body that counts its bytes for the log entry.
     #[derive(Debug)]
     pub(crate) struct LoggedBody<B> {
         #[pin]

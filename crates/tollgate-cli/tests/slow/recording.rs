@@ -29,7 +29,7 @@ const CHAR_WIDTH: f64 = 7.8;
 const LINE_HEIGHT: f64 = 18.0;
 const MARGIN: f64 = 18.0;
 
-/// Runs `command`, whose first word is `tollgate`, in the root of the repository.
+/// Runs `command` in the root of the repository. The first word of `command` is `tollgate`.
 fn printed(command: &str, and: &[&str]) -> Vec<String> {
     let words = command.split(' ').skip(1).chain(and.iter().copied());
     let ran = Command::new(env!("CARGO_BIN_EXE_tollgate")).current_dir(ROOT).args(words).output();
@@ -39,7 +39,7 @@ fn printed(command: &str, and: &[&str]) -> Vec<String> {
     printed.lines().flat_map(wrapped).collect()
 }
 
-/// Breaks `line` where a terminal of [`COLUMNS`] does.
+/// Breaks `line` as a terminal of [`COLUMNS`] does.
 fn wrapped(line: &str) -> Vec<String> {
     let chars: Vec<char> = line.chars().collect();
     let row = |row: &[char]| row.iter().collect();

@@ -19,7 +19,7 @@ pub trait TenantLookup: fmt::Debug + Send + Sync {
     ) -> Option<Arc<Limit>>;
 }
 
-/// The dimension whose value is the name of the tenant, and the rows of the tenants.
+/// The dimension that contains the name of the tenant, and the rows of the tenants.
 #[derive(Clone, Debug)]
 pub struct TenantBinding {
     pub(super) dimension: usize,
@@ -41,7 +41,7 @@ impl TenantBinding {
 }
 
 impl Policy {
-    /// Sets the dimension whose value is the name of the tenant; `None` if there is no such
+    /// Sets the dimension that contains the name of the tenant. Returns `None` if there is no such
     /// dimension.
     #[must_use]
     pub fn with_tenants(mut self, dimension: usize) -> Option<Self> {
@@ -59,7 +59,7 @@ impl Policy {
         self
     }
 
-    /// Returns the dimension whose value is the name of the tenant, if the policy has tenants.
+    /// Returns the dimension that contains the name of the tenant, if the policy has tenants.
     #[must_use]
     pub fn tenant_dimension(&self) -> Option<&Dimension> {
         self.dimensions.get(self.tenants.as_ref()?.dimension)

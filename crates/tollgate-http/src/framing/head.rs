@@ -41,7 +41,7 @@ enum Version {
 
 /// The longest method. No registered method has half this length.
 const MAX_METHOD_BYTES: usize = 32;
-/// The most digits of a length. Every number with this many digits fits in 64 bits.
+/// The most digits of a `Content-Length`. Every number with this many digits fits in 64 bits.
 const MAX_LENGTH_DIGITS: usize = 19;
 
 /// The longest path that takes the fast check. It is far below the limit of URI parsers.

@@ -12,7 +12,7 @@ struct Course {
     last: Step,
 }
 
-/// Runs a stream whose reads end at `ends`. Upgrades are never accepted.
+/// Reads a stream in parts that end at `ends`. Upgrades are never accepted.
 fn play(stream: &[u8], ends: impl IntoIterator<Item = usize>) -> Course {
     let mut framing = Framing::new(LIMITS);
     let mut passed = 0;

@@ -324,7 +324,8 @@ impl ServerKeys<'_> {
 struct Plan {
     /// The bytes of the tables that are replaced, by the number of the table.
     grown: Vec<(usize, Vec<u8>)>,
-    /// Whether one table is divided before.
+    /// Whether a table must be divided before the entries are written, because it would become too
+    /// large.
     is_divided: bool,
     repetition: Repetition,
 }

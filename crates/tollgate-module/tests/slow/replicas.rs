@@ -64,7 +64,7 @@ async fn keys(server: &Server) -> u64 {
     redis::cmd("DBSIZE").query_async(&mut server.connect().await).await.unwrap()
 }
 
-/// A primary whose replica has no module is not charged, and is charged once the replica has it. A
+/// If its replica has no module, a primary is not charged until the replica has it. A
 /// replica without the module that follows later stops the charges too.
 #[tokio::test]
 async fn a_replica_without_the_module_is_found_before_its_primary_is_written_to() {

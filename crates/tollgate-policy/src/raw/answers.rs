@@ -4,7 +4,7 @@ use super::choices::{OnFailureName, ProfileName};
 use crate::decode::{Flag, Names, OneOrMore, StatusRange, Text, Whole, keys};
 
 keys! {
-    /// What clients receive, and when a charge is refunded.
+    /// The responses to clients, and when a charge is refunded.
     struct Answers as "answers" {
         /// The header profiles to send; several can be combined. `[]` sends none. By default
         /// `ietf`.

@@ -163,7 +163,7 @@ words! {
     struct UnreadName(UnreadBodies) as "a setting for unread bodies" {
         /// It passes as a request without the subject.
         "pass" => UnreadBodies::Pass,
-        /// It is refused by `tollgate proxy`: with 415 if the body is not JSON by its type or compressed, 413 if it is longer than 256 KiB, 408 if it takes longer than 5 s, 417 with `Expect: 100-continue`, 503 if there is no room to read it, and 400 if neither text nor a number can be read there.
+        /// It is refused by `tollgate proxy`: with 415 if its `Content-Type` is not JSON or its body is compressed, 413 if the body is longer than 256 KiB, 408 if the body takes longer than 5 s, 417 with `Expect: 100-continue`, 503 if there is no room to read the body, and 400 if the body has neither a text nor a number at that pointer.
         "refuse" => UnreadBodies::Refuse,
     }
 }
@@ -184,7 +184,7 @@ words! {
     struct PathCaseName(PathCase) as "a setting for case" {
         /// `/Login` is not `/login`.
         "exact" => PathCase::Exact,
-        /// `/Login` is `/login`, as in Express, ASP.NET and services on Windows. Parameters of paths are in lower case.
+        /// `/Login` is `/login`, as in Express, ASP.NET and services on Windows. The values of `path_parameter` and `path_segment` are then in lower case.
         "ignore" => PathCase::Ignore,
     }
 }

@@ -17,16 +17,17 @@ keys! {
 keys! {
     /// Where the counters are kept: exactly one of these.
     struct Store as "a store" {
-        /// In the memory of this process, with bounds.
+        /// The counters are in the memory of this process, with bounds.
         memory: Memory,
-        /// In Redis or Valkey, shared by all nodes.
+        /// The counters are in Redis or Valkey, and all nodes share them.
         redis: Redis,
-        /// In memcached, shared by all nodes. For fleets without Redis, and for migration from an
-        /// older limiter.
+        /// The counters are in memcached, and all nodes share them. For fleets without Redis, and for
+        /// migration from an older limiter.
         memcached: Memcached,
-        /// In one of two stores, by a percentage of clients. For moving to another store.
+        /// The counters of a client are in one of two stores, by a percentage of clients. For moving to
+        /// another store.
         rollout: Rollout,
-        /// In one store, which is compared with a second store.
+        /// The counters are in one store, which is compared with a second store.
         shadow: Shadow,
     }
 }

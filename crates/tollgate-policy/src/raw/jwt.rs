@@ -24,7 +24,7 @@ keys! {
         /// The cookie with the token, instead of a header.
         cookie: Text,
         /// Accepts tokens without a check of their signatures. Only for services behind a gateway that verifies
-        /// every token: all others can be sent any claim. By default false.
+        /// every token. Without such a gateway, a client can send any claim. By default false.
         unverified: Flag,
     }
 }

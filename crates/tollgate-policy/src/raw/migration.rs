@@ -38,11 +38,11 @@ keys! {
 keys! {
     /// One of two stores: exactly one of these.
     struct Side as "one of two stores" {
-        /// In the memory of this process, with bounds.
+        /// The counters are in the memory of this process, with bounds.
         memory: Memory,
-        /// In Redis or Valkey, shared by all nodes.
+        /// The counters are in Redis or Valkey, and all nodes share them.
         redis: Redis,
-        /// In memcached, shared by all nodes.
+        /// The counters are in memcached, and all nodes share them.
         memcached: Memcached,
     }
 }

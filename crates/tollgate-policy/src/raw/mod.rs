@@ -90,7 +90,7 @@ keys! {
         /// Limits for callers that describe requests themselves, as Envoy does: a tree for each of
         /// their domains.
         descriptors: List<DescriptorDomain>,
-        /// What clients receive.
+        /// The responses to clients.
         answers: Answers,
         /// Load shedding: which requests are refused under overload. By default none.
         shed: Shed,

@@ -4,7 +4,7 @@ use super::choices::{AmbiguousPathsName, PathCaseName, PathParametersName};
 use crate::decode::keys;
 
 keys! {
-    /// How the paths of requests are compared with the patterns of rules. Choose what the service does.
+    /// How the paths of requests are compared with the patterns of rules. Choose the same comparison as that of the service.
     struct Paths as "options of paths" {
         /// Whether the case of letters counts. By default `exact`.
         case: PathCaseName,

@@ -61,8 +61,9 @@ keys! {
         /// cookies and parameters of the query, `clear` for other headers and attributes.
         keep: Keep,
         /// Whether clients cannot choose the value, because a gateway in front sets it and removes the
-        /// client's own. Required for a subject that selects a quota, unless its value cannot be chosen.
-        /// By default false.
+        /// client's own. Required if the subject selects a quota or a billing day and clients can choose
+        /// its value: with `header`, `query`, `json`, `path_parameter`, `path_segment`, `host`,
+        /// `expression`, and `claim` if tokens are `unverified`. By default false.
         trusted: Flag,
     }
 }

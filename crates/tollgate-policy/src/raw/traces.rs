@@ -4,8 +4,8 @@ use crate::decode::{Percent, Text, keys, words};
 use crate::settings::ParentSampling;
 
 keys! {
-    /// Where spans of requests are sent, and for how many requests. `--traces` and
-    /// `OTEL_EXPORTER_OTLP_ENDPOINT` set the same.
+    /// The destination of the spans of requests, and the share of requests with spans. `--traces` and
+    /// `OTEL_EXPORTER_OTLP_ENDPOINT` set the destination too.
     struct Traces as "tracing" {
         /// The collector, which accepts OTLP over HTTP, such as `http://127.0.0.1:4318` or
         /// `https://collector:4318`. By default the value of `OTEL_EXPORTER_OTLP_ENDPOINT`.
@@ -13,8 +13,8 @@ keys! {
         /// The certificate authorities (CA) to trust for the collector's certificate instead of the
         /// system's, a PEM file. By default `OTEL_EXPORTER_OTLP_CERTIFICATE`.
         ca: Text,
-        /// The percentage of traces started by Tollgate whose spans are sent, `0%` to `100%`. By
-        /// default `1%`.
+        /// The percentage of the traces that Tollgate starts for which spans are sent, `0%` to
+        /// `100%`. By default `1%`.
         sample: Percent,
         /// Whether to follow the caller's decision about whether its trace is recorded. By default
         /// `follow`.

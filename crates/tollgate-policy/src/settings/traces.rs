@@ -10,7 +10,7 @@ pub const DEFAULT_SAMPLE: Percent = match Percent::new(1) {
     None => Percent::ALL,
 };
 
-/// Where spans of requests are sent.
+/// The settings of the spans of requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TracesSettings {
     /// The collector. If it is not set, the environment variable applies.

@@ -28,7 +28,7 @@ struct PooledLink {
 }
 
 impl StreamedBody {
-    /// Creates a body whose connection is not pooled.
+    /// Creates a body on a connection that is not pooled.
     pub(crate) fn new(incoming: Incoming) -> Self {
         Self { incoming, pooled: None, in_flight: None }
     }
@@ -85,7 +85,7 @@ impl Body for StreamedBody {
     }
 }
 
-/// A link whose response was not read to its end is closed, which aborts the upstream's work.
+/// Closes the connection if its response was not read to the end, which aborts the upstream's work.
 impl Drop for StreamedBody {
     fn drop(&mut self) {
         if self.incoming.is_end_stream() {

@@ -1,5 +1,5 @@
-//! The step's answer for an open fixed window: its state before the job. The readings after each
-//! charge are computed here.
+//! Decodes the step's reply for an open fixed window. The reply contains the state of the window
+//! before the job. This module computes the state after each charge of the job.
 
 use tollgate_core::{Admission, ChargePosition, Reading, StoredState, Timestamp};
 

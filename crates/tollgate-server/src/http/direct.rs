@@ -24,7 +24,8 @@ const START: &[u8] = b"POST /v1/check HTTP/1.1\r\n";
 /// The most header fields of a request that is read here.
 const MAX_FIELDS: usize = 16;
 
-/// The most digits of a length that is read here.
+/// The most digits of a `Content-Length` that is parsed here. A request with a longer one goes to
+/// hyper.
 const MAX_LENGTH_DIGITS: usize = 6;
 
 /// How long one reading of the clock is used for requests that arrived together.

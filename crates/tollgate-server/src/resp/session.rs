@@ -44,7 +44,7 @@ pub(super) struct Session<'d> {
     sender: ClientAuth,
     token_in_use: Option<AuthenticatedToken>,
     wrong_tokens: u32,
-    /// Those of `wrong_tokens` that the listener has counted.
+    /// The part of `wrong_tokens` that the listener has already added to its own count.
     counted_wrong_tokens: u32,
     id: u64,
     name: Vec<u8>,

@@ -1,4 +1,4 @@
-//! Keys: what a [`RateLimiter`](crate::RateLimiter) counts.
+//! Keys: the values that a [`RateLimiter`](crate::RateLimiter) counts separately.
 
 use std::borrow::Cow;
 use std::fmt::Write;

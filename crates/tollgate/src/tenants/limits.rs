@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwapOption;
 use tollgate_core::Limit;
 
-/// The most limits in the cache, some 600 bytes each. One that is not there is made again.
+/// The most limits in the cache, some 600 bytes each. A limit that was evicted is created again.
 pub(super) const CACHED_LIMITS: usize = 4_096;
 
 /// A limit, and the one that was made from it for a quota and a burst.

@@ -116,8 +116,8 @@ async fn a_change_of_the_day_keeps_the_used_units_and_the_end_of_the_open_window
     assert_eq!(status(&check(&limiter, "free", "15").await), (true, 3, 1, next_end));
 }
 
-/// The days of a limit decide as one limit would whose windows an operator changes before each
-/// request: the model.
+/// The model is one limit without days. An operator changes its windows before each request. A
+/// limit with days must decide as the model does.
 #[tokio::test]
 async fn drawn_days_decide_as_changed_windows_of_one_limit() {
     let mut drawn = 1_u64;

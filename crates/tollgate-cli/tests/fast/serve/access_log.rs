@@ -62,7 +62,7 @@ impl Logged {
     }
 }
 
-/// What the proxy decided is what `tollgate simulate` decides on its log.
+/// `tollgate simulate` makes the same decisions on the log of the proxy as the proxy made.
 #[test]
 fn each_request_has_a_line_and_simulate_reads_them() {
     for format in ["json", "combined"] {

@@ -48,7 +48,7 @@ fn over(redis: &Server, on_failure: &str, folder: &std::path::Path) -> String {
     )
 }
 
-/// A site whose Redis is stopped after the first request.
+/// A site. Its Redis is stopped after the first request.
 async fn frozen(on_failure: &str, changes: Changes<'_>) -> (Site, Server) {
     let redis = Server::start().await;
     let folder = tempfile::TempDir::new().unwrap();

@@ -8,7 +8,7 @@ use crate::support::node::{Folder, Node, command};
 
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/migration.md");
 
-/// What the page assumes: a policy for its stores, and a token for administrators.
+/// The prerequisites of the page: a policy for its stores, and a token for administrators.
 const POLICY: &str = "
 subjects: { token: { header: authorization } }
 limits: { core: { quota: 5, window: 1h, per: token } }

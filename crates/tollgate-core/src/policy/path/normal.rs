@@ -157,7 +157,8 @@ pub(in crate::policy) enum Segments<'a> {
 }
 
 impl Segments<'_> {
-    /// Returns false only if the next segment is not `text`.
+    /// Compares the first byte of the next segment with that of `text`. If it returns false, the
+    /// next segment is not `text`. If it returns true, the two may still differ.
     pub(in crate::policy) fn begins_with(&self, text: &[u8]) -> bool {
         match self {
             Self::Plain([b'/', first, ..]) if *first != b'/' => text.first() == Some(first),

@@ -71,8 +71,8 @@ impl World {
         Self { clock, router: router(limiter, HttpOptions::default()) }
     }
 
-    /// Returns a listener for administrators with this policy, over an empty store, whose tenants
-    /// are in this process.
+    /// Returns a listener for administrators with this policy, over an empty store. Its tenants are
+    /// in this process.
     pub(crate) fn with_tenants(policy: Policy) -> Self {
         let clock = Arc::new(ManualClock::new(START));
         let limiter = Limiter::new(Revision::new(policy, "v1"), Memory::default());

@@ -7,7 +7,7 @@ mod framing;
 
 use crate::resp::kit::{Open, TOKEN};
 
-/// A `PING`, whose reply shows that the connection is still open.
+/// A `PING`. The reply shows that the connection is still open.
 const AFTER: &str = "*1\r\n$4\r\nPING\r\n";
 
 /// Inputs with the same reply.

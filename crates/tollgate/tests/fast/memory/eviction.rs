@@ -57,7 +57,7 @@ fn refuse_a_thousand(store: &Memory, limit: &Limit, quota: u64) {
     }
     let stats = store.stats();
     assert!(stats.entries > 32 && stats.overflow > 0, "the store was never full: {stats:?}");
-    // The usage alone would not tell: the overflow counter of an evicted client reports it too.
+    // The usage alone proves nothing: the overflow counter of an evicted client reports it too.
     assert_eq!(stats.evicted, 0, "{stats:?}");
 }
 
