@@ -93,7 +93,16 @@ async fn demonstrate(
     introduce(address, log.len(), flags.seconds);
     let board = LiveCounts::new(log.len());
     let duration = Duration::from_secs(flags.seconds);
-    let counts = replay(log, address, &clock, duration, |counts, at| board.show(counts, at)).await;
+    let replayed = replay(log, address, &clock, duration, |counts, at| board.show(counts, at));
+    let counts = tokio::select! {
+        counts = replayed => counts,
+        // The replay's connections are closed, so that the proxy does not wait for them.
+        () = interrupted() => {
+            board.abandon();
+            proxy.await??;
+            return Ok(());
+        }
+    };
     board.finish(&counts);
     print_stream_result(&stream::show().await?);
     if flags.once {
@@ -207,6 +216,11 @@ impl LiveCounts {
         if !self.is_terminal && counts.sent.is_multiple_of(self.requests.div_ceil(10)) {
             say!("{:>6}/{}  {}", counts.sent, self.requests, summary(counts));
         }
+    }
+
+    fn abandon(&self) {
+        self.bar.abandon();
+        say!("The replay was interrupted.");
     }
 
     fn finish(&self, counts: &Counts) {

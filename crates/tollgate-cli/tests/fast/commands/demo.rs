@@ -1,5 +1,8 @@
 //! `tollgate demo`.
 
+use std::io::{BufRead as _, BufReader};
+use std::process::{Command, Stdio};
+
 use crate::support::world::tollgate;
 
 #[test]
@@ -17,4 +20,21 @@ fn the_demonstration_limits_the_real_log_exactly() {
         assert!(text.contains(response), "{response}: {text}");
     }
     assert!(text.contains("  curl -i http://127.0.0.1:"), "{text}");
+}
+
+#[test]
+fn ctrl_c_during_the_replay_ends_the_demonstration() {
+    let mut demo = Command::new(env!("CARGO_BIN_EXE_tollgate"))
+        .args(["demo", "--listen", "127.0.0.1:0", "--seconds", "20"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(demo.stdout.take().unwrap()).lines().map(Result::unwrap);
+    assert!(lines.any(|line| line.starts_with("  1000/10000  ")));
+    let pid = demo.id().to_string();
+    assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
+    let rest: Vec<String> = lines.collect();
+    assert_eq!(rest.last().map(String::as_str), Some("The replay was interrupted."), "{rest:?}");
+    assert!(!rest.iter().any(|line| line.contains("failed")), "{rest:?}");
+    assert!(demo.wait().unwrap().success());
 }
