@@ -200,7 +200,16 @@ impl fmt::Display for LoadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Io { path, error } => {
-                write!(f, "cannot read the policy file {}: {error}", path.display())
+                write!(f, "cannot read the policy file {}: {error}", path.display())?;
+                match error.kind() {
+                    io::ErrorKind::NotFound => f.write_str(
+                        "; check the path, or write a first policy with `tollgate suggest`",
+                    ),
+                    io::ErrorKind::PermissionDenied => {
+                        f.write_str("; let the user that runs this process read the file")
+                    }
+                    _ => Ok(()),
+                }
             }
             Self::NotUtf8 { path, valid_up_to } => write!(
                 f,

@@ -142,7 +142,10 @@ fn files_that_cannot_be_read_say_why() {
     let missing = folder.path().join("missing.yaml");
     let Err(error) = load(&missing) else { panic!("it was read") };
     let path = missing.display();
-    assert!(error.to_string().starts_with(&format!("cannot read the policy file {path}: ")));
+    let error = error.to_string();
+    assert!(error.starts_with(&format!("cannot read the policy file {path}: ")), "{error}");
+    let advice = "; check the path, or write a first policy with `tollgate suggest`";
+    assert!(error.ends_with(advice), "{error}");
 
     let binary = folder.path().join("binary.yaml");
     std::fs::write(&binary, b"limits: \xff\xfe").unwrap();
