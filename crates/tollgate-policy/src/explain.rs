@@ -226,7 +226,7 @@ descriptors of shop, each counted separately; refused while the store does not a
         let expected = "  \
   fleet   at most 200 requests in flight on all nodes, 40 of them kept for critical requests
   worker  at most 9 requests in flight; task delay at most 5ms (off)
-  all     only counted
+  all     counted, never refused
 ";
         assert_eq!(said(fixed), expected);
         let adaptive =

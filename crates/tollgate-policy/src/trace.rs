@@ -90,7 +90,7 @@ impl fmt::Display for Trace<'_> {
             return writeln!(f, "The request is not charged on any limit.");
         }
         charges(f, "charged, all or none", self.policy, &self.plan.enforced)?;
-        charges(f, "only counted", self.policy, &self.plan.shadowed)
+        charges(f, "counted, never refused", self.policy, &self.plan.shadowed)
     }
 }
 

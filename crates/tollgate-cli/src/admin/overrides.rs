@@ -181,12 +181,13 @@ fn target(one: &Value) -> String {
     }
     if let Some(which) = one["shedding"].as_str() {
         return match which {
-            "all" => "all shedding".to_owned(),
-            part => format!("shedding by the {part}"),
+            "fleet" => "load shedding by the load of all nodes (fleet)".to_owned(),
+            "worker" => "load shedding by each node's own load (worker)".to_owned(),
+            _ => "all load shedding".to_owned(),
         };
     }
     let (word_before, values) = match one["group"].as_object() {
-        Some(group) => ("all with ", Some(group)),
+        Some(group) => ("all subjects with ", Some(group)),
         None => ("", one["subject"].as_object()),
     };
     let pair = |(name, value): (&String, &Value)| {
@@ -206,7 +207,7 @@ fn effect(one: &Value) -> String {
         (Some(quota), Some(burst)) => format!("quota {quota}, burst {burst}"),
         (Some(quota), None) => format!("quota {quota}"),
         (None, _) if one["blocked"] == true => "blocked".to_owned(),
-        (None, _) if one["counted"] == true => "only counted".to_owned(),
+        (None, _) if one["counted"] == true => "counted, never refused".to_owned(),
         (None, _) => "unlimited".to_owned(),
     }
 }

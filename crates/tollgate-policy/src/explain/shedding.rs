@@ -12,7 +12,7 @@ pub(crate) fn rows(policy: &Policy) -> Vec<(&'static str, String)> {
     let worker = shedding.worker.map(|it| ("worker", worker(&it) + mode(it.mode)));
     let all = match shedding.mode {
         ShedMode::Enforce => None,
-        ShedMode::Shadow => Some(("all", "only counted".to_owned())),
+        ShedMode::Shadow => Some(("all", "counted, never refused".to_owned())),
         ShedMode::Off => Some(("all", "off".to_owned())),
     };
     [fleet, worker, all].into_iter().flatten().collect()

@@ -54,7 +54,7 @@ fn the_one_who_is_refused_most_is_found_blocked_and_let_in_again() {
     rows(&page, 1);
     assert_eq!(in_force(&node)[0]["quota"], 40);
     page.click("tbody button", "Remove");
-    page.says("None: the policy applies to all subjects.");
+    page.says("No overrides: the policy applies to all subjects.");
     assert_eq!(in_force(&node), Vec::<Value>::new());
     // Errors of the node are shown, and the form keeps its input.
     pick(&page, "Limit", "");
@@ -80,7 +80,7 @@ fn what_is_said_of_a_subject_stands_on_its_page() {
     stands(&page, "few", "blocked – – –");
     let overrides = "document.querySelector('section[aria-label=Overrides]')";
     let response = format!("{overrides}.innerText");
-    for word in ["few", "blocked", "all with user=#", reason] {
+    for word in ["few", "blocked", "all subjects with user=#", reason] {
         page.until(&format!("{response}.includes({})", json!(word)));
     }
     assert_eq!(page.value(&format!("{overrides}.querySelectorAll('tbody tr').length")), json!(1));
@@ -91,13 +91,13 @@ fn what_is_said_of_a_subject_stands_on_its_page() {
     });
     put(&page, &quota);
     stands(&page, "many", "admitted 0 7 7");
-    page.says("all with address=192.0.2.0/24");
+    page.says("all subjects with address=192.0.2.0/24");
     remove(&page, "limit=many&group[address]=192.0.2.0/24");
 
     // Each query shows the overrides at that time.
     for (effect, few) in [
         (json!({ "unlimited": true }), "unlimited – – –"),
-        (json!({ "counted": true }), "only counted – – –"),
+        (json!({ "counted": true }), "counted, never refused – – –"),
         (json!({ "quota": 40 }), "admitted 0 40 40"),
     ] {
         let mut body = json!({
@@ -155,7 +155,7 @@ fn networks_and_exact_subjects_are_named() {
     page.write("address", "192.0.2.0/24");
     page.write("Reason", "a neighbour");
     page.click("button", "Set");
-    page.says("all with address=192.0.2.0/24");
+    page.says("all subjects with address=192.0.2.0/24");
     page.value("document.querySelector('main form').reset()");
     pick(&page, "Limit", "few");
     pick(&page, "Applies to", "subject");
@@ -179,15 +179,15 @@ fn a_limit_is_switched_for_everybody() {
     pick(&page, "Effect", "counted");
     page.write("Reason", "it refuses partners");
     page.click("button", "Set");
-    page.says("only counted");
+    page.says("counted, never refused");
     charge(&node, "few", ("user", "mallory"), 5);
     page.go(&super::address(&node, "limits/few"));
-    page.says("An override applies to all subjects: only counted until");
-    page.says("it refuses partners");
+    page.says("An override for all subjects is in force until");
+    page.says("requests are counted and never refused. Reason: it refuses partners");
     page.says("0 refused by this limit");
     page.go(&super::address(&node, "overrides"));
     page.click("tbody button", "Remove");
-    page.says("None: the policy applies to all subjects.");
+    page.says("No overrides: the policy applies to all subjects.");
     page.is_clean();
 }
 
@@ -205,7 +205,7 @@ fn what_is_switched_off_is_reported_above_every_view_until_it_is_lifted() {
     rows(&page, 1);
     assert_eq!((&in_force(&node)[0]["rule"]), (&json!("named")));
     pick(&page, "Applies to", "shedding");
-    pick(&page, "What", "worker");
+    pick(&page, "Which load shedding", "worker");
     pick(&page, "Effect", "counted");
     page.write("Reason", "too much is shed");
     page.click("button", "Set");
@@ -214,7 +214,7 @@ fn what_is_switched_off_is_reported_above_every_view_until_it_is_lifted() {
         page.go(&super::address(&node, view));
         page.says("Rule named is off until");
         page.says("it refuses <b>partners</b>");
-        page.says("Load shedding by the worker only counts until");
+        page.says("Load shedding by each node’s own load (worker) counts and never refuses until");
     }
     page.go(&super::address(&node, "policy"));
     page.says("switched off");
@@ -265,7 +265,7 @@ fn an_override_is_set_and_lifted_with_keys_alone() {
     rows(&page, 1);
     super::keyboard::tab_to(&page, "it.textContent === 'Remove'");
     page.press("Enter");
-    page.says("Removed: all with user=#");
+    page.says("Removed: all subjects with user=#");
     page.until("document.getElementById('announcer').textContent.startsWith('Removed')");
     page.is_clean();
 }

@@ -14,7 +14,7 @@ const VIEWS: [(&str, &str); 9] = [
     ("limits/few", "charges 1 unit a request"),
     ("subject?user=mallory", "1 limit counts this subject"),
     ("top", "Units refused at this node"),
-    ("overrides", "clients never see it"),
+    ("overrides", "shown to administrators, never to clients"),
     ("policy", "In force since"),
     ("what-if", "Simulate"),
     ("rollout", "This node has one store."),

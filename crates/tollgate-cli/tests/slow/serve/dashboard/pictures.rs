@@ -171,7 +171,7 @@ async fn the_pages_are_as_the_guide_shows_them() {
     page.says("north");
     page.until(&format!("{} >= {}", points("svg.chart path.admitted"), looks()));
     only_count_searches(&node);
-    page.says("Rule search only counts");
+    page.says("Rule search counts and never refuses");
     take(&page, "dashboard-overview", 1_470);
 
     page.go(&address(&node, "subject?address=192.0.2.3&user=mallory"));

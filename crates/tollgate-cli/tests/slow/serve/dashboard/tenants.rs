@@ -19,7 +19,7 @@ fn a_tenant_is_set_searched_changed_and_removed() {
     let node = Node::open(&policy("tenants.yaml"));
     let mut browser = Browser::start();
     let page = browser.open(&address(&node, "tenants"));
-    page.says("None: all tenants have the default quotas.");
+    page.says("No tenants are set: all have the default quotas.");
     page.says("Limits: requests, exports");
     for (name, plan, own) in [("acme", "pro", "exports=50"), (SCRIPTS[0], "free", "")] {
         page.write("Tenant", name);

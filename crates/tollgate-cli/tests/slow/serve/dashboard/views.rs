@@ -17,15 +17,15 @@ fn each_view_shows_what_the_node_says() {
     // Three were admitted and two refused before the page was opened.
     let cells = "[...document.querySelectorAll('tbody tr')].map((row) => row.innerText)";
     page.until(&format!("{cells}.some((text) => /^few\\s+\\S+\\s+\\S+\\s+2$/.test(text))"));
-    page.says("Counters are in this process.");
+    page.says("Counters are kept in the memory of this process.");
     page.until("document.querySelector('svg.chart').getAttribute('aria-label').includes('now')");
     page.value("document.querySelector('summary').click()");
     page.until("document.querySelectorAll('details[open] tbody tr').length > 0");
     page.click("#views a", "Limits");
     page.says("3 per 1h");
-    page.says("per address");
+    page.says("Counted per");
     page.click("tbody a", "few");
-    page.says("Since the start: 3 admitted, 2 refused by this limit, 0 degraded.");
+    page.says("Requests since the node started: 3 admitted, 2 refused by this limit.");
     page.says("named charges 1 unit a request");
     page.click("#views a", "Top subjects");
     page.says("Units refused at this node");
@@ -52,7 +52,7 @@ fn a_candidate_is_compared_on_the_page_of_its_limit() {
     charge(&node, "few", ("user", "mallory"), 6);
     let mut browser = Browser::start();
     let page = open(&mut browser, &node, "limits/few");
-    page.says("Evaluated on the same requests, without refusing any: 1 per 2h, fixed window.");
+    page.says("evaluated on the same requests, without refusing any: 1 per 2h, fixed window.");
     let facts = "document.querySelector('section[aria-label=Candidate] dl').innerText";
     page.until(&format!("/Both admit\\s+1\\s+Only the candidate refuses\\s+3\\s+Only the limit refuses\\s+0\\s+Both refuse\\s+2/.test({facts})"));
     page.is_clean();
@@ -104,7 +104,7 @@ fn a_shard_that_is_not_there_is_informed_of() {
     let node = Node::start(command);
     let mut browser = Browser::start();
     let page = open(&mut browser, &node, "");
-    page.says("Counters are in shards of Redis.");
+    page.says("Counters are kept in Redis, in one or more shards.");
     page.until("document.querySelector('.pill')?.innerText === 'down'");
     page.is_clean();
 }

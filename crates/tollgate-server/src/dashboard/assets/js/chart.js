@@ -19,7 +19,7 @@ export const LINES = [
   { key: 'refused', label: 'Refused', hint: 'Requests that were refused, per second.' },
   { key: 'degraded', label: 'Degraded', hint: 'Decisions of the fallback because the store did not answer, per second. They also count as admitted or refused.' },
 ];
-const SHADOW_LINE = { key: 'wouldRefuse', label: 'Would refuse', hint: 'Requests that shadow rules, or the part of the limit that is not enforced, would have refused, per second.', optional: true };
+const SHADOW_LINE = { key: 'wouldRefuse', label: 'Would refuse', hint: 'Requests per second that would have been refused, but were not: the rule is in shadow mode, or the limit is not enforced for the subject.', optional: true };
 const LATENCY_LINES = [
   { key: 'p50', label: 'p50', hint: 'Half of the decisions take at most this long.' },
   { key: 'p99', label: 'p99', hint: '99 % of the decisions take at most this long.' },

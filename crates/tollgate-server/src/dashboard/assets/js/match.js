@@ -42,12 +42,12 @@ export function charge({ name, cost, meter }) {
 function cause({ cost, meter }) {
   if (!meter) return cost === 1 ? '' : ` × ${count(cost)}`;
   const read = {
-    header: () => `the response's ${meter.name}`,
-    json: () => `${meter.name} of the response`,
-    size: () => `each ${many(meter.each, 'byte')} of the response`,
-    time: () => `each ${count(meter.each)} ms that it takes`,
+    header: () => `the number in the response header field ${meter.name}`,
+    json: () => `the number ${meter.name} in the response body`,
+    size: () => `1 unit for each started block of ${many(meter.each, 'byte')} of the response body`,
+    time: () => `1 unit for each started ${count(meter.each)} ms until the response ends`,
   };
-  return ` by ${read[meter.from]?.() ?? meter.from} (${count(cost)} reserved)`;
+  return ` (cost: ${read[meter.from]?.() ?? meter.from}; ${many(cost, 'unit')} reserved until the response ends)`;
 }
 
 /// Returns an element for a limit that a rule charges: a link to it, and what it allows.

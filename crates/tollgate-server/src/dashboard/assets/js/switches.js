@@ -1,12 +1,12 @@
 // The active kill switches, shown above every view.
 
 import { element, fill } from './dom.js';
-import { until } from './override.js';
+import { sheddingName, until } from './override.js';
 
 const EFFECTS = {
-  limit: { unlimited: 'is off', counted: 'only counts', blocked: 'refuses every request', quota: 'has another quota' },
-  rule: { unlimited: 'is off', counted: 'only counts' },
-  shedding: { unlimited: 'is off', counted: 'only counts' },
+  limit: { unlimited: 'is off', counted: 'counts and never refuses', blocked: 'refuses every request', quota: 'has another quota' },
+  rule: { unlimited: 'is off', counted: 'counts and never refuses' },
+  shedding: { unlimited: 'is off', counted: 'counts and never refuses' },
 };
 
 /// Describes a kill switch.
@@ -15,7 +15,10 @@ export function words({ kind, name, effect }) {
 }
 
 function subject(kind, name) {
-  if (kind === 'shedding') return name === 'all' ? 'Load shedding' : `Load shedding by the ${name}`;
+  if (kind === 'shedding') {
+    const text = sheddingName(name);
+    return text[0].toUpperCase() + text.slice(1);
+  }
   if (kind === 'rule') return `Rule ${name}`;
   return name === null ? 'Every limit' : `Limit ${name}`;
 }

@@ -3,7 +3,7 @@
 import { ask } from '../api.js';
 import { trafficChart } from '../chart.js';
 import { element, fill, notice, say } from '../dom.js';
-import { allows, count, counted, many } from '../format.js';
+import { allows, count, many } from '../format.js';
 import { until } from '../override.js';
 import { matched } from '../match.js';
 import { listing } from './listing.js';
@@ -23,21 +23,21 @@ export function limit({ refuse }, [name]) {
     element('section', { class: 'card', 'aria-label': 'Traffic' }, chart.node, totals),
     tried.node,
     subjects.node,
-    element('section', { class: 'card' }, element('h2', {}, 'Rules that use it'), rules));
+    element('section', { class: 'card' }, element('h2', {}, 'Rules that use this limit'), rules));
   const load = async () => {
     try {
       const policy = await ask('v1/policy');
       const meant = policy.limits.find((one) => one.name === name);
-      if (!meant) return fill(facts, notice('calm', 'The current policy has no such limit.'));
+      if (!meant) return fill(facts, notice('calm', 'The current policy has no limit with this name.'));
       tried.describe(meant);
       if (meant.revealed && meant.per.length) subjects.show();
       fill(switched, meant.switch && notice('bad',
-        `An override applies to all subjects: ${said(meant.switch)} ${until(meant.switch)}. ${meant.switch.reason} `,
+        `An override for all subjects is in force ${until(meant.switch)}: ${said(meant.switch)}. Reason: ${meant.switch.reason} `,
         element('a', { href: '#/overrides' }, 'Overrides')));
       const users = policy.rules.flatMap((rule) =>
         rule.limits.filter((used) => used.name === name).map((used) => ({ rule, used })));
       describe(facts, meant, users.length > 0 && users.every(({ rule }) => rule.mode === 'shadow'));
-      fill(rules, users.length ? users.map(ruleText) : element('li', {}, 'No rule uses this limit. Descriptors and callers can still use it by its name.'));
+      fill(rules, users.length ? users.map(ruleText) : element('li', {}, 'No rule uses this limit. Callers and Envoy’s descriptors can still charge it by its name.'));
     } catch (problem) {
       if (problem.status === 401) return refuse(problem.message);
       fill(facts, notice('bad', problem.message));
@@ -51,20 +51,20 @@ export function limit({ refuse }, [name]) {
     const { admitted, refused, degraded, wouldAdmit, wouldRefuse } = known.counts;
     const evaluated = wouldAdmit + wouldRefuse;
     const shadow = evaluated ? ` In shadow mode it would have refused ${count(wouldRefuse)} of ${many(evaluated, 'request')}.` : '';
-    say(totals, `Since the start: ${count(admitted)} admitted, ${count(refused)} refused by this limit, ${count(degraded)} degraded.${shadow}`);
+    say(totals, `Requests since the node started: ${count(admitted)} admitted, ${count(refused)} refused by this limit. The fallback decided ${count(degraded)} of them (degraded).${shadow}`);
     chart.draw(feed, known.traffic);
   };
   return { node, update, title: name };
 }
 
 function describe(facts, meant, isShadow) {
-  const link = element('a', { href: '#/subject' }, counted(meant));
+  const link = element('a', { href: '#/subject' }, meant.per.join(', '));
   const told = [
     ['Allows', allows(meant)],
-    ['Counts', meant.per.length ? link : counted(meant)],
+    ['Counted per', meant.per.length ? link : 'all clients together'],
     ['Algorithm', meant.algorithm.replaceAll('_', ' ')],
-    ['Enforced for', isShadow ? 'no subjects: its rules are in shadow mode' : meant.enforced_percent === 100 ? 'all subjects' : `${meant.enforced_percent} % of subjects; the others are only counted`],
-    ['Clients see it as', meant.visible ? meant.resource : 'hidden'],
+    ['Enforced for', isShadow ? 'no subjects: its rules are in shadow mode' : meant.enforced_percent === 100 ? 'all subjects' : `${meant.enforced_percent} % of subjects; requests of the others are counted and never refused`],
+    ['Name in response headers', meant.visible ? meant.resource : 'none: the limit is hidden from clients'],
   ];
   fill(facts, told.map(([word, value]) => element('div', {}, element('dt', {}, word), element('dd', {}, value))));
 }
@@ -83,7 +83,7 @@ function trial() {
     element('dl', { class: 'facts wide' }, rows.map(({ label, hint, cell }) => element('div', { title: hint }, element('dt', {}, label), cell))));
   const describe = ({ candidate }) => {
     node.hidden = !candidate;
-    if (candidate) say(words, `Evaluated on the same requests, without refusing any: ${allows(candidate)}, ${candidate.algorithm.replaceAll('_', ' ')}. Since the start:`);
+    if (candidate) say(words, `A second definition of this limit. It is evaluated on the same requests, without refusing any: ${allows(candidate)}, ${candidate.algorithm.replaceAll('_', ' ')}. Requests since the node started:`);
   };
   const update = (counts) => {
     for (const { verdicts, cell } of rows) say(cell, count(counts?.[verdicts] ?? 0));
@@ -93,9 +93,9 @@ function trial() {
 
 /// Describes the effect of a kill switch on the limit.
 function said({ quota, unlimited, blocked }) {
-  if (blocked) return 'blocked';
-  if (unlimited) return 'unlimited';
-  return quota === undefined ? 'only counted' : `limited to ${many(quota, 'unit')}`;
+  if (blocked) return 'every request is refused';
+  if (unlimited) return 'the limit is off';
+  return quota === undefined ? 'requests are counted and never refused' : `the quota is ${many(quota, 'unit')}`;
 }
 
 function ruleText({ rule, used }) {

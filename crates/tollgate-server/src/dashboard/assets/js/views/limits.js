@@ -3,7 +3,7 @@
 import { ask } from '../api.js';
 import { spark } from '../chart.js';
 import { element, fill, notice, shape } from '../dom.js';
-import { allows, count, counted, rate } from '../format.js';
+import { allows, count, rate } from '../format.js';
 import { Table } from '../table.js';
 
 /// The span of the small charts.
@@ -25,11 +25,11 @@ export function limits({ refuse }) {
     columns: [
       { label: 'Limit', text: (row) => row.name, value: (row) => row.name, link: (row) => `#/limits/${encodeURIComponent(row.name)}` },
       { label: 'Allows', text: allows },
-      { label: 'Counts', text: counted },
+      { label: 'Counted per', hint: 'The limit has one counter for each value, or combination of values.', text: (row) => row.per.join(', ') || 'all clients together' },
       { label: 'Admitted / s', hint: 'Requests that this limit admitted, per second.', number: true, text: (row) => rate(now(row, 'admitted')), value: (row) => now(row, 'admitted') },
       { label: 'Refused / s', hint: 'Requests that this limit refused, per second.', number: true, text: (row) => rate(now(row, 'refused')), value: (row) => now(row, 'refused') },
       { label: 'Refused (recent)', hint: 'Refusals per second over the last five minutes.', draw: (cell, row) => drawn(cell, feedSeen, traffic(row)) },
-      { label: 'Would refuse', hint: 'Requests that shadow rules with this limit, or its part that is not enforced, would have refused since the node started.', number: true, text: (row) => (all(row, 'wouldAdmit') + all(row, 'wouldRefuse') ? count(all(row, 'wouldRefuse')) : '–'), value: (row) => all(row, 'wouldRefuse') },
+      { label: 'Would refuse', hint: 'Requests since the node started that this limit would have refused, but did not: the rule is in shadow mode, or the limit is not enforced for the subject.', number: true, text: (row) => (all(row, 'wouldAdmit') + all(row, 'wouldRefuse') ? count(all(row, 'wouldRefuse')) : '–'), value: (row) => all(row, 'wouldRefuse') },
       { label: 'Admitted in total', hint: 'Requests that this limit admitted since the node started.', number: true, text: (row) => count(all(row, 'admitted')), value: (row) => all(row, 'admitted') },
       { label: 'Refused in total', hint: 'Requests that this limit refused since the node started.', number: true, text: (row) => count(all(row, 'refused')), value: (row) => all(row, 'refused') },
     ],

@@ -12,7 +12,7 @@ const PAGES = 10;
 /// Creates a card that lists subjects of `limit`. It is hidden until `show` is called.
 export function listing(limit, { refuse }) {
   const prefix = element('input', { type: 'search', autocomplete: 'off', spellcheck: 'false' });
-  const words = element('p', { class: 'words' }, 'Subjects that start with this prefix, or all without one.');
+  const words = element('p', { class: 'words' }, 'Enter the start of a value to list the subjects that match, or nothing to list all subjects.');
   const found = element('ul', { class: 'plain' });
   const trouble = element('div');
   const more = element('button', { type: 'button', hidden: true }, 'Show more');

@@ -2,7 +2,7 @@
 
 import { ask } from '../api.js';
 import { announce, element, field, fill, notice } from '../dom.js';
-import { end, ends, what, whom } from '../override.js';
+import { end, ends, sheddingName, what, whom } from '../override.js';
 import { Table } from '../table.js';
 
 /// Sources whose values are in the policy, not in a request.
@@ -29,15 +29,15 @@ export function overrides({ refuse }) {
   const look = () => attempt(trouble, async () => {
     const { overrides: all, location: where, failure, pending } = await ask('v1/overrides');
     table.set(all.map((one) => ({ ...one, id: JSON.stringify([one.limit, one.subject, one.group, one.everybody, one.rule, one.shedding]) })));
-    const told = where === 'store' ? 'Kept in the store: they apply on every node.' : 'Kept in this process: other nodes do not have them, and they are lost when it ends.';
-    const local = pending === 0 ? '' : ` ${pending === 1 ? '1 change is' : `${pending} changes are`} only on this node until the store answers.`;
-    kept.textContent = failure ? `${told}${local} The last attempt to read them failed: ${failure}.` : `${told}${local}`;
+    const told = where === 'store' ? 'Overrides are kept in the store and apply on every node.' : 'Overrides are kept in this process: other nodes do not have them, and they are lost when the process ends.';
+    const local = pending === 0 ? '' : ` ${pending === 1 ? '1 change applies' : `${pending} changes apply`} only on this node until the store answers.`;
+    kept.textContent = failure ? `${told}${local} The last attempt to read the overrides from the store failed: ${failure}.` : `${told}${local}`;
   });
   const change = async (work, text) => {
     fill(told);
     await attempt(told, async () => {
       const { pending } = await work();
-      const result = pending ? `${text} Only on this node: the store does not answer; the change is sent when it does.` : text;
+      const result = pending ? `${text} The change applies only on this node, because the store does not answer. It is sent to the store when the store answers.` : text;
       fill(told, notice('good', result));
       announce(result);
     });
@@ -60,7 +60,7 @@ export function overrides({ refuse }) {
   const node = element('div', {},
     element('h1', {}, 'Overrides'),
     element('section', { class: 'card', 'aria-label': 'Set an override' },
-      element('p', { class: 'words' }, 'Enter a value as in a request, or its displayed hash. To select a network, enter it in CIDR form.'),
+      element('p', { class: 'words' }, 'Enter a value as it appears in a request, or the hash that the dashboard shows for it. To select all addresses of a network, enter it in CIDR notation, such as 192.0.2.0/24.'),
       place, told),
     element('section', { class: 'card', 'aria-label': 'In force' }, kept, trouble, table.node));
   return { node, update };
@@ -72,10 +72,10 @@ class Form {
     this.subjects = subjects.filter(({ source }) => !NOT_ASKED.has(source));
     this.limits = limits;
     this.limit = select([['', 'every limit'], ...limits.map(({ name }) => [name, name])]);
-    this.meant = select([['group', 'all with this value'], ['subject', 'exactly these values'], ['everybody', 'all subjects (kill switch)'], ['rule', 'a rule (kill switch)'], ['shedding', 'load shedding (kill switch)']]);
-    this.effect = select([['blocked', 'blocked'], ['unlimited', 'unlimited'], ['counted', 'only counted'], ['quota', 'another quota']]);
+    this.meant = select([['group', 'all subjects with this value'], ['subject', 'the one subject with exactly these values'], ['everybody', 'all subjects (kill switch)'], ['rule', 'a rule (kill switch)'], ['shedding', 'load shedding (kill switch)']]);
+    this.effect = select([['blocked', 'blocked'], ['unlimited', 'unlimited'], ['counted', 'counted, never refused'], ['quota', 'another quota']]);
     this.rule = select(rules.map(({ name }) => [name, name]));
-    this.shedding = select([['all', 'all of it'], ['fleet', 'by the fleet'], ['worker', 'by the worker']]);
+    this.shedding = select(['all', 'fleet', 'worker'].map((part) => [part, sheddingName(part)]));
     this.quota = element('input', { type: 'number', min: 1, step: 1, inputmode: 'numeric' });
     this.lasts = element('input', { type: 'text', required: true, value: '1h', pattern: '[1-9][0-9]{0,7}[smhd]|never', autocomplete: 'off' });
     this.reason = element('input', { type: 'text', required: true, maxlength: 500, autocomplete: 'off' });
@@ -89,8 +89,8 @@ class Form {
       element('div', { class: 'row' }, field('Limit', this.limit), field('Applies to', this.meant)),
       this.whose,
       element('div', { class: 'row' }, field('Effect', this.effect), this.amount,
-        field('Duration', this.lasts, 'such as 90s, 15m, 12h or 7d, or never'),
-        field('Reason', this.reason, 'clients never see it'),
+        field('Duration', this.lasts, '90s, 15m, 12h or 7d, for example; never for no end'),
+        field('Reason', this.reason, 'shown to administrators, never to clients'),
         element('button', { type: 'submit' }, 'Set')));
     this.drawWhose();
     this.drawAmount();
@@ -107,7 +107,7 @@ class Form {
       return [name, input];
     }));
     const meant = this.meant.value;
-    const switches = { everybody: () => null, rule: () => field('Rule', this.rule), shedding: () => field('What', this.shedding) };
+    const switches = { everybody: () => null, rule: () => field('Rule', this.rule), shedding: () => field('Which load shedding', this.shedding) };
     const draw = switches[meant] ?? (() => [...this.values].map(([name, input]) => field(name, input)));
     fill(this.whose, draw());
     // An override of a rule or of load shedding has no limit, no quota, and cannot block.
@@ -121,7 +121,7 @@ class Form {
   drawAmount() {
     const isQuota = this.effect.value === 'quota';
     this.quota.required = isQuota;
-    fill(this.amount, isQuota && field('Quota', this.quota, 'units per window, of one limit'));
+    fill(this.amount, isQuota && field('Quota', this.quota, 'units per window; select one limit above'));
   }
 
   /// Fills in the target of the address: `#/overrides?limit=few&user=mallory`.
@@ -157,7 +157,7 @@ function listed(lift) {
     search: 'Search overrides',
     key: (row) => row.id,
     sort: { column: 'Ends', down: false },
-    empty: 'None: the policy applies to all subjects.',
+    empty: 'No overrides: the policy applies to all subjects.',
     columns: [
       { label: 'Applies to', text: whom, value: whom },
       { label: 'Limit', text: (row) => row.limit ?? (row.rule || row.shedding ? '–' : 'every limit'), value: (row) => row.limit ?? '' },

@@ -15,13 +15,13 @@ const COUNTS = {
   unanswered: 'Calls that neither the store nor the local fallback answered.',
   deadline_misses: 'Calls that were aborted at the deadline of the decision.',
   refund_failures: 'Charges of refused requests that could not be refunded.',
-  discarded: 'Calls that found invalid stored state, which counts as empty.',
-  percent: 'The percentage of clients that the new store decides, or that are compared.',
+  discarded: 'Calls that found invalid state in the store. Invalid state counts as empty.',
+  percent: 'In a rollout, the percentage of clients that use the new store. With a shadow store, the percentage of clients whose requests are also sent to it.',
   transferred: 'Counters that were transferred to the new store.',
   transfer_failures: 'Transfers of counters that failed.',
   compared: 'Calls that were compared with the shadow store.',
   skipped: 'Calls that were not sent to the shadow store because its queue was full.',
-  uncomparable: 'Refunds that could not be compared.',
+  uncomparable: 'Refunds that could not be compared with the shadow store.',
 };
 
 /// Labels that say more than the names of the counters.
@@ -130,10 +130,10 @@ function storeCard() {
       { label: 'Shard', text: shardName },
       { label: 'Health', draw: health, text: (row) => state(row).text },
       { label: 'Primary', text: (row) => row.primary ?? 'none' },
-      { label: 'Scripting', text: (row) => row.scripting },
+      { label: 'Scripting', hint: 'How the servers of the shard run decisions: by the Tollgate module, as a Redis function, or as a script.', text: (row) => row.scripting },
       { label: 'p50', hint: 'Half of the calls take at most this long.', number: true, text: (row) => took(row.took?.p50) },
       { label: 'p99', hint: '99 % of the calls take at most this long.', number: true, text: (row) => took(row.took?.p99) },
-      { label: 'Circuit breakers', text: (row) => row.servers.map((server) => server.circuit_breaker).join(', ') },
+      { label: 'Circuit breakers', hint: 'One for each server. closed: calls are sent. open: no calls are sent, because the server does not answer. half_open: calls wait for a new connection.', text: (row) => row.servers.map((server) => server.circuit_breaker).join(', ') },
       { label: 'Breaker opened', hint: 'How often circuit breakers of this shard opened since the node started.', number: true, text: (row) => count(sum(row.servers, 'circuit_breaker_opened')) },
       { label: 'Unknown outcomes', hint: 'Calls that timed out after they were sent: they may or may not have been charged.', number: true, text: (row) => count(sum(row.servers, 'unknown_outcomes')) },
       { label: 'Clock offset', hint: 'The difference between the clocks of the primary and of this node.', number: true, text: (row) => (row.clock_offset_ms === null ? '–' : `${row.clock_offset_ms} ms`) },
@@ -199,13 +199,13 @@ function list(facts, pairs) {
 function words({ store, map }) {
   const rebalance = map?.rebalance;
   const kinds = {
-    memory: 'Counters are in this process.',
-    redis: 'Counters are in shards of Redis.',
-    memcached: 'Counters are in memcached.',
+    memory: 'Counters are kept in the memory of this process.',
+    redis: 'Counters are kept in Redis, in one or more shards.',
+    memcached: 'Counters are kept in memcached.',
     rollout: 'A rollout moves traffic from one store to another.',
     shadow: 'A shadow store is compared with the store that decides.',
   };
-  const phase = rebalance ? ` Rebalance from map ${rebalance.from} to ${map.version}: phase ${rebalance.phase}, ${count(rebalance.transferred)} counters transferred.` : '';
+  const phase = rebalance ? ` Rebalance from shard map ${rebalance.from} to shard map ${map.version}: phase ${rebalance.phase}, ${count(rebalance.transferred)} counters transferred.` : '';
   return (kinds[store] ?? store) + phase;
 }
 

@@ -99,7 +99,7 @@ function wouldRefuse({ refusals }) {
 
 function mode({ mode: said, switch: override }) {
   if (!override) return said;
-  return override.unlimited ? 'switched off' : 'switched: only counts';
+  return override.unlimited ? 'switched off' : 'switched: counts, never refuses';
 }
 
 function rulesTable() {
@@ -113,10 +113,10 @@ function rulesTable() {
       { label: 'Order', hint: 'The position of the rule: rules are evaluated in this order.', text: (row) => count(row.place), value: (row) => row.place },
       { label: 'Matches', wrap: true, hint: 'A request must meet all of these conditions.', text: matched, draw: (cell, row) => drawn(cell, matched(row), conditions(row.match ?? {}).map((one) => element('div', {}, one)), 'every request') },
       { label: 'Charges', wrap: true, hint: 'The limits that a matching request is charged on.', text: (row) => row.limits.map(charge).join(', '), draw: (cell, row) => drawn(cell, JSON.stringify([row.limits, row.known]), row.limits.map((used) => charged(used, row.known)), 'nothing') },
-      { label: 'Mode', text: mode, draw: (cell, row) => pill(cell, row) },
-      { label: 'Would refuse', wrap: true, hint: 'Requests that the limits of rules in shadow mode would have refused, of those that they evaluated since the node started.', text: wouldRefuse, value: (row) => (row.refusals ?? []).reduce((all, one) => all + one.wouldRefuse, 0) },
-      { label: 'Charged', hint: 'When a request is charged.', text: (row) => row.charge.replace('_', ' ') },
-      { label: 'Fallback', hint: 'The decision while the store does not answer.', text: (row) => row.on_failure },
+      { label: 'Mode', hint: 'enforce: the rule refuses requests. shadow: it counts requests and never refuses. Overrides can switch a rule.', text: mode, draw: (cell, row) => pill(cell, row) },
+      { label: 'Would refuse', wrap: true, hint: 'For a rule in shadow mode: how many requests each of its limits would have refused, of those that it evaluated since the node started.', text: wouldRefuse, value: (row) => (row.refusals ?? []).reduce((all, one) => all + one.wouldRefuse, 0) },
+      { label: 'Charged', hint: 'on arrival: a request is charged before it is forwarded. on completion: it is charged when its response is known.', text: (row) => row.charge.replace('_', ' ') },
+      { label: 'Fallback', hint: 'What decides while the store does not answer. local: this node’s share of each limit. allow: every request is admitted. deny: every request is refused.', text: (row) => row.on_failure },
     ],
   });
 }

@@ -19,8 +19,8 @@ export function rollout({ feed, refuse }) {
     if (store === 'rollout') return dial(feed, refuse);
     if (store === 'shadow') return compared();
     return { children: [element('p', { class: 'words' },
-      'This node has one store. With ', element('code', {}, 'store: { rollout: … }'),
-      ' in the policy file, a percentage of clients moves to another one, and this view sets it.')] };
+      'This node has one store. To move clients to a second store step by step, write ', element('code', {}, 'store: { rollout: … }'),
+      ' in the policy file. This view then shows and sets the percentage of clients that use the new store.')] };
   };
   return { node, update };
 }
@@ -54,10 +54,10 @@ function dial(feed, refuse) {
   };
   const form = element('form', { class: 'row', onsubmit: turn },
     field('Percent of clients', input), element('button', { type: 'submit' }, 'Set'));
-  const hint = element('p', { class: 'hint' }, 'From 0 to 100, with at most two decimal places. The percentage stays on this node until it is changed again.');
+  const hint = element('p', { class: 'hint' }, 'From 0 to 100, with at most two decimal places. It applies to this node until it is set again, the percentage in the policy file changes, or the node restarts.');
   const update = ({ counts }) => {
     say(now, `${counts.percent} %`);
-    say(words, `of clients are decided by the new store (${counts.to.store}), the rest by the old one (${counts.from.store}).`);
+    say(words, `of the clients use the new store (${counts.to.store}). The others use the old store (${counts.from.store}).`);
     [counts.transferred, counts.transfer_failures, counts.refund_failures].forEach((value, place) =>
       say(facts.children[place].lastChild, count(value)));
     if (!isTyped && document.activeElement !== input) input.value = counts.percent;
@@ -70,16 +70,16 @@ function compared() {
   const words = element('p', { class: 'words' });
   const names = [
     ['compared', 'Calls that were compared with the shadow store.'],
-    ['decision', 'Comparisons in which one store admitted and the other refused.'],
-    ['remaining', 'Comparisons with the same decision and different remaining units.'],
-    ['reset', 'Comparisons with the same remaining units and different times of the full reset.'],
+    ['another decision', 'Comparisons in which one store admitted and the other refused.'],
+    ['other remaining units', 'Comparisons with the same decision and different remaining units.'],
+    ['another reset time', 'Comparisons with the same decision and the same remaining units, in which the stores report different reset times.'],
     ['unanswered', 'Calls that the shadow store did not answer.'],
     ['skipped', 'Calls that were not sent to the shadow store because its queue was full.'],
   ];
   const facts = element('dl', { class: 'facts' }, names.map(([word, hint]) =>
     element('div', { title: hint }, element('dt', {}, word), element('dd', {}, '–'))));
   const update = ({ counts }) => {
-    say(words, `${counts.store.store} decides. ${counts.percent} % of clients are compared with the shadow store (${counts.shadow_store.store}). Differences by kind:`);
+    say(words, `The store (${counts.store.store}) decides. The requests of ${counts.percent} % of clients are also sent to the shadow store (${counts.shadow_store.store}), and the results are compared:`);
     const { compared: all, differences, unanswered, skipped } = counts;
     [all, differences.decision, differences.remaining, differences.reset, unanswered, skipped].forEach((value, place) =>
       say(facts.children[place].lastChild, count(value)));

@@ -18,7 +18,7 @@ export function signIn(reason, then) {
   },
   element('h1', {}, 'This listener requires a token'),
   reason && notice('bad', reason),
-  field('Token', input, 'A token of the admin listener. It is stored in this tab until you close it.'),
+  field('Token', input, 'A token of the admin listener. The browser keeps it until you close this tab.'),
   element('button', { type: 'submit' }, 'Sign in'));
   return { node: form };
 }

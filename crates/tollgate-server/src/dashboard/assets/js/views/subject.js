@@ -20,7 +20,7 @@ export function subject({ refuse }) {
   const node = element('div', {},
     element('h1', {}, 'Subject'),
     element('section', { class: 'card', 'aria-label': 'Values' },
-      element('p', { class: 'words' }, 'Enter the values as they appear in a request. Credentials may include their scheme.'), form, told),
+      element('p', { class: 'words' }, 'Enter the values as they appear in a request. A credential may include its scheme, such as Bearer.'), form, told),
     results);
   let standings = null;
   const attempt = async (work) => {
@@ -62,10 +62,10 @@ function draw(form, { subjects, limits }) {
     .map(({ name, source, secret }) => {
       const input = element('input', { type: secret ? 'password' : 'text', autocomplete: 'off', spellcheck: 'false' });
       inputs.set(name, input);
-      return field(name, input, `${source.replace('_', ' ')}${secret ? ', hashed before use' : ''}`);
+      return field(name, input, `source: ${source.replaceAll('_', ' ')}${secret ? '; the value is hashed before use' : ''}`);
     });
   fill(form, fields, element('button', { type: 'submit' }, 'Show'));
-  if (!fields.length) fill(form, element('p', {}, 'No limit of this policy counts by subject.'));
+  if (!fields.length) fill(form, element('p', {}, 'No limit of this policy counts by subject: each has one counter for all clients.'));
   return inputs;
 }
 
@@ -99,7 +99,7 @@ class Standings {
     this.overrides = overrides();
     this.said = element('section', { 'aria-label': 'Overrides' },
       element('h2', {}, 'Overrides'),
-      element('p', { class: 'words' }, 'They replace these limits. ', element('a', { href: '#/overrides' }, 'All overrides')),
+      element('p', { class: 'words' }, 'While an override is in force, it replaces the policy’s limit for this subject. ', element('a', { href: '#/overrides' }, 'All overrides')),
       this.overrides.node);
     this.overridden = element('div');
     this.forgotten = element('div', { 'aria-live': 'polite' });
@@ -107,7 +107,7 @@ class Standings {
       element('h2', {}, this.title()),
       this.limits.length
         ? [this.overridden, this.table.node, this.actions(), this.forgotten]
-        : element('p', {}, 'No limit uses this combination. Enter every value that a limit counts by.'));
+        : element('p', {}, 'No limit counts this combination of values. A limit that counts per user and address needs both values.'));
   }
 
   title() {
@@ -213,13 +213,13 @@ function table(standings) {
     columns: [
       { label: 'Name', text: (row) => row.name, value: (row) => row.name, link: (row) => `#/limits/${encodeURIComponent(row.name)}` },
       { label: 'Allows', text: (row) => allows(standings.known.get(row.name)) },
-      { label: 'Decision', text: (row) => now(row)[0], draw: verdict },
-      { label: 'Used', hint: 'Units that are charged now.', number: true, text: (row) => units(row, row.used), value: (row) => row.used },
-      { label: 'Limit', hint: 'The most units that can be used at one moment.', number: true, text: (row) => units(row, row.limit), value: (row) => row.limit },
+      { label: 'Decision', hint: 'The decision on a request of one unit, if it arrived now.', text: (row) => now(row)[0], draw: verdict },
+      { label: 'Used', hint: 'Units that count against the limit at this moment.', number: true, text: (row) => units(row, row.used), value: (row) => row.used },
+      { label: 'Limit', hint: 'The quota, or the burst of a token bucket: when so many units are used, further requests are refused.', number: true, text: (row) => units(row, row.limit), value: (row) => row.limit },
       { label: 'Remaining', hint: 'Units that are left.', number: true, text: (row) => units(row, row.remaining), value: (row) => row.remaining },
       { label: 'Share used', hint: 'Used units as a share of the limit.', draw: meter },
       { label: 'History', hint: 'Used units since this page was opened.', draw: (cell, row) => drawn(cell, standings, row) },
-      { label: 'Reset', hint: 'The time from which more units are available.', text: (row) => (isCounted(row) ? moment(row.reset) : '–') },
+      { label: 'Reset', hint: 'For an admitted subject, the time at which all units are available again. For a refused one, the time at which a request of one unit is admitted again.', text: (row) => (isCounted(row) ? moment(row.reset) : '–') },
     ],
   });
 }
@@ -244,7 +244,7 @@ function now({ effect, admits }) {
   if (effect === 'blocked') return ['blocked', 'bad'];
   if (effect === 'unlimited') return ['unlimited', 'good'];
   // Without a status, the limit is not enforced for this subject.
-  if (effect === 'counted' || admits === undefined) return ['only counted', 'good'];
+  if (effect === 'counted' || admits === undefined) return ['counted, never refused', 'good'];
   return admits ? ['admitted', 'good'] : ['refused', 'bad'];
 }
 

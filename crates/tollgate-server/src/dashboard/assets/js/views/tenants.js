@@ -36,7 +36,7 @@ export function tenants({ refuse }) {
     });
     await look();
   };
-  const remove = ({ tenant }) => change(() => ask(path(tenant), { method: 'DELETE' }), `Removed: ${tenant}. It has the default quotas.`);
+  const remove = ({ tenant }) => change(() => ask(path(tenant), { method: 'DELETE' }), `Removed: ${tenant}. This tenant has the default quotas now.`);
   const form = new Form((name, body) => change(() => ask(path(name), { method: 'PUT', body }), `Set: ${name}.`));
   const table = listed((row) => form.edit(row), remove);
   attempt(trouble, async () => form.offer(await ask('v1/policy')));
@@ -47,18 +47,18 @@ export function tenants({ refuse }) {
   const node = element('div', {},
     element('h1', {}, 'Tenants'),
     element('section', { class: 'card', 'aria-label': 'Set a tenant' },
-      element('p', { class: 'words' }, 'Setting a tenant replaces its whole previous row. Used units stay used, and the time of the reset does not change.'),
+      element('p', { class: 'words' }, 'Setting a tenant replaces its previous plan and own quotas. Units that the tenant has used stay charged, and its reset times do not change.'),
       form.node, told),
-    element('section', { class: 'card', 'aria-label': 'Tenants with a row' }, search, kept, trouble, table.node));
+    element('section', { class: 'card', 'aria-label': 'Tenants with a plan or own quotas' }, search, kept, trouble, table.node));
   return { node };
 }
 
 /// Describes where the tenants are, and how many there are.
 function words({ count: all, tenants: shown, next, location, loaded, failure }) {
-  const where = location === 'store' ? 'Kept in the store: they apply on every node.' : 'Kept in this process: other nodes do not have them, and they are lost when it ends.';
-  const some = next === null ? '' : ` ${many(shown.length, 'tenant')} of this search shown: type more of the name.`;
-  const unread = loaded ? '' : ' This node has not read them yet, so all have the default quotas.';
-  const failed = failure ? ` The last attempt to read them failed: ${failure}.` : '';
+  const where = location === 'store' ? 'Tenants are kept in the store and apply on every node.' : 'Tenants are kept in this process: other nodes do not have them, and they are lost when the process ends.';
+  const some = next === null ? '' : ` The first ${count(shown.length)} that match are shown. To find the others, enter more of the name.`;
+  const unread = loaded ? '' : ' This node has not read the tenants yet, so all tenants have the default quotas.';
+  const failed = failure ? ` The last attempt to read the tenants failed: ${failure}.` : '';
   return `${many(all, 'tenant')}. ${where}${some}${unread}${failed}`;
 }
 
@@ -118,7 +118,7 @@ function listed(edit, remove) {
     caption: 'Tenants',
     key: (row) => row.id,
     sort: { column: 'Tenant', down: false },
-    empty: 'None: all tenants have the default quotas.',
+    empty: 'No tenants are set: all have the default quotas.',
     columns: [
       { label: 'Tenant', text: (row) => row.tenant, value: (row) => row.tenant },
       { label: 'Plan', text: (row) => row.plan ?? '–', value: (row) => row.plan ?? '' },

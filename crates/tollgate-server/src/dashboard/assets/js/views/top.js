@@ -12,7 +12,7 @@ const MOST_OF_EACH = 10;
 const PATIENCE = 5;
 
 export function top({ refuse }) {
-  const limit = element('select', {}, element('option', { value: '' }, 'all'));
+  const limit = element('select', {}, element('option', { value: '' }, 'all limits'));
   const by = element('select', {},
     element('option', { value: 'refused' }, 'refused'), element('option', { value: 'charged' }, 'charged'));
   const since = element('p', { class: 'words' });
@@ -38,7 +38,7 @@ export function top({ refuse }) {
       if (mine !== asked) return;
       table.set(told.limits.flatMap(({ limit: name, subjects: all }) =>
         all.map((one) => ({ ...one, limit: name, by: told.by }))));
-      say(since, `Units ${told.by} at this node since ${moment(told.since)}. They are approximate: the true number is between units minus error, and units. A subject that the policy does not reveal is shown as its keyed hash.`);
+      say(since, `Units ${told.by} at this node since ${moment(told.since)}. The numbers are approximate: the true number is at most the value in the column Units, and lower by at most the value in the column Error. If the policy does not reveal the subjects of a limit, their keyed hashes are shown.`);
       fill(trouble);
     } catch (problem) {
       if (problem.status === 401) return refuse(problem.message);
@@ -59,7 +59,7 @@ function name(limit, feed) {
   const names = [...feed.limits.keys()].sort();
   if (limit.options.length === names.length + 1) return;
   const chosen = limit.value;
-  fill(limit, element('option', { value: '' }, 'all'), names.map((one) => element('option', { value: one }, one)));
+  fill(limit, element('option', { value: '' }, 'all limits'), names.map((one) => element('option', { value: one }, one)));
   limit.value = chosen;
 }
 
@@ -73,8 +73,8 @@ function subjects() {
     columns: [
       { label: 'Subject', text: (row) => words(row.subject), value: (row) => words(row.subject), link },
       { label: 'Limit', text: (row) => row.limit, value: (row) => row.limit },
-      { label: 'Units', hint: 'Upper bound of the units that were counted.', number: true, text: (row) => count(row.units), value: (row) => row.units },
-      { label: 'Error', hint: 'The largest possible error of the units.', number: true, text: (row) => count(row.error), value: (row) => row.error },
+      { label: 'Units', hint: 'The most units of this subject that can have been charged or refused.', number: true, text: (row) => count(row.units), value: (row) => row.units },
+      { label: 'Error', hint: 'The number in the column Units may be too high by at most this.', number: true, text: (row) => count(row.error), value: (row) => row.error },
       { label: 'Override', text: () => 'Override', link: override },
     ],
   });

@@ -57,7 +57,7 @@ export function whatIf({ refuse }) {
   const node = element('div', {},
     element('h1', {}, 'What if'),
     element('section', { class: 'card', 'aria-label': 'Simulation' },
-      element('p', { class: 'words' }, 'Decisions use the times of the requests and separate counters. Nothing is charged.'),
+      element('p', { class: 'words' }, 'Shows how many of these requests the policy would refuse. The simulation uses the times of the requests and its own counters. No subject is charged.'),
       form, told),
     results);
   return { node };
@@ -113,11 +113,11 @@ function report(found) {
 
 /// The counters of a simulation, with their tooltips.
 const OUTCOMES = {
-  requests: 'Requests of the log.',
+  requests: 'Requests that were simulated.',
   admitted: 'Requests that the policy would admit.',
   refused: 'Requests that the policy would refuse.',
-  refunded: 'Requests whose charge would be refunded.',
-  unlimited: 'Requests that no limit would count.',
+  refunded: 'Admitted requests whose charge would be refunded because of the response.',
+  unlimited: 'Requests that would not be charged on any limit.',
 };
 
 function whole(outcomes) {
@@ -140,12 +140,12 @@ function limits(outcomes) {
     { label: 'Allows', text: (row) => row.now?.rule ?? '–' },
     number('Requests', 'Requests that were evaluated on this limit.', (row) => row.now?.requests),
     number('Refused', 'Requests that this limit refused.', (row) => row.now?.refused),
-    number('Subjects', 'Subjects that were counted.', (row) => row.now?.subjects),
+    number('Subjects', 'Different subjects that this limit counted.', (row) => row.now?.subjects),
     number('Subjects refused', 'Subjects with at least one refusal.', (row) => row.now?.subjects_refused),
-    number('Peak usage', 'The most units that one subject used.', (row) => row.now?.peak),
+    number('Peak usage', 'The most units that one subject used at one moment.', (row) => row.now?.peak),
   ];
   if (other) {
-    columns.push({ label: 'Other policy', text: (row) => row.other?.rule ?? '–' }, number('Refused by this limit', 'Requests that the limit of the other policy refused.', (row) => row.other?.refused));
+    columns.push({ label: 'In the other policy', hint: 'What the limit with this name allows in the other policy.', text: (row) => row.other?.rule ?? '–' }, number('Refused there', 'Requests that the limit refused in the other policy.', (row) => row.other?.refused));
   }
   return filled({
     caption: 'By limit', search: names.length > 10 ? 'Search limits' : null, key: (row) => row.name,
@@ -160,7 +160,7 @@ function subjects(found) {
     { label: 'Limit', text: (row) => row.limit },
     { label: 'Requests', hint: 'Requests of this subject on this limit.', number: true, text: (row) => count(row.requests) },
     { label: 'Refused', hint: 'Requests of this subject that this limit refused.', number: true, text: (row) => count(row.refused) },
-    { label: 'Peak usage', hint: 'The peak usage of the subject, and the capacity of the limit.', number: true, text: (row) => `${count(row.peak)} of ${count(row.capacity)}` },
+    { label: 'Peak usage', hint: 'The most units that the subject used at one moment, of those that the limit allows.', number: true, text: (row) => `${count(row.peak)} of ${count(row.capacity)}` },
   ];
   return filled({ caption: 'Subjects', key: (row) => `${row.limit} ${row.subject}`, columns, empty: 'None.' }, found.subjects);
 }
@@ -182,15 +182,15 @@ function period({ from, to }) {
 /// Explains what the sample of this node contains.
 function sample({ one_of: oneOf }) {
   const clients = oneOf > 1 ? `all requests of about one in ${count(oneOf)} clients` : 'all requests';
-  return element('p', { class: 'words' }, `The sample contains ${clients}. It has no responses: refunds, and limits that count `
-    + 'by status, are simulated as if every response had another status. Credentials are hashed.');
+  return element('p', { class: 'words' }, `The sample contains ${clients}. It does not contain responses: refunds and limits `
+    + 'that depend on the status of the response are simulated as if no response had such a status. Credentials are hashed.');
 }
 
 /// Shows the lines that could not be read, with examples.
 function oddities({ malformed, malformed_examples: examples, late }) {
   if (!malformed && !late) return null;
   return notice('calm',
-    element('p', {}, `${many(malformed, 'line')} could not be read, ${count(late)} were dropped because they were too far out of order.`),
+    element('p', {}, `${many(malformed, 'line')} could not be read. ${many(late, 'line')} ${late === 1 ? 'was' : 'were'} too far out of order to be sorted, and evaluated at the time that the log had reached.`),
     examples.length && element('ul', {}, examples.map(({ line, why, excerpt }) =>
       element('li', {}, `line ${line}: ${why} `, element('code', {}, excerpt)))));
 }
