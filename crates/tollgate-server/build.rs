@@ -15,7 +15,7 @@ fn main() -> Result<(), Box<dyn error::Error>> {
     println!("cargo::rerun-if-changed={ROOT}");
     let files = protox::compile([SERVICE], [ROOT])?;
     let out = env::var("OUT_DIR")?;
-    // For reflection, and for the JSON form of the same messages.
+    // The file is for reflection, and for the JSON form of the same messages.
     fs::write(Path::new(&out).join("descriptors.bin"), files.encode_to_vec())?;
     let files = with_values_of_any_bytes(files);
     tonic_prost_build::configure().build_client(true).build_transport(false).compile_fds(files)?;

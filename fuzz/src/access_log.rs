@@ -23,7 +23,7 @@ use std::sync::Arc;
 use fields::FieldMap;
 use format::{Format, Parser};
 
-/// As in the module that these parts belong to.
+/// The same value as in the module that these parts belong to.
 const LINE_MAX: usize = u16::MAX as usize;
 
 /// A parser that read other lines before gives the same result as a new one.

@@ -6,7 +6,7 @@ mod events;
 
 use events::{Events, Piece};
 
-/// A stream gives the same events however it is split.
+/// Checks that a stream gives the same events however it is split.
 pub fn check(data: &[u8]) {
     let Some((stream, place)) = crate::cut(data) else { return };
     let (first, rest) = stream.split_at(place);

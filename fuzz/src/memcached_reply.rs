@@ -7,7 +7,7 @@ mod reply;
 #[allow(dead_code, unreachable_pub)]
 mod stats;
 mod command {
-    /// As in the crate for memcached.
+    /// The same value as in the crate for memcached.
     pub(crate) const MAX_VALUE: usize = 1 << 20;
 }
 

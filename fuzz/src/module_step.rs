@@ -65,7 +65,7 @@ pub fn check(data: &[u8]) {
         return;
     };
     let mut memory = Memory { values: HashMap::new(), unknown };
-    // The second time, the step finds what it wrote.
+    // In the second call, the step finds what it wrote in the first.
     for _ in 0..2 {
         BUFFERS.with_borrow_mut(|buffers| run(argument, &mut memory, buffers));
     }

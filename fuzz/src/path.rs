@@ -1,10 +1,11 @@
-//! Normal forms of paths, beside a second implementation without any shortcut.
+//! Compares the normal forms of paths with a second implementation without any optimization.
 
 use tollgate_core::policy::PathPattern;
 use tollgate_core::policy::path::NormalPath;
 
-/// Two paths are equal exactly if their decoded segments are; a path that is written anew from its
-/// segments has the same normal form; and the pattern that is written so matches both.
+/// Checks that two paths are equal exactly if their decoded segments are, that a path that is
+/// written again from its segments has the same normal form, and that the pattern of those segments
+/// matches both.
 pub fn check(data: &[u8]) {
     let Some((text, place)) = crate::cut(data) else { return };
     let (Ok(one), Ok(other)) =

@@ -42,7 +42,7 @@ pub enum Backend {
     Memcached(Box<MemcachedBackend>),
     /// Two stores, selected by a percentage of subjects.
     Rollout(Box<RolloutBackend<Self>>),
-    /// A store, and a second one that is compared with it.
+    /// A store, and a second store that is compared with the first.
     Shadow(Box<ShadowBackend<Self>>),
 }
 
@@ -139,7 +139,7 @@ impl Backend {
         }
     }
 
-    /// Returns its shard map, if it has one that can change.
+    /// Returns the shard map of the store, if the store has a map that can change.
     #[must_use]
     pub fn map_status(&self) -> Option<MapStatus> {
         match self {
@@ -205,7 +205,7 @@ impl Backend {
     /// it. Do not use this if callers pass times of their own choice to [`Store::apply`].
     #[must_use]
     pub fn clock(&self, clock: impl Clock + 'static) -> Arc<dyn Clock> {
-        // The other store compares the first store's clock with its own, too.
+        // The second store also compares the first store's clock with its own.
         let (first, second) = match self {
             Self::Memory(_) => return Arc::new(clock),
             Self::Memcached(memcached) => return memcached.clock(clock),

@@ -53,7 +53,7 @@ impl Backend {
         Self::open_as(ClientRole::ReadWrite, settings, key, policy, refunds)
     }
 
-    /// Does the same as [`open`](Self::open) in the given role, as a node or as an observer.
+    /// Opens the store like [`open`](Self::open), in the given role: as a node or as an observer.
     ///
     /// # Errors
     /// The same as [`open`](Self::open).
@@ -75,7 +75,7 @@ impl Backend {
     }
 }
 
-/// What all stores of a policy file have in common.
+/// What all stores of one policy file share.
 #[derive(Clone)]
 struct Terms<'t> {
     key: HashKey,
@@ -207,7 +207,7 @@ fn shadow(settings: &ShadowSettings, terms: &Terms<'_>) -> Result<Backend, OpenE
     Ok(Backend::Shadow(Box::new(ShadowBackend::new(shadow, settings.percent))))
 }
 
-/// One of two stores, with all wrappers that it has when used alone.
+/// Composes one of two stores, with all wrappers that it has when it is used alone.
 fn side(settings: &MigrationStoreSettings, terms: &Terms<'_>) -> Result<Backend, OpenError> {
     let terms = Terms { role: ClientRole::ReadWrite, ..terms.clone() };
     match settings {

@@ -55,7 +55,7 @@ pub fn from_file(path: impl AsRef<Path>) -> Result<RequestLimiter<Backend>, From
 pub enum FromFileError {
     /// The file cannot be read or has mistakes.
     Load(LoadError),
-    /// The store that it describes cannot be opened.
+    /// The store that the policy file describes cannot be opened.
     Open {
         /// The path of the file.
         path: PathBuf,

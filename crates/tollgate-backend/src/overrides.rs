@@ -37,11 +37,11 @@ const BLOB_TTL: Duration = Duration::from_secs(366 * 24 * 3_600);
 /// The time after which a node writes the document again, if it has an override without an end.
 const RENEWAL: Millis = Millis::from_secs(7 * 24 * 3_600);
 
-/// The most attempts to change the overrides while other nodes change them too.
+/// The most attempts to store a change while other nodes store theirs.
 const ATTEMPTS: usize = 8;
 
-/// The time after its last override ends at which the store deletes the document. Until then, nodes
-/// can read its last version.
+/// The document is deleted this long after its last override has ended. Until then, nodes can read
+/// its last version.
 const BLOB_TTL_MARGIN: Duration = Duration::from_secs(24 * 3_600);
 
 /// The overrides of a limiter, stored where its limits are.
@@ -230,7 +230,7 @@ impl Shared {
         // Otherwise, nodes that start would use an older document, even if all overrides were
         // removed since.
         if is_lost && (!version.is_empty() || held.expires_at() > self.limiter.now()) {
-            // A node that was faster wrote the same document, or a newer one.
+            // Another node wrote the same document, or a newer one, first.
             self.put(blob_store, &version, &held).await?;
         }
         Ok(())
@@ -319,7 +319,7 @@ impl Shared {
 
     async fn read(&self, blob_store: BlobStore<'_>) -> Result<(), ReadError> {
         let document = blob_store.shared_blob(NAME).await?;
-        // It may have expired between the two reads.
+        // The document may have expired between the two reads.
         if document.version.is_empty() {
             return Ok(());
         }

@@ -49,11 +49,11 @@ pub struct PolicyFile<S = Backend> {
 /// Whether this process serves the listeners that the file configures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ListenerState {
-    /// It serves them, so a reload cannot change their addresses.
+    /// The process serves the listeners, so a reload cannot change their addresses.
     Open,
-    /// It serves only the admin listener, with its page.
+    /// The process serves only the admin listener, with the dashboard.
     Administration,
-    /// It serves none, so changes of their settings have no effect here.
+    /// The process serves no listener, so changes of their settings have no effect.
     Ignored,
 }
 
@@ -149,8 +149,7 @@ impl<S: Store + AsRef<Backend> + Send + Sync + 'static> PolicyFile<S> {
         self.take(bytes)
     }
 
-    /// Does the same as [`reload`](Self::reload) with `content`, which the caller has instead of the
-    /// file.
+    /// Reloads the policy like [`reload`](Self::reload), from `content` instead of the file.
     ///
     /// # Errors
     /// The same as [`reload`](Self::reload).

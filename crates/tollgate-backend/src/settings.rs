@@ -1,4 +1,4 @@
-//! From the settings of the policy file to those of the stores.
+//! Conversion of the settings of the policy file to the settings of the stores.
 
 mod deny_cache_ttl;
 pub(crate) mod endpoints;

@@ -18,15 +18,16 @@ pub use map::{MapStatus, MoveStatus, Nodes, phase_word};
 /// The status of one shard.
 #[derive(Clone, Debug)]
 pub struct ShardStatus {
-    /// Its name in the settings.
+    /// The shard's name in the settings.
     pub name: Box<str>,
-    /// The runtime of the step in its primary; in a cluster, in the first primary.
+    /// How the primary runs the decision step: as a module, a function or a script. In a cluster,
+    /// how the first primary does.
     pub runs: StepRuntime,
     /// The batchers to its servers. The primary's is the first; those of the replicas that are read
     /// from follow, in the order of the settings. In a cluster, the groups are in the order of
     /// their first slots, each with its primary's batcher first.
     pub batchers: Vec<BatcherStatus>,
-    /// How far its clock is ahead of this machine's. `None` before the first reply.
+    /// How far the shard's clock is ahead of this machine's. `None` before the first reply.
     pub clock_offset: Option<ClockOffset>,
     /// Whether this node decides by the server's clock: always if the policy file says so,
     /// otherwise while the two clocks differ by more than half of the smallest `skew_max`.
@@ -41,20 +42,20 @@ pub struct ShardStatus {
     pub last_loss: Option<DataLoss>,
     /// The charges that failovers had lost and that this node replayed.
     pub repaired: ReplayCounts,
-    /// Its status as a cluster, if it is one.
+    /// The status of the cluster, if the shard is one.
     pub cluster: Option<ClusterStatus>,
-    /// The durations of its calls, each until its answer or its timeout.
+    /// The durations of the shard's calls, each until its answer or its timeout.
     pub took: Observed,
 }
 
 /// The status of one memcached server.
 #[derive(Clone, Debug)]
 pub struct MemcachedStatus {
-    /// Its name in the settings, which is its address.
+    /// The server's name in the settings, which is its address.
     pub name: Box<str>,
-    /// The status that its store reports.
+    /// The status that the store of this server reports.
     pub server: ServerStatus,
-    /// The durations of its calls, each until its answer or its timeout.
+    /// The durations of the server's calls, each until its answer or its timeout.
     pub took: Observed,
 }
 
@@ -104,7 +105,7 @@ impl ShardStatus {
         cluster.groups.iter().enumerate().map(one).collect()
     }
 
-    /// How far the clocks of its primaries are ahead of this machine's.
+    /// Returns how far the clocks of the shard's primaries are ahead of this machine's.
     pub(crate) fn clock_offsets(&self) -> impl Iterator<Item = ClockOffset> {
         let groups = self.cluster.iter().flat_map(|cluster| &cluster.groups);
         self.clock_offset.into_iter().chain(groups.filter_map(|group| group.clock_offset))
@@ -119,14 +120,14 @@ impl ShardStatus {
             && primaries.iter().all(|primary| primary.primary().is_some())
     }
 
-    /// Returns the address of its primary, if one answers.
+    /// Returns the address of the shard's primary, if it answers.
     #[must_use]
     pub fn primary(&self) -> Option<&str> {
         self.batchers.first().and_then(reached)
     }
 
-    /// Returns the minimum certain difference between its clock and this machine's; zero before the
-    /// first reply.
+    /// Returns the least difference between the shard's clock and this machine's that is certain;
+    /// zero before the first reply.
     #[must_use]
     pub fn skew(&self) -> Duration {
         let surely = self

@@ -74,7 +74,7 @@ async fn look(
         let servers = shard.store.servers();
         at = match servers.list(at.primary, filter, at.cursor, until).await {
             None => ListCursor { shard: at.shard + 1, ..ListCursor::default() },
-            // Return what was found. The next page starts at the failed shard.
+            // Return the subjects that were found. The next page starts at the failed shard.
             Some(Err(_)) if taken > 0 => break,
             Some(listed) => {
                 let ListPage { subjects: found, next } = listed?;

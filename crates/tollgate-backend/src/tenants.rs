@@ -39,7 +39,7 @@ pub const TENANTS_RENEWAL: Duration = Duration::from_secs(7 * 24 * 3_600);
 /// The name of the document with the versions.
 const INDEX: &str = "tenants";
 
-/// The most attempts to change a document while other nodes change it too.
+/// The most attempts to store a change while other nodes store theirs.
 const ATTEMPTS: usize = 8;
 
 /// The most documents that a node reads or writes at one time.
@@ -275,7 +275,7 @@ impl Shared {
         let now = self.limiter.now().as_secs_ceil();
         if now.saturating_sub(held.written_at()) > TENANTS_RENEWAL.as_secs() {
             let batch = TenantBatch::default();
-            // Another node that was faster renewed it.
+            // Another node renewed the document first.
             if let Ok(made) = Tenants::next_partition(Some(&held), partition, &batch, now)
                 && self.put(blob_store, partition, &encoded(held.version()), &made).await?
                     == CasOutcome::Stored
@@ -286,7 +286,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Adds partitions to the index that it lacks.
+    /// Adds partitions that the index lacks to the index.
     async fn list(&self, blob_store: BlobStore<'_>) -> Result<(), ReadError> {
         let unlisted = self.state.lock().unlisted.clone();
         if unlisted.is_empty() {

@@ -1,4 +1,4 @@
-//! Benchmarks of Tollgate and its peers: always in the same run, in turns.
+//! Benchmarks of Tollgate and its peers. Both are always measured in the same run, in turns.
 //!
 //! `memory_vs_governor`, `redis_vs_two_keys`, `listeners` and `leases` print the comparisons in
 //! `docs/benchmarks.md`, and `shedding` the results for critical requests under overload. The divan

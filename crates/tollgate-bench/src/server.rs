@@ -45,19 +45,19 @@ impl Server {
         Err(Error::new(ErrorKind::AddrNotAvailable, what))
     }
 
-    /// Returns its address.
+    /// Returns the server's address.
     #[must_use]
     pub const fn address(&self) -> SocketAddr {
         SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), self.port)
     }
 
-    /// Returns its process id.
+    /// Returns the server's process id.
     #[must_use]
     pub fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// Returns the processor time of all its threads since its start.
+    /// Returns the processor time of all threads of the server since its start.
     ///
     /// # Errors
     /// If the kernel does not provide it, as for [`processor_time::of_process`].
@@ -88,7 +88,7 @@ impl Server {
         Ok(Self { child, port, told })
     }
 
-    /// Waits until it listens. Returns whether it does, or `false` if it has ended.
+    /// Waits until the server listens. Returns whether it does, or `false` if it has ended.
     fn listens(&mut self) -> io::Result<bool> {
         for _ in 0..READY_TRIES {
             if self.child.try_wait()?.is_some() {
@@ -112,7 +112,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // It stores nothing, so it can be killed.
+        // The server stores nothing, so it can be killed.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -6,7 +6,7 @@ use tollgate_core::Millis;
 
 use crate::error::CalendarError;
 
-/// The days of a week, in their order.
+/// The days of a week in the usual order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Weekday {
     /// The first day of the week of ISO 8601.
@@ -33,13 +33,13 @@ pub enum Period {
     Day,
     /// A week.
     Week {
-        /// The day on which it begins.
+        /// The day on which the week begins.
         first: Weekday,
     },
     /// A month.
     Month {
-        /// The day on which it begins, 1 to 31. In a month that is shorter, it begins on the last
-        /// day of the month.
+        /// The day on which the month begins, 1 to 31. In a month that is shorter, it begins on the
+        /// last day of the month.
         first_day: u8,
     },
     /// A year, from 1 January.
@@ -47,13 +47,13 @@ pub enum Period {
 }
 
 const DAY: u64 = 86_400_000;
-/// By how much a period can be longer than its days, because clocks change. The largest changes
-/// since 1970 within a day are seven hours, in Antarctica in 1994. A day that is shorter by them is
-/// longer than half of a day that is longer by this bound.
+/// The most time by which a period can be longer than its days, because clocks change. The largest
+/// changes since 1970 within a day are seven hours, in Antarctica in 1994. A day that is shorter by
+/// them is longer than half of a day that is longer by this bound.
 const LONGEST_CHANGE: u64 = DAY / 3;
 
 impl Period {
-    /// Checks that there is such a period.
+    /// Checks that the values of the period are valid.
     pub(crate) const fn check(self) -> Result<(), CalendarError> {
         match self {
             Self::Month { first_day } if first_day == 0 || first_day > 31 => {

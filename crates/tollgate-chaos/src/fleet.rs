@@ -36,7 +36,7 @@ impl Fleet {
         Self::by_clocks(store, |_| SystemClock).await
     }
 
-    /// Does the same as [`open`](Self::open) with a separate clock for each node.
+    /// Opens nodes like [`open`](Self::open), with a separate clock for each node.
     pub(crate) async fn by_clocks<C: Clock + 'static>(
         store: &str,
         clock: impl Fn(usize) -> C,
@@ -89,7 +89,7 @@ impl Fleet {
 }
 
 impl Nodes for Fleet {
-    /// Charges of these nodes are never refunded.
+    /// The type of receipts. It has no values, because charges of these nodes are never refunded.
     type Receipt = Infallible;
 
     async fn ask(

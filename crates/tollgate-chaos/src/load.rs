@@ -23,7 +23,7 @@ const PACE: Duration = Duration::from_millis(2);
 pub(crate) struct Tally {
     /// The number of decisions.
     pub(crate) decisions: AtomicU64,
-    /// The decisions that a node made alone.
+    /// The decisions that a node made without the store.
     pub(crate) alone: AtomicU64,
     /// The decisions that nothing made. The policy's fallback hides the error from the caller.
     pub(crate) unanswered: AtomicU64,
@@ -38,7 +38,7 @@ pub(crate) struct Tally {
 pub(crate) struct Decided {
     /// All decisions.
     pub(crate) all: u64,
-    /// Decisions that a node made alone.
+    /// The decisions that a node made without the store.
     pub(crate) alone: u64,
 }
 
@@ -71,7 +71,7 @@ impl Load {
         Self { shared, callers }
     }
 
-    /// Returns the number of decisions so far that a node made alone.
+    /// Returns the number of decisions so far that a node made without the store.
     pub(crate) fn alone(&self) -> u64 {
         self.shared.tally.alone.load(Ordering::Relaxed)
     }

@@ -29,18 +29,18 @@ impl MemcachedServer {
         Ok(server)
     }
 
-    /// Kills it with SIGKILL.
+    /// Kills the server with SIGKILL.
     pub(crate) fn kill(&mut self) -> Result<(), ChaosError> {
         self.process.kill()
     }
 
-    /// Starts it again on its port, empty, and waits until it answers.
+    /// Starts the server again on its port, empty, and waits until it answers.
     pub(crate) async fn start_again(&mut self) -> Result<(), ChaosError> {
         self.process = Process::start(&self.program, &self.directory, &words(self.port))?;
         self.is_ready().await
     }
 
-    /// Returns its address.
+    /// Returns the server's address.
     pub(crate) fn address(&self) -> String {
         format!("127.0.0.1:{}", self.port)
     }

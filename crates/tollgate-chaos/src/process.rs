@@ -1,4 +1,4 @@
-//! A process that is started here and ends with its value.
+//! A process that ends when its value is dropped.
 
 use std::fs::File;
 use std::io;
@@ -26,7 +26,7 @@ impl Process {
         Self::spawn(program, directory, arguments, [Stdio::null(), Stdio::null()])
     }
 
-    /// Does the same as [`start`](Self::start) and writes the output to `log`.
+    /// Starts a process like [`start`](Self::start), and writes the output to `log`.
     ///
     /// # Errors
     /// If it cannot be started, or the file cannot be created.
@@ -58,17 +58,17 @@ impl Process {
             .map_err(|error| ChaosError::Start(program.to_owned(), error))
     }
 
-    /// Stops it with SIGSTOP: its sockets stay open, and it does not answer.
+    /// Stops the process with SIGSTOP: its sockets stay open, and it does not answer.
     pub(crate) fn freeze(&self) -> Result<(), ChaosError> {
         self.signal(Signal::STOP)
     }
 
-    /// Continues it.
+    /// Lets the stopped process continue.
     pub(crate) fn thaw(&self) -> Result<(), ChaosError> {
         self.signal(Signal::CONT)
     }
 
-    /// Sends SIGHUP, on which services reload their configuration.
+    /// Sends SIGHUP to the process. Services then reload their configuration.
     pub(crate) fn hang_up(&self) -> Result<(), ChaosError> {
         self.signal(Signal::HUP)
     }
@@ -78,19 +78,19 @@ impl Process {
         self.signal(Signal::TERM)
     }
 
-    /// Kills it. Unwritten data is lost.
+    /// Kills the process. Unwritten data is lost.
     pub(crate) fn kill(&mut self) -> Result<(), ChaosError> {
         let process = self.0.id();
         let ended = self.0.kill().and_then(|()| self.0.wait());
         ended.map(|_| ()).map_err(|error| ChaosError::Signal(process, error))
     }
 
-    /// Returns whether it is running.
+    /// Returns whether the process is running.
     pub(crate) fn runs(&mut self) -> bool {
         matches!(self.0.try_wait(), Ok(None))
     }
 
-    /// Returns whether it has ended by itself with success.
+    /// Returns whether the process has ended by itself with success.
     pub(crate) fn has_succeeded(&mut self) -> bool {
         matches!(self.0.try_wait(), Ok(Some(status)) if status.success())
     }
@@ -105,7 +105,7 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // Its data is not needed; this also ends a frozen process.
+        // The data of the process is not needed. A kill also ends a frozen process.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }

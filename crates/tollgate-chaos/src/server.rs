@@ -46,32 +46,32 @@ impl Server {
         Err(ChaosError::NotReady(program, READY_WITHIN))
     }
 
-    /// Returns its port on 127.0.0.1.
+    /// Returns the server's port on 127.0.0.1.
     pub(crate) const fn port(&self) -> u16 {
         self.port
     }
 
-    /// Returns its URL.
+    /// Returns the server's URL.
     pub(crate) fn url(&self) -> String {
         format!("redis://127.0.0.1:{}", self.port)
     }
 
-    /// Kills it with SIGKILL.
+    /// Kills the server with SIGKILL.
     pub(crate) fn kill(&mut self) -> Result<(), ChaosError> {
         self.process.kill()
     }
 
-    /// Stops it with SIGSTOP.
+    /// Stops the server with SIGSTOP.
     pub(crate) fn freeze(&self) -> Result<(), ChaosError> {
         self.process.freeze()
     }
 
-    /// Continues it.
+    /// Lets the stopped server continue.
     pub(crate) fn thaw(&self) -> Result<(), ChaosError> {
         self.process.thaw()
     }
 
-    /// Starts it again on its port with its saved data. Does not wait until it is ready.
+    /// Starts the server again on its port with its saved data. Does not wait until it is ready.
     pub(crate) fn start_again(&mut self, arguments: &[&str]) -> Result<(), ChaosError> {
         self.process =
             Process::start(&self.program, &self.directory, &words(self.port, arguments))?;
@@ -100,7 +100,7 @@ impl Server {
         asked.await.map_err(|error| ChaosError::Command(command.join(" "), error))
     }
 
-    /// Follows `leader` and waits until it is in sync.
+    /// Makes the server a replica of `leader`, and waits until it is in sync.
     pub(crate) async fn follow(&self, leader: &Self) -> Result<(), ChaosError> {
         self.follow_at(leader.port).await
     }

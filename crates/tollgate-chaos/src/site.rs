@@ -46,7 +46,7 @@ pub(crate) struct Site {
 pub(crate) struct Pair {
     /// The server that nodes charge at first.
     pub(crate) primary: Server,
-    /// The server that may replace it.
+    /// The server that may replace the primary.
     pub(crate) replica: Server,
 }
 

@@ -25,7 +25,7 @@ pub(crate) struct Trial<'s, N = Fleet> {
     site: &'s Site,
     /// The nodes.
     pub(crate) nodes: Arc<N>,
-    /// Their callers.
+    /// The callers of the nodes.
     pub(crate) load: Load,
 }
 
@@ -86,8 +86,8 @@ impl<'s, N: Nodes> Trial<'s, N> {
         tokio::time::sleep(self.site.part()).await;
     }
 
-    /// Returns the figure of decisions by nodes alone since `before`. If they are fewer than
-    /// `per_mille` in 1,000, the fault had no effect.
+    /// Returns the figure of decisions that nodes made without the store since `before`. If they
+    /// are fewer than `per_mille` in 1,000, the fault had no effect.
     pub(crate) fn alone_since(&self, before: Decided, per_mille: u64) -> Figure {
         let now = self.load.decided();
         let (alone, all) = (now.alone - before.alone, now.all - before.all);
@@ -123,7 +123,7 @@ impl<'s, N: Nodes> Trial<'s, N> {
         self.mark() - mark + CALLERS as u64
     }
 
-    /// Waits until a node has decided alone since `before`.
+    /// Waits until a node has decided without the store since `before`.
     pub(crate) async fn stands_in(&self, before: u64) -> Result<(), ChaosError> {
         until("that a node decides alone", async || Ok(self.load.alone() > before)).await
     }
@@ -134,7 +134,7 @@ impl<'s, N: Nodes> Trial<'s, N> {
         let Self { site, nodes, load } = self;
         let tally = load.end().await;
         let history = nodes.recorder().history();
-        // If no node ever decided alone, nodes admitted nothing by themselves.
+        // If no node ever decided without the store, nodes admitted nothing by themselves.
         let alone = match tally.alone.load(Ordering::Relaxed) {
             0 => 0,
             1.. => nodes.admitted_alone_at_most(),

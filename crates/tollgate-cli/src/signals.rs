@@ -6,7 +6,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::log;
 
-/// Like [`shutdown_requested`], and logs what the process waits for.
+/// Waits like [`shutdown_requested`], and logs what the process waits for.
 pub(crate) fn terminated() -> io::Result<impl Future<Output = ()>> {
     let message = shutdown_requested()?;
     Ok(async move {

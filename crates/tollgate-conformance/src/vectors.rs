@@ -183,7 +183,7 @@ fn step(at: Timestamp, operation: &Operation, reading: &Reading) -> Value {
         }
         Operation::Renew { id } => ("renew", None, None, Some(id)),
         Operation::Reset => ("forget", None, None, None),
-        // No vector contains these: the random traces do.
+        // No vector contains these operations. The random traces contain them.
         Operation::Reserve { cost, id, .. } => ("reserve", Some(cost), None, Some(id)),
         Operation::Extend { id, position, .. } => ("extend", None, Some(position), Some(id)),
         Operation::Settle { id, position, cost } => {

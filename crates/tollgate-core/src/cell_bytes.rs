@@ -116,8 +116,8 @@ impl Plain {
         bytes
     }
 
-    /// The state that `bytes` are; `None` where they are that of another algorithm, or hold numbers
-    /// out of range.
+    /// Decodes a state of two numbers. Returns `None` if `bytes` are a state of another algorithm,
+    /// or contain numbers out of range.
     #[inline]
     #[must_use]
     pub fn from_bytes(bytes: &[u8; PLAIN_BYTES]) -> Option<Self> {
@@ -157,14 +157,14 @@ fn extend_pairs(bytes: &mut Vec<u8>, pairs: impl ExactSizeIterator<Item = [u64; 
     bytes.resize(begin + pairs.len() * PAIR_BYTES, 0);
     let (records, _) = bytes.get_mut(begin..).unwrap_or_default().as_chunks_mut::<PAIR_BYTES>();
     for (record, [first, second]) in records.iter_mut().zip(pairs) {
-        // Both numbers in two writes of eight bytes, which overlap.
+        // Writes both numbers with two writes of eight bytes, which overlap.
         let tail = second << 8 | first << 8 >> 56;
         record[..8].copy_from_slice(&first.to_le_bytes());
         record[PAIR_BYTES - 8..].copy_from_slice(&tail.to_le_bytes());
     }
 }
 
-/// The one record of `N` exact numbers that the bytes are.
+/// Decodes `bytes` as a single record of `N` exact numbers.
 fn only<const N: usize>(bytes: &[u8]) -> Option<[u64; N]> {
     if bytes.len() != N * NUMBER_BYTES {
         return None;
@@ -182,7 +182,8 @@ fn numbers<const N: usize>(record: &[u8]) -> Option<[u64; N]> {
     Some(numbers)
 }
 
-/// Places in rising order and the units at each; only the newest may be empty.
+/// Decodes places in rising order, and the units at each of them. Only the newest place may be
+/// empty.
 fn series<T>(bytes: &[u8], make: impl Fn(u64, u64) -> T) -> Option<Vec<T>> {
     SeriesSum::of(bytes)?;
     let (records, _) = bytes.as_chunks::<PAIR_BYTES>();
@@ -193,7 +194,8 @@ fn series<T>(bytes: &[u8], make: impl Fn(u64, u64) -> T) -> Option<Vec<T>> {
     Some(records.iter().map(make).collect())
 }
 
-/// Both numbers are within eight bytes of the record, which is faster than seven.
+/// Both numbers are within eight bytes of the record. Reading eight bytes is faster than reading
+/// seven.
 #[inline(always)]
 fn pair(record: &[u8; PAIR_BYTES]) -> [u64; 2] {
     let wide = |chunk: Option<&[u8; 8]>| chunk.map_or(0, |chunk| u64::from_le_bytes(*chunk));
@@ -241,7 +243,7 @@ pub fn charge_bytes(
     Some(reading)
 }
 
-/// Leases in the order of their ends, none of them empty.
+/// Decodes permits in the order of their expiry. Every record is a permit.
 fn permits(bytes: &[u8]) -> Option<Cell> {
     let lease = |record: &[u8]| {
         let (id, rest) = record.split_first_chunk::<ID_BYTES>()?;
@@ -256,7 +258,7 @@ fn permits(bytes: &[u8]) -> Option<Cell> {
     in_order.then_some(Cell::Concurrency(concurrency::State { permits }))
 }
 
-/// The records of `size` bytes each that the bytes are.
+/// Returns the records of `size` bytes each of which `bytes` consist.
 fn records(bytes: &[u8], size: usize) -> Option<impl ExactSizeIterator<Item = &[u8]>> {
     let count = bytes.len() / size;
     let is_whole = bytes.len() == count * size && (1..=MAX_RECORDS).contains(&count);

@@ -2,6 +2,6 @@
 
 /// The id of one admitted request: unique over all nodes, chosen by the caller.
 ///
-/// It names the lease in a concurrency limit, and lets a repeated refund be recognised.
+/// It identifies the permit in a concurrency limit, and a refund that is repeated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ChargeId(pub u128);

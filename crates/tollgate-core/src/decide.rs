@@ -249,7 +249,7 @@ fn charge(
     }
 }
 
-/// Does the same as [`charge`] for a cell without reservations.
+/// Charges a cell without reservations, as [`charge`] does for any cell.
 fn charge_state(
     mut cell: Option<Cell>,
     limit: &Limit,

@@ -232,7 +232,7 @@ impl Evaluation {
         })
     }
 
-    /// Returns the evaluation after a refund of everything that it counted.
+    /// Returns the evaluation after a refund of all charges that it includes.
     #[must_use]
     pub fn refunded(mut self) -> Self {
         self.statuses = self.statuses.into_iter().map(LimitStatus::refunded).collect();

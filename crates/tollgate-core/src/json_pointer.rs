@@ -22,13 +22,13 @@ pub struct JsonPointer {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PointerError {
-    /// It does not begin with `/`.
+    /// The text does not begin with `/`.
     NoSlash,
     /// A `~` is not followed by `0` or `1`: `~0` means `~`, and `~1` means `/`.
     Tilde,
-    /// It is longer than [`MAX_POINTER_BYTES`].
+    /// The text is longer than [`MAX_POINTER_BYTES`].
     TooLong,
-    /// It has more steps than [`MAX_POINTER_STEPS`].
+    /// The pointer has more steps than [`MAX_POINTER_STEPS`].
     TooDeep,
 }
 

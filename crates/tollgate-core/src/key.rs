@@ -198,7 +198,7 @@ impl Hash for Subject {
 }
 
 impl Value<'_> {
-    /// Returns the length of its encoding in bytes, including the kind.
+    /// Returns the length of the value's encoding in bytes, including the kind.
     fn encoded(&self) -> usize {
         match self {
             Self::Absent => 1,
@@ -211,7 +211,7 @@ impl Value<'_> {
 /// A value as it is stored in a subject.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stored<'a> {
-    /// The request had no such value.
+    /// The request had no value.
     Absent,
     /// The bytes themselves.
     Clear(&'a [u8]),

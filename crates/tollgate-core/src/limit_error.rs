@@ -111,12 +111,12 @@ pub(crate) fn check_range(
     Ok(())
 }
 
-/// Checks a quota or burst alone.
+/// Checks a single quota or burst.
 pub(crate) fn check_units(what: &'static str, given: u64) -> Result<(), LimitError> {
     check_range(what, given, MAX_EXACT, "the largest integer that every store holds exactly")
 }
 
-/// Checks a window, precision or `permit_ttl` alone.
+/// Checks a single window, precision or `permit_ttl`.
 pub(crate) fn check_span(what: &'static str, given: Millis) -> Result<(), LimitError> {
     check_range(what, given.get(), MAX_WINDOW.get(), "ten years in milliseconds")
 }

@@ -9,7 +9,8 @@ use crate::charge_position::ChargePosition;
 use crate::store_error::StoreError;
 use crate::time::Timestamp;
 
-/// Whether an operation fits, and if not, when it will. Variants that fit later compare greater.
+/// Whether an operation fits and, if not, when it will fit. Variants that fit later compare
+/// greater.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Admission {
     /// The operation fits now.
@@ -43,8 +44,8 @@ pub enum StoredState {
 pub struct Reading {
     /// Whether the operation fits in this limit.
     pub admission: Admission,
-    /// Whether the same operation would fit once more after this one; equal to `admission` if the
-    /// operation was refused.
+    /// Whether the same operation would fit a second time after this one. Equal to `admission` if
+    /// the operation was refused.
     pub fits_again: Admission,
     /// The units in use, after the operation if it was executed.
     pub used: u64,

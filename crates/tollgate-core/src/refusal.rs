@@ -72,7 +72,7 @@ pub struct Template {
 /// A part of a template.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TemplatePart {
-    /// A text as it is.
+    /// Text that is copied unchanged.
     Text(Box<str>),
     /// The value of a variable.
     Variable(Variable),
@@ -82,13 +82,13 @@ pub enum TemplatePart {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TemplateError {
-    /// It is longer than [`MAX_TEMPLATE`].
+    /// The template is longer than [`MAX_TEMPLATE`].
     TooLong,
-    /// It has more than [`MAX_VARIABLES`] variables.
+    /// The template has more than [`MAX_VARIABLES`] variables.
     TooManyVariables,
     /// A `{{` has no `}}`.
     Open,
-    /// There is no such variable.
+    /// The template contains an unknown variable, with this name.
     Unknown(String),
 }
 
@@ -123,7 +123,7 @@ impl Template {
         Ok(Self { parts, length: text.len() })
     }
 
-    /// Returns its text, with the value that `write` appends for each variable.
+    /// Returns the text of the template, with what `write` appends for each variable.
     #[must_use]
     pub fn render(&self, mut write: impl FnMut(Variable, &mut String)) -> String {
         let mut text = String::with_capacity(self.length + 64);

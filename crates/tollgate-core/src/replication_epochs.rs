@@ -19,8 +19,8 @@ pub trait ReplicationEpochs: CellTransfer {
     /// Returns whether charges are held back, because the current history is not released.
     fn holds(&self) -> bool;
 
-    /// Returns how long no call had been answered when the current history began: zero if that was
-    /// not detected, and for the first history.
+    /// Returns how long the store had answered no call when the current epoch began: zero if that
+    /// was not detected, and for the first epoch.
     fn outage(&self) -> Millis;
 
     /// Releases charges to `history`. A number older than the last one has no effect.

@@ -14,10 +14,11 @@ pub const DEFAULT_RESERVATION_MAX: Millis = Millis::from_secs(300);
 /// The effect of the expiry of a reservation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnExpiry {
-    /// Its units return to the window that they were charged on, as of the expiry.
+    /// The units of the reservation return to the window that they were charged on, as of the
+    /// expiry.
     #[default]
     Release,
-    /// Its units stay used.
+    /// The units of the reservation stay used.
     Charge,
 }
 
@@ -30,22 +31,23 @@ pub struct ReservationTerms {
     pub at_most: u64,
     /// The effect of the expiry of a reservation.
     pub on_expiry: OnExpiry,
-    /// The units beyond the capacity that a settlement above its reservation may use.
+    /// The units beyond the capacity that a settlement may use if the cost is higher than the
+    /// reservation.
     pub overdraft: u64,
 }
 
 /// A reservation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reservation {
-    /// The id of the charge that made it.
+    /// The id of the charge that made the reservation.
     pub id: ChargeId,
     /// Units, never zero. They count as used at `position`.
     pub units: u64,
-    /// The position at which they were counted.
+    /// The position (window, block or bucket) at which the units were counted.
     pub position: ChargePosition,
     /// The expiry, exclusive.
     pub until: Timestamp,
-    /// The effect of its expiry.
+    /// What happens to the units when the reservation expires.
     pub on_expiry: OnExpiry,
 }
 

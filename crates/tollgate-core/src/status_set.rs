@@ -38,7 +38,7 @@ impl StatusSet {
         self.0 == [0; Self::WORDS]
     }
 
-    /// Returns its statuses in ascending order.
+    /// Returns the statuses of the set in ascending order.
     pub fn iter(&self) -> impl Iterator<Item = u16> + '_ {
         (STATUSES.0..=STATUSES.1).filter(|status| self.contains(*status))
     }
@@ -64,7 +64,7 @@ impl StatusSet {
     }
 }
 
-/// Returns the word of a status and its bit there.
+/// Returns the index of the word that contains the status, and the bit of the status in it.
 fn place(status: u16) -> (usize, u64) {
     let index = usize::from(status.saturating_sub(STATUSES.0)).min(64 * StatusSet::WORDS - 1);
     (index / 64, 1 << (index % 64))

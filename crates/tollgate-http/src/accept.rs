@@ -109,7 +109,7 @@ pub async fn accept<S, C, O>(
     }
 }
 
-/// Counts a client, or closes its connection if its address has too many.
+/// Counts a new client, or closes its connection if its address has too many connections.
 fn counted<S: Socket, C: Evictable, O: ConnectionObserver<C>>(
     client: S::Client,
     connections: &Connections<C, O>,

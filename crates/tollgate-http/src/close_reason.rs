@@ -6,11 +6,12 @@
 pub enum CloseReason {
     /// The client closed it, or asked for one response only.
     Client,
-    /// It had no request for `keep_alive_idle`.
+    /// The connection had no request for `keep_alive_idle`.
     Idle,
-    /// It was idle, or its request head was incomplete, while the proxy had no free connection.
+    /// The connection was idle, or its request head was incomplete, while the proxy had no free
+    /// connection.
     Evicted,
-    /// Its address had `connections_per_address` already.
+    /// The client's address had `connections_per_address` already.
     AddressLimit,
     /// The TLS handshake failed, or did not end within `tls_handshake`.
     TlsHandshake,

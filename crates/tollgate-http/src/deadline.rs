@@ -43,7 +43,8 @@ impl Deadline {
         self.poll_passed_within(cx, self.limit)
     }
 
-    /// As [`poll_passed`](Self::poll_passed), with another `limit` for a wait that starts now.
+    /// Works like [`poll_passed`](Self::poll_passed), with another `limit` for a wait that starts
+    /// now.
     pub fn poll_passed_within(&mut self, cx: &mut Context<'_>, limit: Duration) -> Poll<()> {
         let sleep = match (&mut self.sleep, self.wait) {
             (Some(sleep), Wait::Running) => sleep,

@@ -52,7 +52,7 @@ pub struct FrameMeter {
 enum State {
     /// This many bytes of the preface have arrived.
     Preface(usize),
-    /// So many bytes of the head of a frame have arrived.
+    /// This many bytes of the head of a frame have arrived.
     Head([u8; HEAD], usize),
     /// This many bytes of the frame are left.
     Payload(usize),
@@ -144,7 +144,7 @@ impl FrameMeter {
     ) -> Result<(), TooManyControlFrames> {
         match kind {
             HEADERS => self.add(CONTROL_FRAMES_PER_REQUEST),
-            // The HTTP/2 library limits these.
+            // The HTTP/2 library limits these frames.
             CONTINUATION => {}
             DATA if length > 0 => {}
             _ => {

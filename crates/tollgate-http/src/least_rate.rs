@@ -101,7 +101,7 @@ impl LeastRate {
         Poll::Ready(if limit < self.pause.limit() { TooSlow::BelowRate } else { TooSlow::Stalled })
     }
 
-    /// As [`poll_too_slow`](Self::poll_too_slow), but checks only the longest pause.
+    /// Works like [`poll_too_slow`](Self::poll_too_slow), but checks only the longest pause.
     pub fn poll_stalled(&mut self, cx: &mut Context<'_>) -> Poll<TooSlow> {
         // Set, so `moved` ends this wait as well.
         self.waiting_since.get_or_insert_with(Instant::now);

@@ -25,7 +25,7 @@ use crate::least_rate::{LeastRate, RateTerms};
 /// the time limit.
 pub const MAX_FRAME: usize = 16 * 1024;
 
-/// The result of the last poll of a body within its sender's turn.
+/// The result of the last poll of a body while its sender was polled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum BodyPoll {
     None,

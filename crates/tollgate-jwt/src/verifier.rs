@@ -19,23 +19,23 @@ pub const MAX_CLAIM_BYTES: usize = 1024;
 /// The reason why a token is not accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// It is longer than [`MAX_TOKEN_BYTES`].
+    /// The token is longer than [`MAX_TOKEN_BYTES`].
     TooLong,
-    /// It is not a signed token in the compact form, or it has critical extensions.
+    /// The text is not a signed token in the compact form, or the token has critical extensions.
     Malformed,
-    /// Its algorithm is unknown, `none`, or not one of those that are accepted.
+    /// The algorithm of the token is unknown, `none`, or not accepted.
     Algorithm,
-    /// No key has its `kid`.
+    /// No key has the `kid` of the token.
     UnknownKey,
-    /// Its signature is not by the key, or its algorithm does not fit the key.
+    /// The signature is not by the key, or the algorithm does not fit the key.
     Signature,
-    /// It has no `exp`, or `exp` is over.
+    /// The token has no `exp`, or `exp` is over.
     Expired,
-    /// Its `nbf` is not reached, or is not a time.
+    /// The time in `nbf` is not reached, or `nbf` is not a time.
     NotYetValid,
-    /// It is by another issuer.
+    /// The token is by another issuer.
     Issuer,
-    /// It is for another audience.
+    /// The token is for another audience.
     Audience,
 }
 

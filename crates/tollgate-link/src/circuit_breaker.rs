@@ -29,7 +29,7 @@ pub struct CircuitBreaker {
     missed: AtomicU32,
     allowed: u32,
     opened: AtomicU64,
-    /// The generation of the connection that closed it last.
+    /// The generation of the connection that closed the circuit last.
     generation: AtomicU64,
     /// The number of calls that the server answered.
     answers: AtomicU64,

@@ -7,7 +7,7 @@ use crate::circuit_breaker::{CircuitBreaker, Progress};
 /// The reason why a connection cannot be used further.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// It was closed.
+    /// The connection was closed.
     Ended,
     /// The server reports that it cannot serve, for example because it is read-only.
     Unfit,

@@ -19,7 +19,7 @@ pub struct LinkLimits {
     pub proof: Duration,
     /// The time between two queries for the server's state on a connection in use.
     pub heartbeat: Duration,
-    /// The longest time for the answer to such a query.
+    /// The longest time for the answer to a heartbeat.
     pub heartbeat_answer: Duration,
     /// A connection that is lost sooner than this counts as a failed probe. This adds a pause
     /// before the next attempt if a server accepts connections and drops them.
@@ -33,9 +33,9 @@ impl LinkLimits {
         Self::default().raised_to(deadline)
     }
 
-    /// Returns these limits for decisions that may take as long as `deadline`. With shorter ones, a
-    /// server that is as slow as the deadline allows would never be connected, or would be lost at
-    /// its next heartbeat.
+    /// Returns the limits, raised where necessary for decisions that may take as long as
+    /// `deadline`. With shorter ones, a server that is as slow as the deadline allows would never
+    /// be connected, or would be lost at its next heartbeat.
     #[must_use]
     pub fn raised_to(self, deadline: Duration) -> Self {
         Self {

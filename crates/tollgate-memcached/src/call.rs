@@ -59,7 +59,7 @@ struct Call<'c> {
     decision: Decision,
     /// The readings of the jobs that are done.
     readings: Vec<Option<Reading>>,
-    /// For each job, whether it charged units that are not refunded yet.
+    /// Whether each job charged units that are not refunded yet.
     taken: Vec<bool>,
 }
 

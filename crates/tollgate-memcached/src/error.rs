@@ -78,7 +78,8 @@ impl From<MemcachedError> for StoreError {
 mod tests {
     use super::*;
 
-    /// A node charged the store again for units that it might have charged already.
+    /// Regression test: a node charged the store again for units that it might have charged
+    /// already.
     #[test]
     fn a_lost_connection_does_not_prove_that_nothing_was_charged() {
         use MemcachedError::{Contended, Full, Lost, Overloaded, Refused, TimedOut, Unavailable};

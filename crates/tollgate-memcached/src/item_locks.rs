@@ -10,7 +10,7 @@ const PLACES: usize = 1_024;
 
 /// Locks for items, selected by the hash of their names.
 ///
-/// They serialize the callers of one node. Between nodes compare-and-swap decides.
+/// The locks serialize the callers of one node. Between nodes, compare-and-swap decides.
 #[derive(Debug)]
 pub(crate) struct ItemLocks {
     places: Box<[Mutex<()>]>,

@@ -26,10 +26,10 @@ pub const MAX_ATTEMPTS: u32 = 16;
 /// The number of attempts without a pause between them. Later attempts wait for a random time.
 const AT_ONCE: u32 = 3;
 
-/// The longest of those pauses.
+/// The longest random pause between two attempts.
 const MAX_PAUSE: Duration = Duration::from_millis(4);
 
-/// The time by which the reset of a pair outlives its count.
+/// The reset of a pair expires this much later than its count.
 const RESET_LATER: Millis = Millis::from_secs(2);
 
 /// The operations on items of one server, and counters of their failures.
@@ -42,9 +42,9 @@ pub(crate) struct Steps {
 
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
-    /// Compare-and-swaps that lost against another node.
+    /// Compare-and-swaps that failed because another node changed the item first.
     pub(crate) outrun: AtomicU64,
-    /// Calls that failed after too many lost compare-and-swaps.
+    /// Calls that failed after too many failed compare-and-swaps.
     pub(crate) contended: AtomicU64,
     /// Charges of failed calls that could not be refunded.
     pub(crate) unrefunded: AtomicU64,

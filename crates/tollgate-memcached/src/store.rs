@@ -75,9 +75,9 @@ pub struct ServerStatus {
     pub losses: Losses,
     /// Pairs of items of which one was missing before its expiry. The window started again.
     pub torn: u64,
-    /// Changes that lost against another node and were tried again.
+    /// Changes that failed because another node changed the item first, and that were tried again.
     pub outrun: u64,
-    /// Calls that failed because they lost too many times.
+    /// Calls that failed because another node was first too many times.
     pub contended: u64,
     /// Charges of failed calls that could not be refunded.
     pub unrefunded: u64,
@@ -226,8 +226,8 @@ impl Memcached {
         }
     }
 
-    /// Does the same as [`Store::apply`] with a time limit for this call, and returns the detailed
-    /// error.
+    /// Applies charges like [`Store::apply`], with a time limit for this call, and returns the
+    /// detailed error.
     ///
     /// # Errors
     /// [`MemcachedError`], which says whether the call may have been charged.
@@ -248,7 +248,7 @@ impl Memcached {
         let Ok(permit) = Arc::clone(&self.spanning).try_acquire_owned() else {
             return Err(MemcachedError::Overloaded);
         };
-        // On its own task, so the call completes even if the caller is cancelled.
+        // The call runs in its own task, so it completes even if the caller is cancelled.
         let inner = Arc::clone(&self.inner);
         let spanning = async move {
             let _held_until_done = permit;

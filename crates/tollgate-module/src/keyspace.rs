@@ -32,7 +32,8 @@ pub(crate) enum Access {
 /// How replicas and the append-only file repeat a command on tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Repetition {
-    /// As it is: its effect does not depend on the server's clock.
+    /// Replicas repeat the command unchanged, because its effect does not depend on the server's
+    /// clock.
     AsIs,
     /// With the time by the server's clock.
     AtTime,

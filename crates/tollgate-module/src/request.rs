@@ -1,11 +1,11 @@
 //! The argument of a command: its limits, its places and its jobs.
 //!
-//! The form is that of the Lua step, little-endian: flags (bit 0: no key may be created, bit 1:
-//! places follow the limits), the deadline in ms by the server's clock (0: none), the number of
-//! limits, the limits, the jobs. Without places, an index in a job selects a key; with places, it
-//! selects a place. The places are encoded as 1 if the first key is the first table, otherwise 0,
-//! the number of places, and for each place the index of its key, and its id if that is the table.
-//! Indexes begin at 1.
+//! The argument has the same form as for the Lua step, little-endian: flags (bit 0: no key may be
+//! created, bit 1: places follow the limits), the deadline in ms by the server's clock (0: none),
+//! the number of limits, the limits, the jobs. Without places, an index in a job selects a key;
+//! with places, it selects a place. The places are encoded as 1 if the first key is the first
+//! table, otherwise 0, the number of places, and for each place the index of its key, and its id if
+//! that is the table. Indexes begin at 1.
 
 use std::rc::Rc;
 
@@ -45,7 +45,7 @@ pub(crate) enum Creation {
 /// The place of a subject's state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// A key of its own.
+    /// A key that contains this state only.
     Key(usize),
     /// An entry of the tables.
     Entry(Id),
@@ -114,11 +114,11 @@ pub(crate) enum Item {
 }
 
 impl<'a> Request<'a> {
-    /// Parses `argument` of a command on so many keys. The limits and places are stored in two
-    /// empty lists of the caller.
+    /// Parses `argument` of a command with the given number of keys. The limits and places are
+    /// stored in two empty lists of the caller.
     ///
     /// # Errors
-    /// [`CommandError`] if it is not of the form above.
+    /// [`CommandError`] if `argument` does not have the form that the module describes.
     pub(crate) fn parse(
         argument: &'a [u8],
         keys: usize,
@@ -147,7 +147,7 @@ impl<'a> Request<'a> {
     /// Returns the next part, or `None` at the end. `asks` or `takes` becomes the content of a job.
     ///
     /// # Errors
-    /// [`CommandError`] if it is not of the form above.
+    /// [`CommandError`] if the part does not have the form that the module describes.
     pub(crate) fn next(
         &mut self,
         asks: &mut Vec<Ask>,

@@ -337,7 +337,7 @@ impl<'a, K: Keyspace> Step<'a, K> {
         Ok(reading)
     }
 
-    /// Answers with the cell, if it counts.
+    /// Answers with the cell, if it counts as state.
     fn cell(&mut self, ask: &Ask, now: Timestamp) -> Result<(), CommandError> {
         let limit = self.rule(ask);
         let bytes = match &self.open(ask.place)?.stored {

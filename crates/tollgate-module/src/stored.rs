@@ -17,7 +17,7 @@ pub(crate) enum Stored {
     Cell(Cell),
     /// A refund that is remembered until then.
     Refund(Timestamp),
-    /// Something else, which counts as discarded state.
+    /// Any other value, which counts as discarded state.
     Foreign,
 }
 

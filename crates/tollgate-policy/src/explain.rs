@@ -77,7 +77,7 @@ impl Explanation<'_> {
         table(f, title, rules.collect())
     }
 
-    /// Returns the tokens whose claims are subjects.
+    /// Returns the settings of the tokens whose claims are subjects.
     fn tokens(&self) -> Vec<(&str, String)> {
         let readers = self.policy.dimensions().iter().filter_map(|one| match &one.source {
             SubjectSource::Claim(claim) => Some(&claim.reader),

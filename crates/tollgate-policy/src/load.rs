@@ -133,9 +133,9 @@ pub fn parse(name: &str, text: &str) -> Result<LoadedPolicy, PolicyErrors> {
     parse_with(name, text, FileSource::Nowhere)
 }
 
-/// Does the same as [`parse`], for a text that is compared with the policy `current`: a list of
-/// networks in a file is the list with the same name that a rule of `current` uses, and tokens are
-/// read as `current` reads them. No file is read.
+/// Parses, like [`parse`], a text that is only compared with the policy `current`. No file is
+/// read: a list of networks is the list with the same name that a rule of `current` uses, and
+/// tokens are read as `current` reads them.
 ///
 /// # Errors
 /// All mistakes in the text.

@@ -148,7 +148,7 @@ pub enum KeySource {
     },
     /// The content of a file.
     File {
-        /// Its path, as written in the policy file.
+        /// The path of the file, as written in the policy file.
         path: PathBuf,
     },
 }

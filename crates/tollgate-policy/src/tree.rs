@@ -203,7 +203,7 @@ impl TreeBuilder {
             CollectionKind::Sequence => NodeKind::Sequence(children),
             CollectionKind::Mapping => NodeKind::Mapping(pairs(children)),
         };
-        // Its children were counted when they were added.
+        // The children of the node were counted when they were added.
         self.nodes -= size - 1;
         self.add(Node { kind, at, size }, anchor, report)
     }

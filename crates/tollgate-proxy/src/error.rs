@@ -9,12 +9,12 @@ pub(crate) const MIN_RESPONSE_HEADER_BYTES: usize = 8 * 1024;
 pub enum Error {
     /// A limit that must be at least 1 is 0.
     Zero {
-        /// Its path in [`Settings`](crate::Settings).
+        /// The path of the setting in [`Settings`](crate::Settings).
         name: &'static str,
     },
     /// A timeout is below 1 ms or above a year.
     Wait {
-        /// Its path in [`Settings`](crate::Settings).
+        /// The path of the setting in [`Settings`](crate::Settings).
         name: &'static str,
         /// The value that was set.
         given: Duration,

@@ -116,8 +116,9 @@ impl Pool {
         }
     }
 
-    /// Sends `request`, over an idle link if `links` allows it. It is sent at most once: only a
-    /// request that a closed link has not started to send is passed to the next link.
+    /// Sends `request`, over an idle link if `links` allows it. The request is sent at most once:
+    /// it is passed to the next link only if a link was closed before it started to send the
+    /// request.
     pub(crate) async fn exchange(
         self: &Arc<Self>,
         mut request: Request<RequestBody>,
@@ -183,7 +184,7 @@ impl Pool {
         upload: &crate::upload::Upload,
     ) -> StreamedBody {
         if upload.is_under_way() {
-            // The response arrived before the end of its request. Neither must wait for the other.
+            // The response arrived before the end of the request. Neither must wait for the other.
             self.release(link);
             return StreamedBody::new(body);
         }
@@ -240,7 +241,7 @@ impl Pool {
         }
         let sweeping = idle_links.sweeping.as_ref().map(|SweepTask| SweepTask);
         drop(idle_links);
-        // They are closed after the lock is released.
+        // The links are closed after the lock is released.
         drop(over);
         sweeping
     }

@@ -36,9 +36,9 @@ pub struct Settings {
     /// plain request. Do not add `h2c`: requests inside it would bypass the limits. By default
     /// `websocket`.
     pub upgrades: Vec<String>,
-    /// Whether JSON bodies are read for the layer before their requests pass through it.
+    /// Whether JSON bodies are read for the layer before the layer sees their requests.
     pub json_bodies: JsonBodyBuffering,
-    /// Is called for every request that is rejected before it reaches the layer.
+    /// A function that is called for every request that is rejected before it reaches the layer.
     pub on_rejected: OnRejected,
     /// Counts client connections. Keep a clone to read it while the proxy runs.
     pub connection_metrics: ConnectionMetrics,
@@ -55,7 +55,7 @@ pub enum ForwardedFields {
     XForwarded,
     /// `Forwarded` (RFC 7239).
     Forwarded,
-    /// Both families.
+    /// Addresses of both families.
     #[default]
     Both,
     /// None. The fields of untrusted clients are still removed.

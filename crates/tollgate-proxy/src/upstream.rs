@@ -32,22 +32,22 @@ enum UpstreamScheme {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum UpstreamError {
-    /// It is not a URL.
+    /// The text is not a URL.
     NotAUrl {
         /// The value.
         given: String,
     },
-    /// Its scheme is neither `http` nor `https`.
+    /// The scheme of the URL is neither `http` nor `https`.
     Scheme {
         /// The value.
         given: String,
     },
-    /// It has a path or a query. Requests keep their own.
+    /// The URL has a path or a query. Requests keep their own.
     PathOrQuery {
         /// The value.
         given: String,
     },
-    /// It has user information.
+    /// The URL has user information.
     UserInfo,
 }
 
@@ -57,7 +57,7 @@ impl Upstream {
         &self.authority
     }
 
-    /// Returns whether it is reached over TLS.
+    /// Returns whether the upstream is reached over TLS.
     #[must_use]
     pub fn is_https(&self) -> bool {
         self.scheme == UpstreamScheme::Https
@@ -73,7 +73,7 @@ impl Upstream {
         self.authority.port_u16().unwrap_or(default)
     }
 
-    /// Returns its address, if the host is an IP address.
+    /// Returns the address of the upstream, if the host is an IP address.
     pub(crate) fn socket_address(&self) -> Option<SocketAddr> {
         let address: IpAddr = self.host().parse().ok()?;
         Some(SocketAddr::new(address, self.port()))

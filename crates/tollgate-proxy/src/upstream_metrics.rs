@@ -44,7 +44,7 @@ pub struct UpstreamStatus {
     pub address: SocketAddr,
     /// Requests without a complete response.
     pub in_flight: u32,
-    /// Requests that were sent to it.
+    /// Requests that were sent to the address.
     pub requests: u64,
     /// Failures: it could not be reached, sent no response, or answered with 502, 503 or 504.
     pub failures: u64,
@@ -57,7 +57,8 @@ pub struct UpstreamStatus {
 pub struct RetryCounts {
     /// To another address, because the first one could not be reached.
     pub connect: u64,
-    /// Over a new connection, because the upstream closed a kept one before it answered.
+    /// Requests that were sent again over a new connection, because the upstream closed a kept
+    /// connection before it answered.
     pub closed: u64,
 }
 
@@ -77,7 +78,7 @@ impl UpstreamMetrics {
         groups.iter().flat_map(|group| group.statuses(now)).collect()
     }
 
-    /// Returns how many requests were sent once more.
+    /// Returns how many requests were sent again.
     #[must_use]
     pub fn retries(&self) -> RetryCounts {
         RetryCounts {

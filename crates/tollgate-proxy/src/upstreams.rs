@@ -38,7 +38,7 @@ pub struct Route {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum RouteMatch {
     Prefix(RoutePrefix),
-    /// Those that the rule with this name matches.
+    /// The requests that the rule with this name matches.
     Rule(Box<str>),
 }
 
@@ -55,12 +55,12 @@ pub(crate) struct RoutePrefix {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RouteError {
-    /// It does not have the form `PREFIX=URL` or `rule:NAME=URL`.
+    /// The text does not have the form `PREFIX=URL` or `rule:NAME=URL`.
     Form {
         /// The value.
         given: String,
     },
-    /// Its URL is not valid.
+    /// The URL of the route is not valid.
     Upstream(UpstreamError),
     /// There is no upstream.
     NoUpstream,
@@ -165,7 +165,7 @@ impl RoutePrefix {
         is_host && rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '?']))
     }
 
-    /// Returns what orders prefixes: the greatest that matches applies.
+    /// Returns a value that orders prefixes: of the prefixes that match, the greatest one applies.
     pub(crate) fn specificity(&self) -> (bool, usize) {
         (self.host.is_some(), self.path.len())
     }

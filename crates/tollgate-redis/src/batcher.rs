@@ -75,13 +75,13 @@ impl Default for BatcherLimits {
 /// The status of the batcher to one server.
 #[derive(Clone, Debug)]
 pub struct BatcherStatus {
-    /// The address that it is connected to, if any.
+    /// The address that the batcher is connected to, if any.
     pub address: Option<String>,
-    /// The state of its circuit breaker.
+    /// The state of the batcher's circuit breaker.
     pub circuit_state: CircuitState,
-    /// How often its circuit has opened.
+    /// How often the batcher's circuit breaker has opened.
     pub opened: u64,
-    /// How often the server's clock was found to have been set.
+    /// How often the batcher detected that the server's clock was set.
     pub clock_steps: u64,
     /// The counts of calls and jobs.
     pub counts: BatcherCounts,
@@ -98,7 +98,7 @@ pub const DEFAULT_DEADLINE: Duration = Duration::from_millis(15);
 /// themselves and for calls with queued jobs.
 pub(crate) const CALLS_IN_FLIGHT: usize = MAX_CONNECTIONS;
 
-/// The way to one server, shared by all callers.
+/// Sends the jobs of all callers to one server.
 ///
 /// A job is sent at once, by its caller, if another call may be in flight: no other task has to wake
 /// up. Otherwise it is queued, and the queued jobs are sent in one call when a call ends or is
@@ -177,8 +177,8 @@ impl<C: Codec> Batcher<C> {
         self.submit_by(Route::Any, Priority::Normal, job, deadline).await
     }
 
-    /// Does the same as [`Self::submit`] for a job with this `route`, perhaps to a cluster node,
-    /// and this `priority`, which determines whether it is held back.
+    /// Submits a job like [`Self::submit`], with this `route`, which may name a node of a cluster,
+    /// and this `priority`, which determines whether the job is held back.
     ///
     /// # Errors
     /// Also [`BatcherError::Redirected`], which is returned at once.
@@ -253,7 +253,7 @@ impl<C: Codec> Batcher<C> {
         self.link.histories().pause_until_replayed();
     }
 
-    /// Returns whether such jobs are held back now.
+    /// Returns whether the batcher holds back charges now, until a replay has finished.
     pub(crate) fn holds(&self) -> bool {
         self.link.histories().holds()
     }
@@ -270,7 +270,7 @@ impl<C: Codec> Batcher<C> {
         self.link.histories().number()
     }
 
-    /// Returns how long no server was connected when that epoch began.
+    /// Returns how long no server was connected when the current epoch began.
     pub(crate) fn outage(&self) -> Millis {
         self.link.histories().outage()
     }

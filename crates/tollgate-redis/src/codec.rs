@@ -81,16 +81,16 @@ pub(crate) enum Remedy {
 pub(crate) enum ReplicaNeeds {
     /// Any server can follow.
     Nothing,
-    /// The server replicates commands of its module, which a replica without it rejects. Its copy
-    /// would then differ from its primary's.
+    /// The server replicates the commands of the Tollgate module. A replica without the module
+    /// rejects them, so its copy would differ from the primary's.
     Module,
 }
 
 /// Whether a server can follow a primary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReplicaFitness {
-    /// It executes its primary's commands.
+    /// The replica can execute the commands that its primary replicates.
     Fit,
-    /// It does not have the module.
+    /// The replica does not have the module.
     WithoutModule,
 }

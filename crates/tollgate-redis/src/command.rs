@@ -15,7 +15,7 @@ use crate::job::{Job, JobCharge, Op, Rule};
 /// Whether the step may create keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum KeyCreation {
-    /// It may.
+    /// The command may create keys.
     Allowed,
     /// The step must not create keys, because the server is out of memory.
     Denied,
@@ -44,7 +44,8 @@ pub(crate) const JOB_BYTES: usize = 11;
 pub(crate) const ASK_BYTES: usize = 40;
 
 impl<'a> Command<'a> {
-    /// Encodes a command that executes `jobs` in their order. Jobs without charges are left out.
+    /// Encodes a command that executes `jobs` in the given order. Jobs without charges are left
+    /// out.
     pub(crate) fn new(
         jobs: &'a [Job],
         room: KeyCreation,
@@ -109,7 +110,7 @@ impl<'a> Indexes<'a> {
         })
     }
 
-    /// Returns the run that consists of this job, if it has one charge.
+    /// Returns a run with only this job, if the job has one charge.
     fn run(&mut self, job: &'a Job) -> Option<Run> {
         let [operation @ JobCharge { op: Op::Take { cost }, .. }] = &*job.asks else { return None };
         let rule = self.rule(operation.rule_at(job.now));

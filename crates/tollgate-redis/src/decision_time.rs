@@ -14,7 +14,8 @@ pub enum DecisionClock {
     /// The application's: the time that each call brings.
     #[default]
     Application,
-    /// The shard's time, estimated from its replies. Until the first reply, the time of the call.
+    /// The shard's time, estimated from the shard's replies. Until the first reply, the time of the
+    /// call.
     Shard,
 }
 

@@ -109,8 +109,8 @@ impl Job {
         Self { now, tolerance, asks: charges.iter().map(operation).collect() }
     }
 
-    /// Returns the same job with a fixed time. It is for a replica, whose clock must not replace
-    /// the time of a job.
+    /// Returns the same job with a time that is not replaced. A replica needs this, because its
+    /// clock must not replace the time of a job.
     pub(crate) fn timed(&self) -> Self {
         Self { tolerance: None, ..self.clone() }
     }
@@ -120,13 +120,12 @@ impl Job {
         self.tolerance = time.tolerance;
     }
 
-    /// How far in the future each of its limits lets stored state be.
+    /// Returns how far in the future each limit of the job lets stored state be.
     pub(crate) fn skews(&self) -> impl Iterator<Item = Millis> {
         self.asks.iter().map(|operation| Millis::new(operation.rule.skew_max))
     }
 
-    /// Replaces the job's time by the shard's if they differ too much: it was made before that
-    /// clock was known, or before one of the two was set.
+    /// Replaces the job's time by the shard's time if they differ too much.
     pub(crate) fn retime(&mut self, shard: ClockAt) {
         let Some(tolerance) = self.tolerance else { return };
         let offset = shard.ahead_of(self.now);

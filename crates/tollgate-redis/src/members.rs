@@ -38,7 +38,7 @@ pub(crate) struct Members {
 pub(crate) struct MembersView {
     /// All servers.
     pub(crate) servers: Arc<[Endpoint]>,
-    /// Their addresses.
+    /// The addresses of the servers.
     addresses: Arc<[Box<str>]>,
     /// The primary that a trusted vote of sentinels names.
     primary: Option<Box<str>>,
@@ -82,8 +82,9 @@ impl Members {
         Self::new(servers, 0, limits)
     }
 
-    /// Creates the same list. If several servers are primaries, the shard's mark selects one of
-    /// them, and then their order. No server is charged until each one was queried once.
+    /// Creates a list of `servers` for a shard without sentinels. If several servers are primaries,
+    /// the mark of the shard selects one of them, or else the order of `servers`. No server is
+    /// charged until each one was queried once.
     pub(crate) fn chosen_by_mark(servers: Vec<Endpoint>, limits: &LinkLimits) -> Arc<Self> {
         let members = Self::of(servers, limits);
         members.view.send_modify(|view| {
@@ -233,7 +234,7 @@ impl Members {
     fn publish(&self, election: &PrimaryElection) {
         let primary = election.named(Instant::now());
         self.view.send_if_modified(|view| {
-            // If no primary is named for a while, the last one stays.
+            // If no primary is reported for a while, the last one stays.
             let is_other = primary.is_some() && view.primary.as_deref() != primary;
             if is_other {
                 view.primary = primary.map(Box::from);

@@ -130,7 +130,7 @@ impl ShardClock {
 pub(crate) struct ClockAt(Bounds);
 
 impl ClockAt {
-    /// How far it is ahead of a clock that shows `now` at that instant.
+    /// Returns how far the shard's clock is ahead of a clock that shows `now` at that instant.
     pub(crate) fn ahead_of(self, now: Timestamp) -> ClockOffset {
         let Self(bounds) = self;
         let other = signed(now.as_millis()).saturating_mul(MICROS_PER_MILLI);

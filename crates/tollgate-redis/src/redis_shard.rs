@@ -135,8 +135,8 @@ impl RedisShard {
         self.shard.primary().link().clock().ahead_of(now, Instant::now())
     }
 
-    /// Does the same as [`Store::apply`] with a time limit for this call, and returns the detailed
-    /// error.
+    /// Applies charges like [`Store::apply`], with a time limit for this call, and returns the
+    /// detailed error.
     ///
     /// # Errors
     /// [`BatcherError`], which says whether the call may have been charged.

@@ -47,7 +47,7 @@ fn answers(jobs: &[Job], reply: &[u8]) -> Option<Vec<Result<Answer, StepError>>>
     let mut answers = Vec::with_capacity(jobs.len());
     let mut run = Run::default();
     for job in jobs {
-        // Such a job was left out of the command.
+        // A job without charges was left out of the command.
         if job.asks.is_empty() {
             answers.push(Ok(Answer::Readings(Readings::new())));
             continue;
@@ -64,7 +64,7 @@ fn answers(jobs: &[Job], reply: &[u8]) -> Option<Vec<Result<Answer, StepError>>>
     (rest.is_empty() && run.jobs == 0).then_some(answers)
 }
 
-/// Decodes the answer to a job that has its own.
+/// Decodes the answer to a job that is not part of a run.
 fn answer(job: &Job, rest: &mut &[u8]) -> Option<Result<Answer, StepError>> {
     if Window::begins_with(*rest.first()?) {
         return take_window_readings(job, rest, Outcome::Admitted).map(Answer::Readings).map(Ok);

@@ -74,7 +74,7 @@ impl ShardSettings {
 pub(crate) enum PrimaryChoice {
     /// By the shard's mark and then by the order of the configuration, where no sentinels name one.
     ByMark,
-    /// By the servers' roles alone, because a cluster agrees on one primary.
+    /// By the roles of the servers only, because a cluster agrees on one primary.
     ByRole,
 }
 

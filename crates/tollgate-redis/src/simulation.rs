@@ -13,7 +13,7 @@ use std::sync::Arc;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::Instant;
 
-/// Both directions of a connection.
+/// A stream of bytes that can be read and written.
 pub trait ByteStream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> ByteStream for S {}
@@ -41,7 +41,8 @@ pub fn with_network<T>(network: Arc<dyn Network>, open: impl FnOnce() -> T) -> T
     opened
 }
 
-/// Makes the random numbers of this thread those of `seed`. Call it in the runtime of the world.
+/// Seeds the random numbers of this thread with `seed`. Call this function in the runtime of the
+/// simulated world.
 pub fn set_seed(seed: u64) {
     SEED.set(Some((seed, Instant::now())));
 }

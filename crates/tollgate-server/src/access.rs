@@ -20,7 +20,7 @@ pub enum Access {
     /// No token is required: for loopback addresses and unix domain sockets.
     #[default]
     Open,
-    /// One of these tokens is required.
+    /// A client must send one of these tokens.
     Tokens(Tokens),
 }
 

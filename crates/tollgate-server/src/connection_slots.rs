@@ -159,8 +159,8 @@ impl Evictable for SlotState {
     }
 
     fn evict(&self, since: Instant) {
-        // A connection that was asked counts as busy, so it is not asked again. One that has
-        // received a request since then is skipped.
+        // A connection that was asked to close counts as busy, so it is not asked again. A
+        // connection that has received a request since then is skipped.
         let since = self.since_start(since);
         let leaves =
             self.idle_since.compare_exchange(since, BUSY, Ordering::Relaxed, Ordering::Relaxed);

@@ -152,7 +152,7 @@ impl History {
     pub async fn keep(self) {
         let mut turns = tokio::time::interval(HISTORY_PERIOD);
         turns.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-        // The first tick comes at once.
+        // The first tick of the timer comes immediately.
         turns.tick().await;
         loop {
             turns.tick().await;
@@ -160,7 +160,8 @@ impl History {
         }
     }
 
-    /// Adds a sample of the decisions since the previous one. The oldest sample makes room.
+    /// Adds a sample of the decisions since the previous one. If the ring is full, the new sample
+    /// replaces the oldest.
     pub fn sample(&self) {
         let reading = (self.0.read)();
         let mut ring = self.0.ring.lock();

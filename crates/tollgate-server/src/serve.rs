@@ -39,7 +39,7 @@ impl Served {
         }
     }
 
-    /// Returns the connection slots, to read while it serves.
+    /// Returns the connection slots, whose counts can be read while the listener serves.
     #[must_use]
     pub fn slots(&self) -> ConnectionSlots {
         self.slots.clone()

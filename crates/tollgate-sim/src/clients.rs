@@ -19,7 +19,7 @@ const SUBJECT_PERIOD: Duration = Duration::from_millis(500);
 pub(crate) struct Load {
     /// The longest pause between two requests, in ms.
     pub(crate) pause: u64,
-    /// The longest pause after a refusal, in ms, if it is longer.
+    /// The longest pause of a client after a refusal, in ms, if it is longer than the usual pause.
     pub(crate) pause_after_refusal: u64,
     /// The time for which a subject is in use, in ms.
     pub(crate) subject_life: u64,

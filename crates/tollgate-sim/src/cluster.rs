@@ -184,7 +184,7 @@ impl Cluster {
 
     /// Starts `server` again.
     pub(crate) fn start(&self, server: usize, has_data: bool) {
-        // Its system resets connections that it does not have any more.
+        // The machine resets connections that it does not have any more.
         self.network.set_silent(self.party(server), false);
         self.disconnect(server);
         self.set_frozen(server, false);
@@ -196,7 +196,7 @@ impl Cluster {
         }
     }
 
-    /// Makes `server` a primary, with the writes that have reached it.
+    /// Makes `server` a primary. It has the writes that have reached it.
     pub(crate) fn promote(&self, server: usize) {
         let history = self.next_history();
         self.servers.lock()[server].lead(history);

@@ -31,7 +31,7 @@ const MAX_VIOLATIONS: usize = 20;
 struct Tally {
     /// Units that the store admitted.
     by_store: u64,
-    /// Units that nodes admitted alone.
+    /// Units that nodes admitted without the store.
     by_nodes: u64,
     /// The units among them that the store may have charged too.
     uncertain: u64,
@@ -46,20 +46,20 @@ struct Tally {
 pub struct Figures {
     /// Decisions.
     pub decisions: u64,
-    /// Decisions that nodes made alone.
+    /// Decisions that nodes made without the store.
     pub by_nodes: u64,
     /// The longest wait for a decision, in ms.
     pub longest_wait: u64,
     /// The largest share of the bound on units that the store admits in faults, in percent.
     pub store_bound: u64,
-    /// The largest share of the bound on units that nodes admit alone, in percent.
+    /// The largest share of the bound on units that nodes admit without the store, in percent.
     pub local_bound: u64,
 }
 
 /// Units of all subjects that the nodes report as lost.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Lost {
-    /// Admitted by nodes alone, and not charged to the store.
+    /// Units that nodes admitted without the store, and did not charge to the store later.
     pub(crate) local: u64,
     /// Admitted by nodes alone, and refused by the store afterwards because the limit was used up.
     pub(crate) exceeded: u64,
@@ -257,7 +257,7 @@ struct Bounds {
     /// Units that count as used and were not admitted: those that nodes hold in advance, or held
     /// when they ended, and charges in flight that a transfer between stores counts twice.
     counted_early: u64,
-    /// Whether all units that nodes admitted alone are charged to the store.
+    /// Whether nodes charge to the store all units that they admitted without it.
     is_charged_later: bool,
 }
 

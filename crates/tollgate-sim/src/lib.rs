@@ -54,7 +54,7 @@ mod step;
 #[path = "../../tollgate-module/src/stored.rs"]
 #[allow(dead_code, reason = "the model has no tables, and no values of other types")]
 mod stored;
-// `stored` writes integers with it.
+// `stored` writes integers with this crate.
 use itoa as _;
 
 pub use plan::{Kind, Plan};

@@ -136,7 +136,7 @@ impl Network {
         pipes.iter().filter_map(Weak::upgrade).for_each(|pipe| pipe.wake());
     }
 
-    /// Delays every packet from and to `party` by so many ms more.
+    /// Delays every packet from and to `party` by `millis` more.
     pub(crate) fn set_slow(&self, party: Party, millis: u64) {
         self.links.lock().slowed.insert(party, millis);
     }
@@ -210,7 +210,7 @@ impl Pipe {
         let length = out.remaining().min(packet.len());
         out.put_slice(&packet[..length]);
         packet.drain(..length);
-        // The end of the stream stays.
+        // The mark of the end of the stream stays in the queue.
         if packet.is_empty() && length > 0 {
             state.packets.pop_front();
         }

@@ -116,11 +116,11 @@ impl Store for RecordedBackend {
 /// The source of a decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Source {
-    /// The store, or the node's memory of its refusal.
+    /// The store, or the node's deny cache.
     Store,
-    /// The node alone. The store did not execute the charge.
+    /// The node without the store. The store did not execute the charge.
     Local,
-    /// The node alone. The store may have executed the charge.
+    /// The node without the store. The store may have executed the charge.
     Uncertain,
     /// Nothing decided.
     Nothing,
@@ -131,7 +131,7 @@ pub(crate) enum Source {
 pub(crate) struct Answer {
     pub(crate) is_admitted: bool,
     pub(crate) source: Source,
-    /// When the request is admitted, if it was refused.
+    /// When the request would be admitted, if it was refused.
     pub(crate) ready_at: Option<Timestamp>,
     /// Whether the limit of 120 s refused.
     pub(crate) is_long_used_up: bool,

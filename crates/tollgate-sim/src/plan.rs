@@ -35,7 +35,7 @@ impl ServerPlace {
     }
 }
 
-/// A world, as its seed draws it.
+/// A world, as it is derived from its seed.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// The seed.
@@ -107,7 +107,7 @@ impl Plan {
             Kind::Reloads => plan.draw_reloads(&mut random),
             Kind::Rollout => plan.draw_rollout(&mut random),
         }
-        // With so many callers, one subject would receive nearly all requests.
+        // With this many callers, one subject would receive nearly all requests.
         if seed >= FIRST_OF_ALL && random.chance(10) && kind != Kind::Distant {
             plan.pause_after_refusal = 0;
         }
@@ -351,7 +351,8 @@ impl Plan {
                     ]);
                     let server = self.any_server(random);
                     self.push(at, Action::StepServer { server, millis });
-                    // Until the last node detects it, nodes treat each other's windows as over.
+                    // Until the last node has detected the change, nodes treat each other's windows
+                    // as over.
                     self.losses += u64::from(self.nodes > 1);
                 }
             }

@@ -83,8 +83,8 @@ pub trait PartitionedEpochs: PartitionedCells {
     /// Returns one partition of each epoch that is paused now.
     fn held(&self) -> Vec<usize>;
 
-    /// Allows charges to the epoch `history` at every partition that has it. Does nothing if no
-    /// partition has that epoch now.
+    /// Allows charges at every partition whose current epoch is `history`. Does nothing if there is
+    /// no such partition.
     fn release(&self, history: u64);
 }
 
@@ -117,8 +117,9 @@ pub struct Atomic<H> {
     unrefunded: Arc<AtomicU64>,
 }
 
-/// Returns the maximum units by which a limit may look more used than it is, while each of
-/// `spanning` calls that another partition will refuse holds `cost`.
+/// Returns the maximum units that a limit may report as used in addition while calls over several
+/// partitions are decided: each of `spanning` calls has charged `cost`, and another partition will
+/// refuse it.
 #[must_use]
 pub const fn max_held_units(spanning: u64, cost: Cost) -> u64 {
     spanning.saturating_mul(cost.get())

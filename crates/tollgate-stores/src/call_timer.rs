@@ -32,7 +32,7 @@ impl<S> CallTimer<S> {
         &self.store
     }
 
-    /// Returns the measured durations of its calls.
+    /// Returns the measured durations of the store's calls.
     #[must_use]
     pub fn durations(&self) -> Observed {
         self.durations.read()

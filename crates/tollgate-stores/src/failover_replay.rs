@@ -97,9 +97,11 @@ pub struct FailoverReplay<S> {
 /// Counts of replays since the store was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReplayCounts {
-    /// Replication epochs that began while there was recorded state, which they might lack.
+    /// Replication epochs that might lack recorded state: they began when this node had recorded
+    /// some.
     pub repairs: u64,
-    /// Limits and subjects whose usage was incomplete and was joined.
+    /// Limits and subjects whose usage was incomplete in the new epoch and was completed from the
+    /// records.
     pub places: u64,
     /// The units that were missing.
     pub units: u64,

@@ -137,7 +137,8 @@ impl CounterClock {
     #[inline]
     fn by(&self, wall: impl Fn() -> u64) -> Timestamp {
         let elapsed = self.elapsed();
-        // In both directions: a machine that was moved or restored may have set its counter back.
+        // The difference counts in both directions: the counter may have been set back when the
+        // machine was moved or restored.
         let unseen = elapsed.abs_diff(self.looked_at.load(Ordering::Relaxed));
         let ahead = if unseen < Self::FOLLOWS_WITHIN.get() * NANOS_PER_MILLI {
             self.ahead.load(Ordering::Relaxed)

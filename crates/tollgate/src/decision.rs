@@ -36,9 +36,9 @@ pub struct Decision {
     pub overrides: Vec<AppliedOverride>,
     /// What decided: the store, this node's deny cache, the fallback, or `on_failure`.
     pub source: DecisionSource,
-    /// The `on_failure` of its rules: how they decide while the store does not answer.
+    /// The `on_failure` of the request's rules, which decides while the store does not answer.
     pub on_failure: OnFailure,
-    /// When its rules charge: on arrival or on completion.
+    /// When the request's rules charge: on arrival or on completion.
     pub charge: ChargeOn,
     /// The receipt of the charges, if there are any. If the caller reserved
     /// [everything](crate::limiter::Reservation::All), the receipt of the reservation.
@@ -61,9 +61,9 @@ pub struct Decision {
 pub struct EvaluatedCharge<'d> {
     /// Whether the charge could reject the request.
     pub role: ChargeRole,
-    /// The status of its limit, if the store or a fallback answered.
+    /// The status of the charge's limit, if the store or a fallback answered.
     pub status: Option<&'d LimitStatus>,
-    /// The override that replaced its limit, if one did.
+    /// The override that replaced the charge's limit, if one did.
     pub applied_override: Option<&'d AppliedOverride>,
     /// The comparison with the limit's candidate, if it was evaluated.
     pub candidate: Option<&'d CandidateOutcome>,
@@ -72,12 +72,12 @@ pub struct EvaluatedCharge<'d> {
 /// Whether a charge could reject the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChargeRole {
-    /// Its limit was enforced.
+    /// The limit of the charge was enforced.
     Enforced,
-    /// It was only counted: its rule is in shadow mode, or its limit is not enforced for its
-    /// subject.
+    /// The charge was counted and could not refuse the request: its rule is in shadow mode, or its
+    /// limit is not enforced for its subject.
     Counted,
-    /// It was not sent to the store: an override lifts its limit, or blocks the request.
+    /// The charge was not sent to the store: an override lifts its limit, or blocks the request.
     Skipped,
 }
 
@@ -95,7 +95,7 @@ pub struct CandidateOutcome {
 /// An override that replaced a limit of the policy.
 #[derive(Clone, Debug)]
 pub struct AppliedOverride {
-    /// The charge whose limit it replaced.
+    /// The charge whose limit the override replaced.
     pub position: PlanPosition,
     /// The limit as the policy defines it.
     pub limit: Arc<Limit>,

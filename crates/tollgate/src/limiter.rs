@@ -2,7 +2,7 @@
 //!
 //! [`Limiter::decide`] is the one way to decide; [`Limiter::check`] and [`Limiter::reserve`] are
 //! short forms of it. [`Limiter::check_now`] makes the same decision without a future or an
-//! allocation, if nothing but the policy and a store that answers at once takes part in it.
+//! allocation, if the decision needs only the policy and a store that answers immediately.
 
 mod background;
 mod candidate;

@@ -87,7 +87,7 @@ pub enum OverrideTarget {
 /// The part of load shedding that an override switches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SheddingTarget {
-    /// Both the fleet's and each node's load shedding.
+    /// The load shedding of the fleet and that of each node.
     All,
     /// Load shedding of the fleet, by the number of requests that all nodes together have in
     /// flight.

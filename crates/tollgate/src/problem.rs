@@ -31,8 +31,8 @@ pub fn refusal(
     }
 }
 
-/// Does the same as [`quota_exceeded`], with the `message` by which clients of GitHub's API
-/// distinguish visible limits from secondary ones, which are hidden.
+/// Returns the body of [`quota_exceeded`] with the `message` by which clients of GitHub's API
+/// distinguish visible limits from secondary limits, which are hidden.
 fn quota_exceeded_at_github(evaluation: &Evaluation, status: u16) -> String {
     let message = if evaluation.refusals().any(LimitStatus::is_visible) {
         "API rate limit exceeded."

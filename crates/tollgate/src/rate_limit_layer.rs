@@ -66,7 +66,7 @@ impl RateLimitLayer {
         }
     }
 
-    /// Does the same as [`by_ip`](Self::by_ip), for a quota that may be wrong.
+    /// Creates the layer of [`by_ip`](Self::by_ip), and returns an error if the quota is invalid.
     ///
     /// ```
     /// use tollgate::{Quota, RateLimitLayer};
@@ -166,7 +166,7 @@ impl<S: Store + 'static> RateLimitLayer<S> {
     }
 }
 
-/// Finds the client's address where the known servers put it.
+/// Finds the client's address in the extensions in which the supported servers store it.
 fn known_peer(extensions: &Extensions) -> Option<SocketAddr> {
     if let Some(Peer(peer)) = extensions.get::<Peer>() {
         return Some(*peer);

@@ -89,7 +89,8 @@ impl RateLimiter {
         }
     }
 
-    /// Does the same as [`per_key`](Self::per_key), for quotas that may be wrong.
+    /// Creates the limiter of [`per_key`](Self::per_key), and returns an error if a quota is
+    /// invalid.
     ///
     /// ```
     /// use tollgate::{Quota, RateLimiter};

@@ -67,7 +67,7 @@ impl Receipt {
         Self { id, entries, deduplication, purpose, charged_at }
     }
 
-    /// Whether it is of a reservation, which is settled.
+    /// Whether this is the receipt of a reservation, which can be settled.
     #[must_use]
     pub const fn is_reservation(&self) -> bool {
         matches!(self.purpose, Purpose::Reservation(_))
@@ -108,8 +108,8 @@ impl Receipt {
         (part(counted), part(permits))
     }
 
-    /// Returns the shortest lease time of its permits: the one that expires first without a
-    /// renewal.
+    /// Returns the shortest time after which one of the receipt's permits expires if it is not
+    /// renewed.
     #[must_use]
     pub fn shortest_permit_ttl(&self) -> Option<Millis> {
         let permits = self.entries.iter().filter_map(|entry| match entry.limit.algorithm() {
@@ -119,7 +119,7 @@ impl Receipt {
         permits.min()
     }
 
-    /// Replaces its limits by those that `other` returns.
+    /// Replaces the receipt's limits by those that `other` returns.
     pub(crate) fn by(
         mut self,
         other: impl Fn(&Arc<Limit>, &Subject) -> Option<Arc<Limit>>,
@@ -172,19 +172,19 @@ impl Receipt {
         self
     }
 
-    /// Returns whether `settlement` refunds anything of it.
+    /// Returns whether `settlement` refunds any part of the receipt.
     #[must_use]
     pub fn is_refunded(&self, settlement: Settlement) -> bool {
         self.entries.iter().any(|entry| entry.kept(settlement, |_| None) != entry.cost)
     }
 
-    /// Returns whether `settlement` refunds all of it.
+    /// Returns whether `settlement` refunds the whole receipt.
     #[must_use]
     pub fn is_free(&self, settlement: Settlement) -> bool {
         self.entries.iter().all(|entry| entry.kept(settlement, |_| None) == Cost::PEEK)
     }
 
-    /// The store call that refunds it, or releases the reservation.
+    /// Returns the store call that refunds the charges, or releases the reservation.
     pub(crate) fn refunds(&self) -> Vec<Charge<'_>> {
         let deduplication = self.deduplication;
         match self.purpose {
@@ -245,7 +245,8 @@ impl Receipt {
         self.entries.iter().flat_map(|entry| &entry.estimates).map(|estimate| &estimate.meter)
     }
 
-    /// The shortest time for which a limit holds it: the one that expires first without an extension.
+    /// Returns the shortest time for which one of the limits holds the reservation without an
+    /// extension.
     #[must_use]
     pub fn shortest_reservation(&self) -> Option<Millis> {
         self.entries
@@ -269,12 +270,12 @@ impl Receipt {
         self.entries.iter().map(|entry| entry.held_until(until, asked_at)).min()
     }
 
-    /// The same reservation with another end.
+    /// Returns the same reservation with the end `until`.
     pub(crate) fn extended(self, until: Timestamp) -> Self {
         Self { purpose: Purpose::Reservation(until), ..self }
     }
 
-    /// Its limits.
+    /// Returns the limits of the charges.
     pub(crate) fn limits(&self) -> impl Iterator<Item = &Arc<Limit>> {
         self.entries.iter().map(|entry| &entry.limit)
     }
@@ -284,13 +285,13 @@ impl Receipt {
         self.entries.iter().map(|entry| entry.cost)
     }
 
-    /// Its permits: the concurrency limit and the subject of each.
+    /// Returns the permits: the concurrency limit and the subject of each.
     pub(crate) fn permits(&self) -> impl Iterator<Item = (&Limit, &Subject)> {
         let permits = self.entries.iter().filter(|entry| entry.is_permit());
         permits.map(|entry| (&*entry.limit, &entry.subject))
     }
 
-    /// The store call that renews its permits.
+    /// Returns the store call that renews the permits.
     pub(crate) fn renewals(&self) -> Vec<Charge<'_>> {
         self.charges(|_| Operation::Renew { id: self.id })
     }
@@ -308,7 +309,7 @@ impl Receipt {
 }
 
 impl Entry {
-    /// Returns the part of its cost that remains after `settlement`.
+    /// Returns the part of the charge's cost that remains after `settlement`.
     fn kept(&self, settlement: Settlement, measured: impl Fn(&Meter) -> Option<Cost>) -> Cost {
         settlement.kept(self.cost, &self.estimates, &self.conditions, measured)
     }
@@ -317,7 +318,8 @@ impl Entry {
         matches!(self.limit.algorithm(), Algorithm::Concurrency(_))
     }
 
-    /// Whether `other` was charged to the same window or block. A token bucket has only one.
+    /// Whether `other` was charged to the same window or block. All charges of one token bucket
+    /// are.
     fn is_where(&self, other: &Self) -> bool {
         let is_bucket = matches!(self.limit.algorithm(), Algorithm::TokenBucket(_));
         self.is_of(other) && (is_bucket || self.position == other.position)

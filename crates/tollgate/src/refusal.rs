@@ -80,8 +80,8 @@ impl Refusal {
         Self::new(&decision.policy, &decision.rules, &decision.evaluation, accept)
     }
 
-    /// Returns the header fields beside those of the limits and the media type: names in lower case,
-    /// and values.
+    /// Returns the additional header fields: names in lower case, and values. The fields of the
+    /// limits and the media type are not among them.
     pub fn fields(&self) -> impl Iterator<Item = (&str, Cow<'_, str>)> {
         let settings = self.settings.as_deref();
         let vary = settings.filter(|settings| accept::is_negotiated(settings));

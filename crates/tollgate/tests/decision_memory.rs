@@ -125,7 +125,8 @@ fn immediate_decisions_are_those_of_check() {
             let mut expected = HeaderLines::default();
             tollgate::headers::write(&policy.answers().headers, &other.evaluation, &mut expected);
             assert_eq!(lines.as_str(), expected.as_str());
-            // Both give a receipt for the same charges: the permits come back, and what is refunded.
+            // Both decisions return a receipt for the same charges, which releases the permits and
+            // refunds the units.
             let (one, other) = (one.receipt(), other.receipt.take());
             assert_eq!(one.is_some(), other.is_some(), "{round}");
             for (limiter, receipt) in [(&now, one), (&later, other)] {

@@ -39,7 +39,7 @@ pub struct RedisBackend {
     watch: Watch,
     /// The heartbeats of this node. `None` for an observer.
     heartbeats: Option<Heartbeats>,
-    /// Charges the shards for the units that this node admitted alone.
+    /// Stops the task that charges the shards for the units that this node admitted alone.
     charging: AbortHandle,
 }
 
@@ -153,8 +153,9 @@ impl OffsetSource for ShardMap {
     }
 }
 
-/// Charges the shards once per [`WATCH_PERIOD`] with the units that this node admitted alone, at the
-/// time of its decision clock, so they count even if the node receives no more requests.
+/// Charges the shards once per [`WATCH_PERIOD`] with the units that this node admitted without
+/// them, so the units count even if the node receives no more requests. The time of a charge is
+/// that of the node's decision clock.
 fn charge_local(decider: Arc<Decider<Servers>>, clock: Deciding) -> AbortHandle {
     let task = tokio::spawn(async move {
         let mut looks = interval(WATCH_PERIOD);

@@ -14,13 +14,13 @@ use tollgate_stores::{Deadline, DenyCache, Fallback, LocalShare, QuotaLease, Quo
 
 use crate::status::Counts;
 
-/// The servers, or units that this node took from them in advance.
+/// The servers with quota leases: units that this node took from them in advance.
 pub(crate) type Leases<P> = QuotaLease<Arc<P>>;
 
 /// The leases within the deadline.
 pub(crate) type Timely<P> = Deadline<Arc<Leases<P>>>;
 
-/// The servers within the deadline, or this node alone.
+/// The servers within the deadline, or else this node's share of each limit.
 pub(crate) type Decider<P> = Fallback<Arc<Timely<P>>, LocalShare<Memory>>;
 
 /// Remembered refusals, or the decider.
@@ -28,10 +28,10 @@ pub(crate) type Refusals<P> = DenyCache<Arc<Decider<P>>>;
 
 /// Servers with the wrappers around them, and a handle of each wrapper.
 ///
-/// Remembered refusals are answered here. All other calls go to the server that owns the subject, or
-/// to several servers if necessary, or are decided from a quota lease of this node if the limit uses
-/// leases. If there is no answer within the deadline, this node's share decides. The documentation
-/// of each wrapper describes its weaker guarantees and their bounds.
+/// The deny cache answers calls that it remembers as refused. All other calls go to the server that
+/// owns the subject, or to several servers if necessary, or are decided from a quota lease of this
+/// node if the limit uses leases. If there is no answer within the deadline, this node's share
+/// decides. The documentation of each wrapper describes its weaker guarantees and their bounds.
 #[derive(Debug)]
 pub(crate) struct ServerStore<P> {
     store: QuotaRescale<Arc<Refusals<P>>>,
@@ -89,7 +89,7 @@ impl<P: CellTransfer + 'static> Store for ServerStore<P> {
     async fn apply(&self, now: Timestamp, charges: &[Charge<'_>]) -> Result<Readings, StoreError> {
         let readings = self.store.apply(now, charges).await?;
         let found = |reading: &Reading| reading.found == StoredState::Discarded;
-        // A remembered refusal was counted when it was received.
+        // A refusal from the deny cache was counted when the store returned it.
         if readings.source() == DecisionSource::Store && readings.iter().any(found) {
             self.discarded.fetch_add(1, Ordering::Relaxed);
         }

@@ -1,4 +1,4 @@
-//! A store, and a second one that is compared with it.
+//! A store, and a second store that is compared with the first.
 
 use tollgate::model::Percent;
 use tollgate::rollout_percentage::RolloutPercentage;

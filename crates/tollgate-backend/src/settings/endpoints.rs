@@ -206,7 +206,7 @@ fn tls(files: &TlsFiles) -> Tls {
     }
 }
 
-/// Opens the file without reading it. Each connection reads its content again.
+/// Opens the file to check that it can be read. Each connection reads the content again.
 fn open(path: &Path) -> io::Result<File> {
     File::open(path)
 }
@@ -249,7 +249,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// Returns the first shard with this replica instead of its own.
+    /// Returns the first shard, with this replica instead of its replicas.
     fn with_replica(redis: &RedisSettings, url: &str) -> ShardSettings {
         let primary = "redis://10.0.0.0".into();
         let topology = Topology::Static { primary, replicas: vec![url.into()] };

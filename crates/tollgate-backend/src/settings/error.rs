@@ -16,21 +16,22 @@ use super::secret_error::SecretError;
 pub enum OpenError {
     /// A secret cannot be read.
     Secret {
-        /// The key of the policy file that configures it.
+        /// The key of the policy file that configures the setting.
         key: &'static str,
         /// The error.
         error: SecretError,
     },
     /// A text is not the URL of a server.
     Endpoint {
-        /// The key of the policy file that contains it, such as `store.redis.shards.a.primary`.
+        /// The key of the policy file that contains the URL, such as
+        /// `store.redis.shards.a.primary`.
         key: String,
         /// The error.
         error: EndpointError,
     },
     /// A certificate file cannot be read.
     Certificates {
-        /// The key of the policy file that names it.
+        /// The key of the policy file that names the file.
         key: &'static str,
         /// The path of the file.
         path: PathBuf,

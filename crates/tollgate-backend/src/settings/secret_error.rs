@@ -27,7 +27,7 @@ pub enum SecretError {
     },
     /// The secret is shorter than [`SHORTEST_SECRET`] and could be guessed.
     Short {
-        /// Its length in bytes.
+        /// The length of the secret in bytes.
         bytes: usize,
     },
 }

@@ -14,22 +14,22 @@ use crate::status::ShardStatus;
 /// The role of a server in a deployment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Role {
-    /// It contains counters.
+    /// The server contains counters.
     DataServer,
-    /// It is a sentinel.
+    /// The server is a sentinel.
     Sentinel,
 }
 
 /// A server and its report.
 #[derive(Debug)]
 pub struct Inspected {
-    /// The shard that it belongs to.
+    /// The shard that the server belongs to.
     pub shard: Box<str>,
-    /// Its address, without user and password.
+    /// The address of the server, without user and password.
     pub address: String,
-    /// Its role.
+    /// Whether the server contains counters or is a sentinel.
     pub role: Role,
-    /// Its report, or the error of the query.
+    /// The report of the server, or the error of the query.
     pub told: Result<Inspection, LinkError>,
 }
 

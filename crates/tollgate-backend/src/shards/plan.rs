@@ -30,11 +30,11 @@ pub struct ShardPlan {
 /// The subjects that would move from one shard to another.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Flow {
-    /// The shard that owns them now.
+    /// The shard that owns the subjects now.
     pub from: Box<str>,
-    /// The shard that would own them.
+    /// The shard that would own the subjects.
     pub to: Box<str>,
-    /// Their number, of [`SAMPLE`].
+    /// The number of subjects that would move, of [`SAMPLE`].
     pub subjects: u32,
 }
 

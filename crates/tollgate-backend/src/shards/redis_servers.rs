@@ -61,7 +61,7 @@ impl RedisServers {
                 Self::Shard(Box::new(opened.with_paused_epochs()))
             }
             ConnectTarget::Cluster(mut settings) => {
-                // Limits that share a shard also share a slot of it.
+                // Limits that share a shard also share a slot of the cluster.
                 settings.tag = redis.route_by.clone().map_or(Tag::First, Tag::Dimension);
                 settings.after_failover = AfterFailover::Pause;
                 settings.client_role = role;
@@ -80,7 +80,7 @@ impl RedisServers {
         }
     }
 
-    /// Waits until it is connected, for at most `within`.
+    /// Waits until the shard is connected, for at most `within`.
     pub(crate) async fn ready(&self, within: Duration) {
         // Ignore the result; the status shows whether it is connected.
         match self {
@@ -89,7 +89,7 @@ impl RedisServers {
         }
     }
 
-    /// Returns how far its clock is ahead of the application's, which shows `now`.
+    /// Returns how far the shard's clock is ahead of the application's clock, which shows `now`.
     pub(crate) fn clock_offset(&self, now: Timestamp) -> Option<ClockOffset> {
         match self {
             Self::Shard(shard) => shard.clock_offset(now),
@@ -129,8 +129,8 @@ impl RedisServers {
         }
     }
 
-    /// Scans one step of the keys of its primary number `primary`; returns `None` if there is no
-    /// such primary.
+    /// Scans one step of the keys of the shard's primary number `primary`; returns `None` if there
+    /// is no such primary.
     pub(crate) async fn list(
         &self,
         primary: usize,
@@ -145,7 +145,7 @@ impl RedisServers {
         }
     }
 
-    /// Returns its current status as the shard `name`, with what only the wrappers count.
+    /// Returns the current status as the shard `name`, including what only the wrappers count.
     pub(crate) fn status(&self, name: &str, repaired: ReplayCounts, took: Observed) -> ShardStatus {
         let now = SystemClock.now();
         let name = name.into();

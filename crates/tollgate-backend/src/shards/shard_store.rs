@@ -31,7 +31,7 @@ impl ShardStore {
         self.0.store().partitions()
     }
 
-    /// Returns its servers.
+    /// Returns the servers of the shard.
     pub(crate) fn servers(&self) -> &RedisServers {
         self.replay_store().store()
     }
@@ -39,7 +39,7 @@ impl ShardStore {
     /// Replays remembered charges that the shard may lack, unless that is already done. This helps
     /// other nodes even if this one receives no requests.
     pub(crate) async fn replay(&self, now: Timestamp) {
-        // If this fails, it is tried again, and charges wait until then.
+        // If the replay fails, it is tried again, and charges wait until then.
         let _ = self.replay_store().replay_partitions(now).await;
     }
 
@@ -48,12 +48,13 @@ impl ShardStore {
         self.replay_store().repaired()
     }
 
-    /// Returns the number of charges of failed calls over its slots that could not be refunded.
+    /// Returns the number of charges that could not be refunded when a call over several slots
+    /// failed.
     pub(crate) fn unrefunded(&self) -> u64 {
         self.0.store().unrefunded()
     }
 
-    /// Returns its current status as the shard `name`.
+    /// Returns the current status as the shard `name`.
     pub(crate) fn status(&self, name: &str) -> ShardStatus {
         self.servers().status(name, self.repaired(), self.0.durations())
     }

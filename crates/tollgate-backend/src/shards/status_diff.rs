@@ -24,27 +24,27 @@ pub(super) struct StatusDiff {
 /// A change of a shard that is logged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Change {
-    /// Its primary answers, and is another server than `before`, if there was one.
+    /// The shard's primary answers, and is another server than `before`, if there was one.
     Connected { address: String, runs: StepRuntime, before: Option<String> },
     /// No primary answers.
     Lost { reason: String },
-    /// Its primary answers, and was lost this many times since the last check.
+    /// The shard's primary answers, and was lost this many times since the last check.
     Flapping { address: String, times: u64 },
     /// A replica is used for reads.
     ReplicaFound { address: String },
     /// A replica is no longer used for reads.
     ReplicaLost { reason: String },
-    /// Counters were lost this many times since the last check.
+    /// Counters of the shard were lost this many times since the last check.
     WindowsLost { times: u64, reason: String },
-    /// This node replayed so many units that the shard lacked.
+    /// This node replayed this many units that the shard lacked.
     Repaired { units: u64, places: u64 },
     /// For this many limits and subjects, the replay did not finish in time.
     Abandoned { places: u64 },
-    /// Several of its servers are primaries.
+    /// Several servers of the shard are primaries.
     Split { primaries: Vec<String> },
-    /// Only one of its servers is a primary again.
+    /// Only one server of the shard is a primary again.
     Whole,
-    /// Its clock and this machine's differ by more than the limits permit.
+    /// The shard's clock and this machine's clock differ by more than the limits permit.
     ClockDiffers { by: Duration, allowed: Duration },
     /// The clocks agree again.
     ClockAgrees,
@@ -53,7 +53,7 @@ pub(super) enum Change {
 #[derive(Debug, Default)]
 struct Batcher {
     reach: Reach,
-    /// Its last address.
+    /// The last address of the primary.
     address: Option<String>,
     opened: u64,
 }
@@ -63,7 +63,7 @@ enum Reach {
     /// Not checked yet.
     #[default]
     Unreported,
-    /// Checked once, before it had time to connect.
+    /// The shard was checked once, before it had time to connect.
     Pending,
     Up,
     Down,
@@ -146,7 +146,7 @@ impl StatusDiff {
                 self.clock = Agreement::Differs;
                 Some(Change::ClockDiffers { by: skew, allowed: self.skew_max })
             }
-            // The threshold is half, so a clock at the limit is not logged repeatedly.
+            // The threshold is half of the limit, so a clock at the limit is not logged repeatedly.
             Agreement::Differs if status.clock_offset.is_some() && skew <= self.skew_max / 2 => {
                 self.clock = Agreement::Agrees;
                 Some(Change::ClockAgrees)

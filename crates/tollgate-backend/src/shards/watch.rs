@@ -87,17 +87,17 @@ impl Watch {
         self.skew_max.store(skew_max(policy), Ordering::Relaxed);
     }
 
-    /// The smallest `skew_max` of the policy.
+    /// Returns the smallest `skew_max` among the limits of the policy.
     pub(crate) fn skew_max(&self) -> Duration {
         millis(&self.skew_max)
     }
 
-    /// The same in milliseconds, as later policies change it.
+    /// Returns the smallest `skew_max` in milliseconds. Later policies change the value.
     pub(crate) fn shared_skew_max(&self) -> Arc<AtomicU64> {
         Arc::clone(&self.skew_max)
     }
 
-    /// Waits until each shard is connected or its wait has timed out.
+    /// Waits until each shard is connected or its time to connect is over.
     pub(crate) async fn started(&self) {
         // An error means that the runtime is shutting down, so there is nothing left to wait for.
         let _ = self.started.clone().wait_for(|has_started| *has_started).await;

@@ -57,7 +57,7 @@ impl Shared {
         if version != encoded(held)
             && let Some(rows) = self.tenants().partition(partition)
         {
-            // A node that was faster wrote the same document, or a newer one.
+            // Another node wrote the same document, or a newer one, first.
             if self.put(blob_store, partition, &version, &rows).await? == CasOutcome::Stored {
                 tracing::info!(partition, "restored tenants that the store had lost");
             }
@@ -67,7 +67,7 @@ impl Shared {
 
     async fn read(&self, blob_store: BlobStore<'_>, partition: usize) -> Result<(), ReadError> {
         let document = blob_store.shared_blob(&name(partition)).await?;
-        // It may have expired between the two reads.
+        // The document may have expired between the two reads.
         let Some(version) = version_of(&document.version) else { return Ok(()) };
         let rows = TenantPartition::from_bytes(version, document.bytes);
         let rows = rows.map_err(ReadError::Partition)?;
@@ -120,7 +120,7 @@ impl Shared {
                 self.install(partition, made);
                 return Ok(());
             }
-            // Another node was faster, or the document was lost and is replaced.
+            // Another node changed the document first, or it was lost and is replaced.
             before = blob_store
                 .version(&name(partition))
                 .await

@@ -85,7 +85,7 @@ async fn a_server_far_away_is_asked_within_the_deadline_that_is_set_for_it() {
     let (limit, subject) = (window("core", 10, Millis::from_secs(60)), subject("a"));
     let charges = [take(&limit, &subject)];
     assert_eq!(store.apply(NOW, &charges).await.unwrap().source(), DecisionSource::Store);
-    // Long enough for a heartbeat and its answer.
+    // This is long enough for a heartbeat and its answer.
     tokio::time::sleep(Duration::from_secs(3)).await;
     assert_eq!(store.apply(NOW, &charges).await.unwrap().source(), DecisionSource::Store);
 }
@@ -154,7 +154,7 @@ async fn set(
     kept.change(now, OverrideChange::Set(one)).await.map(drop)
 }
 
-/// Waits until a node has found so many overrides by itself.
+/// Waits until the node's own checks have found this number of overrides.
 async fn goes_by(kept: &OverrideSync, count: usize) {
     let found = async {
         while kept.table().overrides().len() != count {

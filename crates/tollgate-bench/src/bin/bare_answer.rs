@@ -36,7 +36,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
 async fn serve(stream: TcpStream) {
     let mut protocols = auto::Builder::new(TokioExecutor::new());
     protocols.http1().timer(TokioTimer::new()).header_read_timeout(None);
-    // An error on a connection concerns only its client.
+    // An error on a connection affects only the client of that connection.
     let _ = protocols.serve_connection(TokioIo::new(stream), service_fn(answer)).await;
 }
 

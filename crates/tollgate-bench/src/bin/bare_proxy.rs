@@ -54,7 +54,7 @@ async fn serve(stream: TcpStream, client: Upstream, upstream: SocketAddr) {
     });
     let mut protocols = auto::Builder::new(TokioExecutor::new());
     protocols.http1().timer(TokioTimer::new()).header_read_timeout(None);
-    // An error on a connection concerns only its client.
+    // An error on a connection affects only the client of that connection.
     let _ = protocols.serve_connection_with_upgrades(TokioIo::new(stream), answer).await;
 }
 

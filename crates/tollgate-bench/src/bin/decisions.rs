@@ -24,7 +24,7 @@ use tollgate::store::Memory;
 use tollgate::{Limiter, StoreError};
 
 const POLICY: &str = include_str!("../../../../policies/github.yaml");
-/// The decisions before the count, and those that are counted.
+/// The number of decisions before the count, and of those that are counted.
 const WARM: usize = 1_000;
 const COUNTED: usize = 10_000;
 /// The function whose instructions are counted, with those of the functions that it calls.
@@ -170,7 +170,7 @@ fn generous() -> String {
         .replace("quota: 5_000,", "quota: 5_000_000,")
 }
 
-/// From the attributes of a request to the header fields of its response.
+/// Makes a decision, from the attributes of a request to the header fields of its response.
 #[inline(never)]
 fn counted_decision(
     limiter: &Limiter<Memory>,
@@ -192,7 +192,7 @@ fn decide(limiter: &Limiter<Memory>, attributes: &RequestAttributes<'_>, room: &
     black_box(lines.as_str());
 }
 
-/// Releases the permit of a request, and checks that it was admitted. Not counted.
+/// Releases the permit of a request, and checks that the request was admitted. Not counted.
 fn end(limiter: &Limiter<Memory>, room: &Room) -> Result<(), StoreError> {
     assert!(room.answer.evaluation().is_admitted(), "no quota is used up");
     let Some(receipt) = room.answer.receipt(room.plan.charges()) else { return Ok(()) };

@@ -7,9 +7,9 @@ pub struct Case {
     pub name: &'static str,
     /// The limit's name.
     pub limit: &'static str,
-    /// Its mode.
+    /// The mode of the limit.
     pub mode: &'static str,
-    /// The part of the charges that it admits.
+    /// The part of the charges that the limit admits.
     pub room: Room,
 }
 
@@ -18,7 +18,7 @@ pub struct Case {
 pub enum Room {
     /// All, with a large reserve.
     Enough,
-    /// Half of it.
+    /// Half of the charges.
     Half,
 }
 

@@ -24,7 +24,7 @@ pub struct Nodes {
     _directory: TempDir,
 }
 
-/// The cost so far.
+/// The resources that a run has used so far.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Spent {
     /// The processor time of all nodes together.

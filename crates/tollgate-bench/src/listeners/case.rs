@@ -151,7 +151,7 @@ pub struct Scale {
 impl Scale {
     /// The size for the documentation.
     pub const FULL: Self = Self { rounds: 9, decisions: 50_000 };
-    /// A small size, to check that it works.
+    /// A small size, to check that the measurement works.
     pub const QUICK: Self = Self { rounds: 1, decisions: 400 };
 }
 
@@ -176,7 +176,7 @@ pub struct Measured {
 }
 
 impl Case {
-    /// Measures both in turns.
+    /// Measures Tollgate and its peer in turns.
     ///
     /// # Errors
     /// If a server cannot be started or called, or refuses a request that it should admit.

@@ -22,7 +22,7 @@ pub struct Upstream {
 }
 
 impl Upstream {
-    /// The body of its responses.
+    /// The body of the server's responses.
     pub const BODY: &str = "\"passed\":true";
 
     /// Listens on a free port of 127.0.0.1.
@@ -44,7 +44,7 @@ impl Upstream {
         Ok(Self { address, _serving: serving })
     }
 
-    /// Returns its address.
+    /// Returns the server's address.
     #[must_use]
     pub const fn address(&self) -> SocketAddr {
         self.address

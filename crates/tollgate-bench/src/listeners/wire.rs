@@ -19,11 +19,11 @@ pub const COUNT: u32 = 1_000_000;
 /// The protocol of a contender.
 #[derive(Clone, Copy, Debug)]
 pub enum Wire {
-    /// HTTP/1.1, with these calls.
+    /// HTTP/1.1 with requests of this kind.
     Http(HttpCall),
-    /// JSON over HTTP/2, with these calls.
+    /// JSON over HTTP/2 with requests of this kind.
     Http2(JsonCall),
-    /// gRPC, with these calls.
+    /// gRPC with requests of this kind.
     Grpc(GrpcCall),
     /// The Redis protocol, with `THROTTLE`.
     Resp,
@@ -72,9 +72,9 @@ pub struct Answer {
 /// Whether a subject is admitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
-    /// It is admitted.
+    /// The request is admitted.
     Admitted,
-    /// It is refused, which no contender should do here.
+    /// The request is refused, which no contender should do here.
     Refused,
 }
 

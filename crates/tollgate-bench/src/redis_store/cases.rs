@@ -36,7 +36,7 @@ impl Scale {
         subjects: 100_000,
         quota: 500_000,
     };
-    /// For checking that it works: the hot keys use up their quota.
+    /// A small size, to check that the measurement works: the hot keys use up their quota.
     pub const QUICK: Self =
         Self { rounds: 2, decisions_alone: 300, decisions: 1_000, subjects: 100, quota: 200 };
 }
@@ -90,7 +90,7 @@ pub struct Measured {
 /// The contenders, on one server.
 #[derive(Debug)]
 pub struct Contest {
-    /// The server of both.
+    /// The server of both contenders.
     pub server: Server,
     /// The script, called once for each decision.
     pub two_keys: Arc<TwoKeys>,
@@ -99,7 +99,7 @@ pub struct Contest {
 }
 
 impl Contest {
-    /// Connects both to `server`, with one connection each.
+    /// Connects both contenders to `server`, with one connection each.
     ///
     /// # Errors
     /// The error of the contender that could not connect.

@@ -93,7 +93,7 @@ pub async fn run<C: Contender>(
     })
 }
 
-/// The cost so far.
+/// The resources that a run has used so far.
 struct Spent {
     server: Duration,
     client: Duration,
@@ -123,7 +123,7 @@ async fn call<C: Contender>(
 ) -> Result<Answers, ContenderError> {
     let latencies = Vec::with_capacity(load.order.len().div_ceil(load.callers));
     let mut answers = Answers { admitted: 0, latencies };
-    // An error means that the run was aborted, and this caller with it.
+    // An error means that the run was aborted, and this caller ends too.
     let _ = started.wait_for(|started| *started).await;
     for &subject in load.order.iter().skip(caller).step_by(load.callers) {
         let asked = Instant::now();

@@ -39,13 +39,13 @@ impl Server {
         Ok(Self { process, _directory: directory })
     }
 
-    /// Returns its URL.
+    /// Returns the server's URL.
     #[must_use]
     pub fn url(&self) -> String {
         format!("redis://{}", self.process.address())
     }
 
-    /// Returns the processor time of all its threads since its start.
+    /// Returns the processor time of all threads of the server since its start.
     ///
     /// # Errors
     /// If the kernel does not provide it, as for [`crate::processor_time::of_process`].

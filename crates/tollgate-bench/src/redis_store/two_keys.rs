@@ -42,7 +42,8 @@ impl TwoKeys {
     /// # Errors
     /// The error of the server or of the connection.
     pub async fn connect(url: &str, quota: u64) -> RedisResult<Self> {
-        // As for the store: no time limit below the caller's own.
+        // The connection has no time limit below the caller's own, like the connections of the
+        // store.
         let config = AsyncConnectionConfig::new().set_response_timeout(None);
         let client = Client::open(url)?;
         let mut connection = client.get_multiplexed_async_connection_with_config(&config).await?;

@@ -17,31 +17,31 @@ pub const PATIENCE: Duration = Duration::from_secs(1);
 /// A period with a constant load.
 #[derive(Clone, Copy, Debug)]
 pub struct Phase {
-    /// Its duration.
+    /// The duration of the run.
     pub seconds: u64,
-    /// Its load, in halves of the service's capacity.
+    /// The load of the run, in halves of the service's capacity.
     pub halves: u64,
 }
 
 /// The result of one request.
 #[derive(Clone, Copy, Debug)]
 pub struct Sent {
-    /// Its priority.
+    /// The priority of the request.
     pub priority: Priority,
-    /// The second of the run in which it was sent.
+    /// The second of the run in which the request was sent.
     pub second: u64,
-    /// Its outcome.
+    /// The outcome of the request.
     pub end: End,
 }
 
 /// The outcome of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// It was served within [`PATIENCE`], with this latency.
+    /// The request was served within [`PATIENCE`], with this latency.
     Served(Duration),
-    /// It was shed, or refused by the service.
+    /// The request was shed, or refused by the service.
     Refused,
-    /// It was not answered in time.
+    /// The request was not answered in time.
     Late,
 }
 

@@ -68,7 +68,7 @@ type Value = fn(&Figures) -> Option<u64>;
 
 struct Panel {
     top: u64,
-    /// The value at its upper edge.
+    /// The value at the upper edge of the plot.
     most: u64,
     seconds: u64,
 }

@@ -51,7 +51,7 @@ impl Upstream {
         Ok(Self { address, _serving: serving })
     }
 
-    /// Returns its address.
+    /// Returns the service's address.
     #[must_use]
     pub const fn address(&self) -> SocketAddr {
         self.address

@@ -41,9 +41,10 @@ use super::wait::until;
 /// To show that a fault had an effect, nodes must make at least this number of each 1,000 decisions
 /// alone while it lasts. This number applies if the store can make no decision during the fault.
 const MOST_ALONE: u64 = 500;
-/// The same number, if the fault includes the time until the store is back.
+/// The least number of these decisions if the fault includes the time until the store is back.
 const MANY_ALONE: u64 = 200;
-/// The same number, if the store continues for some clients, or for some of the time.
+/// The least number of these decisions if the store continues for some clients, or for some of the
+/// time.
 const SOME_ALONE: u64 = 20;
 /// The number of fleets that start beside the loaded one, in scenarios that test which server new
 /// nodes choose.

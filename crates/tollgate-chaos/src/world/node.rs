@@ -69,7 +69,7 @@ impl WorldNode {
         before.end().await
     }
 
-    /// Replaces its policy file by `text` and makes the process reload it.
+    /// Replaces the policy file of the node by `text` and makes the process reload it.
     pub(crate) async fn reload(&self, text: &str) -> Result<(), ChaosError> {
         write(&policy_file(&self.room), text)?;
         self.serving().reload().await

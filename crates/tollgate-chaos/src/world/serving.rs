@@ -50,17 +50,17 @@ impl Serving {
         Ok(Self { process, client, log, http, admin })
     }
 
-    /// Returns the address of its HTTP listener.
+    /// Returns the address of the node's HTTP listener.
     pub(super) fn http(&self) -> &str {
         &self.http
     }
 
-    /// Returns its status.
+    /// Returns the status of the node.
     pub(super) async fn status(&self) -> Result<Value, ChaosError> {
         self.client.get(&self.admin, "/v1/status").await
     }
 
-    /// Makes it reload its policy file with SIGHUP.
+    /// Makes the node reload its policy file with SIGHUP.
     pub(super) async fn reload(&self) -> Result<(), ChaosError> {
         self.process.lock().await.hang_up()
     }

@@ -24,7 +24,7 @@ fn ctrl_c_leaves_no_node_behind() {
     leaves_nothing("changing-world", WITH_A_NODE);
 }
 
-/// Ends a scenario while so many processes run.
+/// Ends a scenario while `processes` processes run.
 fn leaves_nothing(scenario: &str, processes: usize) {
     let directory = tempfile::tempdir().unwrap();
     let mut run = chaos(&[scenario])

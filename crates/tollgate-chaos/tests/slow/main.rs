@@ -21,7 +21,7 @@ fn chaos(arguments: &[&str]) -> Command {
     command
 }
 
-/// Returns the path of the `tollgate` binary that was built with it.
+/// Returns the path of the `tollgate` binary that was built together with this test.
 fn tollgate() -> PathBuf {
     let program = PathBuf::from(CHAOS).with_file_name("tollgate");
     assert!(
@@ -32,7 +32,7 @@ fn tollgate() -> PathBuf {
     program
 }
 
-/// Returns its standard output and standard error.
+/// Returns the standard output and the standard error of a process.
 fn said(output: &Output) -> String {
     let texts = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes));
     texts.concat()

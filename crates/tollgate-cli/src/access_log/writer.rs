@@ -80,7 +80,7 @@ impl AccessLog {
     pub(crate) fn close(self) {
         self.lines.state.ends.store(true, Ordering::Relaxed);
         drop(self.lines);
-        // A thread that panicked has written what it could.
+        // If the thread has panicked, it has written what it could.
         let _ = self.thread.join();
     }
 }

@@ -84,7 +84,7 @@ impl Flags {
 }
 
 pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
-    // clap requires one of them.
+    // clap requires one of the two.
     let path = flags.file.as_ref().or(flags.policy.as_ref()).ok_or("no policy file is given")?;
     let loaded = match tollgate_policy::load(path) {
         Ok(loaded) => loaded,
@@ -155,7 +155,7 @@ fn as_json(errors: &[Finding], warnings: &[Finding], store: &[doctor::Finding]) 
     json!({ "valid": errors.is_empty(), "errors": list(errors), "warnings": warnings })
 }
 
-/// The policy in words, or what a request meets in it.
+/// Returns the policy in words, or the rules and limits that apply to a request.
 fn explanation(flags: &Flags, loaded: &LoadedPolicy) -> String {
     if !flags.names_a_request() {
         return explain(loaded).to_string();

@@ -17,19 +17,19 @@ use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
-/// Its reply to every request.
+/// The reply of the model to every request.
 const WORDS: &str = "A fair gate lets every guest in at the hour that it was promised to them .";
 
 /// The tokens of every prompt.
 const PROMPT: usize = 4;
 
-/// The tokens that it reports for a response.
+/// Returns the number of tokens that the model reports for a response.
 pub(crate) fn tokens_of_an_answer() -> usize {
     PROMPT + WORDS.split(' ').count()
 }
 
-/// Serves until its task is dropped. After its first word it waits for a permit of `gate`, to allow
-/// a look at the reservation.
+/// Serves until the task is dropped. After the first word of a response, it waits for a permit of
+/// `gate`, so the demo can show the reservation.
 pub(crate) async fn serve(listener: TcpListener, gate: Arc<Semaphore>) {
     loop {
         let Ok((stream, _)) = listener.accept().await else { continue };

@@ -37,7 +37,7 @@ pub(crate) struct Counts {
     pub(crate) refused: u64,
     /// Admitted, answered with 304, and therefore refunded.
     pub(crate) refunded: u64,
-    /// Neither admitted nor refused: the proxy or the service failed.
+    /// Requests that were neither admitted nor refused: the proxy or the service failed.
     pub(crate) failed: u64,
     pub(crate) refused_by_client: BTreeMap<IpAddr, u64>,
 }

@@ -8,7 +8,7 @@ use serde::Serialize;
 pub(crate) enum Level {
     /// Everything is in order.
     Ok,
-    /// It could be improved.
+    /// The deployment works, and could be improved.
     Advice,
     /// Limits will be wrong after another failure.
     Warning,

@@ -147,7 +147,7 @@ impl MetricSources {
 
     /// Sets the listeners, once.
     pub(crate) fn set_listeners(&self, listeners: Vec<ListenerMetrics>) {
-        // The first call sets them.
+        // The first call sets the listeners.
         let _ = self.listeners.set(listeners);
     }
 

@@ -82,7 +82,7 @@ impl BrowserAccess {
 }
 
 impl Kind {
-    /// Returns its name in files, flags and messages.
+    /// Returns the name of the listener in files, flags and messages.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Http => "http",
@@ -92,7 +92,8 @@ impl Kind {
         }
     }
 
-    /// Returns the protocols that its clients may use with TLS, the preferred one first.
+    /// Returns the protocols that clients of the listener may use with TLS, the preferred one
+    /// first.
     const fn protocols(self) -> &'static [&'static str] {
         match self {
             Self::Http | Self::Admin => &["h2", "http/1.1"],
@@ -186,8 +187,7 @@ impl ListenerConfig {
         Ok(Self { kind, listen, access, tokens_file, tls, browsers })
     }
 
-    /// Sets what browsers get at the listeners that they can use. `hosts` are the names of the HTTP
-    /// listener.
+    /// Sets what the listeners serve to browsers. `hosts` are the names of the HTTP listener.
     pub(crate) fn with_browsers(
         mut self,
         settings: &DashboardSettings,
@@ -208,7 +208,8 @@ impl ListenerConfig {
         }
     }
 
-    /// Checks that it does not accept clients from a network without a token unintentionally.
+    /// Checks that the listener does not accept clients from a network without a token
+    /// unintentionally.
     pub(crate) fn check(&self) -> Result<(), Failure> {
         // A client certificate counts like a token.
         if self.tls.as_ref().is_some_and(ServerTls::requires_client_certificates) {

@@ -47,7 +47,7 @@ pub(crate) fn of(limiter: Arc<Limiter<Backend>>, file: Arc<PolicyFile>) -> Statu
     })
 }
 
-/// Returns how the policy was activated, if that was after the start.
+/// Returns how the current policy was activated, if that was after the start.
 pub(crate) fn reloads(reloads: &ReloadStatus) -> Value {
     let refusal = reloads.refusal.as_ref();
     json!({

@@ -85,7 +85,7 @@ fn settings<'r>(redis: &'r RedisSettings, name: &str) -> (Option<&'r ShardSettin
     }
 }
 
-/// Returns its share of all subjects.
+/// Returns the shard's share of all subjects.
 fn share(redis: &RedisSettings, shard: &ShardSettings) -> String {
     let all: u64 = redis.shards.iter().map(|shard| u64::from(shard.weight.get())).sum();
     percent(shard.weight.get().into(), all)

@@ -100,7 +100,7 @@ pub(crate) struct LimitOutcome {
     /// Subjects whose counts were dropped to bound memory.
     pub(crate) subjects_forgotten: u64,
     pub(crate) capacity: u64,
-    /// The most units that a subject had used at once.
+    /// The most units that a subject had used at one moment.
     pub(crate) peak: u64,
 }
 
@@ -109,7 +109,7 @@ pub(crate) struct LimitOutcome {
 pub(crate) struct SubjectOutcome {
     pub(crate) subject: String,
     pub(crate) limit: String,
-    /// Its first client, as the log names it.
+    /// The first client of the subject, as the log names it.
     pub(crate) client: String,
     #[serde(flatten)]
     pub(crate) counts: Counts,
@@ -123,7 +123,7 @@ pub(crate) struct SubjectOutcome {
 pub(crate) struct Savings {
     /// The responses that cost nothing.
     pub(crate) statuses: Vec<u16>,
-    /// Requests that would have been refused if such responses had cost something.
+    /// Requests that would have been refused if responses with these statuses had cost something.
     pub(crate) refused_without: u64,
     /// The number of refusals that refunds saved. It is negative if requests that refunds admitted
     /// used units that others needed.

@@ -157,7 +157,7 @@ fn split_query(target: &str) -> (&str, Option<&str>) {
     (path, query)
 }
 
-/// Returns `bytes` as text, with a replacement for what is not UTF-8. Most of it is.
+/// Returns `bytes` as text. Replaces bytes that are not UTF-8, which are rare.
 fn text_of(bytes: &[u8]) -> Cow<'_, str> {
     std::str::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed)
 }

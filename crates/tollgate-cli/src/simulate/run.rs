@@ -20,7 +20,7 @@ pub(crate) struct Candidate {
     pub(crate) name: String,
     /// The policy.
     pub(crate) policy: Policy,
-    /// The bounds of its memory store.
+    /// The bounds of the candidate's memory store.
     pub(crate) bounds: Bounds,
 }
 

@@ -97,9 +97,9 @@ impl<S: ImmediateStore> SimulatedLimiter<S> {
         Ok(SimulatedDecision { decision, outcome })
     }
 
-    /// Does the same as [`decide`](Self::decide) with the charges `planned`, of which none is
-    /// metered, in one call of the store. The answer is in [`answer`](Self::answer). `None` if the
-    /// charges need [`decide`](Self::decide).
+    /// Decides like [`decide`](Self::decide) on the charges `planned`, of which none is metered, in
+    /// one call of the store. The answer is in [`answer`](Self::answer). `None` if the charges need
+    /// [`decide`](Self::decide).
     async fn charge(
         &mut self,
         request: &Request<'_>,

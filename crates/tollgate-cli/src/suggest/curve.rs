@@ -7,9 +7,9 @@ use super::share::RefusedShare;
 /// The counts of all windows of one length.
 #[derive(Debug)]
 pub(crate) struct Curve {
-    /// The number of subjects by the most requests in one of their windows.
+    /// How many subjects have this number of requests in their busiest window.
     peaks: BTreeMap<u64, u64>,
-    /// The number of windows by their requests.
+    /// How many windows have this number of requests.
     windows: BTreeMap<u64, u64>,
 }
 

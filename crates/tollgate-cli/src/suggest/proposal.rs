@@ -22,7 +22,7 @@ use crate::simulate::run::{self, Candidate, Plan};
 pub(crate) struct Task {
     /// The logs.
     pub(crate) inputs: Vec<Input>,
-    /// The settings for reading them.
+    /// The settings for reading the logs.
     pub(crate) options: Options,
     /// The dimension that the quotas are for.
     pub(crate) per: Dimension,
@@ -167,14 +167,15 @@ fn quotas(task: &Task, curves: &[Curve]) -> Vec<u64> {
     task.windows.iter().map(of).collect()
 }
 
-/// Returns whether the limit of the window at `index` refuses anything beside the others: a longer
-/// window must have more units, and fewer than the shorter ones admit in its time.
+/// Returns whether the limit of the window at `index` refuses any request that the other limits
+/// admit.
 fn is_needed(index: usize, quotas: &[u64], windows: &[Window]) -> bool {
     let (quota, length) = (quotas[index], windows[index].millis);
     windows.iter().zip(quotas).all(|(other, other_quota)| match other.millis.cmp(&length) {
         Ordering::Greater => *other_quota > quota,
         Ordering::Less => {
-            // As many windows of the shorter limit can begin in this one, and one before it.
+            // This many windows of the shorter limit can begin within the longer window, and one
+            // may have begun before it.
             let begun = length.div_ceil(other.millis) + 1;
             other_quota.saturating_mul(begun) > quota
         }

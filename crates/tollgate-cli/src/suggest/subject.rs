@@ -24,7 +24,7 @@ pub(crate) enum Dimension {
 const USER_HEADER: &str = "remote-user";
 
 impl Dimension {
-    /// Returns its name in the policy.
+    /// Returns the name of the dimension in the policy.
     pub(super) const fn name(&self) -> &'static str {
         match self {
             Self::Address => "address",
@@ -33,7 +33,7 @@ impl Dimension {
         }
     }
 
-    /// Returns its definition in the policy.
+    /// Returns the definition of the dimension in the policy.
     pub(super) fn definition(&self) -> String {
         match self {
             Self::Address => "{ client_address: {} }".to_owned(),
@@ -90,7 +90,7 @@ fn is_header(name: &str) -> bool {
 /// A length of time, as the flag `--window` names it and the policy file does.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Window {
-    /// The text, such as `1m`.
+    /// The text of the window, such as `1m`.
     pub(super) text: String,
     /// The length in milliseconds.
     pub(super) millis: u64,
@@ -136,7 +136,7 @@ impl Counting {
         Ok(Self { policy: loaded.policy, key: HashKey::random() })
     }
 
-    /// Returns the subject of `request`, if it has one.
+    /// Returns the subject of `request` in this dimension, if it has one.
     pub(super) fn subject(&self, request: &Request<'_>) -> Option<Subject> {
         let plan = self.policy.plan(&request.facts(), &self.key);
         plan.enforced.into_iter().next().map(|charge| charge.subject)

@@ -24,7 +24,7 @@ struct OpenWindow {
 pub(super) struct Usage {
     lengths: Vec<u64>,
     subjects: HashMap<Subject, Box<[OpenWindow]>>,
-    /// For each length, the number of ended windows by their requests.
+    /// The ended windows of each length: how many windows had a number of requests.
     ended: Vec<BTreeMap<u64, u64>>,
     requests: u64,
     uncounted: u64,
@@ -74,7 +74,7 @@ impl Usage {
         self.uncounted
     }
 
-    /// Returns the curve of each length, in their order.
+    /// Returns one curve for each length, in the order of the lengths.
     pub(super) fn curves(self) -> Vec<Curve> {
         let mut peaks = vec![BTreeMap::<u64, u64>::new(); self.lengths.len()];
         let mut windows = self.ended;
@@ -104,7 +104,8 @@ mod tests {
     }
 
     proptest! {
-        /// The curve is what a fixed window of that quota refuses, request by request.
+        /// The curve has the same refusals as a fixed window of that quota to which each request is
+        /// sent.
         #[test]
         fn a_curve_tells_what_a_limit_refuses(
             steps in prop::collection::vec((0_u8..4, 0_u64..30), 1..200),

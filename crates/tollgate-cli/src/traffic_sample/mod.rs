@@ -52,7 +52,7 @@ pub(crate) struct TrafficSample {
 
 #[derive(Default)]
 struct Requests {
-    /// In the order of their arrival.
+    /// The requests in the order of their arrival.
     lines: VecDeque<Line>,
     bytes: usize,
     /// The time of the last change of the threshold.
@@ -62,7 +62,7 @@ struct Requests {
 /// One request.
 struct Line {
     time: u64,
-    /// The hash of its client.
+    /// The hash of the request's client.
     client: u64,
     /// A line of a log in JSON, with a line feed.
     text: Box<str>,
@@ -143,7 +143,7 @@ impl TrafficSample {
         while requests.is_over() {
             let threshold = self.threshold.load(Ordering::Relaxed) >> 1;
             if threshold == 0 {
-                // One client alone is above the bounds: the oldest requests leave.
+                // The requests of one client exceed the bounds: the oldest requests are dropped.
                 requests.drop_first();
                 continue;
             }

@@ -6,7 +6,7 @@ use tollgate::model::policy::{Attribute, Dimension, Policy, RequestMatch, Subjec
 
 use crate::simulate::log::HEADERS_MAX;
 
-/// The names that a policy reads, each with whether its values are credentials.
+/// The names that a policy reads, and whether the values of each are credentials.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Recorded {
     /// Headers, by their names in lower case. At most [`HEADERS_MAX`], the last of which is for

@@ -36,7 +36,7 @@ impl Api {
         self.address
     }
 
-    /// Starts a proxy in front of it.
+    /// Starts a proxy in front of the API.
     pub(crate) fn behind(&self, policy: &Path) -> Proxy {
         Proxy::start_at(&format!("http://{}", self.address()), policy)
     }

@@ -91,7 +91,8 @@ fn serve(client: impl Read + Write, teller: &Sender<Asked>) -> Option<()> {
         let length = requested.field("content-length").map_or(0, |length| length.parse().unwrap());
         requested.body = vec![0; length];
         reader.read_exact(&mut requested.body).ok()?;
-        // Recorded before the response, so a client that has its response finds the record.
+        // The request is recorded before the response, so a client that has its response finds the
+        // record.
         teller.send(requested).ok()?;
         let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
         reader.get_mut().write_all(answer).and_then(|()| reader.get_mut().flush()).ok()?;

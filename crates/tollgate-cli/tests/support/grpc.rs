@@ -32,8 +32,8 @@ pub(crate) enum Called {
         /// The message before the status, in gRPC framing.
         message: Vec<u8>,
     },
-    /// It was not sent, because the server had announced that it accepts no more calls on this
-    /// connection.
+    /// The call was not sent, because the server had announced that it accepts no more calls on
+    /// this connection.
     Unsent,
 }
 
@@ -89,7 +89,7 @@ impl GrpcClient {
     pub(crate) fn ask(&mut self) -> hyper::Result<bool> {
         match self.call(ASK, None)? {
             Called::Answered { status, message } => {
-                // The overall code comes first.
+                // The overall status is the first field of the message.
                 assert_eq!((&*status, &message[5..7]), ("0", &[0x08, 1][..]));
                 Ok(true)
             }

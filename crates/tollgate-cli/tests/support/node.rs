@@ -160,7 +160,7 @@ impl Node {
         assert!(Command::new("kill").args([name, &id]).status().unwrap().success());
     }
 
-    /// Waits for its end, and returns the exit code and all log lines.
+    /// Waits until the process ends, and returns the exit code and all log lines.
     pub(crate) fn ended(mut self) -> (Option<i32>, String) {
         let code = self.child.wait().unwrap().code();
         // The sender is dropped after the last line.

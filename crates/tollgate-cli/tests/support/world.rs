@@ -26,7 +26,7 @@ pub(crate) fn tollgate(arguments: &[&str]) -> Output {
 pub(crate) struct Proxy {
     child: Child,
     pub(crate) address: SocketAddr,
-    /// Its log lines.
+    /// The log lines of the proxy.
     response: Mutex<Receiver<String>>,
 }
 
@@ -68,7 +68,7 @@ impl Proxy {
         Self { child, address: SocketAddr::from(([127, 0, 0, 1], 0)), response }
     }
 
-    /// Waits until it listens, and returns the log line about it.
+    /// Waits until the proxy listens, and returns the log line about it.
     pub(crate) fn listens(&mut self) -> String {
         let line = self.tells("listening on http");
         let (_, address) = line.split_once("://").unwrap();

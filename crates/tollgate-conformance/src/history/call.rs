@@ -34,8 +34,9 @@ impl From<&Charge<'_>> for RecordedCharge {
 /// The outcome of a call.
 #[derive(Clone, Debug, Default)]
 pub enum Outcome {
-    /// Its readings, in the order of its charges. If the record does not contain whether state was
-    /// found (an HTTP response does not), it counts as found if any units are used.
+    /// The call was answered with these readings, in the order of its charges. If the record does
+    /// not contain whether state was found (an HTTP response does not), it counts as found if any
+    /// units are used.
     Answered(Readings),
     /// No answer arrived: the call was executed completely, or not at all.
     #[default]
@@ -63,9 +64,9 @@ pub struct Call {
 /// Charges that a promoted replica had not received are an [`Allowance`](super::Allowance) instead.
 #[derive(Clone, Copy, Debug)]
 pub struct Loss {
-    /// Before anything was lost.
+    /// The last moment before which nothing was lost.
     pub from: Moment,
-    /// After the last loss, or [`NEVER`] if it has not ended.
+    /// The first moment after which nothing more was lost, or [`NEVER`] if the loss has not ended.
     pub until: Moment,
 }
 

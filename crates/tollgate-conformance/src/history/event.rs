@@ -41,15 +41,16 @@ pub(super) struct Event<'h> {
     pub(super) operation: Operation,
     /// The answer. `None` if none arrived.
     pub(super) told: Option<(AnswerSource, Decision, &'h Reading)>,
-    /// Whether its units may be charged until another charge of its call is refused: on another
-    /// server, if the call has several subjects, or by the node itself from its units of a leased limit.
+    /// Whether the units of the event may be charged until another charge of its call is refused:
+    /// on another server, if the call has several subjects, or by the node itself from its units of
+    /// a leased limit.
     pub(super) may_be_held: bool,
-    /// Whether the store may have executed it although another source answered.
+    /// Whether the store may have executed the event although another source answered.
     pub(super) may_be_unheard: bool,
-    /// The latest time at which the store may have executed it: its own time, or the fallback's reset
-    /// if a node charges the store later.
+    /// The latest time at which the store may have executed the event: the event's own time, or the
+    /// reset at the fallback if a node charges the store later.
     pub(super) may_count_until: Timestamp,
-    /// The units of the reservation that it settles, or 0.
+    /// The units of the reservation that the event settles, or 0.
     pub(super) reserved: Units,
 }
 
@@ -67,7 +68,8 @@ impl<'h> Event<'h> {
                 let source = match readings.source() {
                     DecisionSource::Store => AnswerSource::Store,
                     DecisionSource::DenyCache => AnswerSource::Memory,
-                    // It may refuse too early, and its units include those of other subjects.
+                    // An overflow counter may refuse too early, and its units include those of
+                    // other subjects.
                     DecisionSource::Overflow | DecisionSource::Fallback(_) => {
                         AnswerSource::Fallback
                     }
@@ -173,7 +175,7 @@ impl<'h> Event<'h> {
         }
     }
 
-    /// Returns the id of the charge that it makes, refunds or renews.
+    /// Returns the id of the charge that the event makes, refunds or renews.
     pub(super) const fn id(&self) -> Option<ChargeId> {
         match self.operation {
             Operation::Charge { id, .. }
@@ -211,12 +213,12 @@ impl<'h> Event<'h> {
         }
     }
 
-    /// Returns the units used after it.
+    /// Returns the units used after the event.
     pub(super) fn used(&self) -> Units {
         self.reading().map_or(0, |reading| Units::from(reading.used))
     }
 
-    /// Returns the units used before it, if nothing was refunded.
+    /// Returns the units used before the event, if nothing was refunded.
     pub(super) fn start(&self) -> Units {
         self.used() - self.counted()
     }
@@ -232,12 +234,12 @@ impl<'h> Event<'h> {
         reading.found == StoredState::Present && !may_be_of_holds || self.counted() > 0
     }
 
-    /// Returns whether its answer arrived before `other` was sent.
+    /// Returns whether the event was answered before `other` was sent.
     pub(super) const fn precedes(&self, other: &Self) -> bool {
         self.answered < other.issued
     }
 
-    /// Returns whether it may have happened before or after `loss`.
+    /// Returns whether the event may have happened before or after `loss`.
     pub(super) const fn straddles(&self, loss: &Loss) -> bool {
         self.issued < loss.until && loss.from < self.answered
     }

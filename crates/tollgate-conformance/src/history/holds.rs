@@ -12,16 +12,16 @@ use super::event::{Event, Units};
 /// One reservation.
 #[derive(Clone, Debug)]
 pub(super) struct Held<'h> {
-    /// The call that made it.
+    /// The call that made the reservation.
     pub(super) made: Event<'h>,
-    /// The window or block it was charged to. `None` if no answer arrived.
+    /// The window or block in which the reservation was charged. `None` if no answer arrived.
     pub(super) position: Option<ChargePosition>,
     /// The ends that were reported, each with the moment of the answer, in the order of the
     /// requests.
     told: Vec<(Moment, Timestamp)>,
-    /// The latest end that it may have, reported or not.
+    /// The latest end that the reservation may have, reported or not.
     latest: Timestamp,
-    /// Whether it was settled, or may have been.
+    /// Whether the reservation was settled, or may have been.
     settled: bool,
 }
 
@@ -72,7 +72,7 @@ impl<'h> Held<'h> {
         self.made.may_be_admitted()
     }
 
-    /// Returns whether it is released when it expires.
+    /// Returns whether the reservation is released when it expires.
     pub(super) fn is_released(&self) -> bool {
         self.made.limit.reservation_terms().on_expiry == OnExpiry::Release
     }
@@ -85,17 +85,18 @@ impl<'h> Held<'h> {
         self.is_released() && self.position.is_none_or(is_there) && self.first_end() < resets_at
     }
 
-    /// Returns whether `event` may have found it expired, by the time of any caller.
+    /// Returns whether the reservation may have expired before `event`, by the time of any caller.
     pub(super) fn may_be_over(&self, event: &Event<'_>, clocks: &Clocks) -> bool {
         clocks.latest_before(event.answered) >= self.end_before(event.issued)
     }
 
-    /// Returns whether `event` must find it expired: by its own time, it was over in any case.
+    /// Returns whether the reservation must have expired before `event`: by the event's own time,
+    /// it was over.
     pub(super) fn is_over(&self, event: &Event<'_>) -> bool {
         !self.settled && event.now >= self.latest
     }
 
-    /// Returns the earliest moment at which any call may have found it expired.
+    /// Returns the earliest moment at which any call may have found the reservation expired.
     pub(super) fn may_run_out_from(&self, clocks: &Clocks) -> Moment {
         clocks.reaching(self.first_end())
     }

@@ -12,11 +12,11 @@ const PRINTED: usize = 10;
 pub enum Rule {
     /// The admitted cost that was not refunded never exceeds the quota.
     Quota,
-    /// A window has one reset, and ends neither early nor late.
+    /// The rule that a window has one reset, and ends neither early nor late.
     Reset,
     /// Every unit is granted to one caller: no two charges count the same units.
     Interval,
-    /// An answer includes all calls that were answered before its request was sent.
+    /// The rule that an answer includes all calls that were answered before its request was sent.
     Order,
     /// An answer is consistent: its decision, used and remaining units, and times.
     Reading,
@@ -28,9 +28,9 @@ pub enum Rule {
     /// A settlement refunds and charges at most the difference between its cost and its
     /// reservation, once.
     Settlement,
-    /// The fallback stays within its bound.
+    /// The rule that the fallback stays within its bound.
     Fallback,
-    /// The units that nodes have leased and not used are within their bound.
+    /// The rule that the units that nodes have leased and not used are within their bound.
     Lease,
 }
 
@@ -45,7 +45,7 @@ pub struct Violation {
     pub subject: String,
     /// The error, with its numbers.
     pub what: String,
-    /// The answers that show it: one or two.
+    /// The one or two answers that show the violation.
     pub events: Vec<String>,
 }
 
@@ -80,7 +80,7 @@ pub struct Report {
     pub windows: u64,
     /// The number of violations.
     pub violated: u64,
-    /// The first [`MAX_VIOLATIONS`] of them.
+    /// The first [`MAX_VIOLATIONS`] violations.
     pub violations: Vec<Violation>,
 }
 

@@ -175,7 +175,7 @@ fn limits_of_each_kind() -> Result<Vec<Limit>, LimitError> {
         ("log", Algorithm::SlidingLog(SlidingLog::new(quota, window)?), charged),
         ("bucket", Algorithm::TokenBucket(bucket), terms),
     ];
-    // A permit has an end of its own.
+    // A permit has its own expiry.
     let leases = Algorithm::Concurrency(Concurrency::new(quota, window)?);
     let held = held
         .into_iter()

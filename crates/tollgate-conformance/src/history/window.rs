@@ -24,7 +24,8 @@ pub(super) struct Window<'h> {
     /// The events that may have counted or refunded here: their outcome is unknown, or the window
     /// may have been deleted by then because a caller's clock had passed its end.
     pub(super) uncertain: Vec<Event<'h>>,
-    /// The reservations that are released into it when they expire, and may have been.
+    /// The reservations that are released into this window when they expire, and may have been
+    /// released.
     pub(super) holds: Vec<Held<'h>>,
     /// The units of charges that were answered after the window may have been deleted.
     pub(super) late: Units,
@@ -92,19 +93,20 @@ impl<'h> Window<'h> {
         self.certain_events().min_by_key(|event| event.answered)
     }
 
-    /// Returns all events that certainly belong to it.
+    /// Returns all events that certainly belong to the window.
     pub(super) fn certain_events(&self) -> impl Iterator<Item = &Event<'h>> {
         self.charges.iter().chain(&self.refunds).chain(&self.sights)
     }
 
-    /// Returns whether units were or may have been returned to it.
+    /// Returns whether units of the window were or may have been refunded.
     pub(super) fn has_refunds(&self) -> bool {
         !self.refunds.is_empty()
             || !self.holds.is_empty()
             || self.uncertain.iter().any(|event| event.refunded() > 0)
     }
 
-    /// Returns whether it counts more than a store can count. Then the numbers are meaningless.
+    /// Returns whether the window counts more units than a store can count. The numbers are then
+    /// meaningless.
     pub(super) fn is_saturated(&self) -> bool {
         self.certain_events().any(|event| event.used() >= Units::from(MAX_EXACT))
     }

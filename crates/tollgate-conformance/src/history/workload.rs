@@ -50,7 +50,7 @@ pub struct Workload {
     pub subjects: u64,
     /// The number of calls of each caller.
     pub calls: u64,
-    /// Whether they refund.
+    /// Whether the callers refund their charges.
     pub refunds: Refunds,
     /// The subjects that a call charges.
     pub of_a_call: Subjects,

@@ -40,7 +40,7 @@ pub(super) trait Account: Debug + Send {
 /// One charge.
 #[derive(Clone, Debug)]
 pub(super) struct Charged {
-    /// The window, block, bucket or millisecond that it was charged to.
+    /// The window, block, bucket or millisecond in which the charge was counted.
     pub(super) place: u64,
     pub(super) id: ChargeId,
     /// The units that were not refunded.
@@ -48,7 +48,7 @@ pub(super) struct Charged {
 }
 
 impl Charged {
-    /// Removes up to `units` of its units. Returns how many.
+    /// Removes up to `units` of the charge's units. Returns how many were removed.
     pub(super) fn refund_units(&mut self, units: u64) -> u64 {
         let refunded = units.min(self.units);
         self.units -= refunded;

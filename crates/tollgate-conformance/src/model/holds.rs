@@ -40,12 +40,12 @@ impl Holds {
         self.units() + units <= at_most && self.0.len() < MAX_RESERVATIONS
     }
 
-    /// Returns when the first of them expires.
+    /// Returns when the first of the reservations expires.
     pub(super) fn first_end(&self) -> Option<u64> {
         self.0.first().map(|hold| hold.until)
     }
 
-    /// Returns when the last of them expires.
+    /// Returns when the last of the reservations expires.
     pub(super) fn last_end(&self) -> u64 {
         self.0.last().map_or(0, |hold| hold.until)
     }

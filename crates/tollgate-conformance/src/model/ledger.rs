@@ -76,14 +76,14 @@ impl Ledger {
         }
     }
 
-    /// Counts a charge that all limits of its call admit.
+    /// Counts a charge. All limits of its call must admit it.
     pub fn admit(&mut self, now: Timestamp, cost: Cost, id: ChargeId) -> Reading {
         let before = self.status(now, cost);
         self.count(now, cost, id);
         Reading { admission: Admission::Now, found: before.found, ..self.status(now, cost) }
     }
 
-    /// Counts a reservation that all limits of its call admit.
+    /// Counts a reservation. All limits of its call must admit it.
     pub fn reserve(
         &mut self,
         now: Timestamp,

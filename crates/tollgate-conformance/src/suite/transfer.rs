@@ -90,7 +90,7 @@ impl Case {
                 self.name
             );
         }
-        // Its window ends at the original time.
+        // The window of the joined state ends at the original time.
         for at in [900, 1_000, 1_001, 1_040, 2_100] {
             let there = self.operation(from, "moves", at, take(1, u128::from(at))).await;
             let here = self.operation(to, "moves", at, take(1, u128::from(at))).await;

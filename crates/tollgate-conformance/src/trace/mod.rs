@@ -49,8 +49,8 @@ pub enum Call {
     /// An extension of a reservation to this many milliseconds from now: the one with this number,
     /// counted back from the last.
     Extend(usize, u64),
-    /// A settlement of a reservation with this percentage of its units: the one with this number,
-    /// counted back from the last.
+    /// A settlement of a reservation with this percentage of its units. The first number selects
+    /// the reservation, counted back from the last one.
     Settle(usize, u64),
     /// A reset of a subject on a limit. The cost is ignored.
     Forget(Take),

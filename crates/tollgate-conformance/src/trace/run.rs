@@ -35,7 +35,7 @@ pub async fn run_trace<S: Store>(
     run_trace_by(store, trace, prefix, || begun.elapsed()).await
 }
 
-/// Does the same as [`run_trace`], and reads the elapsed real time from `elapsed`.
+/// Runs a trace like [`run_trace`], and reads the elapsed real time from `elapsed`.
 ///
 /// # Errors
 /// As for [`run_trace`].

@@ -122,7 +122,7 @@ fn body<'t>(text: &'t str, name: &str) -> Option<&'t str> {
     let indent = text[begun..].len() - text[begun..].trim_start().len();
     let closed = format!("\n{}}}\n", &text[begun..begun + indent]);
     let length = text[at..].find(&closed)?;
-    // Without its own name, which is not a call.
+    // The text without the function's own name, which is not a call.
     Some(&text[at..at + length][name.len() + 4..])
 }
 

@@ -44,7 +44,7 @@ fn no_file_is_longer_than_the_house_allows() {
 
 #[test]
 fn only_the_clock_reads_the_time_of_day() {
-    // Written in two parts, so this file does not match.
+    // The word is written in two parts, so this file does not match.
     let word = ["SystemTime", "::now"].concat();
     let readers = holders(&word, |name| {
         name == "crates/tollgate/src/clock.rs"

@@ -69,7 +69,8 @@ fn no_import_points_up_to_the_root_of_a_crate() {
     assert!(upward.is_empty(), "imports from the root of the own crate: {upward:#?}");
 }
 
-/// The most floors of modules in a crate: a module stands one floor above the highest that it uses.
+/// The most floors of modules in a crate. A module is one floor above the highest module that it
+/// uses.
 const FLOORS: [(&str, usize); 2] = [("tollgate-backend", 6), ("tollgate-stores", 6)];
 
 #[test]

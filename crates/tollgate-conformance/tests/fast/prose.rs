@@ -8,16 +8,16 @@ use std::path::{Path, PathBuf};
 /// Hard constructions per 1,000 words of the repository, at most.
 const MAX_OF_ALL: f64 = 2.0;
 
-/// The same for one file of more than [`SHORT`] words.
+/// The bound for one file of more than [`SHORT`] words.
 const MAX_OF_A_FILE: f64 = 12.0;
 
-/// Words of a file that is too short to judge.
+/// The number of words below which a file is too short to judge.
 const SHORT: usize = 150;
 
 /// Files that the failing test lists.
 const WORST: usize = 15;
 
-/// Folders of what is built or fetched, not written here.
+/// The names of folders with files that are built or downloaded, not written here.
 const NOT_OURS: [&str; 2] = ["target", "node_modules"];
 
 /// Words that hide the actor, or that machines do not do.
@@ -112,7 +112,7 @@ fn files(root: &Path) -> Vec<PathBuf> {
         for entry in fs::read_dir(&folder).expect("a folder of the repository").flatten() {
             let (path, name) = (entry.path(), entry.file_name());
             let name = name.to_string_lossy();
-            // A symbolic link leads to a file that is found where it is.
+            // A symbolic link points to a file that is also found under its own path.
             let Ok(kind) = entry.file_type() else { continue };
             if kind.is_dir() && !name.starts_with('.') && !NOT_OURS.contains(&&*name) {
                 folders.push(path);
@@ -133,7 +133,7 @@ fn read(path: PathBuf) -> Prose {
     Prose { words: words(&prose).len(), hard: hard_in(&prose), path }
 }
 
-/// The comments that have lines of their own, without code.
+/// Returns the comments that have their own lines, without code.
 fn comments(text: &str) -> String {
     let lines = text.lines().filter_map(|line| {
         let comment = line.trim_start().strip_prefix("//")?;

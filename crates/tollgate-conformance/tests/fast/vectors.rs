@@ -1,4 +1,4 @@
-//! The shared vectors are the model's, and the core agrees with them.
+//! The shared vectors are the model's results, and the core agrees with them.
 
 use std::path::PathBuf;
 

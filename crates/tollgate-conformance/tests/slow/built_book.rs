@@ -10,7 +10,7 @@ const ADDED: [&str; 3] = ["print.html", "404.html", "toc.html"];
 
 /// A built page.
 struct Page {
-    /// Its path in the book.
+    /// The path of the page in the book.
     path: PathBuf,
     ids: BTreeSet<String>,
     links: Vec<String>,

@@ -31,7 +31,7 @@ pub struct Permit {
     pub id: ChargeId,
     /// Units, never zero.
     pub used: u64,
-    /// The time at which it expires unless it is renewed or released.
+    /// The time at which the permit expires unless it is renewed or released.
     pub expires_at: Timestamp,
 }
 

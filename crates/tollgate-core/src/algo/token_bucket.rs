@@ -85,7 +85,7 @@ impl TokenBucket {
         let now = at.now.max(state.at);
         let missing = self.full() - state.level;
         let elapsed = now.since(state.at).get();
-        // A product beyond 64 bits exceeds the missing level too.
+        // A product beyond 64 bits certainly exceeds the missing level, so it may saturate.
         let arrived = elapsed.saturating_mul(self.quota);
         if arrived >= missing {
             return (State { at: now, ..full }, StoredState::Missing);
@@ -96,7 +96,8 @@ impl TokenBucket {
     /// Returns whether the level is enough for `cost`.
     #[inline(always)]
     fn has(&self, state: &State, cost: Cost) -> bool {
-        // A cost beyond 64 bits exceeds every level; a product is faster than a comparison of tokens.
+        // A cost beyond 64 bits certainly exceeds every level. A product is faster than a
+        // comparison of whole tokens.
         cost.needed().saturating_mul(self.window.get()) <= state.level
     }
 
@@ -107,7 +108,7 @@ impl TokenBucket {
         State { level: state.level.saturating_sub(taken), ..*state }
     }
 
-    /// Reads the state as of its own time.
+    /// Reads the state as of the time that is stored in it.
     #[inline(always)]
     fn reading(&self, state: &State, found: StoredState, cost: Cost) -> Reading {
         let window = self.window.get();

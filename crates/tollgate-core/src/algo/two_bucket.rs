@@ -29,7 +29,7 @@ pub struct TwoBucket {
 pub struct State {
     /// The number of the current bucket: its start divided by the window.
     pub bucket: u64,
-    /// Units in the bucket before it, at most the quota.
+    /// Units in the bucket before the current one, at most the quota.
     pub previous: u64,
     /// Units in the current bucket, at most the quota.
     pub current: u64,

@@ -21,7 +21,7 @@ use crate::reading::{Admission, Reading, StoredState};
 use crate::reservation::{MAX_RESERVATIONS, OnExpiry, Reservation};
 use crate::time::Timestamp;
 
-/// A state and its reservations.
+/// A cell with the reservations of its subject.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReservedCell {
     /// The state of any algorithm except concurrency, without reservations of its own.

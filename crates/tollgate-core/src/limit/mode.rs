@@ -97,7 +97,7 @@ impl Limit {
 }
 
 impl Algorithm {
-    /// Returns why its units cannot be charged in advance; `None` if they can.
+    /// Returns why units of the limit cannot be charged in advance; `None` if they can.
     pub(super) const fn not_leasable(&self) -> Option<&'static str> {
         match self {
             Self::FixedWindow(_) | Self::SlidingWindow(_) => None,
@@ -154,7 +154,7 @@ mod tests {
         }
     }
 
-    /// Wherever a charge is made within its span, the limit's state is the same.
+    /// A charge leads to the same state at every time within one window or block.
     #[test]
     fn a_unit_is_put_to_the_same_place_at_every_moment_of_its_span() {
         let start = Timestamp::from_millis(1_700_000_000_123);

@@ -129,7 +129,7 @@ impl Network {
         self.prefix
     }
 
-    /// Returns whether it is an IPv4 network.
+    /// Returns whether this is an IPv4 network.
     #[must_use]
     pub const fn is_ipv4(&self) -> bool {
         self.address.is_ipv4()
@@ -301,7 +301,7 @@ pub(super) fn plain(address: IpAddr) -> IpAddr {
     }
 }
 
-/// Returns `address` with all but its `prefix` leading bits set to zero.
+/// Returns `address` with all bits after the first `prefix` bits set to zero.
 pub(super) fn mask(address: IpAddr, prefix: u8) -> IpAddr {
     match address {
         IpAddr::V4(v4) => {

@@ -1,4 +1,4 @@
-//! Evaluation of conditions, also of those in `not` and `any`.
+//! Evaluation of conditions, including the conditions inside `not` and `any`.
 
 use super::Policy;
 use super::expression::{Attribute, Read};
@@ -11,7 +11,8 @@ use crate::attributes::RequestAttributes;
 pub(super) enum Scope {
     /// All: the conditions of one request.
     Request,
-    /// Those about the caller: it may send other requests, with any method, path and query.
+    /// The conditions about the caller. The caller may send other requests, with any method, path
+    /// and query.
     Caller,
 }
 
@@ -20,7 +21,7 @@ pub(super) enum Scope {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Met {
     No,
-    /// Some requests of the caller meet them.
+    /// Some requests of the caller meet the conditions.
     Maybe,
     Yes,
 }

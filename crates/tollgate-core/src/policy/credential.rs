@@ -24,7 +24,7 @@ pub(super) fn credential<'a>(header: &str, value: &'a [u8]) -> Result<Cow<'a, [u
     if !SCHEME_FIELDS.contains(&header) {
         return Ok(Cow::Borrowed(if is_bare && !rest.is_empty() { rest } else { value }));
     }
-    // Without an end at the first mismatch, several bytes are compared at once.
+    // A loop without an early exit at the first mismatch compares several bytes at once.
     let is_word = |text: &[u8]| text.iter().fold(true, |all, byte| all & byte.is_ascii_graphic());
     if rest.is_empty() || is_bare {
         let bare = if rest.is_empty() { value } else { rest };

@@ -18,7 +18,7 @@ pub enum Condition {
     Any(Vec<Self>),
     /// The condition is not met.
     Not(Box<Self>),
-    /// Both texts are the same bytes.
+    /// The condition that both texts have the same bytes.
     Equal(Text, Text),
     /// The first text begins with the second.
     StartsWith(Text, Text),
@@ -26,7 +26,7 @@ pub enum Condition {
     EndsWith(Text, Text),
     /// The first text contains the second.
     Contains(Text, Text),
-    /// The text is one of the others.
+    /// The condition that the first text equals one of the others.
     OneOf(Text, Vec<Text>),
     /// The length of the text in bytes is at least this.
     IsAtLeast(Text, u64),
@@ -37,7 +37,7 @@ pub enum Condition {
 /// A text made from attributes of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Text {
-    /// These bytes.
+    /// A constant text.
     Literal(Box<str>),
     /// The value of the attribute, or an empty text if the request lacks it.
     Of(Attribute),

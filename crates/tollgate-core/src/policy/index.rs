@@ -122,7 +122,8 @@ mod tests {
     const PATTERNS: [&str; 9] =
         ["/", "/**", "/*", "/{id}/b", "/a", "/a/**", "/search/**", "/b", "/\u{e9}"];
 
-    /// Rules with every pair of a method and a pattern, and with neither: more than two words of them.
+    /// Creates rules with every pair of a method and a pattern, and rules with neither. Their
+    /// number needs more than two words of the bit set.
     fn policy(case: PathCase) -> Policy {
         let methods = [&[][..], &["GET"], &["POST", "DELETE"], &["PURGE"]];
         let mut matches = Vec::new();

@@ -98,7 +98,7 @@ impl Spare {
         self.0.pop().unwrap_or_default()
     }
 
-    /// Keeps the memory of `estimates`, if it has any.
+    /// Stores `estimates` for reuse of its memory, if it has any.
     pub(super) fn give(&mut self, mut estimates: Vec<Estimate>) {
         if estimates.capacity() > 0 {
             estimates.clear();

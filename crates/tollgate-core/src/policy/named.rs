@@ -123,7 +123,7 @@ impl Dimension {
         }
     }
 
-    /// Returns whether `value`, in its normal form, is secret.
+    /// Returns whether `value` is secret. `value` is in its normal form.
     fn is_secret(&self, value: &str) -> bool {
         match self.source.first_of(value) {
             Some((one, _)) => one.source.is_secret(),
@@ -156,7 +156,7 @@ impl Dimension {
         Ok(match &self.source {
             SubjectSource::Credential { header } => {
                 let malformed = |_| NameError::Credential(self.name.clone());
-                // The cut is at an ASCII byte, so the rest is valid text.
+                // The text is cut at an ASCII byte, so the rest is valid UTF-8.
                 match credential(header, given.as_bytes()).map_err(malformed)? {
                     Cow::Borrowed(bytes) => String::from_utf8_lossy(bytes),
                     Cow::Owned(bytes) => String::from_utf8_lossy(&bytes).into_owned().into(),

@@ -103,7 +103,7 @@ mod tests {
             let settlement = Settlement::Status { status, is_free };
             settlement.kept(Cost::up_to(7), &[], &parts, |_| None).get()
         };
-        // One unit has no terms of its own.
+        // One of the units has no terms of its own.
         assert_eq!(kept(401, false), 7);
         assert_eq!(kept(200, false), 5);
         assert_eq!(kept(304, false), 1);

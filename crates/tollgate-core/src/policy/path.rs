@@ -35,7 +35,7 @@ enum Segment {
 /// The reason why a pattern is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PathPatternError {
-    /// It does not begin with `/`.
+    /// The pattern does not begin with `/`.
     NotAbsolute,
     /// `**` is not the last segment.
     RestNotLast,

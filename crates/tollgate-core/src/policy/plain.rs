@@ -36,10 +36,10 @@ impl PlainPlan {
 }
 
 impl Policy {
-    /// Plans the same charges as [`plan`](Self::plan) into `plain`, if these are all that there is
-    /// to a request: a single rule decides, enforces its limits and charges on arrival, every limit
-    /// is enforced for all subjects and has no candidate, and nothing is ambiguous. Returns false
-    /// otherwise; the charges in `plain` are then meaningless.
+    /// Plans the same charges as [`plan`](Self::plan) into `plain`, if the request is simple: a
+    /// single rule decides, enforces its limits and charges on arrival, every limit is enforced for
+    /// all subjects and has no candidate, and nothing is ambiguous. Returns false otherwise; the
+    /// charges in `plain` are then meaningless.
     ///
     /// Allocates nothing once `plain` has planned a request with as many limits.
     #[must_use]

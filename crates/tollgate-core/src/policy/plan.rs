@@ -55,8 +55,7 @@ impl PlannedCharge {
         !self.conditions.is_empty() || self.estimates.iter().any(has_terms)
     }
 
-    /// Returns whether its limit counts responses by their status: the units are charged on
-    /// arrival, and refunded unless the response has such a status.
+    /// Returns whether the limit of the charge counts responses by their status.
     #[must_use]
     pub fn counts_statuses(&self) -> bool {
         let terms = self.conditions.iter().map(|part| &part.terms);
@@ -64,7 +63,7 @@ impl PlannedCharge {
         terms.into_iter().any(|terms| terms.counted.is_some())
     }
 
-    /// Adds `other`, which is on the same limit and subject.
+    /// Adds `other`, a charge on the same limit and subject.
     fn join(&mut self, other: Self) {
         self.cost = self.cost.plus(other.cost);
         self.estimates.extend(other.estimates);
@@ -100,7 +99,7 @@ pub enum RuleSwitch {
     On,
     /// The rule counts and evaluates as in shadow mode.
     Counted,
-    /// The rule still matches requests and charges none of its limits.
+    /// The rule is switched off: it still matches requests, but charges none of its limits.
     Off,
 }
 
@@ -258,9 +257,9 @@ impl Policy {
         self.status_plan_switched(attributes, key, |_| RuleSwitch::On)
     }
 
-    /// Does the same as [`status_plan`](Self::status_plan), with the override that `switch` returns
-    /// for each enforcing rule. The limits of a rule that is switched off or only counted are left
-    /// out.
+    /// Returns the plan of [`status_plan`](Self::status_plan), with the override that `switch`
+    /// returns for each enforcing rule. The limits of a rule that is switched off or only counted
+    /// are left out.
     #[must_use]
     pub fn status_plan_switched(
         &self,

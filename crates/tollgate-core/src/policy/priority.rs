@@ -32,7 +32,7 @@ impl Priority {
         }
     }
 
-    /// Returns its name in policy files, responses and metrics.
+    /// Returns the name of the priority in policy files, responses and metrics.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

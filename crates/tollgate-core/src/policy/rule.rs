@@ -30,12 +30,12 @@ pub struct Rule {
     pub charge: ChargeOn,
     /// The fallback while the store does not answer.
     pub on_failure: OnFailure,
-    /// The priority of its requests for load shedding; `None` derives it from the method.
+    /// The priority of the rule's requests for load shedding; `None` derives it from the method.
     pub priority: Option<Priority>,
-    /// How long its requests wait for a permit; `None` refuses them at once.
+    /// How long the rule's requests wait for a permit; `None` refuses them at once.
     pub queue: Option<Queue>,
-    /// The statuses of responses that refund its charges; `None` for those of
-    /// [`ResponseSettings::refund_statuses`](super::ResponseSettings::refund_statuses).
+    /// The statuses of responses for which the charges of the rule are refunded; `None` for those
+    /// of [`ResponseSettings::refund_statuses`](super::ResponseSettings::refund_statuses).
     pub refund: Option<Arc<StatusSet>>,
     /// The response to a refusal, unless the limit that refused has one of its own.
     pub refusal: Option<Arc<RefusalSettings>>,
@@ -90,7 +90,8 @@ pub enum ChargeOn {
     /// On completion, unless the response is free. On arrival the limits are only peeked, which a
     /// replica can answer. Concurrent requests may together exceed a limit that has room for one.
     Completion,
-    /// On arrival, refunded if the response turns out free: exact.
+    /// Requests are charged on arrival, and refunded if their response turns out to be free. This
+    /// is exact.
     #[default]
     Arrival,
 }

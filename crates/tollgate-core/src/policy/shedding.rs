@@ -47,7 +47,7 @@ pub enum ShedMode {
 /// concurrency limits that all clients share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FleetShedding {
-    /// Whether it sheds.
+    /// Whether this shedder refuses requests.
     pub mode: ShedMode,
     /// The index, in [`Policy::limits`], of the limit on which every request is charged.
     pub pool: usize,
@@ -58,7 +58,7 @@ pub struct FleetShedding {
 /// The load that a node accepts. The measure that is highest relative to its bound decides.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WorkerShedding {
-    /// Whether it sheds.
+    /// Whether this shedder refuses requests.
     pub mode: ShedMode,
     /// The most requests in flight.
     pub in_flight: Option<InFlightBound>,

@@ -25,7 +25,7 @@ use crate::key::{KeyedHash, Subject, Value};
 pub struct Dimension {
     /// The name in the policy.
     pub name: Box<str>,
-    /// The source of its value.
+    /// The source of the dimension's value.
     pub source: SubjectSource,
 }
 
@@ -53,7 +53,7 @@ pub enum SubjectSource {
     Query {
         /// The parameter's decoded name.
         parameter: Box<str>,
-        /// Whether its value is a credential, which is hashed before it is used.
+        /// Whether the value is a credential, which is hashed before it is used.
         is_secret: bool,
     },
     /// The client's address, or its network.
@@ -70,7 +70,7 @@ pub enum SubjectSource {
     },
     /// A segment of the normalized path.
     PathSegment {
-        /// Its number, from 1.
+        /// The number of the segment, from 1.
         number: usize,
     },
     /// The value of the first dimension that has one, as `name:value`.
@@ -82,7 +82,7 @@ pub enum SubjectSource {
     Json {
         /// The position of the value.
         pointer: JsonPointer,
-        /// The answer to requests with a body in which it cannot be read.
+        /// The answer to requests with a body in which the value cannot be read.
         unread: UnreadBodies,
     },
     /// A name in the certificate that the client presented, which the listener has verified.
@@ -96,9 +96,9 @@ pub enum SubjectSource {
     Expression {
         /// The text, which refers to no dimensions.
         text: Text,
-        /// The expression as it was written.
+        /// The expression as it was written in the policy file.
         written: Box<str>,
-        /// Whether its value is a credential, which is hashed before it is used.
+        /// Whether the value is a credential, which is hashed before it is used.
         is_secret: bool,
     },
     /// The requested host, in lower case and without a port.
@@ -107,12 +107,13 @@ pub enum SubjectSource {
     Route,
     /// The method, in capitals.
     Method,
-    /// A value that the application provides ([`Headers::application_value`]), as it is.
+    /// A value that the application provides ([`Headers::application_value`]). The value is used
+    /// unchanged.
     Application {
-        /// The name under which the application provides it.
+        /// The name under which the application provides the value.
         name: Box<str>,
     },
-    /// The same value for all requests.
+    /// A constant: the same value for all requests.
     Constant {
         /// The value.
         value: Box<str>,
@@ -144,10 +145,10 @@ impl Eq for ClaimSource {}
 /// The answer to requests with a body in which a subject cannot be read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum UnreadBodies {
-    /// They pass as requests without the subject.
+    /// The requests pass as requests without the subject.
     #[default]
     Pass,
-    /// They are refused.
+    /// The requests are refused.
     Refuse,
 }
 
@@ -162,7 +163,7 @@ impl SubjectSource {
         self.read(forwarding, attributes, matched).is_some()
     }
 
-    /// Returns whether its values, or some of them, are credentials, which are hashed.
+    /// Returns whether the values, or some of them, are credentials, which are hashed.
     #[must_use]
     pub fn is_secret(&self) -> bool {
         match self {

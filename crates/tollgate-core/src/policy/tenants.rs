@@ -23,7 +23,7 @@ pub trait TenantLookup: fmt::Debug + Send + Sync {
 #[derive(Clone, Debug)]
 pub struct TenantBinding {
     pub(super) dimension: usize,
-    /// `None` until a limiter adds its rows: no tenant has a row.
+    /// The rows of the tenants. `None` until a limiter adds them: until then, no tenant has a row.
     rows: Option<Arc<dyn TenantLookup>>,
 }
 

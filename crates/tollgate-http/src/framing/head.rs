@@ -18,7 +18,7 @@ pub(crate) struct Head {
 /// The way in which the end of a request body is found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BodyFraming {
-    /// By its length in bytes. 0 means no body.
+    /// The body has this length in bytes. 0 means no body.
     Length(u64),
     /// By chunks.
     Chunked,

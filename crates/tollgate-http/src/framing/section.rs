@@ -162,7 +162,7 @@ pub(crate) fn is_token(bytes: &[u8]) -> bool {
     !bytes.is_empty() && bytes.iter().all(|&byte| IS_TOKEN[usize::from(byte)])
 }
 
-/// For each byte whether it is allowed in a token.
+/// A table of all bytes: whether each is allowed in a token.
 const IS_TOKEN: [bool; 256] = {
     let mut table = [false; 256];
     let mut byte = 0_u8;

@@ -52,7 +52,7 @@ impl ClientTls {
         self.config.replace(self.files.config())
     }
 
-    /// Returns the files that it was read from.
+    /// Returns the files that the settings were read from.
     pub fn files(&self) -> impl Iterator<Item = &Path> {
         let client = self.files.client.iter().flat_map(|(chain, key)| [&**chain, &**key]);
         self.files.authorities.as_deref().into_iter().chain(client)

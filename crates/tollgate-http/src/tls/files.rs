@@ -74,7 +74,7 @@ pub enum TlsError {
         path: PathBuf,
         /// The problem.
         problem: String,
-        /// What to do.
+        /// What the operator should do.
         remedy: &'static str,
     },
     /// The system trusts no authority, and no file names any.

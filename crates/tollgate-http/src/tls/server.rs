@@ -84,7 +84,7 @@ impl ServerTls {
         self.config.replace(self.files.config())
     }
 
-    /// Returns the files that it was read from.
+    /// Returns the files that the certificate was read from.
     pub fn files(&self) -> impl Iterator<Item = &Path> {
         let Files { certificate, key, clients, .. } = &*self.files;
         [&**certificate, &**key].into_iter().chain(clients.path())

@@ -13,7 +13,7 @@ use crate::link::Link;
 enum Attempt {
     /// A connection that the server closes after this time.
     Closes(Duration),
-    /// A connection to a server that reports after this time that it cannot serve.
+    /// A connection to a server that reports, after this time, that it cannot serve.
     Refuses(Duration),
     /// A connection that stays open.
     Stays,

@@ -123,7 +123,7 @@ impl Connection {
         self.requests.closed().await;
     }
 
-    /// Closes the connection, even if others still reference it.
+    /// Closes the connection, even if other parts of the program still use it.
     pub(super) fn cut(&self) {
         self.task.abort();
     }
@@ -230,7 +230,7 @@ mod tests {
 
     const GET: Command<'_> = Command::Get { key: b"k" };
 
-    /// The server's side: waits for that many commands, then writes `bytes`.
+    /// Plays the server: waits for this number of commands, then writes `bytes`.
     async fn answer(theirs: &mut tokio::io::DuplexStream, commands: usize, bytes: &[u8]) {
         let mut asked = vec![0; commands * b"mg k v f c O0\r\n".len()];
         theirs.read_exact(&mut asked).await.unwrap();

@@ -50,7 +50,7 @@ impl Server {
                 Phase::Up(connection) if connection.is_open() => {
                     return Some(connection);
                 }
-                // Its supervisor has not yet noticed that it is closed.
+                // The supervisor has not yet detected that the connection is closed.
                 Phase::Up(_) | Phase::Connecting => seeking = seeking.or(Some(link)),
                 Phase::Down => {}
             }

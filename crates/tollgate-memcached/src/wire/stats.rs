@@ -16,7 +16,7 @@ pub(crate) struct Stats {
 }
 
 impl Stats {
-    /// Parses one line without its `STAT` prefix. Ignores unknown names.
+    /// Parses one line of statistics without its `STAT` prefix. Ignores unknown names.
     pub(super) fn observe(&mut self, line: &[u8]) {
         let Some((name, value)) = std::str::from_utf8(line).ok().and_then(|it| it.split_once(' '))
         else {

@@ -33,7 +33,7 @@ impl Server {
         Self::start_with(&[])
     }
 
-    /// Does the same as [`Self::start`] with more arguments such as `-m 1`.
+    /// Starts a server like [`Self::start`], with more arguments such as `-m 1`.
     pub fn start_with(arguments: &[&str]) -> Self {
         let arguments: Vec<_> = arguments.iter().map(ToString::to_string).collect();
         for _ in 0..PORT_TRIES {

@@ -56,8 +56,8 @@ async fn spanning_traces_pass(server: &Server, store: &Memcached) {
     }
     assert_every_item_ends(server);
     let status = store.status();
-    // The second of two refunds to one item loses against the first: twice for each of two
-    // algorithms.
+    // The second of two concurrent refunds of one item conflicts with the first: twice for each of
+    // two algorithms.
     assert_eq!((status.outrun, status.contended, status.unrefunded), (4, 0, 0), "{status:?}");
 }
 

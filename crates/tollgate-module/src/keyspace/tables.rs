@@ -59,7 +59,8 @@ impl ServerKeys<'_> {
         Ok(self.tables)
     }
 
-    /// The name of the first table yields those of the others.
+    /// Checks that the command names the first table, from whose name the names of the other tables
+    /// follow.
     pub(super) fn check_first_name(&self) -> Result<(), CommandError> {
         let is_first = self.names.first().is_some_and(|name| name.ends_with(FIRST));
         if is_first { Ok(()) } else { Err(CommandError::Invalid("name of the first table")) }
@@ -320,7 +321,7 @@ impl ServerKeys<'_> {
     }
 }
 
-/// What is done before the changes of entries are written.
+/// The work that is done before the changes of entries are written.
 struct Plan {
     /// The bytes of the tables that are replaced, by the number of the table.
     grown: Vec<(usize, Vec<u8>)>,
@@ -339,7 +340,8 @@ impl Change {
         }
     }
 
-    /// Returns whether the change keeps the end of its state.
+    /// Returns whether the change keeps the expiry of the state, so its effect does not depend on
+    /// the server's clock.
     const fn is_independent_of_the_clock(&self) -> bool {
         self.existed && !self.is_end_moved && self.value.start < self.value.end
     }

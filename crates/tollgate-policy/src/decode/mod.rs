@@ -111,12 +111,12 @@ impl<T: Decode> Spanned<T> {
     }
 }
 
-/// Reports that `node` is not a `what`.
+/// Reports that `node` is not a value of the kind `what`.
 pub(crate) fn unexpected(node: &Node, what: &str, report: &mut Report<'_>) {
     report.plain_error(node.at, format_args!("expected {what}, found {}", found(node)));
 }
 
-/// Reports that `node` is not a `what`, with a hint.
+/// Reports that `node` is not a value of the kind `what`, with a hint.
 pub(crate) fn unexpected_but(node: &Node, what: &str, hint: &str, report: &mut Report<'_>) {
     report.error(node.at, format_args!("expected {what}, found {}", found(node)), hint);
 }

@@ -13,7 +13,7 @@ use crate::tree::Node;
 /// The length of a window.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum WindowLength {
-    /// Always the same.
+    /// All windows have this length.
     Duration(Millis),
     /// A period of a calendar.
     Calendar(CalendarUnit),

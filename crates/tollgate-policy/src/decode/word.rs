@@ -166,7 +166,7 @@ impl JsonSchema for Flag {
     }
 }
 
-/// A key without settings of its own: `{}` or `true`.
+/// A key that has no settings: `{}` or `true`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Present;
 

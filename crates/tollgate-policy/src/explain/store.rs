@@ -1,4 +1,4 @@
-//! The store in words.
+//! Describes the store of a policy in words.
 
 use super::memcached;
 use crate::settings::{

@@ -18,7 +18,7 @@ pub struct Note {
     pub conversion: Conversion,
     /// The construct.
     pub construct: String,
-    /// How the policy expresses it, or why it does not. Empty if there is nothing to add.
+    /// How the policy expresses the key, or why it does not. Empty if there is nothing to add.
     pub how: String,
 }
 

@@ -97,7 +97,7 @@ fn syntax(source: &str, error: Option<&cel::ParseError>) -> Mistake {
     let said = match () {
         () if said.contains("Recursion limit") => "more than 96 levels",
         () if said.contains("Incomplete") => "a part is missing",
-        // What follows is the form of the parser's own types.
+        // The rest of the message has the form of the parser's own types.
         () if said.contains(" { ") => said.split(": ").next().unwrap_or_default(),
         () => said.trim_start_matches("Syntax error: "),
     };

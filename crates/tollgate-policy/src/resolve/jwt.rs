@@ -24,7 +24,7 @@ const LEEWAY: u64 = 30;
 pub(super) enum TokenSource {
     /// The file has no `jwt`.
     Absent,
-    /// They have a mistake, which is reported.
+    /// The tokens have a mistake, which is reported.
     Invalid,
     /// The place of the token in a request, and the reader of its claims.
     Given(SubjectSource, Arc<dyn ClaimReader>),

@@ -23,9 +23,9 @@ use crate::report::Report;
 /// A limit that rules can use.
 pub(super) struct ResolvedLimit {
     pub(super) limit: LimitBinding,
-    /// Its quotas by the value of a subject.
+    /// The limit's quotas by the value of a subject.
     pub(super) quotas: Option<QuotasByValue>,
-    /// Its windows by the value of a subject.
+    /// The limit's windows by the value of a subject.
     pub(super) windows: Option<WindowsByValue>,
     /// The cost of a request if its rule does not set one.
     pub(super) price: ResolvedCost,

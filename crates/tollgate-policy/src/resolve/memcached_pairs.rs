@@ -9,7 +9,7 @@ use crate::report::Report;
 use crate::settings::{MemcachedLayout, MigrationStoreSettings, StoreSettings};
 use crate::span::Span;
 
-/// Warns of rules and limits with reservations that such a store cannot keep.
+/// Warns of rules and limits with reservations that `layout: pairs` of memcached cannot store.
 pub(super) fn warn(
     policy: &Policy,
     file: &PolicyFile,

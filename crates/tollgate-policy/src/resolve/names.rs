@@ -24,7 +24,7 @@ impl<'f, T> NameTable<'f, T> {
         Self { kind, named, indices: indices.collect(), used: vec![false; named.len()], are_read }
     }
 
-    /// Returns all of them in file order.
+    /// Returns all names in file order.
     pub(super) fn all(&self) -> &'f [Named<T>] {
         self.named
     }

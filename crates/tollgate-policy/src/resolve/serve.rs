@@ -64,7 +64,7 @@ fn dashboard(given: &Dashboard, report: &mut Report<'_>) -> Option<DashboardSett
 #[derive(Clone, Copy, Debug)]
 enum HostNames {
     Allowed,
-    /// The names of the admin listener are those of the dashboard.
+    /// The names of the admin listener, which are the names of the dashboard.
     OfTheDashboard,
     Meaningless,
 }

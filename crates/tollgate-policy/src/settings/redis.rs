@@ -46,7 +46,7 @@ pub struct RedisSettings {
 /// The previous shard map.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PreviousShardMap {
-    /// Its shards, at least one. Shards that stay have the same servers in both maps.
+    /// The shards of the map, at least one. Shards that stay have the same servers in both maps.
     pub shards: Vec<ShardSettings>,
     /// The name of the subject that determined the shard of counters, if one was set.
     pub route_by: Option<Box<str>>,
@@ -68,9 +68,9 @@ pub struct SentinelAccess {
 pub struct ShardSettings {
     /// The name that identifies the shard, independent of its servers' addresses.
     pub name: Box<str>,
-    /// How its servers are found.
+    /// How the servers of the shard are found.
     pub topology: Topology,
-    /// Its share of all subjects, relative to the weights of the other shards; at least 1.
+    /// The shard's share of all subjects, relative to the weights of the other shards; at least 1.
     pub weight: NonZeroU32,
 }
 
@@ -95,7 +95,7 @@ pub enum Topology {
     },
     /// The shard is a Redis Cluster.
     Cluster {
-        /// The URLs of some of its nodes, at least one.
+        /// The URLs of some of the cluster's nodes, at least one.
         nodes: Vec<Box<str>>,
     },
 }
@@ -173,9 +173,9 @@ pub enum StepForm {
     Automatic,
     /// In the server module, with tables that many subjects share.
     Tables,
-    /// As a function.
+    /// The step runs as a function.
     Function,
-    /// As a script.
+    /// The step runs as a script.
     Script,
 }
 
@@ -193,6 +193,6 @@ pub struct TlsFiles {
 pub struct TlsIdentity {
     /// The file with the certificate and its chain.
     pub certificate: PathBuf,
-    /// The file with its key.
+    /// The file with the certificate's key.
     pub key: PathBuf,
 }

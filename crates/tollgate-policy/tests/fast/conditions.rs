@@ -64,7 +64,7 @@ fn a_header_value_is_a_pattern_or_one_of_a_list() {
         Sent { fields, ..GET }.fits(&policy(conditions))
     };
     for (conditions, value, expected) in [
-        // It was accepted and compared literally.
+        // Earlier, this pattern was accepted and compared as plain text.
         ("{ header: { user-agent: 'curl/*' } }", "curl/8.5.0", true),
         ("{ header: { user-agent: 'curl/*' } }", " curl/8.5.0 ", true),
         ("{ header: { user-agent: 'curl/*' } }", "Mozilla/5.0 curl/8", false),
@@ -153,8 +153,8 @@ fn any_and_not_are_nested() {
     assert!(!Sent { target: "/LOGIN", ..GET }.fits(&folded.unwrap().policy));
 }
 
-/// The status of a caller is about all requests that it may send: those with another method, path
-/// or query as well.
+/// The status of a caller includes the limits of all requests that the caller may send, also with
+/// another method, path or query.
 #[test]
 fn the_status_of_a_caller_has_the_limits_that_it_can_meet() {
     for (conditions, expected) in [

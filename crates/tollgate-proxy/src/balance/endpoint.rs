@@ -50,12 +50,12 @@ impl Endpoint {
         self.health.is_in_use(now)
     }
 
-    /// Counts a request that is sent to it.
+    /// Counts a request that is sent to the address.
     pub(super) fn begin(&self) {
         self.requests.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Records that it responded.
+    /// Records that the address responded.
     pub(super) fn succeed(&self) {
         if self.health.succeed() {
             let (upstream, address) = (&self.upstream, self.address);

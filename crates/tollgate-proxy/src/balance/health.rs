@@ -8,9 +8,10 @@ use std::{
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-/// After how many failures in a row an address is set aside.
+/// The number of consecutive failures after which an address is set aside: it receives no requests
+/// for a while.
 pub(crate) const FAILURES: u32 = 3;
-/// How long an address is set aside for the first time. Each further time it takes twice as long.
+/// How long an address is set aside for the first time. Each further time is twice as long.
 pub(crate) const FIRST_PAUSE: Duration = Duration::from_secs(1);
 /// The longest time for which an address is set aside.
 pub(crate) const LONGEST_PAUSE: Duration = Duration::from_secs(30);
@@ -67,7 +68,7 @@ impl Health {
         }
         let pause = FIRST_PAUSE.saturating_mul(1 << state.pauses.min(16)).min(LONGEST_PAUSE);
         state.pauses = state.pauses.saturating_add(1);
-        // After the pause, one more failure sets it aside again.
+        // After the pause, one more failure sets the address aside again.
         state.failures = FAILURES - 1;
         self.until.store(self.millis(now + pause).max(1), Ordering::Relaxed);
         Some(pause)

@@ -65,7 +65,7 @@ async fn a_tunnel_holds_the_lease_of_its_handshake_until_it_ends() {
     client.read_until("x").await;
     assert_eq!(statuses(&exchange(proxy.address, PLAIN).await), [429]);
     drop(client);
-    // The proxy needs some time to detect it.
+    // The proxy needs some time to detect the end of the connection.
     within(async {
         while statuses(&exchange(proxy.address, PLAIN).await) != [200] {
             tokio::task::yield_now().await;

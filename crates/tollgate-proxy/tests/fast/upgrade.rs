@@ -77,7 +77,7 @@ async fn bytes_sent_early_wait_for_the_101() {
 
 #[tokio::test]
 async fn a_declined_upgrade_smuggles_nothing() {
-    // The bytes after it are checked and counted as a request of their own.
+    // The bytes after the request are checked and counted as a separate request.
     let upstream = Recorder::start().await;
     let proxy = Proxy::start(upstream.address).await;
     let sound = "GET /next HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";

@@ -43,7 +43,7 @@ impl<A> Waiter<A> {
         Self { answer, deadline, route, priority, sends: 0 }
     }
 
-    /// Returns whether its job and that of `other` may share a command.
+    /// Returns whether this job and that of `other` may share a command.
     fn joins(&self, other: &Self) -> bool {
         self.priority == other.priority && self.route.joins(other.route)
     }
@@ -160,12 +160,12 @@ impl<J, A> Batch<J, A> {
         parts
     }
 
-    /// Returns the route of the jobs, which must be those of one part.
+    /// Returns the route of the jobs, which is the same for all of them.
     pub(super) fn route(&self) -> Route {
         self.waiters.first().map_or(Route::Any, |waiter| waiter.route)
     }
 
-    /// Returns the priority of the jobs, which must be those of one part.
+    /// Returns the priority of the jobs, which is the same for all of them.
     pub(super) fn priority(&self) -> Priority {
         self.waiters.first().map_or(Priority::Normal, |waiter| waiter.priority)
     }

@@ -29,7 +29,7 @@ impl Call {
         let (mut several, mut replies, mut answers) = (redis::pipe(), 0, Vec::new());
         for (route, command) in commands {
             if route == Route::Asking {
-                // It applies to the one command that follows it.
+                // `ASKING` applies to the one command that follows it.
                 several.cmd("ASKING");
                 replies += 1;
             }

@@ -2,18 +2,18 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The counts of a batcher since it was opened.
+/// The counts of a batcher since the batcher was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BatcherCounts {
     /// The calls that were sent.
     pub calls: u64,
-    /// The jobs in these calls. A job that was sent twice counts twice.
+    /// The jobs in the calls. A job that was sent twice counts twice.
     pub jobs: u64,
     /// The jobs that the server refused as late and that were sent again.
     pub late: u64,
     /// The jobs that were rejected because the queue was full.
     pub overloaded: u64,
-    /// The jobs without an answer by their deadline.
+    /// The jobs that had no answer at their deadline.
     pub timed_out: u64,
 }
 

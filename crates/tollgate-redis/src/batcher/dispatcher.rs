@@ -77,7 +77,8 @@ impl<C: Codec> Dispatcher<C> {
     ///
     /// Dropping the future drops the answers. Jobs that were not sent are then not executed.
     pub(super) async fn dispatch(&self, mut batch: Jobs<C>) {
-        // Jobs to send again are sent alone, because they have the least time left.
+        // Jobs that are sent again are sent separately and first, because they have the least time
+        // left.
         while !batch.is_empty() {
             batch = self.send(batch).await;
         }
@@ -184,7 +185,7 @@ impl<C: Codec> Dispatcher<C> {
     ) -> Outcome {
         let generation = claimed.connection().generation;
         let left = async {
-            // An error means that the link was dropped, and the connection with it.
+            // An error means that the link was dropped, together with the connection.
             let _ = phases
                 .wait_for(
                     |phase| !matches!(phase, Phase::Up(current) if current.generation == generation),
@@ -198,7 +199,7 @@ impl<C: Codec> Dispatcher<C> {
                 // An answer that has arrived counts, however late this task is polled.
                 biased;
                 told = &mut told => Some(told),
-                // A demoted server still reports which calls it did not execute.
+                // A server that was demoted still reports which calls it did not execute.
                 () = left => match timeout_at(last.min(Instant::now() + self.last_words), told).await {
                     Ok(told) => Some(told),
                     Err(_) => return Outcome::Disconnected,
@@ -253,7 +254,7 @@ impl<C: Codec> Dispatcher<C> {
         match self.codec.remedy(error) {
             Remedy::Reencode => return batch,
             Remedy::Load => {
-                // If it fails, the next call shows why.
+                // If loading the step fails, the next call shows the reason.
                 let _ = timeout_at(last, self.load(connection, claimed.since())).await;
                 return batch;
             }
@@ -262,7 +263,7 @@ impl<C: Codec> Dispatcher<C> {
         if batch.route().is_of_a_cluster()
             && let Some(redirect) = Redirect::of(error, connection.address())
         {
-            // The server works, but does not own the slot. The sender of the job follows the
+            // The server works but does not own the slot. The sender of the job follows the
             // redirect.
             self.link.circuit().answered();
             batch.complete_all(&BatcherError::Redirected(redirect));
@@ -275,7 +276,7 @@ impl<C: Codec> Dispatcher<C> {
                 batch
             }
             ErrorClass::Ended => {
-                // The end of an additional connection does not concern the others.
+                // The end of an additional connection does not affect the other connections.
                 if !claimed.is_additional() {
                     self.leave(connection);
                     self.link.report(connection.generation, Fault::Ended);

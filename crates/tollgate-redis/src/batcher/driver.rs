@@ -33,7 +33,7 @@ impl<C: Codec> Driver<C> {
     pub(super) async fn run(mut self) {
         while self.exit.wait().await {
             while self.calls.try_join_next().is_some() {}
-            // Each of them ends by the last deadline of its jobs.
+            // Each of these calls ends at the last deadline of its jobs at the latest.
             while self.calls.len() >= CALLS_IN_FLIGHT {
                 self.calls.join_next().await;
             }

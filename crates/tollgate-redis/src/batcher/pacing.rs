@@ -10,9 +10,9 @@ use tokio::time::{Instant, timeout};
 use super::CALLS_IN_FLIGHT;
 use super::sync::{AtomicU64, AtomicUsize};
 
-/// One more call may be in flight for each time of this length in the round trip, without waiting. A
-/// server that answers sooner has one call at a time, which carries the jobs that were queued during
-/// the last one.
+/// The part of the round trip for which one more call may be in flight without waiting. A server
+/// that answers sooner has one call at a time, which carries the jobs that were queued during the
+/// last one.
 const ROUND_TRIP_PER_CALL: Duration = Duration::from_micros(250);
 
 /// The maximum number of calls in flight that did not wait. Further ones are spread over the round
@@ -23,7 +23,7 @@ const AT_ONCE: usize = CALLS_IN_FLIGHT / 2;
 /// because only the shortest calls did not wait in the network or the server.
 const LONGER_CALL_SHARE: u64 = 32;
 
-/// The calls of a batcher in flight, and how many there may be.
+/// The calls of a batcher that are in flight, and the decision whether another one may be sent.
 #[derive(Debug)]
 pub(super) struct Pacing {
     /// [`overdue_after`](super::BatcherLimits::overdue_after).
@@ -94,7 +94,8 @@ impl Pacing {
         Slot { pacing: Arc::clone(self), is_on_time, is_by_caller: false }
     }
 
-    /// Returns the calls in flight on time, and those that their callers sent.
+    /// Returns the number of calls in flight that are on time, and the number of those that their
+    /// callers sent.
     #[cfg(all(test, shuttle))]
     pub(super) fn in_flight(&self) -> (usize, usize) {
         (self.on_time.load(Ordering::Acquire), self.by_callers.load(Ordering::Acquire))
@@ -129,7 +130,8 @@ impl Pacing {
         self.overdue_after.max(self.round_trip().unwrap_or_default() / calls)
     }
 
-    /// Returns how long a call is on time. Later it does not keep others from being sent.
+    /// Returns the time after which a call is overdue. An overdue call does not keep others from
+    /// being sent.
     pub(super) fn overdue_after(&self) -> Duration {
         self.overdue_after.max(self.round_trip().unwrap_or_default() * 2)
     }
@@ -154,7 +156,7 @@ impl Pacing {
 }
 
 impl Slot {
-    /// Returns how long the call is on time.
+    /// Returns the time after which the call is overdue.
     pub(super) fn overdue_after(&self) -> Duration {
         self.pacing.overdue_after()
     }

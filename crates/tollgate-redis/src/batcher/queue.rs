@@ -76,7 +76,7 @@ impl<C: Codec> QueueSender<C> {
 }
 
 impl<C: Codec> QueueReceiver<C> {
-    /// Waits until a job is queued, and keeps it. Returns false once no further job can be queued.
+    /// Waits until a job is queued, and takes it. Returns false when no further job can be queued.
     pub(super) async fn wait(&mut self) -> bool {
         if self.held.is_none() {
             self.held = self.items.recv().await;

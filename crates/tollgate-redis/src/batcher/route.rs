@@ -6,12 +6,13 @@ pub(crate) enum Route {
     /// With any other job: the server has every key.
     #[default]
     Any,
-    /// With jobs of the same slot: a cluster node rejects commands with keys of several slots.
+    /// In a command with jobs of the same slot only: a cluster node rejects commands with keys of
+    /// several slots.
     Slot(u16),
-    /// Alone: the slot is being moved to another node, and both nodes reject a command with some
-    /// moved and some unmoved keys.
+    /// In a command of its own: the slot is being moved to another node, and both nodes reject a
+    /// command with some moved and some unmoved keys.
     Alone,
-    /// Alone, after `ASKING`: the slot is being moved to this node.
+    /// In a command of its own, after `ASKING`: the slot is being moved to this node.
     Asking,
 }
 
@@ -34,7 +35,7 @@ impl Route {
 /// Whether a job waits until the epoch of the server's data is [released](super::Batcher::release).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) enum Priority {
-    /// The job waits if the batcher holds jobs back.
+    /// The job waits while the batcher holds jobs back.
     #[default]
     Normal,
     /// The job never waits: it decides nothing, or repairs the data.

@@ -1,4 +1,5 @@
-//! Threads that use one batcher's queue and slots, in many orders of their steps.
+//! Tests in which several threads use the queue and the slots of one batcher, in many orders of
+//! their steps.
 //!
 //! Compiles only with `--cfg shuttle`, which chooses the orders:
 //!

@@ -101,7 +101,7 @@ impl SharedMap {
         self.news.notify_one();
     }
 
-    /// Does the same as [`Self::request_refresh`], and queries `node` first.
+    /// Requests a discovery, as [`Self::request_refresh`] does, that queries `node` first.
     pub(super) fn request_refresh_from(&self, node: &NodeAddress) {
         *self.named.lock() = Some(node.clone());
         self.request_refresh();

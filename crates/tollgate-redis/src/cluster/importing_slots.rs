@@ -9,7 +9,8 @@ use tokio::time::Instant;
 use super::group::Group;
 use crate::node_address::NodeAddress;
 
-/// The most such nodes at a time. Each of them is a connection that a server's reply has caused.
+/// The most of these nodes at a time. Each of them is a connection that a server's reply has
+/// caused.
 const MAX_IMPORTING_GROUPS: usize = 64;
 
 /// The time after which a node that is no longer called is dropped.
@@ -26,8 +27,8 @@ struct ImportingGroup {
 }
 
 impl ImportingGroups {
-    /// Returns the group of `node`, opened with `open` if it is missing. Returns `None` if there
-    /// are too many.
+    /// Returns the group of `node`, and opens it with `open` if it does not exist yet. Returns
+    /// `None` if there are too many.
     pub(super) fn ask(
         &self,
         node: &NodeAddress,

@@ -129,7 +129,7 @@ pub enum LayoutError {
     Node,
     /// The layout has more than [`MAX_NODES`] nodes.
     Nodes,
-    /// Two nodes own this slot.
+    /// This slot has two owners.
     Overlap(u16),
 }
 

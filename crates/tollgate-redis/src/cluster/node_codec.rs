@@ -28,7 +28,8 @@ enum CommandKind {
 }
 
 impl NodeCodec {
-    /// Tables belong to no slot, so subjects have keys of their own in a cluster.
+    /// Creates the codec of a node. Tables belong to no slot, so each subject has a key of its own
+    /// in a cluster.
     pub(super) fn new(choice: RuntimeChoice, client_role: ClientRole) -> Self {
         let choice = if choice == RuntimeChoice::Tables { RuntimeChoice::Best } else { choice };
         Self { step: StepCodec::new(choice, client_role), kind: CommandKind::Decide }

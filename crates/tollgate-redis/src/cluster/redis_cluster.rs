@@ -39,9 +39,9 @@ const SHARED_FROM: Duration = Duration::from_millis(10);
 /// one write, with a command for each slot. While slots move and primaries change, calls follow
 /// redirects within their deadlines: a job is sent again only if a node proved that it did not run.
 ///
-/// A call over several slots is several steps. By itself this is therefore no
-/// [`Store`](tollgate_core::Store): its slots are partitions, and a wrapper that makes calls over
-/// several partitions all or nothing makes it a store.
+/// A call over several slots is several steps. A cluster by itself is therefore not a
+/// [`Store`](tollgate_core::Store): its slots are partitions. A wrapper that makes calls over
+/// several partitions all or nothing turns it into a store.
 ///
 /// # Weaknesses
 /// - While a slot is being moved, a call on several of its keys, some of which have already moved,
@@ -134,8 +134,8 @@ impl RedisCluster {
         Ok(self.carry(slot, now, charges, self.deadline).await?)
     }
 
-    /// Does the same as [`Self::apply_at`] for the partition of the first charge, with a time limit
-    /// for this call, and returns the detailed error.
+    /// Applies charges like [`Self::apply_at`], at the partition of the first charge, with a time
+    /// limit for this call, and returns the detailed error.
     ///
     /// # Errors
     /// [`BatcherError`], which says whether the call may have been charged. If the partitions
@@ -170,7 +170,7 @@ impl RedisCluster {
         let time = self.time.of_job(owner.primary().link().clock(), now, begun, skews);
         let job = || Job::new(&self.keys, time, charges);
         let first = job();
-        // A node would reject it, and with it all other jobs of the command.
+        // A node would reject the command, with all its other jobs.
         if first.asks.iter().any(|operation| Slot::of(&operation.key) != slot) {
             return Err(BatcherError::Refused("CROSSSLOT".into()));
         }
@@ -193,8 +193,8 @@ impl RedisCluster {
             .map_err(BatcherError::Step)
     }
 
-    /// As [`RedisShard::check_clock`](crate::RedisShard::check_clock), with the clock of the node
-    /// that keeps the subject.
+    /// Compares the clocks like [`RedisShard::check_clock`](crate::RedisShard::check_clock), with
+    /// the clock of the node that owns the subject's slot.
     pub fn check_clock(&self) {
         self.time.check();
     }

@@ -25,16 +25,16 @@ pub struct ClusterStatus {
 /// The status of a primary and its replicas.
 #[derive(Clone, Debug)]
 pub struct GroupStatus {
-    /// The number of its slots.
+    /// The number of slots that the primary owns.
     pub slots: u16,
     /// The runtime of the step in the primary.
     pub runs: StepRuntime,
-    /// The batcher to the primary, then those to the replicas that are read from.
+    /// The batcher to the primary, then the batchers to the replicas that are read from.
     pub batchers: Vec<BatcherStatus>,
-    /// The offset of its clock from the application's. `None` before the first reply.
+    /// The offset of the primary's clock from the application's. `None` before the first reply.
     pub clock_offset: Option<ClockOffset>,
-    /// How often lost counters were detected since it was first connected. Each time, windows
-    /// started again.
+    /// How often lost counters were detected since the group was first connected. Each time,
+    /// windows started again.
     pub windows_lost: u64,
     /// The reason of the last loss.
     pub last_loss: Option<DataLoss>,
@@ -43,9 +43,10 @@ pub struct GroupStatus {
 /// Counts of jobs for slots that a node did not serve. No part of them ran there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Redirects {
-    /// The slot had moved.
+    /// The number of `MOVED` replies: the slot has another owner than the known layout says.
     pub moved: u64,
-    /// The slot was being moved, and the keys were on its new node or did not exist.
+    /// The number of `ASK` replies: the slot was being moved, and the keys were on its new node or
+    /// did not exist.
     pub asked: u64,
     /// The slot was being moved, and a part of the keys was on each node.
     pub tried_again: u64,

@@ -30,7 +30,7 @@ impl Run {
     const TAKE_EACH: u8 = 9;
     const TAKE_REPEATEDLY: u8 = 10;
 
-    /// Appends the run of one job, `next`, if it continues this one.
+    /// Appends `next`, the run of one job, if this run can continue with it.
     pub(super) fn join(&mut self, next: &Self) -> bool {
         if (self.now, self.rule, self.cost) != (next.now, next.rule, next.cost) {
             return false;

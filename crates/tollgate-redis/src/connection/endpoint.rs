@@ -28,7 +28,7 @@ pub struct Endpoint {
     pub protocol: Protocol,
     /// The user and the password.
     pub credentials: Credentials,
-    /// The resolver of its host name.
+    /// The resolver of the host name.
     pub names: NameResolver,
 }
 
@@ -101,7 +101,7 @@ impl FromStr for Endpoint {
     type Err = EndpointError;
 
     fn from_str(text: &str) -> Result<Self, EndpointError> {
-        // The error contains the text only after its secret parts are removed.
+        // The error may contain the text only after the secret parts are removed.
         let url = Url::parse(text)
             .map_err(|_| EndpointError { given: scheme_of(text), problem: Problem::NotAUrl })?;
         parse(&url).map_err(|problem| EndpointError { given: without_secrets(&url), problem })

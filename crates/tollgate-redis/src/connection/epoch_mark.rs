@@ -1,4 +1,4 @@
-//! The mark of the servers that hold a shard's counters. An empty server has none.
+//! The mark on the servers that contain a shard's counters. An empty server has no mark.
 
 use redis::{Cmd, Value};
 

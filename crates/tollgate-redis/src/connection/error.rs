@@ -42,16 +42,16 @@ pub enum LinkError {
     Refused {
         /// The server's address.
         address: String,
-        /// The command that it rejected.
+        /// The command that the server rejected.
         asked: &'static str,
-        /// The code of its answer, such as `LOADING` or `NOPERM`.
+        /// The code of the server's answer, such as `LOADING` or `NOPERM`.
         code: String,
     },
     /// The server does not have the required role.
     Role {
         /// The server's address.
         address: String,
-        /// The role that it reports.
+        /// The role that the server reports.
         found: &'static str,
         /// The required role.
         wanted: &'static str,
@@ -63,7 +63,8 @@ pub enum LinkError {
         /// The server that replaced it. `None` if the server does not belong to the shard.
         by: Option<String>,
     },
-    /// The server calls itself primary, as another one does that all nodes choose.
+    /// The server reports the role of primary, but all nodes choose another server that reports it
+    /// too.
     Outranked {
         /// The server's address.
         address: String,

@@ -21,9 +21,9 @@ pub(crate) struct Load(Mutex<Calls>);
 
 #[derive(Debug)]
 struct Calls {
-    /// Calls without a reply so far.
+    /// Calls that have no reply yet.
     in_flight: usize,
-    /// The calls among them whose callers do not wait any more.
+    /// Calls in flight whose callers no longer wait.
     abandoned: usize,
     /// Whether a task waits until the abandoned calls are answered.
     is_probed: bool,

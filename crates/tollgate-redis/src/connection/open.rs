@@ -28,11 +28,11 @@ const PROBE: &str = "ROLE, TIME, PING, INFO and MGET";
 /// The report of a server about itself.
 #[derive(Clone, Debug)]
 pub(crate) struct ServerReport {
-    /// Its role.
+    /// The role of the server.
     pub(crate) role: Role,
-    /// Its clock, if the user may read it.
+    /// The clock of the server, if the user may read it.
     pub(crate) clock: Option<Reading>,
-    /// Its replication state, if the user may read it.
+    /// The replication state of the server, if the user may read it.
     pub(crate) replication: Option<Replication>,
     /// The part of the shard's mark that the server has.
     pub(crate) mark: EpochMark,
@@ -57,7 +57,7 @@ pub(crate) struct Connection {
 impl Connection {
     /// Sends `command` and waits, without a time limit, for the reply.
     pub(crate) async fn call(&self, command: &Cmd) -> RedisResult<Value> {
-        // A clone is a handle to the same connection; sending needs its own.
+        // A clone is a handle to the same connection. Sending needs a handle that is not shared.
         self.redis.clone().send_packed_command(command).await?.extract_error()
     }
 
@@ -112,7 +112,7 @@ impl Connection {
 
     /// Waits until the server or the network has closed the connection.
     pub(crate) async fn ended(&self) {
-        // An error means that the task has ended, and the connection with it.
+        // An error means that the task has ended, together with the connection.
         let _ = self.ended.clone().wait_for(|ended| *ended).await;
     }
 

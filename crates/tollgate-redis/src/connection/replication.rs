@@ -10,17 +10,17 @@ use crate::info::{Info, part};
 /// The replication state of a server, parsed from `INFO replication`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Replication {
-    /// Its role in replication.
+    /// The server's role in replication.
     pub(crate) role: Role,
-    /// The replication id of its data. A replica's is that of its primary.
+    /// The replication id of the server's data. A replica has the id of its primary.
     pub(crate) history: Box<str>,
     /// The replication offset: how much of that history it has, in bytes.
     pub(crate) offset: u64,
     /// The time since a replica last received data from its primary.
     pub(crate) silence: Duration,
-    /// The history that this one continues, if it is known.
+    /// The history that this history continues, if it is known.
     pub(crate) origin: Option<Origin>,
-    /// The servers that follow it, at most [`MAX_REPLICAS`].
+    /// The servers that follow this one, at most [`MAX_REPLICAS`].
     pub(crate) replicas: Box<[ReplicaAddress]>,
 }
 
@@ -50,7 +50,7 @@ impl ReplicaAddress {
 pub(crate) struct Origin {
     /// The replication id of the earlier history.
     pub(crate) history: Box<str>,
-    /// The number of bytes of it that were taken over.
+    /// The number of bytes of that history that were taken over.
     pub(crate) until: u64,
 }
 
@@ -81,7 +81,7 @@ impl Replication {
         })
     }
 
-    /// Returns whether its data continues the history with the id `history`.
+    /// Returns whether the server's data continues the history with the id `history`.
     pub(crate) fn descends_from(&self, history: &str) -> bool {
         self.history.as_ref() != history
             && self.origin.as_ref().is_some_and(|origin| &*origin.history == history)

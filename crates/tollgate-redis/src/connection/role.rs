@@ -5,16 +5,16 @@ use redis::Value;
 /// A server's role, parsed from `ROLE`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
-    /// It accepts writes.
+    /// The server accepts writes.
     Primary,
-    /// It follows a primary. Its state is current except for the replication delay.
+    /// The server follows a primary. Its state is current except for the replication delay.
     Replica,
-    /// It is configured to follow a primary, but is not connected to it. Its data may be of any
-    /// age.
+    /// The server is configured to follow a primary, but is not connected to it. Its data may be of
+    /// any age.
     DisconnectedReplica,
-    /// It monitors other servers and has no data.
+    /// The server monitors other servers and has no data.
     Sentinel,
-    /// It does not report its role.
+    /// The server does not report its role.
     Unknown,
 }
 

@@ -21,7 +21,7 @@ const UNACKNOWLEDGED: Duration = Duration::from_secs(2);
 /// answers.
 const KEEPALIVE: Duration = Duration::from_secs(5);
 
-/// Both directions of a connection.
+/// A stream that can be read and written.
 pub(crate) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}

@@ -93,7 +93,7 @@ pub enum TlsError {
         /// The problem.
         problem: String,
     },
-    /// The certificates, the key and the settings do not work together.
+    /// The certificates, the key and the settings do not fit together.
     Unusable {
         /// The problem.
         problem: String,

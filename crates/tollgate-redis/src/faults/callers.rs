@@ -97,7 +97,7 @@ async fn a_caller_that_leaves_a_sent_job_behind_disturbs_nobody() {
             let sent = pin!(batcher.run("left", left));
             assert!(begin(sent).is_pending());
             until(|| batcher.status().counts.calls > calls).await;
-            // The connection's own task writes it.
+            // The connection's own task writes the command.
             tokio::task::yield_now().await;
         }
         let expected = i64::try_from(round).unwrap() + 1;

@@ -179,7 +179,7 @@ fn is_permitted(reply: &Value) -> bool {
     }
 }
 
-/// Returns an error only if it is not the server's answer.
+/// Returns the error unless it is an answer of the server.
 fn lost(reply: RedisResult<Value>) -> RedisResult<()> {
     match reply {
         Err(error) if error.code().is_none() => Err(error),

@@ -30,7 +30,7 @@ impl Job {
         places.chunks(MAX_PLACES).map(job).collect()
     }
 
-    /// Returns jobs that join `cells`, without those that do not count.
+    /// Returns jobs that join `cells`. Leaves out cells that count as no state.
     ///
     /// # Errors
     /// [`StoreError::Corrupt`] if no store of this version writes such a cell. The step would

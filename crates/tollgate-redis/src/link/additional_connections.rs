@@ -172,7 +172,7 @@ impl AdditionalConnections {
         let opening = Arc::clone(self).connect();
         tokio::spawn(async move {
             let opened = opening.await;
-            // The first connection may be closed by now, and the others with it.
+            // The first connection may be closed by now, together with the others.
             let Some(all) = all.upgrade() else { return };
             let mut open = all.open.lock();
             open.opening = open.opening.saturating_sub(1);
@@ -214,7 +214,7 @@ impl ClaimedConnection {
         Self::begun(connection, is_additional)
     }
 
-    /// Returns `connection`, whose call is counted already.
+    /// Returns `connection` for a call that is already counted in its load.
     fn begun(connection: Arc<Connection>, is_additional: bool) -> Self {
         Self { connection, since: Instant::now(), is_additional, is_answered: false }
     }
@@ -228,7 +228,7 @@ impl ClaimedConnection {
         self.since
     }
 
-    /// Returns whether it is not the first connection to its server.
+    /// Returns whether this is an additional connection, and not the first one to the server.
     pub(crate) const fn is_additional(&self) -> bool {
         self.is_additional
     }

@@ -30,9 +30,9 @@ pub(crate) struct EpochTracker {
 /// The last connection.
 #[derive(Debug, Default)]
 struct Last {
-    /// The replication id of its server, if reported.
+    /// The replication id of the epoch's server, if reported.
     name: Option<Box<str>>,
-    /// The time at which it ended, if it has.
+    /// The time at which the epoch ended, if it has ended.
     left: Option<Instant>,
 }
 

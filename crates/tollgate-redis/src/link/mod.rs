@@ -1,4 +1,5 @@
-//! Links: one verified connection to one server of a shard, and further connections beside it.
+//! Links: one verified connection to a server of a shard, and additional connections to the same
+//! server.
 
 mod additional_connections;
 mod connector;

@@ -144,8 +144,8 @@ impl DataLossMonitor {
             Found::Missing => {
                 let mut begin = redis::cmd("SET");
                 begin.arg(key).arg(generation()).arg("NX").arg("PX").arg(lives.to_string());
-                // If it is rejected, the shard has no generation. Replication ids still show
-                // losses.
+                // If the server rejects the write, the shard has no generation. Replication ids
+                // still show losses.
                 let _ = connection.call(&begin).await;
                 let begun = read(connection, key).await;
                 self.0.lock().replaces(begun)
@@ -211,8 +211,9 @@ impl KnownState {
         }
     }
 
-    /// Returns the evictions since the last check, if it is the same primary; another one has its
-    /// own count. Call it before [`observe`](Self::observe), which records the primary's history.
+    /// Returns the number of evictions since the last check, or nothing if another server is the
+    /// primary now, because each server has its own count. Call it before
+    /// [`observe`](Self::observe), which records the primary's history.
     fn dropped(
         &mut self,
         server_report: Option<&Replication>,
@@ -276,15 +277,15 @@ impl KnownState {
 /// The relation of one history to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Lineage {
-    /// It is the same history.
+    /// The history is the same.
     Same,
     /// The relation is unknown.
     Unknown,
-    /// It continues the other history, as far as that is known.
+    /// The history continues the other history, as far as that is known.
     Other,
-    /// It continues the other history, without this number of bytes at the end.
+    /// The history continues the other history without this number of bytes at the end.
     Truncated(u64),
-    /// It starts before the end of the other history.
+    /// The history begins before the end of the other history.
     RolledBack,
 }
 

@@ -53,7 +53,7 @@ pub(super) struct PrimaryElection {
 #[derive(Clone, Debug)]
 struct ServerClaim {
     role: Role,
-    /// `None` if the server does not report it.
+    /// The server's replication state. `None` if the server does not report it.
     replication: Option<Replication>,
     mark: EpochMark,
     /// Whether the server answered the last query.
@@ -88,9 +88,9 @@ pub(crate) enum Confidence {
 /// The reason why a sentinel is trusted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SentinelOrigin {
-    /// The configuration names it.
+    /// The configuration names the sentinel.
     Configured,
-    /// Another sentinel named it.
+    /// Another sentinel named this sentinel.
     Learned,
 }
 
@@ -245,7 +245,7 @@ impl PrimaryElection {
         };
         let is_common = self.words.values().filter(says_so).count() > self.sentinels / 2;
         let claim = self.servers.get(&word.primary);
-        // Another server has replaced the one that it names.
+        // Another server has already replaced the server that the sentinel names.
         let is_late = claim.is_some_and(|claim| self.successor(claim, now).is_some());
         if is_late {
             return false;

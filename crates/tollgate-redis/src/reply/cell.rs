@@ -18,7 +18,7 @@ pub(super) fn take_cell(ask: &JobCharge, rest: &mut &[u8]) -> Option<Option<Cell
     Cell::from_bytes(bytes).filter(|cell| kind(cell) == ask.rule.kind).map(Some)
 }
 
-/// Returns the code of the rule that uses such a cell.
+/// Returns the code of the algorithm that uses this kind of cell.
 fn kind(cell: &Cell) -> u8 {
     match cell {
         Cell::FixedWindow(_) => 1,

@@ -49,8 +49,8 @@ impl Window {
         Some(Self { resets_at, used: number % DIGITS_OF_USED + counted })
     }
 
-    /// Returns the reading of a charge, and the window after it. Returns `None` if no step could
-    /// have answered so.
+    /// Returns the reading of a charge, and the window after the charge. Returns `None` if no step
+    /// could have answered so.
     pub(super) fn reading(self, ask: &JobCharge, outcome: Outcome) -> Option<(Reading, Self)> {
         let Op::Take { cost } = ask.op else { return None };
         let before = self.admission(ask, cost);

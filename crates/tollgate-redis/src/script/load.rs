@@ -14,7 +14,7 @@ const NO_STEP: &str = "no step";
 /// The form and the commands of the step in a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RuntimeInfo {
-    /// The form in which it is stored.
+    /// The form in which the server runs the step.
     pub(crate) runs: StepRuntime,
     /// The commands for reads.
     pub(crate) reads: ReadVerb,
@@ -56,9 +56,9 @@ impl Step {
         Ok(RuntimeInfo { runs, reads })
     }
 
-    /// Determines how the step runs in a replica. Functions arrive only from its primary, which
-    /// runs the step in the form `primary`, if that is known. Scripts are loaded into it as into
-    /// any server.
+    /// Determines how a replica runs the step. Functions arrive only from its primary, which runs
+    /// the step in the form `primary`, if that is known. Scripts are loaded into it as into any
+    /// server.
     ///
     /// # Errors
     /// The last reply, also if the primary's function has not arrived yet.
@@ -139,8 +139,9 @@ impl Step {
         }
     }
 
-    /// Checks whether the step runs in this form, or the user may load it. To check this, sends a
-    /// text that is neither a library nor a script: the server rejects either the user or the text.
+    /// Checks whether the server supports this form of the step, or whether the user may load it.
+    /// To check this, sends a text that is neither a library nor a script: the server rejects
+    /// either the user or the text.
     async fn could_run(
         &self,
         connection: &mut MultiplexedConnection,
@@ -170,7 +171,7 @@ impl Step {
         let missing = match self.try_out(connection, StepRuntime::Function, access).await {
             Ok(()) => return Ok(()),
             Err(error) if is_unloaded(&error) => error,
-            // It exists, and will be called by its other name.
+            // The function exists, and will be called by its other name.
             Err(error) if is_out_of_memory(&error) => return Ok(()),
             Err(error) => return Err(error),
         };

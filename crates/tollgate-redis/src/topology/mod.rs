@@ -13,13 +13,14 @@ use crate::connection::Endpoint;
 /// The source of a shard's servers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Topology {
-    /// The configuration names them. Their roles show which one is the primary.
+    /// The configuration names the servers. Their roles show which one is the primary.
     Static {
         /// The primary in the configuration.
         primary: Endpoint,
-        /// Its replicas. If one of them is promoted, it is detected and receives the writes.
+        /// The replicas of the shard. If one of them is promoted, it is detected and receives the
+        /// writes.
         replicas: Vec<Endpoint>,
     },
-    /// Sentinels name them.
+    /// Sentinels name the servers.
     Sentinel(Sentinels),
 }

@@ -32,9 +32,9 @@ pub struct Sentinels {
     /// The endpoints of the sentinels, at least one. Other sentinels that they name are queried as
     /// well, with the access settings of the first.
     pub sentinels: Vec<Endpoint>,
-    /// The sentinels' name of the shard, from their `sentinel monitor` setting.
+    /// The name of the shard in the sentinels' `sentinel monitor` setting.
     pub service: String,
-    /// The access to the servers that they name.
+    /// The access to the servers that the sentinels name.
     pub servers: ServerAccess,
 }
 
@@ -78,7 +78,7 @@ impl ServerAccess {
     }
 }
 
-/// Queries sentinels until it is dropped, and passes their reports to a member list.
+/// Queries the sentinels until this value is dropped, and passes their reports to a member list.
 #[derive(Debug)]
 pub(crate) struct SentinelWatch(AbortHandle);
 

@@ -22,7 +22,8 @@ pub const PRIMARIES: usize = 3;
 /// and when a node is killed.
 const NODE_TIMEOUT: &str = "1000";
 
-/// The same time otherwise: a machine that is busy for a second causes no failover.
+/// A longer timeout for tests without failover: a machine that is busy for a second then causes
+/// none.
 const PATIENT_NODE_TIMEOUT: &str = "15000";
 
 /// The arguments of a cluster node. With them a replica takes over even if it is not up to date,
@@ -195,7 +196,7 @@ impl Cluster {
 }
 
 impl Server {
-    /// Returns its node id in the cluster.
+    /// Returns the node id of the server in the cluster.
     pub async fn id(&self) -> String {
         let mut connection = self.connect().await;
         redis::cmd("CLUSTER").arg("MYID").query_async(&mut connection).await.expect("an id")
@@ -218,12 +219,12 @@ impl Server {
         tokio::time::timeout(PATIENCE, said).await.unwrap_or_else(|_| panic!("never {wanted}"));
     }
 
-    /// Waits until it is a replica in sync with its primary.
+    /// Waits until the server is a replica in sync with its primary.
     pub async fn is_in_step(&self) {
         self.has_role("connected").await;
     }
 
-    /// Waits until it reports the role of a primary.
+    /// Waits until the server reports the role of a primary.
     pub async fn is_primary(&self) {
         self.has_role("master").await;
     }

@@ -58,17 +58,17 @@ impl Server {
         Self::start_with(&[]).await
     }
 
-    /// Does the same as [`Self::start`] with more arguments such as `--maxmemory 10mb`.
+    /// Starts a server like [`Self::start`], with more arguments such as `--maxmemory 10mb`.
     pub async fn start_with(arguments: &[&str]) -> Self {
         Self::start_version(Version::default(), arguments).await
     }
 
-    /// Does the same as [`Self::start_with`] for this version.
+    /// Starts a server like [`Self::start_with`], in this version.
     pub async fn start_version(version: Version, arguments: &[&str]) -> Self {
         Self::start_as(version, arguments, |_| {}).await
     }
 
-    /// Does the same as [`Self::start_version`] with this wall clock.
+    /// Starts a server like [`Self::start_version`], with this wall clock.
     pub async fn start_by(version: Version, clock: &WallClock, arguments: &[&str]) -> Self {
         Self::start_as(version, arguments, |command| clock.rule(command)).await
     }

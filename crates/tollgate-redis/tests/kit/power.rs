@@ -7,7 +7,7 @@ use std::process::Command;
 use super::{Server, command, run};
 
 impl Server {
-    /// Returns its port on 127.0.0.1.
+    /// Returns the server's port on 127.0.0.1.
     pub fn port(&self) -> u16 {
         self.port
     }
@@ -17,29 +17,29 @@ impl Server {
         format!("redis://127.0.0.1:{}", self.port)
     }
 
-    /// Returns its directory, which is removed with the server.
+    /// Returns the server's directory, which is removed with the server.
     pub fn directory(&self) -> &std::path::Path {
         self.directory.path()
     }
 
-    /// Stops it with SIGSTOP: its sockets stay open, and it does not answer.
+    /// Stops the server with SIGSTOP: its sockets stay open, and it does not answer.
     pub fn freeze(&self) {
         self.signal("-STOP");
     }
 
-    /// Continues it.
+    /// Lets the stopped server continue.
     pub fn thaw(&self) {
         self.signal("-CONT");
     }
 
-    /// Kills it with SIGKILL.
+    /// Kills the server with SIGKILL.
     pub fn kill(&mut self) {
         self.child.kill().expect("a server to kill");
         self.child.wait().expect("a server that died");
     }
 
-    /// Starts it again on its port with the data saved in its directory. Does not wait until it is
-    /// ready.
+    /// Starts the server again on its port with the data saved in its directory. Does not wait
+    /// until it is ready.
     pub fn start_again(&mut self, arguments: &[&str]) {
         self.child = run(&mut command(self.version, self.port, self.directory.path(), arguments));
     }

@@ -13,16 +13,16 @@ use tokio::task::AbortHandle;
 /// The treatment of the bytes in one direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Passage {
-    /// Delivers them.
+    /// The network delivers the bytes.
     Open,
-    /// Delivers them after this delay.
+    /// The network delivers the bytes after this delay.
     Slow(Duration),
     /// Buffers them, with all sockets open, and delivers them once the passage is open again, as
     /// TCP does after a partition heals.
     Held,
-    /// Drops them, with all sockets open, like a machine that died.
+    /// The network drops the bytes and keeps all sockets open, like a machine that died.
     Lost,
-    /// Closes the connection when there are bytes to deliver, and drops them.
+    /// The network closes the connection when there are bytes to deliver, and drops the bytes.
     Cut,
 }
 

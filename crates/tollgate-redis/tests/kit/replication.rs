@@ -14,7 +14,7 @@ const PAUSE: Duration = Duration::from_millis(5);
 pub const QUICK: [&str; 2] = ["--repl-diskless-sync-delay", "0"];
 
 impl Server {
-    /// Follows `leader` and waits until it is in sync.
+    /// Makes the server a replica of `leader` and waits until it is in sync.
     pub async fn follow(&self, leader: &Self) {
         self.begin_to_follow(leader).await;
         let mut connection = self.connect().await;

@@ -51,7 +51,7 @@ impl WallClock {
     }
 
     fn write(&self, off: i64) {
-        // Renamed into place, so a reader never sees a part of it.
+        // The file is renamed into place, so a reader never sees a part of it.
         let next = self.directory.path().join("next");
         fs::write(&next, off.to_string()).expect("the clock's file");
         fs::rename(next, self.off()).expect("the clock's file");
@@ -67,7 +67,7 @@ impl WallClock {
 }
 
 impl Server {
-    /// Returns by how many milliseconds its wall clock is ahead of this machine's.
+    /// Returns by how many milliseconds the server's wall clock is ahead of this machine's.
     pub async fn is_off_by(&self) -> i64 {
         let mut connection = self.connect().await;
         let told = redis::cmd("TIME").query_async(&mut connection).await;

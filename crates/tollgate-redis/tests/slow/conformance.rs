@@ -60,7 +60,8 @@ async fn the_suite_passes_as_the_shipped_user(version: Version) {
     }
 }
 
-/// As the shipped user without permission to load code, and after a restart of the server.
+/// The nodes have the shipped user without permission to load code, also after a restart of the
+/// server.
 #[tokio::test]
 async fn the_suite_passes_with_a_library_that_an_administrator_loaded() {
     for version in [Version::System, Version::Redis82, Version::Valkey91] {

@@ -14,9 +14,9 @@ use assets::ASSETS;
 /// Whether a listener serves the dashboard.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Dashboard {
-    /// It serves the dashboard below `/dashboard/`.
+    /// The listener serves the dashboard below `/dashboard/`.
     Enabled,
-    /// It does not.
+    /// The listener does not serve it.
     #[default]
     Disabled,
 }
@@ -36,7 +36,7 @@ pub(crate) enum AssetLookup {
     Asset(&'static Asset),
     /// A redirect to this path.
     Redirect(&'static str),
-    /// There is no such file.
+    /// The path belongs to no file.
     Missing,
 }
 

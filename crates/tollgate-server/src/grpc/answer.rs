@@ -54,8 +54,8 @@ fn status(
         }
         DescriptorOutcome::Limited(_) => {
             let Some(limit_status) = limit_status else { return status };
-            // Envoy shows its clients every limit that it receives. Those of shadow descriptors are
-            // sent, as envoyproxy/ratelimit does.
+            // Envoy shows its clients every limit that it receives. The limits of shadow
+            // descriptors are sent too, as envoyproxy/ratelimit does.
             let limit = || limit(name(descriptor), &limit_status.limit);
             DescriptorStatus {
                 current_limit: limit_status.is_visible().then(limit),

@@ -28,7 +28,7 @@ pub(super) enum Mode {
     Enforced,
     /// The group is over its limit. The request is refused if all groups are.
     Quota(QuotaGroup),
-    /// None: the part is only counted.
+    /// None. The part is counted, and its refusal has no effect.
     Shadow,
 }
 
@@ -145,7 +145,7 @@ struct Charger<'l, S> {
 impl<S: Store> Charger<'_, S> {
     /// Charges every part on its own.
     async fn all(&self, parts: Vec<Part>) -> Vec<PartResult> {
-        // Usually there is only one part, so nothing has to be joined.
+        // Usually there is only one part, so no results have to be combined.
         match <[Part; 1]>::try_from(parts) {
             Ok([only]) => vec![self.one(only).await],
             Err(parts) => join_all(parts.into_iter().map(|part| self.one(part))).await,

@@ -1,4 +1,5 @@
-//! The same service in JSON, for callers without gRPC: `POST /json`, as in the reference server.
+//! Envoy's rate limit service in JSON, for callers without gRPC: `POST /json`, as in the reference
+//! server.
 
 use std::sync::{Arc, LazyLock};
 

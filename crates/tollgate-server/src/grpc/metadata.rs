@@ -111,7 +111,7 @@ fn backends(
     backends
 }
 
-/// Returns the last value of that key, unless it is empty.
+/// Returns the last value of the entries with this key, unless it is empty.
 fn last<'e>(entries: &'e [Entry], key: &str) -> Option<&'e [u8]> {
     let last = entries.iter().rfind(|entry| entry.key == key)?;
     Some(&*last.value).filter(|value| !value.is_empty())

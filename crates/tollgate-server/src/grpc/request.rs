@@ -44,9 +44,9 @@ struct Count {
 /// Whether the number of units is within the largest cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Size {
-    /// It is within.
+    /// The number of hits is within the range that limits can count.
     Countable,
-    /// It is larger: no limit ever admits it.
+    /// The number of hits is larger: no limit ever admits it.
     Excessive,
 }
 

@@ -28,9 +28,9 @@ pub(super) struct Entry {
     pub(super) action: &'static str,
     /// The object that was changed.
     pub(super) target: Value,
-    /// Its state before the change.
+    /// The state of the target before the change.
     pub(super) before: Value,
-    /// Its state after the change.
+    /// The state of the target after the change.
     pub(super) after: Value,
     /// The `x-request-id` of the request.
     pub(super) request_id: Option<Box<str>>,
@@ -42,7 +42,7 @@ impl AuditLog {
         self.0.lock().iter().rev().cloned().collect()
     }
 
-    /// Adds a change. The oldest one leaves if there are [`MAX_AUDITED`].
+    /// Adds a change. Removes the oldest change if there are already [`MAX_AUDITED`].
     pub(super) fn push(&self, entry: Entry) {
         let mut entries = self.0.lock();
         if entries.len() == MAX_AUDITED {

@@ -109,7 +109,8 @@ fn answer<S: Store>(limiter: &Limiter<S>, decision: Decision, request: &HeaderMa
     response
 }
 
-/// `request` has the header fields of the proxy's client, as far as the proxy sends them.
+/// Returns the response to a refused request. `request` has the header fields that the proxy's
+/// client sent, as far as the proxy passes them on.
 fn refuse(decision: &Decision, request: &HeaderMap) -> Response {
     if let DecisionSource::Failure(_) = decision.source {
         let (status, body) = (StatusCode::SERVICE_UNAVAILABLE, problem::store_unavailable());

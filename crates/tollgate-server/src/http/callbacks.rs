@@ -109,9 +109,9 @@ type Listing = dyn Future<Output = Result<Option<SubjectsPage>, SubjectsError>> 
 /// A query for subjects.
 #[derive(Clone, Debug)]
 pub struct SubjectsAsked {
-    /// The limit that counts them.
+    /// The limit that counts the subjects.
     pub limit: Arc<Limit>,
-    /// The first dimension that it counts by.
+    /// The first dimension that the limit counts by.
     pub dimension: Box<str>,
     /// The prefix of the value of that dimension.
     pub prefix: Box<str>,

@@ -43,7 +43,7 @@ impl<S: Store> App<S> {
         Ok(json::write_to(out, &self.decision_answer(&mut decision, detail))?)
     }
 
-    /// Makes several decisions, each on its own. If one check is invalid, none is charged.
+    /// Makes several decisions, each of them separately. If one check is invalid, none is charged.
     pub(super) async fn check_batch(&self, body: &[u8], detail: Detail) -> Answer {
         let BatchRequest { checks } = json::read(body)?;
         if !(1..=MAX_CHECKS).contains(&checks.len()) {
@@ -101,7 +101,7 @@ impl<S: Store> App<S> {
     }
 
     /// Charges on arrival, also for rules that charge on completion: this listener does not see the
-    /// response. A caller that knows that it is free refunds the receipt.
+    /// response. A caller that finds that the request was free refunds the receipt.
     ///
     /// # Errors
     /// A [`Problem`] if the request can be read in more than one way. The caller should refuse it.

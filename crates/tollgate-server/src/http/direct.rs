@@ -130,8 +130,8 @@ impl<S: Store + 'static> DirectChecks<S> {
         is_known
     }
 
-    /// Returns the time of the next decision: the last reading of the clock for requests that
-    /// arrived with the last one, if it was decided at once.
+    /// Returns the time of the next decision. Requests that arrived together use one reading of the
+    /// clock, as long as each of them is decided without waiting.
     fn clock(&mut self, is_first: bool) -> Clock {
         match self.clock {
             Some(clock) if !is_first && clock.last - clock.read_at < CLOCK_READING => clock,

@@ -1,9 +1,9 @@
 //! Idempotency keys: a repeated request gets the same response and is charged once.
 //!
-//! Written by hand: caches such as `moka` and `quick_cache` evict an entry when they are full, and the
-//! repetition of an evicted request is charged twice. This table refuses the request of key 10,001
-//! instead. Its bounds per token, in entries and in bytes would stay beside a cache, which would
-//! replace 20 of the 80 lines of the table.
+//! Written by hand: caches such as `moka` and `quick_cache` evict an entry when they are full, and
+//! the repetition of an evicted request is charged twice. This table refuses the request of key
+//! 10,001 instead. With a cache, its bounds per token, in entries and in bytes would still be
+//! needed: the cache would replace only 20 of the 80 lines of the table.
 
 use std::collections::{HashMap, VecDeque};
 use std::future::Future;

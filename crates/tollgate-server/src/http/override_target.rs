@@ -142,7 +142,7 @@ impl NameResolver<'_> {
         let told = |error| Problem::new(Kind::InvalidSubject, format!("{text:?}: {error}"));
         let network = Network::parse(text).map_err(told)?;
         let kept = if network.is_ipv4() { *ipv4_prefix } else { *ipv6_prefix };
-        // A single address means the network that the policy keeps of it.
+        // A single address stands for the network that the policy derives from it.
         let is_single = !text.contains('/');
         let widened = network.within(kept).filter(|_| is_single);
         let network = widened.unwrap_or(network);

@@ -35,13 +35,13 @@ pub(super) struct PolicyResponse<'a> {
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "PolicySubject")]
 struct SubjectText<'a> {
-    /// Its name.
+    /// The name of the subject.
     name: &'a str,
-    /// The source of its value: `credential`, `header`, `cookie`, `client_address`,
-    /// `path_parameter`, `json`, `host`, `route`, `method`, `constant`, `query`,
-    /// `path_segment`, `tls_client` or `first_of`.
+    /// The source of the subject's value: `credential`, `header`, `cookie`, `client_address`,
+    /// `path_parameter`, `json`, `host`, `route`, `method`, `constant`, `query`, `path_segment`,
+    /// `tls_client` or `first_of`.
     source: &'static str,
-    /// Whether its values are credentials, which are hashed before use.
+    /// Whether the values are credentials, which are hashed before use.
     secret: bool,
 }
 
@@ -49,7 +49,7 @@ struct SubjectText<'a> {
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "PolicyLimit")]
 struct LimitText<'a> {
-    /// Its name.
+    /// The name of the limit.
     name: &'a str,
     /// The name that clients see.
     resource: &'a str,
@@ -62,19 +62,21 @@ struct LimitText<'a> {
     window_ms: u64,
     /// The most units that can be used at one moment.
     capacity: u64,
-    /// The subjects that it counts by. Empty for one counter that all clients share.
+    /// The subjects that the limit counts by. Empty if all clients share one counter.
     per: Vec<&'a str>,
-    /// Whether clients see it.
+    /// Whether clients see the limit.
     visible: bool,
-    /// Whether administrators see its subjects in clear text. Credentials are always hashed.
+    /// Whether administrators see the subjects of the limit in clear text. Credentials are always
+    /// hashed.
     revealed: bool,
-    /// The percentage of its subjects for which it refuses. For the others it only counts.
+    /// The percentage of subjects for which the limit refuses requests. For other subjects, it
+    /// counts and never refuses.
     enforced_percent: Percentage,
     /// The candidate definition that is evaluated on the same requests.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "CandidateText")]
     candidate: Option<CandidateText>,
-    /// The override that replaces it for all subjects: a kill switch.
+    /// The override that replaces the limit for all subjects: a kill switch.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "OverrideDetails")]
     switch: Option<OverrideDetails>,
@@ -98,11 +100,11 @@ struct CandidateText {
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "PolicyRule")]
 struct RuleText<'a> {
-    /// Its name.
+    /// The name of the rule.
     name: &'a str,
     /// `enforce` or `shadow`.
     mode: &'static str,
-    /// When it charges: `on_arrival` or `on_completion`.
+    /// When the rule charges: `on_arrival` or `on_completion`.
     charge: &'static str,
     /// The fallback while the store does not answer: `allow`, `local` or `deny`.
     on_failure: &'static str,
@@ -110,9 +112,9 @@ struct RuleText<'a> {
     /// request.
     #[serde(rename = "match")]
     matches: MatchText<'a>,
-    /// The limits that it charges.
+    /// The limits that the rule charges.
     limits: Vec<UseText<'a>>,
-    /// The override that replaces it: a kill switch.
+    /// The override that replaces the rule: a kill switch.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "OverrideDetails")]
     switch: Option<OverrideDetails>,
@@ -165,7 +167,7 @@ struct MatchText<'a> {
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "PolicyMatchValue")]
 struct ValueText<'a> {
-    /// Its name.
+    /// The name of the value.
     name: &'a str,
     /// The values and patterns of which one must match. Missing if any value matches.
     #[serde(skip_serializing_if = "Vec::is_empty")]

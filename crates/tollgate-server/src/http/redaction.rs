@@ -1,4 +1,4 @@
-//! Subjects as administrators see them.
+//! Subjects in the form in which administrators see them.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -23,7 +23,7 @@ pub(super) struct RedactedSubject(Vec<(Box<str>, Option<String>)>);
 pub(super) enum Redaction {
     /// In clear text.
     Clear,
-    /// As their keyed hashes.
+    /// The values are shown as their keyed hashes.
     Hashed,
 }
 

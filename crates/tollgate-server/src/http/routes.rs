@@ -179,7 +179,7 @@ impl<S: Store + 'static> Routes<S> {
             Route::Descriptors => return self.descriptors(head, body).await,
             Route::Metrics => return app.metrics(),
             Route::Simulate => app.simulation()?.run(&body).await,
-            // Read as they arrive, above.
+            // The body was read as it arrived, above.
             Route::ImportTenants => Err(Problem::new(Kind::Internal, "the import was not read")),
             Route::Dashboard(found) => return self.dashboard(found),
             Route::Live => return Ok(health::live(app)),

@@ -27,7 +27,7 @@ pub(super) struct TopResponse {
     since: u64,
     /// The quantity by which subjects are ranked.
     by: Ranking,
-    /// The limits that have such subjects.
+    /// The limits that have subjects in the list.
     limits: Vec<TopLimit>,
 }
 
@@ -57,7 +57,7 @@ struct TopSubject {
     /// that the policy does not reveal is replaced by its keyed hash, `#` and 32 hexadecimal
     /// digits.
     subject: RedactedSubject,
-    /// The upper bound of its units.
+    /// The upper bound of the subject's units.
     units: u64,
     /// The error of the bound: the subject has at least `units` minus this.
     error: u64,

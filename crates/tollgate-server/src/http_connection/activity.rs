@@ -157,7 +157,7 @@ impl Drop for ActiveRequest {
 /// connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ShutdownNotice {
-    /// By a header field of its response (HTTP/1.1).
+    /// By a header field of the response (HTTP/1.1).
     Header,
     /// By the connection itself (HTTP/2).
     GoAway,

@@ -29,7 +29,7 @@ const REST_TIMEOUT: Duration = Duration::from_millis(50);
 
 /// Answers requests of one form.
 pub(crate) trait DirectService: Send + 'static {
-    /// What was read of a request.
+    /// The part of a request that was read.
     type Request: Send;
 
     /// Reads the request at the start of `bytes`.
@@ -53,7 +53,7 @@ pub(crate) enum DirectRead<R> {
     Request(R, usize),
     /// The start of a request.
     Partial,
-    /// Something else, which hyper reads.
+    /// The bytes are another kind of request, which hyper reads.
     Other,
 }
 
@@ -165,8 +165,8 @@ impl<D: DirectService> DirectConnection<D> {
         if is_partial { timeout(REST_TIMEOUT, read).await? } else { read.await }
     }
 
-    /// Answers the complete requests of the input and removes them. Returns whether something else
-    /// follows.
+    /// Answers the complete requests at the start of the input and removes them. Returns whether
+    /// something else follows.
     async fn answer_all(&mut self, activity: &Arc<Activity>) -> bool {
         let (mut used, mut active) = (0, None);
         let is_other = loop {

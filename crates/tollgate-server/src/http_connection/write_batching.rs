@@ -1,4 +1,4 @@
-//! One write for all responses of an HTTP/2 connection's turn.
+//! Sends all responses that an HTTP/2 connection produces in one poll with one write.
 //!
 //! hyper handles the requests of one read one after the other, and would write after each. The
 //! writes are delayed until the connection has no more requests to handle.
@@ -23,13 +23,13 @@ const HOLDING: u8 = 1;
 /// At least one write is delayed.
 const HELD: u8 = 2;
 
-/// Delays the writes of a connection to the end of its turn.
+/// Delays the writes of a connection until the end of the current poll.
 #[derive(Debug)]
 pub(super) struct WriteBatching {
     versions: HttpVersions,
     activity: Arc<Activity>,
-    // One task reads and writes it, and nothing else is synchronized by it, so relaxed ordering is
-    // enough.
+    // One task reads and writes this value, and nothing else is synchronized by it, so relaxed
+    // ordering is enough.
     writes: AtomicU8,
 }
 
@@ -69,7 +69,7 @@ impl WriteBatching {
 }
 
 pin_project! {
-    /// A stream whose writes are delayed to the end of a turn.
+    /// A stream whose writes are delayed until the end of the current poll.
     pub(super) struct BatchedStream<T> {
         #[pin]
         stream: T,
@@ -85,7 +85,8 @@ impl<T> BatchedStream<T> {
         Self { stream, writes, earlier: Vec::new(), returned: 0 }
     }
 
-    /// Puts `earlier`, which was read from the stream, back in front of its bytes.
+    /// Puts `earlier`, which was read from the stream before, in front of the bytes that the stream
+    /// still has.
     pub(super) fn put_back(&mut self, earlier: Vec<u8>) {
         (self.earlier, self.returned) = (earlier, 0);
     }
@@ -179,8 +180,8 @@ mod tests {
         }
     }
 
-    /// Queues each of `answers` and tries to write after it, as a connection does. Returns the
-    /// writes.
+    /// Queues each of `answers` and tries to write after each one, as a connection does. Returns
+    /// the writes.
     async fn answered(versions: HttpVersions, answers: &[&str]) -> Vec<Vec<u8>> {
         let (_phase, shutdown) = Shutdown::new();
         let activity = Activity::new(

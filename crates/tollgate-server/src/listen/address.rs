@@ -20,8 +20,8 @@ pub enum Listen {
 }
 
 impl Listen {
-    /// Returns whether only this machine can reach it. An inherited socket counts as reachable from
-    /// other machines, because its address is unknown here.
+    /// Returns whether only this machine can reach the address. An inherited socket counts as
+    /// reachable from other machines, because its address is unknown here.
     #[must_use]
     pub fn is_local(&self) -> bool {
         match self {
@@ -37,7 +37,7 @@ impl FromStr for Listen {
 
     fn from_str(text: &str) -> Result<Self, ListenError> {
         if let Some(path) = text.strip_prefix("unix:") {
-            // Both `unix:/path` and `unix:///path` are in use.
+            // Both spellings are common: `unix:/path` and `unix:///path`.
             let path = path.strip_prefix("//").unwrap_or(path);
             return match path.starts_with('/') {
                 true => Ok(Self::Unix(path.into())),

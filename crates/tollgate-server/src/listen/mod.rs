@@ -60,8 +60,8 @@ impl Listener {
         Self { tls: Some(tls), ..self }
     }
 
-    /// Returns the address that it listens at. If the port was 0, this contains the port that the
-    /// system chose.
+    /// Returns the address that the socket listens at. If the port was 0, this contains the port
+    /// that the system chose.
     ///
     /// # Errors
     /// Returns the system's error.
@@ -152,7 +152,7 @@ pub enum ListenError {
     NotInherited {
         /// The requested name.
         name: String,
-        /// The names of the sockets that it passed.
+        /// The names of the sockets that the service manager passed.
         given: Vec<String>,
     },
 }

@@ -59,7 +59,8 @@ pub struct ExporterIdentity {
 pub struct ExportCounts {
     /// Spans that a collector accepted.
     pub exported: u64,
-    /// Spans that no collector accepted, or that it rejected. They are dropped.
+    /// Spans that were dropped, because no collector could be reached or the collector rejected
+    /// them.
     pub lost: u64,
 }
 
@@ -288,7 +289,7 @@ async fn gather(spans: &mut SpanReceiver, batch: &mut Vec<Span>) {
 /// The reason why a collector did not accept a batch.
 struct ExportError {
     why: String,
-    /// Whether a further attempt would fail in the same way.
+    /// Whether another attempt would fail in the same way.
     is_final: bool,
 }
 

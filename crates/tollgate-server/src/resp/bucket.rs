@@ -96,7 +96,7 @@ pub(super) enum BucketError {
     OutOfRange {
         /// The name of the parameter.
         what: &'static str,
-        /// Its value.
+        /// The value of the parameter.
         number: i64,
     },
     /// The period in milliseconds overflows.

@@ -152,7 +152,8 @@ where
     /// Queues a command of a transaction, or ends the transaction.
     async fn queue(&mut self, command: &Command, args: &Args<'_>) -> Next {
         match command.kind {
-            // Apart: it is rare, and would make every other command's future larger.
+            // This command is handled in a boxed future: it is rare, and would make the future of
+            // every other command larger.
             CommandKind::Exec => return Box::pin(self.exec()).await,
             CommandKind::Discard => {
                 self.transaction = None;
@@ -184,7 +185,7 @@ where
         self.replies.array(transaction.len());
         for index in 0..transaction.len() {
             let args = transaction.command(index);
-            // It was found when it was queued.
+            // The name of the command was checked when the command was queued.
             if let Ok(command) = Command::find(&args) {
                 self.execute(command, &args).await;
             }

@@ -93,7 +93,7 @@ mod tests {
         let memory = Arc::new(CommandMemory::new(3 * KEPT));
         let mut all: Vec<_> =
             (0..100).map(|_| (CommandBytes::new(Arc::clone(&memory)), Vec::new())).collect();
-        // Short commands need none of it.
+        // Short commands need no memory of the shared budget.
         for (bytes, input) in &mut all {
             bytes.make_room(input, 0).unwrap();
         }

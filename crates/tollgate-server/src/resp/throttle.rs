@@ -30,7 +30,7 @@ pub(super) enum Throttle {
     Charge(PlannedCharge),
     /// A charge of a bucket that has no capacity.
     Nothing {
-        /// Its capacity, at most 0.
+        /// The capacity of the bucket, at most 0.
         capacity: i64,
         /// The cost of the charge.
         cost: Cost,
@@ -204,7 +204,7 @@ fn whole_and_long(is_negative: bool, digits: &[u8]) -> Option<i64> {
         .and_then(|number| if is_negative { Some(number) } else { number.checked_neg() })
 }
 
-/// The content of both replies, in no particular order. Times are in whole seconds.
+/// The content of the replies of both commands, in no particular order. Times are in whole seconds.
 #[derive(Clone, Copy)]
 struct Answer {
     is_admitted: bool,

@@ -74,7 +74,7 @@ impl Transaction {
         self.is_aborted
     }
 
-    /// The bytes that it uses.
+    /// Returns the bytes that the transaction uses.
     pub(super) fn bytes(&self) -> usize {
         let ends = self.argument_ends.capacity() + self.command_ends.capacity();
         self.bytes.capacity() + ends * size_of::<usize>()

@@ -192,11 +192,11 @@ impl Wire {
 /// Whether `input` contains the start of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PartialCommand {
-    /// It is empty.
+    /// The input is empty.
     Nothing,
-    /// It contains one, which arrived with the last read.
+    /// The input contains the start of a command, which arrived with the last read.
     Now,
-    /// It contains one, which an earlier read started.
+    /// The input contains the start of a command, which arrived with an earlier read.
     Before,
 }
 

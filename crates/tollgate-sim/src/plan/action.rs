@@ -9,7 +9,7 @@ pub enum Action {
         node: usize,
         /// The server.
         server: usize,
-        /// Whether they are held back.
+        /// Whether the packets are held back.
         on: bool,
     },
     /// Packets from a server to a node are held back, or no longer.
@@ -18,10 +18,10 @@ pub enum Action {
         node: usize,
         /// The server.
         server: usize,
-        /// Whether they are held back.
+        /// Whether the packets are held back.
         on: bool,
     },
-    /// Packets from and to a server take longer by so many ms.
+    /// Packets from and to a server take `millis` longer.
     Slow {
         /// The server.
         server: usize,
@@ -30,22 +30,22 @@ pub enum Action {
     },
     /// All connections of a server break.
     Disconnect(usize),
-    /// A server stops to answer, and keeps its connections.
+    /// A server stops answering, and keeps its connections.
     Freeze(usize),
-    /// It answers again.
+    /// A server that stopped answering answers again.
     Thaw(usize),
     /// A server ends; with `silent`, without closing its connections.
     Crash {
         /// The server.
         server: usize,
-        /// Whether its machine is lost too.
+        /// Whether the server's machine is lost too.
         silent: bool,
     },
     /// A server starts again, in the role that it had.
     Start {
         /// The server.
         server: usize,
-        /// Whether it has its data.
+        /// Whether the server has its data.
         has_data: bool,
     },
     /// A server becomes a primary.
@@ -54,25 +54,25 @@ pub enum Action {
     Follow {
         /// The replica.
         server: usize,
-        /// Its primary.
+        /// The primary of the replica.
         primary: usize,
     },
     /// A server is out of memory, or no longer.
     Full {
         /// The server.
         server: usize,
-        /// Whether it is out of memory.
+        /// Whether the server is out of memory.
         on: bool,
     },
     /// A server forgets scripts and functions.
     ForgetStep(usize),
     /// All keys of a server are deleted.
     Flush(usize),
-    /// A replica receives nothing of its primary, or everything again.
+    /// A replica receives no writes from its primary, or receives all of them again.
     Detach {
         /// The replica.
         server: usize,
-        /// Whether it is detached.
+        /// Whether the replica is detached.
         on: bool,
     },
     /// A node ends.
@@ -97,14 +97,14 @@ pub enum Action {
     StepNode {
         /// The node.
         node: usize,
-        /// By so many ms.
+        /// The change of the clock in ms.
         millis: i64,
     },
     /// A server's clock is set.
     StepServer {
         /// The server.
         server: usize,
-        /// By so many ms.
+        /// The change of the clock in ms.
         millis: i64,
     },
 }

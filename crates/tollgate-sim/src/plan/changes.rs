@@ -29,7 +29,7 @@ impl Plan {
         };
         self.callers = 2;
         self.pause = 40;
-        // Such a world is long.
+        // Worlds of this kind are long.
         self.pause_after_refusal = 300;
         self.subject_life = MOVE_SUBJECT_LIFE;
         let version = |shards: &[usize], previous: Option<&[usize]>| Version {
@@ -50,8 +50,8 @@ impl Plan {
             self.draw_outages_at(random, within);
         }
         if random.chance(60) {
-            // A node that leads the move or follows it. While it connects, the other nodes may not
-            // need its old owner any more: `rebalance::max_over_admission`.
+            // The restarted node may lead the move or follow it. While it connects, the other nodes
+            // may have stopped using the old owner: `rebalance::max_over_admission`.
             self.losses += u64::from(self.nodes > 1);
             let node = self.any_node(random);
             at += random.within(0..=MOVE_TIME);

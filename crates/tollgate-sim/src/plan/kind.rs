@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// What a world is about. Each kind allows its own faults, and has its own bounds.
+/// The kind of a world. Each kind has its own faults and its own bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Nothing fails.

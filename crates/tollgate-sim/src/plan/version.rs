@@ -13,7 +13,7 @@ pub struct Version {
     pub has_third_limit: bool,
     /// The shards that own the subjects.
     pub shards: Vec<usize>,
-    /// The shards that owned them before.
+    /// The shards that owned the subjects before.
     pub previous: Option<Vec<usize>>,
     /// The percentage of the subjects that the second shard decides as a store of its own.
     pub percent: Option<u64>,
@@ -33,7 +33,7 @@ pub enum Defect {
 }
 
 impl Version {
-    /// Creates a version with these quotas, over all of so many shards.
+    /// Creates a version with these quotas, over all of the shards.
     #[must_use]
     pub fn new(quotas: (u64, u64), shards: usize) -> Self {
         Self {

@@ -174,7 +174,7 @@ impl Server {
         }
         let (reply, writes) = self.call_step(arguments, only_reads);
         match self.refused() {
-            // A script fails at its first write.
+            // A script fails at the first write that the server refuses.
             Some(error) if !writes.is_empty() => reads(error),
             _ => (reply, writes),
         }

@@ -25,7 +25,7 @@ pub(crate) struct Entry {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
     Primary,
-    /// It follows the server with this index.
+    /// The server follows the server with this index.
     Replica(usize),
 }
 
@@ -45,10 +45,10 @@ pub(crate) struct Server {
     pub(crate) is_alive: bool,
     pub(crate) role: Role,
     start: Instant,
-    /// How far its clock is ahead of the world's time, in ms.
+    /// How far the server's clock is ahead of the world's time, in ms.
     clock_offset: i64,
     keys: BTreeMap<Vec<u8>, Entry>,
-    /// The name of the loaded library, which is that of its function.
+    /// The name of the loaded library, which is also the name of its function.
     library: Option<String>,
     scripts: BTreeSet<String>,
     /// Out of memory.
@@ -88,17 +88,17 @@ impl Server {
         }
     }
 
-    /// Returns what its clock shows.
+    /// Returns the time that the server's clock shows.
     pub(crate) fn now(&self) -> Timestamp {
         shown(self.start, Instant::now(), self.clock_offset)
     }
 
-    /// Sets its clock ahead by `millis`, or back.
+    /// Sets the server's clock ahead by `millis`, or back.
     pub(crate) fn step_clock(&mut self, millis: i64) {
         self.clock_offset += millis;
     }
 
-    /// Begins a replication history of its own, `history`.
+    /// Makes the server a primary, with the new replication history `history`.
     pub(crate) fn lead(&mut self, history: u64) {
         self.catch_up();
         let before = (self.history > 0).then_some((self.history, self.offset + 1));
@@ -106,7 +106,7 @@ impl Server {
         self.stream.clear();
     }
 
-    /// Follows `primary`, which has the index `index`, with a copy of its data.
+    /// Makes the server follow `primary`, which has the index `index`, with a copy of its data.
     pub(crate) fn follow(&mut self, index: usize, primary: &Self) {
         self.role = Role::Replica(index);
         self.keys = primary.keys.clone();
@@ -117,7 +117,7 @@ impl Server {
         self.is_detached = false;
     }
 
-    /// Starts again, with its data or without. Scripts are never kept.
+    /// Starts the server again, with its data or without. Scripts are never kept.
     pub(crate) fn restart(&mut self, has_data: bool, history: u64) {
         self.is_alive = true;
         self.scripts.clear();
@@ -150,7 +150,7 @@ impl Server {
         }
     }
 
-    /// Carries out a write, its own or the primary's.
+    /// Executes a write: a write of a client, or one that the primary replicated.
     pub(crate) fn apply(&mut self, write: &Write) {
         self.offset += WRITE_BYTES;
         match write {

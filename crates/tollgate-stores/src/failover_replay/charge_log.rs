@@ -29,7 +29,7 @@ pub(super) struct ChargeLog {
     forgotten: AtomicU64,
 }
 
-/// The start of a call, in the order of the reductions.
+/// The start of a call, as a position in the order of refunds and resets (reductions).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CallStart(u64);
 

@@ -128,7 +128,7 @@ async fn join_missing_at(
 }
 
 impl KnownState {
-    /// Returns whether its partition has the epoch `history`.
+    /// Returns whether the partition of this pass is in the epoch `history`.
     pub(super) fn is_of(&self, partitions: &impl PartitionedEpochs, history: u64) -> bool {
         partitions.epoch_at(partitions.partition(&self.subject)) == history
     }

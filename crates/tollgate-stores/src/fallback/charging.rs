@@ -154,7 +154,7 @@ struct Charging<'a> {
     local: LocalCharge,
     /// The units that are not charged yet.
     left: u64,
-    /// Whether a call with them was sent and not answered.
+    /// Whether a call with these units was sent and not answered.
     is_sent: bool,
 }
 

@@ -15,10 +15,11 @@ use tollgate_core::{
 /// that the store was not charged for yet. About three megabytes.
 pub const MAX_LOCAL_CHARGES: usize = 16_384;
 
-/// The entries that one call charges for others, once the store answers again.
+/// The most entries of other subjects that one call charges when the store answers again.
 pub(super) const CHARGED_BY_ONE_CALL: usize = 128;
 
-/// The time after a failed attempt to charge the entries of others, in milliseconds.
+/// The time between a failed attempt to charge the entries of other subjects and the next one, in
+/// milliseconds.
 const RETRY_AFTER: u64 = 20;
 
 /// The time between two searches of a full table for expired entries, in milliseconds.
@@ -92,7 +93,7 @@ struct Units {
     expires_at: Timestamp,
 }
 
-/// The right to charge the entries of others: one call at a time has it.
+/// The right to charge the entries of other subjects: one call at a time has it.
 pub(super) struct Pass<'a>(&'a AtomicBool);
 
 impl Drop for Pass<'_> {

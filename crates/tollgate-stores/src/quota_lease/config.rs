@@ -27,7 +27,7 @@ pub(super) const FIRST_CHARGES: u64 = 8;
 /// most a quarter of them.
 const MAX_COMBINED_SHARE: NonZeroU64 = NonZeroU64::new(4).unwrap();
 
-/// The size of leases, and the charge rate from which they are used.
+/// The size of leases, and the rate of charges above which a subject gets a lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LeaseConfig {
     /// The maximum units of one lease.

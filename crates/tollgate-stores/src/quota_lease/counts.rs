@@ -9,7 +9,7 @@ pub struct LeaseCounts {
     pub decided: u64,
     /// Leases that were taken, each with one store call.
     pub taken: u64,
-    /// Units of these leases.
+    /// Units of the leases that were taken.
     pub units_taken: u64,
     /// Unused units that were refunded.
     pub units_given_back: u64,

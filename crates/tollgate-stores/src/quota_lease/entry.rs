@@ -19,7 +19,7 @@ const HISTORY_SWEEPS: u64 = 4;
 /// The number of sweeps without a charge after which an entry is removed.
 const IDLE_SWEEPS: u8 = 8;
 
-/// A limit and a subject, owned by tasks that outlive a charge on them.
+/// A limit and a subject that a task can own, because it may outlive the charge.
 #[derive(Debug)]
 pub(super) struct LeaseSubject {
     pub(super) limit: Limit,
@@ -287,7 +287,8 @@ impl LeaseEntry {
             (self.position, self.span, self.own) = (reading.position, span, 0);
             self.before = reading.used.saturating_sub(admitted.get());
         } else if reading.used <= self.before {
-            // The store counted it before this entry began, and answered it afterwards.
+            // The store counted the charge before this entry began, and its answer arrived
+            // afterwards.
             self.before = self.before.saturating_sub(admitted.get());
         }
         self.own = self.own.saturating_add(admitted.get());

@@ -190,7 +190,7 @@ impl<S> Drop for Divergence<'_, S> {
 enum Owner {
     /// Another owner.
     Moved,
-    /// The same owner.
+    /// Both owners are the same.
     Same,
 }
 
@@ -209,8 +209,9 @@ fn undo_of(charge: &Charge<'_>, reading: &Reading, owner: Owner) -> Option<Opera
     charge.operation.inverse(reading.position)
 }
 
-/// Returns refunds, for the old owners and for the new ones, of units that a settlement above its
-/// reservation charged at one owner and for which the other owner, with more usage, had no room.
+/// Returns refunds for the old owners and for the new ones. A settlement above its reservation may
+/// charge units at one owner for which the other owner, with more usage, has no room: these units
+/// are refunded.
 fn surplus<'a>(
     told: &[Charge<'a>],
     moving: &[usize],
@@ -265,7 +266,8 @@ fn merge_readings<'a>(
             None if led.added < follows.added => led,
             None if counted_more(charge, follows, &led) => *follows,
             None if counted_more(charge, &led, follows) => led,
-            // Both have the same status, but one may never have had the refunded charge.
+            // Both readings have the same status, but one owner may never have had the refunded
+            // charge.
             None => Reading { refunded: led.refunded.max(follows.refunded), ..led },
         };
     }

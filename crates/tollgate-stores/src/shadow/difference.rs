@@ -16,11 +16,12 @@ pub const MAX_EXAMPLES: usize = 32;
 pub struct Differences {
     /// Charges that both stores answered.
     pub compared: u64,
-    /// Of those: only one of the stores admitted the charge.
+    /// Compared charges that only one of the stores admitted.
     pub verdict: u64,
-    /// Of those with the same decision: the numbers of remaining units differ.
+    /// Compared charges with the same decision and different numbers of remaining units.
     pub remaining: u64,
-    /// Of those with the same units: the times of the full reset differ.
+    /// Compared charges with the same decision and the same remaining units, and different reset
+    /// times.
     pub reset: u64,
     /// Calls that the shadow store did not answer.
     pub unanswered: u64,

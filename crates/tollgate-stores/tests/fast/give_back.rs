@@ -15,7 +15,7 @@ pub(crate) enum Deed {
     Take(u64),
     Look(u64),
     Reserve(u64),
-    /// The charge is so many before the last one.
+    /// Refunds the charge that was made this many charges before the last one.
     Refund(usize, Deduplication),
     Settle(usize, u64),
     Extend(usize),

@@ -191,7 +191,7 @@ fn refusals_that_count_are_charged_too() {
     assert!(one(&node, &limit, &subject, take(1, 7)).used > 4);
 }
 
-/// Resets differed between nodes during an outage, and the answer did not show it.
+/// Regression test: resets differed between nodes during an outage, and the answer did not show it.
 #[test]
 fn a_node_that_had_not_seen_a_subject_reports_its_own_reset_as_a_fallback() {
     let (seen, unseen) = (node(2), node(2));
@@ -267,7 +267,8 @@ async fn a_decision_after_an_outage_takes_no_longer_than_the_budget() {
     assert_eq!(node.local_charges(), LocalChargeCounts { exceeded: 3, unknown: 5, ..NOTHING });
 }
 
-/// Units were neither charged nor counted if the caller disconnected while they were charged.
+/// Regression test: units were neither charged nor counted if the caller disconnected while they
+/// were charged.
 #[tokio::test(start_paused = true)]
 async fn units_of_a_caller_that_disconnects_are_kept_or_counted() {
     let (limit, subject) = (fixed("core", 20), user(1));

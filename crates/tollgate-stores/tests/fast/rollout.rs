@@ -88,7 +88,7 @@ async fn the_share_that_moved_is_the_percentage_and_nobody_flaps() {
     }
 }
 
-/// Nodes with the same percentage, while it changes from none to all and back.
+/// All nodes have the same percentage, which changes from 0 to 100 and back.
 #[tokio::test]
 async fn of_a_limit_no_more_is_admitted_through_a_ramp() {
     let (old, new) = (Arc::new(Memory::default()), Arc::new(Memory::default()));
@@ -179,7 +179,7 @@ async fn what_nodes_that_disagree_admit_is_within_the_bound() {
     assert!(admitted <= 10 + bound, "{admitted}");
 }
 
-/// One request with a subject on each side.
+/// One request charges a subject in each of the two stores.
 #[tokio::test]
 async fn a_call_on_both_sides_is_all_or_nothing() {
     let percentage = RolloutPercentage::new(percent(50));

@@ -19,7 +19,7 @@ fn beside<A, B: Store + 'static>(store: A, shadow: B) -> Shadow<A, B> {
     Shadow::start(&key(), RolloutPercentage::new(Percent::ALL), store, shadow)
 }
 
-/// Waits until so many charges were compared.
+/// Waits until this number of charges was compared.
 async fn compared<A, B>(store: &Shadow<A, B>, charges: u64) -> Differences {
     until(|| store.differences().compared >= charges).await;
     store.differences()

@@ -1,4 +1,4 @@
-//! The assignment of subjects to shards, and how many move.
+//! The assignment of subjects to shards, and the number of subjects that a new shard map moves.
 
 use proptest::prelude::*;
 use tollgate::model::{Subject, Value};

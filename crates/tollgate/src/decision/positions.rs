@@ -12,9 +12,9 @@ pub enum PlanPosition {
 /// The position of a charge's status in a decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Evaluated {
-    /// At this index of its evaluation.
+    /// At this index of the decision's evaluation.
     Enforced(usize),
-    /// At this index of its shadow evaluation.
+    /// At this index of the decision's shadow evaluation.
     Counted(usize),
 }
 

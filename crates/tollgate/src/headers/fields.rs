@@ -33,14 +33,14 @@ pub trait Fields {
         });
     }
 
-    /// Does the same as [`set`](Self::set) with the text that `write` appends.
+    /// Sets a field like [`set`](Self::set), to the text that `write` appends.
     fn set_text(&mut self, name: &'static str, write: impl FnOnce(&mut String)) {
         let mut text = String::new();
         write(&mut text);
         self.set(name, FieldValue::Text(text));
     }
 
-    /// Does the same as [`add`](Self::add) with the text that `write` appends.
+    /// Adds a field like [`add`](Self::add), with the text that `write` appends.
     fn add_text(&mut self, name: &'static str, write: impl FnOnce(&mut String)) {
         let mut text = String::new();
         write(&mut text);

@@ -14,10 +14,10 @@ pub enum Reservation {
     /// would be reserved.
     #[default]
     Nothing,
-    /// The limits with a cost that the response reports, each for its
-    /// [`ReservationTerms::max`](tollgate_core::ReservationTerms::max); the others are charged. The
-    /// caller [extends](super::Limiter::hold_on) and [settles](super::Limiter::settle_metered_at)
-    /// it.
+    /// Reserves the limits whose cost the response reports, each for its
+    /// [`ReservationTerms::max`](tollgate_core::ReservationTerms::max), and charges the other
+    /// limits. The caller [extends](super::Limiter::hold_on) and
+    /// [settles](super::Limiter::settle_metered_at) the reservation.
     Metered,
     /// Every limit, on arrival, for this time or as long as the limit allows.
     All(Millis),

@@ -27,7 +27,7 @@ impl<S: Store> Limiter<S> {
         mode: ChargeMode,
     ) -> Decision {
         let mode = mode.on_arrival();
-        // Later than the request arrived, if it waited in a queue.
+        // This is later than the arrival of the request if the request waited in a queue.
         let now = decision.evaluation.now;
         if let Some(counted) = counted {
             let (charges, mut applied) =

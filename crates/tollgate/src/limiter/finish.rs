@@ -23,7 +23,7 @@ impl<S: Store> Limiter<S> {
         self.complete_at(self.now(), pending).await
     }
 
-    /// Does the same as [`complete`](Self::complete), at the time `now`.
+    /// Completes a charge like [`complete`](Self::complete), at the time `now`.
     ///
     /// # Errors
     /// As [`complete`](Self::complete).
@@ -63,7 +63,7 @@ impl<S: Store> Limiter<S> {
         self.refund_at(self.now(), receipt).await
     }
 
-    /// Does the same as [`refund`](Self::refund), at the time `now`.
+    /// Refunds like [`refund`](Self::refund), at the time `now`.
     ///
     /// # Errors
     /// As [`refund`](Self::refund).
@@ -101,9 +101,9 @@ impl<S: Store> Limiter<S> {
 }
 
 impl<S: Store + 'static> Limiter<S> {
-    /// Ends `decision`, now that its response is known: makes the charges of `pending` that remain
-    /// after `settlement`, and refunds those that do not. Updates the evaluation for the client. The store calls happen in
-    /// the background.
+    /// Completes `decision` when its response is known: makes the charges of `pending` that
+    /// `settlement` keeps, and refunds those that it does not keep. Updates the evaluation for the
+    /// client. The store calls happen in the background.
     pub(crate) fn finish(
         self: &Arc<Self>,
         decision: &mut Decision,

@@ -17,7 +17,7 @@ const SLOTS: usize = 64;
 /// The shortest suggested wait, and the one without an observation.
 const MIN_WAIT: Millis = Millis::from_secs(1);
 
-/// One observation changes the mean by this part of its difference.
+/// An observation moves the mean by one `WEIGHT`th of the difference between both.
 const WEIGHT: u64 = 8;
 
 /// The mean hold time of permits, for each concurrency limit.

@@ -143,7 +143,7 @@ type QueueKey = (Box<str>, Subject);
 
 #[derive(Debug, Default)]
 struct SlotQueue {
-    /// The first request holds this lock; the others acquire it in the order of their requests.
+    /// The first request holds this lock; the others acquire it in the order of their arrival.
     turn: tokio::sync::Mutex<()>,
     /// Notified when a slot is freed.
     freed: Notify,

@@ -17,9 +17,9 @@ use crate::revision::Revision;
 pub enum HoldOutcome {
     /// The reservation was open, and is settled or extended now.
     Done,
-    /// Nothing changed: it was settled before, or expired.
+    /// Nothing changed: the reservation was settled before, or has expired.
     Unchanged,
-    /// Nothing changed: its receipt has expired.
+    /// Nothing changed: the receipt has expired.
     Expired,
 }
 
@@ -52,7 +52,7 @@ pub struct Extended {
     pub policy: Arc<Revision>,
     /// Whether every limit still held the reservation.
     pub outcome: HoldOutcome,
-    /// The time at which the first limit releases it, if all of them held it.
+    /// The time at which the first limit releases the reservation, if all limits held it.
     pub until: Timestamp,
     /// The text to use from now on. The old text is valid until its own end only.
     pub receipt: Option<String>,
@@ -78,8 +78,8 @@ impl<S: Store> Limiter<S> {
         self.settle_opened(self.now(), self.policy(), opened, real).await
     }
 
-    /// Does the same as [`settle`](Self::settle) with the `text` of a receipt, at the time `now`.
-    /// Settling again has no further effect.
+    /// Settles the `text` of a receipt like [`settle`](Self::settle), at the time `now`. Settling
+    /// again has no further effect.
     ///
     /// # Errors
     /// As [`settle`](Self::settle). If the store does not answer, the text can be used again.
@@ -127,7 +127,7 @@ impl<S: Store> Limiter<S> {
         {
             return Ok(unchanged(HoldOutcome::Unchanged, statuses));
         }
-        // A limit that holds it longer keeps its later end.
+        // A limit that already holds the reservation until a later time keeps that end.
         let receipt = receipt.extended(until.max(expires_at));
         let until = receipt.ends_at(now).unwrap_or(until);
         let text = receipt.seal(self.key(), now);

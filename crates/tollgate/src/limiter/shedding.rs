@@ -21,17 +21,19 @@ use crate::shed::{FLEET_RETRY_AFTER, InFlightSlot, ShedCause, ShedDecision, TICK
 /// How often [`Limiter::watch_load`] measures how late its task runs.
 pub const PROBE_PERIOD: Duration = Duration::from_millis(20);
 
-/// The interval at which it checks whether a new policy sheds load, while none does.
+/// The interval at which [`Limiter::watch_load`] checks whether a new policy sheds load, while the
+/// current policy does not.
 const IDLE_PERIOD: Duration = Duration::from_millis(TICK.get() * 10);
 
 /// The permits that an admitted request holds while it runs.
 #[derive(Debug, Default)]
 #[must_use = "a request is in flight until its permits are dropped"]
 pub struct AdmissionPermits {
-    /// Its permit on this node, if the node limits requests in flight.
+    /// The request's permit on this node, if the node limits requests in flight.
     pub slot: Option<InFlightSlot>,
-    /// Its permit for all nodes together, if they limit requests in flight.
-    /// [Renew](Limiter::renew) it while the request runs and [refund](Limiter::refund) it at the end.
+    /// The request's permit for all nodes together, if they limit requests in flight.
+    /// [Renew](Limiter::renew) it while the request runs and [refund](Limiter::refund) it at the
+    /// end.
     pub fleet: Option<Receipt>,
 }
 

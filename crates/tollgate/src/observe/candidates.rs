@@ -35,7 +35,7 @@ impl CandidateCounts {
     }
 }
 
-/// The same counts, updated by many threads.
+/// The counts of [`CandidateCounts`], updated by many threads.
 #[derive(Debug, Default)]
 pub(super) struct CandidateCounters([AtomicU64; 4]);
 

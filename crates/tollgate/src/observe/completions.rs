@@ -20,7 +20,7 @@ pub struct Completions {
 pub struct CompletionCounts {
     /// Charged on every limit.
     pub charged: u64,
-    /// A limit was full, because other requests filled it while these were in flight.
+    /// Charges on a limit that other requests had filled while the request was in flight.
     pub overrun: u64,
     /// The store did not answer; it is unknown whether they were charged.
     pub lost: u64,

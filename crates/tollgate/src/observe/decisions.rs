@@ -62,11 +62,11 @@ pub struct LimitCounts {
 }
 
 impl Decider {
-    /// All of them.
+    /// All values.
     pub const ALL: [Self; 5] =
         [Self::Store, Self::Remembered, Self::Overflow, Self::Fallback, Self::Failure];
 
-    /// Its name in metrics.
+    /// Returns the name in metrics.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

@@ -145,7 +145,8 @@ impl Line {
     pub(super) fn is_due(&self, now: Timestamp) -> Option<u64> {
         let now = now.as_millis();
         let logged_at = self.logged_at.load(Ordering::Relaxed);
-        // In both directions: otherwise a clock that is set back would suppress the log for as long.
+        // The difference counts in both directions: otherwise a clock that is set back would
+        // suppress the log until it has caught up.
         let is_late = logged_at == 0 || now.abs_diff(logged_at) >= LOG_INTERVAL.get();
         let order = Ordering::Relaxed;
         if is_late && self.logged_at.compare_exchange(logged_at, now.max(1), order, order).is_ok() {

@@ -27,7 +27,8 @@ pub struct Observed {
     pub sum_micros: u64,
 }
 
-/// Measures the time until it is dropped. This includes work that is cancelled, which took longest.
+/// Measures the time until this value is dropped. Cancelled work is measured too, because it
+/// usually took the longest.
 #[derive(Debug)]
 pub struct Measuring<'h> {
     histogram: &'h Histogram,

@@ -31,13 +31,15 @@ pub struct ReservationCounts {
     pub limit: Box<str>,
     /// Permits and reservations that this node opened.
     pub opened: u64,
-    /// Reservations that it settled.
+    /// Reservations that this node settled.
     pub settled: u64,
-    /// Permits and reservations that it released.
+    /// Permits and reservations that this node released.
     pub released: u64,
-    /// Permits and reservations that it ended when they had expired or had been ended already.
+    /// Permits and reservations that this node tried to end after they had expired or had been
+    /// ended already.
     pub late: u64,
-    /// Permits and reservations whose end the store did not answer: they expire.
+    /// Permits and reservations that could not be ended because the store did not answer. They
+    /// expire.
     pub unanswered: u64,
 }
 

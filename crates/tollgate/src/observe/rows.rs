@@ -26,12 +26,12 @@ pub(super) struct Rows<R> {
     pools: Pools,
 }
 
-/// How the limits by which the fleet sheds load are counted.
+/// How the concurrency limits of the fleet's load shedding are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pools {
-    /// They have rows like other limits.
+    /// The limits have rows like all other limits.
     Counted,
-    /// They have no rows: load shedding is not a decision by limits.
+    /// The limits have no rows, because load shedding is not a decision by limits.
     Apart,
 }
 

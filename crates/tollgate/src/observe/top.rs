@@ -29,10 +29,10 @@ pub const TOP_SUBJECTS: usize = TOP_STRIPES * space_saving::COUNTERS;
 /// The weight by which subjects are ranked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RankBy {
-    /// Units that they were charged, including units that were refunded later.
+    /// Units that the subjects were charged, including units that were refunded later.
     #[default]
     Charged,
-    /// Units that their limit refused.
+    /// Units that the limit refused to the subjects.
     Refused,
 }
 
@@ -49,7 +49,7 @@ pub enum RankBy {
 #[derive(Debug)]
 pub struct Top {
     rows: ArcSwap<Rows<Row>>,
-    /// Its key is random and stays on this node.
+    /// The hash function of subjects. Its key is random and stays on this node.
     hasher: SipHasher13,
     began: Timestamp,
 }
@@ -68,9 +68,9 @@ pub struct TopOfLimit {
 pub struct TopSubject {
     /// The subject, as stores receive it.
     pub subject: Subject,
-    /// The upper bound of its weight, in units.
+    /// The upper bound of the subject's weight, in units.
     pub units: u64,
-    /// The error of that bound: its weight is at least `units - error`.
+    /// The error of the upper bound: the subject's weight is at least `units - error`.
     pub error: u64,
 }
 

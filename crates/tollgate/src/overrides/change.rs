@@ -23,7 +23,7 @@ pub enum OverrideStoreError {
     Full,
     /// The target has no override.
     Missing,
-    /// Concurrent changes won at every attempt.
+    /// Every attempt failed, because another node changed the overrides at the same time.
     Contended,
     /// The store cannot be used; it is unknown whether the change was made.
     Store(StoreError),

@@ -135,7 +135,7 @@ fn shedding_is_as_calm_as_its_own_switch_and_that_of_all_say() {
     ]);
     assert_eq!(held.shed_mode(SheddingTarget::Fleet, NOW), ShedMode::Off);
     assert_eq!(held.shed_mode(SheddingTarget::Worker, NOW), ShedMode::Off);
-    // It is no word on limits.
+    // The override of load shedding does not change any limit.
     assert_eq!(quota(&held, "core", &subject(&[("user", "ann")]), NOW), 10);
 }
 

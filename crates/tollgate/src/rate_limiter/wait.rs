@@ -39,7 +39,7 @@ impl<S: Store + 'static> RateLimiter<S> {
         self.until_n_ready(key, 1, deadline).await
     }
 
-    /// Does the same as [`until_ready`](Self::until_ready), for `units`.
+    /// Waits like [`until_ready`](Self::until_ready), for `units` instead of one.
     ///
     /// ```
     /// # use std::time::Duration;

@@ -40,7 +40,7 @@ const BY_VALUE: u8 = 0x40;
 pub(crate) struct UnsealedReceipt {
     /// The receipt, without entries of limits that the policy no longer has.
     pub(crate) receipt: Receipt,
-    /// The time from which nothing of it can be refunded.
+    /// The time from which no part of the receipt can be refunded.
     pub(crate) expires_at: Timestamp,
 }
 
@@ -109,8 +109,8 @@ fn read(version: u8, mut rest: &[u8], policy: &Policy) -> Option<UnsealedReceipt
 }
 
 impl Entry {
-    /// Returns the time until which it can be refunded. A permit that is not renewed expires by
-    /// itself.
+    /// Returns the time until which the charge can be refunded. A permit that is not renewed
+    /// expires by itself.
     fn refundable_until(&self, charged_at: Timestamp) -> Timestamp {
         match self.limit.algorithm() {
             Algorithm::Concurrency(limit) => charged_at.after(limit.permit_ttl()),
@@ -242,15 +242,15 @@ fn take<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ReceiptError {
-    /// It does not have the form of a receipt.
+    /// The text does not have the form of a receipt.
     Garbled,
-    /// It has a version that this release does not support.
+    /// The receipt has a version that this release does not support.
     Version(u8),
-    /// It was changed, or written under another key.
+    /// The receipt was changed, or sealed with another key.
     Foreign,
-    /// It proves a charge, not a reservation.
+    /// The receipt is that of a charge, not of a reservation.
     NotReserved,
-    /// It is of a reservation, which a status does not settle.
+    /// The receipt is that of a reservation, which is settled by a cost and not by a status.
     Reserved,
 }
 

@@ -50,7 +50,8 @@ pub(super) fn compile(draft: &Draft) -> Result<Policy, Vec<String>> {
     Ok(policy?.with_forwarding(forwarding))
 }
 
-/// Returns the known subjects and those of the draft, which replace them.
+/// Returns the built-in subjects and those of the draft. A subject of the draft replaces a built-in
+/// subject of the same name.
 fn subjects(defined: &[Dimension], mistakes: &mut Vec<String>) -> Vec<Dimension> {
     let mut all: Vec<Dimension> = Vec::new();
     for dimension in defined {

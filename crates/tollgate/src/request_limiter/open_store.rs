@@ -25,7 +25,7 @@ use crate::hash_key::HashKey;
 pub trait OpenStore {
     /// The store.
     type Store: Store + 'static;
-    /// Why it cannot be opened.
+    /// The reason why a store cannot be opened.
     type Error: Error + Send + Sync + 'static;
 
     /// Whether several processes share the store. Credentials then need a

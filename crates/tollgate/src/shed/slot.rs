@@ -18,7 +18,8 @@ pub struct InFlightSlot {
     worker: Arc<Worker>,
     /// Requests in flight when this one was admitted, with this one.
     in_flight: u32,
-    /// Since it was admitted; once the service has begun it, since then.
+    /// The time since the request was admitted or, once the service has begun it, since the
+    /// beginning.
     since: Stopwatch,
 }
 
@@ -36,7 +37,8 @@ impl Worker {
         self.enter_with_mode(now, priority, ShedMode::Enforce)
     }
 
-    /// Does the same as [`enter`](Self::enter), in a mode that is at least as mild as `unenforced`.
+    /// Admits a request or sheds it, like [`enter`](Self::enter), in a mode that is at least as
+    /// mild as `unenforced`.
     pub(crate) fn enter_with_mode(
         self: &Arc<Self>,
         now: Timestamp,

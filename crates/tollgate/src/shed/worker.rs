@@ -49,7 +49,7 @@ pub struct WorkerStatus {
     pub in_flight: u32,
     /// The bound on requests in flight, if there is one.
     pub bound: Option<NonZeroU32>,
-    /// How much it sheds, from 0 to [`MAX_LEVEL`](super::MAX_LEVEL).
+    /// The shed level, from 0 to [`MAX_LEVEL`](super::MAX_LEVEL).
     pub level: u32,
 }
 

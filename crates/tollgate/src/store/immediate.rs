@@ -6,7 +6,7 @@ use tollgate_core::{Charge, DecisionSource, Reading, Store, StoreError, Timestam
 
 /// A store that answers at once, into a list that the caller uses again.
 pub trait ImmediateStore: Store {
-    /// Does the same as [`apply`](Store::apply), without a future. Replaces `readings` by the
+    /// Applies charges like [`apply`](Store::apply), without a future. Replaces `readings` by the
     /// answer, and returns its source.
     ///
     /// # Errors

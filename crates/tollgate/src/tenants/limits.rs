@@ -17,7 +17,7 @@ struct Entry {
     made: Option<Arc<Limit>>,
 }
 
-/// Limits by their base and their numbers. Each place has one of them.
+/// A cache of limits, by the policy's limit and the tenant's numbers. Each slot holds one limit.
 #[derive(Debug)]
 pub(super) struct LimitCache(Box<[ArcSwapOption<Entry>]>);
 

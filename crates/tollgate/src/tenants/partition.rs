@@ -273,7 +273,7 @@ fn insert(slots: &mut [u32], name: &[u8], position: u32) {
     slots[at] = position;
 }
 
-/// The rows of a partition while it is made.
+/// The rows of a partition while the partition is built.
 #[derive(Default)]
 struct Rows {
     words: Vec<Box<str>>,

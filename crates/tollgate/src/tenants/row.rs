@@ -42,7 +42,7 @@ pub struct TenantQuota {
 }
 
 impl Tenant {
-    /// Checks the lengths and the characters of the row, and that it says something.
+    /// Checks the lengths and the characters of the row, and that it has a plan or a quota.
     ///
     /// # Errors
     /// [`RowError`] with the first mistake.

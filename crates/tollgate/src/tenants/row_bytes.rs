@@ -59,7 +59,7 @@ pub(super) fn write_row(bytes: &mut Vec<u8>, row: &Tenant, mut word: impl FnMut(
     }
 }
 
-/// A row where it is stored.
+/// A row, read from the bytes in which it is stored.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RowView<'b> {
     pub(super) name: &'b [u8],

@@ -56,7 +56,7 @@ pub enum TenantStoreError {
     Full,
     /// A part of the table cannot be read or written.
     Partition(PartitionError),
-    /// Concurrent changes won at every attempt.
+    /// Every attempt failed, because another node changed the tenants at the same time.
     Contended,
     /// The store cannot be used. Of the parts of the batch, `stored` are stored for certain.
     Store {

@@ -1,4 +1,4 @@
-//! The table beside a map, and its bounds.
+//! Compares the table of tenants with a plain map, and checks its bounds.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

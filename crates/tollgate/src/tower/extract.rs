@@ -78,7 +78,7 @@ pub(crate) fn attributes<'a, B>(
     attributes_of(request.method(), request.uri(), fields, peer)
 }
 
-/// Does the same as [`attributes`], for the parts of a request.
+/// Returns the attributes of a request, like [`attributes`], from its parts.
 pub(crate) fn attributes_of<'a>(
     method: &'a Method,
     target: &'a Uri,

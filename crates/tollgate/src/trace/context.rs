@@ -109,7 +109,7 @@ impl TraceId {
         Self(bytes)
     }
 
-    /// Returns its bytes.
+    /// Returns the bytes of the id.
     #[must_use]
     pub const fn as_bytes(&self) -> &[u8; 16] {
         &self.0
@@ -124,7 +124,7 @@ impl SpanId {
         Self(bytes)
     }
 
-    /// Returns its bytes.
+    /// Returns the bytes of the id.
     #[must_use]
     pub const fn as_bytes(&self) -> &[u8; 8] {
         &self.0

@@ -14,10 +14,11 @@ pub struct Sampler {
 /// Whether a caller's decision to record its trace counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ParentSampling {
-    /// It counts; the share applies to traces that begin here.
+    /// The caller's decision counts. The share applies to traces that begin here.
     #[default]
     Follow,
-    /// It does not count: the share applies to all traces, by their ids. For public listeners.
+    /// The caller's decision does not count: the share applies to all traces, by their ids. For
+    /// public listeners.
     Ignore,
 }
 

@@ -37,17 +37,17 @@ pub enum SpanKind {
     Server,
     /// The side that makes the call.
     Client,
-    /// Neither side: work within the process.
+    /// Work within the process, on neither side of a call.
     Internal,
 }
 
 /// The outcome of work.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum SpanOutcome {
-    /// It succeeded. A refusal is not a failure.
+    /// The work succeeded. A refusal is not a failure.
     #[default]
     Done,
-    /// It failed, for this reason.
+    /// The work failed, for this reason.
     Failed(Cow<'static, str>),
 }
 

@@ -33,7 +33,7 @@ impl Tracer {
         (Self(Some(Arc::new(recorder))), SpanReceiver(spans))
     }
 
-    /// Whether it is on.
+    /// Whether tracing is on.
     #[must_use]
     pub const fn is_on(&self) -> bool {
         self.0.is_some()

@@ -50,7 +50,7 @@ async fn a_full_concurrency_limit_suggests_the_observed_hold_time_and_not_the_lo
     let mut admitted = check(&limiter).await;
     assert_eq!(check(&limiter).await.evaluation.retry_after(), Some(Millis::from_secs(5)));
 
-    // A peek says the same.
+    // A peek reports the same wait.
     let request = RequestAttributes {
         method: "GET",
         path: "/",

@@ -71,7 +71,7 @@ async fn who_fills_the_store_lets_nobody_past_a_limit() {
         let plan = limiter.plan_at(START, &policy, &attributes);
         limiter.decide(DecisionRequest::new(START, &policy, plan)).await
     };
-    // So many that every overflow counter of the limit is in use, whatever the hash.
+    // With this many subjects, every overflow counter of the limit is in use, whatever the hash.
     for number in 0..20_000 {
         ask(Field("x-token", &format!("invented-{number}"))).await;
     }

@@ -115,7 +115,8 @@ async fn a_clock_beyond_skew_max_switches_no_limit_off() {
         for off in [HALF_A_MINUTE, -HALF_A_MINUTE, DAY, -DAY] {
             let wrong = SkewedClock::default();
             wrong.set(off);
-            // Both decide before they are connected: no first decision uses the wrong clock.
+            // Both nodes decide before they are connected: no first decision may use the wrong
+            // clock.
             let nodes = [Node::new(&loaded, wrong), Node::new(&loaded, SkewedClock::default())];
             let name = format!("{algorithm} {off}");
             let admitted = admitted(&loaded, [&nodes[0], &nodes[1]], &name).await;

@@ -38,7 +38,8 @@ async fn passes(count: usize, step: &str, runs: StepRuntime) {
         servers.push(Server::start().await);
     }
     let shards = shards(&servers.iter().collect::<Vec<_>>());
-    // Remembered refusals are valid for a while and marked as such; the suite checks exact answers.
+    // The deny cache answers for a while and marks its answers; the suite checks exact answers, so
+    // the cache is off.
     let store = format!("{shards}, {PATIENT}, deny_cache: false, scripting: {step}");
     let store = open(&routed_by_subject(&store));
     let status = store.started().await;

@@ -26,9 +26,10 @@ const DELAY: Duration = Duration::from_millis(100);
 /// The pause between two charges.
 const PACE: Duration = Duration::from_millis(1);
 const QUOTA: u64 = 400;
-/// The charges of all nodes in turn while replication is slow.
+/// The number of charges that all nodes make in turn while replication is slow.
 const IN_TURN: u64 = 300;
-/// The charges of the first node after them, which the network loses.
+/// The number of charges that the first node makes after these. The network loses their
+/// replication.
 const LAST: u64 = 5;
 /// The charges of the last node on the new primary before the first node sends a call.
 const MEANWHILE: u64 = 3;
@@ -52,7 +53,7 @@ impl Pair {
         Self { primary, replica, network }
     }
 
-    /// Returns a policy over both.
+    /// Returns a policy over both servers.
     fn loaded(&self) -> LoadedPolicy {
         let [primary, replica] = [&self.primary, &self.replica].map(Server::url);
         let text = format!(
@@ -65,7 +66,7 @@ impl Pair {
         parse("test.yaml", &text).unwrap()
     }
 
-    /// Opens a store on both without failover replay.
+    /// Opens a store on both servers without failover replay.
     async fn bare(&self) -> RedisShard {
         let [primary, replica] =
             [&self.primary, &self.replica].map(|server| server.url().parse().unwrap());

@@ -218,7 +218,7 @@ async fn fail_over(nodes: &Nodes, workload: &Arc<Workload>, pair: &mut Pair) -> 
     let before = (nodes.recorder.calls() as u64 - decided(), leased());
     primary.is_followed().await;
     primary.kill();
-    // Each caller may be about to count its call.
+    // Each caller may have a call that it has not counted yet.
     let calls = nodes.recorder.calls() as u64 - decided() + 2 * CALLERS - before.0;
     callers.join_all().await;
     let unheard = calls * LARGEST_COST + leased() - before.1;

@@ -61,7 +61,7 @@ async fn what_one_node_changes_the_others_find_and_nobody_writes_over_another() 
     let (limiter_a, a) = node(&servers).await;
     let (limiter_b, b) = node(&servers).await;
     set(&limiter_a, &a, "1").await.unwrap();
-    // The node has not read the first override yet, and keeps it.
+    // The node has not read the first override yet, and must keep it when it stores its own.
     set(&limiter_b, &b, "2").await.unwrap();
     assert_eq!(held(&b), 2);
     a.refresh().await.unwrap();

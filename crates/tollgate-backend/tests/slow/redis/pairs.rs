@@ -29,7 +29,7 @@ pub(crate) async fn pairs(version: Version, count: usize) -> Vec<Pair> {
     pairs
 }
 
-/// Returns the settings of these shards.
+/// Returns the settings of these shards in the form of the policy file.
 pub(crate) fn words(pairs: &[Pair]) -> String {
     let shard = |(number, pair): (usize, &Pair)| {
         let [primary, replica] = pair.each_ref().map(Server::url);

@@ -36,8 +36,8 @@ async fn charge(node: &Backend, loaded: &LoadedPolicy, id: usize) -> bool {
     readings.all_admitted()
 }
 
-/// What [`NODES`] nodes admit that start now, each at the same time as the others, in turn, after
-/// `charged` units were; and the primary that they all chose.
+/// Returns the units that [`NODES`] nodes admit in turn if they all start now, after `charged`
+/// units were charged, and the primary that all of them chose.
 async fn admitted(loaded: &LoadedPolicy, charged: usize) -> (usize, String) {
     let nodes: Vec<Backend> = (0..NODES).map(|_| open(loaded)).collect();
     let mut admitted = charged;
@@ -92,7 +92,7 @@ async fn an_old_primary_that_returns_empty_is_charged_by_no_node() {
     old.start_again(&QUICK);
     charges(&node, &new, 2).await;
     assert!(charge(&node, &loaded, 3).await);
-    // Those who start now have seen nothing of it.
+    // Nodes that start now have not observed the split.
     assert_eq!(admitted(&loaded, 3).await, (QUOTA, new.url()));
 }
 

@@ -41,7 +41,7 @@ pub struct Envoy {
 /// `RateLimitDescriptor`
 #[derive(Clone, PartialEq, Message)]
 pub struct Descriptor {
-    /// Its entries.
+    /// The entries of the descriptor.
     #[prost(message, repeated, tag = "1")]
     pub entries: Vec<Entry>,
 }

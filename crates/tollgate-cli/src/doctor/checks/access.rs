@@ -41,7 +41,7 @@ const fn well(judged: PermissionCheck) -> &'static str {
     }
 }
 
-/// Describes which of the two users of `deploy/redis-acl.txt` it is.
+/// Describes which of the two users of `deploy/redis-acl.txt` the server's user is.
 const fn code(loads_code: Option<bool>) -> &'static str {
     match loads_code {
         None => "",

@@ -1,4 +1,4 @@
-//! Checks that replicas follow, and how the primary behaves if they do not.
+//! Checks that replicas follow the primary, and how the primary behaves if they do not.
 
 use tollgate_backend::{Info, part};
 

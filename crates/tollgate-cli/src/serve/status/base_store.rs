@@ -6,22 +6,22 @@ use tollgate_backend::{Backend, Counts, MemcachedStatus, ShardStatus};
 use crate::metrics::circuit_breaker;
 use crate::shards::follow;
 
-/// Returns the decisions that were made without its servers, if it has servers.
+/// Returns the decisions that were made without the store's servers, if the store has servers.
 pub(super) fn counts(store: &Backend) -> Value {
     store.counts().map_or(Value::Null, |counts| counted(&counts))
 }
 
-/// Returns its shard map, if it has one that can change.
+/// Returns the shard map of the store, if it has one that can change.
 pub(super) fn map(store: &Backend) -> Value {
     store.map_status().map_or(Value::Null, |map| follow::value(&map))
 }
 
-/// Returns its Redis shards, if it is the store of this `side`.
+/// Returns the Redis shards of the store, each with `side`, the store's name among two stores.
 pub(super) fn shards(side: &'static str, store: &Backend) -> Vec<Value> {
     store.status().iter().map(|it| shard(side, it)).collect()
 }
 
-/// Returns its memcached servers, if it is the store of this `side`.
+/// Returns the memcached servers of the store, each with `side`, the store's name among two stores.
 pub(super) fn servers(side: &'static str, store: &Backend) -> Vec<Value> {
     store.servers().iter().map(|it| server(side, it)).collect()
 }

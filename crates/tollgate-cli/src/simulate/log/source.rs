@@ -44,9 +44,9 @@ impl fmt::Display for Input {
 
 /// An open log.
 pub(super) struct Source {
-    /// Its bytes, decompressed.
+    /// The bytes of the log, decompressed.
     reader: Box<dyn Read + Send>,
-    /// Its size in bytes before decompression, if it is known.
+    /// The size of the log in bytes before decompression, if it is known.
     pub(super) size: Option<u64>,
 }
 

@@ -18,9 +18,9 @@ pub(crate) struct LimitTally {
     pub(crate) counts: Counts,
     /// Requests that this limit would have refused if it were not in shadow mode.
     pub(crate) shadow_refused: u64,
-    /// The results of its candidate, for requests that both evaluated.
+    /// The results of the limit's candidate, for requests that both evaluated.
     pub(crate) trials: CandidateCounts,
-    /// The most units that any subject had used at once.
+    /// The most units that any subject had used at one moment.
     pub(crate) peak: u64,
     pub(crate) subjects: Subjects,
 }

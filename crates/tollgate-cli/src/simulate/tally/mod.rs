@@ -31,11 +31,11 @@ pub(crate) struct Counts {
 /// The result of one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RequestOutcome {
-    /// It was admitted.
+    /// The request was admitted.
     Admitted,
-    /// It was admitted, and its charge was refunded.
+    /// The request was admitted, and its charge was refunded.
     Refunded,
-    /// It was refused.
+    /// The request was refused.
     Refused,
 }
 

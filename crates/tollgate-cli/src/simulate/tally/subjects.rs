@@ -16,9 +16,9 @@ const SUBJECTS_KEPT: usize = 50_000;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SubjectTally {
     pub(crate) counts: Counts,
-    /// The most units that it had used at once.
+    /// The most units that the subject had used at one moment.
     pub(crate) peak: u64,
-    /// Its first client, as the log names it.
+    /// The first client of the subject, as the log names it.
     pub(crate) client: Box<[u8]>,
     pub(crate) refusals: Refusals,
 }

@@ -113,7 +113,7 @@ fn a_closed_pipe_ends_no_command_with_a_panic() {
         let error = String::from_utf8(output.stderr).unwrap();
         assert!(output.status.success(), "{arguments:?}: {error}");
         assert!(!error.contains("panicked"), "{arguments:?}: {error}");
-        // Also the notes on standard error, if both are closed.
+        // This also holds for the notes on standard error, if both outputs are closed.
         let status = std::process::Command::new(env!("CARGO_BIN_EXE_tollgate"))
             .args(arguments)
             .stdout(writer.try_clone().unwrap())

@@ -199,7 +199,8 @@ fn a_shared_port_is_served_without_a_gap() {
                 match requested {
                     Ok(1..) => _ = answered.fetch_add(1, Ordering::Relaxed),
                     Err(error) if error.kind() == ErrorKind::ConnectionRefused => refused += 1,
-                    // It was in the socket's queue at the moment when the socket was closed.
+                    // The connection was in the socket's queue at the moment when the socket was
+                    // closed.
                     Ok(0) | Err(_) => {}
                 }
             }

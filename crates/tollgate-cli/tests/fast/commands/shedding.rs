@@ -28,7 +28,7 @@ fn policy(folder: &Path, mode: &str) {
          rules:\n  - {{ name: charge, match: {{ method: POST }}, limits: all, priority: critical }}\n  \
          - {{ name: read, limits: all }}\n"
     );
-    // Renamed into place, so the file is never read half written.
+    // The file is renamed into place, so it is never read half written.
     fs::write(folder.join("new.yaml"), text).unwrap();
     fs::rename(folder.join("new.yaml"), folder.join("policy.yaml")).unwrap();
 }
@@ -53,7 +53,7 @@ fn at_three_times_the_capacity_critical_requests_are_served_only_with_shedding()
         for _ in held..READERS {
             assert_eq!(response.recv_timeout(PATIENCE).unwrap(), refusal, "{mode}");
         }
-        // They may be refused before the others have reached the service.
+        // The requests may be refused before the others have reached the service.
         service.holds(held);
         let served = (0..20).filter(|_| charge(&proxy) == 200).count();
         assert_eq!(served, goodput, "of 20 critical requests, {mode}");

@@ -24,7 +24,7 @@ fn check(send: impl Fn(&str) -> Answer) {
             assert!(answer.field("ratelimit-policy").contains(&policy), "{plan}: {answer:?}");
         }
     }
-    // A user that upgrades goes on in the same window.
+    // A user that changes to a larger plan continues in the same window.
     let upgraded = send("x-user: user-of-free\r\nx-plan: pro\r\n");
     assert_ne!(upgraded.status, 429, "{upgraded:?}");
     assert!(upgraded.field("ratelimit").contains("\"requests\";r=0"), "{upgraded:?}");

@@ -9,7 +9,7 @@ use crate::support::listeners::{Listeners, Request, recipe};
 use crate::support::node::{Folder, Node};
 use crate::support::world;
 
-/// Requests that are the same: how many of them are admitted, and how many are refused after them.
+/// Equal requests: how many of them are admitted, and how many are refused after them.
 struct Row<'a> {
     request: &'a str,
     client: &'a str,
@@ -183,7 +183,7 @@ fn sign_in_by_failures_that_callers_report() {
     });
     let mut receipts: Vec<Value> = all.into_iter().flatten().collect();
     assert_eq!(receipts.len(), 5);
-    // One of the five was right after all, so one more attempt is admitted.
+    // One of the five attempts was successful, so one more attempt is admitted.
     assert_eq!(report(receipts.pop().unwrap(), 200), "refunded");
     for receipt in receipts {
         assert_eq!(report(receipt, 401), "unchanged");

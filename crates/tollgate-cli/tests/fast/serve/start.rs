@@ -12,7 +12,7 @@ fn every_listener_answers_over_one_store() {
     assert!(first.body.contains("\"used\":1,"), "{}", first.body);
     let (status, message) = call(node.listener("grpc"), ASK, None);
     assert_eq!(status, "0");
-    // The overall code comes first: OK.
+    // The overall status is the first field of the message: serving.
     assert_eq!(message[5..7], [0x08, 1], "{message:?}");
     assert_eq!(
         send_line(node.listener("resp"), &["PING", "CL.THROTTLE k 1 1 60"]),

@@ -85,7 +85,7 @@ fn a_candidate_is_compared_with_its_limit() {
     let candidate = &report["limits"]["all"]["candidate"];
     let count = |name: &str| candidate[name].as_u64().unwrap();
     assert_eq!(count("both_refuse") + count("only_live_refuses"), report["refused"]);
-    // It describes the limit after it has its numbers.
+    // After it is adopted, the candidate refuses the requests that it would have refused before.
     let refused = count("both_refuse") + count("only_candidate_refuses");
     assert_eq!(refused, report["compare"]["refused"]);
     assert!(count("only_candidate_refuses") > 0 && candidate["rule"] == "30 per 1h");

@@ -11,7 +11,8 @@ fn pygithub(proxy: &Proxy, scenario: &str, token: &str) -> Value {
     python("octocat.py", &[&format!("http://{}", proxy.address), scenario, token])
 }
 
-/// It retries both statuses, for different reasons: 429 always, 403 depending on the response.
+/// PyGithub retries after both statuses, for different reasons: always after 429, depending on the
+/// response after 403.
 #[test]
 fn waits_for_the_reset_of_a_limit_and_gets_in() {
     for status in [429, 403] {

@@ -7,7 +7,7 @@ use crate::support::world::{Answer, Proxy, policy};
 
 const GUESSES: usize = 200;
 
-/// Of how many guesses the service hears at `path`.
+/// Returns how many of the guessed passwords reach the service at `path`.
 fn passed(method: &str, path: &str) -> usize {
     let proxy = Proxy::start(&policy("sign-in.yaml"));
     let request = format!(
@@ -50,7 +50,7 @@ fn an_ambiguous_path_is_a_400_that_is_counted_and_logged() {
     assert_eq!(refused.field("content-type"), "application/problem+json");
     assert!(refused.body.contains("encoded slash"), "{}", refused.body);
     assert!(proxy.tells("can be read in more than one way").contains("encoded_slash"));
-    // It was charged nothing, and the connection is as good as before.
+    // The request was charged nothing, and the connection can still be used.
     assert_eq!(proxy.get("/", &[]).field("x-ratelimit-used"), "1");
 }
 

@@ -23,7 +23,7 @@ fn as_much_is_refunded_as_the_service_says() {
         let answer = site.envoy.get("/reports", fields);
         (answer.status, answer.field("x-ratelimit-used").to_owned())
     };
-    // Each refunds its charge at its end. Envoy does not wait for that call.
+    // Each request refunds its charge at its end. Envoy does not wait for the refund.
     let free = [KEY, "x-please-give-back: 1"];
     for number in 0..30 {
         assert_eq!(used(&free), (200, "1".to_owned()), "{number}");

@@ -118,7 +118,7 @@ impl Connection {
         self.get_with(path, b"")
     }
 
-    /// Does the same with a line of `fields`, which need not be UTF-8.
+    /// Sends a request like [`Self::get`], with a line of `fields`, which need not be UTF-8.
     pub(crate) fn get_with(&mut self, path: &str, fields: &[u8]) -> Answer {
         let head = format!("GET {path} HTTP/1.1\r\nhost: test\r\n");
         let head = [head.as_bytes(), fields, b"\r\n"].concat();

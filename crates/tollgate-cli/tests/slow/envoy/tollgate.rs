@@ -41,7 +41,7 @@ impl Tollgate {
         Self { child, address }
     }
 
-    /// Kills it, like SIGKILL.
+    /// Kills the process with SIGKILL.
     pub(crate) fn kill(&mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();

@@ -15,7 +15,7 @@ use crate::support::node::Node;
 
 const QUOTA: u64 = 40;
 const TOKENS: usize = 12;
-/// Charges of each token at each node, before and while they disagree.
+/// The number of charges of each token at each node before the nodes disagree, and while they do.
 const BEFORE: usize = 8;
 const APART: usize = 5;
 
@@ -52,7 +52,7 @@ async fn what_they_admit_beyond_the_limit_is_within_the_bound() {
 
     let window = FixedWindow::new(QUOTA, Millis::from_secs(3_600), Anchor::FirstRequest).unwrap();
     let limit = Limit::new("core", Algorithm::FixedWindow(window)).unwrap();
-    // The most units in one second while they disagree.
+    // The most units that are admitted in one second while the nodes disagree.
     let bound = max_over_admission(&limit, apart, Duration::from_secs(1));
     let beyond = admitted.map(|units| units.saturating_sub(QUOTA));
     assert_held(&[

@@ -40,7 +40,8 @@ async fn planted_differences_are_counted_by_their_kind() {
     ];
     let mut clients =
         [&in_both[0], &in_both[1]].map(|node| Client::connect(node.listener("http")).unwrap());
-    // Charged in both, in windows that opened one after the other: the same units, another reset.
+    // The requests are charged in both stores, in windows that opened one after the other: the same
+    // units, another reset.
     for client in &mut clients {
         charge(client, "reset");
         thread::sleep(APART);

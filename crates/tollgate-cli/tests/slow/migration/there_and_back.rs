@@ -66,7 +66,7 @@ fn wait(condition: impl Fn() -> bool) {
     }
 }
 
-/// Charges these tokens in turn at the allowed pace until the end.
+/// Charges these tokens in turn at the given pace until the end of the move.
 fn client(node: &Node, tokens: Range<u64>, pace: &Pace) -> Vec<Account> {
     let mut client = Client::connect(node.listener("http")).unwrap();
     let names: Vec<_> = tokens.map(|token| format!("t{token}")).collect();

@@ -26,7 +26,7 @@ fn package() -> Value {
     package["metadata"]["deb"].clone()
 }
 
-/// Returns its files: source, target and permissions.
+/// Returns the files of the package: source, target and permissions.
 fn assets() -> Vec<[String; 3]> {
     let assets = package()["assets"].clone();
     serde_json::from_value(assets).expect("three texts an asset")

@@ -64,7 +64,7 @@ impl Envoy {
         })
     }
 
-    /// Waits until `hosts` hosts of its rate limit service are healthy.
+    /// Waits until `hosts` hosts of Envoy's rate limit service are healthy.
     pub(crate) fn knows_healthy(&self, hosts: usize) {
         eventually("healthy nodes", || {
             let clusters = get(self.admin, "/clusters", "")?.body;

@@ -63,7 +63,7 @@ impl Node {
         &listener.unwrap_or_else(|| panic!("no {name} in {:?}", self.listeners)).1
     }
 
-    /// Reloads its policy, and returns the response with its status.
+    /// Reloads the policy of the node, and returns the response with its status.
     pub(crate) fn reload(&self) -> String {
         let url = format!("http://{}/v1/policy/reload", self.listener("admin"));
         let (_, token) = SECRETS[3];
@@ -73,7 +73,7 @@ impl Node {
         String::from_utf8(response.stdout).unwrap()
     }
 
-    /// Returns the names of its listeners, in order.
+    /// Returns the names of the node's listeners, in order.
     pub(crate) fn listeners(&self) -> Vec<&str> {
         self.listeners.iter().map(|(listener, _)| listener.as_str()).collect()
     }

@@ -114,7 +114,7 @@ fn a_fresh_crate_outside_of_the_workspace_limits_in_six_lines() {
     fs::create_dir(folder.path().join("src")).unwrap();
     assert_eq!(PROGRAM.trim().lines().count(), 6);
     fs::write(folder.path().join("src/main.rs"), PROGRAM).unwrap();
-    // Offline, the versions must be those that the workspace has.
+    // Without a network, the versions must be those of the workspace.
     fs::copy(path.join("Cargo.lock"), folder.path().join("Cargo.lock")).unwrap();
     assert_eq!(output(&mut cargo(folder.path(), &["run"])), "Some(0)\nNone\n");
 }

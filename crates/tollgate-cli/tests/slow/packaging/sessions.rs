@@ -12,7 +12,7 @@ const PATIENT_STORES: &[(&str, &str)] = &[("deadline: 15ms", "deadline: 10s")];
 
 const PATIENT_MEMCACHED: &[(&str, &str)] = &[("{ memcached: {", "{ memcached: { deadline: 10s,")];
 
-/// Its defaults are system directories, and timeouts that a busy machine may exceed.
+/// nginx's defaults are system directories, and timeouts that a busy machine may exceed.
 const NGINX: &[(&str, &str)] = &[
     (
         "\nhttp {",

@@ -61,7 +61,7 @@ async fn a_node_that_is_reported_to_end_gives_its_lease_back() {
     response.judged().assert_sound();
 }
 
-/// Starts two nodes that both take leases.
+/// Starts two nodes, of which both take leases.
 async fn hot_nodes(fleet: &Fleet, response: &Arc<Told>) -> [Arc<Proxy>; 2] {
     let policy = fleet.policy(
         &format!(

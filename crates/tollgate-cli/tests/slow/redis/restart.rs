@@ -119,7 +119,7 @@ fn charge_and_give_back(visitor: &mut Visitor) {
         receipt = response["receipt"].clone();
     }
     let response = post(visitor, "/v1/refund", &format!("{{\"receipt\":{receipt}}}"));
-    // If the first response was lost, this one refunds nothing more.
+    // If the response to the first refund was lost, this refund changes nothing.
     let is_back = response["outcome"] == "refunded" || response["outcome"] == "unchanged";
     let sum = visitor.sum();
     sum.given_back += u64::from(is_back);

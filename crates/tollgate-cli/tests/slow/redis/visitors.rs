@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 use crate::support::client::{Answer, Client};
 use crate::support::world::PATIENCE;
 
-/// Half of them keep their connections, half of them open one for each request.
+/// The number of clients. Half of them keep their connections, the others open one for each
+/// request.
 pub(crate) const CLIENTS: usize = 8;
 
 /// Requests of each client before anything else happens.
@@ -105,7 +106,7 @@ impl Visitors {
 /// One client.
 pub(crate) struct Visitor<'s> {
     street: &'s Street,
-    /// The node that it uses.
+    /// The index of the node that the client uses.
     at: usize,
     connection: Option<Client>,
     keeps: &'static str,

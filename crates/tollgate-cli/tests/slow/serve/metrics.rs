@@ -224,7 +224,7 @@ impl Prometheus {
                 rest.split_whitespace().next().map(str::to_owned)
             })
             .expect("Prometheus tells where it listens");
-        // Its further output must be read, or it would block.
+        // The further output of the process must be read, or the process would block.
         thread::spawn(move || lines.for_each(drop));
         Self { child, address, _folder: folder }
     }

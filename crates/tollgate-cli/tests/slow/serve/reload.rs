@@ -82,7 +82,7 @@ fn body(text: &str) -> String {
     lines.take_while(|line| *line != "-----END CERTIFICATE-----").collect()
 }
 
-/// Both listeners have loaded the file.
+/// Waits until both listeners have loaded the file.
 fn read_anew(node: &Node, words: &str) {
     node.signal("-HUP");
     node.tells(words);

@@ -45,7 +45,7 @@ async fn whoever_may_do_more_is_told(version: Version) {
         assert!(what.starts_with("the user wide may "), "{what}");
     }
 
-    // A single superfluous command is only found if the server lists its rules.
+    // A single superfluous command is only detected if the server lists its rules.
     admit(&server, &version.shipped_user()).await;
     server.tell(&["ACL", "SETUSER", "tollgate", "+flushall"]).await;
     let (level, what) = found(&server, "tollgate:password@", "access");

@@ -13,7 +13,7 @@ use crate::shards::fleet::{Fleet, QUOTA, charge, node, shards};
 const ELSEWHERE: &str = "1 node uses this map and not this shard";
 
 const TOKENS: usize = 24;
-/// Charges of each token at each node while they disagree.
+/// The number of charges of each token at each node while the nodes disagree.
 const APART: usize = 10;
 
 /// The log lines of both nodes.
@@ -40,7 +40,7 @@ async fn what_is_admitted_twice_is_what_the_other_map_admits_and_is_reported() {
     let window =
         FixedWindow::new(QUOTA as u64, Millis::from_secs(3_600), Anchor::FirstRequest).unwrap();
     let limit = Limit::new("core", Algorithm::FixedWindow(window)).unwrap();
-    // The most units in one second while they disagree.
+    // The most units that are admitted in one second while the nodes disagree.
     let bound = max_over_admission(&limit, APART as u64, Duration::from_secs(1));
     let beyond: Vec<_> = admitted.iter().map(|units| units.saturating_sub(QUOTA)).collect();
     let most = *beyond.iter().max().unwrap() as u64;

@@ -1,4 +1,4 @@
-//! Read-only clients write nothing to the servers, and see their status.
+//! Read-only commands write nothing to the servers, and report the status of the servers.
 
 use redis::Value;
 

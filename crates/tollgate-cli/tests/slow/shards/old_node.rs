@@ -7,7 +7,7 @@ use crate::support::client::ask;
 async fn it_holds_the_move_and_is_reported() {
     let fleet = Fleet::start(2).await;
     let stays = node(&fleet.policy("old.yaml", &[0], None));
-    // It has announced its map once a server has answered.
+    // The process has announced its map once a server has answered.
     assert_eq!(charge(&[&stays], 1, 1), [1]);
     let waits = node(&fleet.policy("new.yaml", &[0, 1], Some(&[0])));
     waits.tells("1 node uses the previous shard map");

@@ -98,7 +98,7 @@ fn free_address() -> SocketAddr {
 type Addresses<'a> = &'a [(&'static str, SocketAddr)];
 
 fn nginx(folder: &Path, addresses: Addresses<'_>, changes: Changes<'_>) -> Command {
-    // Its defaults are system directories, and timeouts that a busy machine may exceed.
+    // nginx's defaults are system directories, and timeouts that a busy machine may exceed.
     let own = "http {\n access_log off; client_body_temp_path body; proxy_temp_path proxy;\n\
                fastcgi_temp_path fastcgi; uwsgi_temp_path uwsgi; scgi_temp_path scgi;\n";
     let patient =

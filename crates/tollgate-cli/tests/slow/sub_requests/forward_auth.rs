@@ -138,7 +138,7 @@ fn what_is_not_clear_is_refused_and_costs_nothing() {
     assert_eq!(ask(node.address, "GET", TRAEFIK).status, 200);
 }
 
-/// How many of 200 guesses of a password pass at `uri`.
+/// Returns how many of 200 guessed passwords reach the service at `uri`.
 fn passed(method: &str, uri: &str) -> usize {
     let node = Tollgate::start(&policy("sign-in.yaml"));
     let (method, uri) = (format!("X-Original-Method: {method}"), format!("X-Original-URI: {uri}"));

@@ -125,7 +125,7 @@ pub(crate) fn nobody_passes_by_the_size_of_a_head(kind: Kind) {
     assert_eq!((site.get("/user", &[]).status, site.api.requested()), (429, 1));
 }
 
-/// As shipped: an outage of the limiter is not an outage of the service.
+/// With the shipped configuration, an outage of the limiter is not an outage of the service.
 pub(crate) fn everything_passes_while_tollgate_is_not_there(kind: Kind) {
     let mut site = Site::with_policy(kind, &limit_of(1), &[]);
     assert_eq!(site.get("/user", &[]).status, 200);

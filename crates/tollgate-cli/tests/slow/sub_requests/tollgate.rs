@@ -28,12 +28,12 @@ impl Tollgate {
             }
             response += &format!("{line}\n");
         };
-        // Later output is discarded and does not block it.
+        // The remaining output is read and discarded, so the process does not block.
         std::thread::spawn(move || lines.map_while(Result::ok).for_each(drop));
         Self { child, address }
     }
 
-    /// Kills it.
+    /// Kills the process.
     pub(crate) fn stop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();

@@ -1,4 +1,4 @@
-//! The fallback stays within its bound.
+//! Checks that the fallback stays within its bound.
 
 use std::collections::BTreeMap;
 

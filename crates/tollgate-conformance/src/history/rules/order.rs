@@ -1,4 +1,4 @@
-//! An answer includes all calls that were answered before its request was sent.
+//! Checks that an answer includes all calls that were answered before its request was sent.
 
 use super::super::window::Window;
 use super::*;

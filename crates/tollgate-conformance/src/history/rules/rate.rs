@@ -1,4 +1,4 @@
-//! A token bucket admits at most its burst, the refilled tokens and the refunds.
+//! Checks that a token bucket admits at most its burst, the refilled tokens and the refunds.
 
 use tollgate_core::algo::TokenBucket;
 use tollgate_core::{Operation, Timestamp};

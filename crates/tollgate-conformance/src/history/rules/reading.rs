@@ -85,7 +85,7 @@ fn of_verdict(
     }
 }
 
-/// Returns whether so many units are reserved already that a further reservation is refused.
+/// Returns whether the event may be refused because the subject has too many reserved units.
 fn has_no_room_to_hold(event: &Event<'_>, reading: &Reading) -> bool {
     let Operation::Reserve { cost, .. } = event.operation else { return false };
     let at_most = event.limit.reservation_terms().at_most;
@@ -94,9 +94,11 @@ fn has_no_room_to_hold(event: &Event<'_>, reading: &Reading) -> bool {
     cost.get() > room || reading.reserved >= MAX_RESERVATIONS as u64
 }
 
-/// Checks that the used units do not exceed the capacity. Refusals that count may exceed it.
+/// Checks that the used units do not exceed the capacity. Those of a limit that counts refusals may
+/// exceed it.
 ///
-/// Two buckets are estimated at the caller's time: for a clock behind the bucket, both count fully.
+/// A two-bucket estimate depends on the caller's clock: if that clock is behind, both buckets count
+/// fully.
 fn of_used(
     case: &Case<'_, '_>,
     event: &Event<'_>,

@@ -68,7 +68,7 @@ fn misplaced(event: &Event<'_>) -> Option<String> {
     let (asked, refunded) = (Units::from(cost.get()), event.refunded());
     let expires_at = refundable_until(event.limit, position);
     match event.limit.algorithm() {
-        // It is released completely.
+        // A permit is always released completely.
         Algorithm::Concurrency(_) => None,
         _ if refunded > asked => Some(format!("{refunded} refunded, but {asked} were requested")),
         _ if expires_at <= event.now => {

@@ -1,4 +1,4 @@
-//! A window has one reset, and ends neither early nor late.
+//! Checks that a window has one reset, and ends neither early nor late.
 
 use tollgate_core::algo::{Anchor, FixedWindow};
 use tollgate_core::{MAX_EXACT, StoredState, Timestamp};

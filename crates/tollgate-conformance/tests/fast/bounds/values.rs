@@ -14,7 +14,7 @@ enum Value {
 
 /// A constant, or a field of a default value.
 struct Constant {
-    /// The crate, folders and modules of its file.
+    /// The crate, folders and modules of the constant's file.
     modules: Vec<String>,
     expression: String,
 }
@@ -151,8 +151,8 @@ impl Constants {
         self.values_in(&[], name)
     }
 
-    /// As [`Self::values`], of the constants in these modules. The name of a crate may lack
-    /// `tollgate-`.
+    /// Returns the values as [`Self::values`] does, of the constants in these modules. The name of
+    /// a crate may lack `tollgate-`.
     fn values_in(&self, modules: &[&str], name: &str) -> Vec<Value> {
         let mut values = Vec::new();
         for constant in self.0.get(name).into_iter().flatten() {

@@ -1,4 +1,4 @@
-//! Each fault is found by its rule, which shows that the checker can fail.
+//! Each kind of fault is found by the rule for it, which shows that the checker can fail.
 
 use tollgate_conformance::Cells;
 use tollgate_conformance::history::{Allowance, Recorded, Refunds, Report, Rule, Workload};

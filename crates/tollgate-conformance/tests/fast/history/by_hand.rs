@@ -92,7 +92,7 @@ fn what_is_counted_exactly_to_the_quota_passes_and_one_more_does_not() {
 
 #[test]
 fn what_a_replica_had_not_heard_of_is_allowed_where_it_is_allowed() {
-    // Three units were counted, two of them were lost, and counted again.
+    // Three units were counted. Two of them were lost and then counted again.
     let calls = [admitted(0, 1, 1, 1), admitted(2, 3, 2, 3), admitted(4, 5, 2, 3)];
     let lost = |lost| check(&calls, Allowance { lost, ..Allowance::default() }).is_sound();
     assert!(lost(2) && !lost(1));
@@ -186,7 +186,7 @@ fn units_that_are_held_for_a_while_are_seen_up_to_their_bound() {
     };
     held(3, 7).assert_sound();
     assert_eq!(held(2, 7).violations[0].rule, Rule::Refusal);
-    // It was answered before, so its units had been refunded before they were observed.
+    // The refund was answered earlier, so its units had been refunded before they were observed.
     assert_eq!(held(3, 3).violations[0].rule, Rule::Refusal);
     let unrefunded =
         |unrefunded| check(&seen[..2], Allowance { unrefunded, ..Allowance::default() });

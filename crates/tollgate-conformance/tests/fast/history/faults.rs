@@ -214,7 +214,7 @@ pub(crate) fn finds_nothing(cells: &Cells, now: Timestamp, charges: &[Charge<'_>
     })
 }
 
-/// Ends windows after half their time: another store counts in every other half.
+/// Ends windows after half of their time, and uses another store for every second half.
 pub(crate) fn restarts_early(cells: &Cells, now: Timestamp, charges: &[Charge<'_>]) -> Answer {
     let half = |charge: &Charge<'_>| now.as_millis() / (charge.limit.window().get() / 2) % 2;
     let aside = |charge: &Charge<'_>| Limit::new("aside", *charge.limit.algorithm()).unwrap();
@@ -268,7 +268,7 @@ pub(crate) fn remembers_to_admit(cells: &Cells, now: Timestamp, charges: &[Charg
     Ok(sound(cells, now, charges)?.with_source(DecisionSource::DenyCache))
 }
 
-/// Decides with twice the quota, and reports fewer units than it counted.
+/// Decides with twice the quota, and reports fewer units than were counted.
 pub(crate) fn is_lax(cells: &Cells, now: Timestamp, charges: &[Charge<'_>]) -> Answer {
     let limits: Vec<_> = charges.iter().map(|charge| doubled(charge.limit)).collect();
     let lax = charges.iter().zip(&limits).map(|(charge, limit)| Charge { limit, ..*charge });

@@ -83,7 +83,7 @@ fn only<'c, 'a>(charges: &'c [Charge<'a>]) -> &'c Charge<'a> {
     charge
 }
 
-/// Executes `charges` with `terms` instead of their own.
+/// Executes `charges` with the reservation terms `terms` instead of the limits' own terms.
 fn by_terms(
     cells: &Cells,
     now: Timestamp,

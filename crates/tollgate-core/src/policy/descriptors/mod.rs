@@ -48,10 +48,10 @@ pub struct Domain {
 /// How the descriptors of one request are counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Counting {
-    /// As one charge: a refused request is counted on no limit.
+    /// All descriptors of a request are one charge: a refused request is counted on no limit.
     #[default]
     Atomic,
-    /// Separately, as in the reference server: if one descriptor is refused, the others are still
-    /// counted.
+    /// Each descriptor is charged separately, as in the reference server: if one descriptor is
+    /// refused, the others are still counted.
     Each,
 }

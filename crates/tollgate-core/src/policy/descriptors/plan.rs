@@ -49,9 +49,10 @@ pub struct PlannedDescriptor<'p> {
     pub outcome: DescriptorOutcome,
     /// The effect of a refusal.
     pub mode: NodeMode,
-    /// Its group, with [`NodeMode::Quota`].
+    /// The group of the descriptor, with [`NodeMode::Quota`].
     pub group: Option<QuotaGroup>,
-    /// The rule of its node. `None` if no node matched or the request contained the limit.
+    /// The rule of the tree's node that matched. `None` if no node matched or the request contained
+    /// the limit.
     pub rule: Option<&'p DescriptorRule>,
 }
 
@@ -88,7 +89,7 @@ pub struct Limited {
 /// `model_name_override`. Every other descriptor is a group of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct QuotaGroup(
-    /// The index of its first descriptor.
+    /// The index of the group's first descriptor.
     pub usize,
 );
 

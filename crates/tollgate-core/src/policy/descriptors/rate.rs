@@ -75,7 +75,7 @@ impl TimeUnit {
 }
 
 impl Rate {
-    /// Returns the limit of this rate, or `None` if it blocks.
+    /// Returns the limit of this rate, or `None` if the rate admits no request.
     ///
     /// The counter does not depend on the number of permitted requests: if a caller raises its
     /// rate, the count continues.

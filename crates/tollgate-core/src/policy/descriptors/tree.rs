@@ -36,7 +36,7 @@ pub enum Sharing {
     /// One counter for each value.
     #[default]
     PerValue,
-    /// One counter for all of them.
+    /// All values that match the pattern share one counter.
     Shared,
 }
 
@@ -139,7 +139,7 @@ pub enum LevelError {
         first: usize,
         /// The index of the second node.
         second: usize,
-        /// Their key.
+        /// The key of both nodes.
         key: Box<str>,
     },
 }

@@ -41,10 +41,10 @@ pub enum PathParameters {
 /// The treatment of requests with a path that services interpret differently.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AmbiguousPaths {
-    /// Such requests are refused.
+    /// Requests with such a path are refused.
     #[default]
     Refuse,
-    /// Such requests are matched by their decoded segments.
+    /// Requests with such a path are matched by their decoded segments.
     Pass,
 }
 
@@ -114,7 +114,7 @@ impl<'p> NormalPath<'p> {
         }
     }
 
-    /// Returns the first byte of its first segment.
+    /// Returns the first byte of the path's first segment.
     pub(in crate::policy) fn first_byte(&self) -> Option<u8> {
         match &self.form {
             Form::Plain(path) => path.bytes().find(|byte| *byte != b'/'),
@@ -122,7 +122,7 @@ impl<'p> NormalPath<'p> {
         }
     }
 
-    /// Returns its segments, from the first one on.
+    /// Returns the segments of the path, from the first one on.
     pub(in crate::policy) fn segments(&self) -> Segments<'_> {
         match &self.form {
             Form::Plain(path) => Segments::Plain(path.as_bytes()),

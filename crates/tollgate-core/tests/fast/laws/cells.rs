@@ -117,7 +117,8 @@ proptest! {
         }
     }
 
-    /// From `expires_at` on a cell has the same effect as no cell. It may be read a moment earlier.
+    /// From its `expires_at` on, a cell has the same effect as a missing cell. It may be read a
+    /// moment earlier.
     #[test]
     fn cells_that_are_over_say_nothing(
         algorithm in any_algorithm(), acts in acts(), late in 0..3_u64, cost in 0..12_u64

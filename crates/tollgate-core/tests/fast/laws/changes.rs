@@ -223,7 +223,8 @@ fn a_shorter_window_ends_the_longer_one_when_it_was_to_end() {
     let ends_at = now.after(Millis::new(3_600_000));
     let known = shorter.clone().replacing(&old);
     assert_eq!(used(cell.as_ref(), &known, now), (60, ends_at));
-    // Also over several changes, and never further ahead than the longest of them.
+    // This also holds over several changes, and the tolerance is never larger than the longest of
+    // them requires.
     let shortest = fixed(100, 10).replacing(&known);
     assert_eq!(used(cell.as_ref(), &shortest, now), (60, ends_at));
     assert_eq!(shortest.skew_tolerance().get(), 5_000 + 3_600_000 - 10);

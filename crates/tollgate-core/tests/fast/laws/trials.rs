@@ -62,7 +62,8 @@ proptest! {
             };
             prop_assert_ne!(candidate(one), live.state_digest());
             prop_assert_eq!(candidate(one) == candidate(other), one == other);
-            // Not even with the limit that adopts its definition.
+            // The counters stay separate even from those of a limit that adopts the candidate's
+            // definition.
             let adopted = Limit::new("core", one).unwrap().with_on_change(on_change);
             prop_assert_ne!(candidate(one), adopted.state_digest());
         }

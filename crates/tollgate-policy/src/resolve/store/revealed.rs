@@ -2,7 +2,7 @@
 
 use crate::raw::PolicyFile;
 
-/// Returns their names in file order.
+/// Returns the names of these limits in file order.
 pub(in crate::resolve) fn names(file: &PolicyFile) -> Vec<Box<str>> {
     let limits = file.limits.value().map_or(&[][..], |limits| &limits.0);
     let revealed = limits.iter().filter_map(|named| {

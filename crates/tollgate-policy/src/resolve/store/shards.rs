@@ -18,7 +18,7 @@ const MAX_WEIGHT: u32 = 1 << 20;
 /// The shards of a store.
 pub(super) struct ResolvedShards {
     pub(super) shards: Vec<ShardSettings>,
-    /// The transports to their servers.
+    /// The transports to the servers of the shards.
     pub(super) places: NamedServers,
 }
 

@@ -42,7 +42,7 @@ fn level(depth: u32) -> BoxedStrategy<Vec<Value>> {
             node.insert("value".to_owned(), value.into());
         }
         node.insert("share_threshold".to_owned(), (shares && value.contains('*')).into());
-        // The combination of both is only approximated.
+        // The import only approximates the combination of both keys.
         node.insert("shadow_mode".to_owned(), (is_shadow && !is_quota).into());
         node.insert("quota_mode".to_owned(), is_quota.into());
         node.extend(limit.map(|limit| ("rate_limit".to_owned(), limit)));

@@ -7,9 +7,9 @@ use super::RedisCluster;
 use crate::listing::{self, ListError, ListFilter, ListPage};
 
 impl RedisCluster {
-    /// Does the same as [`RedisShard::list`](crate::RedisShard::list) at one primary, numbered in
-    /// the order of the first slots. Returns `None` if there are fewer primaries. A key that moves
-    /// between primaries during the listing may be found twice, or not at all.
+    /// Lists subjects like [`RedisShard::list`](crate::RedisShard::list), at one primary, numbered
+    /// in the order of the first slots. Returns `None` if there are fewer primaries. A key that
+    /// moves between primaries during the listing may be found twice, or not at all.
     ///
     /// # Errors
     /// The same as for a shard; also before the cluster was discovered.

@@ -26,13 +26,13 @@ impl RedisCluster {
         self.owner(partition).is_some_and(|group| group.primary().holds())
     }
 
-    /// Returns how long no call had been answered at `partition` when its epoch began.
+    /// Returns how long `partition` had answered no call when its current epoch began.
     #[must_use]
     pub fn outage_at(&self, partition: usize) -> Millis {
         self.owner(partition).map_or(Millis::ZERO, |group| group.primary().outage())
     }
 
-    /// Returns one partition of each primary that holds charges back now.
+    /// Returns one partition of each primary that holds back charges now.
     #[must_use]
     pub fn held(&self) -> Vec<usize> {
         let map = self.known.current();

@@ -10,7 +10,7 @@ use super::{Group, RedisCluster, Slot};
 use crate::shared_blob::BlobKeys;
 
 impl RedisCluster {
-    /// Does the same as
+    /// Returns the version of a document, like
     /// [`RedisShard::shared_blob_version`](crate::RedisShard::shared_blob_version).
     ///
     /// # Errors
@@ -20,7 +20,8 @@ impl RedisCluster {
         keys.version(self.keeper(&keys).await?.primary().link()).await
     }
 
-    /// Does the same as [`RedisShard::shared_blob`](crate::RedisShard::shared_blob).
+    /// Returns a document with its version, like
+    /// [`RedisShard::shared_blob`](crate::RedisShard::shared_blob).
     ///
     /// # Errors
     /// The same as [`shared_blob_version`](Self::shared_blob_version).
@@ -29,7 +30,7 @@ impl RedisCluster {
         keys.read(self.keeper(&keys).await?.primary().link()).await
     }
 
-    /// Does the same as
+    /// Replaces a document, like
     /// [`RedisShard::replace_shared_blob`](crate::RedisShard::replace_shared_blob).
     ///
     /// # Errors

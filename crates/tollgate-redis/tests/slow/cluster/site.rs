@@ -31,7 +31,7 @@ pub(crate) struct Client {
     answered: AtomicU64,
 }
 
-/// One user to charge, and on how many of the limits.
+/// A user, and the number of limits on which the user is charged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Target {
     pub(crate) tenant: u64,
@@ -110,7 +110,7 @@ impl Client {
         self.answered.load(Ordering::SeqCst)
     }
 
-    /// Waits until so many more calls were answered.
+    /// Waits until this many more calls were answered.
     pub(crate) async fn answers(&self, more: u64) {
         let wanted = self.answered() + more;
         until(|| self.answered() >= wanted).await;

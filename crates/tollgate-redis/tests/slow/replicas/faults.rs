@@ -57,7 +57,7 @@ async fn a_replica_that_dies_is_missed_by_nobody(version: Version) {
     }
     until(|| client.circuit_state(1) == CircuitState::Open).await;
     pair.replica.start_again(&[]);
-    // It has no data and follows no primary, so it receives no calls.
+    // The server has no data and follows no primary, so it receives no calls.
     client.leaves_the_replica("is not a replica of").await;
     assert_eq!(client.used().await, 3);
     pair.replica.follow(&pair.primary).await;

@@ -38,7 +38,7 @@ async fn a_replica_that_falls_behind_is_not_read_from(version: Version) {
     pair.primary.is_followed().await;
     network.replies(Passage::Held);
     client.take(NOW, 2).await.unwrap();
-    // Its connection to the primary is open, and it reports that.
+    // The replica's connection to the primary is open, and the replica reports that.
     client.leaves_the_replica("it lacks").await;
     let told = client.used().await;
     let lacks = offset(&pair.primary).await.saturating_sub(offset(&pair.replica).await);

@@ -133,7 +133,7 @@ impl Server {
         told.expect("statistics")
     }
 
-    /// Returns how often it executed each command since [`Self::forget_commands`].
+    /// Returns how often the server executed each command since [`Self::forget_commands`].
     pub(crate) async fn commands(&self) -> BTreeMap<String, u64> {
         let info = self.info("commandstats").await;
         // cmdstat_ping:calls=1,usec=2,usec_per_call=2.00,rejected_calls=0,failed_calls=0
@@ -145,7 +145,7 @@ impl Server {
         info.lines().filter_map(count).collect()
     }
 
-    /// Returns how often it ran the step by each command.
+    /// Returns how often the server ran the step, by command.
     pub(crate) async fn steps(&self) -> BTreeMap<String, u64> {
         let mut commands = self.commands().await;
         commands.retain(|name, _| STEPS.contains(&&**name));

@@ -24,7 +24,7 @@ const SERVICE: &str = "limits";
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Way {
     Open,
-    /// As the shipped user, over mutual TLS.
+    /// Connections with the shipped user, over mutual TLS.
     Guarded,
 }
 

@@ -12,7 +12,7 @@ struct Tally {
     undecided: usize,
 }
 
-/// Whether the server accepts more connections than those of the start.
+/// Whether the server accepts more connections than the nodes open at the start.
 #[derive(Clone, Copy, PartialEq)]
 enum Connections {
     Accepted,

@@ -97,7 +97,7 @@ impl Client {
         Self::on(store, quota)
     }
 
-    /// Does the same with an existing store.
+    /// Creates a site with an existing store.
     pub(crate) fn on(store: RedisShard, quota: u64) -> Arc<Self> {
         let window = FixedWindow::new(quota, Millis::new(3_600_000), Anchor::FirstRequest);
         let limit = Limit::new("core", Algorithm::FixedWindow(window.unwrap())).unwrap();
@@ -109,7 +109,7 @@ impl Client {
         self.take_within(subject, units, PATIENCE).await
     }
 
-    /// Does the same with a time limit for this call.
+    /// Charges like [`Self::take`], with a time limit for this call.
     pub(crate) async fn take_within(
         &self,
         subject: u64,
@@ -150,7 +150,8 @@ impl Client {
         self.assert_sound_but_for(0);
     }
 
-    /// Does the same, and tolerates so many units that were counted and then lost.
+    /// Checks like [`Self::assert_sound`], and tolerates this number of units that were counted and
+    /// then lost.
     pub(crate) fn assert_sound_but_for(&self, lost: u64) {
         let allowance = Allowance { lost, ..Allowance::default() };
         self.recorder.history().check(allowance).assert_sound();

@@ -54,7 +54,7 @@ async fn a_clock_that_steps_costs_no_window_that_runs_on(version: Version) {
         }
     }
     client.assert_sound();
-    // By this clock all of them ended long ago.
+    // By this clock, all windows ended long ago.
     clock.set(DAY, &server).await;
     let mut anew = 0;
     for subject in 0..CLIENTS {

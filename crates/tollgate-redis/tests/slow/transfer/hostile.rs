@@ -85,7 +85,7 @@ async fn bytes_that_are_no_cell_are_an_error_and_change_nothing() {
     }
     let whole = joining(&right);
     for size in 0..whole.len() {
-        // The limits alone are a command without jobs.
+        // The command contains only limits, and no jobs.
         let _ = call(&mut connection, &key, &whole[..size]).await;
     }
     assert_eq!(store.cells(NOW, &[place]).await, kept);

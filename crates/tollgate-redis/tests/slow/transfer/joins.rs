@@ -68,7 +68,7 @@ impl Pair {
         CellKey { limit: &self.limit, subject: &self.subject }
     }
 
-    /// Returns the cell after both joins, if it counts.
+    /// Returns the cell after both joins, or none if it counts as no state.
     fn joined(&self, [before, now]: [Timestamp; 2]) -> Option<Cell> {
         let [one, other] = self.cells.clone();
         let cell = join(None, one, &self.limit, before);
@@ -114,7 +114,7 @@ impl Round {
         Self { seed, pairs, moments: [before, now].map(Timestamp::from_millis) }
     }
 
-    /// Returns how many pairs count after both joins.
+    /// Returns how many pairs count as state after both joins.
     async fn run(&self, store: &Redis) -> u64 {
         let [before, now] = self.moments;
         self.join(store, before, 0).await;

@@ -14,7 +14,7 @@ use crate::http::subjects::SubjectsResponse;
 use crate::http::top::{DEFAULT_COUNT, TopResponse};
 use crate::http::wire::{OverrideRequest, OverrideResponse, OverridesResponse};
 
-/// All of them require an administrator's token.
+/// The endpoints that require an administrator's token.
 pub(super) const ADMINISTRATION: &[Operation] = &[
     Operation {
         path: "/v1/status",

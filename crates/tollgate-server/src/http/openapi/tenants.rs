@@ -10,7 +10,7 @@ use crate::http::wire::{
     ImportResponse, TenantDetails, TenantRequest, TenantResponse, TenantsResponse,
 };
 
-/// All of them require an administrator's token.
+/// The endpoints of tenants, which require an administrator's token.
 pub(super) const TENANTS: &[Operation] = &[
     Operation {
         path: "/v1/tenants",

@@ -26,8 +26,8 @@ use crate::http::redaction::RedactedSubject;
     ] },
 ]))]
 pub(in crate::http) struct OverrideRequest<'a> {
-    /// The name of the only limit that it applies to. If it is left out, the override applies to
-    /// every limit that counts by these subjects.
+    /// The name of the only limit that the override applies to. Without a name, the override
+    /// applies to every limit that counts by these subjects.
     #[serde(borrow, default, deserialize_with = "given")]
     #[schemars(with = "String", length(min = 1, max = 64))]
     pub(in crate::http) limit: Option<Cow<'a, str>>,
@@ -91,7 +91,7 @@ pub(in crate::http) struct OverrideRequest<'a> {
 pub(in crate::http) enum ShedderName {
     /// All kinds.
     All,
-    /// By the requests in flight of all nodes together.
+    /// Load shedding by the requests in flight of all nodes together.
     Fleet,
     /// By the load of each node.
     Worker,
@@ -120,7 +120,7 @@ impl From<SheddingTarget> for ShedderName {
 /// An override.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub(in crate::http) struct OverrideDetails {
-    /// The only limit that it applies to.
+    /// The only limit that the override applies to.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
     pub(in crate::http) limit: Option<Box<str>>,
@@ -132,15 +132,15 @@ pub(in crate::http) struct OverrideDetails {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "RedactedSubject")]
     pub(in crate::http) group: Option<RedactedSubject>,
-    /// True if it applies to all subjects.
+    /// True if the override applies to all subjects.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "bool")]
     pub(in crate::http) everybody: Option<bool>,
-    /// The rule that it applies to.
+    /// The rule that the override applies to.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
     pub(in crate::http) rule: Option<Box<str>>,
-    /// The kind of load shedding that it applies to.
+    /// The kind of load shedding that the override applies to.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "ShedderName")]
     pub(in crate::http) shedding: Option<ShedderName>,
@@ -166,9 +166,9 @@ pub(in crate::http) struct OverrideDetails {
     pub(in crate::http) counted: Option<bool>,
     /// The end of the override in seconds since the Unix epoch, rounded up; null if it has no end.
     pub(in crate::http) expires: Option<u64>,
-    /// The reason why it was set.
+    /// The reason why the override was set.
     pub(in crate::http) reason: Box<str>,
-    /// True if only this node has it so far, because the store did not answer.
+    /// True if only this node has the override so far, because the store did not answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "bool")]
     pub(in crate::http) pending: Option<bool>,
@@ -177,15 +177,15 @@ pub(in crate::http) struct OverrideDetails {
 /// All active overrides.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(in crate::http) struct OverridesResponse {
-    /// The place where they are stored.
+    /// The place where the overrides are stored.
     pub(in crate::http) location: OverrideLocation,
-    /// The error of the last attempt of this node to read them. The overrides of the last
+    /// The error of this node's last attempt to read the overrides. The overrides of the last
     /// successful read are in force.
     pub(in crate::http) failure: Option<String>,
     /// The number of changes that only this node has, because the store did not answer. The node
     /// stores them when it answers again.
     pub(in crate::http) pending: u64,
-    /// The number of changes that led to them.
+    /// The number of changes that led to these overrides.
     pub(in crate::http) version: u64,
     /// The overrides, oldest first.
     pub(in crate::http) overrides: Vec<OverrideDetails>,
@@ -195,7 +195,7 @@ pub(in crate::http) struct OverridesResponse {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(in crate::http) enum OverrideLocation {
-    /// This process: they are lost when it ends, and other nodes do not have them.
+    /// This process: the overrides are lost when it ends, and other nodes do not have them.
     Process,
     /// The store, from which every node reads them.
     Store,

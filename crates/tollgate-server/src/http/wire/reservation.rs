@@ -60,7 +60,7 @@ pub(in crate::http) struct SettleRequest<'a> {
     #[serde(default, deserialize_with = "given")]
     #[schemars(with = "Units")]
     pub(in crate::http) cost: Option<Units>,
-    /// Limits with their actual costs. The others cost the units that are reserved.
+    /// Limits with their actual costs. Every other limit costs the units that are reserved.
     #[serde(borrow, default, deserialize_with = "given")]
     #[schemars(with = "Vec<ActualCost<'_>>", length(min = 1, max = 32))]
     pub(in crate::http) limits: Option<Vec<Object<ActualCost<'a>>>>,
@@ -104,11 +104,11 @@ pub(in crate::http) struct ExtendResponse<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(in crate::http) enum ExtendOutcome {
-    /// It was extended.
+    /// The reservation was extended.
     Extended,
-    /// It was not extended on every limit: it was settled before, or has expired.
+    /// The reservation was not extended on every limit: it was settled before, or has expired.
     Unchanged,
-    /// It was not extended: the receipt is too old.
+    /// The reservation was not extended: the receipt is too old.
     Expired,
 }
 
@@ -129,7 +129,7 @@ pub(in crate::http) struct SettleResponse<'a> {
 pub(in crate::http) enum SettleOutcome {
     /// The reservation is settled.
     Settled,
-    /// Nothing was changed: it was settled before, or has expired.
+    /// Nothing was changed: the reservation was settled before, or has expired.
     Unchanged,
     /// Nothing was changed: the receipt is too old.
     Expired,
@@ -142,7 +142,7 @@ pub(in crate::http) struct SettledLimitStatus<'a> {
     pub(in crate::http) refunded: u64,
     /// Units that were charged beyond the reservation, as far as the limit and its overdraft allow.
     pub(in crate::http) added: u64,
-    /// Its status after that.
+    /// The status of the limit after the operation.
     #[serde(flatten)]
     pub(in crate::http) limit_status: LimitStatusBody<'a>,
 }

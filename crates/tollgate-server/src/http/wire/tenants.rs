@@ -87,9 +87,9 @@ pub(in crate::http) struct ImportResponse {
 /// One page of the tenants.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(in crate::http) struct TenantsResponse {
-    /// The place where they are stored.
+    /// The place where the tenants are stored.
     pub(in crate::http) location: TenantLocation,
-    /// Whether this node has read all tenants since it started. Before, tenants have the default
+    /// Whether this node has read all tenants since it started. Until then, tenants have the default
     /// quotas.
     pub(in crate::http) loaded: bool,
     /// The error of the last attempt of this node to read changes. The tenants of the last
@@ -107,7 +107,7 @@ pub(in crate::http) struct TenantsResponse {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(in crate::http) enum TenantLocation {
-    /// This process: they are lost when it ends, and other nodes do not have them.
+    /// This process: the tenants are lost when it ends, and other nodes do not have them.
     Process,
     /// The store, from which every node reads them.
     Store,

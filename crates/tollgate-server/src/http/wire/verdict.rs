@@ -108,9 +108,10 @@ pub(in crate::http) struct LimitStatusBody<'a> {
     pub(in crate::http) name: &'a str,
     /// The name that clients see.
     pub(in crate::http) resource: &'a str,
-    /// Whether clients may see it. If not, leave it out of your responses.
+    /// Whether clients may see the limit. If not, leave it out of your responses.
     pub(in crate::http) visible: bool,
-    /// Whether this limit admits the charge.
+    /// Whether this limit admits the charge. In a status query: whether it would admit one more
+    /// unit.
     pub(in crate::http) admits: bool,
     /// The most units that can be used at one moment.
     pub(in crate::http) limit: u64,
@@ -130,9 +131,9 @@ pub(in crate::http) struct LimitStatusBody<'a> {
 /// The decision of shadow rules, and of limits that are not enforced for these subjects.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(in crate::http) struct ShadowDecision<'a> {
-    /// Whether they would have admitted the charge.
+    /// Whether these rules and limits would have admitted the charge.
     pub(in crate::http) admitted: bool,
-    /// The status of their limits.
+    /// The status of the limits of the shadow decision.
     #[serde(serialize_with = "each")]
     #[schemars(with = "Vec<LimitStatusBody<'_>>")]
     pub(in crate::http) statuses: &'a [LimitStatus],
@@ -232,7 +233,7 @@ pub(in crate::http) enum RefundOutcome {
 pub(in crate::http) struct RefundedLimitStatus<'a> {
     /// Units that were refunded.
     pub(in crate::http) refunded: u64,
-    /// Its status after that.
+    /// The status of the limit after the operation.
     #[serde(flatten)]
     pub(in crate::http) limit_status: LimitStatusBody<'a>,
 }

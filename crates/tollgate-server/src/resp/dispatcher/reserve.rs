@@ -71,7 +71,7 @@ impl<S: Store, D, F: Future> Dispatcher<'_, S, D, F> {
 enum Costs<'a> {
     /// The cost on every limit.
     All(Cost),
-    /// The costs on these limits. The others cost the units that are reserved.
+    /// The costs on these limits. Every other limit costs the units that are reserved.
     Named(Vec<(&'a str, Cost)>),
 }
 

@@ -191,7 +191,7 @@ async fn a_client_that_does_not_introduce_itself_is_left() {
         let mut stream = TcpStream::connect(&world.address).await.unwrap();
         stream.write_all(half.as_bytes()).await.unwrap();
         let mut received = Vec::new();
-        // Closed, either cleanly or by a reset.
+        // The connection is closed, either cleanly or by a reset.
         let read = timeout(PATIENCE, stream.read_to_end(&mut received)).await;
         assert!(read.is_ok(), "{half:?}");
     }

@@ -151,7 +151,7 @@ async fn requests_are_found_however_they_are_split() {
     server.end().await.unwrap();
 }
 
-/// The rest of a request that comes late is still read.
+/// The rest of a request is read even if it arrives late.
 #[tokio::test]
 async fn a_client_may_pause_within_a_request() {
     let server = Server::start(HttpOptions::default(), ConnectionLimits::default());

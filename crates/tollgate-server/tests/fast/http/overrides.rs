@@ -84,7 +84,7 @@ async fn who_is_blocked_is_reported_until_when_and_never_why() {
     assert_eq!((&removed["before"]["blocked"], &removed["after"]), (&json!(true), &json!(null)));
     let admitted = world.post("/v1/check", request("203.0.113.9")).await.ok();
     assert_eq!(admitted["statuses"][0]["used"], 1);
-    // It has been removed already.
+    // The override has been removed already.
     let again = world.delete("/v1/overrides?group[address]=203.0.113.0/24").await.ok();
     assert_eq!(again["before"], json!(null));
 }

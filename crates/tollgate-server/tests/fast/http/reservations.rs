@@ -13,7 +13,7 @@ fn limits(token: &str) -> Value {
     ])
 }
 
-/// Both limits, for 30 s.
+/// Returns the body that reserves both limits for 30 s.
 fn both(token: &str) -> String {
     json!({ "limits": limits(token), "ttl_ms": 30_000 }).to_string()
 }

@@ -71,7 +71,8 @@ async fn slow_clients_are_closed_while_others_are_served() {
     server.end().await.unwrap();
 }
 
-/// It keeps one slot free for the next client.
+/// A full listener closes the connections that have been idle for longest, and keeps one slot free
+/// for the next client.
 #[tokio::test]
 async fn a_full_listener_closes_who_was_idle_for_longest_and_serves_the_others() {
     let limits = ConnectionLimits { at_once: 3, ..Default::default() };

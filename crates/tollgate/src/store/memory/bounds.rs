@@ -54,8 +54,9 @@ const COUNTERS_OF: usize = 8;
 /// counters.
 const LEAST_LIMITS: usize = 16;
 
-/// The divisor of `max_bytes` for the largest state of one subject that always fits if it is the
-/// only one: a list grows by a half, and a limit takes at most half of the pool.
+/// The divisor of `max_bytes` for the largest state of one subject that always fits in an otherwise
+/// empty store. It takes into account that a list grows by a half, and that a limit takes at most
+/// half of the pool.
 const STATE_OF: usize = 32;
 
 /// The bounds of one shard.

@@ -128,7 +128,7 @@ fn plan_in_place(locked: &mut Locked<'_>, now: Timestamp, targets: &[Target<'_>]
 }
 
 impl Shard {
-    /// Does the same as [`apply`], for a call of one charge.
+    /// Applies a call of one charge, as [`apply`] does for any call.
     #[cold]
     pub(super) fn apply_alone(
         &mut self,

@@ -11,8 +11,8 @@ use super::pool::{LARGE, Pool};
 
 /// The large states of one shard and the bytes that they use.
 ///
-/// Dense, so its memory can shrink: the last state replaces a removed one. The bytes of a state
-/// larger than [`LARGE`] are the pool's.
+/// The states are stored without gaps, so the memory can shrink: the last state moves to the place
+/// of a removed one. The pool accounts for the bytes of a state larger than [`LARGE`].
 pub(super) struct Cells {
     cells: Vec<(Fingerprint, Cell)>,
     /// Bytes that states of at most [`LARGE`] bytes have allocated for themselves.

@@ -45,7 +45,7 @@ impl SubjectHash {
         }
     }
 
-    /// Returns its shard among `count` shards, at most 2^32.
+    /// Returns the entry's shard among `count` shards, at most 2^32.
     #[inline]
     pub(super) const fn shard(self, count: usize) -> usize {
         (((self.rest >> 32) * count as u64) >> 32) as usize
@@ -53,7 +53,7 @@ impl SubjectHash {
 }
 
 impl Fingerprint {
-    /// Returns its overflow counter among `count` counters, whatever its shard.
+    /// Returns the subject's overflow counter among `count` counters, whatever the shard.
     pub(super) const fn part(self, count: usize) -> usize {
         ((self.rest as u64 * count as u64) >> 32) as usize
     }
@@ -78,7 +78,7 @@ struct KeyedHash {
 }
 
 impl KeyedHash {
-    /// Takes its keys from `random`.
+    /// Creates a fingerprinter with keys from `random`.
     fn new(mut random: impl FnMut() -> u64) -> Self {
         let mut seeds = || (random(), SharedSeed::from_u64(random()));
         Self { place: seeds(), rest: seeds() }
@@ -123,8 +123,8 @@ impl Fingerprinter {
         }
     }
 
-    /// Does the same as [`subject`](Self::subject), for the subject whose only dimension is
-    /// [`KEY_DIMENSION`], with the clear value `key`.
+    /// Returns the hash of the subject whose only dimension is [`KEY_DIMENSION`], with the clear
+    /// value `key`, as [`subject`](Self::subject) does for any subject.
     #[inline]
     pub(super) fn key(&self, key: &[u8]) -> SubjectHash {
         self.keys.hash(&[key])

@@ -1,4 +1,5 @@
-//! Charges whose state is stored in their entry and stays there: nearly all.
+//! Charges whose state fits in the entry of the table before and after the charge, as nearly all
+//! states do.
 
 use tollgate_core::decide::{Plain, charge_plain};
 use tollgate_core::{Admission, Charge, Cost, Limit, Operation, Reading, StoredState, Timestamp};

@@ -194,7 +194,7 @@ impl Memory {
         stats
     }
 
-    /// Does the same as [`call::apply`] for the most frequent call, with one charge.
+    /// Applies a call of one charge, the most frequent call, as [`call::apply`] does for any call.
     #[inline]
     fn apply_one(&self, now: Timestamp, charge: &Charge<'_>) -> Readings {
         let hash = self.fingerprints.subject(charge.subject);

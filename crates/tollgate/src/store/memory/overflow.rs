@@ -164,9 +164,9 @@ pub(super) fn no_room(limit: &Limit, cost: Cost, reading: Reading, now: Timestam
     }
 }
 
-/// The lowest bit of a position above the algorithm's own bits: the charge is in an overflow
-/// counter. A fallback around this store marks its sides in the same range; this bit
-/// is the innermost.
+/// The bit that marks the position of a charge in an overflow counter: the lowest one above the
+/// bits of the algorithm. A fallback around this store uses the bits above it to mark which of its
+/// stores made the charge.
 const TAG: u64 = MAX_EXACT + 1;
 
 /// Returns the position of a charge in an overflow counter.

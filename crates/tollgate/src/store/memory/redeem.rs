@@ -38,8 +38,8 @@ impl Shard {
 
     /// Refunds, settles or extends a charge where it was counted.
     ///
-    /// Settling replaces the reserved amount by the real cost, which may be one charge more: the
-    /// state frees the reservation, and all memory that it does not need.
+    /// Settling removes the reservation from the state, and may add a charge with the real cost.
+    /// The state then frees the memory that it does not need.
     pub(super) fn redeem(&mut self, now: Timestamp, target: &Target<'_>) -> Reading {
         let Charge { limit, operation: ask, .. } = target.charge;
         let Some(there) = untagged(ask) else { return self.change(now, target) };

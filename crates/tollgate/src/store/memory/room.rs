@@ -65,7 +65,8 @@ impl Room {
         Self { pool, ..Self::NONE }
     }
 
-    /// Returns the same room for an entry that is pinned afterwards, and `was_pinned` before.
+    /// Returns the room for an entry that is pinned after the call. `was_pinned` is whether it was
+    /// pinned before.
     pub(super) const fn pinning(self, was_pinned: bool) -> Self {
         Self { pinned: if was_pinned { 0 } else { 1 }, pins: true, ..self }
     }

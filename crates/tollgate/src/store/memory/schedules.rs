@@ -145,7 +145,7 @@ fn a_refund_that_two_threads_send_counts_once() {
     );
 }
 
-/// A store without room for all of them counts no subject beyond the quota.
+/// A store without room for all subjects admits none of them beyond its quota.
 #[test]
 fn newcomers_of_a_full_store_are_never_beyond_the_quota() {
     shuttle::check_random(

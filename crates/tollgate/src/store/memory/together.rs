@@ -51,7 +51,8 @@ impl Shard {
                 Change::FirstPermit => first_permit = Some(index),
             }
         }
-        // An entry that is added moves others, whose slots are not used any more.
+        // Adding an entry moves other entries. The slots of the other charges are not used after
+        // this.
         if let Some(index) = first_permit {
             readings[start + index] = self.open_permit(now, &targets[index]);
         }

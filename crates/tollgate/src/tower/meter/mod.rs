@@ -28,7 +28,8 @@ pub(super) use watch::{is_json, value_at};
 /// reserved amount is charged.
 pub(super) struct Metering {
     watch: Option<Watch>,
-    /// The task that extends it; `None` outside of a runtime, where it expires.
+    /// The task that extends the reservation. `None` outside of a runtime, where the reservation
+    /// expires.
     holding: Option<AbortHandle>,
     settle: Option<Box<dyn FnOnce(Cost) + Send + Sync>>,
     reserved: Arc<Receipt>,
@@ -79,7 +80,7 @@ impl Metering {
         Self { watch, holding, settle, reserved: kept, settlement }
     }
 
-    /// Whether it needs a response that is not compressed.
+    /// Whether a meter reads the body, so the response must not be compressed.
     pub(super) fn reads_body(&self) -> bool {
         self.watch.as_ref().is_some_and(Watch::reads_body)
     }

@@ -37,7 +37,7 @@ fn a_store_full_of_limits_in_force_counts_newcomers_by_overflow_and_goes_on_for_
 
 #[test]
 fn a_call_without_room_for_all_of_it_changes_nothing() {
-    // So few bytes are enough for one entry, and for no overflow counter.
+    // This many bytes are enough for one entry, and for no overflow counter.
     let store = Memory::new(Bounds { max_entries: 2, max_bytes: 900 });
     let (limit, other) = (fixed_window(5, 1_000), concurrency(1_000, 1_000));
     assert!(is_admitted(&store, START, &limit, "a"));

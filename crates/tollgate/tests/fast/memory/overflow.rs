@@ -238,7 +238,7 @@ fn counters_go_when_they_are_over_and_limits_take_the_places_of_limits_that_are_
         let now = at(generation * 10_000);
         assert!(is_admitted(&store, now, &limit, "who"), "{generation}");
         assert!(!is_admitted(&store, now, &limit, "who"), "{generation}");
-        // The store sweeps while it is used.
+        // The store removes expired entries while it is used.
         for _ in 0..256 {
             used(&store, now, &limit, "somebody");
         }

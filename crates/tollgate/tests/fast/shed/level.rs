@@ -9,7 +9,7 @@ use tollgate::shed::{
 
 const START: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 
-/// Follows one `load` for so many ticks, with one observation per tick.
+/// Observes one `load` for a number of ticks, with one observation per tick.
 fn followed(level: &mut ShedLevel, from: Timestamp, ticks: u64, load: u32) -> Timestamp {
     let at = |tick: u64| from.after(Millis::new(tick * TICK.get()));
     (1..=ticks).for_each(|tick| level.follow(at(tick), load));

@@ -26,7 +26,7 @@ async fn admits_up_to_the_quota_then_refuses_with_problem_details_until_the_rese
     let response = world.get("/").await;
     assert_eq!(response.status(), StatusCode::TOO_MANY_REQUESTS);
     assert_eq!(field(&response, "content-type"), "application/json; charset=utf-8");
-    // As GitHub does: the reset reports the wait.
+    // As in GitHub's API, the reset reports the wait.
     assert!(field(&response, "retry-after").is_empty());
     assert_eq!(field(&response, "x-ratelimit-reset"), "1700000060");
     assert_eq!(field(&response, "x-ratelimit-remaining"), "0");

@@ -91,7 +91,7 @@ impl<S: Store + 'static> World<S> {
         self.get_accepting(path, None)
     }
 
-    /// Does the same with a header field `accept`.
+    /// Sends a `GET` like [`Self::get`], with a header field `accept`.
     pub(crate) fn get_accepting(
         &self,
         path: &str,

@@ -4,7 +4,7 @@ use super::calendar::{days, four, millis, offset, second_of_day, two};
 
 /// The length of a time in the common log format.
 const LENGTH: usize = 26;
-/// The length of its date.
+/// The length of the date in this format.
 const DATE: usize = 11;
 
 /// Parses times of the common log format. It caches the last day, because consecutive lines usually

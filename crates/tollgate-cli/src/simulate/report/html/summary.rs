@@ -42,7 +42,7 @@ pub(super) fn cards(page: &mut Markup, simulation: &Simulation) {
     page.raw("</ul>");
 }
 
-/// Adds a card up to its share.
+/// Adds the start of a card: a name and its count. [`share`] adds the rest.
 fn card(
     page: &mut Markup,
     class: &'static str,

@@ -31,7 +31,7 @@ pub(super) struct Browser {
     _profile: TempDir,
 }
 
-/// One page of it.
+/// One page of the browser.
 pub(super) struct Page {
     pipe: Arc<Mutex<Pipe>>,
     session: String,

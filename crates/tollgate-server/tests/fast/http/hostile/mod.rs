@@ -10,7 +10,7 @@ const COSTS: &str = include_str!("costs.txt");
 const BODIES: &str = include_str!("bodies.txt");
 const REQUESTS: &str = include_str!("requests.txt");
 
-/// The least number of rows, including those of `heads`.
+/// The least number of rows in the tables, including the rows of `heads`.
 const LEAST_ROWS: usize = 200;
 
 #[tokio::test]
