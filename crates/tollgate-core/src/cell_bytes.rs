@@ -101,7 +101,7 @@ impl Cell {
 }
 
 impl Plain {
-    /// The bytes of [`Cell::to_bytes`].
+    /// Returns the same bytes as [`Cell::to_bytes`].
     #[inline]
     #[must_use]
     pub fn to_bytes(self) -> [u8; PLAIN_BYTES] {
@@ -110,7 +110,7 @@ impl Plain {
             Self::TokenBucket(state) => (b't', state.level, state.at.as_millis()),
         };
         let mut bytes = [0; PLAIN_BYTES];
-        // In two writes of eight bytes, which overlap.
+        // Writes the state in two writes of eight bytes, which overlap.
         bytes[..8].copy_from_slice(&(first << 8 | u64::from(kind)).to_le_bytes());
         bytes[8..].copy_from_slice(&second.to_le_bytes()[..NUMBER_BYTES]);
         bytes

@@ -77,7 +77,7 @@ pub struct ServerStatus {
     pub torn: u64,
     /// Changes that failed because another node changed the item first, and that were tried again.
     pub outrun: u64,
-    /// Calls that failed because another node was first too many times.
+    /// Calls that failed because other nodes changed the same item first in every attempt.
     pub contended: u64,
     /// Charges of failed calls that could not be refunded.
     pub unrefunded: u64,

@@ -99,7 +99,7 @@ fn read(
 /// Adds the keys of a file. Returns `None` after reporting that a key is in two files.
 fn add(merged: &mut Vec<(Node, Node)>, file: Node, report: &mut Report<'_>) -> Option<()> {
     let NodeKind::Mapping(pairs) = file.kind else {
-        // Reported when the keys are read.
+        // Is reported when the keys are read.
         merged.push((Node { kind: NodeKind::Null, at: file.at, size: 1 }, file));
         return Some(());
     };

@@ -9,7 +9,7 @@ pub(crate) struct Span {
     pub(crate) file: u16,
     /// From 1.
     pub(crate) line: usize,
-    /// In characters, from 1.
+    /// The column in characters, from 1.
     pub(crate) column: usize,
     /// In characters.
     pub(crate) width: usize,

@@ -275,7 +275,7 @@ impl<C: Codec> Batcher<C> {
         self.link.histories().outage()
     }
 
-    /// Releases jobs to data of `history`.
+    /// Sends the jobs that wait until data of the epoch `history` may be charged.
     pub(crate) fn release(&self, history: u64) {
         self.link.histories().release(history);
     }

@@ -151,7 +151,7 @@ impl Headers for User<'_> {
 #[derive(Debug)]
 struct Node {
     clock: NodeClock,
-    /// The version of the policy with which it starts.
+    /// The version of the policy with which the node starts.
     version: AtomicUsize,
     running: Mutex<Option<Running>>,
     /// Grows when the node ends.

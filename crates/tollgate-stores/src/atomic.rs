@@ -97,7 +97,7 @@ pub trait PartitionedEpochs: PartitionedCells {
 /// # Guarantees
 /// - An admitted call is charged at every partition. A refused call is charged at none, except on
 ///   limits that count refusals, which count it once. No call is admitted beyond a quota.
-/// - The call continues if its caller stops waiting, and the same holds for it.
+/// - A call whose caller stops waiting continues, with the same guarantees.
 /// - Readings are in the order of the charges. Refunded charges read as if they had not been made.
 ///
 /// # Limitations

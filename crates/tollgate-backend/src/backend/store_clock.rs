@@ -10,8 +10,8 @@ use tollgate_redis::ClockOffset;
 
 /// A store that estimates how far its own clock is ahead of the application's.
 pub(crate) trait OffsetSource: Send + Sync {
-    /// Returns how far the clock of the first server that returned its time is ahead of one that
-    /// shows `now`. `None` before that.
+    /// Returns how far the clock of a server is ahead of a clock that shows `now`. The server is
+    /// the first one that returned its time. `None` before a server has returned its time.
     fn clock_offset(&self, now: Timestamp) -> Option<ClockOffset>;
 }
 

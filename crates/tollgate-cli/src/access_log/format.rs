@@ -73,7 +73,7 @@ impl Record {
         format!("{line}\n")
     }
 
-    /// `HOST - - [TIME] "REQUEST" STATUS BYTES "REFERER" "USER AGENT"`.
+    /// Returns the line `HOST - - [TIME] "REQUEST" STATUS BYTES "REFERER" "USER AGENT"`.
     fn combined(&self) -> String {
         let mut line = String::with_capacity(160);
         match self.client {

@@ -206,7 +206,7 @@ fn changed(answer: &Value, form: Form) -> Result<(), Failure> {
     print(&format!("was: {}\nis: {}\n", told(&answer["before"]), told(&answer["after"])))
 }
 
-/// `acme: plan pro, calls=1000/50`.
+/// Returns for example `acme: plan pro, calls=1000/50`.
 fn sentence(one: &Value) -> String {
     let plan = one["plan"].as_str().map(|_| format!("plan {}", plan(one)));
     let own = Some(quotas(one)).filter(|own| !own.is_empty());

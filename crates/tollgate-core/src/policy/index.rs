@@ -66,12 +66,12 @@ impl RuleIndex {
 
 /// The indices of rules that can match.
 pub(super) struct Candidates<'i> {
-    /// The words that follow.
+    /// The words that are not read yet.
     by_method: &'i [u64],
     by_byte: &'i [u64],
-    /// The index of the first rule of the words that follow.
+    /// The index of the first rule of these words.
     start: usize,
-    /// The bits of the current word that follow.
+    /// The bits of the current word that are not read yet.
     bits: u64,
 }
 

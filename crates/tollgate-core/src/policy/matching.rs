@@ -130,7 +130,7 @@ impl RequestMatch {
             && self.nested().all(|nested| nested.is_whole(dimensions, depth + 1))
     }
 
-    /// Compares paths without case.
+    /// Makes path patterns match without regard to upper and lower case.
     pub(super) fn ignore_path_case(&mut self) {
         let patterns = core::mem::take(&mut self.paths).into_iter();
         self.paths = patterns.map(PathPattern::ignoring_case).collect();

@@ -145,7 +145,7 @@ impl Eq for ClaimSource {}
 /// The answer to requests with a body in which a subject cannot be read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum UnreadBodies {
-    /// The requests pass as requests without the subject.
+    /// The requests are treated like requests without the subject.
     #[default]
     Pass,
     /// The requests are refused.

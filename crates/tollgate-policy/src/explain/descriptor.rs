@@ -7,7 +7,7 @@ use tollgate_core::policy::descriptors::{
 };
 use tollgate_core::policy::{LimitBinding, OnFailure};
 
-/// `descriptors of edge, each counted separately`.
+/// Returns for example `descriptors of edge, each counted separately`.
 pub(crate) fn title(domain: &Domain) -> String {
     let counting = match domain.counting {
         Counting::Atomic => "all descriptors of a request counted or none",

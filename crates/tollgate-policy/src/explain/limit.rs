@@ -59,7 +59,7 @@ fn metered(metered: &MeteredLimit, otherwise: u64) -> String {
     format!("{cost} (reserved: {described}{least}{most}, else {otherwise})")
 }
 
-/// `5000 requests per 1h for each token`.
+/// Returns for example `5000 requests per 1h for each token`.
 pub(crate) fn limit(policy: &Policy, binding: &LimitBinding) -> String {
     let quotas = quotas(policy, &binding.limit) + &billing_days(policy, &binding.limit);
     quotas_and_terms(policy, binding, &binding.limit, &quotas)
@@ -71,7 +71,7 @@ pub(crate) fn charged(policy: &Policy, binding: &LimitBinding, charged: &Limit) 
     quotas_and_terms(policy, binding, charged, &selected.unwrap_or_default())
 }
 
-/// `; by plan: free 60, pro 6000`.
+/// Returns for example `; by plan: free 60, pro 6000`.
 fn quotas(policy: &Policy, limit: &Limit) -> String {
     let Some(quotas) = policy.quotas_of(limit) else { return String::new() };
     let one = |limit: &std::sync::Arc<Limit>| {
@@ -91,7 +91,7 @@ fn quotas(policy: &Policy, limit: &Limit) -> String {
     format!("; by {by}: {}", quotas_of.join(", "))
 }
 
-/// `; the billing day is the value of renewal`.
+/// Returns for example `; the billing day is the value of renewal`.
 fn billing_days(policy: &Policy, limit: &Limit) -> String {
     let subject = policy.windows_of(limit).map(WindowsByValue::dimension);
     let subject = subject.and_then(|index| policy.dimensions().get(index));
@@ -149,7 +149,7 @@ fn quotas_and_terms(
     text
 }
 
-/// `5000 requests per 1h`.
+/// Returns for example `5000 requests per 1h`.
 fn amount(limit: &Limit) -> String {
     let unit = match limit.unit() {
         Unit::Requests => "requests",
@@ -190,7 +190,7 @@ fn subjects(policy: &Policy, binding: &LimitBinding) -> String {
     }
 }
 
-/// `the credential in authorization, hashed`.
+/// Returns for example `the credential in authorization, hashed`.
 pub(crate) fn source(dimension: &Dimension) -> String {
     match &dimension.source {
         SubjectSource::Credential { header } => format!("the credential in {header}, hashed"),
@@ -257,7 +257,7 @@ pub(crate) fn sets(policy: &Policy, sets: &[RequestMatch]) -> String {
     sets.iter().map(|set| conditions(policy, set)).collect::<Vec<_>>().join("; ")
 }
 
-/// `header x-plan: free or pro`.
+/// Returns for example `header x-plan: free or pro`.
 fn wanted_values(kind: &str, wanted: &ValueMatch) -> String {
     match values(wanted) {
         None => format!("{kind} {}", wanted.name),
@@ -265,13 +265,13 @@ fn wanted_values(kind: &str, wanted: &ValueMatch) -> String {
     }
 }
 
-/// `free or pro`, or `None` for any value.
+/// Returns for example `free or pro`, or `None` for any value.
 pub(crate) fn values(wanted: &ValueMatch) -> Option<String> {
     let values: Vec<&str> = wanted.values.iter().map(ValuePattern::as_str).collect();
     (!values.is_empty()).then(|| values.join(" or "))
 }
 
-/// `GET or HEAD on /search/**, with a token`.
+/// Returns for example `GET or HEAD on /search/**, with a token`.
 pub(crate) fn conditions(policy: &Policy, matches: &RequestMatch) -> String {
     let names = |indices: &[usize]| -> Vec<String> {
         indices.iter().map(|index| policy.dimensions()[*index].name.to_string()).collect()

@@ -1,4 +1,4 @@
-//! The memcached store in words.
+//! Describes the memcached store of a policy in words.
 
 use crate::settings::{MemcachedLayout, MemcachedSettings};
 

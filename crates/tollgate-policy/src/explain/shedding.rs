@@ -1,4 +1,4 @@
-//! Load shedding in words.
+//! Describes the load shedding of a policy in words.
 
 use tollgate_core::Policy;
 use tollgate_core::policy::shedding::{

@@ -91,7 +91,7 @@ fn rows(redis: &RedisSettings) -> Vec<(&'static str, String)> {
     rows
 }
 
-/// `2 shards (a, b weight 2)`.
+/// Returns for example `2 shards (a, b weight 2)`.
 fn shards(shards: &[ShardSettings]) -> String {
     let one = |shard: &ShardSettings| match shard.weight.get() {
         1 => kind(shard),
@@ -104,7 +104,7 @@ fn shards(shards: &[ShardSettings]) -> String {
     format!("{} ({})", count(shards.len(), "shard"), named.join(", "))
 }
 
-/// `a`, or `cluster c`.
+/// Returns for example `a`, or `cluster c`.
 fn kind(shard: &ShardSettings) -> String {
     match shard.topology {
         Topology::Cluster { .. } => format!("cluster {}", shard.name),

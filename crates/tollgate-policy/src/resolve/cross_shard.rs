@@ -146,7 +146,7 @@ impl<'p> RoutingTable<'p> {
         Some(&self.policy.dimensions()[*common].name)
     }
 
-    /// `core is routed by token`.
+    /// Returns for example `core is routed by token`.
     fn said(&self, limit: usize) -> String {
         let name = self.policy.limits()[limit].limit.name();
         match self.of(limit) {

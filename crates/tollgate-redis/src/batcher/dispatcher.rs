@@ -53,9 +53,9 @@ enum Outcome {
 enum ErrorClass {
     /// Nothing ran. This server cannot serve now; another one may, or this one soon.
     Unfit,
-    /// The connection is closed. It is unknown what ran.
+    /// The connection is closed. It is unknown which jobs ran.
     Ended,
-    /// The server rejects the call, and would reject it again. It is unknown what ran.
+    /// The server rejects the call, and would reject it again. It is unknown which jobs ran.
     Refused,
 }
 

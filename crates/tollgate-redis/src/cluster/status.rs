@@ -48,9 +48,10 @@ pub struct Redirects {
     /// The number of `ASK` replies: the slot was being moved, and the keys were on its new node or
     /// did not exist.
     pub asked: u64,
-    /// The slot was being moved, and a part of the keys was on each node.
+    /// The number of replies that say that the slot was being moved and that each node had a part
+    /// of the keys.
     pub tried_again: u64,
-    /// The cluster did not serve the slot.
+    /// The number of replies that say that the cluster did not serve the slot.
     pub down: u64,
 }
 

@@ -20,7 +20,7 @@ pub(crate) enum EpochMark {
     /// The mark could not be read.
     #[default]
     Unknown,
-    /// The mark, with this epoch.
+    /// The server has a mark with this epoch.
     Present(u64),
 }
 
@@ -39,14 +39,14 @@ impl EpochMark {
         match values.as_slice() {
             [Value::Nil, _] => Self::Missing,
             [Value::BulkString(_), epoch] => {
-                // No epoch is the first one.
+                // A mark without an epoch belongs to the first epoch.
                 Self::Present(redis::from_redis_value_ref(epoch).unwrap_or_default())
             }
             _ => Self::Unknown,
         }
     }
 
-    /// The epoch; zero without one.
+    /// The epoch; zero if there is no mark.
     pub(crate) const fn epoch(self) -> u64 {
         match self {
             Self::Present(epoch) => epoch,

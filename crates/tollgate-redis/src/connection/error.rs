@@ -68,7 +68,7 @@ pub enum LinkError {
     Outranked {
         /// The server's address.
         address: String,
-        /// The one that is chosen.
+        /// The server that the nodes choose.
         by: String,
     },
     /// The sentinel does not monitor the service.

@@ -71,7 +71,7 @@ impl Connection {
         &self.endpoint
     }
 
-    /// Returns a handle for commands outside of the calls.
+    /// Returns a handle for commands that are not sent by a batcher.
     pub(crate) fn handle(&self) -> MultiplexedConnection {
         self.redis.clone()
     }

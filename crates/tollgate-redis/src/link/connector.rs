@@ -94,7 +94,7 @@ impl<C: Codec> Connector for ShardConnector<C> {
         }
     }
 
-    /// The list of servers changed, or the one to charge.
+    /// Waits until the list of servers changes, or the server to charge.
     async fn changed(&mut self) {
         if self.view.changed().await.is_err() {
             std::future::pending::<()>().await;

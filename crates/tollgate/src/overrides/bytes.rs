@@ -12,9 +12,9 @@ use super::{Effect, MAX_OVERRIDES, Override, OverrideScope, OverrideTarget, Shed
 /// The newest version of the encoding. An incompatible encoding gets another number.
 const FORM: u8 = 3;
 
-/// The oldest version of the encoding, without overrides of everybody and [`Effect::Counted`].
-/// Version 2 lacks switches of rules and of load shedding. A table is written in the oldest version
-/// that can represent it, for nodes that run older releases.
+/// The oldest version of the encoding, which lacks overrides that apply to all subjects, and
+/// [`Effect::Counted`]. Version 2 lacks switches of rules and of load shedding. A table is written
+/// in the oldest version that can represent it, for nodes that run older releases.
 const OLDEST: u8 = 1;
 
 impl OverrideTable {

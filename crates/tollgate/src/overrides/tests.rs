@@ -1,4 +1,4 @@
-//! Overrides found, in force, and as bytes.
+//! Tests of overrides: which one applies, its effect, and its encoding.
 
 use proptest::prelude::*;
 use tollgate_core::algo::{Anchor, FixedWindow};
@@ -225,7 +225,7 @@ fn any_override() -> impl Strategy<Value = Override> {
     )
 }
 
-/// An address with no bit behind the first `bits`.
+/// Returns an address whose first `bits` bits are set.
 fn mask(bits: u8) -> std::net::Ipv4Addr {
     u32::MAX.checked_shl(32 - u32::from(bits)).unwrap_or(0).into()
 }

@@ -4,7 +4,7 @@ use super::super::tally::Episode;
 use super::super::utc::{DAY, Utc};
 use super::number::Count;
 
-/// `18 May 22:05:12 to 22:06:01 (4)`.
+/// Returns for example `18 May 22:05:12 to 22:06:01 (4)`.
 pub(super) fn episode(episode: &Episode) -> String {
     let (from, to) = (Utc::new(episode.from), Utc::new(episode.to));
     let start = format!("{} {}", from.short_date(), from.clock_with_seconds());

@@ -35,7 +35,7 @@ fn two_over(store: &Value) -> Value {
     values
 }
 
-/// Nothing listens there.
+/// Returns the settings of a Redis server at an address where nothing listens.
 fn redis() -> Value {
     json!({ "redis": { "shards": { "a": { "primary": "redis://127.0.0.1:1" } } } })
 }

@@ -255,7 +255,7 @@ fn before_parameters(segment: &[u8]) -> &[u8] {
 /// letters.
 pub(super) fn fold(segment: &[u8]) -> Vec<u8> {
     match str::from_utf8(segment) {
-        // Through upper case, because some letters have several lower-case forms.
+        // Converts to upper case first, because some letters have several lower-case forms.
         Ok(text) if !text.is_ascii() => {
             let capitals = text.chars().flat_map(char::to_uppercase);
             capitals.flat_map(char::to_lowercase).collect::<String>().into_bytes()

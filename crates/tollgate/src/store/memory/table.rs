@@ -14,7 +14,7 @@ pub(super) struct Table<V> {
     len: usize,
 }
 
-/// Packed, because a word of padding would be an eighth of an entry.
+/// Without padding, because a word of padding would be an eighth of an entry.
 #[derive(Clone, Copy)]
 #[repr(C, packed(4))]
 struct Slot<V> {

@@ -204,7 +204,7 @@ fn refused(points: &[Point], index: usize) -> u64 {
     points.get(index).map_or(0, |point| point.counts.refused)
 }
 
-/// `17 May 10:00 to 10:30`.
+/// Returns for example `17 May 10:00 to 10:30`.
 fn span(from: u64, step: u64) -> String {
     let (start, end) = (Utc::new(from), Utc::new(from + step));
     match step {
