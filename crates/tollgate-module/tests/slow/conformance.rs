@@ -1,6 +1,11 @@
 //! The conformance suite and random traces in both layouts of the module, compared with the
 //! reference model: every integer of every reading.
 
+use std::cell::RefCell;
+use std::ops::Range;
+use std::rc::Rc;
+
+use tokio::task::{JoinSet, LocalSet};
 use tollgate_conformance::trace::{Call, Take, seeds};
 use tollgate_conformance::{Cells, PlainHash, Trace, check, run_trace};
 use tollgate_core::{
@@ -15,10 +20,15 @@ use crate::loaded::{LAYOUTS, start, store};
 const TRACES: u64 = 600;
 /// Traces with all calls sent in one command.
 const TOGETHER: u64 = 200;
+/// Traces of 48 operations each: a million operations in the two layouts of each version.
+const MANY: u64 = 10_500;
+/// Traces that run concurrently on one connection, so their operations share commands.
+const TASKS: usize = 64;
 
 on_every_version! {
     the_suite_passes
     random_traces_give_the_models_integers
+    a_million_operations_give_the_models_integers
 }
 
 async fn the_suite_passes(version: Version) {
@@ -48,6 +58,38 @@ async fn random_traces_give_the_models_integers(version: Version) {
         }
     }
     server.assert_every_key_ends().await;
+}
+
+async fn a_million_operations_give_the_models_integers(version: Version) {
+    let server = start(version, &[]).await;
+    for ((choice, runs), first) in LAYOUTS.into_iter().zip([30_000_000, 31_000_000]) {
+        let store = store(&server, choice).await;
+        assert_eq!(store.runtime(), runs);
+        run_concurrently(store, seeds(first, MANY)).await;
+    }
+    server.assert_every_key_ends().await;
+}
+
+async fn run_concurrently(store: Redis, seeds: Range<u64>) {
+    let (store, seeds) = (Rc::new(store), Rc::new(RefCell::new(seeds)));
+    let (local, mut tasks) = (LocalSet::new(), JoinSet::new());
+    for _ in 0..TASKS {
+        let (store, seeds) = (Rc::clone(&store), Rc::clone(&seeds));
+        let run = async move {
+            loop {
+                let Some(seed) = seeds.borrow_mut().next() else { return };
+                let told = run_trace(&*store, &Trace::random(seed), "many").await;
+                told.unwrap_or_else(|difference| panic!("{difference}"));
+            }
+        };
+        tasks.spawn_local_on(run, &local);
+    }
+    let all = async {
+        while let Some(end) = tasks.join_next().await {
+            end.unwrap();
+        }
+    };
+    local.run_until(all).await;
 }
 
 /// Sends the charges and peeks of a trace in one command, and then the refunds of all admitted

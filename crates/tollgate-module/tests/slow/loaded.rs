@@ -1,29 +1,18 @@
 //! Servers that have loaded the module, and stores on them.
 
-use std::path::PathBuf;
-
 use redis::aio::MultiplexedConnection;
 use tollgate_conformance::PlainHash;
 use tollgate_redis::{Keys, Redis, RuntimeChoice, StepRuntime};
 
-use crate::kit::{Server, Version};
+use crate::kit::{Server, Version, module_file};
 
 /// The two layouts of the module.
 pub(crate) const LAYOUTS: [(RuntimeChoice, StepRuntime); 2] =
     [(RuntimeChoice::Best, StepRuntime::Module), (RuntimeChoice::Tables, StepRuntime::Tables)];
 
-/// Returns the path of the module, which is built together with this test.
-pub(crate) fn module() -> String {
-    let test = std::env::current_exe().expect("the path of this test");
-    let folder = test.parent().map_or_else(PathBuf::new, PathBuf::from);
-    let path = folder.join("libtollgate_module.so");
-    assert!(path.exists(), "{}: build it by `cargo build -p tollgate-module`", path.display());
-    path.to_str().expect("a path in UTF-8").to_owned()
-}
-
 /// Starts a server with the module and more arguments.
 pub(crate) async fn start(version: Version, arguments: &[&str]) -> Server {
-    let module = module();
+    let module = module_file();
     let arguments = [&["--loadmodule", &module], arguments].concat();
     Server::start_version(version, &arguments).await
 }

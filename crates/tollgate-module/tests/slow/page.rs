@@ -3,8 +3,8 @@
 use tollgate_conformance::{PlainHash, check};
 use tollgate_redis::{Keys, Redis, RuntimeChoice, StepRuntime};
 
-use crate::kit::Version;
-use crate::loaded::{module, start};
+use crate::kit::{Version, module_file};
+use crate::loaded::start;
 
 const PAGE: &str = include_str!("../../../../docs/module.md");
 
@@ -36,7 +36,7 @@ async fn its_commands_give_a_user_the_module() {
             }
             ["redis-server", "--loadmodule", path] => {
                 let file = |path: &str| path.rsplit('/').next().map(str::to_owned);
-                assert_eq!(file(path), file(&module()));
+                assert_eq!(file(path), file(&module_file()));
             }
             ["redis-cli", ref words @ ..] => {
                 server.tell(words).await;

@@ -11,8 +11,8 @@ use tollgate_redis::{
     Endpoint, Keys, LinkError, LinkLimits, RedisShard, RuntimeChoice, ShardSettings, StepRuntime,
 };
 
-use crate::kit::{Server, Version};
-use crate::loaded::{module, start};
+use crate::kit::{Server, Version, module_file};
+use crate::loaded::start;
 
 const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 
@@ -83,7 +83,7 @@ async fn a_replica_without_the_module_is_found_before_its_primary_is_written_to(
     best.ready(PATIENCE).await.unwrap();
     assert_eq!(best.runtime(), StepRuntime::Module);
 
-    replica.tell(&["MODULE", "LOAD", &module()]).await;
+    replica.tell(&["MODULE", "LOAD", &module_file()]).await;
     tables.ready(PATIENCE).await.unwrap();
     assert_eq!(tables.runtime(), StepRuntime::Tables);
     assert_eq!(charge(&tables).await, 1);

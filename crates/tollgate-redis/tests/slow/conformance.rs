@@ -1,9 +1,10 @@
 //! The conformance suite of all stores on each supported server version: as a function where
-//! functions are supported, and as a script.
+//! functions are supported, as a script, and in the module with keys and with tables.
 
 use std::time::Duration;
 
 use crate::kit::{QUICK, Server, Version, on_every_version, wait_for_replica};
+use crate::shard::Way;
 use redis::aio::MultiplexedConnection;
 use tollgate_conformance::{PlainHash, check};
 use tollgate_core::{Charge, Readings, Store, StoreError, Timestamp};
@@ -23,40 +24,35 @@ on_every_version! {
     the_suite_passes_on_a_shard_before_and_after_a_failover
 }
 
-/// Returns every choice of the step's runtime, with the runtime that results.
-fn choices(version: Version) -> [(RuntimeChoice, StepRuntime); 2] {
-    let best = if version.has_functions() { StepRuntime::Function } else { StepRuntime::Script };
-    [(RuntimeChoice::Best, best), (RuntimeChoice::Script, StepRuntime::Script)]
-}
-
 fn keys() -> Keys {
     Keys::new(PlainHash)
 }
 
 async fn the_suite_passes(version: Version) {
-    let server = Server::start_version(version, &[]).await;
-    for (choice, runs) in choices(version) {
-        let store = Redis::new(server.connect().await, keys(), choice).await.unwrap();
-        assert_eq!(store.runtime(), runs);
-        check(&store, &format!("{choice:?}")).await;
-        assert_eq!(store.runtime(), runs);
+    for way in Way::of(version) {
+        let server = way.start(version, &[]).await;
+        let store = Redis::new(server.connect().await, keys(), way.choice()).await.unwrap();
+        assert_eq!(store.runtime(), way.runs());
+        check(&store, &format!("{way:?}")).await;
+        assert_eq!(store.runtime(), way.runs());
         server.assert_every_key_ends().await;
     }
 }
 
 async fn the_suite_passes_as_the_shipped_user(version: Version) {
-    let server = Server::start_version(version, &[]).await;
-    admit_shipped_user(&server, version).await;
-    for (choice, runs) in choices(version) {
+    for way in Way::of(version) {
+        let server = way.start(version, &[]).await;
+        admit_shipped_user(&server, *way).await;
         let connection = server.connect_as("tollgate", "password").await;
-        let store = Redis::new(connection, keys(), choice).await.unwrap();
-        assert_eq!(store.runtime(), runs);
-        check(&store, &format!("{choice:?}")).await;
-    }
-    let mut user = server.connect_as("tollgate", "password").await;
-    for words in [&["KEYS", "*"][..], &["GET", "tg1:x"], &["SET", "other", "1"], &["FLUSHALL"]] {
-        let refused = redis::cmd(words[0]).arg(&words[1..]).exec_async(&mut user).await;
-        assert_eq!(refused.unwrap_err().code(), Some("NOPERM"), "{words:?}");
+        let store = Redis::new(connection, keys(), way.choice()).await.unwrap();
+        assert_eq!(store.runtime(), way.runs());
+        check(&store, &format!("{way:?}")).await;
+        let mut user = server.connect_as("tollgate", "password").await;
+        for words in [&["KEYS", "*"][..], &["GET", "tg1:x"], &["SET", "other", "1"], &["FLUSHALL"]]
+        {
+            let refused = redis::cmd(words[0]).arg(&words[1..]).exec_async(&mut user).await;
+            assert_eq!(refused.unwrap_err().code(), Some("NOPERM"), "{words:?}");
+        }
     }
 }
 
@@ -95,18 +91,18 @@ async fn the_suite_passes_with_a_library_that_an_administrator_loaded() {
 /// Through batchers, as the shipped user, with read-only calls answered by the replica. The
 /// successor of the primary has all data that the suite wrote, and continues with it.
 async fn the_suite_passes_on_a_shard_before_and_after_a_failover(version: Version) {
-    for (choice, runs) in choices(version) {
-        let mut primary = Server::start_version(version, &QUICK).await;
-        let replica = Server::start_version(version, &QUICK).await;
+    for way in Way::of(version) {
+        let mut primary = way.start(version, &QUICK).await;
+        let replica = way.start(version, &QUICK).await;
         for server in [&primary, &replica] {
-            admit_shipped_user(server, version).await;
+            admit_shipped_user(server, *way).await;
         }
         replica.follow(&primary).await;
-        let store = shard(&primary, &[&replica], choice);
+        let store = shard(&primary, &[&replica], way.choice());
         is_on(&store, [&primary, &replica]).await;
         let watch = primary.connect().await;
         check(&InStep { store: &store, watch }, "before").await;
-        assert_eq!(store.runtime(), runs);
+        assert_eq!(store.runtime(), way.runs());
         assert!(store.status()[1].counts.jobs > 0, "the replica answered nothing");
         primary.assert_every_key_ends().await;
 
@@ -116,7 +112,7 @@ async fn the_suite_passes_on_a_shard_before_and_after_a_failover(version: Versio
         is_on(&store, [&replica]).await;
         replica.assert_every_key_ends().await;
         check(&store, "after").await;
-        assert_eq!(store.runtime(), runs);
+        assert_eq!(store.runtime(), way.runs());
         replica.assert_every_key_ends().await;
     }
 }
@@ -174,8 +170,13 @@ async fn is_on<const N: usize>(store: &RedisShard, servers: [&Server; N]) {
     tokio::time::timeout(PATIENCE, found).await.expect("the store finds its servers");
 }
 
-async fn admit_shipped_user(server: &Server, version: Version) {
-    let words = version.shipped_user();
+/// Admits the shipped user, with the permissions of `docs/module.md` where the module is loaded.
+async fn admit_shipped_user(server: &Server, way: Way) {
+    let words = server.version().shipped_user();
     let words: Vec<_> = words.iter().map(String::as_str).collect();
     server.tell(&[&["ACL", "SETUSER"], &words[..]].concat()).await;
+    if matches!(way, Way::Module | Way::Tables) {
+        let commands = ["+tollgate.step", "+tollgate.tight", "+tollgate.look"];
+        server.tell(&[&["ACL", "SETUSER", "tollgate"], &commands[..]].concat()).await;
+    }
 }

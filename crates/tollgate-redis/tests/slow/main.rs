@@ -18,3 +18,4 @@ mod step_server;
 mod step_state;
 mod tls;
 mod transfer;
+mod vectors;

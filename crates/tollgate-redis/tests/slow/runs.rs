@@ -1,7 +1,8 @@
 //! Commands with many charges of open windows, compared with the reference model: identical charges
 //! in a row, charges of many windows at once, and other operations between them.
 
-use crate::kit::{Server, Version, on_every_version};
+use crate::kit::{Version, on_every_version};
+use crate::shard::Way;
 use tollgate_conformance::trace::{random_limit, seeds};
 use tollgate_conformance::{Cells, PlainHash, Random};
 use tollgate_core::algo::{Anchor, FixedWindow};
@@ -9,7 +10,7 @@ use tollgate_core::{
     Algorithm, Charge, ChargeId, ChargePosition, Cost, Deduplication, Limit, MAX_EXACT, Millis,
     Operation, Refusals, Store, Subject, Timestamp, Value,
 };
-use tollgate_redis::{Keys, Redis, RuntimeChoice};
+use tollgate_redis::{Keys, Redis};
 
 /// Scenes of about 200 jobs each.
 const SCENES: u64 = 300;
@@ -20,14 +21,17 @@ on_every_version! {
 }
 
 async fn takes_that_travel_together_give_the_models_integers(version: Version) {
-    let server = Server::start_version(version, &[]).await;
-    for (choice, first) in [(RuntimeChoice::Best, 8_000_000), (RuntimeChoice::Script, 9_000_000)] {
-        let store = Redis::new(server.connect().await, Keys::new(PlainHash), choice).await.unwrap();
+    for (way, first) in Way::of(version).iter().zip([8_000_000, 9_000_000, 10_000_000, 11_000_000])
+    {
+        let server = way.start(version, &[]).await;
+        let connection = server.connect().await;
+        let store = Redis::new(connection, Keys::new(PlainHash), way.choice()).await.unwrap();
+        assert_eq!(store.runtime(), way.runs());
         for seed in seeds(first, SCENES) {
             play(&store, seed).await;
         }
+        server.assert_every_key_ends().await;
     }
-    server.assert_every_key_ends().await;
 }
 
 /// A call of a command: its time, and its charges by the numbers of limit and subject.

@@ -15,8 +15,8 @@ on_every_version! {
 
 /// Starts a primary, a replica in sync with it, and a client of the two with this `seek` time.
 async fn two(version: Version, way: Way, seek: Duration) -> (Server, Server, Arc<Client>) {
-    let primary = Server::start_version(version, &QUICK).await;
-    let replica = Server::start_version(version, &QUICK).await;
+    let primary = way.start(version, &QUICK).await;
+    let replica = way.start(version, &QUICK).await;
     replica.follow(&primary).await;
     let mut settings = patient(primary.url().parse().unwrap());
     settings.topology = Topology::Static {

@@ -4,7 +4,7 @@ use tollgate_conformance::{Figure, assert_held};
 
 use super::*;
 
-in_every_way! {
+in_every_way_of_keys! {
     keys_of_another_type_are_no_state_and_no_error
 }
 

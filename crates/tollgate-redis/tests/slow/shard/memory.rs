@@ -19,7 +19,7 @@ on_every_version! {
 
 async fn without_memory_windows_go_on_and_new_keys_are_reported(version: Version) {
     for way in Way::of(version) {
-        let server = Server::start_version(version, &["--maxmemory-policy", "noeviction"]).await;
+        let server = way.start(version, &["--maxmemory-policy", "noeviction"]).await;
         let client = Client::new(&patient(server.url().parse().unwrap()), *way, 1 << 20).await;
         let position = client.take(0, 1).await.unwrap().position;
         server.tell(&["CONFIG", "SET", "maxmemory", "1"]).await;

@@ -26,7 +26,8 @@ use tollgate_core::{Reading, Timestamp};
 use tollgate_redis::{BatcherError, CircuitState};
 
 use crate::kit::{Server, Version};
-use site::{Client, Site, Way, in_every_way, patient};
+pub(crate) use site::Way;
+use site::{Client, Site, in_every_way, in_every_way_of_keys, patient};
 
 /// Longer than anything takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -13,10 +13,10 @@ use tollgate_core::{
 };
 use tollgate_redis::{
     BatcherError, CircuitState, Endpoint, Keys, LinkLimits, RedisShard, RuntimeChoice,
-    ShardSettings, StepError, Tls,
+    ShardSettings, StepError, StepRuntime, Tls,
 };
 
-use crate::kit::{Certificates, Server, Version, free_port};
+use crate::kit::{Certificates, Server, Version, free_port, module_file};
 use crate::shard::{NOW, PATIENCE, until};
 
 /// The step's runtime and the connection.
@@ -26,6 +26,10 @@ pub(crate) enum Way {
     Script,
     /// A function, over mutual TLS.
     Tls,
+    /// The module, with the keys of functions and scripts.
+    Module,
+    /// The module, with tables.
+    Tables,
 }
 
 /// A server and its client.
@@ -47,14 +51,40 @@ pub(crate) struct Client {
 impl Way {
     /// Returns the ways that `version` supports, without TLS.
     pub(crate) fn of(version: Version) -> &'static [Self] {
-        if version.has_functions() { &[Self::Function, Self::Script] } else { &[Self::Script] }
+        const ALL: &[Way] = &[Way::Function, Way::Script, Way::Module, Way::Tables];
+        if version.has_functions() { ALL } else { &ALL[1..] }
     }
 
     pub(crate) fn choice(self) -> RuntimeChoice {
         match self {
-            Self::Function | Self::Tls => RuntimeChoice::Best,
+            Self::Function | Self::Tls | Self::Module => RuntimeChoice::Best,
             Self::Script => RuntimeChoice::Script,
+            Self::Tables => RuntimeChoice::Tables,
         }
+    }
+
+    /// Returns the runtime that results from the choice.
+    pub(crate) fn runs(self) -> StepRuntime {
+        match self {
+            Self::Function | Self::Tls => StepRuntime::Function,
+            Self::Script => StepRuntime::Script,
+            Self::Module => StepRuntime::Module,
+            Self::Tables => StepRuntime::Tables,
+        }
+    }
+
+    /// Returns the arguments with which a server supports it.
+    pub(crate) fn arguments(self) -> Vec<String> {
+        match self {
+            Self::Function | Self::Script | Self::Tls => Vec::new(),
+            Self::Module | Self::Tables => vec!["--loadmodule".to_owned(), module_file()],
+        }
+    }
+
+    /// Starts a server that supports it, with more arguments.
+    pub(crate) async fn start(self, version: Version, arguments: &[&str]) -> Server {
+        let own = self.arguments();
+        Server::start_version(version, &[&words(&own), arguments].concat()).await
     }
 }
 
@@ -64,12 +94,14 @@ impl Site {
         let certificates = Certificates::new();
         let tls_port = free_port();
         let arguments = match way {
-            Way::Function | Way::Script => Vec::new(),
             Way::Tls => certificates.arguments(tls_port),
+            way => way.arguments(),
         };
         let server = Server::start_with(&words(&arguments)).await;
         let endpoint: Endpoint = match way {
-            Way::Function | Way::Script => server.url().parse().unwrap(),
+            Way::Function | Way::Script | Way::Module | Way::Tables => {
+                server.url().parse().unwrap()
+            }
             Way::Tls => {
                 let endpoint: Endpoint = format!("rediss://127.0.0.1:{tls_port}").parse().unwrap();
                 let path = |name| certificates.path(name);
@@ -199,21 +231,46 @@ macro_rules! in_every_way {
         mod $test {
             use crate::shard::Way;
 
-            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-            async fn as_a_function() {
-                super::$test(Way::Function).await;
-            }
+            crate::shard::in_every_way_of_keys! { @tests $test }
 
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-            async fn as_a_script() {
-                super::$test(Way::Script).await;
-            }
-
-            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-            async fn over_tls() {
-                super::$test(Way::Tls).await;
+            async fn in_the_module_with_tables() {
+                super::$test(Way::Tables).await;
             }
         }
     )* };
 }
 pub(crate) use in_every_way;
+
+/// Defines a test of each named async function for every way in which each subject has a key.
+macro_rules! in_every_way_of_keys {
+    (@tests $test:ident) => {
+        #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+        async fn as_a_function() {
+            super::$test(Way::Function).await;
+        }
+
+        #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+        async fn as_a_script() {
+            super::$test(Way::Script).await;
+        }
+
+        #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+        async fn over_tls() {
+            super::$test(Way::Tls).await;
+        }
+
+        #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+        async fn in_the_module() {
+            super::$test(Way::Module).await;
+        }
+    };
+    ($($test:ident)*) => { $(
+        mod $test {
+            use crate::shard::Way;
+
+            crate::shard::in_every_way_of_keys! { @tests $test }
+        }
+    )* };
+}
+pub(crate) use in_every_way_of_keys;

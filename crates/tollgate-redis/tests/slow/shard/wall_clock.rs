@@ -19,11 +19,11 @@ on_every_version! {
 }
 
 async fn a_clock_that_is_wrong_changes_no_answer(version: Version) {
-    for off in [DAY, -DAY] {
-        let (clock, right) = (WallClock::new(), Server::start_version(version, &[]).await);
-        let wrong = Server::start_by(version, &clock, &[]).await;
+    for (way, off) in ways(version).flat_map(|way| [(way, DAY), (way, -DAY)]) {
+        let (clock, right) = (WallClock::new(), way.start(version, &[]).await);
+        let wrong = start_by(version, &clock, way, &[]).await;
         clock.set(off, &wrong).await;
-        let (ours, theirs) = (client_of(&right).await, client_of(&wrong).await);
+        let (ours, theirs) = (client_of(&right, way).await, client_of(&wrong, way).await);
         let mut differing = 0;
         for asked in 0..2 * QUOTA * CLIENTS {
             let (subject, units) = (asked % CLIENTS, asked % 3);
@@ -41,9 +41,15 @@ async fn a_clock_that_is_wrong_changes_no_answer(version: Version) {
 
 /// Each client's window is an hour long and has just begun by the nodes' clocks.
 async fn a_clock_that_steps_costs_no_window_that_runs_on(version: Version) {
+    for way in ways(version) {
+        steps(version, way).await;
+    }
+}
+
+async fn steps(version: Version, way: Way) {
     let clock = WallClock::new();
-    let server = Server::start_by(version, &clock, &[]).await;
-    let client = client_of(&server).await;
+    let server = start_by(version, &clock, way, &[]).await;
+    let client = client_of(&server, way).await;
     let (mut stepped, mut early) = (0, 0);
     for (step, off) in [0, 30 * MINUTE, -DAY, 0].into_iter().enumerate() {
         clock.set(off, &server).await;
@@ -72,9 +78,10 @@ async fn a_clock_that_steps_costs_no_window_that_runs_on(version: Version) {
 
 /// A primary sends its replicas the expiry of a key as a time of its own clock.
 async fn a_replica_in_another_time_loses_no_window_unless_it_is_ahead(version: Version) {
-    for (off, max_lost_units) in [(-DAY, 0), (DAY, CLIENTS)] {
-        let (clock, old) = (WallClock::new(), Server::start_version(version, &QUICK).await);
-        let new = Server::start_by(version, &clock, &QUICK).await;
+    let cases = |way| [(way, -DAY, 0), (way, DAY, CLIENTS)];
+    for (way, off, max_lost_units) in ways(version).flat_map(cases) {
+        let (clock, old) = (WallClock::new(), way.start(version, &QUICK).await);
+        let new = start_by(version, &clock, way, &QUICK).await;
         clock.set(off, &new).await;
         new.follow(&old).await;
         let mut settings = patient(old.url().parse().unwrap());
@@ -83,7 +90,7 @@ async fn a_replica_in_another_time_loses_no_window_unless_it_is_ahead(version: V
             replicas: vec![new.url().parse().unwrap()],
         };
         settings.link.proven_after = Duration::ZERO;
-        let client = Client::new(&settings, way(version), QUOTA).await;
+        let client = Client::new(&settings, way, QUOTA).await;
         for subject in 0..CLIENTS {
             client.take(subject, 1).await.unwrap();
         }
@@ -104,12 +111,20 @@ async fn a_replica_in_another_time_loses_no_window_unless_it_is_ahead(version: V
     }
 }
 
-async fn client_of(server: &Server) -> Arc<Client> {
-    Client::new(&patient(server.url().parse().unwrap()), way(server.version()), QUOTA).await
+async fn client_of(server: &Server, way: Way) -> Arc<Client> {
+    Client::new(&patient(server.url().parse().unwrap()), way, QUOTA).await
 }
 
-fn way(version: Version) -> Way {
-    Way::of(version)[0]
+async fn start_by(version: Version, clock: &WallClock, way: Way, more: &[&str]) -> Server {
+    let own = way.arguments();
+    let own: Vec<_> = own.iter().map(String::as_str).collect();
+    Server::start_by(version, clock, &[&own, more].concat()).await
+}
+
+/// Returns the best way without the module, and those with it. A script runs in the same server
+/// commands as a function.
+fn ways(version: Version) -> impl Iterator<Item = Way> {
+    [Way::of(version)[0], Way::Module, Way::Tables].into_iter()
 }
 
 async fn minutes_off(server: &Server) -> u64 {

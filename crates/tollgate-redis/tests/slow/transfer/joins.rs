@@ -8,13 +8,14 @@ use tollgate_core::{
     Algorithm, Cell, CellKey, CellTransfer, Charge, ChargeId, Cost, Limit, MAX_EXACT, Millis,
     OnExpiry, Operation, Reservation, Store, StoredState, Subject, Timestamp, Value, assess,
 };
-use tollgate_redis::{Redis, RuntimeChoice};
+use tollgate_redis::Redis;
 
-use crate::kit::{Server, Version, on_every_version};
+use crate::kit::{Version, on_every_version};
+use crate::shard::Way;
 use crate::transfer::cells::two_accounts;
 use crate::transfer::store;
 
-/// Two joins for each pair and two runtimes of the step: 100,000 on all four versions.
+/// Two joins for each pair and way: 190,000 on all four versions.
 const ROUNDS: u64 = 63;
 const PAIRS: u64 = 100;
 
@@ -26,9 +27,11 @@ on_every_version! {
 }
 
 async fn cells_are_joined_as_in_rust(version: Version) {
-    let server = Server::start_version(version, &[]).await;
-    for (choice, first) in [(RuntimeChoice::Best, 8_000_000), (RuntimeChoice::Script, 9_000_000)] {
-        let store = store(&server, choice).await;
+    for (way, first) in Way::of(version).iter().zip([8_000_000, 9_000_000, 10_000_000, 11_000_000])
+    {
+        let server = way.start(version, &[]).await;
+        let store = store(&server, way.choice()).await;
+        assert_eq!(store.runtime(), way.runs());
         let mut kept = 0;
         for seed in seeds(first, ROUNDS) {
             kept += Round::new(seed).run(&store).await;

@@ -8,6 +8,7 @@ use tollgate_conformance::suite::check_transfer;
 use tollgate_redis::{Endpoint, Keys, LinkLimits, RedisShard, RuntimeChoice, ShardSettings};
 
 use crate::kit::{Server, Version, on_every_version};
+use crate::shard::Way;
 use crate::transfer::store;
 
 /// Longer than anything takes on a busy machine.
@@ -18,29 +19,35 @@ on_every_version! {
     cells_are_carried_over_lanes
 }
 
+/// Returns two ways of `version`, so that each is the first and the second one once.
+fn pairs(version: Version) -> impl Iterator<Item = [Way; 2]> {
+    let ways = Way::of(version);
+    (0..ways.len()).map(|first| [ways[first], ways[(first + 1) % ways.len()]])
+}
+
 async fn cells_are_carried_from_one_server_to_another(version: Version) {
-    let from = Server::start_version(version, &[]).await;
-    let to = Server::start_version(version, &[]).await;
-    for (choice, other) in
-        [(RuntimeChoice::Best, RuntimeChoice::Script), (RuntimeChoice::Script, RuntimeChoice::Best)]
-    {
-        let (from, to) = (store(&from, choice).await, store(&to, other).await);
-        check_transfer(&from, &to, &format!("{choice:?}")).await;
+    for [one, other] in pairs(version).chain([[Way::Tables, Way::Module]]) {
+        let (from, to) = (one.start(version, &[]).await, other.start(version, &[]).await);
+        {
+            let (from, to) = (store(&from, one.choice()).await, store(&to, other.choice()).await);
+            assert_eq!([from.runtime(), to.runtime()], [one.runs(), other.runs()]);
+            check_transfer(&from, &to, "there").await;
+            check_transfer(&to, &from, "back").await;
+        }
+        from.assert_every_key_ends().await;
+        to.assert_every_key_ends().await;
     }
-    from.assert_every_key_ends().await;
-    to.assert_every_key_ends().await;
 }
 
 async fn cells_are_carried_over_lanes(version: Version) {
-    let [one, other] =
-        [Server::start_version(version, &[]).await, Server::start_version(version, &[]).await];
-    for choice in [RuntimeChoice::Best, RuntimeChoice::Script] {
-        let (from, to) = (shard(&one, choice).await, shard(&other, choice).await);
-        check_transfer(&from, &to, &format!("lanes {choice:?}")).await;
-        check_transfer(&to, &store(&one, choice).await, &format!("back {choice:?}")).await;
+    for way in Way::of(version) {
+        let [one, other] = [way.start(version, &[]).await, way.start(version, &[]).await];
+        let (from, to) = (shard(&one, way.choice()).await, shard(&other, way.choice()).await);
+        check_transfer(&from, &to, "lanes").await;
+        check_transfer(&to, &store(&one, way.choice()).await, "back").await;
+        one.assert_every_key_ends().await;
+        other.assert_every_key_ends().await;
     }
-    one.assert_every_key_ends().await;
-    other.assert_every_key_ends().await;
 }
 
 async fn shard(server: &Server, choice: RuntimeChoice) -> RedisShard {
