@@ -3,15 +3,18 @@
 use std::sync::Arc;
 use std::thread;
 
-use crate::redis::fleet::Fleet;
+use crate::redis::fleet::{Fleet, Form, in_every_form};
 use crate::support::world::Proxy;
 
 /// Longer than any decision takes on a busy machine, so counts stay exact.
 const PATIENT: &str = "deadline: 10s, nodes: 2";
 
-#[tokio::test]
-async fn two_nodes_admit_together_what_one_limit_holds() {
-    let fleet = Fleet::start().await;
+in_every_form! {
+    two_nodes_admit_together_what_one_limit_holds
+}
+
+async fn two_nodes_admit_together_what_one_limit_holds(form: Form) {
+    let fleet = Fleet::start_in(form).await;
     let policy = fleet.policy(
         "limits: { hundred: { quota: 100, window: 1h, per: token } }\n\
          rules: [{ limits: hundred }]\n\

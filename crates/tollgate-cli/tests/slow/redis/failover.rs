@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tollgate_conformance::{Figure, assert_held};
 
-use crate::redis::fleet::Fleet;
+use crate::redis::fleet::{Fleet, Form, in_every_form};
 use crate::redis::load::{Load, used};
 use crate::support::world::{Answer, Proxy};
 
@@ -16,9 +16,13 @@ answers: { headers: github }";
 /// The requests in which each phase of an outage must occur.
 const REQUESTS: usize = 400;
 
-#[tokio::test]
-async fn a_primary_that_dies_under_load_fails_no_request() {
-    let mut fleet = Fleet::start().await;
+in_every_form! {
+    a_primary_that_dies_under_load_fails_no_request
+    the_replica_goes_on_from_what_was_replicated
+}
+
+async fn a_primary_that_dies_under_load_fails_no_request(form: Form) {
+    let mut fleet = Fleet::start_in(form).await;
     let proxy = Arc::new(Proxy::start(&fleet.policy(LIMITS, "deadline: 10s")));
     let tokens = [fleet.token_on(0, &proxy).await, fleet.token_on(1, &proxy).await];
     fleet.primaries[0].is_followed().await;
@@ -47,9 +51,8 @@ async fn a_primary_that_dies_under_load_fails_no_request() {
     ]);
 }
 
-#[tokio::test]
-async fn the_replica_goes_on_from_what_was_replicated() {
-    let mut fleet = Fleet::start().await;
+async fn the_replica_goes_on_from_what_was_replicated(form: Form) {
+    let mut fleet = Fleet::start_in(form).await;
     let proxy = Proxy::start(&fleet.policy(LIMITS, "deadline: 10s"));
     let token = fleet.token_on(0, &proxy).await;
     let used = |answer: &Answer| answer.field("x-ratelimit-used").to_owned();

@@ -4,30 +4,93 @@ use std::path::PathBuf;
 
 use tempfile::TempDir;
 
-use crate::kit::{QUICK, Server};
-use crate::support::world::Proxy;
+use crate::kit::{QUICK, Server, module_file};
+use crate::support::world::{Proxy, policy};
 
 /// The shards' names.
 pub(crate) const SHARDS: [&str; 2] = ["a", "b"];
+
+/// The form in which the step runs in the servers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// A function.
+    Function,
+    /// The module, with the keys of functions.
+    Module,
+    /// The module, with tables.
+    Tables,
+}
+
+impl Form {
+    /// Returns the words for it in the log.
+    pub(crate) const fn logged(self) -> &'static str {
+        match self {
+            Self::Function => "runs as a function ",
+            Self::Module => "runs as a module ",
+            Self::Tables => "runs as a module with tables ",
+        }
+    }
+
+    /// Starts a server that supports it.
+    async fn server(self) -> Server {
+        let module = match self {
+            Self::Function => Vec::new(),
+            Self::Module | Self::Tables => vec!["--loadmodule".to_owned(), module_file()],
+        };
+        let module: Vec<_> = module.iter().map(String::as_str).collect();
+        Server::start_with(&[&QUICK, &module[..]].concat()).await
+    }
+}
+
+/// Defines a test of each named async function for every form.
+macro_rules! in_every_form {
+    ($($test:ident)*) => { $(
+        mod $test {
+            use crate::redis::fleet::Form;
+
+            #[tokio::test]
+            async fn as_a_function() {
+                super::$test(Form::Function).await;
+            }
+
+            #[tokio::test]
+            async fn in_the_module() {
+                super::$test(Form::Module).await;
+            }
+
+            #[tokio::test]
+            async fn in_the_module_with_tables() {
+                super::$test(Form::Tables).await;
+            }
+        }
+    )* };
+}
+pub(crate) use in_every_form;
 
 /// The servers, stopped when dropped.
 pub(crate) struct Fleet {
     pub(crate) primaries: [Server; 2],
     pub(crate) replicas: [Server; 2],
+    form: Form,
     folder: TempDir,
 }
 
 impl Fleet {
     /// Starts the servers and waits until the replicas are in sync.
     pub(crate) async fn start() -> Self {
-        let primaries = [Server::start_with(&QUICK).await, Server::start_with(&QUICK).await];
-        let replicas = [Server::start_with(&QUICK).await, Server::start_with(&QUICK).await];
+        Self::start_in(Form::Function).await
+    }
+
+    /// Does the same with servers that support `form`.
+    pub(crate) async fn start_in(form: Form) -> Self {
+        let primaries = [form.server().await, form.server().await];
+        let replicas = [form.server().await, form.server().await];
         for (replica, primary) in replicas.iter().zip(&primaries) {
             replica.follow(primary).await;
         }
         let folder = TempDir::new().unwrap();
         std::fs::write(folder.path().join("secret"), "the same on every node").unwrap();
-        Self { primaries, replicas, folder }
+        Self { primaries, replicas, form, folder }
     }
 
     /// Returns a policy file for the shards: `text` contains its limits and rules, `store` more
@@ -42,28 +105,77 @@ impl Fleet {
             "subjects: {{ token: {{ header: authorization }}, address: {{ client_address: {{}} }} }}\n\
              {text}\n\
              secret: {{ file: \"{}\" }}\n\
-             store: {{ redis: {{ shards: {{ {}, {} }}, route_by: token, {store} }} }}\n",
+             store: {{ redis: {{ shards: {{ {}, {} }}, route_by: token, {store}{} }} }}\n",
             secret.display(),
             shard(0),
             shard(1),
+            self.setting(", "),
         );
+        self.write(&text)
+    }
+
+    /// Returns a shipped policy file for the shards: its servers are at the ports 7101, 7102, 7201
+    /// and 7202.
+    pub(crate) fn shipped(&self, name: &str, deadline: &str) -> PathBuf {
+        let mut text = std::fs::read_to_string(policy(name)).unwrap();
+        let secret = self.folder.path().join("secret");
+        let mut changes = vec![
+            (
+                "deadline: 15ms".to_owned(),
+                format!("deadline: {deadline}{}", self.setting("\n    ")),
+            ),
+            ("env: TOLLGATE_SECRET".to_owned(), format!("file: \"{}\"", secret.display())),
+        ];
+        for (server, port) in
+            self.primaries.iter().chain(&self.replicas).zip([7101, 7102, 7201, 7202])
+        {
+            changes
+                .push((format!("\"redis://127.0.0.1:{port}\""), format!("\"{}\"", server.url())));
+        }
+        for (from, to) in changes {
+            assert_eq!(text.matches(&from).count(), 1, "{name} has other than one {from:?}");
+            text = text.replace(&from, &to);
+        }
+        self.write(&text)
+    }
+
+    /// Returns the form's setting after `separator`, if it is not the default.
+    fn setting(&self, separator: &str) -> String {
+        match self.form {
+            Form::Function | Form::Module => String::new(),
+            Form::Tables => format!("{separator}scripting: tables"),
+        }
+    }
+
+    fn write(&self, text: &str) -> PathBuf {
         let path = self.folder.path().join("policy.yaml");
         std::fs::write(&path, text).unwrap();
         path
     }
 
+    /// Returns the state of clients on the primary of a shard.
+    pub(crate) async fn state(&self, shard: usize) -> Vec<(Vec<u8>, Vec<u8>)> {
+        let mut connection = self.primaries[shard].connect().await;
+        let mut state = Vec::new();
+        for key in client_keys(&self.primaries[shard]).await {
+            let value = redis::cmd("GET").arg(&key).query_async(&mut connection).await.unwrap();
+            state.push((key, value));
+        }
+        state
+    }
+
     /// Returns the number of client keys on the primary of each shard.
     pub(crate) async fn keys(&self) -> [usize; 2] {
-        [counters(&self.primaries[0]).await, counters(&self.primaries[1]).await]
+        [client_keys(&self.primaries[0]).await.len(), client_keys(&self.primaries[1]).await.len()]
     }
 
     /// Returns a token with its limits on the shard with this number, and charges it once.
     pub(crate) async fn token_on(&self, shard: usize, proxy: &Proxy) -> String {
         for number in 0..64 {
             let token = format!("authorization: Bearer {shard}-{number}");
-            let before = self.keys().await;
+            let before = self.state(shard).await;
             assert_eq!(proxy.get("/", &[&token]).status, 200);
-            if self.keys().await[shard] > before[shard] {
+            if self.state(shard).await != before {
                 return token;
             }
         }
@@ -71,10 +183,10 @@ impl Fleet {
     }
 }
 
-/// Matches the keys of clients. Nodes also store which map they use and whether keys were lost.
-async fn counters(server: &Server) -> usize {
+/// Returns the keys of clients. Nodes also store which map they use and whether keys were lost.
+async fn client_keys(server: &Server) -> Vec<Vec<u8>> {
     let is_of_nodes = |key: &Vec<u8>| {
         key.starts_with(b"tg1:tollgate.map:") || key.starts_with(b"tg1:{generation}")
     };
-    server.keys().await.iter().filter(|key| !is_of_nodes(key)).count()
+    server.keys().await.into_iter().filter(|key| !is_of_nodes(key)).collect()
 }

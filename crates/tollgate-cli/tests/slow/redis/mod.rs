@@ -4,6 +4,7 @@ mod exact;
 mod failover;
 mod fleet;
 mod flush;
+mod github;
 mod leases;
 mod load;
 mod on_failure;

@@ -8,7 +8,7 @@ use std::process::Command;
 use serde_json::Value;
 use tollgate_conformance::{Figure, assert_held};
 
-use crate::redis::fleet::Fleet;
+use crate::redis::fleet::{Fleet, Form, in_every_form};
 use crate::redis::visitors::{CLIENTS, Sum, Visitor, Visitors};
 use crate::support::client::Client;
 use crate::support::node::{self, Node};
@@ -25,17 +25,20 @@ const ROUNDS: usize = 3;
 /// The subject of the requests.
 const TOKEN: &str = "hot";
 
-#[tokio::test]
-async fn the_proxy_loses_no_charge_and_no_refund() {
-    let fleet = Fleet::start().await;
+in_every_form! {
+    the_proxy_loses_no_charge_and_no_refund
+    the_service_loses_no_charge_and_no_refund
+}
+
+async fn the_proxy_loses_no_charge_and_no_refund(form: Form) {
+    let fleet = Fleet::start_in(form).await;
     let policy = fleet.policy(LIMITS, "deadline: 10s");
     let upstream = service();
     loses_nothing(&policy, || proxy(&policy, upstream), pass);
 }
 
-#[tokio::test]
-async fn the_service_loses_no_charge_and_no_refund() {
-    let fleet = Fleet::start().await;
+async fn the_service_loses_no_charge_and_no_refund(form: Form) {
+    let fleet = Fleet::start_in(form).await;
     let policy = fleet.policy(LIMITS, "deadline: 10s");
     loses_nothing(&policy, || serving(&policy), charge_and_give_back);
 }
