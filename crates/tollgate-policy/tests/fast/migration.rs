@@ -94,6 +94,42 @@ fn what_is_wrong_is_said_with_its_place_and_what_is_right() {
     }
 }
 
+/// A subject has the same keys in both stores, unless they are in two databases.
+#[test]
+fn a_server_in_both_stores_is_a_mistake() {
+    let redis =
+        |shards: &str, more: &str| format!("{{ redis: {{ shards: {{ {shards} }}{more} }} }}");
+    let one = redis("a: { primary: 'redis://h', replicas: 'redis://i:6380' }", "");
+    let both = |store: &str| format!("{{ rollout: {{ percent: 1%, from: {one}, to: {store} }} }}");
+    let sentinel =
+        |name: &str| redis(&format!("a: {{ sentinels: 'redis://s:1', service: {name} }}"), "");
+    for same in [
+        redis("a: { primary: 'redis://h:6379' }", ", scripting: tables"),
+        redis("b: { primary: 'redis://j' }, c: { primary: 'redis://u:p@H/0' }", ""),
+        redis("b: { primary: 'redis://j', replicas: 'rediss://i:6380' }", ""),
+        redis(
+            "b: { primary: 'redis://j' }",
+            ", previous: { shards: { c: { primary: 'redis://h' } } }",
+        ),
+    ] {
+        let mistake = mistake(&both(&same));
+        assert!(mistake.contains("both stores use the same servers"), "{same}: {mistake}");
+        assert!(mistake.contains("another database"), "{mistake}");
+    }
+    for other in [
+        redis("a: { primary: 'redis://h/1' }", ", scripting: tables"),
+        redis("a: { primary: 'redis://h:6381' }", ""),
+        sentinel("x"),
+    ] {
+        settings(&both(&other));
+    }
+    let moves = |to| {
+        format!("{{ rollout: {{ percent: 1%, from: {}, to: {} }} }}", sentinel("x"), sentinel(to))
+    };
+    settings(&moves("y"));
+    assert!(mistake(&moves("x")).contains("both stores use the same servers"));
+}
+
 #[test]
 fn two_sides_that_go_by_different_clocks_are_warned_of_at_the_word() {
     let warnings = |store: &str| -> Vec<String> {

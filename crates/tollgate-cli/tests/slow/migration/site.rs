@@ -24,10 +24,15 @@ impl Site {
 
     /// Writes a policy with one limit, `core` for each token, and this store.
     pub(crate) fn policy(&self, name: &str, quota: u64, store: &str) -> PathBuf {
+        self.policy_of(name, &format!("quota: {quota}, window: 1h"), store)
+    }
+
+    /// Does the same with these settings of the limit.
+    pub(crate) fn policy_of(&self, name: &str, limit: &str, store: &str) -> PathBuf {
         let secret = self.0.path("secret");
         let text = format!(
             "subjects: {{ token: {{ header: authorization }} }}\n\
-             limits: {{ core: {{ quota: {quota}, window: 1h, per: token }} }}\n\
+             limits: {{ core: {{ {limit}, per: token }} }}\n\
              rules: [ {{ limits: core }} ]\n\
              secret: {{ file: \"{}\" }}\n\
              store: {store}\n",
@@ -45,9 +50,14 @@ pub(crate) fn in_memcached(server: &Memcached) -> String {
 
 /// Returns the settings of one shard in Redis, with the name `north` for every server.
 pub(crate) fn in_redis(server: &Redis) -> String {
+    at(&server.url(), "auto")
+}
+
+/// Returns the settings of one shard in this form at the URL of a server.
+pub(crate) fn at(url: &str, scripting: &str) -> String {
     format!(
-        "{{ redis: {{ shards: {{ north: {{ primary: \"{}\" }} }}, {DEADLINE} }} }}",
-        server.url()
+        "{{ redis: {{ shards: {{ north: {{ primary: \"{url}\" }} }}, scripting: {scripting}, \
+         {DEADLINE} }} }}"
     )
 }
 

@@ -76,12 +76,8 @@ async fn two_primaries_of_one_shard_are_a_problem() {
 
 #[tokio::test]
 async fn servers_without_the_module_are_a_problem_for_tables() {
-    let fleet = Fleet::start(1).await;
+    let fleet = Fleet::start(1).await.with_scripting("tables");
     let policy = fleet.policy("policy.yaml", &[0], None);
-    let file = std::fs::read_to_string(&policy).unwrap();
-    let tables = file.replacen("redis: {", "redis: { scripting: tables,", 1);
-    assert_ne!(file, tables);
-    std::fs::write(&policy, tables).unwrap();
     let found = doctor(&["--policy", policy.to_str().unwrap()]);
     let response = text(&found.stdout);
     assert_eq!(found.status.code(), Some(1), "{response}");

@@ -14,6 +14,7 @@ pub(crate) const QUOTA: usize = 40;
 /// Servers, and policies for them.
 pub(crate) struct Fleet {
     pub(crate) servers: Vec<Server>,
+    scripting: &'static str,
     folder: Folder,
 }
 
@@ -31,7 +32,12 @@ impl Fleet {
     pub(crate) fn over(servers: Vec<Server>) -> Self {
         let folder = Folder::with("");
         folder.write("secret", "the same on every node");
-        Self { servers, folder }
+        Self { servers, scripting: "auto", folder }
+    }
+
+    /// Uses this form of the step on all servers.
+    pub(crate) fn with_scripting(self, scripting: &'static str) -> Self {
+        Self { scripting, ..self }
     }
 
     /// Returns a policy for the shards with these numbers, which were the ones in `before`.
@@ -49,10 +55,11 @@ impl Fleet {
              limits: {{ core: {{ quota: {QUOTA}, window: 1h, per: token }} }}\n\
              rules: [ {{ limits: core }} ]\n\
              secret: {{ file: \"{}\" }}\n\
-             store: {{ redis: {{ shards: {{ {} }}, {} deadline: 10s }} }}\n",
+             store: {{ redis: {{ shards: {{ {} }}, {} scripting: {}, deadline: 10s }} }}\n",
             self.folder.path("secret").display(),
             map(shards),
             previous.unwrap_or_default(),
+            self.scripting,
         );
         self.folder.write(name, &text);
         self.folder.path(name)

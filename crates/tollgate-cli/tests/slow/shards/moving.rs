@@ -3,6 +3,7 @@
 use tollgate::model::Cost;
 use tollgate_stores::rebalance::max_double_count;
 
+use crate::kit::{Server, module_file};
 use crate::shards::fleet::{Fleet, QUOTA, charge, node};
 
 /// The word in the log of the node that leads the rebalance.
@@ -15,8 +16,7 @@ const TOKENS: usize = 24;
 const CARRIES: u64 = 4;
 
 /// Each subject is admitted exactly its quota, whichever node decided.
-async fn moves_exactly(from: &[usize], to: &[usize]) {
-    let fleet = Fleet::start(3).await;
+fn moves_exactly(fleet: &Fleet, from: &[usize], to: &[usize]) {
     let old = fleet.policy("old.yaml", from, None);
     let new = fleet.policy("new.yaml", to, Some(from));
     let (first, second) = (node(&old), node(&old));
@@ -61,10 +61,40 @@ async fn moves_exactly(from: &[usize], to: &[usize]) {
 
 #[tokio::test]
 async fn a_shard_is_added() {
-    moves_exactly(&[0, 1], &[0, 1, 2]).await;
+    moves_exactly(&Fleet::start(3).await, &[0, 1], &[0, 1, 2]);
 }
 
 #[tokio::test]
 async fn a_shard_is_removed() {
-    moves_exactly(&[0, 1, 2], &[0, 1]).await;
+    moves_exactly(&Fleet::start(3).await, &[0, 1, 2], &[0, 1]);
+}
+
+/// Shards may run the step in different forms with the same keys and values.
+#[tokio::test]
+async fn a_shard_with_the_module_is_added() {
+    let fleet = Fleet::over(vec![Server::start().await, Server::start().await, module().await]);
+    moves_exactly(&fleet, &[0, 1], &[0, 1, 2]);
+}
+
+#[tokio::test]
+async fn a_shard_with_the_module_is_removed() {
+    let fleet = Fleet::over(vec![Server::start().await, Server::start().await, module().await]);
+    moves_exactly(&fleet, &[0, 1, 2], &[0, 1]);
+}
+
+#[tokio::test]
+async fn a_shard_with_tables_is_added() {
+    let fleet = Fleet::over(vec![module().await, module().await, module().await]);
+    moves_exactly(&fleet.with_scripting("tables"), &[0, 1], &[0, 1, 2]);
+}
+
+#[tokio::test]
+async fn a_shard_with_tables_is_removed() {
+    let fleet = Fleet::over(vec![module().await, module().await, module().await]);
+    moves_exactly(&fleet.with_scripting("tables"), &[0, 1, 2], &[0, 1]);
+}
+
+/// Starts a server that has loaded the module.
+async fn module() -> Server {
+    Server::start_with(&["--loadmodule", &module_file()]).await
 }

@@ -3,11 +3,14 @@
 use tollgate_core::Percent;
 
 use super::super::names::NameTable;
+use super::server::keyspace;
 use super::{ONE_OF_TWO, StoreKinds, is_one, key};
 use crate::decode::{Field, Spanned};
 use crate::raw::{PolicyFile, Rollout, Shadow, Side, Subject};
 use crate::report::Report;
-use crate::settings::{DecisionClock, MigrationStoreSettings, RolloutSettings, ShadowSettings};
+use crate::settings::{
+    DecisionClock, MigrationStoreSettings, RedisSettings, RolloutSettings, ShadowSettings, Topology,
+};
 
 /// Returns the settings of a rollout, or `None` after reporting a mistake.
 pub(super) fn rollout(
@@ -73,8 +76,9 @@ fn side(
     StoreKinds { memory, redis, memcached }.settings(file, subjects, report)
 }
 
-/// Reports two stores that use the same servers: they would be one store that counts every request
-/// twice. Two memory stores of one process are separate.
+/// Reports two stores that have a server in common: a subject would have the same keys in both, so a
+/// charge or refund that is sent to both would count twice. Two databases of a server are separate,
+/// and so are two memory stores of one process.
 fn check_distinct(
     second: &Field<Side>,
     one: Option<&MigrationStoreSettings>,
@@ -83,7 +87,8 @@ fn check_distinct(
 ) -> Option<()> {
     let is_same = match (one?, other?) {
         (MigrationStoreSettings::Redis(one), MigrationStoreSettings::Redis(other)) => {
-            one.shards == other.shards
+            let others = keyspaces(other);
+            keyspaces(one).iter().any(|keyspace| others.contains(keyspace))
         }
         (MigrationStoreSettings::Memcached(one), MigrationStoreSettings::Memcached(other)) => {
             one.servers == other.servers
@@ -91,11 +96,34 @@ fn check_distinct(
         _ => false,
     };
     if is_same {
-        let hint = "list other servers, or remove one of them";
+        let hint = "list other servers, or another database of them such as redis://HOST:6379/1";
         report.error(second.given()?.at, "both stores use the same servers", hint);
         return None;
     }
     Some(())
+}
+
+/// Returns the databases that a store uses: the address of a server, or of a sentinel with its
+/// service, and the number of the database.
+fn keyspaces(redis: &RedisSettings) -> Vec<(String, u32)> {
+    let previous = redis.previous.iter().flat_map(|map| &map.shards);
+    let mut keyspaces = Vec::new();
+    for shard in redis.shards.iter().chain(previous) {
+        match &shard.topology {
+            Topology::Static { primary, replicas } => {
+                let servers = std::iter::once(primary).chain(replicas);
+                keyspaces.extend(servers.filter_map(|url| keyspace(url)));
+            }
+            Topology::Cluster { nodes } => {
+                keyspaces.extend(nodes.iter().filter_map(|url| keyspace(url)));
+            }
+            Topology::Sentinel { sentinels, service, .. } => {
+                let places = sentinels.iter().filter_map(|url| keyspace(url));
+                keyspaces.extend(places.map(|(place, _)| (format!("{place} {service}"), 0)));
+            }
+        }
+    }
+    keyspaces
 }
 
 /// Warns of two stores that use different clocks, at the key that sets the clock.

@@ -70,6 +70,19 @@ pub(super) fn sentinel(given: &Spanned<Text>, report: &mut Report<'_>) -> Option
     None
 }
 
+/// Returns the address of the server and the number of the database that a valid URL names.
+pub(super) fn keyspace(url: &str) -> Option<(String, u32)> {
+    let url = Url::parse(url).ok()?;
+    let server = read(&url).ok()?;
+    let number = match server.way {
+        ServerTransport::Tls | ServerTransport::Plain => url.path().trim_matches('/').parse().ok(),
+        ServerTransport::Unix => url
+            .query_pairs()
+            .find_map(|(name, value)| (name == "db").then(|| value.parse().ok())?),
+    };
+    Some((server.place, number.unwrap_or_default()))
+}
+
 const SHAPE: &str = "expected redis://HOST:PORT, rediss://HOST:PORT with TLS, or unix:///PATH";
 
 /// Parses the URL. The error is the hint for the message.
