@@ -9,6 +9,7 @@ mod memcached;
 mod memory;
 mod persistence;
 mod replication;
+mod scripting;
 mod shards;
 mod version;
 

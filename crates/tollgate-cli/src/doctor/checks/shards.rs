@@ -2,9 +2,8 @@
 
 use tollgate_backend::{Info, Inspected, Role, ShardStatus};
 use tollgate_policy::{RedisSettings, ShardSettings, StepForm, Topology};
-use tollgate_redis::StepRuntime;
 
-use super::{Finding, Level};
+use super::{Finding, Level, scripting};
 
 /// The number of keys below which a shard's share is not significant.
 const ENOUGH_KEYS: u64 = 10_000;
@@ -15,9 +14,6 @@ const UNEVEN: u64 = 25;
 
 /// Checks that enough sentinels agree on a primary's failure if one sentinel is down too.
 const ENOUGH_SENTINELS: usize = 3;
-
-/// The name of the server module.
-const MODULE: &str = "tollgate";
 
 pub(in crate::doctor) fn of_shards(
     redis: &RedisSettings,
@@ -31,7 +27,9 @@ pub(in crate::doctor) fn of_shards(
             status.map(served),
             split(settings, status, inspected),
             module(redis, settings, inspected),
-            status.and_then(step),
+            status.and_then(|status| {
+                scripting::check(redis, settings, status, inspected, keys(settings, inspected))
+            }),
             sentinels(settings),
         ];
         let about = |finding: Finding| finding.about(&settings.name);
@@ -105,16 +103,12 @@ fn module(
     if redis.step != StepForm::Tables || matches!(settings.topology, Topology::Cluster { .. }) {
         return None;
     }
-    let has_module = |info: &Info| {
-        let mut modules = info.fields("module");
-        modules.any(|(_, value)| tollgate_backend::part(value, "name") == Some(MODULE))
-    };
     let without: Vec<_> = inspected
         .iter()
         .filter(|server| server.shard == settings.name && server.role == Role::DataServer)
         .filter(|server| {
             let info = server.told.as_ref().ok().and_then(|told| told.info.as_ref());
-            info.is_some_and(|info| !has_module(info))
+            info.is_some_and(|info| !scripting::has_module(info))
         })
         .map(|server| server.address.to_string())
         .collect();
@@ -128,29 +122,6 @@ fn module(
         format!("{subject} {verb} not have it, and would lose the contents of tables"),
         "load it there (`loadmodule PATH` in the server's configuration), or use `scripting: auto`",
     ))
-}
-
-/// Reports how decisions run, and checks whether they run as functions where servers support them,
-/// now or after the first node loads them.
-fn step(status: &ShardStatus) -> Option<Finding> {
-    const CHECK: &str = "scripting";
-    status.primary()?;
-    Some(match status.runs {
-        StepRuntime::Module => Finding::ok(CHECK, "decisions run in the server module"),
-        StepRuntime::Tables => {
-            Finding::ok(CHECK, "decisions run in the server module, with tables of subjects")
-        }
-        StepRuntime::Function => Finding::ok(
-            CHECK,
-            "decisions run as a function; the server module would take a third of its instructions",
-        ),
-        StepRuntime::Script => Finding::of(
-            CHECK,
-            Level::Advice,
-            "decisions run as a script, which is slower and is lost when a server restarts",
-            "Redis 7 and Valkey support functions: grant the user +fcall and +function|load",
-        ),
-    })
 }
 
 fn sentinels(settings: &ShardSettings) -> Option<Finding> {
@@ -198,7 +169,7 @@ fn balance(redis: &RedisSettings, inspected: &[Inspected]) -> Option<Finding> {
     })
 }
 
-/// Returns the keys of a shard's primaries.
+/// Returns the number of keys of a shard's primaries.
 fn keys(shard: &ShardSettings, inspected: &[Inspected]) -> u64 {
     let primaries = inspected
         .iter()

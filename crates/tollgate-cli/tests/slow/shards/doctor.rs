@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::Value;
 use tollgate_conformance::{Figure, assert_held};
 
-use crate::kit::{Latency, LatencyProxy, Server};
+use crate::kit::{Latency, LatencyProxy, Server, module_file};
 use crate::shards::fleet::Fleet;
 
 #[tokio::test]
@@ -83,6 +83,42 @@ async fn servers_without_the_module_are_a_problem_for_tables() {
     assert_eq!(found.status.code(), Some(1), "{response}");
     let named = format!("PROBLEM  module        {} does not have it", fleet.servers[0].url());
     assert!(response.contains(&named), "{response}");
+}
+
+/// Shards may run the step in different forms.
+#[tokio::test]
+async fn the_form_of_each_shard_is_reported_with_the_savings_of_the_module() {
+    let module = Server::start_with(&["--loadmodule", &module_file()]).await;
+    let fleet = Fleet::over(vec![Server::start().await, module]);
+    for server in &fleet.servers {
+        server.tell(&["SET", "tg1:core:{x}", "1", "PX", "600000"]).await;
+    }
+    let policy = fleet.policy("policy.yaml", &[0, 1], None);
+    let found = doctor(&["--policy", policy.to_str().unwrap()]);
+    let response = text(&found.stdout);
+    for line in [
+        "scripting     decisions run as a function: about ",
+        "; the server module takes ",
+        "scripting     decisions run in the server module: about ",
+        "; with tables it takes ",
+        " MB instead of ",
+    ] {
+        assert!(response.contains(line), "{line:?}: {response}");
+    }
+
+    let user = ["ACL", "SETUSER", "default", "-tollgate.step", "-tollgate.tight", "-tollgate.look"];
+    fleet.servers[1].tell(&user).await;
+    let found = doctor(&["--policy", policy.to_str().unwrap()]);
+    let response = text(&found.stdout);
+    assert!(response.contains("advice   scripting"), "{response}");
+    assert!(response.contains("although the server module is loaded"), "{response}");
+
+    let module = Server::start_with(&["--loadmodule", &module_file()]).await;
+    let fleet = Fleet::over(vec![module]).with_scripting("tables");
+    let policy = fleet.policy("policy.yaml", &[0], None);
+    let found = doctor(&["--policy", policy.to_str().unwrap()]);
+    let response = text(&found.stdout);
+    assert!(response.contains("with tables of subjects: about "), "{response}");
 }
 
 /// `tollgate check` cannot know how far the servers are unless it connects to them.
