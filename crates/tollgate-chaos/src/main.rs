@@ -52,6 +52,13 @@ struct Flags {
     /// program
     #[arg(long, value_name = "PATH")]
     tollgate: Option<PathBuf>,
+    /// Server module to load into each Redis or Valkey server; leaves out the scenarios that do not
+    /// concern it
+    #[arg(long, value_name = "PATH")]
+    module: Option<PathBuf>,
+    /// Have the nodes store states in the tables of the module
+    #[arg(long, requires = "module")]
+    tables: bool,
     /// Run each scenario for about 3 s instead of 10, and report times without checking them
     #[arg(long)]
     quick: bool,
@@ -79,15 +86,23 @@ fn carry_out(flags: &Flags) -> Result<(), Box<dyn Error>> {
         redis: flags.redis_server.clone(),
         memcached: flags.memcached.clone(),
         tollgate: flags.tollgate.clone().unwrap_or_else(beside_this_program),
+        module: flags.module.clone(),
     };
+    if flags.tables {
+        policy::use_tables();
+    }
     let site = Site::new(programs, length)?;
-    let scenarios =
-        if flags.scenarios.is_empty() { Scenario::all() } else { flags.scenarios.as_slice() };
+    let applies = |it: &Scenario| it.applies(flags.module.is_some(), flags.tables);
+    let scenarios = if flags.scenarios.is_empty() {
+        Scenario::all().iter().copied().filter(applies).collect()
+    } else {
+        flags.scenarios.clone()
+    };
     let runtime = tokio::runtime::Runtime::new()?;
     let outcomes = runtime.block_on(async {
         let shutdown_requested = signals::shutdown_requested()?;
         tokio::select! {
-            outcomes = run::run(&site, scenarios, |outcome| println!("{}", report::line(outcome))) => Ok(outcomes),
+            outcomes = run::run(&site, &scenarios, |outcome| println!("{}", report::line(outcome))) => Ok(outcomes),
             // Servers end with the scenario that started them.
             () = shutdown_requested => Err(Box::<dyn Error>::from("told to end: the scenarios that are left did not run")),
         }

@@ -1,5 +1,6 @@
 //! The policy of all scenarios, created in memory.
 
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use tollgate_policy::{LoadedPolicy, parse};
@@ -45,15 +46,28 @@ pub(crate) fn text(store: &str) -> String {
     )
 }
 
+/// The value of `scripting` in all policies, if it is not the default.
+static SCRIPTING: OnceLock<&str> = OnceLock::new();
+
+/// Makes all policies of this process use the tables of the server module.
+pub(crate) fn use_tables() {
+    let _ = SCRIPTING.set("tables");
+}
+
+/// Returns the value of `scripting` in all policies.
+pub(crate) fn scripting() -> &'static str {
+    SCRIPTING.get().copied().unwrap_or("auto")
+}
+
 /// Returns the settings of a store on these shards, shared by all nodes.
 pub(crate) fn redis(shards: &[String], deadline: Duration) -> String {
     let shard = |(number, words): (usize, &String)| format!("s{number}: {words}");
     let shards: Vec<_> = shards.iter().enumerate().map(shard).collect();
-    let (shards, deadline) = (shards.join(", "), deadline.as_millis());
+    let (shards, deadline, scripting) = (shards.join(", "), deadline.as_millis(), scripting());
     // Without a deny cache, every request reaches the store.
     format!(
         "{{ redis: {{ shards: {{ {shards} }}, nodes: {NODES}, deadline: {deadline}ms, \
-         deny_cache: false }} }}"
+         deny_cache: false, scripting: {scripting} }} }}"
     )
 }
 

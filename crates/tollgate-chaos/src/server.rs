@@ -1,7 +1,7 @@
 //! A Redis or Valkey server of a run.
 
 use std::net::TcpListener;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
@@ -22,23 +22,27 @@ const PAUSE: Duration = Duration::from_millis(10);
 #[derive(Debug)]
 pub(crate) struct Server {
     program: PathBuf,
+    module: Option<PathBuf>,
     directory: PathBuf,
     process: Process,
     port: u16,
 }
 
 impl Server {
-    /// Starts `program` in `directory` and waits until it answers.
+    /// Starts `program`, with the server module if there is one, in `directory` and waits until it
+    /// answers.
     pub(crate) async fn start(
-        program: PathBuf,
+        (program, module): (PathBuf, Option<PathBuf>),
         directory: PathBuf,
         arguments: &[&str],
     ) -> Result<Self, ChaosError> {
         for _ in 0..PORT_TRIES {
             let port = free_port()?;
-            let process = Process::start(&program, &directory, &words(port, arguments))?;
-            let (program, directory) = (program.clone(), directory.clone());
-            let mut server = Self { program, directory, process, port };
+            let words = words(port, module.as_deref(), arguments);
+            let process = Process::start(&program, &directory, &words)?;
+            let (program, module) = (program.clone(), module.clone());
+            let directory = directory.clone();
+            let mut server = Self { program, module, directory, process, port };
             if server.is_ready().await {
                 return Ok(server);
             }
@@ -73,8 +77,8 @@ impl Server {
 
     /// Starts the server again on its port with its saved data. Does not wait until it is ready.
     pub(crate) fn start_again(&mut self, arguments: &[&str]) -> Result<(), ChaosError> {
-        self.process =
-            Process::start(&self.program, &self.directory, &words(self.port, arguments))?;
+        let words = words(self.port, self.module.as_deref(), arguments);
+        self.process = Process::start(&self.program, &self.directory, &words)?;
         Ok(())
     }
 
@@ -175,12 +179,14 @@ pub(crate) fn free_port() -> Result<u16, ChaosError> {
     Ok(listener.local_addr().map_err(ChaosError::Port)?.port())
 }
 
-fn words(port: u16, more: &[&str]) -> Vec<String> {
+fn words(port: u16, module: Option<&Path>, more: &[&str]) -> Vec<String> {
     let port = port.to_string();
+    let module = module.map(|path| ["--loadmodule".to_owned(), path.display().to_string()]);
     // A replica syncs at once, and the server saves nothing by default.
     let own = ["--bind", "127.0.0.1", "--port", &port, "--save", "", "--appendonly", "no"];
     let quick = ["--repl-diskless-sync-delay", "0"];
-    own.iter().chain(&quick).chain(more).map(|word| (*word).to_owned()).collect()
+    let words = own.iter().chain(&quick).chain(more).map(|word| (*word).to_owned());
+    words.chain(module.into_iter().flatten()).collect()
 }
 
 /// Returns the calls in a `line` of `INFO commandstats`, if it is of one of the commands.

@@ -30,6 +30,8 @@ pub(crate) struct Programs {
     pub(crate) memcached: PathBuf,
     /// The `tollgate` binary.
     pub(crate) tollgate: PathBuf,
+    /// The server module that each Redis server loads.
+    pub(crate) module: Option<PathBuf>,
 }
 
 /// The environment of a run. Its directory is removed when the value is dropped.
@@ -57,11 +59,12 @@ impl Site {
             .prefix("tollgate-chaos-")
             .tempdir()
             .map_err(ChaosError::Directory)?;
-        let Programs { redis, memcached, tollgate } = programs;
+        let Programs { redis, memcached, tollgate, module } = programs;
         let programs = Programs {
             redis: named(redis)?,
             memcached: named(memcached)?,
             tollgate: named(tollgate)?,
+            module: module.map(named).transpose()?,
         };
         Ok(Self { programs, length, directory, rooms: AtomicU64::new(0) })
     }
@@ -81,7 +84,8 @@ impl Site {
 
     /// Starts a server without persistence, with more `arguments`.
     pub(crate) async fn server(&self, arguments: &[&str]) -> Result<Server, ChaosError> {
-        Server::start(self.programs.redis.clone(), self.room()?, arguments).await
+        let Programs { redis, module, .. } = &self.programs;
+        Server::start((redis.clone(), module.clone()), self.room()?, arguments).await
     }
 
     /// Starts a primary and a replica in sync with it.

@@ -10,8 +10,6 @@ use super::*;
 use crate::load::CALLERS;
 use crate::world::{Files, MonitoredPair, Sentinels, WorldFleet, WorldNode};
 
-/// The commands that charge.
-const CHARGES: [&str; 2] = ["fcall", "evalsha"];
 /// The steps of the rollout to the shards, in percent of subjects.
 const STEPS: [u64; 4] = [1, 20, 50, 100];
 

@@ -5,9 +5,6 @@ use tollgate_redis::LinkLimits;
 
 use super::*;
 
-/// The commands that charge.
-const CHARGES: [&str; 2] = ["fcall", "evalsha"];
-
 pub(super) async fn run(site: &Site) -> Result<Finding, ChaosError> {
     let pair = site.pair().await?;
     let trial = Trial::begin(site, &[pair.words()], DEADLINE).await?;

@@ -46,6 +46,8 @@ const MANY_ALONE: u64 = 200;
 /// The least number of these decisions if the store continues for some clients, or for some of the
 /// time.
 const SOME_ALONE: u64 = 20;
+/// The commands that charge.
+const CHARGES: [&str; 4] = ["fcall", "evalsha", "tollgate.step", "tollgate.tight"];
 /// The number of fleets that start beside the loaded one, in scenarios that test which server new
 /// nodes choose.
 const NEW_FLEETS: usize = 3;
@@ -101,6 +103,16 @@ impl Scenario {
     /// Returns all scenarios in the order in which they run.
     pub(crate) fn all() -> &'static [Self] {
         Self::value_variants()
+    }
+
+    /// Returns whether the fault exists on servers with the module, and with tables in it. A server
+    /// does not lose a module, and whether it evicts one table is chance.
+    pub(crate) fn applies(self, module: bool, tables: bool) -> bool {
+        match self {
+            Self::StepForgotten | Self::MemcachedRestarted => !module,
+            Self::Evicted => !tables,
+            _ => true,
+        }
     }
 
     /// Returns the name in flags and reports.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::sentinels::{MonitoredPair, Sentinels};
 use crate::error::ChaosError;
 use crate::memcached::MemcachedServer;
-use crate::policy::{NODES, text};
+use crate::policy::{NODES, scripting, text};
 use crate::site::Site;
 
 /// Policies with one secret and different stores: an old one in memcached, and shards with
@@ -60,11 +60,12 @@ impl Files {
     }
 
     fn rollout(&self, percent: u64, shards: &str) -> String {
-        let (old, deadline) = (&self.old, Self::DEADLINE.as_millis());
+        let (old, deadline, scripting) = (&self.old, Self::DEADLINE.as_millis(), scripting());
         // Without a deny cache, every request reaches the store.
         let store = format!(
             "{{ rollout: {{ percent: {percent}%, from: {old}, to: {{ redis: {{ {shards}, \
-             nodes: {NODES}, deadline: {deadline}ms, deny_cache: false }} }} }} }}"
+             nodes: {NODES}, deadline: {deadline}ms, deny_cache: false, \
+             scripting: {scripting} }} }} }} }}"
         );
         format!("{}secret: {{ file: '{}' }}\n", text(&store), self.secret.display())
     }

@@ -32,6 +32,14 @@ fn tollgate() -> PathBuf {
     program
 }
 
+/// Returns the path of the module that was built with it.
+fn module() -> String {
+    let test = std::env::current_exe().expect("the path of this test");
+    let module = test.with_file_name("libtollgate_module.so");
+    assert!(module.is_file(), "missing: {}; cargo build -p tollgate-module", module.display());
+    module.to_str().expect("a path in UTF-8").to_owned()
+}
+
 /// Returns the standard output and the standard error of a process.
 fn said(output: &Output) -> String {
     let texts = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes));

@@ -1,18 +1,42 @@
 //! Each scenario alone: its fault has an effect, and its promises are kept.
 
-use crate::{chaos, said};
+use crate::{chaos, module, said};
 
 macro_rules! scenarios_hold {
     ($($test:ident $name:literal)*) => { $(
         #[test]
         fn $test() {
-            let output = chaos(&["--quick", $name]).output().unwrap();
-            let said = said(&output);
-            println!("{said}");
-            assert!(output.status.success(), "{said}");
-            assert!(said.contains("1 of 1 scenarios held"), "{said}");
+            holds(&[$name]);
         }
     )* };
+}
+
+/// Defines a test of each scenario on servers with the module and nodes that use tables.
+macro_rules! scenarios_hold_with_tables {
+    ($($test:ident $name:literal)*) => { mod with_tables { $(
+        #[test]
+        fn $test() {
+            super::holds(&["--module", &super::module(), "--tables", $name]);
+        }
+    )* } };
+}
+
+/// Defines a test of each scenario on servers with the module, with the keys of functions.
+macro_rules! scenarios_hold_in_the_module {
+    ($($test:ident $name:literal)*) => { mod in_the_module { $(
+        #[test]
+        fn $test() {
+            super::holds(&["--module", &super::module(), $name]);
+        }
+    )* } };
+}
+
+fn holds(arguments: &[&str]) {
+    let output = chaos(&[&["--quick"], arguments].concat()).output().unwrap();
+    let said = said(&output);
+    println!("{said}");
+    assert!(output.status.success(), "{said}");
+    assert!(said.contains("1 of 1 scenarios held"), "{said}");
 }
 
 scenarios_hold! {
@@ -36,6 +60,36 @@ scenarios_hold! {
     restarted "restarted"
     memcached_restarted "memcached-restarted"
     clocks_disagree "clocks-disagree"
+}
+
+scenarios_hold_with_tables! {
+    primary_killed "primary-killed"
+    host_dies "host-dies"
+    primary_frozen "primary-frozen"
+    frozen_returns "frozen-returns"
+    primary_returns_empty "primary-returns-empty"
+    replication_missing "replication-missing"
+    slow_replies "slow-replies"
+    clients_paused "clients-paused"
+    network_silent "network-silent"
+    replies_cut "replies-cut"
+    primary_demoted "primary-demoted"
+    out_of_memory "out-of-memory"
+    no_replicas "no-replicas"
+    server_busy "server-busy"
+    flushed "flushed"
+    restarted "restarted"
+    clocks_disagree "clocks-disagree"
+    changing_world "changing-world"
+}
+
+scenarios_hold_in_the_module! {
+    primary_killed "primary-killed"
+    host_dies "host-dies"
+    out_of_memory "out-of-memory"
+    evicted "evicted"
+    restarted "restarted"
+    changing_world "changing-world"
 }
 
 #[test]
