@@ -1,6 +1,7 @@
 //! The Redis store compared with a script that uses two keys, on one server, in turns.
 
 pub mod cases;
+pub mod cell;
 pub mod closed_loop;
 pub mod contender;
 pub mod report;

@@ -6,6 +6,7 @@
 use std::error::Error;
 use std::ffi::OsString;
 use std::fs;
+use std::path::PathBuf;
 use std::thread;
 
 use clap::Parser;
@@ -32,6 +33,12 @@ struct Flags {
     /// The Redis server to start.
     #[arg(long, value_name = "PATH", default_value = "redis-server")]
     redis_server: OsString,
+    /// Also measure the server module at this path, in both of its forms.
+    #[arg(long, value_name = "PATH")]
+    module: Option<PathBuf>,
+    /// Also measure redis-cell, from its module at this path, in a server of its own.
+    #[arg(long, value_name = "PATH")]
+    redis_cell: Option<PathBuf>,
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -41,27 +48,29 @@ fn main() -> Result<(), Box<dyn Error>> {
     let cases = Case::all().filter(|case| flags.callers.is_none_or(|only| case.callers == only));
     let cases: Vec<_> = cases.collect();
     let style = if flags.markdown { Style::Markdown } else { Style::Terminal };
-    let server = Server::start(&flags.redis_server)?;
-    Builder::new_multi_thread()
-        .enable_all()
-        .build()?
-        .block_on(compare(server, &scale, &cases, style))
+    let server = Server::start_with(&flags.redis_server, flags.module.as_deref())?;
+    let start = |module: PathBuf| Server::start_with(&flags.redis_server, Some(&module));
+    let cell = flags.redis_cell.map(start).transpose()?;
+    let runtime = Builder::new_multi_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let contest = Contest::new(server, cell, &scale, flags.module.is_some()).await?;
+        compare(&contest, &scale, &cases, style).await
+    })
 }
 
 async fn compare(
-    server: Server,
+    contest: &Contest,
     scale: &Scale,
     cases: &[Case],
     style: Style,
 ) -> Result<(), Box<dyn Error>> {
-    let contest = Contest::new(server, scale).await?;
     contest.open_windows(scale).await?;
     let mut report = Report::new(style);
     for (number, case) in cases.iter().enumerate() {
         eprintln!("{case:?}");
-        report.add(contest.names(), &contest.measure(number, *case, scale).await?);
+        report.add(&contest.names(), &contest.measure(number, *case, scale).await?);
     }
-    println!("{}\n", setting(&contest).await?);
+    println!("{}\n", setting(contest).await?);
     println!("{report}");
     Ok(())
 }
@@ -73,6 +82,8 @@ async fn setting(contest: &Contest) -> Result<String, Box<dyn Error>> {
     let cpus = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model = cpus.lines().find_map(|line| line.strip_prefix("model name")?.split(": ").nth(1));
     let model = model.unwrap_or("unknown processor");
-    let runs = contest.tollgate.runtime();
+    let runs = contest.tollgate.iter().map(|form| form.runtime().to_string());
+    let runs: Vec<_> = runs.collect();
+    let runs = runs.join(" and as a ");
     Ok(format!("Redis {version}, the step as a {runs}; {processors} processors, {model}"))
 }

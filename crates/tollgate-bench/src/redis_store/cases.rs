@@ -1,10 +1,13 @@
 //! The cases: every number of callers, with one hot key and with many, on one limit and on four.
-//! The contenders take turns, so disturbances from other processes affect both.
+//! The contenders take turns, so disturbances from other processes affect all of them.
 
 use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
 
+use tollgate_redis::RuntimeChoice;
+
+use super::cell::Cell;
 use super::closed_loop::{Load, Round, run};
 use super::contender::{Contender, LIMITS};
 use super::server::Server;
@@ -83,34 +86,58 @@ pub struct Measured {
     pub case: Case,
     /// The rounds of the two-key script.
     pub two_keys: Vec<Round>,
-    /// The rounds of the store.
-    pub tollgate: Vec<Round>,
+    /// The rounds of redis-cell; none if it does not take part.
+    pub cell: Vec<Round>,
+    /// The rounds of each form of the store.
+    pub tollgate: Vec<Vec<Round>>,
 }
 
 /// The contenders, on one server.
 #[derive(Debug)]
 pub struct Contest {
-    /// The server of both contenders.
+    /// The server of all contenders but redis-cell.
     pub server: Server,
     /// The script, called once for each decision.
     pub two_keys: Arc<TwoKeys>,
-    /// The store.
-    pub tollgate: Arc<Shard>,
+    /// redis-cell, if it takes part.
+    pub cell: Option<Arc<Cell>>,
+    /// The store, in each form.
+    pub tollgate: Vec<Arc<Shard>>,
 }
 
+/// The forms of the store: the function, and those of the module if the server has loaded it.
+const FORMS: [(&str, RuntimeChoice); 3] = [
+    ("tollgate", RuntimeChoice::Function),
+    ("module", RuntimeChoice::Best),
+    ("module, tables", RuntimeChoice::Tables),
+];
+
 impl Contest {
-    /// Connects both contenders to `server`, with one connection each.
+    /// Connects all contenders to `server`, with one connection each. The forms of the module are
+    /// included if `has_module`, and redis-cell if there is a server with it.
     ///
     /// # Errors
     /// The error of the contender that could not connect.
-    pub async fn new(server: Server, scale: &Scale) -> Result<Self, Box<dyn Error>> {
+    pub async fn new(
+        server: Server,
+        cell: Option<Server>,
+        scale: &Scale,
+        has_module: bool,
+    ) -> Result<Self, Box<dyn Error>> {
         let url = server.url();
         let two_keys = Arc::new(TwoKeys::connect(&url, scale.quota).await?);
-        let tollgate = Arc::new(Shard::connect(&url, scale.quota).await?);
-        Ok(Self { server, two_keys, tollgate })
+        let mut tollgate = Vec::new();
+        for (name, choice) in &FORMS[..if has_module { FORMS.len() } else { 1 }] {
+            tollgate.push(Arc::new(Shard::connect(name, &url, *choice, scale.quota).await?));
+        }
+        let cell = match cell {
+            Some(server) => Some(Arc::new(Cell::connect(server, scale.quota).await?)),
+            None => None,
+        };
+        Ok(Self { server, two_keys, cell, tollgate })
     }
 
-    /// Opens the windows of all subjects for both contenders, as after the first requests of a day.
+    /// Opens the windows of all subjects for all contenders, as after the first requests of a day.
     ///
     /// # Errors
     /// The first error of a contender.
@@ -118,29 +145,41 @@ impl Contest {
         let order = draw::each(scale.subjects, 1).into();
         let load = Load { callers: 64, limits: LIMITS.len(), order };
         run(&self.two_keys, &load, &self.server).await?;
-        run(&self.tollgate, &load, &self.server).await?;
+        if let Some(cell) = &self.cell {
+            run(cell, &load, &cell.server).await?;
+        }
+        for form in &self.tollgate {
+            run(form, &load, &self.server).await?;
+        }
         Ok(())
     }
 
     /// Measures `case`, which is number `number` of the run.
     ///
     /// # Errors
-    /// The first error of a contender, or if the two admitted different numbers of requests.
+    /// The first error of a contender, or if two admitted different numbers of requests.
     pub async fn measure(
         &self,
         number: usize,
         case: Case,
         scale: &Scale,
     ) -> Result<Measured, Box<dyn Error>> {
-        let mut measured = Measured { case, two_keys: Vec::new(), tollgate: Vec::new() };
+        let tollgate = vec![Vec::new(); self.tollgate.len()];
+        let (two_keys, cell) = (Vec::new(), Vec::new());
+        let mut measured = Measured { case, two_keys, cell, tollgate };
         for round in 0..scale.rounds {
             let load = load(case, scale, number * scale.rounds + round);
-            // The contender that starts changes from round to round.
+            // The two-key script starts in every other round.
             if round % 2 == 0 {
                 measured.two_keys.push(run(&self.two_keys, &load, &self.server).await?);
-                measured.tollgate.push(run(&self.tollgate, &load, &self.server).await?);
-            } else {
-                measured.tollgate.push(run(&self.tollgate, &load, &self.server).await?);
+            }
+            if let Some(cell) = &self.cell {
+                measured.cell.push(run(cell, &load, &cell.server).await?);
+            }
+            for (form, rounds) in self.tollgate.iter().zip(&mut measured.tollgate) {
+                rounds.push(run(form, &load, &self.server).await?);
+            }
+            if round % 2 == 1 {
                 measured.two_keys.push(run(&self.two_keys, &load, &self.server).await?);
             }
             check(&measured)?;
@@ -148,10 +187,12 @@ impl Contest {
         Ok(measured)
     }
 
-    /// Returns the names of the contenders, in the order of [`Measured`].
+    /// Returns the names of the contenders, the two-key script first.
     #[must_use]
-    pub fn names(&self) -> [&'static str; 2] {
-        [self.two_keys.name(), self.tollgate.name()]
+    pub fn names(&self) -> Vec<&'static str> {
+        let cell = self.cell.iter().map(|cell| cell.name());
+        let forms = self.tollgate.iter().map(|form| form.name());
+        [self.two_keys.name()].into_iter().chain(cell).chain(forms).collect()
     }
 }
 
@@ -165,17 +206,19 @@ fn load(case: Case, scale: &Scale, turn: usize) -> Load {
     Load { callers: case.callers, limits: case.limits, order: order.into() }
 }
 
-/// Checks that both contenders admitted the same number of requests: otherwise they did not do the
+/// Checks that all contenders admitted the same number of requests: otherwise they did not do the
 /// same work.
 fn check(measured: &Measured) -> Result<(), Disagreement> {
-    match (measured.two_keys.last(), measured.tollgate.last()) {
-        (Some(theirs), Some(ours)) if theirs.admitted != ours.admitted => Err(Disagreement {
-            case: measured.case,
-            two_keys: theirs.admitted,
-            tollgate: ours.admitted,
-        }),
-        _ => Ok(()),
+    let theirs = measured.two_keys.last().map(|round| round.admitted);
+    let others = [&measured.cell].into_iter().chain(&measured.tollgate);
+    for other in others.filter_map(|rounds| rounds.last()).map(|round| round.admitted) {
+        if let Some(two_keys) = theirs
+            && two_keys != other
+        {
+            return Err(Disagreement { case: measured.case, two_keys, other });
+        }
     }
+    Ok(())
 }
 
 /// The error that the contenders admitted different numbers of requests.
@@ -183,13 +226,13 @@ fn check(measured: &Measured) -> Result<(), Disagreement> {
 pub struct Disagreement {
     case: Case,
     two_keys: usize,
-    tollgate: usize,
+    other: usize,
 }
 
 impl fmt::Display for Disagreement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { case, two_keys, tollgate } = self;
-        write!(f, "in {case:?} two keys admitted {two_keys} requests, tollgate {tollgate}")
+        let Self { case, two_keys, other } = self;
+        write!(f, "in {case:?} two keys admitted {two_keys} requests, another one {other}")
     }
 }
 

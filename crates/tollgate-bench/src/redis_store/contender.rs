@@ -45,7 +45,7 @@ pub fn limits(quota: u64) -> Result<Vec<Limit>, LimitError> {
 /// meaningless.
 #[derive(Debug)]
 pub enum ContenderError {
-    /// The two-key script failed.
+    /// The two-key script or redis-cell failed.
     Redis(RedisError),
     /// The store failed.
     Store(StoreError),
@@ -54,7 +54,7 @@ pub enum ContenderError {
 impl fmt::Display for ContenderError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Redis(error) => write!(f, "the two-key script: {error}"),
+            Self::Redis(error) => write!(f, "the server: {error}"),
             Self::Store(error) => write!(f, "the store: {error}"),
         }
     }

@@ -1,4 +1,4 @@
-//! A table of all measurements, with the two contenders of a case below each other.
+//! A table of all measurements, with the contenders of a case below each other.
 
 use std::fmt;
 
@@ -49,8 +49,10 @@ impl Report {
     }
 
     /// Adds the results of the contenders `names` in one case. The first one is the baseline.
-    pub fn add(&mut self, names: [&str; 2], measured: &Measured) {
-        for (name, rounds) in names.into_iter().zip([&measured.two_keys, &measured.tollgate]) {
+    pub fn add(&mut self, names: &[&str], measured: &Measured) {
+        let others = [&measured.two_keys, &measured.cell].into_iter().chain(&measured.tollgate);
+        let rounds = others.filter(|rounds| !rounds.is_empty());
+        for (name, rounds) in names.iter().zip(rounds) {
             self.add_row(name, measured, rounds);
         }
     }

@@ -2,6 +2,7 @@
 
 use std::ffi::OsStr;
 use std::io::{self, Error, ErrorKind};
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
@@ -22,11 +23,23 @@ impl Server {
     /// # Errors
     /// If the program is missing, or does not listen within some seconds on any of several ports.
     pub fn start(program: &OsStr) -> io::Result<Self> {
+        Self::start_with(program, None)
+    }
+
+    /// Starts `program` as [`start`](Self::start) does, with the server module at a path.
+    ///
+    /// # Errors
+    /// As for [`start`](Self::start), or if the module is missing.
+    pub fn start_with(program: &OsStr, module: Option<&Path>) -> io::Result<Self> {
+        let module = module.map(Path::canonicalize).transpose()?;
         let directory = TempDir::new()?;
         let process = server::Server::start(|port| {
             let mut command = Command::new(program);
             command.args(["--bind", "127.0.0.1", "--port", &port.to_string()]);
             command.args(["--save", "", "--appendonly", "no", "--dir"]).arg(directory.path());
+            if let Some(module) = &module {
+                command.arg("--loadmodule").arg(module);
+            }
             command
         });
         let process = process.map_err(|error| match error.kind() {

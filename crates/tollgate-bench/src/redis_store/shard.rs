@@ -20,21 +20,27 @@ const DEADLINE: Duration = Duration::from_secs(10);
 /// One shard with one server, and the limits.
 #[derive(Debug)]
 pub struct Shard {
+    name: &'static str,
     store: RedisShard,
     limits: Vec<Limit>,
 }
 
 impl Shard {
-    /// Connects to the server at `url`. Every limit has `quota` units.
+    /// Connects to the server at `url`, with keys of its own. Every limit has `quota` units.
     ///
     /// # Errors
     /// The error of the connection.
-    pub async fn connect(url: &str, quota: u64) -> Result<Self, Box<dyn Error>> {
-        let keys = Keys::new(HashKey::from_secret(b"benchmark"));
+    pub async fn connect(
+        name: &'static str,
+        url: &str,
+        choice: RuntimeChoice,
+        quota: u64,
+    ) -> Result<Self, Box<dyn Error>> {
+        let keys = Keys::new(HashKey::from_secret(name.as_bytes()));
         let settings = ShardSettings::new(url.parse()?);
-        let store = RedisShard::open(&settings, keys, RuntimeChoice::Best).with_deadline(DEADLINE);
+        let store = RedisShard::open(&settings, keys, choice).with_deadline(DEADLINE);
         store.ready(READY_WITHIN).await?;
-        Ok(Self { store, limits: limits(quota)? })
+        Ok(Self { name, store, limits: limits(quota)? })
     }
 
     /// Returns how the step runs on the server.
@@ -46,7 +52,7 @@ impl Shard {
 
 impl Contender for Shard {
     fn name(&self) -> &'static str {
-        "tollgate"
+        self.name
     }
 
     async fn decide(&self, subject: u32, limits: usize) -> Result<bool, ContenderError> {

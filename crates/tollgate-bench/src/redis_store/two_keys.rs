@@ -10,7 +10,7 @@ use crate::contender::subject_name;
 /// The script. Each limit has two keys, its count and its expiry. The arguments are the units, the
 /// time in seconds, and the end of a window that opens now for each limit. It returns each limit's
 /// count and expiry.
-const SCRIPT: &str = r"
+pub const SCRIPT: &str = r"
 local units, now = ARGV[1], tonumber(ARGV[2])
 local status = {}
 for limit = 1, #KEYS / 2 do

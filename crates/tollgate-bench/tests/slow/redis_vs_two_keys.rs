@@ -1,11 +1,26 @@
-//! The benchmark of the Redis store runs to its end and measures the same work for both contenders.
+//! The benchmark of the Redis store runs to its end and measures the same work for all contenders.
 
 use std::process::Command;
 
 #[test]
 fn a_quick_run_prints_one_table_in_which_both_admitted_the_same() {
+    check(&[], &["two keys", "tollgate"]);
+}
+
+/// `./test` builds the module into the folder of this test; so does
+/// `cargo build -p tollgate-module`.
+#[test]
+fn both_forms_of_the_module_do_the_same_work() {
+    let test = std::env::current_exe().unwrap();
+    let module = test.with_file_name("libtollgate_module.so");
+    let module = module.to_str().unwrap();
+    check(&["--module", module], &["two keys", "tollgate", "module", "module, tables"]);
+}
+
+fn check(arguments: &[&str], contenders: &[&str]) {
     let output = Command::new(env!("CARGO_BIN_EXE_redis_vs_two_keys"))
         .args(["--quick", "--markdown"])
+        .args(arguments)
         .output()
         .unwrap();
     let errors = String::from_utf8_lossy(&output.stderr);
@@ -16,15 +31,17 @@ fn a_quick_run_prints_one_table_in_which_both_admitted_the_same() {
     let column = |name: &str| header.iter().position(|cell| cell == name).unwrap();
     let (who, admitted) = (column("who"), column("admitted"));
     let rows: Vec<_> = rows.skip(1).collect();
-    assert_eq!(rows.len(), 24, "{text}");
-    for pair in rows.chunks(2) {
-        assert_eq!([&pair[0][who], &pair[1][who]], ["two keys", "tollgate"], "{text}");
-        assert_eq!(pair[0][admitted], pair[1][admitted], "{text}");
+    assert_eq!(rows.len(), 12 * contenders.len(), "{text}");
+    for rows in rows.chunks(contenders.len()) {
+        for (row, contender) in rows.iter().zip(contenders) {
+            assert_eq!(row[who], *contender, "{text}");
+            assert_eq!(row[admitted], rows[0][admitted], "{text}");
+        }
     }
     // Two rounds with one hot key each: charges above its quota of 200 are refused.
     assert_eq!(rows[0][admitted], "400", "{text}");
     // Two rounds of a thousand decisions on a hundred keys: none is refused.
-    assert_eq!(rows[8][admitted], "2000", "{text}");
+    assert_eq!(rows[4 * contenders.len()][admitted], "2000", "{text}");
 }
 
 fn cells(line: &str) -> Vec<String> {

@@ -76,9 +76,9 @@ fn side(
     StoreKinds { memory, redis, memcached }.settings(file, subjects, report)
 }
 
-/// Reports two stores that have a server in common: a subject would have the same keys in both, so a
-/// charge or refund that is sent to both would count twice. Two databases of a server are separate,
-/// and so are two memory stores of one process.
+/// Reports two stores that have a server in common: a subject would have the same keys in both, so
+/// a charge or refund that is sent to both would count twice. Two databases of a server are
+/// separate, and so are two memory stores of one process.
 fn check_distinct(
     second: &Field<Side>,
     one: Option<&MigrationStoreSettings>,
