@@ -1,19 +1,24 @@
 //! State of the module in snapshots, append-only files, copies and replicas.
 
+use std::time::Duration;
+
 use tollgate_conformance::trace::seeds;
 use tollgate_conformance::{Trace, run_trace};
-use tollgate_redis::Redis;
+use tollgate_redis::{Info, Redis};
 
 use crate::conformance::run_together;
 use crate::kit::{QUICK, Version, on_every_version, wait_for_replica};
 use crate::loaded::{LAYOUTS, debugging, dump, start, store};
 
 const TRACES: u64 = 60;
+/// Longer than anything takes on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 on_every_version! {
     reloads_and_copies_keep_every_byte
     an_append_only_file_keeps_every_byte
     a_replica_has_every_byte
+    a_replica_that_reconnects_has_every_byte
 }
 
 async fn fill(store: &Redis, first: u64) {
@@ -84,4 +89,29 @@ async fn a_replica_has_every_byte(version: Version) {
     let (of_primary, of_replica) =
         (dump(&mut connection).await, dump(&mut replica.connect().await).await);
     assert_eq!(of_replica, of_primary);
+}
+
+/// The primary closes the connection of the replica between commands. The replica continues from
+/// the part that it has (`PSYNC`), without a full synchronization.
+async fn a_replica_that_reconnects_has_every_byte(version: Version) {
+    let arguments = [&QUICK[..], &["--repl-backlog-size", "256mb"]].concat();
+    let primary = start(version, &arguments).await;
+    let replica = start(version, &arguments).await;
+    replica.follow(&primary).await;
+    let mut connection = primary.connect().await;
+    for ((choice, _), first) in LAYOUTS.into_iter().zip([28_000_000, 29_000_000]) {
+        let store = store(&primary, choice).await;
+        fill(&store, first).await;
+        primary.tell(&["CLIENT", "KILL", "TYPE", "replica"]).await;
+        fill(&store, first + 3 * TRACES).await;
+        wait_for_replica(&mut connection).await;
+    }
+    // A key may end between the two reads, so they are repeated until they are the same.
+    let mut of_replica = replica.connect().await;
+    let same = async { while dump(&mut of_replica).await != dump(&mut connection).await {} };
+    tokio::time::timeout(PATIENCE, same).await.expect("the replica has every byte");
+    let stats: String = redis::cmd("INFO").arg("stats").query_async(&mut connection).await.unwrap();
+    let stats = Info::new(&stats);
+    let count = |name| stats.field(name).and_then(|count| count.parse::<u64>().ok());
+    assert_eq!((count("sync_full"), count("sync_partial_ok")), (Some(1), Some(2)));
 }
