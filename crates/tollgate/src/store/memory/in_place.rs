@@ -28,10 +28,11 @@ impl Shard {
         cost: Cost,
         key: Fingerprint,
     ) -> Option<Reading> {
-        let slot = self.table.find(key)?;
-        let (_, before) = self.table.get(slot)?;
-        let InPlace { reading, after } = charged(before, limit, cost, now)?;
-        self.table.replace(slot, after);
+        let charge = |before| {
+            let InPlace { reading, after } = charged(before, limit, cost, now)?;
+            Some(((before, after, reading), after))
+        };
+        let (before, after, reading) = self.table.change(key, charge)?;
         self.turn(before, after, &reading);
         Some(reading)
     }

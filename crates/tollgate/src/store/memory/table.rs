@@ -132,6 +132,21 @@ impl<V: Copy> Table<V> {
         Some(before)
     }
 
+    /// Passes the value of `key` to `change`, and stores the value that it returns beside its result.
+    /// `None`, with nothing changed, if there is no entry or `change` returns `None`.
+    #[inline(always)]
+    pub(super) fn change<R>(
+        &mut self,
+        key: Fingerprint,
+        change: impl FnOnce(V) -> Option<(R, V)>,
+    ) -> Option<R> {
+        let slot = self.find(key)?;
+        let there = self.slots.get_mut(slot)?;
+        let (result, after) = change(there.value?)?;
+        there.value = Some(after);
+        Some(result)
+    }
+
     /// Replaces the value of the entry in `slot`.
     pub(super) fn set(&mut self, slot: usize, value: V) {
         let before = self.replace(slot, value);
@@ -268,8 +283,8 @@ mod tests {
             for step in steps {
                 match step {
                     Step::Insert(key, value) => {
-                        match table.find(key) {
-                            Some(slot) => table.set(slot, value),
+                        match table.change(key, |before| Some((before, value))) {
+                            Some(before) => prop_assert_eq!(Some(&before), model.get(&key)),
                             None => table.insert(key, value),
                         }
                         model.insert(key, value);
