@@ -119,7 +119,7 @@ async fn instructions(
 ) -> Result<[u64; 2], Box<dyn Error>> {
     let mut counted = [0; 2];
     for (who, count) in [case.ours, case.peer].into_iter().zip(&mut counted) {
-        let name = format!("callgrind.{who}.{}", case.name).replace([' ', ','], "-");
+        let name = format!("callgrind.{who}.{}", case.name).replace([' ', ',', '/'], "-");
         let profile = profiles.join(name).into_os_string();
         *count =
             per_decision(case, who, programs, &profile).await.map_err(|error| error.to_string())?;
