@@ -5,17 +5,18 @@ mod environment;
 use clap::Args;
 use tollgate::Tracer;
 use tollgate::model::Percent;
-use tollgate::trace::{self, Sampler};
 use tollgate_policy::{DEFAULT_SAMPLE, ParentSampling, TracesSettings};
-use tollgate_server::otlp::{Connector, Endpoint, ExportCounter, Exporter, ExporterIdentity};
+use tollgate_server::otlp::{
+    self, Connector, Endpoint, ExportCounter, Exporter, ExporterIdentity, Sampler,
+};
 
 use crate::failure::Failure;
 use crate::log;
 use crate::version::VERSION;
 use environment::Environment;
 
-/// The number of millionths in a ten-thousandth.
-const PER_PART: u32 = 100;
+/// The parts of a whole that a share in the policy file is counted in.
+const PARTS: f64 = 10_000.0;
 
 #[derive(Debug, Args)]
 #[group(skip)]
@@ -58,9 +59,10 @@ fn begin(
     };
     let authorities = file.and_then(|settings| settings.authorities.as_deref());
     let connector = Connector::to(&endpoint, authorities.or_else(|| environment.certificate()))?;
-    let (tracer, spans) = Tracer::new(sampler);
+    let (tracer, spans) = otlp::tracer(sampler);
+    let exporter = Exporter::start(spans, &endpoint, connector, &origin)?;
     log::info(&format_args!("sending spans to {endpoint}"));
-    Ok(Traces { tracer, exporter: Some(Exporter::start(spans, endpoint, connector, &origin)) })
+    Ok(Traces { tracer, exporter: Some(exporter) })
 }
 
 fn endpoint(
@@ -88,10 +90,10 @@ fn by_file(settings: &TracesSettings) -> Sampler {
 
 fn sampler(sample: Percent, parents: ParentSampling) -> Sampler {
     let parents = match parents {
-        ParentSampling::Follow => trace::ParentSampling::Follow,
-        ParentSampling::Ignore => trace::ParentSampling::Ignore,
+        ParentSampling::Follow => otlp::ParentSampling::Follow,
+        ParentSampling::Ignore => otlp::ParentSampling::Ignore,
     };
-    Sampler::new(u32::from(sample.parts()) * PER_PART, parents)
+    otlp::sampler(f64::from(sample.parts()) / PARTS, parents)
 }
 
 impl Traces {

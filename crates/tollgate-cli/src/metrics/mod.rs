@@ -162,7 +162,7 @@ impl MetricSources {
             shedding::write(page, limiter.policy().shedding(), limiter.worker());
             page.family(&families::QUEUED, [([""; 0], limiter.queued() as u64)]);
             if let Some(exports) = &sources.exports {
-                process::spans(page, limiter.tracer().counts(), exports.read());
+                process::spans(page, exports.read());
             }
             if let Some(lines) = &sources.access_log {
                 page.family(&families::ACCESS_LOG_DROPPED, [([""; 0], lines.dropped())]);

@@ -5,7 +5,6 @@ use std::time::UNIX_EPOCH;
 
 use tollgate::Revision;
 use tollgate::observe::Histogram;
-use tollgate::trace::SpanCounts;
 use tollgate_backend::ReloadStatus;
 use tollgate_server::metrics::Exposition;
 use tollgate_server::otlp::ExportCounts;
@@ -38,9 +37,9 @@ pub(super) fn policy(page: &mut Exposition, policy: &Revision, reloads: &ReloadS
     page.family(&RELOAD_REFUSED, [([""; 0], u8::from(reloads.refusal.is_some()))]);
 }
 
-pub(super) fn spans(page: &mut Exposition, queue: SpanCounts, exports: ExportCounts) {
+pub(super) fn spans(page: &mut Exposition, exports: ExportCounts) {
     let outcomes =
-        [("exported", exports.exported), ("failed", exports.lost), ("dropped", queue.dropped)];
+        [("exported", exports.exported), ("failed", exports.lost), ("dropped", exports.dropped)];
     page.family(&SPANS, outcomes.map(|(outcome, spans)| ([outcome], spans)));
 }
 

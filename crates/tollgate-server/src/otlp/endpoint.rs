@@ -51,10 +51,6 @@ impl Endpoint {
         let host = self.0.host().unwrap_or_default();
         host.trim_start_matches('[').trim_end_matches(']')
     }
-
-    pub(super) const fn uri(&self) -> &Uri {
-        &self.0
-    }
 }
 
 impl FromStr for Endpoint {

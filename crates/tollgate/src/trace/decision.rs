@@ -2,13 +2,13 @@
 
 use std::fmt::Write;
 
+use opentelemetry::{Array, StringValue, Value};
 use tollgate_core::key::Stored;
 use tollgate_core::policy::PlannedCharge;
 use tollgate_core::reading::DecisionSource;
 use tollgate_core::{Evaluation, KeyedHash, LimitStatus, Subject};
 
-use super::active::{is_recording, record};
-use super::span::AttributeValue;
+use super::span::{is_recording, record};
 use super::tracer::Tracer;
 use crate::decision::Decision;
 use crate::hash_key::HashKey;
@@ -25,14 +25,14 @@ impl Tracer {
             return;
         }
         let names = |statuses: &mut dyn Iterator<Item = &LimitStatus>| {
-            AttributeValue::Texts(statuses.map(|status| status.limit.name().into()).collect())
+            texts(statuses.map(|status| status.limit.name().to_owned()))
         };
         record("tollgate.limits", names(&mut evaluation.statuses.iter()));
-        let subjects = planned.iter().map(|planned| hashed(&planned.subject, key).into());
-        record("tollgate.subjects", AttributeValue::Texts(subjects.collect()));
+        let subjects = planned.iter().map(|planned| hashed(&planned.subject, key));
+        record("tollgate.subjects", texts(subjects));
         let remaining = evaluation.statuses.iter().map(|status| status.remaining);
         let whole = |units: u64| i64::try_from(units).unwrap_or(i64::MAX);
-        record("tollgate.remaining", AttributeValue::Integers(remaining.map(whole).collect()));
+        record("tollgate.remaining", Value::Array(Array::I64(remaining.map(whole).collect())));
         if !evaluation.is_admitted() {
             record("tollgate.refused_by", names(&mut evaluation.refusals()));
         }
@@ -56,9 +56,12 @@ impl Tracer {
             record("tollgate.failure", error.to_string());
         }
         record("tollgate.policy.version", decision.policy.version().to_string());
-        let rules = decision.rules.iter().map(|rule| Box::from(&**rule));
-        record("tollgate.rules", AttributeValue::Texts(rules.collect()));
+        record("tollgate.rules", texts(decision.rules.iter().map(|rule| rule.to_string())));
     }
+}
+
+fn texts(texts: impl Iterator<Item = String>) -> Value {
+    Value::Array(Array::String(texts.map(StringValue::from).collect()))
 }
 
 /// `token=#0123…, route=#4567…`, as the admin listener shows subjects that are not revealed.

@@ -1,83 +1,193 @@
-//! Recorded spans.
+//! Work within a span, and what it records there.
 
 use std::borrow::Cow;
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Poll, ready};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use super::context::{SpanContext, SpanId};
+use http::{HeaderMap, StatusCode};
+use opentelemetry::global::BoxedTracer;
+use opentelemetry::trace::{Span, SpanKind, SpanRef, Status, TraceContextExt, Tracer as _};
+use opentelemetry::{Context, KeyValue, Value};
+use pin_project_lite::pin_project;
 
-/// The most attributes of a span; further ones are dropped.
-pub const MAX_ATTRIBUTES: usize = 32;
+use super::parent::{TRACEPARENT, TRACESTATE, traceparent};
+use crate::clock::{Stopwatch, epoch_nanos};
 
-/// A span that has ended: one piece of work.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Span {
-    /// The trace and the id of the span.
-    pub context: SpanContext,
-    /// The id of the parent span; `None` for the first span of a trace.
-    pub parent: Option<SpanId>,
-    /// The `tracestate` that came with the parent.
-    pub state: Option<Box<str>>,
-    /// The name of the work, in few words that do not depend on the client.
-    pub name: Cow<'static, str>,
-    /// The side of a call on which the work was done.
-    pub kind: SpanKind,
-    /// The start time, in nanoseconds since the Unix epoch.
-    pub began: u64,
-    /// The end time, in nanoseconds since the Unix epoch, never before the start.
-    pub ended: u64,
-    /// The attributes, at most [`MAX_ATTRIBUTES`].
-    pub attributes: Vec<(&'static str, AttributeValue)>,
-    /// The outcome of the work.
-    pub outcome: SpanOutcome,
+/// The part of a context that all spans of a request share. Spans of others, which lack it, are
+/// neither changed nor continued.
+pub(super) struct RequestTrace {
+    pub(super) tracer: Arc<BoxedTracer>,
+    /// Whether the request's `tracestate` is forwarded.
+    pub(super) has_state: bool,
 }
 
-/// The side of a call on which work is done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SpanKind {
-    /// The side that answers the call.
-    Server,
-    /// The side that makes the call.
-    Client,
-    /// Work within the process, on neither side of a call.
-    Internal,
-}
-
-/// The outcome of work.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum SpanOutcome {
-    /// The work succeeded. A refusal is not a failure.
-    #[default]
-    Done,
-    /// The work failed, for this reason.
-    Failed(Cow<'static, str>),
-}
-
-/// The value of an attribute.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum AttributeValue {
-    /// Text.
-    Text(Cow<'static, str>),
-    /// Several texts, in order.
-    Texts(Vec<Box<str>>),
-    /// A whole number.
-    Integer(i64),
-    /// Several whole numbers, in order.
-    Integers(Vec<i64>),
-}
-
-impl From<&'static str> for AttributeValue {
-    fn from(text: &'static str) -> Self {
-        Self::Text(text.into())
+impl fmt::Debug for RequestTrace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RequestTrace").field("has_state", &self.has_state).finish_non_exhaustive()
     }
 }
 
-impl From<String> for AttributeValue {
-    fn from(text: String) -> Self {
-        Self::Text(text.into())
+/// Whether the current span is recorded.
+#[must_use]
+pub fn is_recording() -> bool {
+    Context::map_current(|context| recording(context).is_some())
+}
+
+/// Adds an attribute to the current span, if it is recorded.
+pub fn record(name: &'static str, value: impl Into<Value>) {
+    with_recording(|span| span.set_attribute(KeyValue::new(name, value)));
+}
+
+/// Marks the current span as failed, with the reason.
+pub fn record_failure(why: impl Into<Cow<'static, str>>) {
+    with_recording(|span| span.set_status(Status::error(why)));
+}
+
+/// Records the status of the response. A status of 500 and above marks the span as failed.
+pub fn record_status(status: StatusCode) {
+    with_recording(|span| {
+        let code = status.as_u16();
+        span.set_attribute(KeyValue::new("http.response.status_code", i64::from(code)));
+        if status.is_server_error() {
+            span.set_status(Status::error(format!("answered with {code}")));
+        }
+    });
+}
+
+/// Opens a child of the current span; none if that is not recorded.
+pub fn child(kind: SpanKind, name: impl Into<Cow<'static, str>>) -> OpenSpan {
+    let parent = Context::map_current(|context| recording(context).map(|_| context.clone()));
+    let opened = parent.and_then(|parent| {
+        let tracer = Arc::clone(&parent.get::<RequestTrace>()?.tracer);
+        Some(OpenSpan::start(&tracer, &parent, kind, name.into()))
+    });
+    opened.unwrap_or_default()
+}
+
+/// Wraps `work` for another task, within the current span.
+pub fn instrument<F: Future>(work: F) -> InSpan<F> {
+    let current = Context::map_current(|context| {
+        context.get::<RequestTrace>().map(|_| Box::new(SpanWork::within(context.clone())))
+    });
+    InSpan { span: current, work }
+}
+
+/// Writes the current span into the `headers` of a request. Without a trace they stay unchanged.
+pub fn inject(headers: &mut HeaderMap) {
+    Context::map_current(|context| inject_from(context, headers));
+}
+
+fn inject_from(context: &Context, headers: &mut HeaderMap) {
+    let Some(trace) = context.get::<RequestTrace>() else { return };
+    headers.insert(TRACEPARENT, traceparent(context.span().span_context()));
+    if !trace.has_state {
+        // There is no parent, or its `tracestate` is longer than a proxy has to forward.
+        headers.remove(TRACESTATE);
     }
 }
 
-impl From<i64> for AttributeValue {
-    fn from(number: i64) -> Self {
-        Self::Integer(number)
+/// Returns the span of `context`, if it belongs to a request here and is recorded.
+fn recording(context: &Context) -> Option<SpanRef<'_>> {
+    context.get::<RequestTrace>()?;
+    Some(context.span()).filter(SpanRef::is_recording)
+}
+
+fn with_recording(tell: impl FnOnce(&SpanRef<'_>)) {
+    Context::map_current(|context| recording(context).as_ref().map(tell));
+}
+
+/// A span that was opened, or none if there is no trace.
+#[derive(Debug, Default)]
+#[must_use = "a span is of the work that runs within it"]
+pub struct OpenSpan(Option<Box<SpanWork>>);
+
+impl OpenSpan {
+    /// Opens a span below the span of `parent`.
+    pub(super) fn start(
+        tracer: &BoxedTracer,
+        parent: &Context,
+        kind: SpanKind,
+        name: Cow<'static, str>,
+    ) -> Self {
+        let began = UNIX_EPOCH + Duration::from_nanos(epoch_nanos());
+        let builder = tracer.span_builder(name).with_kind(kind).with_start_time(began);
+        let span = builder.start_with_context(tracer, parent);
+        let ends = span.is_recording().then(|| (began, Stopwatch::start()));
+        Self(Some(Box::new(SpanWork { context: parent.with_span(span), ends })))
+    }
+
+    /// Writes this span into the `headers` of a request. If this span is not recorded, writes the
+    /// [current](inject) one.
+    pub fn inject(&self, headers: &mut HeaderMap) {
+        match &self.0 {
+            Some(span) => inject_from(&span.context, headers),
+            None => inject(headers),
+        }
+    }
+
+    /// Runs `work` within this span. The span ends with the work, or when the work is dropped.
+    pub fn run<F: Future>(self, work: F) -> InSpan<F> {
+        InSpan { span: self.0, work }
+    }
+}
+
+/// A context that work runs in, and the end of its span.
+#[derive(Debug)]
+struct SpanWork {
+    context: Context,
+    /// When the span began, if it is recorded and ends with this work. Its duration is measured by
+    /// a monotonic clock.
+    ends: Option<(SystemTime, Stopwatch)>,
+}
+
+impl SpanWork {
+    /// Creates one for work that does not end the span of `context`.
+    const fn within(context: Context) -> Self {
+        Self { context, ends: None }
+    }
+
+    fn end(&mut self) {
+        if let Some((began, running)) = self.ends.take() {
+            let ended = began + Duration::from_nanos(running.nanos());
+            self.context.span().end_with_timestamp(ended);
+        }
+    }
+}
+
+impl Drop for SpanWork {
+    fn drop(&mut self) {
+        if self.ends.is_some() {
+            self.context.span().set_status(Status::error("aborted before its end"));
+            self.end();
+        }
+    }
+}
+
+pin_project! {
+    /// Work within a span, or without one.
+    #[derive(Debug)]
+    #[must_use = "futures do nothing unless polled"]
+    pub struct InSpan<F> {
+        span: Option<Box<SpanWork>>,
+        #[pin]
+        work: F,
+    }
+}
+
+impl<F: Future> Future for InSpan<F> {
+    type Output = F::Output;
+
+    fn poll(self: Pin<&mut Self>, waker: &mut std::task::Context<'_>) -> Poll<F::Output> {
+        let this = self.project();
+        let Some(span) = this.span else { return this.work.poll(waker) };
+        let attached = span.context.clone().attach();
+        let output = ready!(this.work.poll(waker));
+        drop(attached);
+        span.end();
+        Poll::Ready(output)
     }
 }

@@ -1,36 +1,31 @@
-//! Opens spans for requests, and queues ended spans for their export.
+//! Opens spans for requests.
 
 use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
 use http::HeaderMap;
-use tokio::sync::mpsc;
+use opentelemetry::Context;
+use opentelemetry::global::BoxedTracer;
+use opentelemetry::trace::{Span, SpanKind, TraceContextExt};
 
-use super::active::{ActiveSpan, OpenSpan};
-use super::context::{SpanContext, SpanId, TraceId, parent_of};
-use super::recorder::{Recorder, SpanCounts};
-use super::sampler::Sampler;
-use super::span::{Span, SpanKind};
+use super::parent::Parent;
+use super::span::{OpenSpan, RequestTrace};
 
-/// The most ended spans that wait for their export; further ones are dropped.
-pub const SPAN_QUEUE: usize = 4_096;
-
-/// Opens spans, if it is on. Clones share one queue; the default is off.
+/// Opens spans, if it is on. Clones share one OpenTelemetry tracer; the default is off.
 #[derive(Clone, Default)]
-pub struct Tracer(Option<Arc<Recorder>>);
-
-/// The receiver of ended spans, for an exporter.
-#[derive(Debug)]
-pub struct SpanReceiver(mpsc::Receiver<Span>);
+pub struct Tracer(Option<Arc<BoxedTracer>>);
 
 impl Tracer {
-    /// Creates a tracer that records the spans that `sampler` chooses, and the queue of its spans.
+    /// Creates a tracer that opens its spans with `tracer`, for example
+    /// `opentelemetry::global::tracer("my-service")`.
     #[must_use]
-    pub fn new(sampler: Sampler) -> (Self, SpanReceiver) {
-        let (queue, spans) = mpsc::channel(SPAN_QUEUE);
-        let recorder = Recorder::new(sampler, queue);
-        (Self(Some(Arc::new(recorder))), SpanReceiver(spans))
+    pub fn new<T>(tracer: T) -> Self
+    where
+        T: opentelemetry::trace::Tracer + Send + Sync + 'static,
+        T::Span: Span + Send + Sync + 'static,
+    {
+        Self(Some(Arc::new(BoxedTracer::new(Box::new(tracer)))))
     }
 
     /// Whether tracing is on.
@@ -39,43 +34,30 @@ impl Tracer {
         self.0.is_some()
     }
 
-    /// Opens the span of a request with `headers`: a child of the parent that they name, or the
-    /// first span of a trace. If the tracer is off, opens none and does not call `name`.
+    /// Opens the span of a request with `headers`: a child of the active span of the program, or
+    /// of the parent that they name, or the first span of a trace. If the tracer is off, opens none
+    /// and does not call `name`.
     pub fn serve(&self, headers: &HeaderMap, name: impl FnOnce() -> Cow<'static, str>) -> OpenSpan {
-        let Some(recorder) = &self.0 else { return OpenSpan(None) };
-        let (parent, state) = match parent_of(headers) {
-            Some((parent, state)) => (Some(parent), state),
-            None => (None, None),
-        };
-        let trace = parent.map_or_else(TraceId::random, |parent| parent.trace);
-        let is_sampled = recorder.samples(trace, parent.as_ref());
-        let context = SpanContext { trace, span: SpanId::random(), is_sampled };
-        let begun = is_sampled.then(|| (Arc::clone(recorder), name(), SpanKind::Server));
-        OpenSpan(Some(ActiveSpan::new(context, parent.map(|parent| parent.span), state, begun)))
+        let Some(tracer) = &self.0 else { return OpenSpan::default() };
+        let named = Parent::of(headers);
+        let has_state = named.as_ref().is_some_and(|parent| parent.has_state);
+        let trace = RequestTrace { tracer: Arc::clone(tracer), has_state };
+        let mut parent = Context::current_with_value(trace);
+        if let Some(named) = named
+            && !parent.has_active_span()
+        {
+            parent = parent.with_remote_span_context(named.context);
+        }
+        OpenSpan::start(tracer, &parent, SpanKind::Server, name())
     }
 
     /// Opens the span of a request whose protocol carries no parent.
     pub fn begin(&self, name: &'static str) -> OpenSpan {
-        if self.is_on() { self.serve(&HeaderMap::new(), || name.into()) } else { OpenSpan(None) }
-    }
-
-    /// Counts of the recorded spans.
-    #[must_use]
-    pub fn counts(&self) -> SpanCounts {
-        self.0.as_ref().map_or_else(SpanCounts::default, |recorder| recorder.counts())
-    }
-}
-
-impl SpanReceiver {
-    /// Waits for spans and appends up to `at_most` to `batch`. Returns their number: 0 once every
-    /// tracer is dropped and the queue is empty. Cancel safe.
-    pub async fn next(&mut self, batch: &mut Vec<Span>, at_most: usize) -> usize {
-        self.0.recv_many(batch, at_most).await
-    }
-
-    /// Rejects further spans. Those in the queue can still be received.
-    pub fn close(&mut self) {
-        self.0.close();
+        if self.is_on() {
+            self.serve(&HeaderMap::new(), || name.into())
+        } else {
+            OpenSpan::default()
+        }
     }
 }
 
@@ -87,43 +69,69 @@ impl fmt::Debug for Tracer {
 
 #[cfg(test)]
 mod tests {
-    use std::future::{pending, ready};
+    use std::future::pending;
     use std::pin::pin;
+    use std::sync::mpsc;
     use std::task::Waker;
+    use std::time::Duration;
 
-    use super::super::active::{child, current, inject, instrument, record, record_failure};
-    use super::super::sampler::ParentSampling;
-    use super::super::{MAX_ATTRIBUTES, SpanOutcome};
+    use opentelemetry::trace::{SpanContext, SpanId, Status, TracerProvider};
+    use opentelemetry_sdk::error::OTelSdkResult;
+    use opentelemetry_sdk::trace::{SdkTracerProvider, SpanData, SpanProcessor};
+
+    use super::super::span::{child, inject, instrument, record, record_failure};
     use super::*;
 
-    fn all() -> (Tracer, SpanReceiver) {
-        Tracer::new(Sampler::new(1_000_000, ParentSampling::Follow))
+    #[derive(Debug)]
+    struct Ended(mpsc::Sender<SpanData>);
+
+    impl SpanProcessor for Ended {
+        fn on_start(&self, _: &mut opentelemetry_sdk::trace::Span, _: &Context) {}
+
+        fn on_end(&self, span: SpanData) {
+            self.0.send(span).unwrap();
+        }
+
+        fn force_flush(&self) -> OTelSdkResult {
+            Ok(())
+        }
+
+        fn shutdown_with_timeout(&self, _: Duration) -> OTelSdkResult {
+            Ok(())
+        }
     }
 
-    fn taken(spans: &mut SpanReceiver) -> Vec<Span> {
-        std::iter::from_fn(|| spans.0.try_recv().ok()).collect()
+    fn all() -> (Tracer, mpsc::Receiver<SpanData>) {
+        let (sender, spans) = mpsc::channel();
+        let provider = SdkTracerProvider::builder().with_span_processor(Ended(sender)).build();
+        (Tracer::new(provider.tracer("test")), spans)
+    }
+
+    fn current() -> SpanContext {
+        Context::map_current(|context| context.span().span_context().clone())
     }
 
     #[tokio::test]
     async fn children_and_tasks_of_their_own_belong_to_the_request() {
-        let (tracer, mut spans) = all();
+        let (tracer, spans) = all();
         let work = async {
-            let own = current().unwrap();
-            let carried = tokio::spawn(instrument(async { current().unwrap() })).await.unwrap();
+            let own = current();
+            let carried = tokio::spawn(instrument(async { current() })).await.unwrap();
             assert_eq!(carried, own);
-            let inner = child(SpanKind::Client, "call").run(async { current().unwrap() }).await;
-            assert_eq!((inner.trace, inner.span == own.span), (own.trace, false));
+            let inner = child(SpanKind::Client, "call").run(async { current() }).await;
+            assert_eq!(inner.trace_id(), own.trace_id());
+            assert_ne!(inner.span_id(), own.span_id());
             let mut headers = HeaderMap::new();
             inject(&mut headers);
-            assert_eq!(headers["traceparent"], own.traceparent());
+            let (trace, span) = (own.trace_id(), own.span_id());
+            assert_eq!(headers["traceparent"], format!("00-{trace}-{span}-01"));
             own
         };
         let own = tracer.begin("request").run(work).await;
-        assert_eq!(current(), None);
-        let spans = taken(&mut spans);
-        let told: Vec<_> = spans.iter().map(|span| (&*span.name, span.parent)).collect();
-        assert_eq!(told, [("call", Some(own.span)), ("request", None)]);
-        assert_eq!(tracer.counts(), SpanCounts { queued: 2, dropped: 0 });
+        assert!(!current().is_valid());
+        let spans: Vec<_> = spans.try_iter().collect();
+        let told: Vec<_> = spans.iter().map(|span| (&*span.name, span.parent_span_id)).collect();
+        assert_eq!(told, [("call", own.span_id()), ("request", SpanId::INVALID)]);
     }
 
     #[tokio::test]
@@ -132,38 +140,41 @@ mod tests {
             record("a", 1_i64);
             let mut headers = HeaderMap::new();
             inject(&mut headers);
-            (current(), headers)
+            (current().is_valid(), headers)
         };
-        assert_eq!(Tracer::default().begin("request").run(work).await, (None, HeaderMap::new()));
+        assert_eq!(Tracer::default().begin("request").run(work).await, (false, HeaderMap::new()));
     }
 
     #[tokio::test]
-    async fn what_finds_the_queue_full_is_counted_and_nobody_waits() {
-        let (tracer, mut spans) = all();
-        for _ in 0..SPAN_QUEUE + 3 {
-            tracer.begin("request").run(ready(())).await;
-        }
-        assert_eq!(tracer.counts(), SpanCounts { queued: SPAN_QUEUE as u64, dropped: 3 });
-        assert_eq!(taken(&mut spans).len(), SPAN_QUEUE);
+    async fn the_span_of_the_program_is_the_parent_and_is_left_alone() {
+        let (tracer, spans) = all();
+        let outer = tracer.0.clone().unwrap();
+        let outer = opentelemetry::trace::Tracer::start(&*outer, "program");
+        let outer = Context::current_with_span(outer);
+        let attached = outer.clone().attach();
+        record("a", 1_i64);
+        let none = child(SpanKind::Internal, "none").run(async { current() }).await;
+        assert_eq!(none, *outer.span().span_context());
+        let opened = tracer.begin("request");
+        drop(attached);
+        opened.run(async { record("a", 2_i64) }).await;
+        outer.span().end();
+        let spans: Vec<_> = spans.try_iter().collect();
+        assert_eq!(spans[0].parent_span_id, outer.span().span_context().span_id());
+        let recorded = spans.iter().map(|span| span.attributes.len());
+        assert_eq!(recorded.collect::<Vec<_>>(), [1, 0]);
     }
 
     #[tokio::test]
-    async fn attributes_are_bounded_and_work_that_is_closed_has_failed() {
-        let (tracer, mut spans) = all();
-        let work = async {
-            (0_i64..100).for_each(|number| record("number", number));
-            pending::<()>().await;
-        };
+    async fn work_that_is_closed_has_failed() {
+        let (tracer, spans) = all();
         {
-            let mut given_up = pin!(tracer.begin("request").run(work));
+            let mut given_up = pin!(tracer.begin("request").run(pending::<()>()));
             let mut context = std::task::Context::from_waker(Waker::noop());
             assert!(given_up.as_mut().poll(&mut context).is_pending());
         }
         tracer.begin("request").run(async { record_failure("no answer") }).await;
-        let spans = taken(&mut spans);
-        assert_eq!(spans[0].attributes.len(), MAX_ATTRIBUTES);
-        let why = ["aborted before its end", "no answer"];
-        let expected = why.map(|why| SpanOutcome::Failed(why.into()));
-        assert_eq!([spans[0].outcome.clone(), spans[1].outcome.clone()], expected);
+        let statuses: Vec<_> = spans.try_iter().map(|span| span.status).collect();
+        assert_eq!(statuses, ["aborted before its end", "no answer"].map(Status::error));
     }
 }

@@ -70,6 +70,20 @@ fn a_collector_that_is_not_there_keeps_nobody_waiting() {
     }
 }
 
+#[test]
+fn headers_and_compression_of_the_export_come_from_the_environment() {
+    let (folder, listener) = (Folder::with(POLICY), Listener::open());
+    let mut command = listeners(&folder);
+    command.args(["--traces", &listener.url()]).env("OTEL_TRACES_SAMPLER", "always_on");
+    command.env("OTEL_EXPORTER_OTLP_HEADERS", "x-tenant=one");
+    command.env("OTEL_EXPORTER_OTLP_COMPRESSION", "gzip");
+    let node = Node::start(command);
+    assert_eq!(ask(node.listener("http"), "POST", "/v1/check", None).status, 200);
+    let export = listener.next();
+    assert_eq!(export.field("x-tenant"), Some("one"));
+    assert_eq!(export.field("content-encoding"), Some("gzip"));
+}
+
 /// Creates a self-signed certificate for the collector's address.
 fn certificate() -> rcgen::CertifiedKey<rcgen::KeyPair> {
     rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap()

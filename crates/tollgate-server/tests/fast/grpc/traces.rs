@@ -1,8 +1,8 @@
 //! Spans of calls, and their parents from the metadata.
 
-use tollgate::Tracer;
 use tollgate::store::Memory;
-use tollgate::trace::{AttributeValue, ParentSampling, Sampler};
+use tollgate::trace::opentelemetry::Value;
+use tollgate_server::otlp::{ParentSampling, sampler, tracer};
 use tonic::Request;
 
 use crate::grpc::world::{Opening, World, descriptor, request};
@@ -15,7 +15,7 @@ descriptors: [ { domain: edge, tree: [ { key: a, limit: one } ] } ]
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_is_a_part_of_its_callers_trace() {
-    let (tracer, mut spans) = Tracer::new(Sampler::new(0, ParentSampling::Follow));
+    let (tracer, mut spans) = tracer(sampler(0.0, ParentSampling::Follow));
     let opening = Opening { tracer, ..Opening::default() };
     let mut world = World::over(Memory::default(), POLICY, opening).await;
     for verdict in ["admitted", "refused"] {
@@ -26,10 +26,10 @@ async fn a_call_is_a_part_of_its_callers_trace() {
         assert_eq!(spans.next(&mut ended, 10).await, 1);
         let span = &ended[0];
         assert_eq!(span.name, "envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit");
-        assert_eq!(span.context.trace.to_string(), PARENT[3..35]);
-        assert_eq!(span.parent.unwrap().to_string(), PARENT[36..52]);
-        let described = span.attributes.iter().find(|(name, _)| *name == "tollgate.decision");
-        assert_eq!(described.map(|(_, value)| value), Some(&AttributeValue::from(verdict)));
+        assert_eq!(span.span_context.trace_id().to_string(), PARENT[3..35]);
+        assert_eq!(span.parent_span_id.to_string(), PARENT[36..52]);
+        let described = span.attributes.iter().find(|it| it.key.as_str() == "tollgate.decision");
+        assert_eq!(described.map(|it| &it.value), Some(&Value::from(verdict)));
     }
     world.end().await.unwrap();
 }

@@ -2,35 +2,38 @@
 
 use axum::body::Body;
 use axum::http::Request;
-use tollgate::Tracer;
 use tollgate::store::Memory;
-use tollgate::trace::{AttributeValue, ParentSampling, Sampler, Span, SpanKind, SpanReceiver};
+use tollgate::trace::SpanKind;
+use tollgate::trace::opentelemetry::Value;
+use tollgate::trace::opentelemetry::trace::SpanId;
+use tollgate_server::otlp::{ParentSampling, SpanData, SpanReceiver, sampler, tracer};
 use tollgate_server::{HttpOptions, Peer};
 
 use crate::http::world::World;
 
 const PARENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 
-fn traced(per_million: u32) -> (World, SpanReceiver) {
-    let (tracer, spans) = Tracer::new(Sampler::new(per_million, ParentSampling::Follow));
+fn traced(share: f64) -> (World, SpanReceiver) {
+    let (tracer, spans) = tracer(sampler(share, ParentSampling::Follow));
     (World::traced(Memory::default(), HttpOptions::default(), tracer), spans)
 }
 
 /// Returns the finished spans after all requests are answered.
-async fn ended(world: World, mut spans: SpanReceiver) -> Vec<Span> {
+async fn ended(world: World, mut spans: SpanReceiver) -> Vec<SpanData> {
     drop(world);
     let mut all = Vec::new();
     while spans.next(&mut all, 100).await > 0 {}
     all
 }
 
-fn described<'s>(span: &'s Span, name: &str) -> Option<&'s AttributeValue> {
-    span.attributes.iter().find_map(|(key, value)| (*key == name).then_some(value))
+fn described<'s>(span: &'s SpanData, name: &str) -> Option<&'s Value> {
+    let mut attributes = span.attributes.iter();
+    attributes.find_map(|it| (it.key.as_str() == name).then_some(&it.value))
 }
 
 #[tokio::test]
 async fn a_sub_request_is_a_part_of_its_callers_trace() {
-    let (world, spans) = traced(0);
+    let (world, spans) = traced(0.0);
     let ask = |parent: Option<&str>| {
         let request = Request::get("/v1/authorize")
             .header("x-forwarded-method", "GET")
@@ -50,21 +53,19 @@ async fn a_sub_request_is_a_part_of_its_callers_trace() {
     let spans = ended(world, spans).await;
     assert_eq!(spans.len(), 1, "{spans:?}");
     let span = &spans[0];
-    assert_eq!((&*span.name, span.kind), ("GET /v1/authorize", SpanKind::Server));
-    assert_eq!(span.context.trace.to_string(), PARENT[3..35]);
-    assert_eq!(span.parent.unwrap().to_string(), PARENT[36..52]);
-    assert!(span.ended >= span.began);
-    assert_eq!(described(span, "http.response.status_code"), Some(&AttributeValue::Integer(200)));
-    assert_eq!(
-        described(span, "tollgate.rules"),
-        Some(&AttributeValue::Texts(vec!["stranger".into()]))
-    );
+    assert_eq!((&*span.name, span.span_kind.clone()), ("GET /v1/authorize", SpanKind::Server));
+    assert_eq!(span.span_context.trace_id().to_string(), PARENT[3..35]);
+    assert_eq!(span.parent_span_id.to_string(), PARENT[36..52]);
+    assert!(span.end_time >= span.start_time);
+    assert_eq!(described(span, "http.response.status_code"), Some(&Value::I64(200)));
+    let rules = described(span, "tollgate.rules").map(Value::to_string);
+    assert_eq!(rules.as_deref(), Some(r#"["stranger"]"#));
     assert!(!format!("{span:?}").contains("ann"), "{span:?}");
 }
 
 #[tokio::test]
 async fn what_is_no_charge_has_a_span_without_a_decision_and_operators_have_none() {
-    let (world, spans) = traced(1_000_000);
+    let (world, spans) = traced(1.0);
     let peek = r#"{"limits":[{"name":"core","subject":{"token":"abc"}}]}"#;
     world.post("/v1/peek", peek).await.ok();
     assert_eq!(world.get("/healthz").await.status, 200);
@@ -72,5 +73,6 @@ async fn what_is_no_charge_has_a_span_without_a_decision_and_operators_have_none
     let spans = ended(world, spans).await;
     assert_eq!(spans.len(), 1, "{spans:?}");
     assert_eq!(spans[0].name, "POST /v1/peek");
-    assert_eq!((spans[0].parent, described(&spans[0], "tollgate.decision")), (None, None));
+    assert_eq!(spans[0].parent_span_id, SpanId::INVALID);
+    assert_eq!(described(&spans[0], "tollgate.decision"), None);
 }

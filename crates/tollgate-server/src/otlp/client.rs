@@ -1,0 +1,151 @@
+//! The HTTP client that posts batches of spans.
+
+use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use axum::http::{Request, Response, StatusCode};
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::body::Bytes;
+use hyper_rustls::HttpsConnector;
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioExecutor;
+use opentelemetry_http::{HttpClient, HttpError};
+use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceResponse;
+use parking_lot::Mutex;
+use prost::Message;
+use tokio::sync::watch;
+use tokio::time::timeout;
+
+use super::connector::{Connector, EXPORT_TIMEOUT};
+
+/// How often a batch is sent to a collector that reports that it is busy, or does not respond. Then
+/// the batch is dropped.
+pub const EXPORT_ATTEMPTS: u32 = 4;
+
+/// The pause before the second attempt. Each further pause is twice as long.
+const FIRST_PAUSE: Duration = Duration::from_millis(500);
+
+/// The most bytes of a response that are read.
+const MAX_ANSWER_BYTES: usize = 64 * 1024;
+
+/// Posts batches to a collector, counts the spans that it rejects, and keeps the last failure.
+#[derive(Debug)]
+pub(super) struct CollectorClient {
+    http: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
+    /// True once the process ends: then no batch is sent again.
+    ending: watch::Receiver<bool>,
+    rejected: AtomicU64,
+    failure: Mutex<Option<String>>,
+}
+
+impl CollectorClient {
+    pub(super) fn new(connector: Connector, ending: watch::Receiver<bool>) -> Self {
+        let http = Client::builder(TokioExecutor::new()).build(connector.into_inner());
+        Self { http, ending, rejected: AtomicU64::new(0), failure: Mutex::new(None) }
+    }
+
+    /// Returns how many spans the collector rejected since the last call, according to responses
+    /// with a success status.
+    pub(super) fn take_rejected(&self) -> u64 {
+        self.rejected.swap(0, Ordering::Relaxed)
+    }
+
+    /// Returns why the last batch was not accepted.
+    pub(super) fn take_failure(&self) -> Option<String> {
+        self.failure.lock().take()
+    }
+
+    /// Sends `request` until a collector accepts it.
+    async fn deliver(&self, request: Request<Bytes>) -> Result<Response<Bytes>, CollectorError> {
+        let mut ending = self.ending.clone();
+        let mut pause = FIRST_PAUSE;
+        let mut attempt = 1;
+        loop {
+            let is_last = attempt >= EXPORT_ATTEMPTS || *ending.borrow();
+            match self.send(request.clone()).await {
+                Ok(response) => return Ok(response),
+                Err(error) if error.is_final || is_last => return Err(error),
+                // The process may end during the pause; an error means that it has ended.
+                Err(_) => drop(timeout(pause, ending.wait_for(|is_ending| *is_ending)).await),
+            }
+            attempt += 1;
+            pause *= 2;
+        }
+    }
+
+    async fn send(&self, request: Request<Bytes>) -> Result<Response<Bytes>, CollectorError> {
+        let answered = async {
+            let answer = self.http.request(request.map(Full::new)).await;
+            let (head, body) =
+                answer.map_err(|error| CollectorError::silence(&error))?.into_parts();
+            let body = Limited::new(body, MAX_ANSWER_BYTES).collect().await;
+            match head.status {
+                status if status.is_success() => {
+                    let body = body.map_or_else(|_| Bytes::new(), |body| body.to_bytes());
+                    self.rejected.fetch_add(rejected(&body), Ordering::Relaxed);
+                    Ok(Response::from_parts(head, body))
+                }
+                status => Err(CollectorError::status(status)),
+            }
+        };
+        timeout(EXPORT_TIMEOUT, answered).await.unwrap_or_else(|_| Err(CollectorError::late()))
+    }
+}
+
+impl HttpClient for CollectorClient {
+    fn send_bytes<'client, 'sent>(
+        &'client self,
+        request: Request<Bytes>,
+    ) -> Pin<Box<dyn Future<Output = Result<Response<Bytes>, HttpError>> + Send + 'sent>>
+    where
+        'client: 'sent,
+        Self: 'sent,
+    {
+        Box::pin(async {
+            self.deliver(request).await.map_err(|error| {
+                *self.failure.lock() = Some(error.why);
+                HttpError::from("the collector did not accept the spans")
+            })
+        })
+    }
+}
+
+/// Returns how many spans a collector rejected.
+fn rejected(answer: &[u8]) -> u64 {
+    let answer = ExportTraceServiceResponse::decode(answer).unwrap_or_default();
+    let rejected = answer.partial_success.unwrap_or_default().rejected_spans;
+    u64::try_from(rejected).unwrap_or_default()
+}
+
+/// The reason why a collector did not accept a batch.
+struct CollectorError {
+    why: String,
+    /// Whether a further attempt would fail in the same way.
+    is_final: bool,
+}
+
+impl CollectorError {
+    fn late() -> Self {
+        Self { why: "the collector did not respond".to_owned(), is_final: false }
+    }
+
+    fn silence(error: &hyper_util::client::legacy::Error) -> Self {
+        let cause = std::error::Error::source(error).map(ToString::to_string);
+        let cause = cause.map(|cause| format!(": {cause}")).unwrap_or_default();
+        Self { why: format!("{error}{cause}"), is_final: false }
+    }
+
+    /// Converts a status to an error. OTLP defines which statuses can be retried.
+    fn status(status: StatusCode) -> Self {
+        let is_final = !matches!(
+            status,
+            StatusCode::TOO_MANY_REQUESTS
+                | StatusCode::BAD_GATEWAY
+                | StatusCode::SERVICE_UNAVAILABLE
+                | StatusCode::GATEWAY_TIMEOUT
+        );
+        Self { why: format!("the collector responded {status}"), is_final }
+    }
+}
