@@ -1,10 +1,12 @@
-//! The store of the documents that nodes share: a shard in Redis, or a memcached server.
+//! The store of the documents that nodes share: a shard in Redis, a Redis Cluster, or a memcached
+//! server.
 
 use std::time::Duration;
 
 use tollgate::model::{CasOutcome, SharedBlob, StoreError, Subject};
 use tollgate::overrides::TableVersion;
 use tollgate_memcached::Memcached;
+use tollgate_redis::{RedisCluster, RedisShard};
 
 use crate::backend::Backend;
 use crate::shards::RedisServers;
@@ -12,7 +14,8 @@ use crate::shards::RedisServers;
 /// The store of the documents.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum BlobStore<'s> {
-    Redis(&'s RedisServers),
+    Shard(&'s RedisShard),
+    Cluster(&'s RedisCluster),
     Memcached(&'s Memcached),
 }
 
@@ -24,7 +27,10 @@ impl<'s> BlobStore<'s> {
         let nobody = Subject::default();
         match store {
             Backend::Memory(_) => None,
-            Backend::Redis(redis) => Some(Self::Redis(redis.shards().servers_of(&nobody))),
+            Backend::Redis(redis) => Some(match redis.shards().servers_of(&nobody) {
+                RedisServers::Shard(shard) => Self::Shard(shard),
+                RedisServers::Cluster(cluster) => Self::Cluster(cluster),
+            }),
             Backend::Memcached(memcached) => Some(Self::Memcached(memcached.server_of(&nobody))),
             Backend::Rollout(moving) => Self::of(moving.to()).or_else(|| Self::of(moving.from())),
             Backend::Shadow(compared) => Self::of(compared.store()),
@@ -34,7 +40,8 @@ impl<'s> BlobStore<'s> {
     /// Returns the version of the document called `name`; empty if there is none.
     pub(crate) async fn version(self, name: &str) -> Result<Vec<u8>, StoreError> {
         match self {
-            Self::Redis(shard) => shard.shared_blob_version(name).await,
+            Self::Shard(shard) => shard.shared_blob_version(name).await,
+            Self::Cluster(cluster) => cluster.shared_blob_version(name).await,
             // An item can only be read as a whole.
             Self::Memcached(server) => Ok(server.shared_blob(name).await?.version),
         }
@@ -43,7 +50,8 @@ impl<'s> BlobStore<'s> {
     /// Returns the document called `name`, or an empty one if there is none.
     pub(crate) async fn shared_blob(self, name: &str) -> Result<SharedBlob, StoreError> {
         match self {
-            Self::Redis(shard) => shard.shared_blob(name).await,
+            Self::Shard(shard) => shard.shared_blob(name).await,
+            Self::Cluster(cluster) => cluster.shared_blob(name).await,
             Self::Memcached(server) => Ok(server.shared_blob(name).await?),
         }
     }
@@ -58,7 +66,10 @@ impl<'s> BlobStore<'s> {
         lasting: Duration,
     ) -> Result<CasOutcome, StoreError> {
         match self {
-            Self::Redis(shard) => shard.replace_shared_blob(name, before, document, lasting).await,
+            Self::Shard(shard) => shard.replace_shared_blob(name, before, document, lasting).await,
+            Self::Cluster(cluster) => {
+                cluster.replace_shared_blob(name, before, document, lasting).await
+            }
             Self::Memcached(server) => {
                 Ok(server.replace_shared_blob(name, before, document, lasting).await?)
             }

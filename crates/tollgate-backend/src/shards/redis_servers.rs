@@ -5,8 +5,8 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tollgate::HashKey;
 use tollgate::model::{
-    CasOutcome, Cell, CellKey, CellTransfer, Charge, Millis, Readings, ReplicationEpochs,
-    SharedBlob, Store, StoreError, Subject, Timestamp,
+    Cell, CellKey, CellTransfer, Charge, Millis, Readings, ReplicationEpochs, Store, StoreError,
+    Subject, Timestamp,
 };
 use tollgate::observe::Observed;
 use tollgate::{Clock, SystemClock};
@@ -94,38 +94,6 @@ impl RedisServers {
         match self {
             Self::Shard(shard) => shard.clock_offset(now),
             Self::Cluster(cluster) => cluster.clock_offset(now),
-        }
-    }
-
-    /// Returns the version of the document called `name`; empty if there is none.
-    pub(crate) async fn shared_blob_version(&self, name: &str) -> Result<Vec<u8>, StoreError> {
-        match self {
-            Self::Shard(shard) => shard.shared_blob_version(name).await,
-            Self::Cluster(cluster) => cluster.shared_blob_version(name).await,
-        }
-    }
-
-    /// Returns the document called `name`, or an empty one if there is none.
-    pub(crate) async fn shared_blob(&self, name: &str) -> Result<SharedBlob, StoreError> {
-        match self {
-            Self::Shard(shard) => shard.shared_blob(name).await,
-            Self::Cluster(cluster) => cluster.shared_blob(name).await,
-        }
-    }
-
-    /// Replaces the document of version `before` by `document`, which expires after `lasting`.
-    pub(crate) async fn replace_shared_blob(
-        &self,
-        name: &str,
-        before: &[u8],
-        document: &SharedBlob,
-        lasting: Duration,
-    ) -> Result<CasOutcome, StoreError> {
-        match self {
-            Self::Shard(shard) => shard.replace_shared_blob(name, before, document, lasting).await,
-            Self::Cluster(cluster) => {
-                cluster.replace_shared_blob(name, before, document, lasting).await
-            }
         }
     }
 
