@@ -28,11 +28,9 @@
 //! # }
 //! ```
 
-mod admission;
 mod balance;
 mod body;
 mod connect;
-mod connection;
 mod counted_reads;
 mod error;
 mod failure;

@@ -1,35 +1,60 @@
+//! Accepts clients and serves each connection, until the proxy drains.
+
 use std::{
-    convert::Infallible, error::Error as StdError, future::Future, net::SocketAddr, sync::Arc,
+    convert::Infallible, error::Error as StdError, future::Future, net::SocketAddr, pin::pin,
+    sync::Arc, time::Duration,
 };
 
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body::Body;
+use hyper::{body::Incoming, service::service_fn};
+use hyper_util::{
+    rt::{TokioIo, TokioTimer},
+    server::conn::auto,
+};
 use tokio::{
     net::{TcpListener, TcpStream},
     sync::watch,
-    time::timeout,
+    time::{sleep, timeout},
 };
-use tollgate::tower::Peer;
+use tollgate::tower::{ClientCertificate, Peer, TlsClient};
 use tollgate_http::{
-    Admission, ConnectionMetrics, ConnectionRules, Connections, Conversation, Phase, Shutdown,
-    accept,
+    Accepted, Admission, CertificateNames, CloseReason, ConnectionMetrics, ConnectionRules,
+    Connections, ControlFrames, Conversation, FirstPoll, Phase, PollOnWake, ResponseExecutor,
+    SectionLimits, Shutdown, Stream, StrictReader, StrictReaderTimeouts, accept,
 };
 use tower_layer::Layer;
 use tower_service::Service;
 
 use crate::body::RequestBody;
-use crate::connection;
 use crate::error::Error;
 use crate::forward::Forward;
 use crate::forwarded::Scheme;
+use crate::handler::Handler;
 use crate::session::Session;
-use crate::settings::Settings;
+use crate::settings::{Limits, Settings};
 
 /// The most bytes that the system buffers for a client. Without this bound it would buffer
 /// megabytes, and a client that reads slowly would look like one that does not read.
 #[cfg(target_os = "linux")]
 const UNSENT_BYTES: u32 = 64 * 1_024;
+
+/// How long a client may still send a request after the proxy started to drain. The request may
+/// already be in transit, and closing at once would lose it. The response carries `connection:
+/// close`.
+const LAST_REQUEST: Duration = Duration::from_secs(1);
+/// How long a connection that is closing may take after its last request has ended.
+const GOODBYE: Duration = Duration::from_secs(5);
+/// The time for a connection that is closed to make room for another one.
+const SHORT_GOODBYE: Duration = Duration::from_millis(100);
+/// hyper reads a head into one buffer. The strict reader has already limited the head, so this only
+/// has to be large enough.
+const READ_BUFFER_BYTES: usize = 64 * 1024;
+/// The request bytes that one HTTP/2 stream, and all streams of a connection together, may send
+/// ahead of the upstream.
+const HTTP2_STREAM_WINDOW_BYTES: u32 = 256 * 1024;
+const HTTP2_CONNECTION_WINDOW_BYTES: u32 = 1024 * 1024;
 
 /// Serves the clients of `listener` until `shutdown` resolves, then drains: only clients that are
 /// waiting already are accepted, each request in flight is finished, and its connection is closed
@@ -70,7 +95,7 @@ where
         prepare(&stream);
         let slot = admission.open(Arc::new(Conversation::begin()));
         let scheme = if of_all.tls.is_some() { Scheme::Https } else { Scheme::Http };
-        tokio::spawn(connection::serve(
+        tokio::spawn(serve(
             stream,
             Peer(peer),
             service.clone(),
@@ -117,4 +142,147 @@ async fn drain(
     let open = connections.in_use();
     phase.send_replace(Phase::Cut);
     Err(Error::DrainTimeout { connections: open, waited })
+}
+
+/// Serves one client until it disconnects, is idle for too long, or the proxy shuts down.
+///
+/// Errors are not returned: an error ends the connection and concerns only its client.
+async fn serve<S, B>(
+    stream: TcpStream,
+    peer: Peer,
+    service: S,
+    settings: Arc<Settings>,
+    session: Session,
+) where
+    S: Service<Request<RequestBody>, Response = Response<B>, Error = Infallible>
+        + Clone
+        + Send
+        + 'static,
+    S::Future: Send,
+    B: Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<Box<dyn StdError + Send + Sync>>,
+{
+    let conversation = Arc::clone(session.conversation());
+    let Some(stream) = handshake(stream, &settings, &session).await else {
+        return conversation.leave();
+    };
+    let client = stream.peer_certificate().map(tls_client);
+    let guard = StrictReader::new(
+        ControlFrames::new(stream, Arc::clone(&conversation)),
+        section_limits(&settings.limits),
+        StrictReaderTimeouts {
+            head: settings.timeouts.request_head,
+            write: settings.timeouts.write_idle,
+            rate: settings.least_rate(),
+        },
+        Arc::clone(&conversation),
+    );
+    let handler = Handler {
+        service,
+        peer,
+        client,
+        settings: Arc::clone(&settings),
+        conversation: Arc::clone(&conversation),
+        session: session.clone(),
+    };
+    let answer = service_fn(move |request: Request<Incoming>| handler.clone().answer(request));
+    let protocols = protocols(&settings, &session);
+    let mut connection =
+        pin!(protocols.serve_connection_with_upgrades(TokioIo::new(guard), answer));
+
+    let draining = PollOnWake::new(session.reached(Phase::Draining));
+    let idle = PollOnWake::new(conversation.idle_for(settings.timeouts.keep_alive_idle));
+    let close_asked = PollOnWake::new(conversation.close_asked());
+    let goodbye = tokio::select! {
+        biased;
+        _ = connection.as_mut() => return conversation.leave(),
+        // If the phase is already `Cut`, the next wait returns at once.
+        () = draining => tokio::select! {
+            _ = connection.as_mut() => return conversation.leave(),
+            // At most half of the drain time, so a silent client does not count as a request that
+            // was aborted.
+            () = sleep(LAST_REQUEST.min(settings.timeouts.drain / 2)) => {
+                conversation.note_close(CloseReason::Shutdown);
+                GOODBYE
+            }
+        },
+        () = idle => {
+            conversation.note_close(CloseReason::Idle);
+            GOODBYE
+        }
+        () = close_asked => SHORT_GOODBYE,
+    };
+    conversation.leave();
+    connection.as_mut().graceful_shutdown();
+    tokio::select! {
+        _ = connection => {}
+        () = session.reached(Phase::Cut) => {}
+        () = async {
+            sleep(goodbye).await;
+            conversation.idle_for(goodbye).await;
+        } => {}
+    }
+}
+
+/// Completes the TLS handshake, if clients use TLS. Returns `None` if it failed or took too long, or
+/// if the connection was asked to close.
+async fn handshake(stream: TcpStream, settings: &Settings, session: &Session) -> Option<Stream> {
+    let Some(tls) = settings.tls.clone() else { return Some(Stream::Tcp(stream)) };
+    let accepted = Accepted { stream: Stream::Tcp(stream), peer: None, tls: Some(tls) };
+    let conversation = session.conversation();
+    tokio::select! {
+        finished = timeout(settings.timeouts.tls_handshake, accepted.handshake()) => match finished {
+            Ok(Ok(stream)) => Some(stream),
+            Ok(Err(_)) | Err(_) => {
+                conversation.note_close(CloseReason::TlsHandshake);
+                None
+            }
+        },
+        () = conversation.close_asked() => None,
+        () = session.reached(Phase::Cut) => None,
+    }
+}
+
+fn tls_client(names: CertificateNames) -> TlsClient {
+    let CertificateNames { subject, common_name, dns, uri, email } = names;
+    TlsClient(Arc::new(ClientCertificate { subject, common_name, dns, uri, email }))
+}
+
+fn section_limits(limits: &Limits) -> SectionLimits {
+    SectionLimits {
+        bytes: limits.header_bytes,
+        fields: limits.header_fields,
+        target_bytes: limits.target_bytes,
+    }
+}
+
+fn protocols(
+    settings: &Settings,
+    session: &Session,
+) -> auto::Builder<ResponseExecutor<impl Fn() + Clone + Send + 'static>> {
+    let limits = &settings.limits;
+    let session = session.clone();
+    let mut builder = auto::Builder::new(ResponseExecutor::new(
+        FirstPoll::InTask,
+        settings.timeouts.write_idle,
+        settings.least_rate(),
+        move || session.count(CloseReason::SlowResponse),
+    ));
+    builder
+        .http1()
+        .timer(TokioTimer::new())
+        // The strict reader has a time limit for heads, which excludes idle time.
+        .header_read_timeout(None)
+        .max_headers(limits.header_fields)
+        .max_buf_size(limits.header_bytes.saturating_add(READ_BUFFER_BYTES));
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(limits.http2_streams)
+        .max_pending_accept_reset_streams(limits.http2_pending_resets)
+        .max_header_list_size(u32::try_from(limits.header_bytes).unwrap_or(u32::MAX))
+        .initial_stream_window_size(HTTP2_STREAM_WINDOW_BYTES)
+        .initial_connection_window_size(HTTP2_CONNECTION_WINDOW_BYTES)
+        .max_send_buf_size(limits.http2_send_buffer_bytes);
+    builder
 }

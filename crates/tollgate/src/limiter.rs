@@ -7,7 +7,6 @@
 mod background;
 mod candidate;
 mod charge_mode;
-mod charge_record;
 mod counted;
 mod decide;
 mod evaluate;
@@ -15,13 +14,11 @@ mod finish;
 mod forget;
 pub(crate) mod hold_times;
 mod immediate;
-mod overrides;
 mod peek;
 mod queue;
 mod redeem;
 mod reserve;
 mod settle;
-mod shedding;
 mod start;
 mod unpaid;
 
@@ -44,7 +41,7 @@ pub use peek::Peek;
 pub use queue::{MAX_QUEUED, QUEUE_POLL};
 pub use redeem::{Outcome, RedeemError, Redeemed, Refunded};
 pub use reserve::{Extended, HoldOutcome, Settled, SettledLimit};
-pub use shedding::{AdmissionPermits, PROBE_PERIOD};
+pub use start::{AdmissionPermits, PROBE_PERIOD};
 pub use unpaid::MAX_UNPAID;
 
 use background::Background;

@@ -2,10 +2,8 @@
 //! group receives it.
 
 mod endpoint;
-mod group;
 mod health;
 mod pick;
 mod router;
 
-pub(crate) use group::{Attempt, Exchange};
-pub(crate) use router::Router;
+pub(crate) use router::{Attempt, Exchange, Router};

@@ -1,12 +1,31 @@
-//! Which group of servers serves a request.
+//! Selects the group of servers that serves a request, and sends the request to one of its addresses.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{collections::HashMap, io, sync::Arc, time::Duration};
 
+use arc_swap::ArcSwap;
+use http::{Request, Response};
+use parking_lot::Mutex;
+use tokio::time::Instant;
 use tollgate::tower::MatchedRules;
 
-use super::group::Group;
+use super::{
+    endpoint::{Endpoint, is_failure},
+    pick::{Draws, pick},
+};
+use crate::body::RequestBody;
+use crate::failure::UpstreamFailure;
+use crate::pool::{Links, Resend, StreamedBody, Unanswered};
 use crate::settings::Settings;
+use crate::upstream::Upstream;
+use crate::upstream_metrics::{Addresses, Retry, UpstreamStatus};
 use crate::upstreams::{RouteMatch, RoutePrefix};
+
+/// The most additional addresses that a request is sent to, because an address could not be reached.
+const MAX_RETRIES: usize = 2;
+/// The time after which the addresses of host names are looked up again.
+const RESOLVE_EVERY: Duration = Duration::from_secs(10);
+/// The shortest time between two lookups, if an address cannot be reached.
+const RESOLVE_PAUSE: Duration = Duration::from_secs(1);
 
 /// The groups of servers, by rule, host and path.
 #[derive(Debug)]
@@ -53,5 +72,234 @@ impl Router {
         }
         let found = self.prefixes.iter().find(|(prefix, _)| prefix.matches(host, path));
         found.map_or(&self.default, |(_, group)| group)
+    }
+}
+
+/// The servers that serve the same requests, and the addresses of their host names.
+#[derive(Debug)]
+pub(crate) struct Group {
+    upstreams: Vec<Upstream>,
+    settings: Arc<Settings>,
+    endpoints: ArcSwap<Vec<Arc<Endpoint>>>,
+    /// `None` if all hosts are IP addresses.
+    lookups: Option<Lookups>,
+    draws: Draws,
+}
+
+/// The lookups of host names. At most one runs at a time.
+#[derive(Debug, Default)]
+struct Lookups {
+    running: Arc<tokio::sync::Mutex<()>>,
+    last: Mutex<LastLookup>,
+}
+
+#[derive(Debug, Default)]
+struct LastLookup {
+    at: Option<Instant>,
+    failure: Option<UpstreamFailure>,
+    /// An address could not be reached since.
+    is_outdated: bool,
+}
+
+/// Whether a request uses the connection for itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Exchange {
+    /// The connection is kept for later requests.
+    Plain,
+    /// The request asks for another protocol.
+    Upgrade,
+}
+
+/// The address that a request was sent to last.
+#[derive(Debug, Default)]
+pub(crate) struct Attempt(Mutex<Option<Arc<Endpoint>>>);
+
+impl Group {
+    fn new(upstreams: &[Upstream], settings: &Arc<Settings>) -> Self {
+        let addresses = upstreams.iter().map(|one| Some((one, one.socket_address()?)));
+        let fixed: Option<Vec<_>> = addresses.collect();
+        let endpoints = fixed
+            .iter()
+            .flatten()
+            .map(|(upstream, address)| Arc::new(Endpoint::new(upstream, *address, settings)));
+        Self {
+            upstreams: upstreams.to_vec(),
+            settings: Arc::clone(settings),
+            endpoints: ArcSwap::from_pointee(endpoints.collect()),
+            lookups: fixed.is_none().then(Lookups::default),
+            draws: Draws::default(),
+        }
+    }
+
+    /// Sends `request` to one of the addresses. It is sent again only if no address received it, or
+    /// if it changes nothing and its kept connection was closed before the response began.
+    pub(crate) async fn exchange(
+        self: &Arc<Self>,
+        mut request: Request<RequestBody>,
+        exchange: Exchange,
+        attempt: &Attempt,
+    ) -> Result<Response<StreamedBody>, UpstreamFailure> {
+        let upload = request.body().upload();
+        self.look_up().await?;
+        let endpoints = self.endpoints.load_full();
+        let mut tried: Vec<Arc<Endpoint>> = Vec::new();
+        let mut links = Links::Idle;
+        let mut endpoint =
+            pick(&endpoints, &tried, &self.draws).ok_or(UpstreamFailure::Unreachable)?;
+        loop {
+            attempt.begin(endpoint);
+            let guard = endpoint.in_flight.begin();
+            endpoint.begin();
+            let answered = match exchange {
+                Exchange::Plain => endpoint.pool.exchange(request, links).await,
+                Exchange::Upgrade => endpoint.pool.exchange_once(request).await,
+            };
+            let Unanswered { failure, resend } = match answered {
+                Err(unanswered) => *unanswered,
+                Ok(response) => {
+                    self.finish(endpoint, is_failure(response.status()));
+                    return Ok(response.map(|body| body.counted(guard)));
+                }
+            };
+            match resend {
+                Some(Resend::Closed(again)) if links == Links::Idle => {
+                    self.settings.upstream_metrics.count(Retry::Closed);
+                    (request, links) = (again, Links::New);
+                }
+                Some(Resend::NotConnected(again)) => {
+                    self.finish(endpoint, true);
+                    self.mark_outdated();
+                    tried.push(Arc::clone(endpoint));
+                    if tried.len() > MAX_RETRIES {
+                        return Err(failure);
+                    }
+                    let Some(other) = pick(&endpoints, &tried, &self.draws) else {
+                        return Err(failure);
+                    };
+                    self.settings.upstream_metrics.count(Retry::Connect);
+                    (request, endpoint) = (again, other);
+                }
+                _ => {
+                    if upload.fault().is_none() {
+                        self.finish(endpoint, true);
+                    }
+                    return Err(failure);
+                }
+            }
+        }
+    }
+
+    /// Records that the address of `attempt` did not respond in time.
+    pub(crate) fn time_out(&self, attempt: &Attempt) {
+        let endpoint = attempt.0.lock().take();
+        if let Some(endpoint) = endpoint {
+            self.finish(&endpoint, true);
+        }
+    }
+
+    fn finish(&self, endpoint: &Arc<Endpoint>, is_failure: bool) {
+        if !is_failure {
+            return endpoint.succeed();
+        }
+        let now = Instant::now();
+        let endpoints = self.endpoints.load();
+        let mut others = endpoints.iter().filter(|one| !Arc::ptr_eq(one, endpoint));
+        endpoint.fail(others.any(|one| one.is_in_use(now)));
+    }
+
+    /// Looks up the host names if necessary. Waits only for the first lookup.
+    async fn look_up(self: &Arc<Self>) -> Result<(), UpstreamFailure> {
+        let Some(lookups) = &self.lookups else { return Ok(()) };
+        if self.endpoints.load().is_empty() {
+            let _running = lookups.running.lock().await;
+            if !self.endpoints.load().is_empty() {
+                return Ok(());
+            }
+            if let Some(failure) = lookups.recent_failure() {
+                return Err(failure);
+            }
+            return self.look_up_now(lookups).await;
+        }
+        if lookups.is_due()
+            && let Ok(running) = Arc::clone(&lookups.running).try_lock_owned()
+        {
+            let group = Arc::clone(self);
+            tokio::spawn(async move {
+                let _running = running;
+                if let Some(lookups) = &group.lookups {
+                    // The failure is logged. The known addresses stay in use.
+                    let _ = group.look_up_now(lookups).await;
+                }
+            });
+        }
+        Ok(())
+    }
+
+    async fn look_up_now(&self, lookups: &Lookups) -> Result<(), UpstreamFailure> {
+        let mut endpoints: Vec<Arc<Endpoint>> = Vec::new();
+        let mut failure = None;
+        let known = self.endpoints.load_full();
+        let limit = self.settings.timeouts.connect;
+        for upstream in &self.upstreams {
+            let of_upstream = |one: &&Arc<Endpoint>| one.upstream == *upstream;
+            match self.settings.resolver.resolve(upstream, limit).await {
+                Ok(addresses) => endpoints.extend(addresses.into_iter().map(|address| {
+                    let known = known.iter().filter(of_upstream).find(|one| one.address == address);
+                    known.cloned().unwrap_or_else(|| {
+                        Arc::new(Endpoint::new(upstream, address, &self.settings))
+                    })
+                })),
+                Err(error) => {
+                    tracing::warn!(%upstream, %error, "cannot look up the upstream's host name");
+                    failure = Some(to_failure(&error));
+                    endpoints.extend(known.iter().filter(of_upstream).cloned());
+                }
+            }
+        }
+        *lookups.last.lock() = LastLookup { at: Some(Instant::now()), failure, is_outdated: false };
+        if endpoints.is_empty() {
+            return Err(failure.unwrap_or(UpstreamFailure::Unreachable));
+        }
+        self.endpoints.store(Arc::new(endpoints));
+        Ok(())
+    }
+
+    fn mark_outdated(&self) {
+        if let Some(lookups) = &self.lookups {
+            lookups.last.lock().is_outdated = true;
+        }
+    }
+}
+
+impl Lookups {
+    fn is_due(&self) -> bool {
+        let last = self.last.lock();
+        let every = if last.is_outdated { RESOLVE_PAUSE } else { RESOLVE_EVERY };
+        last.at.is_none_or(|at| at.elapsed() >= every)
+    }
+
+    /// Returns the failure of a lookup that is too recent to try again.
+    fn recent_failure(&self) -> Option<UpstreamFailure> {
+        let last = self.last.lock();
+        last.at.filter(|at| at.elapsed() < RESOLVE_PAUSE).and(last.failure)
+    }
+}
+
+fn to_failure(error: &io::Error) -> UpstreamFailure {
+    match error.kind() {
+        io::ErrorKind::TimedOut => UpstreamFailure::ConnectTimeout,
+        _ => UpstreamFailure::Unreachable,
+    }
+}
+
+impl Attempt {
+    fn begin(&self, endpoint: &Arc<Endpoint>) {
+        *self.0.lock() = Some(Arc::clone(endpoint));
+    }
+}
+
+impl Addresses for Group {
+    fn statuses(&self, now: Instant) -> Vec<UpstreamStatus> {
+        self.endpoints.load().iter().map(|endpoint| endpoint.status(now)).collect()
     }
 }

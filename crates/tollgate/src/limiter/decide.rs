@@ -8,9 +8,7 @@ use tollgate_core::{Millis, Policy, RequestAttributes, Store, Timestamp};
 
 use super::Limiter;
 use super::charge_mode::{ChargeMode, Reservation};
-use super::charge_record::ChargeRecord;
-use super::evaluate::{EvaluationOutcome, FailureTerms};
-use super::overrides::Resolved;
+use super::evaluate::{ChargeRecord, EvaluationOutcome, FailureTerms, Resolved};
 use crate::decision::{ChargePositions, Decision, Evaluated};
 use crate::overrides::Effect;
 use crate::receipt::new_charge_id;

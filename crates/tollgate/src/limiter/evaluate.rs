@@ -1,16 +1,136 @@
-//! Evaluates charges in one store call.
+//! Applies overrides to the charges of a plan, evaluates those that remain in one store call, and
+//! records what was charged.
 
-use tollgate_core::charge::{Charge, ChargeId, Operation};
+use std::sync::Arc;
+
+use tollgate_core::charge::{Charge, ChargeId, ChargePosition, Operation};
 use tollgate_core::policy::{OnFailure, PlannedCharge, Queue, RuleMode};
 use tollgate_core::reading::DecisionSource;
-use tollgate_core::{Evaluation, LimitStatus, Reading, Readings, Store, StoreError, Timestamp};
+use tollgate_core::{
+    Admission, Evaluation, Limit, LimitStatus, Reading, Readings, Store, StoreError, Subject,
+    Timestamp,
+};
 
 use super::Limiter;
 use super::candidate::Candidate;
-use super::charge_mode::ChargeMode;
-use super::charge_record::ChargeRecord;
-use super::overrides::Resolved;
-use crate::receipt::Receipt;
+use super::charge_mode::{Action, ChargeMode};
+use crate::decision::{AppliedOverride, ChargePositions, Evaluated, Pending};
+use crate::overrides::{MAX_OVERRIDE_DURATION, NEVER, Overrides, ResolvedOverride};
+use crate::receipt::{Purpose, Receipt};
+
+/// Charges after the overrides in force were applied to them.
+pub(super) enum Resolved {
+    /// The charges that the store evaluates.
+    Charges(Vec<PlannedCharge>),
+    /// The statuses of subjects that overrides block. Nothing is charged for them.
+    Blocked(Vec<PlannedCharge>, Vec<LimitStatus>),
+}
+
+impl<S> Limiter<S> {
+    /// The overrides in force.
+    #[must_use]
+    pub const fn overrides(&self) -> &Arc<Overrides> {
+        &self.overrides
+    }
+}
+
+impl<S: Store> Limiter<S> {
+    /// Returns the limit that replaces the policy's `limit` for `subject` at `now`: the limit of an
+    /// override, or `limit` itself; `None` if an override lifts it.
+    #[must_use]
+    pub fn counted_by(
+        &self,
+        now: Timestamp,
+        limit: &Arc<Limit>,
+        subject: &Subject,
+    ) -> Option<Arc<Limit>> {
+        match self.overrides.resolve(limit, subject, &self.key, now) {
+            Some((ResolvedOverride::Limit(limit), _)) => Some(limit),
+            Some((ResolvedOverride::Unlimited, _)) => None,
+            Some((ResolvedOverride::Blocked(_) | ResolvedOverride::Counted, _)) | None => {
+                Some(Arc::clone(limit))
+            }
+        }
+    }
+
+    /// Applies the overrides in force at `now` to one `list` of charges.
+    ///
+    /// Returns the charges that remain to be evaluated, and the overrides that were applied, in the
+    /// plan's order. Removes from `positions` the charges that are not sent to the store.
+    pub(super) fn apply_overrides(
+        &self,
+        now: Timestamp,
+        planned: Vec<PlannedCharge>,
+        list: fn(usize) -> Evaluated,
+        positions: &mut ChargePositions,
+    ) -> (Resolved, Vec<AppliedOverride>) {
+        if self.overrides.is_empty() {
+            return (Resolved::Charges(planned), Vec::new());
+        }
+        let (mut charged, mut blocked, mut statuses) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut charged_at, mut blocked_at) = (Vec::new(), Vec::new());
+        let (mut applied, count) = (Vec::new(), planned.len());
+        for (index, mut one) in planned.into_iter().enumerate() {
+            let ruled = self.overrides.resolve(&one.limit, &one.subject, &self.key, now);
+            if let Some((_, said)) = &ruled {
+                let (limit, said) = (Arc::clone(&one.limit), Arc::clone(said));
+                applied.push(AppliedOverride { position: positions.of(list(index)), limit, said });
+            }
+            match ruled.map(|(ruled, _)| ruled) {
+                Some(ResolvedOverride::Unlimited) => continue,
+                Some(ResolvedOverride::Blocked(until)) => {
+                    // A client cannot wait for an override without an end.
+                    let until =
+                        if until == NEVER { now.after(MAX_OVERRIDE_DURATION) } else { until };
+                    statuses.push(blocked_until(until, &one));
+                    blocked.push(one);
+                    blocked_at.push(index);
+                    continue;
+                }
+                Some(ResolvedOverride::Limit(limit)) => one.limit = limit,
+                // Already among the charges that are only counted.
+                Some(ResolvedOverride::Counted) | None => {}
+            }
+            charged.push(one);
+            charged_at.push(index);
+        }
+        let (resolved, kept) = match blocked.is_empty() {
+            true => (Resolved::Charges(charged), charged_at),
+            false => (Resolved::Blocked(blocked, statuses), blocked_at),
+        };
+        if kept.len() < count {
+            positions.keep(list, &kept);
+        }
+        (resolved, applied)
+    }
+
+    /// Replaces the limits of `receipt` by the limits of overrides: a refund is not cut to the
+    /// policy's smaller bucket, and a settlement can use the override's quota.
+    pub(super) fn with_overridden_limits(&self, now: Timestamp, receipt: Receipt) -> Receipt {
+        receipt.by(|limit, subject| {
+            match self.overrides.resolve(limit, subject, &self.key, now)?.0 {
+                ResolvedOverride::Limit(limit) => Some(limit),
+                ResolvedOverride::Unlimited
+                | ResolvedOverride::Blocked(_)
+                | ResolvedOverride::Counted => None,
+            }
+        })
+    }
+}
+
+/// Returns the status of a blocked subject: the whole limit is used until the override expires.
+fn blocked_until(until: Timestamp, planned: &PlannedCharge) -> LimitStatus {
+    LimitStatus {
+        limit: Arc::clone(&planned.limit),
+        cost: planned.cost,
+        used: planned.limit.capacity(),
+        reserved: 0,
+        remaining: 0,
+        resets_at: until,
+        full_reset_at: until,
+        admission: Admission::At(until),
+    }
+}
 
 /// The behavior if the store does not answer, or if only a concurrency limit has no free slot.
 #[derive(Clone, Copy)]
@@ -216,4 +336,78 @@ impl EvaluationOutcome {
         let (evaluation, source) = (Evaluation { now, statuses }, DecisionSource::DenyCache);
         Self::without_charges(evaluation, source)
     }
+}
+
+/// The charges and reservations that a store call made for a request, and the charges still to be
+/// made.
+#[derive(Default)]
+pub(super) struct ChargeRecord {
+    /// The receipt of the charges; in [`ChargeMode::Reserve`] of the reservation.
+    pub(super) receipt: Option<Receipt>,
+    /// The receipt of the units that are reserved until the response reports its cost.
+    pub(super) reserved: Option<Receipt>,
+    /// The charges that were only peeked at.
+    pub(super) pending: Option<Pending>,
+}
+
+impl ChargeRecord {
+    /// Returns the record of the charges `planned`, for which the store returned `readings`. Empty
+    /// if the store refused them.
+    pub(super) fn of(
+        id: ChargeId,
+        mode: ChargeMode,
+        planned: Vec<PlannedCharge>,
+        readings: &Readings,
+    ) -> Self {
+        // The store makes all charges or none, whatever the results of the peeks.
+        let mut read = planned.iter().zip(readings.iter());
+        if !read.all(|(one, reading)| {
+            mode.action(one) == Action::Look || reading.admission == Admission::Now
+        }) {
+            return Self::default();
+        }
+        let is_taken = |planned: &PlannedCharge| mode.action(planned) == Action::Take;
+        let marks = readings.iter().map(|reading| reading.position);
+        if planned.iter().all(is_taken) {
+            // The common case: nothing to separate.
+            let receipt = receipt(id, Purpose::Charge, planned.into_iter().zip(marks));
+            return Self { receipt, ..Self::default() };
+        }
+        let (mut taken, mut reserved, mut looked_at) = (Vec::new(), Vec::new(), Vec::new());
+        let mut held_until = None;
+        for (planned, position) in planned.into_iter().zip(marks) {
+            match mode.action(&planned) {
+                Action::Look => looked_at.push(planned),
+                Action::Take => taken.push((planned, position)),
+                Action::Reserve(until) => {
+                    held_until = Some(until);
+                    reserved.push((planned, position));
+                }
+            }
+        }
+        let reserved = held_until
+            .and_then(|until| receipt(id, Purpose::Reservation(until), reserved.into_iter()));
+        let receipt = receipt(id, Purpose::Charge, taken.into_iter());
+        let pending = Pending::new(looked_at);
+        match mode {
+            // The caller requested the reservation and settles it.
+            ChargeMode::Reserve(_) => Self { receipt: reserved, reserved: None, pending },
+            ChargeMode::Charge(_) | ChargeMode::Metered(..) => Self { receipt, reserved, pending },
+        }
+    }
+
+    /// Whether nothing was charged or reserved, and nothing is still to be charged.
+    pub(super) const fn is_empty(&self) -> bool {
+        self.receipt.is_none() && self.reserved.is_none() && self.pending.is_none()
+    }
+}
+
+/// Returns the receipt of `charged`; `None` if nothing was charged.
+fn receipt(
+    id: ChargeId,
+    purpose: Purpose,
+    charged: impl Iterator<Item = (PlannedCharge, ChargePosition)>,
+) -> Option<Receipt> {
+    let receipt = Receipt::new(id, purpose, charged);
+    (!receipt.is_empty()).then_some(receipt)
 }

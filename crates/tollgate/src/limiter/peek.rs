@@ -9,7 +9,7 @@ use tollgate_core::{Evaluation, RequestAttributes, Store, StoreError, Timestamp}
 
 use super::Limiter;
 use super::decide::Split;
-use super::overrides::Resolved;
+use super::evaluate::Resolved;
 use crate::decision::{AppliedOverride, ChargePositions, Evaluated, PlanPosition};
 
 /// The decision that a request would get now.

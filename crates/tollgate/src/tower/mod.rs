@@ -6,10 +6,8 @@
 //! of the response is sent or the client disconnects. Reserves costs that the response reports, and
 //! settles them when it ends.
 
-mod admitted;
 mod body;
 mod extensions;
-mod extract;
 mod in_flight;
 mod layer;
 mod meter;
@@ -24,8 +22,7 @@ pub use extensions::{
     ClientCertificate, JsonBody, MatchedRules, Peer, Refused, RequestIncomplete, TlsClient,
     UnreadBody, UpstreamFailed,
 };
-pub(crate) use extract::{Fields, attributes_of};
 pub use layer::Layer;
 pub use service::Service;
-pub(crate) use service::answer;
+pub(crate) use service::{Fields, answer, attributes_of};
 pub use upgraded::{Upgraded, WhileUpgraded, upgraded};

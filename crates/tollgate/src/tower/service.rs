@@ -1,28 +1,37 @@
-//! The service: asks the limiter, calls the inner service or refuses, writes header fields.
+//! The service: reads the request's attributes, asks the limiter, calls the inner service or refuses,
+//! settles the charges and writes header fields.
 //!
 //! It calls the limiter twice for each request: `start` before the inner service, `finish` after.
 
 use std::borrow::Cow;
 use std::fmt;
 use std::future::Future;
+use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use http::header::{ACCEPT, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
-use http::{HeaderMap, Method, Request, Response, StatusCode};
-use tollgate_core::policy::Ambiguity;
-use tollgate_core::{Evaluation, Limit, Store};
+use http::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, HOST, HeaderValue, RETRY_AFTER};
+use http::request::Parts;
+use http::{HeaderMap, Method, Request, Response, StatusCode, Uri};
+use tollgate_core::attributes::Field;
+use tollgate_core::policy::answers::RefundPolicy;
+use tollgate_core::policy::{Ambiguity, JsonPointer};
+use tollgate_core::{CertificateName, Evaluation, Headers, Limit, RequestAttributes, Store};
 
-use super::admitted::Admitted;
 use super::body::Body;
-use super::extensions::{MatchedRules, PeerFrom, Refused};
-use super::extract::{Fields, attributes};
+use super::extensions::{
+    ApplicationValues, JsonBody, MatchedRules, PeerFrom, Refused, RequestIncomplete, TlsClient,
+    UnreadBody, UpstreamFailed,
+};
 use super::in_flight::InFlight;
-use crate::decision::Decision;
+use super::meter::{Metering, value_at};
+use super::pending_charge::PendingCharge;
+use super::upgraded::Upgraded;
+use crate::decision::{Decision, Settlement};
 use crate::limiter::{DecisionSource, Limiter, Started};
 use crate::refusal::Refusal;
-use crate::shed::ShedDecision;
+use crate::shed::{SampleOutcome, ShedDecision};
 use crate::{headers, problem, status, trace};
 
 /// A service behind a [`Limiter`].
@@ -119,6 +128,169 @@ fn span_name(method: &Method) -> Cow<'static, str> {
     ];
     // Clients can invent methods: the number of names must stay small.
     if known.contains(method) { method.to_string().into() } else { "HTTP".into() }
+}
+
+/// The header fields of a request, and its body if the server has read it, by reference.
+pub(crate) struct Fields<'a> {
+    headers: &'a HeaderMap,
+    body: Option<&'a JsonBody>,
+    unread: Option<Ambiguity>,
+    application: Option<&'a ApplicationValues>,
+    client: Option<&'a TlsClient>,
+}
+
+impl<'a> Fields<'a> {
+    pub(crate) fn of<B>(request: &'a Request<B>) -> Self {
+        let extensions = request.extensions();
+        let unread = extensions.get::<UnreadBody>().map(|unread| unread.0);
+        let (body, application, client) = (extensions.get(), extensions.get(), extensions.get());
+        Self { headers: request.headers(), body, unread, application, client }
+    }
+
+    /// Returns the fields of a request without a body, with the values of the application.
+    pub(crate) fn of_parts(parts: &'a Parts, application: &'a ApplicationValues) -> Self {
+        let (body, client) = (parts.extensions.get(), parts.extensions.get());
+        let application = Some(application);
+        Self { headers: &parts.headers, body, unread: None, application, client }
+    }
+}
+
+impl Headers for Fields<'_> {
+    fn in_body(&self, pointer: &JsonPointer) -> Option<String> {
+        value_at(&self.body?.0, pointer)
+    }
+
+    fn unread(&self) -> Option<Ambiguity> {
+        self.unread.or_else(|| self.body.map(|_| Ambiguity::BodyValue))
+    }
+
+    fn client_certificate(&self, name: CertificateName) -> Option<&str> {
+        self.client?.0.name(name)
+    }
+
+    fn application_value(&self, name: &str) -> Option<&str> {
+        self.application?.get(name)
+    }
+
+    fn value(&self, name: &str, index: usize) -> Option<&[u8]> {
+        self.headers.get_all(name).iter().nth(index).map(|value| value.as_bytes())
+    }
+
+    fn field(&self, name: &str) -> Field<'_> {
+        let mut lines = self.headers.get_all(name).iter();
+        match (lines.next(), lines.next()) {
+            (None, _) => Field::Absent,
+            (Some(line), None) => Field::Once(line.as_bytes()),
+            (Some(_), Some(_)) => Field::Repeated,
+        }
+    }
+}
+
+/// Returns the attributes of a request. The host is in its target or, in HTTP/1.1's common form, in
+/// the `host` header.
+pub(crate) fn attributes<'a, B>(
+    request: &'a Request<B>,
+    fields: &'a Fields<'a>,
+    peer: Option<IpAddr>,
+) -> RequestAttributes<'a> {
+    attributes_of(request.method(), request.uri(), fields, peer)
+}
+
+/// Returns the attributes of a request, like [`attributes`], from its parts.
+pub(crate) fn attributes_of<'a>(
+    method: &'a Method,
+    target: &'a Uri,
+    fields: &'a Fields<'a>,
+    peer: Option<IpAddr>,
+) -> RequestAttributes<'a> {
+    let host = target.host().or_else(|| fields.headers.get(HOST)?.to_str().ok());
+    let (path, query) = (target.path(), target.query());
+    RequestAttributes { method: method.as_str(), path, query, host, peer, headers: fields }
+}
+
+/// A request that was admitted and is being served.
+pub(super) struct Admitted<S: Store + 'static> {
+    decision: Decision,
+    charge: PendingCharge<S>,
+    in_flight: InFlight,
+}
+
+impl<S: Store + 'static> Admitted<S> {
+    /// Keeps the permits and reservations of `decision` and `in_flight` until the request ends.
+    pub(super) fn new(
+        limiter: &Arc<Limiter<S>>,
+        mut decision: Decision,
+        mut in_flight: InFlight,
+    ) -> Self {
+        if let Some(receipt) = decision.receipt.take() {
+            let (counted, permits) = receipt.split_permits();
+            decision.receipt = Some(counted);
+            in_flight.hold(limiter, permits);
+        }
+        if let Some(reserved) = decision.reserved.take() {
+            // The evaluation has the time at which the request arrived.
+            in_flight.meter(Metering::new(limiter, reserved, decision.evaluation.now));
+        }
+        let charge = PendingCharge::new(limiter, decision.pending.take());
+        Self { decision, charge, in_flight }
+    }
+
+    /// Prepares the request for the service, which begins now. If the response reports the cost,
+    /// the request asks for a response that is not compressed.
+    pub(super) fn begin(&mut self, headers: &mut HeaderMap) {
+        let limiter = self.charge.limiter();
+        self.in_flight.begins(|| limiter.now());
+        if self.in_flight.metering().is_some_and(|metering| metering.reads_body()) {
+            headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+        }
+    }
+
+    /// Records the load that the service's response shows.
+    pub(super) fn answered<B, E>(&self, answered: &Result<Response<B>, E>) {
+        self.in_flight.answered(|| self.charge.limiter().now(), outcome(answered));
+    }
+
+    /// Charges or refunds the request according to the response, and returns the response with the
+    /// limiter's header fields. Permits and reservations are held until the end of its body.
+    pub(super) fn finish<B>(mut self, mut response: Response<B>) -> Response<Body<B>> {
+        let settlement = settlement(&self.decision, &response);
+        match self.in_flight.metering() {
+            Some(metering) if metering.is_free(settlement) => self.in_flight.release_reserved(),
+            Some(metering) => metering.answered(settlement, response.headers()),
+            None => {}
+        }
+        let limiter = Arc::clone(self.charge.limiter());
+        limiter.finish(&mut self.decision, &mut self.charge.pending, settlement);
+        if let Some(upgraded) = response.extensions_mut().remove::<Upgraded>() {
+            upgraded.hold(std::mem::replace(&mut self.in_flight, InFlight::nothing()));
+        }
+        let profiles = &self.decision.policy.answers().headers;
+        headers::write(profiles, &self.decision.evaluation, response.headers_mut());
+        response.map(|body| Body::service(body, self.in_flight))
+    }
+}
+
+/// The load that a response shows.
+fn outcome<B, E>(answered: &Result<Response<B>, E>) -> SampleOutcome {
+    let overloaded =
+        [StatusCode::BAD_GATEWAY, StatusCode::SERVICE_UNAVAILABLE, StatusCode::GATEWAY_TIMEOUT];
+    match answered {
+        Ok(response) if !overloaded.contains(&response.status()) => SampleOutcome::Served,
+        Ok(_) | Err(_) => SampleOutcome::Overloaded,
+    }
+}
+
+/// Returns what the response means for the charges of its request.
+fn settlement<B>(decision: &Decision, response: &Response<B>) -> Settlement {
+    if response.extensions().get::<RequestIncomplete>().is_some() {
+        return Settlement::Charged;
+    }
+    let upstream_failed = response.extensions().get::<UpstreamFailed>().is_some();
+    let refund_upstream_failure = decision.policy.answers().refund_upstream_failure;
+    if upstream_failed && refund_upstream_failure == RefundPolicy::Refund {
+        return Settlement::Free;
+    }
+    decision.settlement(response.status().as_u16())
 }
 
 fn answer_status<B, E>(status: Result<Evaluation, E>) -> Response<Body<B>> {
