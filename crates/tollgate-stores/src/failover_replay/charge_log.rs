@@ -1,6 +1,6 @@
 //! A bounded log of the answers that this node received recently.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -97,10 +97,11 @@ impl ChargeLog {
         self.amount(now, |heard| charges.iter().any(|charge| is_of(heard, charge)))
     }
 
-    /// Combines the matching entries into one cell for each limit and subject, the newest last.
+    /// Combines the matching entries into one cell for each limit and subject, the newest last, and
+    /// those of the same time in the order of limits and subjects.
     fn amount(&self, now: Timestamp, is_such: impl Fn(&RecordedState) -> bool) -> Vec<KnownState> {
         let limits = self.limits.read();
-        let mut known = HashMap::<(u128, Subject), KnownState>::new();
+        let mut known = BTreeMap::<(u128, Subject), KnownState>::new();
         for heard in self.heard.values().into_iter().filter(is_such) {
             let Some(limit) = limits.get(&heard.limit) else { continue };
             let Some(subject) = heard.subject.subject() else { continue };

@@ -1,6 +1,6 @@
 //! The charges that the fallback admitted and the store does not have.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::iter::Sum;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -58,7 +58,8 @@ pub(super) struct LocalCharge {
     expires_at: Timestamp,
 }
 
-/// The table of the units that the store was not charged for yet.
+/// The table of the units that the store was not charged for yet, in the order of limits and
+/// subjects, so that two runs with the same calls charge in the same order.
 #[derive(Debug, Default)]
 pub(super) struct LocalCharges {
     limits: Mutex<Limits>,
@@ -73,7 +74,7 @@ pub(super) struct LocalCharges {
 
 #[derive(Debug, Default)]
 struct Limits {
-    by_counters: HashMap<Counters, OfLimit>,
+    by_counters: BTreeMap<Counters, OfLimit>,
     /// The time before which a full table is not searched for expired entries again.
     next_sweep: u64,
     /// The number of entries that the last passes could not charge: the next one takes them last.
@@ -83,7 +84,7 @@ struct Limits {
 #[derive(Debug)]
 struct OfLimit {
     limit: Arc<Limit>,
-    subjects: HashMap<Subject, Units>,
+    subjects: BTreeMap<Subject, Units>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -170,7 +171,7 @@ impl LocalCharges {
         }
         let of_limit = limits.by_counters.entry(counters(limit)).or_insert_with(|| OfLimit {
             limit: Arc::new(limit.clone()),
-            subjects: HashMap::new(),
+            subjects: BTreeMap::new(),
         });
         if *of_limit.limit != *limit {
             of_limit.limit = Arc::new(limit.clone());

@@ -216,8 +216,8 @@ impl Table {
         self.shard(key).lock().remove(&key);
     }
 
-    /// Returns refunds of the units beyond recent usage, for at most `most` limits and subjects.
-    /// Removes entries without recent charges.
+    /// Returns refunds of the units beyond recent usage, for at most `most` limits and subjects, in
+    /// the order of limits and subjects. Removes entries without recent charges.
     pub(super) fn surplus(&self, most: usize) -> Vec<LeaseRefund> {
         let mut given = Vec::new();
         for shard in &self.shards {
@@ -230,10 +230,11 @@ impl Table {
                 !entry.is_abandoned()
             });
         }
+        sort(&mut given);
         given
     }
 
-    /// Returns refunds of all unused units that count at `now`.
+    /// Returns refunds of all unused units that count at `now`, in the order of limits and subjects.
     pub(super) fn everything(&self, now: Timestamp) -> Vec<LeaseRefund> {
         let mut given = Vec::new();
         for shard in &self.shards {
@@ -243,6 +244,7 @@ impl Table {
                 .filter_map(|entry| Some((Arc::clone(&entry.account), entry.all_unused(now)?)));
             given.extend(unused);
         }
+        sort(&mut given);
         given
     }
 
@@ -268,6 +270,14 @@ impl Table {
     fn shard(&self, key: Key) -> &Mutex<HashMap<Key, LeaseEntry>> {
         &self.shards[key.part_of(SHARDS)]
     }
+}
+
+/// Sorts refunds by limit and subject, because the order of the table changes with every process.
+fn sort(refunds: &mut [LeaseRefund]) {
+    refunds.sort_by(|(one, _), (other, _)| {
+        let key = |of: &LeaseSubject| of.limit.state_digest();
+        key(one).cmp(&key(other)).then_with(|| one.subject.cmp(&other.subject))
+    });
 }
 
 impl fmt::Debug for Table {
