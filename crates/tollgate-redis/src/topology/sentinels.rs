@@ -66,14 +66,15 @@ impl ServerAccess {
         }
     }
 
-    fn to(&self, place: &ServerLocation) -> Endpoint {
+    /// Returns the endpoint of an announced server or sentinel, whose name `names` resolves.
+    fn to(&self, place: &ServerLocation, names: NameResolver) -> Endpoint {
         let ServerLocation { host, port } = place.clone();
         Endpoint {
             address: Address::Tcp { host, port, tls: self.tls.clone() },
             database: self.database,
             protocol: self.protocol,
             credentials: self.credentials.clone(),
-            names: NameResolver::default(),
+            names,
         }
     }
 }
@@ -156,13 +157,26 @@ impl SentinelReports {
         if let Some(first) = self.settings.sentinels.first() {
             let access = ServerAccess::of(first);
             for place in &report.sentinels {
-                self.begin(access.to(place), SentinelOrigin::Learned);
+                let sentinel = access.to(place, self.names());
+                self.begin(sentinel, SentinelOrigin::Learned);
             }
         }
         self.members.has_servers(self.servers(at));
-        let primary = self.settings.servers.to(&report.primary).to_string().into();
+        let primary = self.server(&report.primary).to_string().into();
         let Report { epoch, certainty, .. } = *report;
         self.members.record_vote(sentinel, SentinelVote { primary, epoch, certainty, origin, at });
+    }
+
+    /// Returns the endpoint of an announced server.
+    fn server(&self, place: &ServerLocation) -> Endpoint {
+        self.settings.servers.to(place, self.names())
+    }
+
+    /// Returns a resolver for the name of an announced server or sentinel: it uses the same lookup as
+    /// the first sentinel.
+    fn names(&self) -> NameResolver {
+        let first = self.settings.sentinels.first();
+        first.map(|sentinel| sentinel.names.of_another()).unwrap_or_default()
     }
 
     /// Returns all servers that were named recently. Primaries come first, so the limit never
@@ -177,7 +191,7 @@ impl SentinelReports {
         let replicas = reports().flat_map(|report| &report.replicas);
         let mut servers = Vec::new();
         for place in primaries.chain(replicas) {
-            let server = self.settings.servers.to(place);
+            let server = self.server(place);
             if servers.len() < MAX_SERVERS && !servers.contains(&server) {
                 servers.push(server);
             }
