@@ -51,8 +51,13 @@ pub trait Connector: Send + 'static {
         std::future::pending()
     }
 
-    /// Returns a random number for the delay before the next attempt.
+    /// Returns a random number for the delay before the next attempt; in a simulation, one of its
+    /// seed.
     fn draw(&mut self) -> u64 {
+        #[cfg(feature = "simulation")]
+        if let Some(number) = crate::simulation::draw() {
+            return number;
+        }
         RandomState::new().hash_one(0_u8)
     }
 }

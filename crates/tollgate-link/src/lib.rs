@@ -12,6 +12,9 @@ mod last_error;
 mod limits;
 mod link;
 mod phase;
+#[cfg(feature = "simulation")]
+#[doc(hidden)]
+pub mod simulation;
 mod supervisor;
 
 pub use backoff::probe_delay;

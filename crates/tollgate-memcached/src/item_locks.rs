@@ -1,6 +1,8 @@
 //! Locks on items, which keep callers of one node from losing compare-and-swaps to each other.
 
-use std::hash::{BuildHasher, RandomState};
+use std::hash::BuildHasher;
+#[cfg(not(feature = "simulation"))]
+use std::hash::RandomState as PlaceHasher;
 
 use tokio::sync::{Mutex, MutexGuard};
 
@@ -8,18 +10,25 @@ use tokio::sync::{Mutex, MutexGuard};
 /// otherwise harmless.
 const PLACES: usize = 1_024;
 
+/// Two runs of a simulation select the same locks.
+#[cfg(feature = "simulation")]
+type PlaceHasher = std::hash::BuildHasherDefault<std::hash::DefaultHasher>;
+
 /// Locks for items, selected by the hash of their names.
 ///
 /// The locks serialize the callers of one node. Between nodes, compare-and-swap decides.
 #[derive(Debug)]
 pub(crate) struct ItemLocks {
     places: Box<[Mutex<()>]>,
-    hasher: RandomState,
+    hasher: PlaceHasher,
 }
 
 impl Default for ItemLocks {
     fn default() -> Self {
-        Self { places: (0..PLACES).map(|_| Mutex::new(())).collect(), hasher: RandomState::new() }
+        Self {
+            places: (0..PLACES).map(|_| Mutex::new(())).collect(),
+            hasher: PlaceHasher::default(),
+        }
     }
 }
 

@@ -269,10 +269,19 @@ impl Steps {
         if attempt < AT_ONCE {
             return Ok(());
         }
-        let draw = self.random.hash_one((attempt, self.counters.outrun.load(Ordering::Relaxed)));
+        let draw = self.draw(attempt);
         let longest = u64::try_from(MAX_PAUSE.as_micros()).unwrap_or(u64::MAX);
         let pause = sleep(Duration::from_micros(draw % (longest + 1)));
         timeout_at(deadline, pause).await.map_err(|_| MemcachedError::Contended)
+    }
+
+    /// Returns a random number; in a simulation, one of its seed.
+    fn draw(&self, attempt: u32) -> u64 {
+        #[cfg(feature = "simulation")]
+        if let Some(number) = tollgate_link::simulation::draw() {
+            return number;
+        }
+        self.random.hash_one((attempt, self.counters.outrun.load(Ordering::Relaxed)))
     }
 }
 

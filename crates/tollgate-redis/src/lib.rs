@@ -38,9 +38,6 @@ mod reply;
 mod script;
 mod shard;
 mod shared_blob;
-#[cfg(feature = "simulation")]
-#[doc(hidden)]
-pub mod simulation;
 mod slot;
 mod step_codec;
 mod store;

@@ -9,15 +9,19 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep};
-use tollgate_redis::simulation::{ByteStream, Connecting, Network as NodeNetwork};
+use tollgate_link::simulation::{ByteStream, Connecting, Network as NodeNetwork};
 
 use crate::network::{Network, Party, Stream};
-use crate::plan::Plan;
-use crate::server::{Role, Server, command};
+use crate::plan::{Kind, Plan, sentinel_name};
+use crate::sentinel::Sentinel;
+use crate::server::{Malformed, Reply, Role, Server, Words, Write, command, memcached};
 use crate::trace::Trace;
 
 /// The time between two attempts of a client to reach a server that does not answer.
 const SYN_PERIOD: Duration = Duration::from_millis(200);
+
+/// The most bytes that a server reads at once.
+const CHUNK: usize = 4_096;
 
 /// The longest command that a server reads.
 const MAX_COMMAND_BYTES: usize = 1 << 20;
@@ -28,12 +32,18 @@ pub(crate) struct Cluster {
     pub(crate) network: Arc<Network>,
     pub(crate) trace: Trace,
     servers: Mutex<Vec<Server>>,
+    sentinels: Vec<Mutex<Sentinel>>,
+    /// The number and the name of the last event of each sentinel.
+    events: Vec<watch::Sender<(u64, &'static str)>>,
+    /// The host names of the servers, and of the sentinels, which have the next indexes.
     names: Vec<String>,
     /// The number of nodes, which are the first parties.
     nodes: usize,
-    /// Whether each server is frozen.
+    /// Whether the servers are memcached servers.
+    is_memcached: bool,
+    /// Whether each server and each sentinel is frozen.
     frozen: Vec<watch::Sender<bool>>,
-    /// The tasks that serve each server's connections.
+    /// The tasks that serve the connections of each server and each sentinel.
     tasks: Mutex<Vec<Vec<AbortHandle>>>,
     replication_delay: Duration,
     histories: Mutex<u64>,
@@ -58,21 +68,25 @@ impl Cluster {
                 after[0].follow(primary, &before[primary]);
             }
         }
-        let names = servers.iter().map(|server| server.name.clone()).collect();
+        let of_servers = servers.iter().map(|server| server.name.clone());
+        let names: Vec<_> = of_servers.chain((0..plan.sentinels).map(sentinel_name)).collect();
         Arc::new(Self {
             network: Network::new(plan.seed ^ 0x6e65_7477, plan.delays),
             trace,
-            frozen: servers.iter().map(|_| watch::Sender::new(false)).collect(),
-            tasks: Mutex::new(servers.iter().map(|_| Vec::new()).collect()),
+            sentinels: (0..plan.sentinels).map(|_| Mutex::new(Sentinel::new(plan))).collect(),
+            events: (0..plan.sentinels).map(|_| watch::Sender::new((0, ""))).collect(),
+            frozen: names.iter().map(|_| watch::Sender::new(false)).collect(),
+            tasks: Mutex::new(names.iter().map(|_| Vec::new()).collect()),
             histories: Mutex::new(servers.len() as u64 + 1),
             servers: Mutex::new(servers),
             names,
             nodes: plan.nodes,
+            is_memcached: plan.kind == Kind::Memcached,
             replication_delay: Duration::from_millis(plan.replication_delay),
         })
     }
 
-    /// Returns the party of a server.
+    /// Returns the party of a server or a sentinel.
     pub(crate) const fn party(&self, server: usize) -> Party {
         self.nodes + server
     }
@@ -97,13 +111,22 @@ impl Cluster {
             sleep(SYN_PERIOD).await;
         }
         sleep(self.network.delay(party, node, 0)).await;
-        if !self.servers.lock()[server].is_alive {
-            return Err(io::ErrorKind::ConnectionRefused.into());
-        }
+        let servers = {
+            let servers = self.servers.lock();
+            if servers.get(server).is_some_and(|server| !server.is_alive) {
+                return Err(io::ErrorKind::ConnectionRefused.into());
+            }
+            servers.len()
+        };
         // A frozen server accepts: its system does.
         let (near, far) = self.network.connection(node, party);
         self.trace.record(|| (host.to_owned(), format!("node {node} connects")));
-        let task = tokio::spawn(Arc::clone(self).serve(server, node, far)).abort_handle();
+        let this = Arc::clone(self);
+        let task = match server.checked_sub(servers) {
+            None => tokio::spawn(this.serve(server, node, far)),
+            Some(sentinel) => tokio::spawn(this.announce(sentinel, server, node, far)),
+        };
+        let task = task.abort_handle();
         let tasks = &mut self.tasks.lock()[server];
         tasks.retain(|task| !task.is_finished());
         tasks.push(task);
@@ -113,10 +136,8 @@ impl Cluster {
     /// Serves one connection of `server` from `node` until it ends.
     async fn serve(self: Arc<Self>, server: usize, node: Party, mut stream: Stream) {
         let mut frozen = self.frozen[server].subscribe();
-        let mut bytes = Vec::new();
-        let mut replies = Vec::new();
+        let (mut bytes, mut replies, mut chunk) = (Vec::new(), Vec::new(), vec![0; CHUNK]);
         loop {
-            let mut chunk = [0; 4_096];
             match stream.read(&mut chunk).await {
                 Ok(0) | Err(_) => return,
                 Ok(length) => bytes.extend_from_slice(&chunk[..length]),
@@ -124,7 +145,7 @@ impl Cluster {
             loop {
                 // An error means that the world is over.
                 let _ = frozen.wait_for(|is_frozen| !is_frozen).await;
-                let Ok(next) = command(&bytes) else { return };
+                let Ok(next) = self.command(&bytes) else { return };
                 let Some((words, length)) = next else { break };
                 bytes.drain(..length);
                 let reply = self.execute(server, &words);
@@ -142,9 +163,84 @@ impl Cluster {
         }
     }
 
+    /// Serves one connection of a sentinel, whose index among all servers is `server`, from `node`
+    /// until it ends.
+    async fn announce(
+        self: Arc<Self>,
+        sentinel: usize,
+        server: usize,
+        node: Party,
+        mut stream: Stream,
+    ) {
+        let mut frozen = self.frozen[server].subscribe();
+        let mut events = self.events[sentinel].subscribe();
+        let (mut bytes, mut out, mut is_subscribed) = (Vec::new(), Vec::new(), false);
+        let mut chunk = vec![0; CHUNK];
+        loop {
+            tokio::select! {
+                biased;
+                read = stream.read(&mut chunk) => match read {
+                    Ok(0) | Err(_) => return,
+                    Ok(length) => bytes.extend_from_slice(&chunk[..length]),
+                },
+                Ok(()) = events.changed(), if is_subscribed => {
+                    let (_, event) = *events.borrow_and_update();
+                    self.trace.record(|| {
+                        (self.names[server].clone(), format!("node {node}: {event}"))
+                    });
+                    let words = ["message", event, "limits"].map(Reply::text);
+                    Reply::Push(words.into()).write(&mut out);
+                }
+            }
+            // An error means that the world is over.
+            let _ = frozen.wait_for(|is_frozen| !is_frozen).await;
+            while let Ok(Some((words, length))) = command(&bytes) {
+                bytes.drain(..length);
+                is_subscribed |= words.first().is_some_and(|verb| verb == b"SUBSCRIBE");
+                let replies = self.sentinels[sentinel].lock().answer(&words);
+                self.trace.record(|| {
+                    let words: Vec<_> =
+                        words.iter().take(2).map(|word| String::from_utf8_lossy(word)).collect();
+                    (self.names[server].clone(), format!("node {node}: {}", words.join(" ")))
+                });
+                replies.iter().for_each(|reply| reply.write(&mut out));
+            }
+            if bytes.len() > MAX_COMMAND_BYTES || stream.write_all(&out).await.is_err() {
+                return;
+            }
+            out.clear();
+        }
+    }
+
+    /// Changes what a sentinel reports, and sends the event.
+    fn report(&self, sentinel: usize, change: impl FnOnce(&mut Sentinel) -> &'static str) {
+        let event = change(&mut self.sentinels[sentinel].lock());
+        self.events[sentinel].send_modify(|last| *last = (last.0 + 1, event));
+    }
+
+    /// Makes a sentinel report `primary` as the primary of its shard.
+    pub(crate) fn name(&self, sentinel: usize, primary: usize) {
+        let shard = self.servers.lock()[primary].shard;
+        let name = &self.names[primary];
+        self.report(sentinel, |sentinel| sentinel.name(shard, name));
+    }
+
+    /// Makes a sentinel report that the primary of a shard may be down, or no longer.
+    pub(crate) fn doubt(&self, sentinel: usize, shard: usize, is_in_doubt: bool) {
+        self.report(sentinel, |sentinel| sentinel.doubt(shard, is_in_doubt));
+    }
+
+    /// Returns the first command in `bytes`, and its length.
+    fn command(&self, bytes: &[u8]) -> Result<Option<(Words, usize)>, Malformed> {
+        if self.is_memcached { memcached::command(bytes) } else { command(bytes) }
+    }
+
     /// Carries out a command at `server`, and sends its writes to the replicas.
-    fn execute(&self, server: usize, words: &[Vec<u8>]) -> crate::server::Reply {
+    fn execute(&self, server: usize, words: &[Vec<u8>]) -> Reply {
         let servers = &mut *self.servers.lock();
+        if self.is_memcached {
+            return Reply::Raw(servers[server].execute_memcached(words));
+        }
         if let [verb, load, script] = words
             && verb == b"SCRIPT"
             && load == b"LOAD"
@@ -152,13 +248,16 @@ impl Cluster {
             return servers[server].load_script(script);
         }
         let (reply, writes) = servers[server].execute(words, &self.names);
-        if !writes.is_empty() {
-            for replica in servers.iter_mut().filter(|it| it.role == Role::Replica(server)) {
-                let delay = self.replication_delay;
-                writes.iter().for_each(|write| replica.receive(write.clone(), delay));
-            }
-        }
+        self.replicate(servers, server, &writes);
         reply
+    }
+
+    /// Sends writes of `server` to its replicas.
+    fn replicate(&self, servers: &mut [Server], server: usize, writes: &[Write]) {
+        for replica in servers.iter_mut().filter(|it| it.role == Role::Replica(server)) {
+            let delay = self.replication_delay;
+            writes.iter().for_each(|write| replica.receive(write.clone(), delay));
+        }
     }
 
     /// Breaks all connections of `server`.
@@ -223,11 +322,15 @@ impl Cluster {
     /// Deletes all keys of `server` and of its replicas.
     pub(crate) fn flush(&self, server: usize) {
         let servers = &mut *self.servers.lock();
-        let flush = crate::server::Write::Flush;
-        servers[server].apply(&flush);
-        for replica in servers.iter_mut().filter(|it| it.role == Role::Replica(server)) {
-            replica.receive(flush.clone(), self.replication_delay);
-        }
+        servers[server].apply(&Write::Flush);
+        self.replicate(servers, server, &[Write::Flush]);
+    }
+
+    /// Removes half of the keys of `server`, and of its replicas, to free memory.
+    pub(crate) fn evict(&self, server: usize) {
+        let servers = &mut *self.servers.lock();
+        let writes = servers[server].evict();
+        self.replicate(servers, server, &writes);
     }
 
     pub(crate) fn is_alive(&self, server: usize) -> bool {

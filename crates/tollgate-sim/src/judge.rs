@@ -20,9 +20,6 @@ use tollgate_stores::rebalance::max_double_count;
 use crate::node::{Answer, Phase, Source};
 use crate::plan::{Kind, Plan};
 
-/// The longest wait for a decision: `Deadline::max_wait` at the default deadline.
-pub const MAX_WAIT: Duration = DEFAULT_BUDGET.saturating_add(TIMER_GRAIN);
-
 /// The most violations that a world reports.
 const MAX_VIOLATIONS: usize = 20;
 
@@ -65,6 +62,8 @@ pub(crate) struct Lost {
     pub(crate) exceeded: u64,
     /// Taken in advance, and of no use.
     pub(crate) leased: u64,
+    /// Charged for a call that another limit refused, and not refunded.
+    pub(crate) unrefunded: u64,
 }
 
 /// The judge of one world.
@@ -90,7 +89,8 @@ impl Judge {
             Kind::Rebalance | Kind::Rollout => DEFAULT_BUDGET,
             _ => Duration::ZERO,
         };
-        Self { max_wait: MAX_WAIT + transfer, state: Mutex::default() }
+        let deadline = Duration::from_millis(plan.deadline) + TIMER_GRAIN;
+        Self { max_wait: deadline + transfer, state: Mutex::default() }
     }
 
     /// Records the answer to a request; `None` if its node ended.
@@ -170,7 +170,9 @@ impl Judge {
             // The status of a charge may include a lease that its node takes at the same time.
             let leased = unused_units(plan) * plan.nodes as u64;
             let held = held_in_flight(plan);
-            let report = history.check(Allowance { leased, held, ..Allowance::default() });
+            let step_by_step = plan.kind == Kind::Memcached;
+            let allowance = Allowance { leased, held, step_by_step, ..Allowance::default() };
+            let report = history.check(allowance);
             if !report.is_sound() {
                 state.violates(format!("the history {when} is not sound: {report}"));
             }
@@ -234,7 +236,8 @@ impl State {
                 tally.uncertain + lost.local + held
             ));
         }
-        let missing = tally.leaked + tally.uncertain + bounds.counted_early + lost.leased;
+        let missing =
+            tally.leaked + tally.uncertain + bounds.counted_early + lost.leased + lost.unrefunded;
         if tally.is_used_up && total + missing < plan.least_quota() {
             let least = plan.least_quota();
             self.violates(format!(
@@ -290,10 +293,11 @@ fn leased_by_others(plan: &Plan) -> u64 {
     max_early_refusal(plan.nodes as u64, unused_units(plan))
 }
 
-/// Returns the units of a leased limit that requests in flight hold until another limit refuses them.
+/// Returns the units that requests in flight hold until another limit refuses them: those of a leased
+/// limit, and in memcached, where a call on several limits is several steps.
 fn held_in_flight(plan: &Plan) -> u64 {
     let in_flight = (plan.nodes * plan.callers) as u64;
-    if unused_units(plan) > 0 { in_flight } else { 0 }
+    if unused_units(plan) > 0 || plan.kind == Kind::Memcached { in_flight } else { 0 }
 }
 
 /// Returns the units of a leased limit that may remain when a request is refused.

@@ -11,6 +11,7 @@
 //! | `policy` | the policy files of the nodes |
 //! | `network` | streams between nodes and servers |
 //! | `server` | the model of a Redis server |
+//! | `sentinel` | the model of a sentinel |
 //! | `cluster` | all servers: connections, replication, faults |
 //! | `node` | one node with the shipped limiter and store |
 //! | `clients` | the load |
@@ -27,6 +28,7 @@ mod network;
 mod node;
 pub mod plan;
 mod policy;
+mod sentinel;
 mod server;
 pub mod shrink;
 pub mod trace;

@@ -14,7 +14,7 @@ use tollgate_conformance::history::{History, Recorder};
 use tollgate_core::{
     Admission, Charge, Headers, Readings, RequestAttributes, Store, StoreError, Timestamp,
 };
-use tollgate_redis::simulation::with_network;
+use tollgate_link::simulation::with_network;
 use tollgate_stores::fallback::LocalChargeCounts;
 
 use crate::clock::NodeClock;
@@ -286,6 +286,11 @@ impl Fleet {
     /// Returns the units that nodes took in advance and that the store may have counted for nobody.
     pub(crate) fn lost_lease_units(&self) -> u64 {
         self.sum(|counts| counts.leases.units_lost)
+    }
+
+    /// Returns the units of refused calls that nodes could not refund.
+    pub(crate) fn unrefunded_units(&self) -> u64 {
+        self.sum(|counts| counts.unrefunded)
     }
 
     fn local_charges(&self, units: fn(LocalChargeCounts) -> u64) -> u64 {

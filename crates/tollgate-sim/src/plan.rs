@@ -3,6 +3,9 @@
 mod action;
 mod changes;
 mod kind;
+mod memory;
+mod sentinels;
+mod smaller;
 mod version;
 
 use std::fmt;
@@ -16,8 +19,18 @@ pub use version::{Defect, Version};
 /// The longest pause of a caller after a refusal, in ms, in most worlds.
 const PAUSE_AFTER_REFUSAL: u64 = 120;
 
+/// The default deadline of a decision, in ms.
+const DEADLINE: u64 = 15;
+
+/// The deadline with memcached, in ms: a decision on two limits takes three round trips, and more if
+/// other nodes charge the same subject.
+const MEMCACHED_DEADLINE: u64 = 50;
+
+/// The first seed whose kind is one of [`Kind::SECOND`].
+pub const FIRST_OF_SECOND: u64 = 4_096;
+
 /// The first seed whose kind is one of [`Kind::ALL`].
-pub const FIRST_OF_ALL: u64 = 4_096;
+pub const FIRST_OF_ALL: u64 = 16_384;
 
 /// The position of a server.
 #[derive(Clone, Copy, Debug)]
@@ -30,9 +43,18 @@ pub(crate) struct ServerPlace {
 impl ServerPlace {
     /// Returns the host name: `a0.sim` is the first server of shard a.
     pub(crate) fn name(self) -> String {
-        let shard = char::from(b'a' + u8::try_from(self.shard).unwrap_or(25));
-        format!("{shard}{}.sim", self.number)
+        format!("{}{}.sim", shard_name(self.shard), self.number)
     }
+}
+
+/// Returns the host name of a sentinel.
+pub(crate) fn sentinel_name(number: usize) -> String {
+    format!("s{number}.sim")
+}
+
+/// Returns the name of a shard in policy files, and in the configuration of sentinels.
+pub(crate) fn shard_name(shard: usize) -> char {
+    char::from(b'a' + u8::try_from(shard).unwrap_or(25))
 }
 
 /// A world, as it is derived from its seed.
@@ -48,10 +70,14 @@ pub struct Plan {
     pub shards: usize,
     /// The servers of each shard: a primary, and replicas.
     pub servers_per_shard: usize,
+    /// The sentinels that announce the servers. With 0, the policy lists the servers.
+    pub sentinels: usize,
     /// Whether the step is a script rather than a function.
     pub uses_script: bool,
     /// The shortest and the longest delay of a packet, in ms.
     pub delays: (u64, u64),
+    /// The deadline of a decision, in ms.
+    pub deadline: u64,
     /// The delay of replication, in ms.
     pub replication_delay: u64,
     /// How far each node's clock is ahead, in ms.
@@ -88,7 +114,11 @@ impl Plan {
     #[must_use]
     pub fn of(seed: u64) -> Self {
         let mut random = Random::new(seed ^ 0x7469_636b);
-        let kinds = if seed < FIRST_OF_ALL { &Kind::FIRST[..] } else { &Kind::ALL };
+        let kinds = match seed {
+            ..FIRST_OF_SECOND => &Kind::FIRST[..],
+            FIRST_OF_SECOND..FIRST_OF_ALL => &Kind::SECOND[..],
+            FIRST_OF_ALL.. => &Kind::ALL[..],
+        };
         let kind = kinds[(seed % kinds.len() as u64) as usize];
         let mut plan = Self::sized(seed, kind, &mut random);
         match kind {
@@ -106,9 +136,13 @@ impl Plan {
             Kind::Leases => plan.draw_leases(&mut random),
             Kind::Reloads => plan.draw_reloads(&mut random),
             Kind::Rollout => plan.draw_rollout(&mut random),
+            Kind::Sentinels => plan.draw_sentinels(&mut random),
+            Kind::Memcached => plan.draw_memcached(&mut random),
+            Kind::Evictions => plan.draw_evictions(&mut random),
+            Kind::Busy => plan.draw_busy(&mut random),
         }
         // With this many callers, one subject would receive nearly all requests.
-        if seed >= FIRST_OF_ALL && random.chance(10) && kind != Kind::Distant {
+        if seed >= FIRST_OF_SECOND && random.chance(10) && kind != Kind::Distant {
             plan.pause_after_refusal = 0;
         }
         plan.actions.sort_by_key(|(at, _)| *at);
@@ -119,13 +153,17 @@ impl Plan {
     }
 
     fn sized(seed: u64, kind: Kind, random: &mut Random) -> Self {
-        let needs_replica = matches!(kind, Kind::Failover | Kind::TwoPrimaries);
+        let needs_replica = matches!(kind, Kind::Failover | Kind::TwoPrimaries | Kind::Sentinels);
         let shards = match kind {
             Kind::Rebalance => random.one_of(&[2, 3]),
             Kind::Rollout => 2,
             _ => random.one_of(&[1, 1, 2]),
         };
-        let servers_per_shard = if needs_replica { 2 } else { random.one_of(&[1, 2]) };
+        let servers_per_shard = match kind {
+            Kind::Memcached => 1,
+            _ if needs_replica => 2,
+            _ => random.one_of(&[1, 2]),
+        };
         let nodes = match kind {
             Kind::Distant => 1,
             Kind::TwoPrimaries => random.within(2..=3) as usize,
@@ -133,7 +171,11 @@ impl Plan {
         };
         let longest = random.within(0..=3);
         // At the end of a lease a decision needs three round trips, within one deadline.
-        let longest = if kind == Kind::Leases { longest.min(2) } else { longest };
+        let longest = match kind {
+            Kind::Leases => longest.min(2),
+            Kind::Memcached => longest.min(1),
+            _ => longest,
+        };
         let (delays, callers, pause) = match kind {
             Kind::Distant => ((4, 4), 24, 2),
             _ => ((0, longest), random.within(2..=4) as usize, random.one_of(&[10, 20, 40])),
@@ -145,8 +187,10 @@ impl Plan {
             nodes,
             shards,
             servers_per_shard,
+            sentinels: 0,
             uses_script: random.chance(30),
             delays,
+            deadline: if kind == Kind::Memcached { MEMCACHED_DEADLINE } else { DEADLINE },
             replication_delay: random.one_of(&[0, 1, 5, 20, 100]),
             // Well within half of the default tolerance.
             node_clocks: (0..nodes).map(|_| random.within(0..=400) as i64 - 200).collect(),
@@ -374,12 +418,14 @@ impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{}: {} nodes, {} shards of {} servers, the step as a {}, packets of {} to {} ms, \
-             replication of {} ms, quotas {} per 2 s and {} per 120 s",
+            "{}: {} nodes with {} callers each, {} shards of {} servers, {} sentinels, the step as \
+             a {}, packets of {} to {} ms, replication of {} ms, quotas {} per 2 s and {} per 120 s",
             self.kind,
             self.nodes,
+            self.callers,
             self.shards,
             self.servers_per_shard,
+            self.sentinels,
             if self.uses_script { "script" } else { "function" },
             self.delays.0,
             self.delays.1,

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::plan::{Defect, Plan, Version};
+use crate::plan::{Defect, Kind, Plan, Version, sentinel_name, shard_name};
 
 /// Returns the policy file of a version.
 pub(crate) fn text(plan: &Plan, version: &Version) -> String {
@@ -25,6 +25,7 @@ pub(crate) fn text(plan: &Plan, version: &Version) -> String {
          store:\n"
     );
     match version.percent {
+        None if plan.kind == Kind::Memcached => text.push_str(&memcached(plan, &version.shards)),
         None => text.push_str(&format!("  {}\n", redis(plan, version, &version.shards))),
         Some(percent) => {
             let _ = writeln!(text, "  rollout:\n    percent: {percent}%");
@@ -54,6 +55,14 @@ fn redis(plan: &Plan, version: &Version, shards: &[usize]) -> String {
     )
 }
 
+/// Returns the settings of a store with these memcached servers.
+fn memcached(plan: &Plan, shards: &[usize]) -> String {
+    let servers = plan.servers().filter(|place| shards.contains(&place.shard));
+    let servers: Vec<_> = servers.map(|place| format!("\"{}:11211\"", place.name())).collect();
+    let (servers, nodes, deadline) = (servers.join(", "), plan.nodes, plan.deadline);
+    format!("  memcached: {{ servers: [{servers}], nodes: {nodes}, deadline: {deadline}ms }}\n")
+}
+
 fn shard_list(plan: &Plan, shards: &[usize]) -> String {
     let mut list = String::new();
     for shard in shards {
@@ -62,9 +71,15 @@ fn shard_list(plan: &Plan, shards: &[usize]) -> String {
             .filter(|place| place.shard == *shard)
             .map(|place| format!("\"redis://{}:6379\"", place.name()))
             .collect();
-        let name = char::from(b'a' + u8::try_from(*shard).unwrap_or(25));
-        let replicas = urls[1..].join(", ");
-        let _ = write!(list, "{name}: {{ primary: {}, replicas: [{replicas}] }}, ", urls[0]);
+        let (name, replicas) = (shard_name(*shard), urls[1..].join(", "));
+        if plan.sentinels == 0 {
+            let _ = write!(list, "{name}: {{ primary: {}, replicas: [{replicas}] }}, ", urls[0]);
+        } else {
+            let url = |number| format!("\"redis://{}:26379\"", sentinel_name(number));
+            let sentinels: Vec<_> = (0..plan.sentinels).map(url).collect();
+            let sentinels = sentinels.join(", ");
+            let _ = write!(list, "{name}: {{ sentinels: [{sentinels}], service: {name} }}, ");
+        }
     }
     list
 }

@@ -3,22 +3,27 @@
 use crate::plan::Plan;
 use crate::world::run;
 
-/// Removes actions from a world that fails, one by one, as long as it fails. Returns the world with
-/// the actions that are left, all of which it needs to fail.
+/// Removes nodes, callers and actions from a world that fails, one by one, as long as it fails.
+/// Returns the smallest world that was found: it needs everything that is left to fail.
 #[must_use]
 pub fn shrink(plan: &Plan) -> Plan {
+    let fails = |plan: &Plan| !run(plan, false).violations.is_empty();
     let mut smallest = plan.clone();
     loop {
-        let before = smallest.actions.len();
-        for place in (0..before).rev() {
-            let mut smaller = smallest.clone();
-            smaller.actions.remove(place);
-            if !run(&smaller, false).violations.is_empty() {
-                smallest = smaller;
-            }
-        }
-        if smallest.actions.len() == before {
-            return smallest;
-        }
+        let smaller = smaller_than(&smallest).find(fails);
+        let Some(smaller) = smaller else { return smallest };
+        smallest = smaller;
     }
+}
+
+/// Returns the worlds with one node, one caller of each node, or one action less.
+fn smaller_than(plan: &Plan) -> impl Iterator<Item = Plan> {
+    let nodes = (0..plan.nodes).filter_map(|node| plan.without_node(node));
+    let callers = (plan.callers > 1).then(|| Plan { callers: plan.callers - 1, ..plan.clone() });
+    let actions = (0..plan.actions.len()).rev().map(|place| {
+        let mut smaller = plan.clone();
+        smaller.actions.remove(place);
+        smaller
+    });
+    nodes.chain(callers).chain(actions)
 }

@@ -50,7 +50,7 @@ pub fn run(plan: &Plan, is_traced: bool) -> Outcome {
     builder.rng_seed(tokio::runtime::RngSeed::from_bytes(&plan.seed.to_le_bytes()));
     let runtime = builder.build().expect("a runtime without I/O");
     runtime.block_on(async {
-        tollgate_redis::simulation::set_seed(plan.seed);
+        tollgate_link::simulation::set_seed(plan.seed);
         World::new(plan, is_traced).run().await
     })
 }
@@ -108,6 +108,7 @@ impl<'p> World<'p> {
             local: self.lost_local_units(),
             exceeded: self.fleet.exceeded_local_units(),
             leased: self.fleet.lost_lease_units(),
+            unrefunded: self.fleet.unrefunded_units(),
         };
         let (figures, violations) = self.judge.finish(self.plan, histories, lost);
         Outcome { violations, figures, events: self.trace.events() }
@@ -162,14 +163,18 @@ impl<'p> World<'p> {
         for server in 0..plan.shards * plan.servers_per_shard {
             act(cluster, &self.fleet, Action::Slow { server, millis: 0 });
             act(cluster, &self.fleet, Action::Full { server, on: false });
+            act(cluster, &self.fleet, Action::Busy { server, on: false });
             act(cluster, &self.fleet, Action::Detach { server, on: false });
+            if !cluster.is_alive(server) {
+                act(cluster, &self.fleet, Action::Start { server, has_data: true });
+            }
+        }
+        // The sentinels have the indexes after the servers.
+        for server in 0..plan.shards * plan.servers_per_shard + plan.sentinels {
             act(cluster, &self.fleet, Action::Thaw(server));
             for node in 0..plan.nodes {
                 act(cluster, &self.fleet, Action::BlockRequests { node, server, on: false });
                 act(cluster, &self.fleet, Action::BlockReplies { node, server, on: false });
-            }
-            if !cluster.is_alive(server) {
-                act(cluster, &self.fleet, Action::Start { server, has_data: true });
             }
         }
         (0..plan.nodes).for_each(|node| act(cluster, &self.fleet, Action::StartNode(node)));
@@ -220,7 +225,9 @@ fn act(cluster: &Cluster, fleet: &Fleet, action: Action) {
         }
         Action::Full { server, on } => cluster.with(server, |server| server.is_full = on),
         Action::ForgetStep(server) => cluster.with(server, crate::server::Server::forget_step),
+        Action::Busy { server, on } => cluster.with(server, |server| server.is_busy = on),
         Action::Flush(server) => cluster.flush(server),
+        Action::Evict(server) => cluster.evict(server),
         Action::Detach { server, on } => cluster.with(server, |it| it.is_detached = on),
         Action::StopNode(node) => fleet.stop(node),
         Action::StartNode(node) => fleet.start(node),
@@ -230,5 +237,7 @@ fn act(cluster: &Cluster, fleet: &Fleet, action: Action) {
         Action::StepServer { server, millis } => {
             cluster.with(server, |server| server.step_clock(millis));
         }
+        Action::Name { sentinel, primary } => cluster.name(sentinel, primary),
+        Action::Doubt { sentinel, shard, on } => cluster.doubt(sentinel, shard, on),
     }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use tollgate_core::{Algorithm, Limit, Operation, StoredState, Subject};
 
+use super::allowance::Allowance;
 use super::call::{History, Loss, Outcome};
 use super::event::{AnswerSource, Event};
 use super::holds::{self, Holds};
@@ -25,9 +26,8 @@ pub(super) struct Account<'h> {
 }
 
 impl<'h> Account<'h> {
-    /// Returns every limit and subject of `history`. `charged_later` is
-    /// [`Allowance::charged_later`](super::Allowance::charged_later).
-    pub(super) fn all(history: &'h History, charged_later: bool) -> Vec<Self> {
+    /// Returns every limit and subject of `history`.
+    pub(super) fn all(history: &'h History, allowance: Allowance) -> Vec<Self> {
         let mut events = BTreeMap::<_, Vec<_>>::new();
         let mut calls: Vec<_> = history.calls.iter().enumerate().collect();
         calls.sort_by_key(|(_, call)| call.issued);
@@ -37,12 +37,14 @@ impl<'h> Account<'h> {
             }
             for (place, asked) in call.charges.iter().enumerate() {
                 let key = (asked.limit.name(), &asked.subject);
-                let event = Event::new(number, call, place, asked);
+                let mut event = Event::new(number, call, place, asked);
+                event.may_be_held |= allowance.step_by_step && call.charges.len() > 1;
                 events.entry(key).or_default().push(event);
             }
         }
-        let account =
-            |((_, subject), events)| Self::new(subject, events, &history.losses, charged_later);
+        let account = |((_, subject), events)| {
+            Self::new(subject, events, &history.losses, allowance.charged_later)
+        };
         events.into_iter().filter_map(account).collect()
     }
 

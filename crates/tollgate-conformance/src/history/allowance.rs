@@ -14,6 +14,9 @@ pub struct Allowance {
     /// Units of a limit and subject that concurrent calls on several subjects may have charged
     /// temporarily and refund because they are refused. Other calls see them as used.
     pub held: u64,
+    /// Whether a call on several limits of one subject charges them one after the other, as in
+    /// memcached: it holds units in the same way.
+    pub step_by_step: bool,
     /// Units of a limit and subject that were charged in this way and could not be refunded.
     pub unrefunded: u64,
     /// Units that the fallback may admit by itself in each window of a limit and subject, in

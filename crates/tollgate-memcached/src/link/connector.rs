@@ -22,6 +22,8 @@ pub(super) struct ServerConnector {
     pub(super) address: Address,
     pub(super) limits: LinkLimits,
     pub(super) observed: Arc<LossDetector>,
+    #[cfg(feature = "simulation")]
+    pub(super) network: tollgate_link::simulation::CapturedNetwork,
 }
 
 impl Connector for ServerConnector {
@@ -36,7 +38,7 @@ impl Connector for ServerConnector {
     ) -> Result<(Connection, ()), LinkError> {
         let connect = self.limits.connect;
         let slow = || LinkError::Slow { address: self.address.clone(), within: connect };
-        let opened = timeout(connect, open(&self.address)).await.map_err(|_| slow())?;
+        let opened = timeout(connect, self.open()).await.map_err(|_| slow())?;
         let stream = opened.map_err(|error| LinkError::connect(&self.address, &error))?;
         let connection = Connection::start(stream, Arc::clone(health));
         self.prove(&connection).await?;
@@ -65,6 +67,14 @@ impl Connector for ServerConnector {
 }
 
 impl ServerConnector {
+    async fn open(&self) -> std::io::Result<Box<dyn Stream>> {
+        #[cfg(feature = "simulation")]
+        if let (Address::Tcp { host, port }, Some(network)) = (&self.address, &self.network.0) {
+            return Ok(Box::new(network.connect(host, *port).await?));
+        }
+        open(&self.address).await
+    }
+
     /// Checks that the server speaks memcached's protocol and is fast enough.
     async fn prove(&self, connection: &Connection) -> Result<(), LinkError> {
         self.beat(connection, self.limits.proof).await?;

@@ -30,7 +30,13 @@ impl Server {
         let observed = Arc::<LossDetector>::default();
         let link = |_| {
             let (address, observed) = (address.clone(), Arc::clone(&observed));
-            let connector = ServerConnector { address, limits, observed };
+            let connector = ServerConnector {
+                address,
+                limits,
+                observed,
+                #[cfg(feature = "simulation")]
+                network: tollgate_link::simulation::CapturedNetwork::default(),
+            };
             Link::start(connector, limits, last_error.clone())
         };
         let links = (0..connections.get()).map(link).collect();

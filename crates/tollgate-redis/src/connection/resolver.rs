@@ -38,7 +38,7 @@ pub struct NameResolver {
     lookup: Option<Arc<dyn Lookup>>,
     last: Arc<Mutex<Vec<SocketAddr>>>,
     #[cfg(feature = "simulation")]
-    network: crate::simulation::CapturedNetwork,
+    network: tollgate_link::simulation::CapturedNetwork,
 }
 
 impl NameResolver {
@@ -55,7 +55,7 @@ impl NameResolver {
 
     /// Returns the network that replaces TCP, in a simulation.
     #[cfg(feature = "simulation")]
-    pub(super) fn network(&self) -> Option<&dyn crate::simulation::Network> {
+    pub(super) fn network(&self) -> Option<&dyn tollgate_link::simulation::Network> {
         self.network.0.as_deref()
     }
 

@@ -66,8 +66,17 @@ pub enum Action {
     },
     /// A server forgets scripts and functions.
     ForgetStep(usize),
+    /// A server is busy with a script, or no longer.
+    Busy {
+        /// The server.
+        server: usize,
+        /// Whether it is busy.
+        on: bool,
+    },
     /// All keys of a server are deleted.
     Flush(usize),
+    /// A server removes half of its keys to free memory.
+    Evict(usize),
     /// A replica receives no writes from its primary, or receives all of them again.
     Detach {
         /// The replica.
@@ -107,4 +116,52 @@ pub enum Action {
         /// The change of the clock in ms.
         millis: i64,
     },
+    /// A sentinel reports a server as the primary of its shard, in a new epoch.
+    Name {
+        /// The index of the sentinel.
+        sentinel: usize,
+        /// The server.
+        primary: usize,
+    },
+    /// A sentinel reports that the primary of a shard may be down, or no longer.
+    Doubt {
+        /// The index of the sentinel.
+        sentinel: usize,
+        /// The shard.
+        shard: usize,
+        /// Whether it may be down.
+        on: bool,
+    },
+}
+
+impl Action {
+    /// Returns the node on which it acts, alone or together with a server.
+    pub(super) const fn node_mut(&mut self) -> Option<&mut usize> {
+        match self {
+            Self::BlockRequests { node, .. }
+            | Self::BlockReplies { node, .. }
+            | Self::StopNode(node)
+            | Self::StartNode(node)
+            | Self::Reload { node, .. }
+            | Self::Adopt { node, .. }
+            | Self::StepNode { node, .. } => Some(node),
+            Self::Slow { .. }
+            | Self::Disconnect(_)
+            | Self::Freeze(_)
+            | Self::Thaw(_)
+            | Self::Crash { .. }
+            | Self::Start { .. }
+            | Self::Promote(_)
+            | Self::Follow { .. }
+            | Self::Full { .. }
+            | Self::ForgetStep(_)
+            | Self::Busy { .. }
+            | Self::Flush(_)
+            | Self::Evict(_)
+            | Self::Detach { .. }
+            | Self::StepServer { .. }
+            | Self::Name { .. }
+            | Self::Doubt { .. } => None,
+        }
+    }
 }

@@ -29,10 +29,18 @@ pub enum Kind {
     Reloads,
     /// Subjects move between two stores by a percentage that rises and falls.
     Rollout,
+    /// Sentinels announce the servers, and promote a replica.
+    Sentinels,
+    /// The limits are in memcached.
+    Memcached,
+    /// Servers remove keys to free memory.
+    Evictions,
+    /// Servers are busy with a script.
+    Busy,
 }
 
 impl Kind {
-    /// The kinds of the seeds below [`FIRST_OF_ALL`](super::FIRST_OF_ALL), in their order.
+    /// The kinds of the seeds below [`FIRST_OF_SECOND`](super::FIRST_OF_SECOND), in their order.
     pub const FIRST: [Self; 8] = [
         Self::Healthy,
         Self::Distant,
@@ -44,8 +52,8 @@ impl Kind {
         Self::NodesRestart,
     ];
 
-    /// All kinds, in the order of the other seeds.
-    pub const ALL: [Self; 12] = [
+    /// The kinds of the seeds from there to [`FIRST_OF_ALL`](super::FIRST_OF_ALL), in their order.
+    pub const SECOND: [Self; 12] = [
         Self::Healthy,
         Self::Distant,
         Self::WrongClocks,
@@ -58,6 +66,26 @@ impl Kind {
         Self::Leases,
         Self::Reloads,
         Self::Rollout,
+    ];
+
+    /// All kinds, in the order of the other seeds.
+    pub const ALL: [Self; 16] = [
+        Self::Healthy,
+        Self::Distant,
+        Self::WrongClocks,
+        Self::Outage,
+        Self::Failover,
+        Self::TwoPrimaries,
+        Self::DataLoss,
+        Self::NodesRestart,
+        Self::Rebalance,
+        Self::Leases,
+        Self::Reloads,
+        Self::Rollout,
+        Self::Sentinels,
+        Self::Memcached,
+        Self::Evictions,
+        Self::Busy,
     ];
 }
 
@@ -76,6 +104,10 @@ impl fmt::Display for Kind {
             Self::Leases => "leases",
             Self::Reloads => "reloads",
             Self::Rollout => "rollout",
+            Self::Sentinels => "sentinels",
+            Self::Memcached => "memcached",
+            Self::Evictions => "evictions",
+            Self::Busy => "busy servers",
         })
     }
 }

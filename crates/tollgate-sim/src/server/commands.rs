@@ -4,6 +4,7 @@ use super::resp::Reply;
 use super::{Entry, Role, Server, Write, keys};
 
 const OOM: &str = "OOM command not allowed when used memory > 'maxmemory'.";
+const BUSY: &str = "BUSY Redis is busy running a script.";
 const READONLY: &str = "READONLY You can't write against a read only replica.";
 
 impl Server {
@@ -21,6 +22,9 @@ impl Server {
     fn answer(&self, words: &[Vec<u8>], peers: &[String]) -> (Reply, Vec<Write>) {
         let verb = words.first().map(|word| text(word).to_ascii_uppercase()).unwrap_or_default();
         let arguments = words.get(1..).unwrap_or_default();
+        if self.is_busy {
+            return reads(Reply::error(BUSY));
+        }
         match verb.as_str() {
             "PING" => reads(Reply::Status("PONG")),
             "CLIENT" | "SELECT" => reads(Reply::Status("OK")),
@@ -66,7 +70,7 @@ impl Server {
 
     fn info(&self, arguments: &[Vec<u8>]) -> String {
         if arguments.first().is_some_and(|section| section == b"stats") {
-            return "# Stats\r\nevicted_keys:0\r\n".to_owned();
+            return format!("# Stats\r\nevicted_keys:{}\r\n", self.evicted);
         }
         let (offset, history) = (self.offset, self.history);
         let role = match self.role {

@@ -2,6 +2,7 @@
 
 mod commands;
 mod keys;
+pub(crate) mod memcached;
 mod resp;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -10,7 +11,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tollgate_core::Timestamp;
 
-pub(crate) use resp::{Reply, command};
+pub(crate) use resp::{Malformed, Reply, Words, command};
 
 use crate::clock::shown;
 
@@ -53,6 +54,12 @@ pub(crate) struct Server {
     scripts: BTreeSet<String>,
     /// Out of memory.
     pub(crate) is_full: bool,
+    /// Busy with a script that does not end.
+    pub(crate) is_busy: bool,
+    /// Keys that were removed to free memory.
+    evicted: u64,
+    /// Deletions of all keys.
+    flushes: u64,
     /// The replication id. `origin` is the id of the history that it continues, with the first
     /// offset that belongs to this one.
     history: u64,
@@ -80,6 +87,9 @@ impl Server {
             library: None,
             scripts: BTreeSet::new(),
             is_full: false,
+            is_busy: false,
+            evicted: 0,
+            flushes: 0,
             history: 0,
             origin: None,
             offset: 0,
@@ -136,6 +146,16 @@ impl Server {
         self.library = None;
     }
 
+    /// Returns the writes that remove every second key, as a server without memory removes keys.
+    pub(crate) fn evict(&mut self) -> Vec<Write> {
+        self.catch_up();
+        let removed = self.keys.keys().step_by(2).cloned();
+        let writes: Vec<_> = removed.map(|name| Write::Key { name, entry: None }).collect();
+        self.evicted += writes.len() as u64;
+        writes.iter().for_each(|write| self.apply(write));
+        writes
+    }
+
     /// Records a write of the primary, which arrives after `delay`.
     pub(crate) fn receive(&mut self, write: Write, delay: Duration) {
         self.stream.push_back((Instant::now() + delay, write));
@@ -161,7 +181,10 @@ impl Server {
                 self.keys.remove(name);
             }
             Write::Library(name) => self.library = Some(name.clone()),
-            Write::Flush => self.keys.clear(),
+            Write::Flush => {
+                self.flushes += 1;
+                self.keys.clear();
+            }
         }
     }
 

@@ -18,6 +18,10 @@ pub(crate) enum Reply {
     Text(Vec<u8>),
     Nil,
     List(Vec<Self>),
+    /// A message that RESP3 does not count as the reply to a command.
+    Push(Vec<Self>),
+    /// The reply of another protocol.
+    Raw(Vec<u8>),
 }
 
 /// The kind of a reply, or its error.
@@ -27,9 +31,9 @@ impl fmt::Display for Reply {
             Self::Status(text) => f.write_str(text),
             Self::Error(text) => f.write_str(text),
             Self::Number(number) => number.fmt(f),
-            Self::Text(bytes) => write!(f, "({} bytes)", bytes.len()),
+            Self::Text(bytes) | Self::Raw(bytes) => write!(f, "({} bytes)", bytes.len()),
             Self::Nil => f.write_str("(nil)"),
-            Self::List(items) => write!(f, "({} items)", items.len()),
+            Self::List(items) | Self::Push(items) => write!(f, "({} items)", items.len()),
         }
     }
 }
@@ -79,10 +83,15 @@ impl Reply {
                 out.extend_from_slice(bytes);
                 out.extend_from_slice(b"\r\n");
             }
-            Self::List(items) => {
-                out.extend_from_slice(format!("*{}\r\n", items.len()).as_bytes());
-                items.iter().for_each(|item| item.write(out));
-            }
+            Self::List(items) => write_items(b'*', items, out),
+            Self::Push(items) => write_items(b'>', items, out),
+            Self::Raw(bytes) => out.extend_from_slice(bytes),
         }
     }
+}
+
+fn write_items(sign: u8, items: &[Reply], out: &mut Vec<u8>) {
+    out.push(sign);
+    out.extend_from_slice(format!("{}\r\n", items.len()).as_bytes());
+    items.iter().for_each(|item| item.write(out));
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use tollgate_sim::plan::FIRST_OF_ALL;
+use tollgate_sim::plan::{FIRST_OF_ALL, FIRST_OF_SECOND};
 use tollgate_sim::{Plan, run};
 
 /// A run is many small allocations.
@@ -21,15 +21,11 @@ const LEAST: u64 = 400;
 /// The worlds that run on a fast one.
 const MOST: u64 = 10_000;
 
-/// Returns the seed of a world: every second one is of the kinds of the first seeds, while there are
-/// any.
+/// Returns the seed of a world: a third of them are among the first seeds, a third among the second
+/// ones, and a third among those of all kinds.
 const fn seed_of(number: u64) -> u64 {
-    let half = number / 2;
-    match number % 2 {
-        0 if half < FIRST_OF_ALL => half,
-        0 => FIRST_OF_ALL + MOST + half,
-        _ => FIRST_OF_ALL + half,
-    }
+    let from = [0, FIRST_OF_SECOND, FIRST_OF_ALL];
+    from[(number % 3) as usize] + number / 3
 }
 
 /// The largest shares of the bounds, in percent: of the units that the store admits, and of those

@@ -33,7 +33,7 @@ pub(super) fn check(history: &History, allowance: Allowance) -> Report {
         reading::check_count(&mut report, number, call);
     }
     let clocks = Clocks::of(history);
-    for account in Account::all(history, allowance.charged_later) {
+    for account in Account::all(history, allowance) {
         let (account, clocks, cuts) = (&account, &clocks, &history.cuts[..]);
         let mut case = Case { account, allowance, clocks, cuts, report: &mut report };
         reading::check(&mut case);

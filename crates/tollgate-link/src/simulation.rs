@@ -49,7 +49,7 @@ pub fn set_seed(seed: u64) {
 
 /// The network that was in use when an endpoint was created.
 #[derive(Clone, Debug)]
-pub(crate) struct CapturedNetwork(pub(crate) Option<Arc<dyn Network>>);
+pub struct CapturedNetwork(pub Option<Arc<dyn Network>>);
 
 impl Default for CapturedNetwork {
     fn default() -> Self {
@@ -61,7 +61,8 @@ impl Default for CapturedNetwork {
 /// so the order of tasks that run at the same time has no effect.
 ///
 /// Source: the mixer of `SplitMix64` (Steele, Lea and Flood, 2014).
-pub(crate) fn draw() -> Option<u64> {
+#[must_use]
+pub fn draw() -> Option<u64> {
     let (seed, start) = SEED.get()?;
     let passed = u64::try_from(start.elapsed().as_millis()).unwrap_or(u64::MAX);
     let mut bits = seed.wrapping_add(passed.wrapping_mul(0x9e37_79b9_7f4a_7c15));

@@ -1,0 +1,24 @@
+//! Smaller plans, to find out what a failure needs.
+
+use super::Plan;
+
+impl Plan {
+    /// Returns the same world without a node, unless it is the only one.
+    pub(crate) fn without_node(&self, node: usize) -> Option<Self> {
+        if self.nodes == 1 {
+            return None;
+        }
+        let mut smaller = self.clone();
+        smaller.nodes -= 1;
+        smaller.node_clocks.remove(node);
+        smaller.actions.retain_mut(|(_, action)| match action.node_mut() {
+            Some(of) if *of == node => false,
+            Some(of) => {
+                *of -= usize::from(*of > node);
+                true
+            }
+            None => true,
+        });
+        Some(smaller)
+    }
+}

@@ -1,0 +1,160 @@
+//! The commands of a memcached server, which has the same keys as the model of Redis.
+//!
+//! The value of an item begins with its token, which is a number of the write, and its flags.
+
+use super::resp::{Malformed, Words};
+use super::{Entry, Server, Write};
+
+/// The bytes before the value of an item: the token, and the flags.
+const HEAD: usize = 8 + 4;
+
+/// The longest time to live in seconds that is not a time of day.
+const MAX_RELATIVE: i64 = 30 * 86_400;
+
+/// Returns the first command in `bytes` and its length, or `None` while it is incomplete. The value
+/// to store is its last word.
+pub(crate) fn command(bytes: &[u8]) -> Result<Option<(Words, usize)>, Malformed> {
+    let Some(length) = bytes.windows(2).position(|pair| pair == b"\r\n") else { return Ok(None) };
+    let mut words: Words =
+        bytes[..length].split(|byte| *byte == b' ').map(<[u8]>::to_vec).collect();
+    let mut end = length + 2;
+    if words.first().is_some_and(|verb| verb == b"ms") {
+        let size: usize = words.get(2).and_then(|size| number(size)).ok_or(Malformed)?;
+        let value = end..end + size;
+        end = value.end + 2;
+        if bytes.len() < end {
+            return Ok(None);
+        }
+        words.push(bytes[value].to_vec());
+    }
+    Ok(Some((words, end)))
+}
+
+fn number<N: std::str::FromStr>(text: &[u8]) -> Option<N> {
+    std::str::from_utf8(text).ok()?.parse().ok()
+}
+
+/// The parameters of a command: a letter, and its text.
+struct Flags<'w>(&'w [Vec<u8>]);
+
+impl<'w> Flags<'w> {
+    fn text(&self, letter: u8) -> Option<&'w [u8]> {
+        let flag = self.0.iter().find(|flag| flag.first() == Some(&letter))?;
+        Some(&flag[1..])
+    }
+
+    fn number<N: std::str::FromStr>(&self, letter: u8) -> Option<N> {
+        number(self.text(letter)?)
+    }
+}
+
+impl Server {
+    /// Carries out one command. Returns the bytes of the reply.
+    pub(crate) fn execute_memcached(&mut self, words: &[Vec<u8>]) -> Vec<u8> {
+        let [verb, rest @ ..] = words else { return b"ERROR\r\n".to_vec() };
+        let (reply, write) = match (&**verb, rest) {
+            (b"stats", []) => return self.stats(),
+            (b"mg", [key, flags @ ..]) => return self.get_item(key, &Flags(flags)),
+            (b"ms", [key, _, flags @ .., value]) => self.store(key, &Flags(flags), value),
+            (b"md", [key, flags @ ..]) => self.remove(key, &Flags(flags)),
+            _ => return b"ERROR\r\n".to_vec(),
+        };
+        if let Some(entry) = write {
+            self.apply(&Write::Key { name: rest[0].clone(), entry });
+        }
+        reply
+    }
+
+    fn stats(&self) -> Vec<u8> {
+        let (pid, time) = (self.history, self.now().as_millis() / 1_000);
+        let (flushes, evicted) = (self.flushes, self.evicted);
+        format!(
+            "STAT pid {pid}\r\nSTAT uptime 1000\r\nSTAT time {time}\r\nSTAT evictions {evicted}\r\n\
+             STAT cmd_flush {flushes}\r\nEND\r\n"
+        )
+        .into_bytes()
+    }
+
+    /// Returns the token, the flags and the value of a live item.
+    fn item(&self, key: &[u8]) -> Option<(u64, u32, &[u8])> {
+        let (head, value) = self.entry(key)?.value.split_at_checked(HEAD)?;
+        let (token, flags) = head.split_first_chunk()?;
+        Some((u64::from_be_bytes(*token), u32::from_be_bytes(flags.try_into().ok()?), value))
+    }
+
+    /// `mg key v f c Oopaque`.
+    fn get_item(&self, key: &[u8], flags: &Flags<'_>) -> Vec<u8> {
+        let Some((token, client, value)) = self.item(key) else { return b"EN\r\n".to_vec() };
+        let opaque = String::from_utf8_lossy(flags.text(b'O').unwrap_or_default());
+        let length = value.len();
+        let mut reply = format!("VA {length} f{client} c{token} O{opaque}\r\n").into_bytes();
+        reply.extend_from_slice(value);
+        reply.extend_from_slice(b"\r\n");
+        reply
+    }
+
+    /// `ms key size Tseconds Fflags [ME | MA | Ctoken] Oopaque`, and the value. Returns the reply, and
+    /// the new entry.
+    fn store(
+        &self,
+        key: &[u8],
+        flags: &Flags<'_>,
+        value: &[u8],
+    ) -> (Vec<u8>, Option<Option<Entry>>) {
+        let known = self.item(key);
+        let mode = flags.text(b'M');
+        let code = match (known, mode, flags.number::<u64>(b'C')) {
+            _ if self.is_full => return (b"SERVER_ERROR out of memory\r\n".to_vec(), None),
+            (Some(_), Some(b"E"), _) => "NS",
+            (None, Some(b"A"), _) => "NS",
+            (None, _, Some(_)) => "NF",
+            (Some((token, ..)), _, Some(expected)) if token != expected => "EX",
+            _ => "HD",
+        };
+        let reply = result(code, flags);
+        if code != "HD" {
+            return (reply, None);
+        }
+        let kept = || Some((self.entry(key)?.expires_at, known?));
+        let (expires_at, client, value) = match (mode, kept()) {
+            (Some(b"A"), Some((expires_at, (_, client, before)))) => {
+                (expires_at, client, [before, value].concat())
+            }
+            _ => (
+                self.expiry(flags.number(b'T').unwrap_or(0)),
+                flags.number(b'F').unwrap_or(0),
+                value.to_vec(),
+            ),
+        };
+        // The number of this write.
+        let token = self.offset + 1;
+        let value = [&token.to_be_bytes()[..], &u32::to_be_bytes(client), &value].concat();
+        (reply, Some(Some(Entry { value, expires_at })))
+    }
+
+    /// `md key Ctoken Oopaque`.
+    fn remove(&self, key: &[u8], flags: &Flags<'_>) -> (Vec<u8>, Option<Option<Entry>>) {
+        let code = match (self.item(key), flags.number::<u64>(b'C')) {
+            (None, _) => "NF",
+            (Some((token, ..)), Some(expected)) if token != expected => "EX",
+            _ => return (result("HD", flags), Some(None)),
+        };
+        (result(code, flags), None)
+    }
+
+    /// Returns when an item expires, in ms. The clock of a server ticks once a second.
+    fn expiry(&self, seconds: i64) -> Option<u64> {
+        let now = i64::try_from(self.now().as_millis() / 1_000).unwrap_or(i64::MAX);
+        let end = match seconds {
+            0 => return None,
+            1..=MAX_RELATIVE => now + seconds,
+            _ => seconds,
+        };
+        Some(u64::try_from(end).unwrap_or(0) * 1_000)
+    }
+}
+
+fn result(code: &str, flags: &Flags<'_>) -> Vec<u8> {
+    let opaque = String::from_utf8_lossy(flags.text(b'O').unwrap_or_default());
+    format!("{code} O{opaque}\r\n").into_bytes()
+}
