@@ -1,7 +1,7 @@
-//! Requests that services interpret differently.
+//! Reasons why different services can interpret a request differently.
 
-/// The reason why services can interpret a request differently. Its limits might then not be those
-/// of the operation that the service executes.
+/// The reason why services can interpret a request differently. Tollgate might then charge the
+/// limits of another operation than the service executes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ambiguity {
     /// A segment of the path contains an encoded slash (`%2f`).
@@ -52,7 +52,7 @@ impl Ambiguity {
         Self::BodyValue,
     ];
 
-    /// Returns the status of the refusal.
+    /// Returns the HTTP status of the refusal.
     #[must_use]
     pub const fn status(self) -> u16 {
         match self {
@@ -65,7 +65,7 @@ impl Ambiguity {
         }
     }
 
-    /// Returns the name in metrics and logs.
+    /// Returns the name of the reason in metrics and logs.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -85,8 +85,8 @@ impl Ambiguity {
         }
     }
 
-    /// Returns one sentence for the client that describes the problem, in plain ASCII without
-    /// quotes or backslashes.
+    /// Returns one sentence that describes the problem to the client, in plain ASCII without quotes
+    /// or backslashes.
     #[must_use]
     pub const fn detail(self) -> &'static str {
         match self {

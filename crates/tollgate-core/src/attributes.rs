@@ -1,5 +1,5 @@
-//! The attributes of a request that a policy can use: a borrowed view, created once by the
-//! listener.
+//! The attributes of a request that a policy can use: a borrowed view that the listener creates
+//! once for each request.
 
 use alloc::string::String;
 use core::fmt;
@@ -23,26 +23,27 @@ pub trait Headers {
         }
     }
 
-    /// Returns the number or string at `pointer` in the JSON body. `None` by default, for listeners
-    /// that do not read bodies.
+    /// Returns the number or string at `pointer` in the JSON body. The default implementation
+    /// returns `None`, for listeners that do not read bodies.
     fn in_body(&self, _pointer: &JsonPointer) -> Option<String> {
         None
     }
 
-    /// Returns why the body was not read, if [`in_body`](Self::in_body) finds nothing. `None` by
-    /// default, and for requests without a body.
+    /// Returns the reason why the body was not read, if [`in_body`](Self::in_body) finds nothing.
+    /// Returns `None` for requests without a body. The default implementation always returns
+    /// `None`.
     fn unread(&self) -> Option<Ambiguity> {
         None
     }
 
-    /// Returns a name in the verified certificate that the client presented on its connection. `None`
-    /// by default, for listeners that do not pass certificates on.
+    /// Returns a name in the verified certificate that the client presented on its connection. The
+    /// default implementation returns `None`, for listeners that do not pass certificates on.
     fn client_certificate(&self, _name: CertificateName) -> Option<&str> {
         None
     }
 
-    /// The value that the application provides under `name`. `None` by default, for listeners
-    /// without an application.
+    /// Returns the value that the application provides under `name`. The default implementation
+    /// returns `None`, for listeners without an application.
     fn application_value(&self, _name: &str) -> Option<&str> {
         None
     }
@@ -74,14 +75,14 @@ pub enum Field<'a> {
     Repeated,
 }
 
-/// No headers.
+/// A request without header fields.
 impl Headers for () {
     fn value(&self, _name: &str, _index: usize) -> Option<&[u8]> {
         None
     }
 }
 
-/// Names (in lower case) and values, in the order received.
+/// Pairs of a name (in lower case) and a value, in the order received.
 impl Headers for [(&str, &[u8])] {
     fn value(&self, name: &str, index: usize) -> Option<&[u8]> {
         self.iter().filter(|(field, _)| *field == name).nth(index).map(|(_, value)| *value)
@@ -106,7 +107,7 @@ pub struct RequestAttributes<'a> {
 }
 
 impl fmt::Debug for RequestAttributes<'_> {
-    /// Omits the query and the headers, which contain credentials.
+    /// Omits the query and the headers, because they can contain credentials.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Facts")
             .field("method", &self.method)

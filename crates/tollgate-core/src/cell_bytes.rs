@@ -1,9 +1,10 @@
-//! The encoding of a cell as bytes, for stores outside of the process and for transfers between
-//! stores.
+//! The encoding of a [`Cell`], the stored state of one limit for one subject, as bytes. It is used
+//! by stores outside of the process and by transfers between stores.
 //!
-//! A letter for the kind, then numbers of seven bytes, the lowest first: 56 bits are enough for
-//! every exact integer. The step in Redis writes the same form. Reservations precede the state that
-//! they belong to: a letter, their number and their records.
+//! The first byte is a letter for the kind of state. Numbers of seven bytes follow, the lowest byte
+//! first; 56 bits are enough for every exact integer. The step in Redis writes the same encoding.
+//! Reservations come before the state: a letter, the number of reservations, and one record for
+//! each.
 
 mod reservations;
 
@@ -20,7 +21,7 @@ use crate::limit::{Algorithm, Limit};
 use crate::reading::Reading;
 use crate::time::{MAX_EXACT, Timestamp};
 
-/// The most records of a cell that is decoded: more than any limit needs.
+/// The most records that a decoded cell can have. No limit needs more records.
 const MAX_RECORDS: usize = 10_000;
 
 const NUMBER_BYTES: usize = 7;
@@ -30,7 +31,7 @@ const ID_BYTES: usize = 16;
 const PLAIN_BYTES: usize = 1 + PAIR_BYTES;
 
 impl Cell {
-    /// The cell as bytes, which [`Cell::from_bytes`] reads.
+    /// Returns the cell as bytes, which [`Cell::from_bytes`] decodes.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(1 + 3 * NUMBER_BYTES);
@@ -70,8 +71,8 @@ impl Cell {
         }
     }
 
-    /// Decodes a cell. Returns `None` if `bytes` do not have the form of a cell, or contain an
-    /// empty one, or numbers out of order or out of range.
+    /// Decodes a cell. Returns `None` if `bytes` do not have the form of a cell, or if they contain
+    /// an empty cell, or numbers that are out of order or out of range.
     #[must_use]
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         if let Some(plain) = bytes.try_into().ok().and_then(Plain::from_bytes) {
@@ -110,7 +111,7 @@ impl Plain {
             Self::TokenBucket(state) => (b't', state.level, state.at.as_millis()),
         };
         let mut bytes = [0; PLAIN_BYTES];
-        // Writes the state in two writes of eight bytes, which overlap.
+        // Writes the state by two writes of eight bytes that overlap.
         bytes[..8].copy_from_slice(&(first << 8 | u64::from(kind)).to_le_bytes());
         bytes[8..].copy_from_slice(&second.to_le_bytes()[..NUMBER_BYTES]);
         bytes
@@ -151,13 +152,14 @@ fn extend(bytes: &mut Vec<u8>, numbers: impl IntoIterator<Item = u64>) {
     }
 }
 
-/// Appends records of two numbers. They are many, so their bytes are reserved at once.
+/// Appends records of two numbers. There can be many records, so the memory for all of them is
+/// reserved at once.
 fn extend_pairs(bytes: &mut Vec<u8>, pairs: impl ExactSizeIterator<Item = [u64; 2]>) {
     let begin = bytes.len();
     bytes.resize(begin + pairs.len() * PAIR_BYTES, 0);
     let (records, _) = bytes.get_mut(begin..).unwrap_or_default().as_chunks_mut::<PAIR_BYTES>();
     for (record, [first, second]) in records.iter_mut().zip(pairs) {
-        // Writes both numbers with two writes of eight bytes, which overlap.
+        // Writes both numbers by two writes of eight bytes that overlap.
         let tail = second << 8 | first << 8 >> 56;
         record[..8].copy_from_slice(&first.to_le_bytes());
         record[PAIR_BYTES - 8..].copy_from_slice(&tail.to_le_bytes());
@@ -182,8 +184,8 @@ fn numbers<const N: usize>(record: &[u8]) -> Option<[u64; N]> {
     Some(numbers)
 }
 
-/// Decodes places in rising order, and the units at each of them. Only the newest place may be
-/// empty.
+/// Decodes a series of records: the number or time of a block or entry, in rising order, and its
+/// units. Only the newest record can have zero units.
 fn series<T>(bytes: &[u8], make: impl Fn(u64, u64) -> T) -> Option<Vec<T>> {
     SeriesSum::of(bytes)?;
     let (records, _) = bytes.as_chunks::<PAIR_BYTES>();
@@ -194,8 +196,8 @@ fn series<T>(bytes: &[u8], make: impl Fn(u64, u64) -> T) -> Option<Vec<T>> {
     Some(records.iter().map(make).collect())
 }
 
-/// Both numbers are within eight bytes of the record. Reading eight bytes is faster than reading
-/// seven.
+/// Decodes the two numbers of a record. Each number is inside eight bytes of the record, and
+/// reading eight bytes is faster than reading seven.
 #[inline(always)]
 fn pair(record: &[u8; PAIR_BYTES]) -> [u64; 2] {
     let wide = |chunk: Option<&[u8; 8]>| chunk.map_or(0, |chunk| u64::from_le_bytes(*chunk));
@@ -203,7 +205,7 @@ fn pair(record: &[u8; PAIR_BYTES]) -> [u64; 2] {
 }
 
 impl SeriesSum {
-    /// Returns `None` if the bytes are no series.
+    /// Returns the sum of an encoded series, or `None` if the bytes are not a valid series.
     fn of(bytes: &[u8]) -> Option<Self> {
         let (records, rest) = bytes.as_chunks::<PAIR_BYTES>();
         if !rest.is_empty() || records.len() > MAX_RECORDS {
@@ -221,11 +223,12 @@ impl SeriesSum {
     }
 }
 
-/// Executes a charge that is alone in its call on the bytes of a sliding window, as
-/// [`decide`](crate::decide::decide) does, without reading them into a cell.
+/// Executes the only charge of a call on the encoded state of a sliding window, as
+/// [`decide`](crate::decide::decide) does, without decoding the bytes into a cell.
 ///
-/// Returns `None`, and changes nothing, if `bytes` are no sliding window, if the charge or the next
-/// one like it does not fit, or if a block expired or begins.
+/// Returns `None`, and changes nothing, if `bytes` are not the state of a sliding window, if the
+/// charge or a second equal charge does not fit, if a block has expired, or if a new block has to
+/// begin.
 #[must_use]
 pub fn charge_bytes(
     bytes: &mut [u8],
@@ -243,7 +246,7 @@ pub fn charge_bytes(
     Some(reading)
 }
 
-/// Decodes permits in the order of their expiry. Every record is a permit.
+/// Decodes permits. Every record is a permit, and the records must be in the order of expiry.
 fn permits(bytes: &[u8]) -> Option<Cell> {
     let lease = |record: &[u8]| {
         let (id, rest) = record.split_first_chunk::<ID_BYTES>()?;
@@ -258,7 +261,7 @@ fn permits(bytes: &[u8]) -> Option<Cell> {
     in_order.then_some(Cell::Concurrency(concurrency::State { permits }))
 }
 
-/// Returns the records of `size` bytes each of which `bytes` consist.
+/// Divides `bytes` into records of `size` bytes each.
 fn records(bytes: &[u8], size: usize) -> Option<impl ExactSizeIterator<Item = &[u8]>> {
     let count = bytes.len() / size;
     let is_whole = bytes.len() == count * size && (1..=MAX_RECORDS).contains(&count);
@@ -332,8 +335,8 @@ mod tests {
         assert!(form(b'w', &[2, 1, 3, 0]).is_some());
     }
 
-    /// Compares with [`decide`](crate::decide::decide) over windows that expire, wait, come from the
-    /// future or are full.
+    /// Compares [`charge_bytes`] with [`decide`](crate::decide::decide) on windows that expire,
+    /// that have no room, that are from the future, or that are full.
     #[test]
     fn a_charge_on_bytes_is_the_decision_or_nothing() {
         let mut charged = 0;

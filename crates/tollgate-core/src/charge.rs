@@ -11,7 +11,7 @@ use crate::time::Timestamp;
 /// Whether a refund may arrive twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Deduplication {
-    /// A repetition is impossible: the caller's receipt is consumed by the refund.
+    /// A repetition is impossible, because the refund consumes the caller's receipt.
     Unneeded,
     /// The receipt left the process and may arrive again. The store remembers its id until the
     /// charged window is over, and a repetition changes nothing.
@@ -25,17 +25,18 @@ pub enum Operation {
     Charge {
         /// The units to charge.
         cost: Cost,
-        /// The id of the charge; it names the permit of a concurrency limit.
+        /// The id of the charge. On a concurrency limit it is also the id of the permit.
         id: ChargeId,
     },
-    /// Reads the limit and checks whether `cost` would fit. It changes nothing, and a replica that
-    /// lags a little may answer it. The reading's `admission` is that of a charge of `cost` that is
-    /// alone in its call; `fits_again` is the same because nothing is charged.
+    /// Reads the limit and checks whether `cost` would fit. A peek changes nothing, so the store
+    /// can read from a replica that lags a little. The reading's `admission` is that of a charge of
+    /// `cost` that is alone in its call. `fits_again` equals `admission`, because nothing is
+    /// charged.
     Peek {
         /// The units to check. Cost 0 checks whether one unit is left.
         cost: Cost,
     },
-    /// Returns `cost` units to the window that they were charged on, unless it is over.
+    /// Returns `cost` units to the window that they were charged on, unless that window is over.
     Refund {
         /// The units to return, at most the charged units.
         cost: Cost,
@@ -48,7 +49,8 @@ pub enum Operation {
     },
     /// Charges `cost` units and reserves them until the actual cost is known and settled. An
     /// unsettled reservation expires at `until`, or at the longest time that the limit's
-    /// [`ReservationTerms`](crate::ReservationTerms) allow. On a concurrency limit it is a permit.
+    /// [`ReservationTerms`](crate::ReservationTerms) allow. On a concurrency limit the reservation
+    /// is a permit.
     Reserve {
         /// The units to reserve. Cost 0 peeks and reserves nothing.
         cost: Cost,
@@ -57,8 +59,9 @@ pub enum Operation {
         /// The requested expiry.
         until: Timestamp,
     },
-    /// Extends a reservation to `until`, as far as the limit allows; it never shortens one. The
-    /// reading fits if the reservation still existed. On a concurrency limit it is a renewal.
+    /// Extends a reservation to `until`, as far as the limit allows, and never shortens one. The
+    /// reading's `admission` is [`Now`](crate::Admission::Now) if the reservation still existed. On
+    /// a concurrency limit this operation renews the permit.
     Extend {
         /// The id of the charge that made the reservation.
         id: ChargeId,
@@ -67,13 +70,14 @@ pub enum Operation {
         /// The requested expiry.
         until: Timestamp,
     },
-    /// Replaces the reserved units by the actual cost and ends the reservation. The reading fits if
-    /// the reservation still existed. The operation is idempotent.
+    /// Replaces the reserved units by the actual cost and ends the reservation. The reading's
+    /// `admission` is [`Now`](crate::Admission::Now) if the reservation still existed. The
+    /// operation is idempotent.
     ///
     /// If the reserved units exceed `cost`, the difference returns to the window that it was
-    /// charged on, unless that is over. If `cost` exceeds them, the difference is charged now, as
-    /// far as capacity and overdraft allow. Cost 0 releases the reservation. On a concurrency limit
-    /// it releases the permit, whatever the cost.
+    /// charged on, unless that window is over. If `cost` exceeds the reserved units, the difference
+    /// is charged now, as far as capacity and overdraft allow. Cost 0 releases the reservation. On
+    /// a concurrency limit this operation releases the permit, whatever the cost.
     Settle {
         /// The id of the charge that made the reservation.
         id: ChargeId,
@@ -89,9 +93,10 @@ pub enum Operation {
     },
     /// Deletes the state: no units are used, and the next charge opens a new window.
     ///
-    /// Receipts of the deleted charges are void. A refund with such a receipt, to a window or block
-    /// that is numbered by the clock and not by the first charge, returns at most the units that
-    /// were charged there since the reset.
+    /// Receipts of the deleted charges are void. If windows or blocks are numbered by the clock and
+    /// not by the first charge, a refund with such a receipt can still find its window or block.
+    /// The refund then returns at most the units that were charged in that window or block since
+    /// the reset.
     Reset,
 }
 
@@ -117,8 +122,8 @@ impl Operation {
         }
     }
 
-    /// Returns the cost that the reading's admission refers to: the units to charge or to check.
-    /// [`Cost::PEEK`] for other operations.
+    /// Returns the cost for which the reading's admission is valid: the units to charge or to
+    /// check. Returns [`Cost::PEEK`] for other operations.
     #[must_use]
     pub const fn cost(&self) -> Cost {
         match *self {

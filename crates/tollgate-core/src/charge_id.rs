@@ -2,6 +2,7 @@
 
 /// The id of one admitted request: unique over all nodes, chosen by the caller.
 ///
-/// It identifies the permit in a concurrency limit, and a refund that is repeated.
+/// The id identifies the permit of the request in a concurrency limit. It also lets a store
+/// recognize a repeated refund.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ChargeId(pub u128);

@@ -1,8 +1,10 @@
 //! The position of a charge.
 
-/// The position of a charge: the window, block, bucket or time, as the algorithm numbers them.
+/// The position of a charge: the number or time of the window, block or bucket in which an
+/// algorithm counted the charge.
 ///
-/// Only the step that created it can interpret it. A refund contains it, so the units are returned
-/// to the position that they were charged on, or not at all.
+/// Only the algorithm that created a position can interpret it. A refund contains the position of
+/// its charge. The units are therefore returned to the window, block or bucket that they were
+/// charged on, or not at all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ChargePosition(pub u64);

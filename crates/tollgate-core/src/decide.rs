@@ -1,4 +1,5 @@
-//! The state transition: a cell, an operation and a time yield a reading and the next cell.
+//! The state transition: computes the reading and the next [`Cell`] from a cell, an operation and a
+//! time.
 //!
 //! This module is the only place that matches on the algorithm. A store reads every charge of a
 //! call with [`assess`] and executes them with [`decide`] only if all fit. Nothing in this module
@@ -25,7 +26,7 @@ use crate::limit::{Algorithm, Limit, Refusals};
 use crate::reading::{Admission, Reading, StoredState};
 use crate::time::Timestamp;
 
-/// The state that a store contains for one limit and subject.
+/// The state that a store keeps for one limit and one subject.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Cell {
     /// The state of a fixed window.
@@ -45,7 +46,7 @@ pub enum Cell {
 }
 
 impl Cell {
-    /// Returns whether the cell is of the algorithm of `limit`.
+    /// Returns whether the cell is a state of the algorithm of `limit`.
     fn is_of(&self, limit: &Limit) -> bool {
         if let Self::Reserved(reserved) = self {
             return reserved.cell.is_of(limit);
@@ -86,8 +87,8 @@ macro_rules! with_step {
     }};
 }
 
-/// Reads `limit` at `now` and checks whether `cost` fits. Changes nothing, and allocates nothing
-/// unless a reservation expired or `cost` has to wait for one to expire.
+/// Reads `limit` at `now` and checks whether `cost` fits. Changes nothing. Allocates nothing unless
+/// a reservation has expired or `cost` has to wait until a reservation expires.
 #[must_use]
 pub fn assess(cell: Option<&Cell>, limit: &Limit, cost: Cost, now: Timestamp) -> Reading {
     if let Some(Cell::Reserved(reserved)) = cell {
@@ -126,8 +127,8 @@ pub fn assess_operation(
 /// Executes `operation` at `now` and returns the reading after it and the next cell.
 ///
 /// A charge that does not fit changes nothing, unless the limit counts refusals. A cell of another
-/// algorithm than the limit's, or from too far in the future, is treated as missing. If the next
-/// cell is `None`, there is nothing to store.
+/// algorithm than the limit's, or a cell from too far in the future, is treated as missing. If the
+/// next cell is `None`, there is nothing to store.
 #[must_use]
 pub fn decide(
     cell: Option<Cell>,
@@ -168,8 +169,8 @@ pub fn charge_admitted(
 
 /// Processes a charge or a reservation of a refused call: counts it if the limit counts refusals.
 ///
-/// The reading's admission is that of this limit alone: the charge may fit here although another
-/// limit refused it.
+/// The reading's admission is that of this limit alone: the charge can fit on this limit although
+/// another limit refused it.
 #[must_use]
 pub fn charge_refused(
     cell: Option<Cell>,
@@ -183,11 +184,12 @@ pub fn charge_refused(
     }
 }
 
-/// Executes a charge that is alone in its call on a plain state, as [`decide`] does, without moving
-/// a cell. Returns `None` if `limit` has another algorithm.
+/// Executes the only charge of a call on a plain state, as [`decide`] does, without moving a cell.
+/// Returns `None` if `limit` has another algorithm.
 ///
-/// The next state is unchanged if nothing was counted. This is the hot path of the memory store: it
-/// is inlined with everything below it to write the reading and the state to memory only once.
+/// The next state is unchanged if nothing was counted. This function is the hot path of the memory
+/// store. It is inlined, with all functions that it calls, to write the reading and the state to
+/// memory only once.
 #[inline(always)]
 #[must_use]
 pub fn charge_plain(
@@ -249,7 +251,7 @@ fn charge(
     }
 }
 
-/// Charges a cell without reservations, as [`charge`] does for any cell.
+/// Charges a cell that has no reservations, as [`charge`] does for any cell.
 fn charge_state(
     mut cell: Option<Cell>,
     limit: &Limit,
@@ -283,7 +285,7 @@ impl ChargeStep {
         Self { cost, id, refusals: limit.refusals(), at }
     }
 
-    /// Counts if the charge fits, or if refusals count.
+    /// Counts the charge if it fits or if refusals count. Returns the reading and the next state.
     #[inline(always)]
     fn charge_alone<S: PlainStep>(self, step: &S, state: S::State) -> (Reading, S::State) {
         let Self { cost, refusals, at, .. } = self;
@@ -300,7 +302,8 @@ impl ChargeStep {
         }
     }
 
-    /// Reads, and counts if `admits` returns true for the admission or if refusals count.
+    /// Reads the state, and counts the charge if `admits` returns true for the admission or if
+    /// refusals count. Returns the reading and the next state.
     #[inline(always)]
     fn charge<S: CellStep>(
         self,
@@ -314,7 +317,7 @@ impl ChargeStep {
         if cost == Cost::PEEK || !(admitted || refusals == Refusals::Counted) {
             return (before, state);
         }
-        // A state from too far in the future is treated as missing.
+        // State from too far in the future is treated as missing.
         let state = state.filter(|_| before.found != StoredState::Discarded);
         let state = step.take(state, cost, id, at);
         let after = step.read_after(&before, &state, cost, at);
@@ -348,7 +351,7 @@ fn refund(
     (Reading { refunded, found: before.found, ..reading }, Some(cell))
 }
 
-/// Refunds to a valid state and returns the refunded units.
+/// Applies `refund` to a valid state and returns the refunded units.
 fn refund_units(cell: &mut Cell, limit: &Limit, refund: Operation, now: Timestamp) -> u64 {
     let Operation::Refund { cost, position, id, .. } = refund else { return 0 };
     let at = StepTime { now, skew_max: limit.skew_tolerance() };
@@ -371,12 +374,14 @@ fn renew(
         _ => false,
     };
     let reading = assess(cell.as_ref(), limit, Cost::PEEK, now);
-    // A renewal fits if the permit still existed; an expired permit has to be requested again.
+    // The reading admits a renewal if the permit still existed. After its expiry, a permit has to
+    // be requested again.
     let admission = if renewed { Admission::Now } else { Admission::Never };
     (Reading { admission, ..reading }, cell)
 }
 
-/// Releases a permit, whatever the request cost; fits if the permit still existed.
+/// Releases a permit, whatever the cost of the request. The reading's admission is `Now` if the
+/// permit still existed.
 fn release_permit(
     cell: Option<Cell>,
     limit: &Limit,
@@ -392,19 +397,20 @@ fn release_permit(
     (Reading { admission, ..reading }, cell)
 }
 
-/// Reads `limit` as it is after `cell` is deleted; `found` describes the deleted cell.
+/// Returns the reading of `limit` after `cell` is deleted. Its `found` describes the deleted cell.
 fn forget(cell: Option<&Cell>, limit: &Limit, now: Timestamp) -> Reading {
     let found = assess(cell, limit, Cost::PEEK, now).found;
     Reading { found, ..assess(None, limit, Cost::PEEK, now) }
 }
 
-/// Merges `cell` and `other`, two records of one limit and subject, into a cell that admits only
-/// requests that both admit.
+/// Merges `cell` and `other`, two states of one limit and subject, into a cell that admits only
+/// requests that both states admit.
 ///
-/// The result is exact if one record contains everything that the other counted: it is that record.
-/// If each counted requests that the other did not, the larger count wins, and at most the smaller
-/// one's own part is lost. The operation is idempotent and commutative. A record that is not valid
-/// at `now` is ignored; if neither is valid, `cell` is returned unchanged.
+/// If one state contains everything that the other counted, the result is that state, and is exact.
+/// If each state counted requests that the other did not, the larger count wins, and the requests
+/// that only the state with the smaller count contains are lost. The operation is idempotent and
+/// commutative. A state that is not valid at `now` is ignored. If neither is valid, `cell` is
+/// returned unchanged.
 #[must_use]
 pub fn join(cell: Option<Cell>, other: Cell, limit: &Limit, now: Timestamp) -> Option<Cell> {
     let counts = |cell: &Cell| {
@@ -414,8 +420,7 @@ pub fn join(cell: Option<Cell>, other: Cell, limit: &Limit, now: Timestamp) -> O
     if !counts(&other) {
         return cell;
     }
-    // Expired reservations are removed here too, so the result is the same when the join is
-    // repeated.
+    // Expired reservations are removed in this case too, so a repeated join has the same result.
     let Some(one) = cell.filter(counts) else {
         return Some(reservations::as_of(other, limit, now));
     };

@@ -20,15 +20,15 @@ pub struct LimitStatus {
     pub cost: Cost,
     /// Whole units used, after the charge if it was admitted.
     pub used: u64,
-    /// Whole units that remain: the capacity minus the used units, never below zero. It is below
-    /// the cost if this limit refused.
+    /// Whole units that remain: the capacity minus the used units, never below zero. The number is
+    /// below the cost if this limit refused the charge.
     pub remaining: u64,
-    /// The time at which all used units are free again, as long as the same charge still fits;
-    /// otherwise the first time at which it fits again.
+    /// The time at which all used units are free again, if the same charge fits once more now.
+    /// Otherwise, the first time at which the same charge fits again.
     pub resets_at: Timestamp,
     /// The time at which all used units are free again if no other charge is made.
     pub full_reset_at: Timestamp,
-    /// Whether this limit alone admits the charge, and if not, when it will.
+    /// Whether this limit alone admits the charge, and if not, when this limit will admit it.
     pub admission: Admission,
     /// Whole units of unsettled reservations; for a concurrency limit, all used units.
     pub reserved: u64,
@@ -43,7 +43,7 @@ impl LimitStatus {
         Self { limit, cost, used, remaining, resets_at, full_reset_at, admission, reserved }
     }
 
-    /// Replaces the status by the one that `reading` of the same limit shows.
+    /// Replaces the status by the status that follows from `reading`, a reading of the same limit.
     #[inline]
     fn read(&mut self, cost: Cost, reading: &Reading) {
         (self.resets_at, self.remaining, self.reserved) = derived(&self.limit, reading);
@@ -53,8 +53,8 @@ impl LimitStatus {
         self.admission = reading.admission;
     }
 
-    /// Returns the status after a refund of the cost. A permit is unaffected: the request holds it
-    /// until it ends, even if the request is free.
+    /// Returns the status after a refund of the cost. The status of a concurrency limit does not
+    /// change: a request holds its permit until the request ends, even if its cost is refunded.
     #[must_use]
     pub fn refunded(self) -> Self {
         let units = self.cost.get();
@@ -72,8 +72,8 @@ impl LimitStatus {
         self
     }
 
-    /// Converts the status of a peek that fits to the status after its cost is charged at `at`, if
-    /// no other charge is made until then.
+    /// Converts the status of a peek that fits to the status after a charge of its cost at the time
+    /// `at`, if no other charge is made before `at`.
     ///
     /// For a fixed window, the result equals the status of the charge itself, unless all used units
     /// were refunded. For other limits without room for a second charge, `resets_at` is the time at
@@ -91,7 +91,7 @@ impl LimitStatus {
         let charged = |moment: Timestamp| match self.limit.algorithm() {
             _ if is_over => alone,
             Algorithm::FixedWindow(_) => moment,
-            // The fill times of successive charges on a token bucket add up.
+            // On a token bucket, the times to refill the tokens of successive charges add up.
             Algorithm::TokenBucket(_) => moment.after(alone.since(at)),
             _ => moment.max(alone),
         };
@@ -114,7 +114,8 @@ impl LimitStatus {
         self.limit.visibility() == Visibility::Visible
     }
 
-    /// Returns whether this limit has a smaller share of its capacity left than `other`.
+    /// Returns whether this limit has fewer units left than `other`, or as many and a smaller share
+    /// of its capacity.
     fn is_tighter_than(&self, other: &Self) -> bool {
         let share =
             |one: &Self, of: &Self| u128::from(one.remaining) * u128::from(of.limit.capacity());
@@ -122,7 +123,7 @@ impl LimitStatus {
     }
 }
 
-/// Returns the reset, the remaining units and the reserved units of a status of `limit`.
+/// Returns the reset time, the remaining units and the reserved units of a status of `limit`.
 #[inline]
 fn derived(limit: &Limit, reading: &Reading) -> (Timestamp, u64, u64) {
     let resets_at = match reading.fits_again {
@@ -139,8 +140,8 @@ fn derived(limit: &Limit, reading: &Reading) -> (Timestamp, u64, u64) {
 
 /// The result of a charge on any number of limits.
 ///
-/// The charge is admitted if every limit admits it, and then counts on every limit. Otherwise it is
-/// refused and counts on none.
+/// If every limit admits the charge, it is admitted and counts on every limit. Otherwise it is
+/// refused and counts on no limit, except on limits that count refusals.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Evaluation {
     /// The time of the decision.
@@ -156,8 +157,8 @@ impl Evaluation {
         Self { now, statuses: Vec::new() }
     }
 
-    /// Replaces the evaluation by that of charges with these limits, costs and readings at `now`. Its
-    /// memory is used again.
+    /// Replaces the evaluation by the evaluation of charges with the given limits, costs and
+    /// readings at `now`. The memory of the statuses is reused.
     pub fn replace<'a>(
         &mut self,
         now: Timestamp,
@@ -187,15 +188,16 @@ impl Evaluation {
         self.statuses.iter().filter(|status| status.is_refusal())
     }
 
-    /// Returns whether the cost exceeds a limit's capacity: waiting does not help.
+    /// Returns whether the cost exceeds the capacity of a limit. The charge then never fits,
+    /// however long the client waits.
     #[must_use]
     pub fn never_fits(&self) -> bool {
         self.statuses.iter().any(|status| status.admission == Admission::Never)
     }
 
     /// Returns the time until every limit that refused admits the same charge, if no other charge
-    /// is made; an earlier retry fails, even by a millisecond. `None` if the charge was admitted or
-    /// never fits.
+    /// is made. A retry fails even if it is only one millisecond too early. Returns `None` if the
+    /// charge was admitted or never fits.
     #[must_use]
     pub fn retry_after(&self) -> Option<Millis> {
         if self.never_fits() {
@@ -208,11 +210,12 @@ impl Evaluation {
         ready.max()
     }
 
-    /// Returns the limit to report if a client receives only one: the refusing limit with the
-    /// longest wait, or, if none refused, the limit with the fewest units remaining (of equal ones,
-    /// the one with the smallest share of its capacity). Hidden limits are skipped.
+    /// Returns the status to report if a client receives only one. If limits refused, it is the
+    /// status of the refusing limit with the longest wait. Otherwise it is the status of the limit
+    /// with the fewest units remaining; between equal limits, the smaller remaining share of the
+    /// capacity decides. Hidden limits are skipped.
     ///
-    /// `None` if only hidden limits refused: no other status explains the refusal.
+    /// Returns `None` if only hidden limits refused, because no other status explains the refusal.
     #[must_use]
     pub fn tightest(&self) -> Option<&LimitStatus> {
         if self.is_admitted() {
@@ -223,8 +226,8 @@ impl Evaluation {
         })
     }
 
-    /// Returns the visible limit with the fewest units remaining, whether or not the charge was
-    /// admitted.
+    /// Returns the status of the visible limit with the fewest units remaining, whether or not the
+    /// charge was admitted.
     #[must_use]
     pub fn tightest_visible(&self) -> Option<&LimitStatus> {
         self.statuses.iter().filter(|status| status.is_visible()).reduce(|tightest, other| {

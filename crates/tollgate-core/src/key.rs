@@ -12,7 +12,8 @@ use encoding::{Encoding, IN_PLACE, Short, Sink};
 
 /// The longest clear value in bytes. A longer value is stored as its keyed hash.
 ///
-/// Keys stay short whatever a client sends, and values of a length that people type stay readable.
+/// The bound keeps keys short whatever a client sends. Values of a length that people type stay
+/// readable.
 pub const MAX_INLINE_VALUE: usize = 128;
 
 /// A keyed 128-bit hash that cannot be computed without the deployment's key.
@@ -23,17 +24,18 @@ pub trait KeyedHash {
     fn hash(&self, bytes: &[u8]) -> [u8; 16];
 }
 
-/// The value of one dimension of a subject.
+/// The value of one dimension of a subject. A dimension is one named part, such as `user` or
+/// `address`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Value<'a> {
-    /// The request has no such value. All requests without one share a counter, so a client cannot
-    /// evade a limit by omitting a header.
+    /// The request has no such value. All requests without a value share a counter, so a client
+    /// cannot evade a limit by omitting a header.
     Absent,
     /// A readable value, stored as its hash if it is longer than [`MAX_INLINE_VALUE`].
     Clear(&'a [u8]),
     /// A credential: only its keyed hash is stored.
     Secret(&'a [u8]),
-    /// The keyed hash of a value that is itself unknown.
+    /// The keyed hash of a value, if the value itself is not known.
     Hashed([u8; HASH]),
 }
 
@@ -47,11 +49,11 @@ const SECRET: u8 = 3;
 
 /// An ordered list of (dimension, value) pairs such as `user=42`, in one unambiguous encoding.
 ///
-/// Every name and value is encoded with its length, and every value with its kind. No byte in
-/// either can therefore make two different subjects equal: delimiters, braces, newlines, NUL and
-/// invalid UTF-8 are ordinary bytes.
+/// Every name and value is encoded with its length, and every value with its kind. Two different
+/// subjects therefore never have the same encoding, whatever bytes the names and values contain.
+/// Delimiters, braces, newlines, NUL and invalid UTF-8 are ordinary bytes.
 ///
-/// A short subject, such as a hashed credential or an IPv4 address, takes no allocation.
+/// A short subject, such as a hashed credential or an IPv4 address, needs no allocation.
 pub struct Subject(Encoding);
 
 impl Subject {
@@ -61,7 +63,8 @@ impl Subject {
         key: &(impl KeyedHash + ?Sized),
     ) -> Self {
         let pairs = pairs.into_iter();
-        // The exact size: a larger buffer would have to be reallocated.
+        // `size` is the exact size. A buffer with spare capacity would have to be reallocated for
+        // the box.
         let size = pairs.clone().map(|(name, value)| sized(name.len()) + value.encoded()).sum();
         if size <= IN_PLACE {
             let mut short = Short::EMPTY;
@@ -73,7 +76,8 @@ impl Subject {
         Self(Encoding::Long(bytes.into_boxed_slice()))
     }
 
-    /// Returns the value if the subject is `name=value` with a clear value, and nothing else.
+    /// Returns the value if the subject has exactly one pair, its name is `name`, and its value is
+    /// stored readable.
     ///
     /// `name` has at most 127 bytes.
     #[inline]
@@ -85,7 +89,7 @@ impl Subject {
         take_sized(&mut rest).filter(|_| rest.is_empty())
     }
 
-    /// Returns the encoding. Two encodings are equal exactly if the subjects are.
+    /// Returns the encoding. Two encodings are equal if and only if the subjects are equal.
     #[must_use]
     #[inline]
     pub fn as_bytes(&self) -> &[u8] {
@@ -102,8 +106,8 @@ impl Subject {
     }
 
     /// Returns the subject with every value replaced by its keyed hash, which identifies the
-    /// subject without revealing its values. Two results are equal exactly if names and values are,
-    /// whether the values were stored readable or not.
+    /// subject without revealing its values. Two results are equal if and only if the names and the
+    /// values are equal, whether the values were stored readable or as hashes.
     #[must_use]
     pub fn veiled(&self, key: &(impl KeyedHash + ?Sized)) -> Self {
         let pairs = self.pairs().map(|(name, stored)| {
@@ -117,8 +121,8 @@ impl Subject {
         Self::new(pairs, key)
     }
 
-    /// Returns the name of each pair with the pair's part of the encoding. The parts are equal
-    /// exactly if names and values are.
+    /// Returns the name of each pair with the pair's part of the encoding. Two parts are equal if
+    /// and only if their names and their values are equal.
     pub fn encodings(&self) -> impl Iterator<Item = (&str, &[u8])> {
         let mut rest = self.as_bytes();
         core::iter::from_fn(move || {
@@ -211,7 +215,7 @@ impl Value<'_> {
 /// A value as it is stored in a subject.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stored<'a> {
-    /// The request had no value.
+    /// The request had no such value.
     Absent,
     /// The bytes themselves.
     Clear(&'a [u8]),
@@ -220,8 +224,8 @@ pub enum Stored<'a> {
 }
 
 impl fmt::Display for Subject {
-    /// Writes `user=42, address=2001:db8::/64`; hashes as `#` and their first 8 bytes in
-    /// hexadecimal, and bytes outside printable ASCII escaped.
+    /// Writes a subject as, for example, `user=42, address=2001:db8::/64`. Writes a hash as `#` and
+    /// its first 8 bytes in hexadecimal. Escapes bytes outside printable ASCII.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.as_bytes().is_empty() {
             return f.write_str("everybody");
@@ -254,7 +258,8 @@ const fn sized(length: usize) -> usize {
     bits.div_ceil(7) as usize + length
 }
 
-/// Appends the length of `bytes` (seven bits a byte, the last without its high bit), then `bytes`.
+/// Appends the length of `bytes`, then `bytes`. Each byte of the length contains seven bits, and
+/// the high bit is set in all except the last.
 fn push_sized(out: &mut impl Sink, bytes: &[u8]) {
     let mut length = bytes.len();
     while length >= 0x80 {

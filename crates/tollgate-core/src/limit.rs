@@ -43,8 +43,7 @@ pub enum Algorithm {
 }
 
 impl Algorithm {
-    /// Returns the maximum size in bytes of the lists in one subject's state, in a store in this
-    /// process.
+    /// Returns the maximum size in bytes of the lists in one subject's state, in a memory store.
     #[must_use]
     pub const fn largest_state(&self) -> u64 {
         match self {
@@ -64,7 +63,7 @@ pub enum Visibility {
     /// Reported in headers and by the status endpoint.
     #[default]
     Visible,
-    /// Enforced but not reported in headers; a refusal still names it.
+    /// Enforced but not reported in headers. A refusal still names the limit.
     Hidden,
 }
 
@@ -81,7 +80,7 @@ pub enum Refusals {
 /// The unit of a limit that clients receive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Unit {
-    /// Requests, or points that represent them.
+    /// Requests, or points that represent requests.
     #[default]
     Requests,
     /// Bytes of content.
@@ -104,7 +103,7 @@ pub struct Limit {
     unit: Unit,
     skew_max: Millis,
     reservation: ReservationTerms,
-    /// The time by which the window was shortened: state of the longer window may still be stored.
+    /// The time by which the window was shortened. State of the longer window can still be stored.
     shortened_by: Millis,
     /// The share of subjects for which the limit is enforced.
     enforced: Percent,
@@ -112,7 +111,7 @@ pub struct Limit {
     on_change: OnChange,
     predecessor: Option<Predecessor>,
     mode: LimitMode,
-    /// The statuses of the responses that count; all if `None`.
+    /// The statuses of the responses that count. `None` means all.
     counted: Option<Arc<StatusSet>>,
     refusal: Option<Arc<RefusalSettings>>,
     /// The value that selected the quota.
@@ -120,7 +119,7 @@ pub struct Limit {
 }
 
 impl Limit {
-    /// Creates a visible limit that does not count refusals; its resource is its name.
+    /// Creates a visible limit that does not count refusals. Clients see its name.
     ///
     /// # Errors
     /// [`LimitError::Name`] unless the name is 1 to 64 bytes of `a-z A-Z 0-9 _ - .`
@@ -205,8 +204,8 @@ impl Limit {
     /// Sets the terms of reservations.
     ///
     /// # Errors
-    /// [`LimitError`] for a concurrency limit, because its permits are its reservations; for an
-    /// overdraft of a limit that cannot be overdrawn; and for a number out of range.
+    /// [`LimitError`] for a concurrency limit, because permits take the place of reservations; for
+    /// an overdraft of a limit that cannot be overdrawn; and for a number out of range.
     pub fn with_reservation_terms(
         mut self,
         reservation: ReservationTerms,
@@ -237,9 +236,10 @@ impl Limit {
     }
 
     /// Returns the limit with another quota and the same counters: used units stay used, and
-    /// running windows end at the same time. A token bucket gets the burst `burst`; without one it
-    /// keeps its burst, or gets the new quota if its burst equals the old quota. Other algorithms
-    /// ignore `burst`. The result has no candidate and is enforced for every subject.
+    /// running windows end at the same time. A token bucket gets the burst `burst`. If `burst` is
+    /// `None`, it keeps its burst, or gets the new quota as burst if its burst equals the old
+    /// quota. Other algorithms ignore `burst`. The result has no candidate and is enforced for
+    /// every subject.
     ///
     /// # Errors
     /// [`LimitError`] for a quota that the algorithm cannot count.
@@ -280,22 +280,22 @@ impl Limit {
 
     /// Returns a digest of the name, computed once, for stores that keep hashes instead of names.
     ///
-    /// It is not keyed: names come from the policy, never from clients. An accidental collision is
-    /// negligible at 128 bits.
+    /// The digest is not keyed, because names come from the policy, never from clients. With 128
+    /// bits, the probability of an accidental collision is negligible.
     #[inline]
     #[must_use]
     pub const fn name_digest(&self) -> u128 {
         self.name_digest
     }
 
-    /// Returns the generation of its counters, if the name alone does not identify them.
+    /// Returns the generation of the limit's counters, if the name alone does not identify them.
     #[must_use]
     pub const fn generation(&self) -> Option<Generation> {
         self.generation
     }
 
     /// Returns a digest of the name and the [generation](Self::generation), computed like
-    /// [`name_digest`](Self::name_digest): limits that share counters have the same one.
+    /// [`name_digest`](Self::name_digest). Limits that share counters have the same digest.
     #[inline]
     #[must_use]
     pub const fn state_digest(&self) -> u128 {
@@ -326,21 +326,22 @@ impl Limit {
         self.refusals
     }
 
-    /// Returns whether a charge must be made before the response: a permit is held while the
-    /// request runs, and a refusal can only be counted at the time of the charge.
+    /// Returns whether a charge must be made before the response. A permit must be held while the
+    /// request runs, and a refusal can only be counted when the request arrives.
     #[must_use]
     pub fn is_charged_on_arrival(&self) -> bool {
         self.refusals == Refusals::Counted || matches!(self.algorithm, Algorithm::Concurrency(_))
     }
 
-    /// Counts only responses with one of `statuses`: a charge is refunded after another response.
+    /// Counts only responses with one of `statuses`. After any other response, the charge is
+    /// refunded.
     #[must_use]
     pub fn with_counted(mut self, statuses: StatusSet) -> Self {
         self.counted = Some(Arc::new(statuses));
         self
     }
 
-    /// Returns the statuses of the responses that count; `None` if all do.
+    /// Returns the statuses of the responses that count, or `None` if all count.
     #[must_use]
     pub const fn counted(&self) -> Option<&Arc<StatusSet>> {
         self.counted.as_ref()
@@ -353,7 +354,7 @@ impl Limit {
         self
     }
 
-    /// Returns the response to requests that this limit refuses; `None` for that of the rule.
+    /// Returns the response to requests that this limit refuses. `None` means the rule's response.
     #[must_use]
     pub const fn refusal(&self) -> Option<&Arc<RefusalSettings>> {
         self.refusal.as_ref()
@@ -365,20 +366,20 @@ impl Limit {
         self.unit
     }
 
-    /// Returns the clock skew that is allowed: how far in the future stored state may be.
+    /// Returns the allowed clock skew: how far in the future stored state can be.
     #[must_use]
     pub const fn skew_max(&self) -> Millis {
         self.skew_max
     }
 
-    /// Returns how far beyond this limit's window stored state may be in the future: the allowed
+    /// Returns how far in the future the start of a stored window or block can be: the allowed
     /// clock skew plus the time by which the window was shortened since the state was written.
     #[must_use]
     pub const fn skew_tolerance(&self) -> Millis {
         Millis::new(self.skew_max.get().saturating_add(self.shortened_by.get()))
     }
 
-    /// Returns the terms of reservations. A concurrency limit uses permits and ignores them.
+    /// Returns the terms of reservations. A concurrency limit uses permits and ignores these terms.
     #[inline]
     #[must_use]
     pub const fn reservation_terms(&self) -> &ReservationTerms {
@@ -399,9 +400,9 @@ impl Limit {
         }
     }
 
-    /// Returns the quota and its window as the policy defines them: for a token bucket the units
-    /// that are refilled in the window, whatever its burst. The window of a schedule is its
-    /// usual length.
+    /// Returns the quota and its window as the policy defines them. For a token bucket, the quota
+    /// is the number of tokens that arrive in the window, whatever the burst. For a schedule, the
+    /// window is the usual length.
     #[must_use]
     pub fn quota_per_window(&self) -> (u64, Millis) {
         match &self.algorithm {
@@ -411,7 +412,7 @@ impl Limit {
         }
     }
 
-    /// Returns the most units of a token bucket, if they differ from its quota.
+    /// Returns the burst of a token bucket, if it differs from the quota.
     #[must_use]
     pub const fn burst(&self) -> Option<u64> {
         match &self.algorithm {

@@ -1,14 +1,14 @@
-//! The errors of building a limit, and the checks that return them.
+//! The errors when a limit is created, and the checks that return these errors.
 
 use alloc::string::String;
 use core::fmt;
 
 use crate::time::{MAX_EXACT, MAX_WINDOW, Millis};
 
-/// The longest name of a limit, in bytes.
+/// The maximum length of a limit's name in bytes.
 pub const MAX_NAME: usize = 64;
 
-/// The reason why a limit cannot be built.
+/// The reason why a limit cannot be created.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LimitError {
@@ -16,13 +16,13 @@ pub enum LimitError {
     Name(String),
     /// A number that must be at least one is zero.
     Zero(&'static str),
-    /// A number is above the largest that fits.
+    /// A number is above the largest allowed value.
     TooLarge {
         /// The name of the number.
         what: &'static str,
         /// The value that was given.
         given: u64,
-        /// The largest value that fits with the other numbers of the limit.
+        /// The largest value that is allowed with the other numbers of the limit.
         largest: u64,
         /// The reason for the bound.
         because: &'static str,
@@ -36,7 +36,8 @@ pub enum LimitError {
     },
     /// A concurrency limit cannot count refusals.
     RefusalsNotInFlight,
-    /// A concurrency limit has no reservations other than its permits.
+    /// A concurrency limit cannot have reservation terms, because its permits take the place of
+    /// reservations.
     PermitsAreReservations,
     /// A token bucket and a two-bucket estimate cannot be overdrawn.
     NoOverdraft,
@@ -111,12 +112,12 @@ pub(crate) fn check_range(
     Ok(())
 }
 
-/// Checks a single quota or burst.
+/// Checks that a quota or a burst is at least 1 and can be represented exactly.
 pub(crate) fn check_units(what: &'static str, given: u64) -> Result<(), LimitError> {
     check_range(what, given, MAX_EXACT, "the largest integer that every store holds exactly")
 }
 
-/// Checks a single window, precision or `permit_ttl`.
+/// Checks that a window, a precision or a `permit_ttl` is in the allowed range.
 pub(crate) fn check_span(what: &'static str, given: Millis) -> Result<(), LimitError> {
     check_range(what, given.get(), MAX_WINDOW.get(), "ten years in milliseconds")
 }

@@ -3,10 +3,10 @@
 use core::fmt;
 use core::str::FromStr;
 
-/// The hundredths in one percent.
+/// The number of parts in one percent.
 const PARTS: u16 = 100;
 
-/// A percentage from 0 to 100, to a hundredth of a percent.
+/// A percentage from 0 to 100, in steps of a hundredth of a percent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Percent(u16);
 
@@ -16,13 +16,14 @@ impl Percent {
     /// One hundred percent.
     pub const ALL: Self = Self(100 * PARTS);
 
-    /// Returns `hundredths` percent, or `None` above 100.
+    /// Returns a percentage of `hundredths` percent, or `None` if `hundredths` is above 100.
     #[must_use]
     pub const fn new(hundredths: u8) -> Option<Self> {
         Self::of_ten_thousand(hundredths as u16 * PARTS)
     }
 
-    /// Returns `parts` hundredths of a percent, or `None` above 10,000.
+    /// Returns a percentage of `parts` hundredths of a percent, or `None` if `parts` is above
+    /// 10,000.
     #[must_use]
     pub const fn of_ten_thousand(parts: u16) -> Option<Self> {
         if parts > Self::ALL.0 { None } else { Some(Self(parts)) }
@@ -37,15 +38,16 @@ impl Percent {
     /// Returns the percentage if it is an integer.
     #[must_use]
     pub const fn whole(self) -> Option<u8> {
-        // At most 100.
+        // The quotient is at most 100, so the cast is exact.
         if self.0.is_multiple_of(PARTS) { Some((self.0 / PARTS) as u8) } else { None }
     }
 
-    /// Returns whether the percentage includes a subject with this hash, which is spread evenly
-    /// over 64 bits. A subject that is included in a percentage is included in every larger one.
+    /// Returns whether the percentage includes a subject with this hash. The hashes of all subjects
+    /// must be spread evenly over 64 bits. A subject that is included in a percentage is included
+    /// in every larger percentage.
     #[must_use]
     pub const fn includes(self, hash: u64) -> bool {
-        // The hash as a fraction of 1, times 10,000, rounded down.
+        // Compares the hash, scaled to 0 ..= 9,999, with the percentage.
         ((hash as u128 * Self::ALL.0 as u128) >> 64) < self.0 as u128
     }
 }
@@ -62,7 +64,7 @@ impl fmt::Display for Percent {
     }
 }
 
-/// Parses digits, with one or two more after a point, with or without the percent sign.
+/// Parses a number with at most two decimal places, with or without a percent sign.
 impl FromStr for Percent {
     type Err = PercentError;
 

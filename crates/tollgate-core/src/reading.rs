@@ -9,7 +9,7 @@ use crate::charge_position::ChargePosition;
 use crate::store_error::StoreError;
 use crate::time::Timestamp;
 
-/// Whether an operation fits and, if not, when it will fit. Variants that fit later compare
+/// Whether an operation fits and, if not, when it will fit. A value with a later time compares as
 /// greater.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Admission {
@@ -24,17 +24,18 @@ pub enum Admission {
 
 /// The stored state that an operation found.
 ///
-/// It is as wide as the other numbers of a [`Reading`], which lets the compiler copy a reading in
-/// whole words.
+/// The enum is as wide as the other numbers of a [`Reading`], which lets the compiler copy a
+/// reading in whole words.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u64)]
 pub enum StoredState {
-    /// No state, or expired state.
+    /// The operation found no state, or expired state.
     #[default]
     Missing,
-    /// Valid state.
+    /// The operation found valid state.
     Present,
-    /// State from too far in the future, or of another algorithm. It is treated as missing.
+    /// The operation found state from too far in the future, or state of another algorithm. Such
+    /// state is treated as missing.
     Discarded,
 }
 
@@ -42,19 +43,19 @@ pub enum StoredState {
 /// the status that clients receive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reading {
-    /// Whether the operation fits in this limit.
+    /// Whether the operation fits in this limit and, if not, when it will.
     pub admission: Admission,
-    /// Whether the same operation would fit a second time after this one. Equal to `admission` if
-    /// the operation was refused.
+    /// Whether the same operation would fit a second time after this one and, if not, when it will.
+    /// The value equals `admission` if the operation was refused.
     pub fits_again: Admission,
     /// The units in use, after the operation if it was executed.
     pub used: u64,
-    /// The time at which all of the used units are free again: the end of the window.
+    /// The time at which all of the used units are free again, such as the end of the window.
     pub full_reset_at: Timestamp,
     /// The position at which a charge was counted, for the receipt.
     pub position: ChargePosition,
-    /// The units that a refund or a settlement returned; zero if the window is over or the
-    /// operation is a repetition.
+    /// The units that a refund or a settlement returned. The number is zero if the window is over
+    /// or the operation is a repetition.
     pub refunded: u64,
     /// The units that a settlement charged beyond the reserved units.
     pub added: u64,
@@ -67,18 +68,20 @@ pub struct Reading {
 /// The component that made a decision.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DecisionSource {
-    /// The store, or no component because no limit applies.
+    /// The store made the decision, or no component because no limit applies.
     #[default]
     Store,
-    /// This node without a store call: its deny cache has a refusal of the store that is still in
-    /// force, or it applies an override that refuses every request until a known time.
+    /// This node made the decision without a store call. Its deny cache has a refusal of the store
+    /// that is still valid, or an override refuses every request until a known time.
     DenyCache,
-    /// The store, which had no room for an entry, with a counter that the subject shares with other
-    /// subjects. It admits no request beyond the quota, and may refuse before the quota is used.
+    /// The store made the decision by a counter that the subject shares with other subjects,
+    /// because it had no room for an entry. Such a counter admits no request beyond the quota, and
+    /// can refuse requests before the subject has used its quota.
     Overflow,
-    /// The fallback, because the store did not answer for this reason.
+    /// The fallback made the decision. The store did not answer for this reason.
     Fallback(StoreError),
-    /// The policy's `on_failure` setting, because no component answered. There are no readings.
+    /// The policy's `on_failure` setting decided, because no component answered for this reason.
+    /// There are no readings.
     Failure(StoreError),
 }
 
@@ -91,7 +94,7 @@ pub struct Readings {
     source: DecisionSource,
 }
 
-/// Small enough to return by value.
+/// The storage of the readings, small enough to be returned by value.
 #[derive(Clone, Debug, Default)]
 enum Items {
     #[default]
@@ -136,7 +139,7 @@ impl Readings {
         self.source
     }
 
-    /// Returns whether every reading fits.
+    /// Returns whether every reading's admission is [`Now`](Admission::Now).
     #[inline]
     #[must_use]
     pub fn all_admitted(&self) -> bool {

@@ -4,15 +4,15 @@ use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-/// The most bytes of a template.
+/// The maximum length of a template in bytes.
 pub const MAX_TEMPLATE: usize = 16 * 1024;
-/// The most variables of a template.
+/// The largest number of variables in a template.
 pub const MAX_VARIABLES: usize = 64;
 
-/// The response to a refusal, as far as it differs from the default one.
+/// The settings of the response to a refused request that differ from the default response.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RefusalSettings {
-    /// The status; `None` for
+    /// The status of the response. `None` means
     /// [`ResponseSettings::refuse_status`](crate::policy::ResponseSettings::refuse_status).
     pub status: Option<u16>,
     /// Additional header fields, with names in lower case.
@@ -27,18 +27,18 @@ pub struct RefusalSettings {
     pub text: Option<Template>,
 }
 
-/// A value of the refusing limit that a template contains.
+/// A variable of a template. Its value comes from the refusal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Variable {
     /// The name of the limit, as clients see it.
     Limit,
-    /// The quota; 0 for a limit that clients do not see.
+    /// The quota, or 0 for a limit that clients do not see.
     Quota,
-    /// The units that remain; 0 for a limit that clients do not see.
+    /// The units that remain, or 0 for a limit that clients do not see.
     Remaining,
     /// The time of the reset in seconds since 1970.
     Reset,
-    /// The seconds until a repetition can be admitted; 0 if it never can.
+    /// The seconds until the same request can be admitted, or 0 if it never can.
     RetryAfter,
     /// The name of the first rule that matched.
     Rule,
@@ -96,7 +96,8 @@ impl Template {
     /// Reads a template. Variables are written as `{{name}}`.
     ///
     /// # Errors
-    /// [`TemplateError`] if it is too long, or if a variable is unknown or has no end.
+    /// [`TemplateError`] if the text is too long or has too many variables, or if a variable is
+    /// unknown or has no end.
     pub fn parse(text: &str) -> Result<Self, TemplateError> {
         if text.len() > MAX_TEMPLATE {
             return Err(TemplateError::TooLong);
@@ -123,7 +124,7 @@ impl Template {
         Ok(Self { parts, length: text.len() })
     }
 
-    /// Returns the text of the template, with what `write` appends for each variable.
+    /// Returns the text of the template. For each variable, `write` appends the value.
     #[must_use]
     pub fn render(&self, mut write: impl FnMut(Variable, &mut String)) -> String {
         let mut text = String::with_capacity(self.length + 64);

@@ -8,14 +8,13 @@ use crate::time::{MAX_EXACT, MAX_WINDOW, Millis, Timestamp};
 /// The most reservations of one subject on one limit at a time, which bounds the size of its state.
 pub const MAX_RESERVATIONS: usize = 1_000;
 
-/// The default of the longest time that units are reserved.
+/// The default of [`ReservationTerms::max`], the longest time that units are reserved.
 pub const DEFAULT_RESERVATION_MAX: Millis = Millis::from_secs(300);
 
 /// The effect of the expiry of a reservation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnExpiry {
-    /// The units of the reservation return to the window that they were charged on, as of the
-    /// expiry.
+    /// At the expiry, the units of the reservation return to the window that they were charged on.
     #[default]
     Release,
     /// The units of the reservation stay used.
@@ -27,32 +26,33 @@ pub enum OnExpiry {
 pub struct ReservationTerms {
     /// The longest time from the request to the expiry of a reservation.
     pub max: Millis,
-    /// The most units that all reservations of a subject may have together.
+    /// The largest number of units that all reservations of a subject can have together.
     pub at_most: u64,
     /// The effect of the expiry of a reservation.
     pub on_expiry: OnExpiry,
-    /// The units beyond the capacity that a settlement may use if the cost is higher than the
-    /// reservation.
+    /// The largest number of units beyond the capacity that a settlement can charge if the cost is
+    /// higher than the reservation.
     pub overdraft: u64,
 }
 
-/// A reservation.
+/// A stored reservation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reservation {
     /// The id of the charge that made the reservation.
     pub id: ChargeId,
-    /// Units, never zero. They count as used at `position`.
+    /// The reserved units, never zero. They count as used at `position`.
     pub units: u64,
     /// The position (window, block or bucket) at which the units were counted.
     pub position: ChargePosition,
     /// The expiry, exclusive.
     pub until: Timestamp,
-    /// What happens to the units when the reservation expires.
+    /// The effect of the expiry on the units.
     pub on_expiry: OnExpiry,
 }
 
 impl Default for ReservationTerms {
-    /// At most five minutes, up to the capacity, released on expiry, without overdraft.
+    /// Returns the default terms. Units are reserved for at most five minutes, all units of the
+    /// capacity can be reserved, they are released on expiry, and there is no overdraft.
     fn default() -> Self {
         let (on_expiry, overdraft) = (OnExpiry::Release, 0);
         Self { max: DEFAULT_RESERVATION_MAX, at_most: MAX_EXACT, on_expiry, overdraft }
@@ -60,7 +60,7 @@ impl Default for ReservationTerms {
 }
 
 impl ReservationTerms {
-    /// Checks the numbers against the `capacity` of the limit.
+    /// Checks that the numbers are in the range that the `capacity` of the limit allows.
     pub(crate) fn check(&self, capacity: u64) -> Result<(), LimitError> {
         let in_range = |what, given: u64, largest, because| {
             if given > largest {
@@ -90,8 +90,8 @@ impl ReservationTerms {
 }
 
 impl Reservation {
-    /// Merges two records of one reservation: until the later expiry, and released only if both
-    /// are.
+    /// Merges two records of one reservation. The result expires at the later time, and releases
+    /// its units on expiry only if both records release them.
     pub(crate) fn joined(&self, other: Self) -> Self {
         let on_expiry =
             if self.on_expiry == other.on_expiry { self.on_expiry } else { OnExpiry::Charge };

@@ -7,8 +7,9 @@ use crate::limit::{Algorithm, Limit};
 use crate::reservation::ReservationTerms;
 
 impl Limit {
-    /// Returns the limit for one of `nodes` nodes: quota and burst are [`share_of`] the limit's,
-    /// the overdraft is divided by `nodes`, and all else is the same.
+    /// Returns the limit for one of `nodes` nodes. Its quota and burst are the [`share_of`] the
+    /// quota and burst of this limit, its overdraft is divided by `nodes`, and all else is the
+    /// same.
     ///
     /// All nodes together then admit at most the capacity, or one unit per node if the capacity is
     /// smaller than the number of nodes.
@@ -40,7 +41,8 @@ impl Limit {
         };
         let hold = *self.reservation_terms();
         let part = ReservationTerms { overdraft: hold.overdraft / u64::from(nodes.get()), ..hold };
-        // A smaller number passes every check that a larger one passed.
+        // The constructor cannot fail, because a smaller number passes every check that a larger
+        // number passed.
         self.clone().with_algorithm(algorithm.unwrap_or_else(|_| *self.algorithm()), part)
     }
 }

@@ -11,10 +11,10 @@ pub struct StatusSet([u64; Self::WORDS]);
 
 impl StatusSet {
     const WORDS: usize = 8;
-    /// The length of [`to_bytes`](Self::to_bytes).
+    /// The length in bytes of the result of [`to_bytes`](Self::to_bytes).
     pub const BYTES: usize = 8 * Self::WORDS;
 
-    /// Returns the set with all statuses from `first` to `last`. Numbers that are no statuses are
+    /// Adds all statuses from `first` to `last` to the set. Numbers outside of [`STATUSES`] are
     /// left out.
     #[must_use]
     pub fn with(mut self, first: u16, last: u16) -> Self {
@@ -64,7 +64,7 @@ impl StatusSet {
     }
 }
 
-/// Returns the index of the word that contains the status, and the bit of the status in it.
+/// Returns the index of the word that contains the status, and the bit of the status in that word.
 fn place(status: u16) -> (usize, u64) {
     let index = usize::from(status.saturating_sub(STATUSES.0)).min(64 * StatusSet::WORDS - 1);
     (index / 64, 1 << (index % 64))
@@ -76,7 +76,7 @@ impl FromIterator<u16> for StatusSet {
     }
 }
 
-/// Writes `304, 401-403, 5xx`.
+/// Writes the statuses in short form, for example `304, 401-403, 5xx`.
 impl fmt::Display for StatusSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (mut next, mut separator) = (STATUSES.0, "");

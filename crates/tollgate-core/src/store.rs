@@ -15,25 +15,26 @@ use crate::time::Timestamp;
 /// Keeps the state of limits and changes it with [`crate::decide()`].
 ///
 /// # Contract
-/// - One call is one atomic step. Its charges and reservations are all or nothing: the store checks
-///   each of them against the state before the call and counts them only if all fit. Limits that
-///   count refusals are the exception.
-/// - No two charges of one call are on the same limit and subject; the caller sums their costs.
-///   Refunds of different receipts of one subject are allowed, each with its own id: one call
-///   returns all of them.
+/// - One call is one atomic step. The store checks each charge and reservation of the call against
+///   the state before the call, and counts them only if all fit. Only limits that count refusals
+///   also count charges of a refused call.
+/// - No two charges of one call are on the same limit and subject; the caller sums their costs. One
+///   call can contain several refunds for one subject if they belong to different receipts and each
+///   has its own id.
 /// - The readings are in the order of the charges and from the same atomic step. The call was
-///   admitted exactly if the reading of every charge and reservation fits.
+///   admitted if and only if the admission of every charge's and reservation's reading is
+///   [`Now`](crate::Admission::Now).
 /// - Peeks, refunds, renewals and resets of one call are independent of each other.
-/// - Dropping the future discards the result, not the call: the store executes the call completely
-///   or not at all, and the outcome is lost. Nothing else depends on polling the future to
-///   completion.
+/// - Dropping the future discards the result and does not cancel the call. The store executes the
+///   call completely or not at all, and the caller does not receive the outcome. Nothing else
+///   depends on polling the future to completion.
 /// - The caller provides `now`; the store does not read a clock to decide.
 pub trait Store: Send + Sync {
     /// Executes `charges` at `now`.
     ///
     /// # Errors
-    /// [`StoreError`] if the store returned no result. The charges may or may not have been
-    /// counted.
+    /// [`StoreError`] if the store returned no result. It is then not known whether the charges
+    /// were counted, unless the error states it.
     fn apply(
         &self,
         now: Timestamp,
@@ -41,14 +42,15 @@ pub trait Store: Send + Sync {
     ) -> impl Future<Output = Result<Readings, StoreError>> + Send;
 }
 
-/// A store with cells that can be exported and merged. Rebalancing moves subjects between stores
-/// with it, and failover replay repairs a store from the records of other nodes.
+/// A store that can export and merge its [`Cell`]s. A cell is the state of a limit for a subject.
+/// Rebalancing uses this trait to move subjects between stores. Failover replay uses it to repair a
+/// store from the records of nodes.
 ///
-/// Neither method is part of a decision. Each key is processed independently; one call is at least
-/// one atomic step per key.
+/// Neither method is part of a decision. Each key is processed independently. A call is not one
+/// atomic step for all its keys, but at least one for each key.
 pub trait CellTransfer: Store {
-    /// Returns the stored cells of `keys`, in their order; `None` for a key without a cell that is
-    /// valid at `now`.
+    /// Returns the stored cells of `keys`, in the order of `keys`. The result for a key is `None`
+    /// if it has no cell that is valid at `now`.
     ///
     /// # Errors
     /// [`StoreError`] if the store returned no result.
@@ -63,7 +65,8 @@ pub trait CellTransfer: Store {
     /// The operation is idempotent.
     ///
     /// # Errors
-    /// [`StoreError`] if the store returned no result. Some cells may be joined and others not.
+    /// [`StoreError`] if the store returned no result. Some cells may be joined and others not
+    /// joined.
     fn join(
         &self,
         now: Timestamp,

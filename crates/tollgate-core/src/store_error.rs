@@ -8,11 +8,11 @@ use core::fmt;
 pub enum StoreError {
     /// The store has no room for another subject, and all its entries are in use.
     Full,
-    /// The store cannot be reached. Nothing was charged.
+    /// The store cannot be reached or executes no charges now. Nothing was charged.
     Unavailable,
-    /// The store did not answer in time. It may have charged the call.
+    /// The store did not answer in time. It is not known whether the call was charged.
     TimedOut,
-    /// The answer is not one that a store of this version sends.
+    /// The store's answer is not valid for this version of Tollgate.
     Corrupt,
 }
 

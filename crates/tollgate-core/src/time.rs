@@ -4,14 +4,13 @@ use core::fmt;
 
 /// The largest integer that Rust, Lua and JSON can all represent exactly: 2^53 − 1.
 ///
-/// No quantity of a decision exceeds it, so each store computes the same integers.
+/// No quantity of a decision exceeds this number, so each store computes the same integers.
 pub const MAX_EXACT: u64 = (1 << 53) - 1;
 
 /// The longest window, precision or permit time: ten years of 365 days plus three leap days.
 pub const MAX_WINDOW: Millis = Millis::new(10 * 365 * 86_400_000 + 3 * 86_400_000);
 
-/// The default clock skew: how far in the future stored state may be before it is treated as
-/// missing.
+/// The default clock skew: stored state that is further in the future is treated as missing.
 pub const DEFAULT_SKEW_MAX: Millis = Millis::new(5_000);
 
 /// A point in time: milliseconds since the Unix epoch, 0 to 2^53 − 1.
@@ -38,7 +37,7 @@ impl Timestamp {
         self.0
     }
 
-    /// Returns the whole seconds since the Unix epoch, rounded up: a client that waits for that
+    /// Returns the whole seconds since the Unix epoch, rounded up. A client that waits until that
     /// second is not early.
     #[must_use]
     pub const fn as_secs_ceil(self) -> u64 {
@@ -51,7 +50,7 @@ impl Timestamp {
         Self::from_millis(self.0.saturating_add(by.0))
     }
 
-    /// Returns the duration since `earlier`; zero if this time is not after it.
+    /// Returns the duration since `earlier`, or zero if this time is not after `earlier`.
     #[must_use]
     pub const fn since(self, earlier: Self) -> Millis {
         Millis(self.0.saturating_sub(earlier.0))
@@ -88,8 +87,8 @@ impl Millis {
 }
 
 impl fmt::Display for Millis {
-    /// Formats as in policy files: with the largest unit that gives an integer (`1h`, `90s`,
-    /// `250ms`).
+    /// Formats the duration as in policy files, with the largest unit that gives an integer (`1h`,
+    /// `90s`, `250ms`).
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const UNITS: [(u64, &str); 4] =
             [(86_400_000, "d"), (3_600_000, "h"), (60_000, "m"), (1_000, "s")];

@@ -1,4 +1,4 @@
-//! Concurrency: limits the units in flight.
+//! Concurrency: limits the units that requests in flight hold.
 //!
 //! Source: semaphores with permits. Stripe ("Scaling your API with rate limiters", 2017) and later
 //! Apache APISIX use a set of request ids that expire separately, because plain counters leaked
@@ -17,33 +17,34 @@ use crate::time::{MAX_EXACT, Millis, Timestamp};
 /// The largest quota, which bounds the size of one subject's state.
 pub const MAX_QUOTA: u64 = 10_000;
 
-/// At most `quota` units in flight, each for at most `permit` unless renewed.
+/// A limit of at most `quota` units in flight. Each permit expires after `permit_ttl` unless it is
+/// renewed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Concurrency {
     quota: u64,
     permit_ttl: Millis,
 }
 
-/// One request in flight.
+/// The permit of one request in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Permit {
     /// The id of the charge that holds the permit.
     pub id: ChargeId,
-    /// Units, never zero.
+    /// The units that the request holds, never zero.
     pub used: u64,
     /// The time at which the permit expires unless it is renewed or released.
     pub expires_at: Timestamp,
 }
 
-/// The permits in flight, the one that expires first at the front.
+/// The permits of the requests in flight.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct State {
-    /// Sorted by expiry.
+    /// The permits, sorted by expiry, the earliest first.
     pub permits: Vec<Permit>,
 }
 
 impl Concurrency {
-    /// Creates a limit of `quota` units in flight with permits that expire after `permit`.
+    /// Creates a limit of `quota` units in flight with permits that expire after `permit_ttl`.
     ///
     /// # Errors
     /// [`LimitError`] for a zero or a quota above [`MAX_QUOTA`].
@@ -58,7 +59,7 @@ impl Concurrency {
         Ok(Self { quota, permit_ttl })
     }
 
-    /// Returns the most units in flight.
+    /// Returns the largest number of units in flight.
     #[must_use]
     pub const fn quota(&self) -> u64 {
         self.quota
@@ -81,9 +82,11 @@ impl Concurrency {
         Some(permit.used)
     }
 
-    /// Returns the time of the decision, which is never before a permit was granted or renewed.
+    /// Returns the time of the decision: the time of `at`, or the latest time at which a permit was
+    /// granted or renewed if that is later.
     ///
-    /// With a clock that lags, a permit would expire early and a renewal would shorten it.
+    /// Otherwise a clock that lags would grant permits that expire early, and a renewal by that
+    /// clock would shorten a permit.
     fn moment(&self, permits: &[Permit], at: StepTime) -> StepTime {
         let newest = permits.iter().rfind(|permit| !self.is_from_future(permit, at));
         let granted_at = newest.map_or(Timestamp::EPOCH, |newest| {
@@ -92,27 +95,29 @@ impl Concurrency {
         StepTime { now: at.now.max(granted_at), ..at }
     }
 
-    /// Returns the index of the permit of `id` if it has not expired.
+    /// Returns the index of the permit of `id`, if the permit has not expired.
     fn index_of(&self, state: &State, id: ChargeId, at: StepTime) -> Option<usize> {
         state.permits.iter().position(|permit| permit.id == id && self.is_held(permit, at))
     }
 
-    /// Returns whether a permit has not expired.
+    /// Returns whether a permit is valid: it has not expired and is not from too far in the future.
     fn is_held(&self, permit: &Permit, at: StepTime) -> bool {
         at.now < permit.expires_at && !self.is_from_future(permit, at)
     }
 
-    /// Returns whether no node with a correct clock can have granted the permit.
+    /// Returns whether the permit expires so late that no node with a correct clock can have
+    /// granted it.
     fn is_from_future(&self, permit: &Permit, at: StepTime) -> bool {
         permit.expires_at > at.now.after(self.permit_ttl).after(at.skew_max)
     }
 
-    /// Removes expired permits.
+    /// Removes permits that are not valid.
     fn prune(&self, state: &mut State, at: StepTime) {
         state.permits.retain(|permit| self.is_held(permit, at));
     }
 
-    /// Inserts a permit in the order of expiry: at the back, unless the limit's TTL was shortened.
+    /// Inserts a permit in the order of expiry. The place is the end of the list, unless the
+    /// limit's `permit_ttl` was shortened.
     fn insert(&self, state: &mut State, permit: Permit) {
         let index = state.permits.partition_point(|other| other.expires_at <= permit.expires_at);
         state.permits.insert(index, permit);
@@ -150,7 +155,8 @@ impl CellStep for Concurrency {
         }
     }
 
-    /// A repeated charge with the id of a permit is the same request and adds no permit.
+    /// Adds a permit with `id`. If a permit with this id exists, the charge is a repetition for the
+    /// same request and adds none.
     fn take(&self, state: Option<State>, cost: Cost, id: ChargeId, at: StepTime) -> State {
         let mut state = state.unwrap_or_default();
         let at = self.moment(&state.permits, at);
@@ -178,7 +184,8 @@ impl CellStep for Concurrency {
         refunded
     }
 
-    /// Keeps every permit of either state, until the later of its two expiries.
+    /// Keeps every permit that is in at least one of the states. A permit that is in both expires
+    /// at the later of its two expiry times.
     fn join(&self, mut one: State, other: State) -> State {
         for permit in other.permits {
             let known = one.permits.iter().position(|known| known.id == permit.id);
@@ -197,7 +204,8 @@ impl CellStep for Concurrency {
         state.permits.last().map_or(Timestamp::EPOCH, |permit| permit.expires_at)
     }
 
-    /// A release removes the permit by its id, so a store need not remember refunded receipts.
+    /// Returns the Unix epoch: a release removes the permit by its id, so a store need not remember
+    /// refunded receipts.
     fn refundable_until(&self, _mark: ChargePosition) -> Timestamp {
         Timestamp::EPOCH
     }

@@ -1,8 +1,8 @@
 //! Fixed window: counts from zero in every window.
 //!
 //! Source: the limiter that GitHub described in "How we scaled the GitHub API with a sharded,
-//! replicated rate limiter in Redis" (2021). Its lesson is to store the reset as data together with
-//! the count: every response within a window reports the same reset.
+//! replicated rate limiter in Redis" (2021). Its lesson is to store the reset time as data together
+//! with the count. Every response within a window then reports the same reset time.
 
 use super::{CellStep, PlainStep, Schedule, StepTime};
 use crate::charge_id::ChargeId;
@@ -12,19 +12,21 @@ use crate::limit_error::{LimitError, check_span, check_units};
 use crate::reading::{Admission, Reading, StoredState};
 use crate::time::{MAX_EXACT, Millis, Timestamp};
 
-/// The start of windows.
+/// The rule that defines when windows start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Anchor {
-    /// The first charge after the last window ended: each subject has its own windows.
+    /// A window starts at the first charge after the last window ended. Each subject has its own
+    /// windows.
     #[default]
     FirstRequest,
-    /// Multiples of the window since the Unix epoch: the same for every subject.
+    /// Windows start at multiples of the window's length since the Unix epoch. They are the same
+    /// for every subject.
     Calendar,
-    /// Windows of different lengths, such as months: the same for every subject.
+    /// Windows have different lengths, such as months. They are the same for every subject.
     Scheduled(Schedule),
 }
 
-/// At most `quota` units in each window.
+/// A limit of at most `quota` units in each window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FixedWindow {
     quota: u64,
@@ -32,7 +34,7 @@ pub struct FixedWindow {
     anchor: Anchor,
 }
 
-/// An open window.
+/// The stored state: one open window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct State {
     /// Units admitted in the window.
@@ -71,14 +73,15 @@ impl FixedWindow {
         self.quota
     }
 
-    /// Returns the length of the window. With [`Anchor::Scheduled`], no window is longer.
+    /// Returns the length of the window. With [`Anchor::Scheduled`], this is the length of the
+    /// longest window.
     #[must_use]
     pub const fn window(&self) -> Millis {
         self.window
     }
 
-    /// Returns a length that no window is shorter than: the length of the window, or half of the
-    /// longest window of a schedule.
+    /// Returns a lower bound of the windows' lengths: the length of the window, or for a schedule
+    /// half of the longest window.
     #[must_use]
     pub const fn shortest_window(&self) -> Millis {
         match self.anchor {
@@ -87,7 +90,8 @@ impl FixedWindow {
         }
     }
 
-    /// Returns the length of the window that clients receive: for a schedule the usual one.
+    /// Returns the window length that is reported to clients. For a schedule it is the usual
+    /// length.
     #[must_use]
     pub fn nominal_window(&self) -> Millis {
         match self.anchor {
@@ -96,8 +100,8 @@ impl FixedWindow {
         }
     }
 
-    /// Returns a time at which a charge opens the window that ends at `resets_at`, if one of this
-    /// limit's windows ends then.
+    /// Returns a time at which a charge would open the window that ends at `resets_at`. The result
+    /// is meaningful only if a window of this limit ends at `resets_at`.
     #[must_use]
     pub fn opening_of(&self, resets_at: Timestamp) -> Timestamp {
         match self.anchor {
@@ -108,15 +112,16 @@ impl FixedWindow {
         }
     }
 
-    /// Returns the start of windows.
+    /// Returns the rule that defines when windows start.
     #[must_use]
     pub const fn anchor(&self) -> Anchor {
         self.anchor
     }
 
-    /// Returns the most units that one subject is admitted in a time of `ran`, if clocks differ by
-    /// at most `skew` or one clock is adjusted by as much: the window that was open, plus one
-    /// window for each that begins in `ran` extended by the difference of the clocks.
+    /// Returns the largest number of units that one subject is admitted in a period of length
+    /// `ran`, if clocks differ by at most `skew` or one clock is adjusted by at most `skew`. The
+    /// number is one quota for the window that was open at the start, plus one quota for each
+    /// window that begins in a period of length `ran + skew`.
     #[must_use]
     pub const fn max_admitted_units(&self, ran: Millis, skew: Millis) -> u64 {
         let windows = ran.get().saturating_add(skew.get()).div_ceil(self.shortest_window().get());
@@ -149,7 +154,7 @@ impl FixedWindow {
         cost.needed() <= self.quota.saturating_sub(window.used)
     }
 
-    /// Reads a window that is open.
+    /// Returns the reading of an open window for a charge of `cost`.
     #[inline(always)]
     fn reading(&self, window: &State, found: StoredState, cost: Cost) -> Reading {
         let admission = if self.has(window, cost) {
@@ -172,7 +177,7 @@ impl FixedWindow {
         }
     }
 
-    /// Returns the earliest time at which a window with the end of `state` can have opened.
+    /// Returns the earliest time at which the window of `state` can have opened.
     #[inline(always)]
     fn opened_at(&self, state: &State) -> Timestamp {
         before(state.resets_at, self.window)
@@ -222,9 +227,9 @@ impl CellStep for FixedWindow {
         refunded
     }
 
-    /// If two windows overlap, the one that opened first is kept: its reset was reported to the
-    /// client. Two windows of a schedule that end at different times do not overlap, and their ends
-    /// differ by more than half of the longest window.
+    /// Merges two windows. If they overlap, the window that opened first is kept, because its reset
+    /// time was reported to the client. Two windows of a schedule that end at different times do
+    /// not overlap, and their ends differ by more than half of the longest window.
     fn join(&self, one: State, other: State) -> State {
         let (first, last) =
             if one.resets_at <= other.resets_at { (one, other) } else { (other, one) };

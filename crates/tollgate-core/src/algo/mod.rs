@@ -1,4 +1,4 @@
-//! The algorithms, one per file, each a pure function of its own small state.
+//! The algorithms, one in each file. Each algorithm is a pure function of its own small state.
 
 pub mod concurrency;
 pub mod fixed_window;
@@ -24,7 +24,8 @@ use crate::cost::Cost;
 use crate::reading::{Admission, Reading};
 use crate::time::{Millis, Timestamp};
 
-/// The time of a step, and the clock skew that stored state may have.
+/// The time of a step, and the largest allowed difference between the clock of this step and the
+/// clock that wrote the stored state.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StepTime {
     pub(crate) now: Timestamp,
@@ -38,9 +39,9 @@ impl StepTime {
     }
 }
 
-/// The operations of one algorithm. If the state is a few numbers, the methods are always inlined:
-/// the state then stays in registers from the first reading to the second, and the values that both
-/// readings need are computed once.
+/// The operations of one algorithm. The methods of algorithms with a state of a few numbers are
+/// always inlined. The state then stays in registers from the first reading to the second, and the
+/// values that both readings need are computed once.
 ///
 /// No method reads a clock, fails, or accesses anything but its arguments.
 pub(crate) trait CellStep {
@@ -50,7 +51,7 @@ pub(crate) trait CellStep {
     /// Reads the limit and checks whether `cost` fits. Changes nothing, allocates nothing.
     fn read(&self, state: Option<&Self::State>, cost: Cost, at: StepTime) -> Reading;
 
-    /// Counts `cost`, which either fits or was refused by a limit that counts refusals.
+    /// Counts `cost`. The charge either fits, or was refused and the limit counts refusals.
     fn take(
         &self,
         state: Option<Self::State>,
@@ -59,8 +60,8 @@ pub(crate) trait CellStep {
         at: StepTime,
     ) -> Self::State;
 
-    /// Reads the limit after [`take`](CellStep::take) of `cost`, which was `before`. The result is
-    /// that of [`read`](CellStep::read).
+    /// Reads the limit after [`take`](CellStep::take) counted `cost`. `before` is the reading
+    /// before that. The result equals the result of [`read`](CellStep::read).
     #[inline(always)]
     fn read_after(
         &self,
@@ -72,7 +73,8 @@ pub(crate) trait CellStep {
         self.read(Some(state), cost, at)
     }
 
-    /// Refunds `cost` to `position` or to the charge `id` and returns the refunded units.
+    /// Refunds `cost` to the window or block at `position`, or to the charge `id`, and returns the
+    /// refunded units.
     fn refund(
         &self,
         state: &mut Self::State,
@@ -82,8 +84,8 @@ pub(crate) trait CellStep {
         at: StepTime,
     ) -> u64;
 
-    /// Merges two valid states into the smallest state that contains the usage of each. The result
-    /// is one of them if it contains everything that the other does.
+    /// Merges two valid states into the smallest state that contains the usage of each. If one
+    /// state contains everything that the other contains, the result is that state.
     fn join(&self, one: Self::State, other: Self::State) -> Self::State;
 
     /// Returns the time at which the state expires.
@@ -95,9 +97,9 @@ pub(crate) trait CellStep {
 
 /// An algorithm whose state is a few numbers.
 pub(crate) trait PlainStep: CellStep<State: Copy> {
-    /// Counts `cost` if it fits, and returns the next state and its reading: what
-    /// [`read`](CellStep::read), [`take`](CellStep::take) and [`read`](CellStep::read) return, with
-    /// the state brought to the present only once.
+    /// Counts `cost` if it fits, and returns the next state and its reading. The results equal
+    /// those of [`read`](CellStep::read), [`take`](CellStep::take) and again
+    /// [`read`](CellStep::read), but the state is advanced to the present time only once.
     ///
     /// # Errors
     /// The reading, if `cost` does not fit.
@@ -109,7 +111,8 @@ pub(crate) trait PlainStep: CellStep<State: Copy> {
     ) -> Result<(Self::State, Reading), Reading>;
 }
 
-/// Merges two series that are sorted by `place`. Entries with the same place are merged by `join`.
+/// Merges two series that are sorted by `place`. `place` returns the sort key of an entry. Entries
+/// with the same key are merged by `join`.
 pub(crate) fn merge_series<T: Copy, P: Ord>(
     one: &[T],
     other: &[T],
@@ -128,14 +131,15 @@ pub(crate) fn merge_series<T: Copy, P: Ord>(
     joined
 }
 
-/// Keeps the last `most` entries of a list. As many entries of one unit each fill any quota that is
-/// stored as a list.
+/// Keeps only the last `most` entries of a list. If `most` is the largest quota, no decision
+/// changes, because `most` entries of at least one unit fill every quota.
 pub(crate) fn keep_last<T>(list: &mut Vec<T>, most: u64) {
     let superfluous = list.len().saturating_sub(usize::try_from(most).unwrap_or(usize::MAX));
     list.drain(..superfluous);
 }
 
-/// Returns whether `needed` fits in addition to `used`, or the time at which enough units expired.
+/// Returns whether `needed` units fit in addition to `used` units, or the time at which enough
+/// units will have expired.
 ///
 /// `leaving` yields the expiring units and their expiry times, earliest first.
 pub(crate) fn admission_after_expiry(

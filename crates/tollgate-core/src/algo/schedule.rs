@@ -6,23 +6,23 @@ use crate::time::{Millis, Timestamp};
 
 /// A sequence of windows that follow each other without a gap.
 ///
-/// A calendar is outside of this crate, which has no dependencies and no time zones. The windows
-/// are a pure function of the time, so a decision at `now` has the window of that `now`, whichever
-/// clock `now` is read from.
+/// Calendars are implemented outside of this crate, which has no dependencies and no time zones.
+/// The windows are a pure function of the time. A decision at `now` therefore uses the window that
+/// contains `now`, whichever clock returned `now`.
 pub trait WindowSchedule: fmt::Debug + Send + Sync {
-    /// Returns the window that contains `now`: it starts at or before `now` and ends after it.
-    /// Every time in the window has the same window.
+    /// Returns the window that contains `now`: it starts at or before `now` and ends after `now`.
+    /// For every time in that window, the result is the same.
     fn window_at(&self, now: Timestamp) -> ScheduledWindow;
 
-    /// Returns a bound of the windows' lengths: no window is longer, and none is shorter than half
-    /// of it.
+    /// Returns a bound of the windows' lengths. No window is longer than this bound or shorter than
+    /// half of it.
     fn longest(&self) -> Millis;
 
-    /// Returns the usual length of a window, which clients receive as the window of the quota.
+    /// Returns the usual length of a window. It is reported to clients as the window of the quota.
     fn nominal(&self) -> Millis;
 
-    /// Returns the windows in words, such as `month in Europe/Berlin`. Two schedules with the same
-    /// name have the same windows.
+    /// Returns a description of the windows, such as `month in Europe/Berlin`. Two schedules with
+    /// the same name have the same windows.
     fn name(&self) -> &str;
 }
 
@@ -43,8 +43,9 @@ impl ScheduledWindow {
     }
 }
 
-/// A reference to a [`WindowSchedule`], or one window of it. Two schedules are equal if they have the
-/// same name, and two single windows are equal if they have the same end and the same bound.
+/// A reference to a [`WindowSchedule`], or only one window of such a schedule. Two references are
+/// equal if their schedules have the same name. Two single windows are equal if they have the same
+/// end and the same bound of their length.
 #[derive(Clone, Copy)]
 pub struct Schedule(Windows);
 
@@ -61,8 +62,9 @@ impl Schedule {
         Self(Windows::All(windows))
     }
 
-    /// Creates a schedule of which only the current window is used, for a process that receives the
-    /// window's end with each decision and has no calendar. No window is longer than `longest`.
+    /// Creates a schedule that contains only the current window, which ends at `end` and is at most
+    /// `longest` long. It is for a process that has no calendar and receives the window's end with
+    /// each decision.
     #[must_use]
     pub const fn ending(end: Timestamp, longest: Millis) -> Self {
         Self(Windows::One { end, longest })
@@ -98,7 +100,7 @@ impl Schedule {
         }
     }
 
-    /// Returns the windows in words, as [`WindowSchedule::name`].
+    /// Returns a description of the windows, as [`WindowSchedule::name`].
     #[must_use]
     pub fn name(self) -> &'static str {
         match self.0 {

@@ -1,8 +1,9 @@
 //! Sliding log: the exact time and cost of every charge in the last window.
 //!
 //! Source: the log of time stamps in a sorted set, as Figma ("An alternative approach to rate
-//! limiting", 2017) and ClassDojo described it. This implementation stores only admitted charges,
-//! and charges of one millisecond share an entry. Use it for small quotas such as sign-in attempts.
+//! limiting", 2017) and ClassDojo described it. This implementation stores only admitted charges
+//! (and refused ones if the limit counts refusals). All charges of one millisecond share an entry.
+//! Use it for small quotas such as sign-in attempts.
 
 use alloc::vec::Vec;
 
@@ -17,7 +18,7 @@ use crate::time::{MAX_EXACT, Millis, Timestamp};
 /// The largest quota, which bounds the size of one subject's state.
 pub const MAX_QUOTA: u64 = 10_000;
 
-/// At most `quota` units in any interval of `window`.
+/// A limit of at most `quota` units in any interval of length `window`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SlidingLog {
     quota: u64,
@@ -27,21 +28,22 @@ pub struct SlidingLog {
 /// The charges of one millisecond.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// The time of the charges.
+    /// The time at which the charges were made.
     pub at: Timestamp,
-    /// Units; zero only in the newest entry, which keeps time from running backwards.
+    /// The units of the charges. Only the newest entry can have zero units. It is kept so no later
+    /// decision has an earlier time.
     pub used: u64,
 }
 
-/// The charges, oldest first.
+/// The stored state: the charges of the last window.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct State {
-    /// Sorted by time.
+    /// The entries, sorted by time, the oldest first.
     pub entries: Vec<Entry>,
 }
 
 impl SlidingLog {
-    /// Creates a limit of `quota` units in any interval of `window`.
+    /// Creates a limit of `quota` units in any interval of length `window`.
     ///
     /// # Errors
     /// [`LimitError`] for a zero or a quota above [`MAX_QUOTA`].
@@ -65,8 +67,8 @@ impl SlidingLog {
         self.window
     }
 
-    /// Returns the entries that count and the time of the decision, which is never before the
-    /// newest entry.
+    /// Returns the entries that have not expired, and the time of the decision, which is never
+    /// before the newest entry.
     fn current<'a>(
         &self,
         state: Option<&'a State>,
@@ -110,8 +112,9 @@ impl CellStep for SlidingLog {
         }
     }
 
-    /// Counted refusals could grow the log without bound. The oldest entries are removed as soon as
-    /// the newer ones alone fill the quota, because no decision depends on them.
+    /// Adds the charge to the log. Counted refusals could grow the log without bound. The oldest
+    /// entries are therefore removed as soon as the newer entries alone fill the quota, because no
+    /// decision depends on the removed ones.
     fn take(&self, state: Option<State>, cost: Cost, _id: ChargeId, at: StepTime) -> State {
         let (entries, now, _) = self.current(state.as_ref(), at);
         let counted = entries.len();
@@ -155,8 +158,8 @@ impl CellStep for SlidingLog {
         let entry = &mut state.entries[index];
         let refunded = cost.get().min(entry.used);
         entry.used -= refunded;
-        // The newest entry stays even if it is empty: entries that count before its time may be
-        // gone.
+        // The newest entry stays even if it is empty: without it, a decision could have an earlier
+        // time, for which expired entries are already removed.
         if entry.used == 0 && index + 1 < state.entries.len() {
             state.entries.remove(index);
         }

@@ -1,8 +1,9 @@
 //! Sliding window: counts the charges in the blocks of the last window.
 //!
-//! Source: the sub-bucket ("rolling window") counter, as in Hystrix's metrics and Redis recipes:
-//! the window is divided into blocks of `precision`, and whole blocks expire. With `precision =
-//! window` it is the calendar fixed window.
+//! Source: the sub-bucket ("rolling window") counter, as in Hystrix's metrics and Redis recipes.
+//! The window is divided into blocks of length `precision`, and whole blocks expire. With
+//! `precision = window`, the algorithm equals a fixed window that starts at multiples of its
+//! length.
 
 use alloc::vec::Vec;
 
@@ -17,7 +18,8 @@ use crate::time::{MAX_EXACT, Millis, Timestamp};
 /// The most blocks of one window, which bounds the size of one subject's state.
 pub const MAX_BLOCKS: u64 = 1_000;
 
-/// At most `quota` units in the current block and the preceding blocks of one window.
+/// A limit of at most `quota` units in the current block and the preceding blocks of one window
+/// together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SlidingWindow {
     quota: u64,
@@ -28,21 +30,22 @@ pub struct SlidingWindow {
 /// The units of one block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Block {
-    /// The block number: its start divided by the precision.
+    /// The number of the block: the block's start divided by the precision.
     pub number: u64,
-    /// Units admitted in the block; zero only in the newest, which keeps time from running
-    /// backwards.
+    /// Units admitted in the block. Only the newest block can have zero units. It is kept so no
+    /// later decision has an earlier time.
     pub used: u64,
 }
 
-/// The non-empty blocks, oldest first.
+/// The stored state: the non-empty blocks of the last window.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct State {
-    /// Sorted by number.
+    /// The blocks, sorted by number, the oldest first.
     pub blocks: Vec<Block>,
 }
 
-/// The first and the last place of some blocks, and the units at all of them.
+/// The sum of a series of blocks: the numbers of the oldest and of the newest block, and the units
+/// of all blocks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SeriesSum {
     pub(crate) oldest: u64,
@@ -54,8 +57,8 @@ impl SlidingWindow {
     /// Creates a limit of `quota` units per `window`, which expire in steps of `precision`.
     ///
     /// # Errors
-    /// [`LimitError`] for a zero, a precision above the window, or one so fine that the window has
-    /// more than [`MAX_BLOCKS`] blocks.
+    /// [`LimitError`] for a zero, for a precision above the window, or for a precision so fine that
+    /// the window has more than [`MAX_BLOCKS`] blocks.
     pub fn new(quota: u64, window: Millis, precision: Millis) -> Result<Self, LimitError> {
         check_units("quota", quota)?;
         check_span("window", window)?;
@@ -87,7 +90,7 @@ impl SlidingWindow {
         self.precision
     }
 
-    /// Returns how many blocks count, including the current one.
+    /// Returns the number of blocks in a window, including the current block.
     #[must_use]
     pub const fn blocks(&self) -> u64 {
         self.window.get().div_ceil(self.precision.get())
@@ -99,8 +102,8 @@ impl SlidingWindow {
         Timestamp::from_millis(after.saturating_mul(self.precision.get()))
     }
 
-    /// Returns the blocks that count and the number of the current block, which is never older than
-    /// them.
+    /// Returns the blocks that have not expired, and the number of the current block. The current
+    /// block is never older than any of these blocks.
     fn current<'a>(
         &self,
         state: Option<&'a State>,
@@ -124,7 +127,8 @@ impl SlidingWindow {
 }
 
 impl SlidingWindow {
-    /// Returns the reading of blocks that have room for one more charge.
+    /// Returns the reading of a limit with `used` units in its blocks, of which one more charge
+    /// fits. `newest` is the number of the newest block.
     fn reading_with_room(&self, used: u64, newest: u64) -> Reading {
         Reading {
             admission: Admission::Now,
@@ -137,8 +141,9 @@ impl SlidingWindow {
         }
     }
 
-    /// Charges the newest of some blocks, of which only the sum is known. Returns the reading after
-    /// it, or `None` if a block expired or begins, or the next charge would have to wait.
+    /// Charges the newest block of a series of which only the sum is known. Returns the reading
+    /// after the charge. Returns `None` if a block has expired, if a new block has to begin, or if
+    /// the next charge of the same cost would have to wait.
     pub(crate) fn charge_newest(
         &self,
         sum: SeriesSum,
@@ -200,7 +205,9 @@ impl CellStep for SlidingWindow {
         State { blocks }
     }
 
-    /// Adds to the sum of the blocks, unless the next charge would have to wait for blocks to expire.
+    /// Computes the reading from the sum in `before` and `cost`, without adding up the blocks
+    /// again. If the next charge would have to wait for blocks to expire, the method reads the
+    /// blocks.
     fn read_after(&self, before: &Reading, state: &State, cost: Cost, at: StepTime) -> Reading {
         let used = before.used.saturating_add(cost.get());
         let fits = used.saturating_add(cost.needed()) <= self.quota.min(MAX_EXACT);
@@ -232,7 +239,8 @@ impl CellStep for SlidingWindow {
         let block = &mut state.blocks[index];
         let refunded = cost.get().min(block.used);
         block.used -= refunded;
-        // The newest block stays even if it is empty: blocks that count before it may be gone.
+        // The newest block stays even if it is empty: without it, a decision could have an earlier
+        // time, for which expired blocks are already removed.
         if block.used == 0 && index + 1 < state.blocks.len() {
             state.blocks.remove(index);
         }

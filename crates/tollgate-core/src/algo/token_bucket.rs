@@ -1,9 +1,10 @@
-//! Token bucket: refills at a constant rate, up to a burst. Equal to the generic cell rate
-//! algorithm.
+//! Token bucket: refills at a constant rate, up to a burst. It decides as the generic cell rate
+//! algorithm (GCRA) does.
 //!
 //! Source: the continuous-state leaky bucket of ITU-T I.371 (1996), annex A, expressed as the
 //! tokens that are left. GCRA's theoretical arrival time is the time at which the bucket is full.
-//! The level is stored in units of 1/window token, so a millisecond adds exactly `quota` units.
+//! The level is stored as tokens multiplied by the window in milliseconds, so each millisecond adds
+//! exactly `quota` to the level.
 
 use super::{CellStep, PlainStep, StepTime};
 use crate::charge_id::ChargeId;
@@ -13,7 +14,8 @@ use crate::limit_error::{LimitError, check_range, check_span, check_units};
 use crate::reading::{Admission, Reading, StoredState};
 use crate::time::{MAX_EXACT, Millis, Timestamp};
 
-/// `quota` tokens arrive at a constant rate per `window`; the bucket has room for `burst` tokens.
+/// A bucket with room for `burst` tokens, in which `quota` tokens per `window` arrive at a constant
+/// rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TokenBucket {
     quota: u64,
@@ -21,17 +23,18 @@ pub struct TokenBucket {
     burst: u64,
 }
 
-/// A bucket that is not full.
+/// The stored state of a bucket that is not full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct State {
-    /// Tokens times the window in milliseconds.
+    /// The tokens in the bucket, multiplied by the window in milliseconds.
     pub level: u64,
     /// The time at which the level was computed.
     pub at: Timestamp,
 }
 
 impl TokenBucket {
-    /// Creates a limit of `quota` tokens per `window`, up to `burst`.
+    /// Creates a bucket in which `quota` tokens per `window` arrive and which has room for `burst`
+    /// tokens.
     ///
     /// # Errors
     /// [`LimitError`] for a zero, or if `burst × window` in milliseconds exceeds 2^53 − 1.
@@ -85,7 +88,8 @@ impl TokenBucket {
         let now = at.now.max(state.at);
         let missing = self.full() - state.level;
         let elapsed = now.since(state.at).get();
-        // A product beyond 64 bits certainly exceeds the missing level, so it may saturate.
+        // A product beyond 64 bits certainly exceeds the missing level, so the multiplication can
+        // saturate.
         let arrived = elapsed.saturating_mul(self.quota);
         if arrived >= missing {
             return (State { at: now, ..full }, StoredState::Missing);
@@ -108,7 +112,7 @@ impl TokenBucket {
         State { level: state.level.saturating_sub(taken), ..*state }
     }
 
-    /// Reads the state as of the time that is stored in it.
+    /// Returns the reading of `state` at the time that the state contains.
     #[inline(always)]
     fn reading(&self, state: &State, found: StoredState, cost: Cost) -> Reading {
         let window = self.window.get();
@@ -133,7 +137,7 @@ impl TokenBucket {
         }
     }
 
-    /// Returns the time at which the level has risen by `missing`.
+    /// Returns the time at which the level will have risen by `missing`.
     #[inline(always)]
     fn risen_at(&self, state: &State, missing: u64) -> Timestamp {
         state.at.after(Millis::new(missing.div_ceil(self.quota)))
@@ -149,7 +153,8 @@ impl CellStep for TokenBucket {
         self.reading(&state, found, cost)
     }
 
-    /// A counted refusal charges the remaining tokens: the bucket is never overdrawn.
+    /// Takes the tokens of `cost`. A counted refusal takes at most the remaining tokens, so the
+    /// bucket is never overdrawn.
     #[inline(always)]
     fn take(&self, state: Option<State>, cost: Cost, _id: ChargeId, at: StepTime) -> State {
         let (state, _) = self.current(state.as_ref(), at);
@@ -158,17 +163,18 @@ impl CellStep for TokenBucket {
 
     /// Refunds the tokens that have not been refilled yet.
     ///
-    /// `position` is the time at which the bucket would be full again without charges after this
-    /// one. From then on the charge is over. Before it, a bucket without the charge would have
-    /// discarded the tokens that arrive above its burst. A refund therefore returns at most the
-    /// tokens that arrive until that time, and never creates more than were charged. The time is
-    /// rounded down to a whole millisecond: the remainder that a refund omits arrives by itself
-    /// within one millisecond.
+    /// `position` is the time at which the bucket would be full again without charges after the
+    /// refunded one. From that time on nothing is refunded. Before that time, tokens are still
+    /// missing because of the charge: a bucket without the charge would have discarded the tokens
+    /// that arrive above its burst. A refund therefore returns at most the tokens that arrive until
+    /// that time, and never creates more tokens than were charged. The time is rounded down to a
+    /// whole millisecond. The remainder that a refund omits arrives by itself within one
+    /// millisecond.
     ///
-    /// The position does not reflect later refunds. One refund alone is therefore exact, and each
-    /// further one may return tokens that had been refilled already: in any interval the admitted,
-    /// unrefunded cost is at most `burst`, plus the tokens that arrive in it, plus the tokens that
-    /// those further refunds returned.
+    /// The position does not reflect later refunds. The first refund is therefore exact, and each
+    /// further refund may return tokens that had been refilled already. In any interval the
+    /// admitted, unrefunded cost is at most `burst`, plus the tokens that arrive in the interval,
+    /// plus the tokens that those further refunds returned.
     fn refund(
         &self,
         state: &mut State,
@@ -188,7 +194,7 @@ impl CellStep for TokenBucket {
         given.div_ceil(self.window.get())
     }
 
-    /// Keeps the emptier state, as of the later of the two times.
+    /// Advances both states to the later of their times and keeps the state with fewer tokens.
     fn join(&self, one: State, other: State) -> State {
         let at = StepTime { now: one.at.max(other.at), skew_max: Millis::ZERO };
         let ((one, _), (other, _)) = (self.current(Some(&one), at), self.current(Some(&other), at));

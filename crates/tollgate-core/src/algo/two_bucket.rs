@@ -1,4 +1,5 @@
-//! Sliding window, two-bucket estimate: two numbers of state whatever the quota.
+//! Sliding window as a two-bucket estimate: the state is two counts and a bucket number, whatever
+//! the quota.
 //!
 //! Source: Cloudflare, "How we built rate limiting capable of scaling to millions of domains"
 //! (2017): the previous calendar bucket is weighted by the part of it that the sliding window still
@@ -13,18 +14,18 @@ use crate::limit_error::{LimitError, check_range, check_span, check_units};
 use crate::reading::{Admission, Reading, StoredState};
 use crate::time::{MAX_EXACT, Millis, Timestamp};
 
-/// At most about `quota` units in the last `window`.
+/// A limit of at most about `quota` units in any interval of length `window`.
 ///
-/// Both buckets are weighted by the caller's own time. A caller with a clock that lags behind the
-/// current bucket counts both in full: at most twice the quota is used, and nothing remains until
-/// its clock catches up.
+/// Each decision weights both buckets by the time of its own clock. If that clock lags behind the
+/// start of the current bucket, both buckets count in full. The used units are then at most twice
+/// the quota, and nothing remains until the clock catches up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TwoBucket {
     quota: u64,
     window: Millis,
 }
 
-/// Two neighbouring calendar buckets.
+/// The stored state: two neighbouring calendar buckets, each as long as the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct State {
     /// The number of the current bucket: its start divided by the window.
@@ -61,7 +62,8 @@ impl TwoBucket {
         self.window
     }
 
-    /// Returns the buckets as of now, and the milliseconds since the current one began.
+    /// Returns the buckets as of the time of `at`, and the milliseconds since the current bucket
+    /// began.
     fn current(&self, state: Option<&State>, at: StepTime) -> (State, u64, StoredState) {
         let window = self.window.get();
         let now = at.now.as_millis();
@@ -89,15 +91,16 @@ impl TwoBucket {
         (fresh, now % window, StoredState::Missing)
     }
 
-    /// Returns the first time at which `needed` fits, if it does not fit now.
+    /// Returns the first time at which `needed` units fit. The caller has checked that they do not
+    /// fit now.
     fn fits_at(&self, state: &State, needed: u64) -> Admission {
         if needed > self.quota {
             return Admission::Never;
         }
         let window = self.window.get();
         let free = self.quota - needed;
-        // The bucket in which it fits, the units that are weighted down in it, and the units that
-        // are not.
+        // The bucket in which `needed` fits, the units that lose weight during that bucket, and the
+        // units that count in full.
         let (bucket, fading, staying) = if state.current <= free {
             (state.bucket, state.previous, state.current)
         } else {
@@ -141,8 +144,9 @@ impl CellStep for TwoBucket {
         }
     }
 
-    /// A counted refusal fills the current bucket at most to the quota: the estimate stays exact in
-    /// 53 bits, and a client that keeps retrying stays refused.
+    /// Counts `cost` in the current bucket. Counted refusals fill the bucket at most to the quota.
+    /// The estimate therefore stays exact in 53 bits, and a client that keeps retrying stays
+    /// refused.
     fn take(&self, state: Option<State>, cost: Cost, _id: ChargeId, at: StepTime) -> State {
         let (state, _, _) = self.current(state.as_ref(), at);
         State { current: state.current.saturating_add(cost.get()).min(self.quota), ..state }

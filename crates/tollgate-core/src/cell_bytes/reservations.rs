@@ -1,4 +1,4 @@
-//! The encoding of reservations, which precede the state that they belong to.
+//! The encoding of reservations. In the bytes of a cell they come before the state of the limit.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -29,7 +29,8 @@ pub(super) fn push(bytes: &mut Vec<u8>, reserved: &ReservedCell) {
     reserved.cell.append_to(bytes);
 }
 
-/// Decodes reservations sorted by expiry, none of them empty, and a state that supports them.
+/// Decodes reservations and the state after them. Returns `None` unless the reservations are sorted
+/// by expiry, none of them is empty, and the state supports reservations.
 pub(super) fn read(bytes: &[u8]) -> Option<Cell> {
     let (count, rest) = bytes.split_at_checked(NUMBER_BYTES)?;
     let [count] = only(count)?;

@@ -3,7 +3,8 @@
 use super::Cell;
 use crate::algo::{fixed_window, token_bucket};
 
-/// A state of two plain numbers, which is `Copy` and which [`charge_plain`](super::charge_plain) decides on.
+/// A state of two plain numbers. It is `Copy`, and [`charge_plain`](super::charge_plain) executes
+/// charges on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Plain {
     /// The state of a fixed window.
@@ -26,7 +27,7 @@ impl TryFrom<Cell> for Plain {
     type Error = Cell;
 
     /// # Errors
-    /// Returns the cell itself if it is of another algorithm.
+    /// Returns `cell` itself if it is the state of another algorithm.
     fn try_from(cell: Cell) -> Result<Self, Cell> {
         match cell {
             Cell::FixedWindow(state) => Ok(Self::FixedWindow(state)),

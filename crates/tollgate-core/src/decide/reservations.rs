@@ -1,9 +1,11 @@
-//! The step of a cell with reservations: expired ones are removed before the algorithm's own step.
+//! The step of a cell with reservations. It removes expired reservations before the algorithm's own
+//! step.
 //!
-//! A reservation is a charge with an id, a position and an expiry stored with the state. A release
-//! is the algorithm's refund to that position: it moves no window and never returns more than was
-//! charged. Reservations that expired by `now` are ignored in every reading, and are removed from
-//! the state by the next step that changes it. A reading does not depend on when that happens.
+//! A reservation is a charge. Its id, position and expiry are stored with the state. A release is
+//! the algorithm's refund to that position. It moves no window and never returns more units than
+//! were charged. Reservations that expired by `now` are ignored in every reading, and are removed
+//! from the state by the next step that changes it. A reading does not depend on the time of this
+//! removal.
 
 use alloc::borrow::Cow;
 use alloc::boxed::Box;
@@ -21,12 +23,12 @@ use crate::reading::{Admission, Reading, StoredState};
 use crate::reservation::{MAX_RESERVATIONS, OnExpiry, Reservation};
 use crate::time::Timestamp;
 
-/// A cell with the reservations of its subject.
+/// The state of a limit and a subject, with the subject's reservations on that limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReservedCell {
     /// The state of any algorithm except concurrency, without reservations of its own.
     pub cell: Cell,
-    /// Sorted by expiry, at least one and at most [`MAX_RESERVATIONS`].
+    /// The reservations, sorted by expiry: at least one and at most [`MAX_RESERVATIONS`].
     pub reservations: Vec<Reservation>,
 }
 
@@ -53,7 +55,8 @@ impl ReservedCell {
         }
     }
 
-    /// Returns when `cost` can be reserved in addition to the existing reservations.
+    /// Returns when the limit's reservation terms allow `cost` in addition to the existing
+    /// reservations.
     fn has_room_at(&self, cost: Cost, limit: &Limit, now: Timestamp) -> Admission {
         let Some(free) = limit.reservation_terms().at_most.checked_sub(cost.get()) else {
             return Admission::Never;
@@ -71,8 +74,9 @@ impl ReservedCell {
         admission
     }
 
-    /// Returns when a `cost` that does not fit now fits: at `fits_at` as units expire, or earlier
-    /// if reservations expire before.
+    /// Returns when a `cost` that does not fit now will fit. `fits_at` is the time without regard
+    /// to reservations. The result is earlier if reservations expire before that time and release
+    /// enough units.
     fn fits_at(&self, limit: &Limit, cost: Cost, mut fits_at: Timestamp) -> Admission {
         let mut cell = self.cell.clone();
         for reservation in &self.reservations {
@@ -91,7 +95,8 @@ impl ReservedCell {
         Admission::At(fits_at)
     }
 
-    /// Releases or charges every reservation that expired by `now`, as of its own expiry.
+    /// Ends every reservation that expired by `now`, with the effect that the release or the charge
+    /// has at the expiry of that reservation.
     fn as_of(&self, limit: &Limit, now: Timestamp) -> Cow<'_, Self> {
         let over = self.reservations.partition_point(|reservation| reservation.until <= now);
         if over == 0 {
@@ -123,7 +128,7 @@ impl ReservedCell {
     }
 }
 
-/// Reads `limit` at `now` and checks whether `cost` fits and may be reserved.
+/// Reads `limit` at `now` and checks whether `cost` fits and the reservation terms allow it.
 pub(super) fn assess_reservation(
     cell: Option<&Cell>,
     limit: &Limit,
@@ -142,7 +147,8 @@ pub(super) fn assess_reservation(
     Reading { admission, fits_again: admission, ..reading }
 }
 
-/// Charges `limit` if `admits` returns true for the admission of the charge; reservations stay.
+/// Charges `limit` if `admits` returns true for the admission of the charge, and keeps the
+/// reservations.
 pub(super) fn take(
     reserved: Box<ReservedCell>,
     limit: &Limit,
@@ -154,7 +160,7 @@ pub(super) fn take(
     if take.cost == Cost::PEEK || !(admitted || take.refusals == Refusals::Counted) {
         return (before, Some(Cell::Reserved(reserved)));
     }
-    // State from too far in the future is treated as missing, and so are its reservations.
+    // State from too far in the future is treated as missing, together with its reservations.
     if before.found == StoredState::Discarded {
         return charge_state(Some(reserved.cell), limit, take, |_| admitted);
     }
@@ -206,7 +212,8 @@ pub(super) fn reserve(
     (Reading { admission, found: before.found, ..after }, next)
 }
 
-/// Refunds as [`refund_units`] does a charge without a reservation; reservations stay.
+/// Refunds units of a charge without a reservation as [`refund_units`] does, and keeps the
+/// reservations.
 pub(super) fn refund(
     reserved: Box<ReservedCell>,
     limit: &Limit,
@@ -227,7 +234,7 @@ pub(super) fn refund(
     (Reading { refunded, found: before.found, ..after }, Some(cell))
 }
 
-/// Extends the reservation of `id` if it still exists; never shortens it.
+/// Extends the reservation of `id` if it still exists, and never shortens it.
 pub(super) fn extend(
     cell: Option<Cell>,
     limit: &Limit,
@@ -288,10 +295,10 @@ pub(super) fn as_of(cell: Cell, limit: &Limit, now: Timestamp) -> Cell {
     }
 }
 
-/// Merges two records of one subject, either of which may have reservations.
+/// Merges two cells of one limit and subject. Each of them can have reservations.
 ///
-/// A reservation that only one of them has may be settled in the other. It can still be settled,
-/// and its units stay used otherwise.
+/// A reservation that only one cell contains has perhaps already been settled in the other. It can
+/// still be settled in the result. If it is not settled, its units stay used when it expires.
 pub(super) fn join(one: Cell, other: Cell, limit: &Limit, now: Timestamp) -> Option<Cell> {
     let part = |cell: Cell| match cell {
         Cell::Reserved(reserved) => {
@@ -320,8 +327,8 @@ pub(super) fn join(one: Cell, other: Cell, limit: &Limit, now: Timestamp) -> Opt
     Some(joined.into_cell())
 }
 
-/// Returns the state as of `now` without the reservation of `id`, and that reservation; `None` if
-/// it expired, was settled, or never existed.
+/// Returns the state as of `now` without the reservation of `id`, and that reservation. Returns
+/// `None` if the reservation expired, was settled, or never existed.
 fn find(
     cell: Option<&Cell>,
     limit: &Limit,
@@ -350,7 +357,8 @@ const fn refund_of(reservation: &Reservation, cost: Cost) -> Operation {
     }
 }
 
-/// Ends an expired reservation as of its expiry and returns the released units.
+/// Ends an expired reservation, with the effect at the time of its expiry, and returns the released
+/// units.
 fn expire(cell: &mut Cell, limit: &Limit, reservation: &Reservation) -> u64 {
     match reservation.on_expiry {
         OnExpiry::Charge => 0,

@@ -1,4 +1,5 @@
-//! The initial cell of a limit that takes over another limit's counters in proportion.
+//! The initial state of a limit that takes over the usage of the limit that it replaces, in
+//! proportion to the capacities.
 
 use super::{Cell, assess, decide};
 use crate::charge::Operation;
@@ -9,13 +10,13 @@ use crate::reading::StoredState;
 use crate::time::{MAX_EXACT, Timestamp};
 
 impl Limit {
-    /// Returns the initial cell of this limit from the `cell` that `predecessor` counted: the same
-    /// share of the capacity is used, rounded up to whole units. `None` if nothing was used or
-    /// `cell` is not valid, and for requests in flight, which keep their permits in the old
-    /// counters.
+    /// Returns the initial cell of this limit, computed from `cell`, the state of `predecessor`.
+    /// The same share of the capacity is used, rounded up to whole units. Returns `None` if nothing
+    /// was used or `cell` is not valid. Also returns `None` if one of the limits counts requests in
+    /// flight, because these keep their permits in the old counters.
     ///
-    /// A fixed window ends when the old one would have ended, and never later than one that opens
-    /// now. For other algorithms, the units are used as of now.
+    /// A fixed window ends when the old window would have ended, and never later than a window that
+    /// opens now. For other algorithms, the units count as charged at `now`.
     #[must_use]
     pub fn scaled(&self, cell: &Cell, predecessor: &Self, now: Timestamp) -> Option<Cell> {
         let in_flight = |limit: &Self| matches!(limit.algorithm(), Algorithm::Concurrency(_));
@@ -34,7 +35,7 @@ impl Limit {
     }
 }
 
-/// Returns the share of `to` that `used` is of `from`, rounded up, and at most `to`.
+/// Returns `used × to / from`, rounded up, and at most `to`.
 fn part(used: u64, from: u64, to: u64) -> u64 {
     let scaled = (u128::from(used) * u128::from(to)).div_ceil(u128::from(from.max(1)));
     u64::try_from(scaled).unwrap_or(MAX_EXACT).min(to)

@@ -1,27 +1,28 @@
-//! The bytes of a subject: short ones in place, longer ones in a box.
+//! The storage of a subject's bytes: a short encoding is stored in place, a longer one in a box.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-/// The most bytes that are stored in place: a hashed credential or an IPv4 address with its name.
-/// Together with their length they take five words.
+/// The most bytes that are stored in place. They are enough for a hashed credential or an IPv4
+/// address, with the name of the dimension. Together with their length they take five machine
+/// words.
 pub(super) const IN_PLACE: usize = 38;
 
-/// The bytes of a subject.
+/// The encoded bytes of a subject.
 #[derive(Clone)]
 pub(super) enum Encoding {
     Short(Short),
     Long(Box<[u8]>),
 }
 
-/// At most [`IN_PLACE`] bytes.
+/// An encoding of at most [`IN_PLACE`] bytes, stored in place.
 #[derive(Clone, Copy)]
 pub(super) struct Short {
     length: u8,
     bytes: [u8; IN_PLACE],
 }
 
-/// The target of an encoder.
+/// A buffer to which an encoder appends bytes.
 pub(super) trait Sink {
     fn push(&mut self, byte: u8);
     fn extend(&mut self, bytes: &[u8]);
@@ -61,7 +62,7 @@ impl Sink for Short {
     fn extend(&mut self, bytes: &[u8]) {
         let start = usize::from(self.length);
         self.bytes[start..start + bytes.len()].copy_from_slice(bytes);
-        // The array has fewer bytes than the largest `u8`.
+        // The cast is exact, because the array has fewer than 256 bytes.
         self.length += bytes.len() as u8;
     }
 }

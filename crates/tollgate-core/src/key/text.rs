@@ -5,8 +5,8 @@ use alloc::vec::Vec;
 
 use super::{HASH, KeyedHash, Stored, Subject, Value};
 
-/// Writes `subject` in readable form: `user=42,address=2001:db8::/64`, `name~` without a value,
-/// `name#` and hexadecimal digits for a hash.
+/// Writes `subject` in readable form: `user=42,address=2001:db8::/64`, `name~` for a name without a
+/// value, and `name#` with hexadecimal digits for a hash.
 ///
 /// In names and values only letters, digits and the bytes in `kept` stay unchanged; every other
 /// byte becomes `%` and two hexadecimal digits. Two different subjects have different texts, as
@@ -31,8 +31,8 @@ pub fn push_subject(out: &mut String, subject: &Subject, kept: &[u8]) {
     }
 }
 
-/// Parses a subject that [`push_subject`] wrote; returns `None` for any other text. A hashed value
-/// stays a hash.
+/// Parses a subject that [`push_subject`] wrote; returns `None` for any other text. If the text
+/// contains only the hash of a value, the subject contains that hash.
 #[must_use]
 pub fn read_subject(text: &str, key: &(impl KeyedHash + ?Sized)) -> Option<Subject> {
     let pairs = text.split(',').filter(|pair| !pair.is_empty() || !text.is_empty());
@@ -99,20 +99,21 @@ fn byte_of(high: u8, low: u8) -> Option<u8> {
     digit(high).zip(digit(low)).map(|(high, low)| (high << 4 | low) as u8)
 }
 
-/// Writes 128 bits as 22 characters of the base64 alphabet for names (RFC 4648, section 5),
-/// unpadded.
+/// Writes 128 bits as 22 characters of the URL-safe base64 alphabet (RFC 4648, section 5), without
+/// padding.
 pub fn push_base64(out: &mut String, bytes: [u8; 16]) {
     const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
     let mut rest = u128::from_be_bytes(bytes);
     for _ in 0..22 {
-        // From the top, six bits at a time; the last character contains two.
+        // Each character contains the next six bits, from the highest bit on. The last character
+        // contains two.
         out.push(char::from(ALPHABET[(rest >> 122) as usize]));
         rest <<= 6;
     }
 }
 
-/// Writes `bytes` as [`push_subject`] writes names and values. A common prefix of two values is a
-/// common prefix of their texts.
+/// Writes `bytes` as [`push_subject`] writes names and values. If two values have a common prefix,
+/// the text of that prefix is a common prefix of their texts.
 pub fn push_readable(out: &mut String, bytes: &[u8], kept: &[u8]) {
     for &byte in bytes {
         if byte.is_ascii_alphanumeric() || kept.contains(&byte) {

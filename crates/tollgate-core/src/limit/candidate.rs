@@ -1,5 +1,5 @@
-//! Trials of a limit on real traffic: a candidate definition, or enforcement for a share of
-//! subjects.
+//! Trials of a limit on real traffic: a candidate, which is evaluated and never refuses, or
+//! enforcement for a share of the subjects.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -9,16 +9,18 @@ use crate::key::{KeyedHash, Subject};
 use crate::percent::Percent;
 use crate::time::MAX_EXACT;
 
-/// Separates these hashes from the hashes of values, which use the same key.
+/// The prefix of the input of the hashes that select enforced subjects. It separates these hashes
+/// from the hashes of values, which use the same key.
 const CHOICE: &[u8] = b"enforce";
 
 impl Limit {
     /// Sets a candidate: a second definition that is evaluated on the same requests, has its own
-    /// counters, and never refuses. Overridden limits have none.
+    /// counters, and never refuses. A limit that an override replaces has no candidate.
     ///
-    /// The candidate has the same reservation terms, and the overdraft as far as its algorithm
-    /// allows: set the terms first. Its counters belong to its exact definition. A changed
-    /// candidate starts with empty counters and is never compared using the counts of another one.
+    /// The candidate copies the reservation terms, and the overdraft if its algorithm allows one,
+    /// so set the terms before the candidate. Its counters belong to its exact definition. A
+    /// changed candidate starts with empty counters and is never compared by the counters of an
+    /// earlier candidate.
     #[must_use]
     pub fn with_candidate(mut self, algorithm: Algorithm) -> Self {
         let generation = Generation::of_candidate(&algorithm);
@@ -41,8 +43,8 @@ impl Limit {
         self.candidate.as_ref()
     }
 
-    /// Sets the share of subjects for which the limit is enforced, by default all. For the others
-    /// it is counted and evaluated and never refuses.
+    /// Sets the share of subjects for which the limit is enforced. The default is all subjects. For
+    /// the other subjects the limit is counted and evaluated and never refuses.
     #[must_use]
     pub const fn with_enforced(mut self, enforced: Percent) -> Self {
         self.enforced = enforced;
@@ -63,8 +65,8 @@ impl Limit {
 
     /// Returns whether the limit is enforced for `subject`. The result is the same on every node
     /// with this `key`, and a subject that is included stays included under every larger
-    /// percentage. It does not depend on the limit: limits with the same subjects are enforced for
-    /// the same ones.
+    /// percentage. The result does not depend on the limit: two limits that count the same subjects
+    /// and have the same percentage are enforced for the same subjects.
     #[must_use]
     pub fn enforces(&self, subject: &Subject, key: &dyn KeyedHash) -> bool {
         if self.enforced == Percent::ALL || self.enforced == Percent::NONE {

@@ -1,4 +1,4 @@
-//! Changes of a limit's definition: which counters the new definition uses.
+//! Changes of a limit's definition. This module determines which counters the new definition uses.
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -24,24 +24,26 @@ pub enum OnChange {
     /// Any other change, such as another algorithm, starts with empty counters.
     #[default]
     Keep,
-    /// The new definition starts with empty counters. A definition that is restored within its
-    /// window continues with its earlier counters.
+    /// The new definition starts with empty counters. If an earlier definition is restored within
+    /// its window, it continues with its earlier counters.
     Restart,
-    /// The same share of the capacity stays used, whatever the new numbers or algorithm: if half of
-    /// the old quota is used, half of the new one is. Requests in flight are not carried over. If a
-    /// store does not support it ([`Limit::predecessor`]), this is [`Restart`](Self::Restart).
+    /// The same share of the capacity stays used, whatever the new numbers or algorithm. If half of
+    /// the old quota is used, half of the new quota is used. Requests in flight are not carried
+    /// over. In a store that does not support scaling ([`Limit::predecessor`]), the effect is that
+    /// of [`Restart`](Self::Restart).
     Scale,
 }
 
-/// A number for the definitions that share counters, the same on every node. Displayed as eight
-/// hexadecimal digits.
+/// A number that identifies the definitions of a limit that share counters. It is the same on every
+/// node and is displayed as eight hexadecimal digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Generation(u32);
 
 impl Limit {
     /// Sets how counters continue when the current definition changes.
     ///
-    /// Without it, the name alone identifies the counters, which suits limits that never change.
+    /// If this method is not called, the name alone identifies the counters, which suits limits
+    /// that never change.
     #[must_use]
     pub fn with_on_change(mut self, on_change: OnChange) -> Self {
         self.on_change = on_change;
@@ -61,9 +63,9 @@ impl Limit {
         self
     }
 
-    /// Returns this limit as the replacement of `old`, which may still have open fixed windows that
-    /// are longer. They end at their original time and are not discarded as state from too far in
-    /// the future.
+    /// Returns this limit as the replacement of `old`. Fixed windows of `old` that are still open
+    /// can be longer than the windows of this limit. They end at their original time and are not
+    /// discarded as state from too far in the future.
     #[must_use]
     pub fn replacing(mut self, old: &Self) -> Self {
         let is_fixed = |limit: &Self| matches!(limit.algorithm, Algorithm::FixedWindow(_));
@@ -87,7 +89,8 @@ impl Generation {
         Some(Self::of_definition(definition))
     }
 
-    /// Returns the generation of `algorithm` as a candidate, which differs from that of any limit.
+    /// Returns the generation of a candidate with `algorithm`. It differs from the generation of
+    /// any limit.
     pub(super) fn of_candidate(algorithm: &Algorithm) -> Self {
         let [kind, quota, window, third, _] = definition(algorithm);
         Self::of_definition([kind, quota, window, third, 2])
@@ -112,8 +115,9 @@ impl fmt::Display for Generation {
     }
 }
 
-/// Returns the scale of the numbers in a cell. A fixed window, the common case, stores plain units
-/// and times and needs no generation.
+/// Returns the numbers that define the meaning of the numbers in a limit's state, such as the
+/// length of a block. Returns `None` for a fixed window, the common case: its state contains plain
+/// units and times and needs no generation.
 fn grain(algorithm: &Algorithm) -> Option<[u64; 5]> {
     let grain = match algorithm {
         Algorithm::FixedWindow(_) => return None,
@@ -126,7 +130,8 @@ fn grain(algorithm: &Algorithm) -> Option<[u64; 5]> {
     Some([kind(algorithm), grain, 0, 0, 0])
 }
 
-/// Returns all numbers that affect decisions, with a last number that no [`grain`] has.
+/// Returns all numbers of the definition that affect decisions. The last number is 1, which
+/// distinguishes the result from every result of [`grain`].
 fn definition(algorithm: &Algorithm) -> [u64; 5] {
     let (quota, window, third) = match algorithm {
         Algorithm::FixedWindow(limit) => {

@@ -1,29 +1,30 @@
-//! The mode of a limit: decided by the store for each charge, or by nodes with quota leases.
+//! The mode of a limit: the store decides each charge, or nodes decide charges with quota leases.
 
 use super::{Algorithm, Limit, Refusals};
 use crate::charge_position::ChargePosition;
 use crate::limit_error::LimitError;
 use crate::time::{Millis, Timestamp};
 
-/// How charges on a limit are decided.
+/// The way in which charges on a limit are decided.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LimitMode {
-    /// By the store, each charge separately.
+    /// The store decides each charge separately.
     #[default]
     Exact,
-    /// By nodes, from units that they charged in advance with a quota lease, if the store is
-    /// wrapped by a component that uses quota leases. Components without lease support decide it
-    /// exactly.
+    /// Nodes decide charges from units that they charged in advance with a quota lease. This needs
+    /// a store wrapper that supports quota leases. Without such a wrapper, the store decides each
+    /// charge as with [`Exact`](Self::Exact).
     Leased,
 }
 
-/// The time span in which units of one position can be used, as if they had been charged at that
-/// time.
+/// The time span in which units that were charged in advance at one [`ChargePosition`] can be used.
+/// Within the span, the state is the same as if each unit had been charged when it is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LeaseSpan {
-    /// The start: before it, state of that position is treated as missing.
+    /// The start. At earlier times, state of the position is treated as missing.
     pub from: Timestamp,
-    /// The end, exclusive: from then on charges are counted at another position.
+    /// The end, exclusive. From this time on, charges are counted at another [`ChargePosition`],
+    /// that is, in another window or block.
     pub until: Timestamp,
 }
 
@@ -36,10 +37,11 @@ impl LeaseSpan {
 }
 
 impl Limit {
-    /// Sets how charges are decided.
+    /// Sets the way in which charges are decided.
     ///
-    /// Units can be charged in advance if only the window or block of a charge affects the limit.
-    /// The limit's state is then the same whenever the units are used within that window or block.
+    /// Units can be charged in advance if the exact time of a charge within its window or block
+    /// does not affect the limit. The limit's state is then the same whenever the units are used
+    /// within that window or block.
     ///
     /// # Errors
     /// [`LimitError::NotLeasable`] for a token bucket, which would refill before the units are
@@ -66,7 +68,8 @@ impl Limit {
         self.mode
     }
 
-    /// Returns when units at `position` may be used; `None` for a limit that cannot be leased.
+    /// Returns the time span in which units that were charged at `position` can be used. Returns
+    /// `None` for a limit that cannot be leased.
     #[must_use]
     pub fn lease_span(&self, position: ChargePosition) -> Option<LeaseSpan> {
         let (opens, until) = match &self.algorithm {
@@ -84,8 +87,8 @@ impl Limit {
         Some(LeaseSpan { from: Timestamp::from_millis(from), until })
     }
 
-    /// Returns the longest use of a quota lease: the window, or the block of a sliding window.
-    /// `None` for a limit that cannot be leased.
+    /// Returns the longest time for which a quota lease can be used: the length of the window, or
+    /// of one block of a sliding window. Returns `None` for a limit that cannot be leased.
     #[must_use]
     pub const fn longest_lease(&self) -> Option<Millis> {
         match &self.algorithm {
@@ -154,7 +157,7 @@ mod tests {
         }
     }
 
-    /// A charge leads to the same state at every time within one window or block.
+    /// Checks that a charge leads to the same state at every time within one window or block.
     #[test]
     fn a_unit_is_put_to_the_same_place_at_every_moment_of_its_span() {
         let start = Timestamp::from_millis(1_700_000_000_123);

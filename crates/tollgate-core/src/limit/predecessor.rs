@@ -1,11 +1,11 @@
-//! Limits that take over the counters of their predecessor in proportion.
+//! Limits that take over the usage of the limit that they replace, in proportion to the capacities.
 
 use alloc::sync::Arc;
 
 use super::{Limit, LimitError, OnChange};
 use crate::time::Timestamp;
 
-/// The limit that was replaced, and the time until which its counters may still be valid.
+/// The replaced limit, and the time after which all its counters have expired.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Predecessor {
     limit: Arc<Limit>,
@@ -13,7 +13,8 @@ pub(super) struct Predecessor {
 }
 
 impl Predecessor {
-    /// Returns the predecessor of a limit with this quota, which the subject had before too.
+    /// Returns the predecessor with another quota, for a subject that had this quota before the
+    /// replacement too.
     pub(super) fn with_quota(&self, quota: u64, burst: Option<u64>) -> Result<Self, LimitError> {
         let limit = Arc::new(self.limit.with_quota(quota, burst)?);
         Ok(Self { limit, until: self.until })
@@ -22,14 +23,15 @@ impl Predecessor {
 
 impl Limit {
     /// Returns this limit as the successor of `old` from `now` on, if both have the same name. With
-    /// [`OnChange::Scale`] it takes over the usage of `old`; otherwise it takes over nothing.
+    /// [`OnChange::Scale`] this limit takes over the usage of `old`. Otherwise it takes over
+    /// nothing.
     #[must_use]
     pub fn with_predecessor(mut self, old: &Self, now: Timestamp) -> Self {
         if self.on_change != OnChange::Scale || self.name != old.name {
             return self;
         }
         self.predecessor = if self.state_digest == old.state_digest {
-            // The policy was reloaded because of a change elsewhere.
+            // The policy was reloaded, but this limit did not change.
             old.predecessor.clone()
         } else {
             let until = now.after(old.window()).after(old.skew_tolerance());
@@ -39,7 +41,7 @@ impl Limit {
         self
     }
 
-    /// Returns the limit with the counters that this one takes over at `now`, if there is one.
+    /// Returns the replaced limit if this limit still takes over its usage at `now`.
     #[inline]
     #[must_use]
     pub fn predecessor(&self, now: Timestamp) -> Option<&Self> {

@@ -6,15 +6,16 @@ use alloc::sync::Arc;
 use super::{Algorithm, Limit, LimitError};
 use crate::algo::{FixedWindow, Schedule};
 
-/// The start of the value of a tenant's own quota.
+/// The prefix of the [`quota_value`](Limit::quota_value) of a limit with a tenant's own quota.
 const TENANT_VALUE: &str = "tenant:";
 
-/// Separates the quota of a tenant from its burst.
+/// The character that separates the quota of a tenant from the tenant's burst.
 const TENANT_VALUE_MARK: char = '/';
 
 impl Limit {
-    /// Returns the limit with the quota of requests with `value`, and the same counters, as
-    /// [`with_quota`](Self::with_quota) does. It is enforced for the same subjects as this limit.
+    /// Returns the limit with the quota for requests that have `value`, and with the same counters,
+    /// as [`with_quota`](Self::with_quota) does. The result is enforced for the same subjects as
+    /// this limit.
     ///
     /// # Errors
     /// [`LimitError`] for a quota that the algorithm cannot count.
@@ -29,8 +30,9 @@ impl Limit {
         Ok(limit)
     }
 
-    /// Returns the limit with the windows of `schedule` and the same counters: used units stay used,
-    /// and the open window keeps its end. `None` unless it is a fixed window.
+    /// Returns the limit with the windows of `schedule` and the same counters. Used units stay
+    /// used, and the open window keeps its end. Returns `None` unless the algorithm is a fixed
+    /// window.
     #[must_use]
     pub fn with_schedule(&self, schedule: Schedule) -> Option<Self> {
         let Algorithm::FixedWindow(window) = &self.algorithm else { return None };
@@ -39,7 +41,8 @@ impl Limit {
     }
 
     /// Returns the limit with a tenant's own quota, and the same counters, as
-    /// [`with_quota`](Self::with_quota) does. It is enforced for the same subjects as this limit.
+    /// [`with_quota`](Self::with_quota) does. The result is enforced for the same subjects as this
+    /// limit.
     ///
     /// # Errors
     /// [`LimitError`] for a quota that the algorithm cannot count.
@@ -54,8 +57,8 @@ impl Limit {
         Ok(limit)
     }
 
-    /// Returns the limit that [`for_tenant`](Self::for_tenant) made from this limit, by the
-    /// [`quota_value`](Self::quota_value) of that limit; `None` for any other value.
+    /// Returns the limit that [`for_tenant`](Self::for_tenant) creates from this limit. `value` is
+    /// the [`quota_value`](Self::quota_value) of that limit. Returns `None` for any other value.
     #[must_use]
     pub fn of_tenant_value(&self, value: &[u8]) -> Option<Self> {
         let numbers = core::str::from_utf8(value).ok()?.strip_prefix(TENANT_VALUE)?;
@@ -66,7 +69,7 @@ impl Limit {
         self.for_tenant(quota.parse().ok()?, burst).ok()
     }
 
-    /// Returns the value that selected the quota; `None` for the limit's default.
+    /// Returns the value that selected the quota, or `None` if the limit has its default quota.
     #[must_use]
     pub fn quota_value(&self) -> Option<&str> {
         self.quota_value.as_deref()

@@ -1,12 +1,12 @@
 //! The client's address behind trusted proxies.
 //!
 //! Source: RFC 7239 (`Forwarded`) and the de facto `X-Forwarded-For`. Both are lists to which each
-//! proxy appends the address of its client. They are therefore read from the right, and only as far
-//! as the addresses are those of trusted proxies: a client can forge everything to the left of the
-//! first address that is not trusted.
+//! proxy appends the address of its client. A list is therefore read from the right, up to the
+//! first address that does not belong to a trusted proxy. A client can forge everything to the left
+//! of that address.
 //!
-//! Written by hand: the core has no dependencies. `ipnet` would replace the type of a network, 110
-//! of 320 lines.
+//! This module uses no library, because the core has no dependencies. The crate `ipnet` would
+//! replace the network type, 110 of 320 lines.
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -27,18 +27,20 @@ pub enum AddressHeader {
     Forwarded,
 }
 
-/// The proxies that are trusted to report the client's address; none by default.
+/// The settings of the proxies that are trusted to report the client's address. By default no proxy
+/// is trusted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Forwarding {
     /// The networks of the proxies.
     pub trusted: Vec<Network>,
     /// The header that the trusted proxies write.
     pub header: AddressHeader,
-    /// The most proxies between a client and this node, at most [`MAX_HOPS`].
+    /// The largest number of proxies between a client and this node, at most [`MAX_HOPS`].
     pub hops: Option<usize>,
 }
 
-/// A network: an address and the number of its significant leading bits.
+/// A network of IP addresses: an address and the number of leading bits that all addresses of the
+/// network share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Network {
     address: IpAddr,
@@ -52,7 +54,8 @@ pub enum NetworkError {
     Syntax,
     /// The prefix is longer than the address.
     Prefix,
-    /// An IPv4-mapped IPv6 address with a prefix below 96, which would include all of IPv4.
+    /// The text is an IPv4-mapped IPv6 address with a prefix below 96. Such a network would include
+    /// all of IPv4.
     Mapped,
     /// Bits after the prefix are set, so the network is ambiguous.
     HostBits,
@@ -135,7 +138,8 @@ impl Network {
         self.address.is_ipv4()
     }
 
-    /// Returns the network of `prefix` bits that contains this one, or `None` if this one is wider.
+    /// Returns the network with a prefix of `prefix` bits that contains this network, or `None` if
+    /// this network has a shorter prefix.
     #[must_use]
     pub fn within(&self, prefix: u8) -> Option<Self> {
         (prefix <= self.prefix).then(|| Self { address: mask(self.address, prefix), prefix })
@@ -155,8 +159,8 @@ impl fmt::Display for Network {
 }
 
 impl Forwarding {
-    /// Returns the client's address: the peer's, or the nearest untrusted address that trusted
-    /// proxies report.
+    /// Returns the client's address: the address of the peer, or, if the peer is a trusted proxy,
+    /// the nearest untrusted address that trusted proxies report.
     #[must_use]
     pub fn client(&self, attributes: &RequestAttributes<'_>) -> Option<IpAddr> {
         let mut nearest = plain(attributes.peer?);
@@ -169,7 +173,8 @@ impl Forwarding {
             if !self.trusted.iter().any(|network| network.contains(nearest)) {
                 break;
             }
-            // An invalid address ends the search at the last known proxy.
+            // An invalid address ends the search. The result is then the address of the last proxy
+            // that was found.
             let Some(address) = told.next_from_the_right() else { break };
             nearest = address;
         }
@@ -177,7 +182,7 @@ impl Forwarding {
     }
 }
 
-/// The addresses in the headers, from the last one on.
+/// An iterator over the addresses in the headers, in reverse order.
 struct ForwardedHops<'a> {
     headers: &'a dyn Headers,
     header: AddressHeader,
@@ -192,7 +197,7 @@ impl<'a> ForwardedHops<'a> {
             AddressHeader::XForwardedFor => "x-forwarded-for",
             AddressHeader::Forwarded => "forwarded",
         };
-        // Count all field lines. Lines beyond those that are followed can be forged by clients.
+        // Counts all field lines, to begin with the last one. Clients can forge the first lines.
         let fields_left = (0..).take_while(|index| headers.value(name, *index).is_some()).count();
         Self { headers, header, name, fields_left, field: b"" }
     }
@@ -209,7 +214,7 @@ impl<'a> ForwardedHops<'a> {
             };
             let (before, element) = split_off(self.field, comma);
             self.field = before;
-            // A list may have empty elements, which are ignored.
+            // A list can contain empty elements, which are ignored.
             if !element.trim_ascii().is_empty() {
                 break element;
             }
@@ -222,8 +227,8 @@ impl<'a> ForwardedHops<'a> {
     }
 }
 
-/// Returns the value of `for` in an element of `Forwarded`; if there are several, the last one,
-/// which is the nearest.
+/// Returns the value of `for` in an element of `Forwarded`. If there are several, returns the last
+/// one, because it is the nearest.
 fn forwarded_for(element: &[u8]) -> Option<&[u8]> {
     let mut rest = element;
     while !rest.is_empty() {
@@ -238,15 +243,17 @@ fn forwarded_for(element: &[u8]) -> Option<&[u8]> {
     None
 }
 
-/// Returns the bytes before and after `index`; without an index, nothing and the whole field.
+/// Returns the bytes before and after `index`. If `index` is `None`, returns an empty slice and the
+/// whole field.
 fn split_off(field: &[u8], index: Option<usize>) -> (&[u8], &[u8]) {
     index.map_or((b"", field), |index| (&field[..index], &field[index + 1..]))
 }
 
 /// Returns the index of the last `separator` that is not inside quotes.
 ///
-/// Reads from the right, like the list itself. A quote that a client opens and never closes is to
-/// the left of the proxies' elements and cannot include them.
+/// The function reads from the right, as the list is read. If a client opens a quote and never
+/// closes it, that quote is to the left of the elements that proxies appended, and so cannot
+/// include them.
 fn last_unquoted(field: &[u8], separator: u8) -> Option<usize> {
     let mut quoted = false;
     for (index, byte) in field.iter().enumerate().rev() {
@@ -284,7 +291,8 @@ fn node_address(node: &str) -> Option<IpAddr> {
     if is_port(port) { Some(IpAddr::V4(address.parse().ok()?)) } else { None }
 }
 
-/// Returns whether the text is a port number, or an obfuscated port (RFC 7239, section 6.2).
+/// Returns whether the text is a port number, or an obfuscated port as RFC 7239, section 6.2,
+/// defines it.
 fn is_port(text: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
     match text.strip_prefix('_') {

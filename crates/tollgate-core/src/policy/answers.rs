@@ -7,36 +7,38 @@ use alloc::vec::Vec;
 use super::rule::OnFailure;
 use crate::refusal::RefusalSettings;
 
-/// A family of header fields that report the status to a client.
+/// A set of header fields that report the status of a limit to a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HeaderProfile {
     /// `x-ratelimit-limit`, `-remaining`, `-used`, `-reset` (epoch seconds) and `-resource`.
     GitHub,
     /// `ratelimit-policy` and `ratelimit`: structured fields of the current IETF draft.
     Ietf,
-    /// `x-ratelimit-limit` with its policies, `-remaining` and `-reset` (seconds from now), after
-    /// draft 03 of the IETF document.
+    /// `x-ratelimit-limit` with the quota policies, `-remaining` and `-reset` (seconds from now),
+    /// as in draft 03 of the IETF document.
     Draft03,
-    /// `ratelimit-limit`, `-remaining` and `-reset` (seconds from now), after drafts 04 to 06.
+    /// `ratelimit-limit`, `-remaining` and `-reset` (seconds from now), as in drafts 04 to 06.
     ThreeFields,
 }
 
 /// The settings of responses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResponseSettings {
-    /// The header profiles to send; all of them are sent on every limited response.
+    /// The header profiles to send. Every limited response has the fields of all of them.
     pub headers: Vec<HeaderProfile>,
-    /// The status codes of the service that refund the charge.
+    /// The status codes of the service after which the charge is refunded.
     pub refund_statuses: Vec<u16>,
     /// Whether a request that the upstream did not answer is refunded.
     pub refund_upstream_failure: RefundPolicy,
-    /// The status code of a refusal: 429 by default. GitHub's 403 is also in use.
+    /// The status code of a refusal. The default is 429. Some services, such as GitHub, use 403.
     pub refuse_status: u16,
-    /// The response to a refusal, unless the limit that refused or a matching rule has one of its own.
+    /// The response to a refused request, unless the limit that refused or a matching rule has its
+    /// own response.
     pub refusal: Option<Arc<RefusalSettings>>,
-    /// The path at which a client reads all its statuses, never charged; none by default.
+    /// The path at which a client reads the status of all its limits, if there is such a path.
+    /// Requests to this path are never charged. The default is no path.
     pub status_path: Option<Box<str>>,
-    /// The fallback for charges without a rule while the store does not answer.
+    /// The fallback, while the store does not answer, for charges that do not come from a rule.
     pub on_failure: OnFailure,
 }
 

@@ -6,22 +6,22 @@ use super::matching::{Matched, Mismatch, RequestMatch};
 use super::subject::attribute_of;
 use crate::attributes::RequestAttributes;
 
-/// Which conditions are evaluated.
+/// The conditions that are evaluated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Scope {
-    /// All: the conditions of one request.
+    /// All conditions, for one request.
     Request,
-    /// The conditions about the caller. The caller may send other requests, with any method, path
-    /// and query.
+    /// Only the conditions about the client, for the status of its limits. The client can later
+    /// send requests with any method, path and query.
     Caller,
 }
 
-/// Whether a request meets conditions. Ordered, so that the minimum is met if all are met, and the
-/// maximum if any is met.
+/// Whether a request meets a condition. The order of the variants makes the minimum of several
+/// results the result of "all", and the maximum the result of "any".
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Met {
     No,
-    /// Some requests of the caller meet the conditions.
+    /// Some requests of the client can meet the condition.
     Maybe,
     Yes,
 }
@@ -37,8 +37,8 @@ impl Met {
 }
 
 impl Policy {
-    /// Checks all conditions but those on the method, the path and the query, which `matched`
-    /// already meets.
+    /// Checks all conditions except those on the method, the path and the query. `matched` already
+    /// meets these.
     pub(super) fn check_conditions(
         &self,
         conditions: &RequestMatch,
@@ -60,7 +60,7 @@ impl Policy {
         }
     }
 
-    /// Checks the conditions about the caller that are not nested.
+    /// Checks the conditions about the client that are not nested.
     fn check_flat(
         &self,
         conditions: &RequestMatch,
@@ -80,7 +80,7 @@ impl Policy {
         }
     }
 
-    /// Checks the expression.
+    /// Checks the expression of `when`, if there is one.
     fn check_when(
         &self,
         conditions: &RequestMatch,

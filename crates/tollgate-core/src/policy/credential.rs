@@ -1,5 +1,5 @@
-//! The normal form of credentials and cookies. Different spellings that services treat alike share
-//! one counter.
+//! The normal form of credentials and cookies. Different spellings that services treat as equal
+//! share one counter.
 
 use alloc::borrow::Cow;
 use alloc::vec::Vec;
@@ -8,7 +8,8 @@ use super::Ambiguity;
 use super::path::percent_decoded;
 use crate::attributes::Headers;
 
-/// Fields with values that begin with the name of a scheme (RFC 9110, section 11).
+/// The header fields with values that begin with the name of an authentication scheme (RFC 9110,
+/// section 11).
 const SCHEME_FIELDS: [&str; 2] = ["authorization", "proxy-authorization"];
 
 /// Returns a credential in its normal form: `Bearer x`, `token x` and `x` are equal. For other
@@ -53,14 +54,14 @@ fn is_base64(text: &[u8]) -> bool {
 }
 
 /// Returns whether the text consists of parameters such as `username="a b", realm="c"`, and not of
-/// one token.
+/// a single token.
 fn has_parameters(text: &[u8]) -> bool {
     let (first, _) = split_word(text);
     let value = first.iter().position(|byte| *byte == b'=').map_or(&b""[..], |at| &first[at..]);
     value.iter().any(|byte| *byte != b'=')
 }
 
-/// Joins the words with one space between them, the first in lower case.
+/// Joins the words with one space between two words, and converts the first word to lower case.
 fn joined(scheme: &[u8], rest: &[u8]) -> Vec<u8> {
     let mut joined = Vec::with_capacity(scheme.len() + 1 + rest.len());
     joined.extend(scheme.iter().map(u8::to_ascii_lowercase));
@@ -75,8 +76,8 @@ fn joined(scheme: &[u8], rest: &[u8]) -> Vec<u8> {
 /// quotes.
 ///
 /// # Errors
-/// [`Ambiguity::Repeated`] if there are several, in one `cookie` field or in many;
-/// [`Ambiguity::Malformed`] if its value contains characters that RFC 6265 does not allow.
+/// [`Ambiguity::Repeated`] if several cookies have this name, in one `cookie` field or in many;
+/// [`Ambiguity::Malformed`] if the value contains characters that RFC 6265 does not allow.
 pub(super) fn cookie<'a>(
     headers: &'a dyn Headers,
     name: &str,
@@ -89,7 +90,8 @@ pub(super) fn cookie<'a>(
     cookie_value(value).map(Some)
 }
 
-/// Returns the values of all cookies `name`, without surrounding white space and quotes.
+/// Returns the values of all cookies with the name `name`, without surrounding white space and
+/// quotes.
 pub(super) fn cookie_values<'a>(
     headers: &'a dyn Headers,
     name: &str,
@@ -108,13 +110,13 @@ pub(super) fn cookie_values<'a>(
 }
 
 fn cookie_value(value: &[u8]) -> Result<Cow<'_, [u8]>, Ambiguity> {
-    // `cookie-octet` of RFC 6265. Some services read a backslash as the start of an escape, and
-    // others end a value at white space or a comma.
+    // These are the `cookie-octet` characters of RFC 6265. Some services read a backslash as the
+    // start of an escape, and others end a value at white space or a comma.
     let is_octet = |byte: &u8| byte.is_ascii_graphic() && !b"\",;\\".contains(byte);
     if value.iter().all(is_octet) { Ok(percent_decoded(value)) } else { Err(Ambiguity::Malformed) }
 }
 
-/// Joins all `cookie` fields, because HTTP/2 may split the field.
+/// Joins all `cookie` fields, because HTTP/2 allows a client to split the field.
 pub(super) fn joined_cookies(headers: &dyn Headers) -> Vec<u8> {
     let fields: Vec<&[u8]> = (0..).map_while(|index| headers.value("cookie", index)).collect();
     fields.join(&b"; "[..])

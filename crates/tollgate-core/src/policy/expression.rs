@@ -1,7 +1,8 @@
 //! Expressions about a request: conditions, and texts that can be a subject.
 //!
-//! A policy file writes them in a part of the Common Expression Language. This is their compiled
-//! form: it cannot fail, contains no loops, and an attribute that the request lacks is an empty text.
+//! A policy file contains expressions in a subset of the Common Expression Language (CEL). This
+//! module defines their compiled form. Its evaluation cannot fail and contains no loops. An
+//! attribute that the request lacks is an empty text.
 
 use alloc::borrow::Cow;
 use alloc::boxed::Box;
@@ -10,27 +11,27 @@ use alloc::vec::Vec;
 /// A condition on a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Condition {
-    /// Always or never met.
+    /// A constant: the condition is always met or never met.
     Constant(bool),
-    /// All conditions are met.
+    /// The condition that all of these conditions are met.
     All(Vec<Self>),
-    /// At least one condition is met.
+    /// The condition that at least one of these conditions is met.
     Any(Vec<Self>),
-    /// The condition is not met.
+    /// The condition that another condition is not met.
     Not(Box<Self>),
     /// The condition that both texts have the same bytes.
     Equal(Text, Text),
-    /// The first text begins with the second.
+    /// The condition that the first text begins with the second.
     StartsWith(Text, Text),
-    /// The first text ends with the second.
+    /// The condition that the first text ends with the second.
     EndsWith(Text, Text),
-    /// The first text contains the second.
+    /// The condition that the first text contains the second.
     Contains(Text, Text),
     /// The condition that the first text equals one of the others.
     OneOf(Text, Vec<Text>),
-    /// The length of the text in bytes is at least this.
+    /// The condition that the text has at least this number of bytes.
     IsAtLeast(Text, u64),
-    /// The request has the attribute.
+    /// The condition that the request has the attribute.
     Has(Attribute),
 }
 
@@ -41,7 +42,7 @@ pub enum Text {
     Literal(Box<str>),
     /// The value of the attribute, or an empty text if the request lacks it.
     Of(Attribute),
-    /// All texts, one after the other.
+    /// The concatenation of all texts.
     Joined(Vec<Self>),
     /// The first text if the condition is met, otherwise the second.
     Chosen(Box<(Condition, Self, Self)>),
@@ -60,17 +61,18 @@ pub enum Attribute {
     Host,
     /// The client's address.
     Address,
-    /// A header's value; its name in lower case. A repeated header has none.
+    /// The value of the header field with this name, in lower case. A field that occurs more than
+    /// once counts as missing.
     Header(Box<str>),
     /// A parameter of the query, decoded.
     Parameter(Box<str>),
     /// A cookie, decoded.
     Cookie(Box<str>),
-    /// The value of a dimension; an index into the policy's dimensions.
+    /// The value of the dimension with this index in the policy's dimensions.
     Dimension(usize),
 }
 
-/// Returns the value of an attribute, `None` if the request lacks it.
+/// A function that returns the value of an attribute, or `None` if the request lacks the attribute.
 pub(super) type Read<'r, 'a> = &'r dyn Fn(&'a Attribute) -> Option<Cow<'a, [u8]>>;
 
 impl Condition {
@@ -118,7 +120,7 @@ impl Condition {
 }
 
 impl Text {
-    /// Returns the value in a request.
+    /// Returns the text for a request. `read` returns the request's attributes.
     pub(super) fn value<'a>(&'a self, read: Read<'_, 'a>) -> Cow<'a, [u8]> {
         match self {
             Self::Literal(text) => Cow::Borrowed(text.as_bytes()),
@@ -151,7 +153,8 @@ impl Text {
     }
 }
 
-/// The longest part that is compared at every position of a text.
+/// The longest part, in bytes, for which [`contains`] compares the part at every position of the
+/// text. It searches for a longer part with another algorithm.
 const SHORT_PART: usize = 16;
 
 /// Returns whether `text` contains `part`. Both can be long and come from the client, so the time is
@@ -163,7 +166,7 @@ fn contains(text: &[u8], part: &[u8]) -> bool {
     if text.len() < part.len() {
         return false;
     }
-    // The algorithm of Knuth, Morris and Pratt.
+    // This is the algorithm of Knuth, Morris and Pratt.
     let borders = borders(part);
     let mut met = 0;
     for byte in text {
@@ -178,7 +181,8 @@ fn contains(text: &[u8], part: &[u8]) -> bool {
     false
 }
 
-/// Returns for each start of `part` the length of its longest proper start that is also its end.
+/// Returns, for each prefix of `part`, the length of the longest proper prefix of it that is also
+/// its suffix.
 fn borders(part: &[u8]) -> Vec<usize> {
     let mut borders = alloc::vec![0; part.len()];
     let mut border = 0;

@@ -1,4 +1,4 @@
-//! The rules that can match a request, by its method and the first byte of its path.
+//! An index of the rules that can match a request, by method and by the first byte of the path.
 
 use alloc::boxed::Box;
 use alloc::vec;
@@ -7,18 +7,21 @@ use alloc::vec::Vec;
 use super::path::{NormalPath, PathPattern};
 use super::rule::Rule;
 
-/// The rules that can match a request. The other rules differ from every request with this method and
-/// this beginning of the path, so a request is compared with few of many rules.
+/// An index of the rules by method and by the first byte of the path. It excludes the rules that
+/// cannot match a request because its method or the first byte of its path differs. A request is
+/// therefore compared with only a few rules of many.
 ///
-/// A set of rules is a row of bits, one for each rule in its order.
+/// A set of rules is a row of bits, one bit for each rule, in the order of the rules.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RuleIndex {
-    /// The words of a row.
+    /// The number of 64-bit words in a row.
     words: usize,
-    /// The methods that rules name, in capitals. The next row is for all other methods.
+    /// The methods that rules name, in capitals. `by_method` has one row for each of them, and a
+    /// last row for all other methods.
     methods: Vec<Box<str>>,
     by_method: Vec<u64>,
-    /// The first bytes of paths that rules name. The next row is for all other paths.
+    /// The first bytes of paths that rules name. `by_byte` has one row for each of them, and a last
+    /// row for all other paths.
     bytes: Vec<u8>,
     by_byte: Vec<u64>,
 }
@@ -49,7 +52,8 @@ impl RuleIndex {
         Self { words, methods, by_method, bytes, by_byte }
     }
 
-    /// Returns the indices of the rules that can match, in rising order.
+    /// Returns the indices of the rules that can match a request with `method` and `path`, in
+    /// rising order.
     pub(super) fn candidates(&self, method: &str, path: &NormalPath<'_>) -> Candidates<'_> {
         let method = self.methods.iter().position(|own| own.eq_ignore_ascii_case(method));
         let byte = path.first_byte().and_then(|first| self.bytes.binary_search(&first).ok());
@@ -64,12 +68,12 @@ impl RuleIndex {
     }
 }
 
-/// The indices of rules that can match.
+/// An iterator over the indices of the rules that can match.
 pub(super) struct Candidates<'i> {
-    /// The words that are not read yet.
+    /// The words of both rows that are not read yet.
     by_method: &'i [u64],
     by_byte: &'i [u64],
-    /// The index of the first rule of these words.
+    /// The index of the rule of the first bit in these words.
     start: usize,
     /// The bits of the current word that are not read yet.
     bits: u64,
@@ -92,10 +96,11 @@ impl Iterator for Candidates<'_> {
     }
 }
 
-/// The bits of a word.
+/// The number of bits in a word.
 const BITS: usize = u64::BITS as usize;
 
-/// Returns `count` rows with the rules for which `is_in` is true.
+/// Returns `count` rows. Each row contains the rules for which `is_in` returns true with the number
+/// of the row.
 fn rows(rules: &[Rule], count: usize, is_in: impl Fn(&Rule, usize) -> bool) -> Vec<u64> {
     let words = rules.len().div_ceil(BITS);
     let mut rows = vec![0; count * words];
@@ -122,8 +127,8 @@ mod tests {
     const PATTERNS: [&str; 9] =
         ["/", "/**", "/*", "/{id}/b", "/a", "/a/**", "/search/**", "/b", "/\u{e9}"];
 
-    /// Creates rules with every pair of a method and a pattern, and rules with neither. Their
-    /// number needs more than two words of the bit set.
+    /// Creates rules with every pair of a method and a pattern, and rules with neither. The number
+    /// of rules needs more than two words in each row.
     fn policy(case: PathCase) -> Policy {
         let methods = [&[][..], &["GET"], &["POST", "DELETE"], &["PURGE"]];
         let mut matches = Vec::new();

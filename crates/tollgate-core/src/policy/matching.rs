@@ -17,17 +17,19 @@ use crate::attributes::RequestAttributes;
 /// The deepest nesting of conditions in `not` and `any`.
 pub const MAX_CONDITION_DEPTH: usize = 4;
 
-/// Conditions that must all be met; a condition with several values is met by any of them. An empty
-/// set matches every request.
+/// Conditions that must all be met. If a condition has several values, one of them is enough. An
+/// empty set of conditions matches every request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RequestMatch {
-    /// Methods in capitals, compared without regard to case.
+    /// Methods in capitals, which are compared without regard to case.
     pub methods: Vec<Box<str>>,
     /// Path patterns.
     pub paths: Vec<PathPattern>,
-    /// Hosts, in lower case and without a port; `*.example.com` matches every name below it.
+    /// Hosts, in lower case and without a port. `*.example.com` matches every name below
+    /// `example.com`.
     pub hosts: Vec<Box<str>>,
-    /// Networks of the client. A client without an address is in none of them.
+    /// Networks, of which one must contain the client's address. A client without an address is in
+    /// none of them.
     pub networks: Vec<Arc<NetworkList>>,
     /// Headers that must be present.
     pub headers: Vec<ValueMatch>,
@@ -35,20 +37,21 @@ pub struct RequestMatch {
     pub query: Vec<ValueMatch>,
     /// Cookies that must be present.
     pub cookies: Vec<ValueMatch>,
-    /// Dimensions for which the request must have a value; indices into the policy's dimensions.
+    /// Dimensions for which the request must have a value, as indices into the policy's dimensions.
     pub has: Vec<usize>,
-    /// Dimensions for which the request must have no value.
+    /// Dimensions for which the request must have no value, as indices into the policy's
+    /// dimensions.
     pub lacks: Vec<usize>,
     /// An expression that must be met.
     pub when: Option<Box<WrittenCondition>>,
-    /// Sets of conditions of which at least one must be met, if there are any. Their path patterns
-    /// capture no parameters.
+    /// Sets of conditions. If there are any, at least one of these sets must be met. Path patterns
+    /// in these sets capture no parameters.
     pub any: Vec<Self>,
-    /// Sets of conditions of which none may be met.
+    /// Sets of conditions. The rule matches only if none of these sets is met.
     pub not: Vec<Self>,
 }
 
-/// An expression, and the text that it was written as.
+/// An expression, and its text in the policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WrittenCondition {
     /// The text.
@@ -68,15 +71,16 @@ pub enum Mismatch {
     Host,
     /// The client's address is in none of the networks, or unknown.
     Network,
-    /// A header is missing or has another value; its index in [`RequestMatch::headers`].
+    /// The header with this index in [`RequestMatch::headers`] is missing or has another value.
     Header(usize),
-    /// A query parameter is missing or has another value; its index in [`RequestMatch::query`].
+    /// The query parameter with this index in [`RequestMatch::query`] is missing or has another
+    /// value.
     Query(usize),
-    /// A cookie is missing or has another value; its index in [`RequestMatch::cookies`].
+    /// The cookie with this index in [`RequestMatch::cookies`] is missing or has another value.
     Cookie(usize),
-    /// The request has no value for this dimension; an index into the policy's dimensions.
+    /// The request has no value for the dimension with this index in the policy's dimensions.
     Has(usize),
-    /// The request has a value for this dimension; an index into the policy's dimensions.
+    /// The request has a value for the dimension with this index in the policy's dimensions.
     Lacks(usize),
     /// The expression is not met.
     When,
@@ -86,17 +90,17 @@ pub enum Mismatch {
     Not(usize),
 }
 
-/// The match of a rule, from which dimensions are read.
+/// A rule that a request matches, and the request. The values of dimensions are read from it.
 pub(super) struct Matched<'a> {
     pub(super) rule: &'a str,
     pub(super) pattern: Option<&'a PathPattern>,
     pub(super) path: &'a NormalPath<'a>,
-    /// The first ambiguous value.
+    /// The ambiguity of the first ambiguous value that was read.
     pub(super) ambiguity: &'a Cell<Option<Ambiguity>>,
 }
 
 impl Matched<'_> {
-    /// Records an ambiguous value, unless one is recorded already.
+    /// Records an ambiguity, unless an earlier one is recorded already.
     pub(super) fn note(&self, ambiguity: Ambiguity) {
         self.ambiguity.set(self.ambiguity.get().or(Some(ambiguity)));
     }
@@ -121,8 +125,8 @@ impl RequestMatch {
         self.any.iter().chain(&self.not)
     }
 
-    /// Returns whether all dimensions are below `dimensions`, and the nesting is not deeper than
-    /// [`MAX_CONDITION_DEPTH`].
+    /// Returns whether the conditions are valid: all indices of dimensions are below `dimensions`,
+    /// and the nesting is not deeper than [`MAX_CONDITION_DEPTH`].
     pub(super) fn is_whole(&self, dimensions: usize, depth: usize) -> bool {
         depth <= MAX_CONDITION_DEPTH
             && self.has.iter().chain(&self.lacks).all(|index| *index < dimensions)
@@ -130,14 +134,14 @@ impl RequestMatch {
             && self.nested().all(|nested| nested.is_whole(dimensions, depth + 1))
     }
 
-    /// Makes path patterns match without regard to upper and lower case.
+    /// Changes the path patterns to ignore the difference between upper and lower case.
     pub(super) fn ignore_path_case(&mut self) {
         let patterns = core::mem::take(&mut self.paths).into_iter();
         self.paths = patterns.map(PathPattern::ignoring_case).collect();
         self.any.iter_mut().chain(&mut self.not).for_each(Self::ignore_path_case);
     }
 
-    /// Returns whether conditions may be about the method, the path or the query.
+    /// Returns whether a condition is, or can be, about the method, the path or the query.
     pub(super) fn is_about_operation(&self) -> bool {
         let is_empty = self.methods.is_empty() && self.paths.is_empty() && self.query.is_empty();
         !(is_empty && self.when.is_none())
@@ -151,8 +155,8 @@ impl RequestMatch {
         }
     }
 
-    /// Checks the conditions about the caller: hosts, networks, headers and cookies, not method,
-    /// path or query.
+    /// Checks the conditions about the client: hosts, networks, headers and cookies. Does not check
+    /// the method, the path and the query.
     pub(super) fn check_caller(
         &self,
         attributes: &RequestAttributes<'_>,
@@ -192,8 +196,8 @@ impl RequestMatch {
         self.methods.is_empty() || self.methods.iter().any(|own| own.eq_ignore_ascii_case(method))
     }
 
-    /// Returns the pattern that matches the path: `None` if none does, `Some(None)` if there are no
-    /// patterns.
+    /// Returns the pattern that matches the path. Returns `None` if no pattern matches, and
+    /// `Some(None)` if there are no patterns.
     pub(super) fn pattern(&self, path: &NormalPath<'_>) -> Option<Option<&PathPattern>> {
         if self.paths.is_empty() {
             return Some(None);

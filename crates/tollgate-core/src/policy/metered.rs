@@ -12,49 +12,50 @@ use crate::cost::Cost;
 use crate::json_pointer::JsonPointer;
 use crate::time::Millis;
 
-/// A limit of a rule with a cost that is read from the response.
+/// A limit of a rule on which the cost is measured when the response is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MeteredLimit {
-    /// Index into [`Policy::limits`](super::Policy::limits). The rule uses this limit; the cost
-    /// there is reserved for a request that does not specify an amount.
+    /// Index into [`Policy::limits`](super::Policy::limits). The rule must use this limit. If a
+    /// request does not specify an amount, the rule's cost on this limit is reserved.
     pub limit: usize,
-    /// How the cost is measured.
+    /// The way in which the cost is measured.
     pub meter: Arc<Meter>,
-    /// How the request determines the units to reserve; `None` if it does not.
+    /// The way in which the request determines the units to reserve, or `None` if the request does
+    /// not determine them.
     pub reserve: Option<ReservationAmount>,
 }
 
-/// How the response determines the cost of its request.
+/// The way in which the response determines the cost of its request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Meter {
-    /// The integer in a header field.
+    /// The cost is the integer in a header field.
     Header {
         /// The field's name in lower case.
         field: Box<str>,
     },
-    /// The integer at a pointer in the JSON body. In a stream of server-sent events, the last event
-    /// with a value counts.
+    /// The cost is the integer at a pointer in the JSON body. In a stream of server-sent events,
+    /// the last event with such a value counts.
     Json {
-        /// The position of the value.
+        /// The pointer to the value in the body.
         pointer: JsonPointer,
     },
-    /// The length of the body, in units of `bytes`, rounded up.
+    /// The cost is the length of the body divided by `bytes`, rounded up.
     Size {
         /// Bytes per unit.
         bytes: NonZeroU64,
     },
-    /// The time from the arrival of the request to the end of the response body, in units of
-    /// `each`, rounded up.
+    /// The cost is the time from the arrival of the request to the end of the response body,
+    /// divided by `each` and rounded up.
     Time {
         /// The time of one unit, at least 1 ms.
         each: Millis,
     },
 }
 
-/// How a request determines the units to reserve.
+/// The way in which a request determines the units to reserve.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReservationAmount {
-    /// The position of the number in the request.
+    /// The place of the number in the request.
     pub source: ReservationSource,
     /// The fewest units to reserve, whatever the request contains.
     pub at_least: Option<Cost>,
@@ -62,7 +63,7 @@ pub struct ReservationAmount {
     pub at_most: Option<Cost>,
 }
 
-/// The position in a request of the number of units to reserve.
+/// The place in a request that contains the number of units to reserve.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReservationSource {
     /// The integer in a header field.
@@ -72,7 +73,7 @@ pub enum ReservationSource {
     },
     /// The integer at a pointer in the JSON body.
     Json {
-        /// The position of the value.
+        /// The pointer to the value in the body.
         pointer: JsonPointer,
     },
 }
@@ -80,16 +81,16 @@ pub enum ReservationSource {
 /// Units that are reserved until a meter measures the actual cost.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Estimate {
-    /// How the cost is measured.
+    /// The way in which the cost is measured.
     pub meter: Arc<Meter>,
     /// The reserved units.
     pub reserved: Cost,
-    /// How the cost depends on the status of the response.
+    /// The conditions under which the units are charged, by the status of the response.
     pub terms: ResponseTerms,
 }
 
-/// Lists of estimates without entries, for the next plan: at most as many as a rule has metered
-/// limits.
+/// Empty lists of estimates. The next plan reuses their memory. Their number is at most the number
+/// of metered limits of a rule.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Spare(Vec<Vec<Estimate>>);
 
@@ -98,7 +99,7 @@ impl Spare {
         self.0.pop().unwrap_or_default()
     }
 
-    /// Stores `estimates` for reuse of its memory, if it has any.
+    /// Stores the list `estimates` to reuse its memory, if it has allocated any.
     pub(super) fn give(&mut self, mut estimates: Vec<Estimate>) {
         if estimates.capacity() > 0 {
             estimates.clear();

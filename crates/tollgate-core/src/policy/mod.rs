@@ -1,6 +1,6 @@
 //! The policy: subjects, limits and rules, which map a request to its charges.
 //!
-//! This is the compiled policy. The crate `tollgate-policy` reads the file format.
+//! This module contains the compiled policy. The crate `tollgate-policy` reads the file format.
 
 pub mod address;
 pub mod answers;
@@ -66,22 +66,22 @@ use index::RuleIndex;
 use crate::limit::Limit;
 use crate::time::Timestamp;
 
-/// Which of the matching rules apply.
+/// The matching rules that apply to a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MatchMode {
-    /// Only the first matching rule.
+    /// Only the first matching rule applies.
     #[default]
     FirstMatch,
-    /// Every matching rule, as one charge.
+    /// Every matching rule applies. All their charges are decided together.
     AllMatches,
 }
 
-/// A limit and the dimensions of its subjects.
+/// A limit, and the dimensions that make up its subjects.
 #[derive(Clone, Debug)]
 pub struct LimitBinding {
     /// The limit.
     pub limit: Arc<Limit>,
-    /// Indices into [`Policy::dimensions`]; empty for one counter for all requests.
+    /// Indices into [`Policy::dimensions`]. If there are none, all requests share one counter.
     pub per: Vec<usize>,
 }
 
@@ -90,26 +90,27 @@ pub struct LimitBinding {
 pub struct Policy {
     pub(crate) dimensions: Vec<Dimension>,
     pub(crate) limits: Vec<LimitBinding>,
-    /// Sorted by limit.
+    /// The quotas by value, sorted by limit.
     pub(crate) quotas: Vec<QuotasByValue>,
-    /// Sorted by limit.
+    /// The windows by value, sorted by limit.
     pub(crate) windows: Vec<WindowsByValue>,
     pub(crate) rules: Vec<Rule>,
-    /// Of the rules.
+    /// The index of the rules.
     index: RuleIndex,
     pub(crate) match_mode: MatchMode,
     pub(crate) forwarding: Forwarding,
     pub(crate) answers: ResponseSettings,
     pub(crate) paths: PathOptions,
-    /// Sorted by name.
+    /// The descriptor trees, sorted by name.
     pub(crate) domains: Vec<Domain>,
     pub(crate) shedding: Shedding,
     pub(crate) tenants: Option<TenantBinding>,
 }
 
 impl Policy {
-    /// Creates a policy; `None` if a limit refers to a missing dimension, a rule refers to a
-    /// missing limit or dimension or nests its conditions too deep, or a rule meters a limit that it does not use.
+    /// Creates a policy. Returns `None` if a limit refers to a missing dimension, if a rule refers
+    /// to a missing limit or dimension, if a rule nests its conditions too deep, or if a rule
+    /// meters a limit that it does not use.
     #[must_use]
     pub fn new(
         dimensions: Vec<Dimension>,
@@ -150,7 +151,7 @@ impl Policy {
         self
     }
 
-    /// Sets how paths are compared with the patterns of the rules.
+    /// Sets the options for comparing paths with the patterns of the rules.
     #[must_use]
     pub fn with_paths(mut self, paths: PathOptions) -> Self {
         self.paths = paths;
@@ -163,15 +164,15 @@ impl Policy {
         self
     }
 
-    /// Sets the responses to clients.
+    /// Sets the settings of responses to clients.
     #[must_use]
     pub fn with_answers(mut self, answers: ResponseSettings) -> Self {
         self.answers = answers;
         self
     }
 
-    /// Sets the descriptor trees; `None` if two domains have one name, a tree is deeper than
-    /// [`MAX_DEPTH`](descriptors::MAX_DEPTH), or a tree refers to a missing limit.
+    /// Sets the descriptor trees. Returns `None` if two domains have the same name, a tree is
+    /// deeper than [`MAX_DEPTH`](descriptors::MAX_DEPTH), or a tree refers to a missing limit.
     #[must_use]
     pub fn with_descriptors(mut self, mut domains: Vec<Domain>) -> Option<Self> {
         domains.sort_by(|one, other| one.name.cmp(&other.name));
@@ -182,7 +183,7 @@ impl Policy {
     }
 
     /// Returns this policy as the replacement of `old` at `now`. Each limit that keeps its counters
-    /// [replaces](Limit::replacing) the old one or [has it as its
+    /// [replaces](Limit::replacing) the limit of the same name in `old`, or [has that limit as its
     /// predecessor](Limit::with_predecessor).
     #[must_use]
     pub fn replacing(mut self, old: &Self, now: Timestamp) -> Self {
@@ -190,7 +191,7 @@ impl Policy {
         self
     }
 
-    /// Returns whether the policy reads request bodies, which a listener must then buffer.
+    /// Returns whether the policy reads request bodies. If it does, a listener must buffer them.
     #[must_use]
     pub fn reads_bodies(&self) -> bool {
         let metered = self.rules.iter().flat_map(|rule| &rule.metered);
@@ -228,7 +229,7 @@ impl Policy {
         &self.rules
     }
 
-    /// Returns which of the matching rules apply.
+    /// Returns the setting that selects the matching rules that apply.
     #[must_use]
     pub const fn match_mode(&self) -> MatchMode {
         self.match_mode
@@ -240,7 +241,7 @@ impl Policy {
         &self.forwarding
     }
 
-    /// Returns how paths are compared with the patterns of the rules.
+    /// Returns the options for comparing paths with the patterns of the rules.
     #[must_use]
     pub const fn paths(&self) -> PathOptions {
         self.paths

@@ -1,4 +1,4 @@
-//! Charges by name: a limit and a subject from a caller that has no request.
+//! Charges by name: a caller without a request specifies a limit and a subject.
 
 use alloc::borrow::Cow;
 use alloc::boxed::Box;
@@ -23,8 +23,9 @@ pub struct Named<'a> {
     pub limit: &'a str,
     /// The cost.
     pub cost: Cost,
-    /// A value for each dimension of the limit, in any order; `None` if there is none, as for a
-    /// request without that header. The value that selects the quota can be omitted.
+    /// Pairs of a dimension and its value, in any order, for all dimensions of the limit. `None`
+    /// means a missing value, as in a request without the header. A dimension that only selects the
+    /// quota can be omitted.
     pub subject: &'a [(&'a str, Option<&'a str>)],
 }
 
@@ -33,13 +34,14 @@ pub struct Named<'a> {
 pub struct NamedPlan {
     /// At most one charge per limit and subject.
     pub planned: Vec<PlannedCharge>,
-    /// The strictest `on_failure` of the rules that enforce these limits. A limit that no rule
-    /// enforces counts with the default.
+    /// The strictest `on_failure` of the rules that enforce these limits. For a limit that no rule
+    /// enforces, the default of the policy counts.
     pub on_failure: OnFailure,
 }
 
 impl Policy {
-    /// Resolves `charges`. They use the same counters as requests with these values.
+    /// Resolves `charges` by name. The resulting charges use the same counters as requests with the
+    /// same values.
     ///
     /// # Errors
     /// [`NameError`] and the index of the invalid charge.
@@ -49,7 +51,7 @@ impl Policy {
         key: &dyn KeyedHash,
     ) -> Result<NamedPlan, (usize, NameError)> {
         let mut planned = Vec::new();
-        // Not the default: it is stricter than `allow`.
+        // The initial value is not the default, because the default is stricter than `allow`.
         let mut strictest = None;
         for (index, named) in charges.into_iter().enumerate() {
             let limit = self.limit_index(named.limit).map_err(|error| (index, error))?;
@@ -105,8 +107,8 @@ impl Policy {
 }
 
 impl Dimension {
-    /// Returns the pair of this dimension for requests with `value`, as a subject with no other
-    /// pair.
+    /// Returns a subject that consists only of the pair of this dimension and `value`, in the form
+    /// that the pair has for requests with that value.
     ///
     /// # Errors
     /// [`NameError`] if no request can have such a value.
@@ -123,7 +125,7 @@ impl Dimension {
         }
     }
 
-    /// Returns whether `value` is secret. `value` is in its normal form.
+    /// Returns whether `value`, which is in its normal form, is a secret.
     fn is_secret(&self, value: &str) -> bool {
         match self.source.first_of(value) {
             Some((one, _)) => one.source.is_secret(),
@@ -131,14 +133,15 @@ impl Dimension {
         }
     }
 
-    /// Converts the value in `subject` to the form of a value that is read from a request.
+    /// Converts the value of this dimension in `subject` to the form that a value from a request
+    /// has.
     fn given<'v>(
         &self,
         subject: &[(&str, Option<&'v str>)],
     ) -> Result<Option<Cow<'v, str>>, NameError> {
         let given = subject.iter().find(|(name, _)| *name == &*self.name).map(|(_, value)| *value);
         if let SubjectSource::Constant { value } = &self.source {
-            // The only possible value, so callers may omit it.
+            // The dimension has only this value, so callers can omit the value.
             return match given {
                 None => Ok(Some(String::from(&**value).into())),
                 Some(Some(given)) if *given == **value => Ok(Some(given.into())),
@@ -193,7 +196,8 @@ impl Dimension {
 }
 
 impl SubjectSource {
-    /// Returns the dimension of `name:value` in a chain, and the value.
+    /// Splits `name:value`, the form of a value of a chain of dimensions. Returns the dimension
+    /// with that name, and the value.
     fn first_of<'v>(&self, given: &'v str) -> Option<(&Dimension, &'v str)> {
         let Self::FirstOf { dimensions } = self else { return None };
         let (name, value) = given.split_once(':')?;
@@ -206,7 +210,7 @@ impl SubjectSource {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum NameError {
-    /// The policy has no limit of this name.
+    /// The policy has no limit with this name.
     Limit(Box<str>),
     /// The limit does not count by this dimension.
     Dimension(Box<str>),
@@ -220,7 +224,7 @@ pub enum NameError {
     Credential(Box<str>),
     /// The value of this dimension must begin with one of these names and a colon.
     FirstOf(Box<str>, Box<str>),
-    /// This dimension has one value only.
+    /// This dimension always has the same value, and the caller gave another.
     Constant(Box<str>, Box<str>),
 }
 

@@ -17,7 +17,7 @@ pub struct NetworkSet {
     v6: Box<[(u128, u128)]>,
 }
 
-/// A list of networks of a policy.
+/// A list of networks in a policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NetworkList {
     /// The name in the policy, or the text of the networks if a rule lists them itself.
@@ -45,8 +45,8 @@ impl NetworkSet {
         }
     }
 
-    /// Returns whether one of the networks contains `address`. An IPv4-mapped IPv6 address is the
-    /// IPv4 address.
+    /// Returns whether one of the networks contains `address`. An IPv4-mapped IPv6 address counts
+    /// as the IPv4 address.
     #[must_use]
     pub fn contains(&self, address: IpAddr) -> bool {
         match plain(address) {
@@ -62,7 +62,7 @@ impl NetworkSet {
     }
 }
 
-/// Sorts and merges ranges. `next` returns the number after a number.
+/// Sorts ranges and merges those that overlap or touch. `next` returns the successor of a number.
 fn merged<T: Ord + Copy>(mut ranges: Vec<(T, T)>, next: impl Fn(T) -> Option<T>) -> Box<[(T, T)]> {
     ranges.sort_unstable();
     ranges.dedup_by(|(first, last), (_, before)| {

@@ -8,12 +8,12 @@ use super::response_terms::ResponseTerms;
 use crate::cost::Cost;
 use crate::status_set::StatusSet;
 
-/// A part of a charge that depends on the status of the response in its own way.
+/// A part of a charge that has its own terms for the status of the response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConditionalCost {
     /// The units of the part.
     pub cost: Cost,
-    /// When the part is charged.
+    /// The statuses of the response for which the part is charged.
     pub terms: ResponseTerms,
 }
 
@@ -24,7 +24,8 @@ pub enum Settlement {
     Charged,
     /// All charges are refunded.
     Free,
-    /// The response has this status: each charge follows its [`ResponseTerms`].
+    /// The response has this status, and the [`ResponseTerms`] of each charge determine whether the
+    /// charge remains.
     Status {
         /// The status of the response.
         status: u16,
@@ -50,8 +51,8 @@ impl Settlement {
         }
     }
 
-    /// Returns the part of `cost` that remains, with the real cost of each of `estimates` that
-    /// `measured` returns, or else its reserved units.
+    /// Returns the part of `cost` that remains. Each of `estimates` counts with the actual cost
+    /// that `measured` returns for it, or with its reserved units if `measured` returns none.
     #[must_use]
     pub fn kept(
         self,
@@ -73,7 +74,8 @@ impl Settlement {
     }
 }
 
-/// Sets the statuses for which a rule refunds `conditions`, parts of a charge of `cost`.
+/// Sets the statuses for which a rule refunds a charge of `cost`, in `conditions`, the parts of
+/// that charge.
 pub(super) fn refund_for(
     conditions: &mut Vec<ConditionalCost>,
     cost: Cost,

@@ -1,7 +1,8 @@
 //! Path patterns with parameters, matched with normalized paths.
 //!
-//! Written by hand: the core has no dependencies, and a pattern is matched with a path that was decoded
-//! once for all rules. `matchit` finds one route of many, and a policy needs all rules that match.
+//! This module uses no library, because the core has no dependencies and a pattern is matched with
+//! a path that is decoded once for all rules. The crate `matchit` finds one route of many, but a
+//! policy needs all rules that match.
 
 mod normal;
 
@@ -16,8 +17,8 @@ pub(super) use normal::decode as percent_decoded;
 
 /// A pattern such as `/users/{id}/posts` or `/search/**`.
 ///
-/// A segment is literal text, `*` for any one segment, `{name}` for any one segment that is
-/// captured, or, as the last segment, `**` for the rest of the path, which may be empty.
+/// A segment is literal text, `*` for any one segment, or `{name}` for any one segment that is
+/// captured. The last segment can be `**` for the rest of the path, which can be empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PathPattern {
     segments: Vec<Segment>,
@@ -45,7 +46,7 @@ pub enum PathPatternError {
     DuplicateParameter,
     /// A segment contains other text next to `*`.
     Wildcard,
-    /// No normalized path has such a segment.
+    /// A segment of the pattern does not occur in any normalized path.
     NeverMatches,
 }
 
@@ -111,13 +112,14 @@ impl PathPattern {
         self.segments.iter().any(|s| matches!(s, Segment::Parameter(own) if **own == *name))
     }
 
-    /// Returns the number of segments that every matching path has.
+    /// Returns the smallest number of segments of a matching path.
     #[must_use]
     pub fn min_segments(&self) -> usize {
         self.segments.iter().filter(|segment| **segment != Segment::Rest).count()
     }
 
-    /// Returns the first byte of every matching path, after the slash; `None` if they differ.
+    /// Returns the byte after the first slash of every matching path, or `None` if matching paths
+    /// differ in this byte.
     pub(super) fn first_byte(&self) -> Option<u8> {
         match self.segments.first()? {
             Segment::Literal(text) => text.first().copied(),
@@ -166,7 +168,8 @@ impl PathPattern {
         self.text.split('/').filter(is_literal).any(|part| part.contains(';'))
     }
 
-    /// Returns the same pattern for paths that are compared without [case](PathCase::Ignore).
+    /// Returns the same pattern for paths that are compared without [regard to
+    /// case](PathCase::Ignore).
     #[must_use]
     pub fn ignoring_case(mut self) -> Self {
         for segment in &mut self.segments {
@@ -178,9 +181,8 @@ impl PathPattern {
     }
 }
 
-/// Converts a literal segment to its normal form, whether or not it contains `%xx`.
-/// Returns whether `text` is the name of a parameter. Others have a meaning in other pattern
-/// languages, such as `{id:[0-9]+}`.
+/// Returns whether `text` is a valid name of a parameter. Other texts between braces have a meaning
+/// in other pattern languages, such as `{id:[0-9]+}`.
 fn is_name(text: &str) -> bool {
     let fits = |char: char| char.is_alphanumeric() || matches!(char, '_' | '-' | '.');
     !text.is_empty() && text.chars().all(fits)
@@ -233,8 +235,8 @@ mod tests {
         {
             assert_eq!(NormalPath::new(path).to_string(), "/a/b", "{path}");
         }
-        // Decoded once: a path that was encoded twice, or contains an encoded slash, is another
-        // path.
+        // A path is decoded only once. A path that was encoded twice, or contains an encoded slash,
+        // is therefore another path.
         assert!(!fits("/a/b", "/a%2fb"));
         assert!(!fits("/a/b", "/%2561/b"));
     }

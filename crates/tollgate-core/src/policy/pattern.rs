@@ -1,12 +1,13 @@
-//! Patterns: values in which `*` matches any characters or none.
+//! Patterns for values: `*` matches any number of characters.
 
 use alloc::boxed::Box;
 use core::fmt;
 
-/// The most `*` in a pattern.
+/// The largest number of `*` in a pattern.
 pub const MAX_STARS: usize = 8;
 
-/// A pattern such as `/search*` or `/v1/*/orders`. Each `*` matches any characters or none.
+/// A pattern such as `/search*` or `/v1/*/orders`. Each `*` matches any number of characters,
+/// including none.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pattern {
     text: Box<str>,
@@ -40,7 +41,7 @@ impl Pattern {
     /// Parses a pattern.
     ///
     /// # Errors
-    /// [`PatternError`] for a value without `*`, and for one with more than [`MAX_STARS`] of them.
+    /// [`PatternError`] for a text without `*`, and for a text with more than [`MAX_STARS`] `*`.
     pub fn parse(text: &str) -> Result<Self, PatternError> {
         let (Some(prefix), Some(last)) = (text.find('*'), text.rfind('*')) else {
             return Err(PatternError::NoStar);

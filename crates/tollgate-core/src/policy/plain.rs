@@ -1,4 +1,4 @@
-//! Plans for requests that need only charges, in memory that the next plan uses again.
+//! Plans for requests that need only charges. The next plan reuses the memory of the last one.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -14,7 +14,7 @@ use crate::attributes::RequestAttributes;
 use crate::cost::Cost;
 use crate::key::{KeyedHash, Subject};
 
-/// The charges of one request, in memory that the next plan uses again.
+/// The charges of one request. The plan of the next request can reuse their memory.
 #[derive(Clone, Debug, Default)]
 pub struct PlainPlan {
     planned: Vec<PlannedCharge>,
@@ -22,7 +22,8 @@ pub struct PlainPlan {
 }
 
 impl PlainPlan {
-    /// Returns the charges that decide whether the request is admitted, all or nothing.
+    /// Returns the charges that decide whether the request is admitted. Either all of them are
+    /// counted or none.
     #[must_use]
     pub fn charges(&self) -> &[PlannedCharge] {
         &self.planned
@@ -36,12 +37,12 @@ impl PlainPlan {
 }
 
 impl Policy {
-    /// Plans the same charges as [`plan`](Self::plan) into `plain`, if the request is simple: a
-    /// single rule decides, enforces its limits and charges on arrival, every limit is enforced for
-    /// all subjects and has no candidate, and nothing is ambiguous. Returns false otherwise; the
-    /// charges in `plain` are then meaningless.
+    /// Plans the same charges as [`plan`](Self::plan) into `plain`, if the request is simple. In a
+    /// simple request, a single rule decides, enforces its limits and charges on arrival; every
+    /// limit is enforced for all subjects and has no candidate; and nothing is ambiguous. Returns
+    /// false for other requests. The charges in `plain` are then meaningless.
     ///
-    /// Allocates nothing once `plain` has planned a request with as many limits.
+    /// Allocates nothing if `plain` has already planned a request with at least as many limits.
     #[must_use]
     pub fn plan_plain(
         &self,
@@ -78,11 +79,12 @@ impl Policy {
         noted.get().is_none() && plain.planned.iter().all(is_plain)
     }
 
-    /// Replaces the subjects of `planned`, if these are the charges of `rule` and depend on nothing else
-    /// in the request. Returns false otherwise; `planned` is then meaningless.
+    /// Replaces the subjects in `planned`, if `planned` contains the charges of `rule` and nothing
+    /// except their subjects depends on the request. Returns false otherwise. The content of
+    /// `planned` is then meaningless.
     ///
-    /// Most requests of a thread are decided by few rules, and a charge that is there already costs
-    /// less than one that is made.
+    /// Few rules decide most requests of a thread, and changing an existing charge takes less time
+    /// than creating a new one.
     fn renew_charges(
         &self,
         rule: &Rule,
@@ -116,8 +118,8 @@ impl Policy {
         true
     }
 
-    /// Returns whether `planned` is a charge on the limit `used` of `rule`, with a cost that the request
-    /// does not determine. Its subject may be another.
+    /// Returns whether `planned` is a charge on the limit `used` of `rule`, with a cost that the
+    /// request does not determine. The subject of `planned` can be that of another request.
     fn is_charge_of(&self, rule: &Rule, used: &LimitRef, planned: &PlannedCharge) -> bool {
         let limit = &self.limits[used.limit].limit;
         let metered = rule.metered.iter().find(|metered| metered.limit == used.limit);

@@ -20,7 +20,7 @@ use crate::cost::Cost;
 use crate::key::{KeyedHash, Subject};
 use crate::limit::Limit;
 
-/// A charge on one limit, for one subject, at one cost.
+/// A charge on one limit for one subject.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlannedCharge {
     /// The limit.
@@ -31,7 +31,7 @@ pub struct PlannedCharge {
     pub cost: Cost,
     /// The parts of the cost that are reserved until the response determines them.
     pub estimates: Vec<Estimate>,
-    /// The parts of the cost that depend on the status of the response in their own way.
+    /// The parts of the cost that have their own terms for the status of the response.
     pub conditions: Vec<ConditionalCost>,
 }
 
@@ -48,14 +48,15 @@ impl PlannedCharge {
         Self { limit, subject, cost, estimates: Vec::new(), conditions }
     }
 
-    /// Returns whether a part of its cost depends on the status of the response in its own way.
+    /// Returns whether a part of the charge's cost has its own terms for the status of the
+    /// response.
     #[must_use]
     pub fn is_conditional(&self) -> bool {
         let has_terms = |estimate: &Estimate| estimate.terms != ResponseTerms::default();
         !self.conditions.is_empty() || self.estimates.iter().any(has_terms)
     }
 
-    /// Returns whether the limit of the charge counts responses by their status.
+    /// Returns whether the limit of the charge counts only responses with some statuses.
     #[must_use]
     pub fn counts_statuses(&self) -> bool {
         let terms = self.conditions.iter().map(|part| &part.terms);
@@ -71,23 +72,25 @@ impl PlannedCharge {
     }
 }
 
-/// The charges of one request: at most one per limit and subject.
+/// The charges of one request, with at most one charge for each pair of a limit and a subject.
 #[derive(Clone, Debug, Default)]
 pub struct Plan<'p> {
     /// The rules that matched.
     pub rules: Vec<&'p Rule>,
-    /// The charges that decide whether the request is admitted, all or nothing.
+    /// The charges that decide whether the request is admitted. Either all of them are counted or
+    /// none.
     pub enforced: Vec<PlannedCharge>,
-    /// The charges of shadow rules, counted all or nothing in a separate store call. They never
-    /// refuse.
+    /// The charges of shadow rules. A separate store call counts either all of them or none. They
+    /// never refuse a request.
     pub shadowed: Vec<PlannedCharge>,
-    /// The priority for load shedding: the highest of the matching rules, or the method's.
+    /// The priority for load shedding: the highest priority of the matching rules, or the priority
+    /// of the method if no rule has one.
     pub priority: Priority,
-    /// The names of the matching rules that a switch keeps from refusing.
+    /// The names of the matching rules that do not refuse because of their [`RuleSwitch`].
     pub unenforced: Vec<Arc<str>>,
-    /// Why a service might interpret the request differently from this plan. The caller should
-    /// refuse such a request with 400: the plan uses the decoded segments of its path and treats an
-    /// ambiguous subject as absent.
+    /// The reason why a service might interpret the request differently from this plan. The caller
+    /// should refuse such a request with 400. The plan uses the decoded segments of the path and
+    /// treats an ambiguous subject as absent.
     pub ambiguity: Option<Ambiguity>,
 }
 
@@ -97,28 +100,29 @@ pub enum RuleSwitch {
     /// No override: the policy's mode applies.
     #[default]
     On,
-    /// The rule counts and evaluates as in shadow mode.
+    /// The rule counts and evaluates requests and never refuses, as in shadow mode.
     Counted,
     /// The rule is switched off: it still matches requests, but charges none of its limits.
     Off,
 }
 
 impl Plan<'_> {
-    /// Returns when the enforced charges are made: on completion only if every enforcing rule says
-    /// so.
+    /// Returns the time at which the enforced charges are made. It is on completion only if every
+    /// enforcing rule charges on completion.
     #[must_use]
     pub fn charge(&self) -> ChargeOn {
         self.enforcing().map(|rule| rule.charge).max().unwrap_or_default()
     }
 
-    /// Returns the fallback while the store does not answer: the strictest of the enforcing rules.
+    /// Returns the fallback while the store does not answer: the strictest fallback of the
+    /// enforcing rules.
     #[must_use]
     pub fn on_failure(&self) -> OnFailure {
         self.enforcing().map(|rule| rule.on_failure).max().unwrap_or_default()
     }
 
-    /// Returns how long the request waits for a permit: the setting of the first enforcing rule
-    /// that has one.
+    /// Returns the settings of waiting for a permit, from the first enforcing rule that has such
+    /// settings.
     #[must_use]
     pub fn queue(&self) -> Option<Queue> {
         self.enforcing().find_map(|rule| rule.queue)
@@ -201,7 +205,8 @@ impl Policy {
             let subject = shared.take();
             let subject =
                 subject.unwrap_or_else(|| self.subject_of(used, attributes, matched, key));
-            // The limits of a rule usually count the same subject.
+            // The limits of a rule usually count the same subject, so it is cloned for the next
+            // limit.
             let per = |used: &LimitRef| &self.limits[used.limit].per;
             if asked.get(index + 1).is_some_and(|next| per(next) == per(used)) {
                 shared = Some(subject.clone());
@@ -225,8 +230,8 @@ impl Policy {
         }
     }
 
-    /// Returns why a request with this path is refused as ambiguous, if the policy refuses such
-    /// paths.
+    /// Returns the reason why a request with this path is ambiguous, if the policy refuses
+    /// ambiguous paths.
     pub(super) fn ambiguity_of(&self, path: &NormalPath<'_>) -> Option<Ambiguity> {
         match self.paths.ambiguous {
             AmbiguousPaths::Refuse => path.ambiguity(),
@@ -246,8 +251,9 @@ impl Policy {
         self.matched(rule, attributes, &path, &Cell::new(None)).err()
     }
 
-    /// Returns a peek for every visible limit that the client of `attributes` can meet at any path.
-    /// If several limits share a resource, the one of the earliest rule is used.
+    /// Returns a peek for every visible limit that requests of this client can be charged on,
+    /// whatever their path. `attributes` identify the client. If several limits share a resource,
+    /// the limit of the earliest rule is used.
     #[must_use]
     pub fn status_plan(
         &self,
@@ -344,7 +350,8 @@ impl Policy {
     }
 }
 
-/// Adds what a rule that can refuse found ambiguous. A shadow rule never makes a request fail.
+/// Adds the ambiguity that a rule found, if the rule can refuse. An ambiguity that a shadow rule
+/// found is ignored, because a shadow rule never refuses a request.
 fn note_enforced(
     ambiguity: &Cell<Option<Ambiguity>>,
     noted: &Cell<Option<Ambiguity>>,
@@ -356,7 +363,8 @@ fn note_enforced(
     }
 }
 
-/// Adds a charge; costs on the same limit and subject are summed.
+/// Adds a charge to a plan. If the plan has a charge on the same limit and subject, the costs are
+/// added.
 pub(super) fn add(plan: &mut Vec<PlannedCharge>, planned: PlannedCharge) {
     let same = |old: &&mut PlannedCharge| {
         Arc::ptr_eq(&old.limit, &planned.limit) && old.subject == planned.subject
@@ -367,8 +375,8 @@ pub(super) fn add(plan: &mut Vec<PlannedCharge>, planned: PlannedCharge) {
     }
 }
 
-/// If another charge is on the counter of `charge`, uses the quota of that one: a counter has one
-/// quota in each request.
+/// If an earlier charge uses the same counter as `charge`, sets the limit of `charge` to the limit
+/// of the earlier charge. In one request, a counter has only one quota.
 pub(super) fn use_first_quota(planned: &[PlannedCharge], charge: &mut PlannedCharge) {
     let is_same = |old: &&PlannedCharge| {
         old.limit.state_digest() == charge.limit.state_digest() && old.subject == charge.subject

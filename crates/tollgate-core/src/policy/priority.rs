@@ -2,19 +2,19 @@
 
 /// The priority of a request. Variants are in the order in which requests are shed.
 ///
-/// They follow the four kinds of traffic that Stripe sheds by ("Scaling your API with rate
-/// limiters", 2017).
+/// The variants follow the four kinds of traffic that Stripe's load shedding distinguishes
+/// ("Scaling your API with rate limiters", 2017).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Priority {
-    /// Test traffic of integrators, which no business depends on.
+    /// Test traffic of developers. No business depends on it.
     Test,
     /// Requests that read data and can be retried.
     Read,
     /// Requests that change data.
     #[default]
     Write,
-    /// Requests that the business depends on. They are shed last, and by the fleet only at full
-    /// capacity.
+    /// Requests that the business depends on. They are shed last. The load shedding of the fleet of
+    /// nodes refuses them only at full capacity.
     Critical,
 }
 
@@ -22,8 +22,8 @@ impl Priority {
     /// All priorities, in the order in which they are shed.
     pub const ALL: [Self; 4] = [Self::Test, Self::Read, Self::Write, Self::Critical];
 
-    /// Returns the priority of a request if its rule has none: [`Read`](Self::Read) for methods
-    /// that only read, [`Write`](Self::Write) for all others.
+    /// Returns the priority of a request if its rule sets no priority: [`Read`](Self::Read) for
+    /// methods that only read, [`Write`](Self::Write) for all others.
     #[must_use]
     pub fn of_method(method: &str) -> Self {
         match method {

@@ -1,4 +1,4 @@
-//! Parameters of a query, as forms encode them.
+//! Parameters of a query, in the encoding of HTML forms.
 
 use alloc::borrow::Cow;
 use alloc::vec::Vec;
@@ -8,7 +8,8 @@ use super::Ambiguity;
 /// The longest value that is decoded without an allocation, in bytes.
 const SCRATCH: usize = 512;
 
-/// Returns the values of the parameter `name` as they were sent. Names are compared decoded.
+/// Returns the values of the parameter `name` as they were sent. Names are decoded before they are
+/// compared.
 pub(super) fn values<'a>(query: &'a str, name: &'a str) -> impl Iterator<Item = &'a [u8]> {
     query.split('&').filter_map(move |pair| {
         let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
@@ -20,8 +21,8 @@ pub(super) fn values<'a>(query: &'a str, name: &'a str) -> impl Iterator<Item = 
 /// Returns the decoded value of the parameter `name`, without surrounding white space.
 ///
 /// # Errors
-/// [`Ambiguity::Repeated`] if there are several; [`Ambiguity::Malformed`] if a `%` in its value is
-/// not followed by two hexadecimal digits, or stands for a NUL.
+/// [`Ambiguity::Repeated`] if several parameters have this name; [`Ambiguity::Malformed`] if a `%`
+/// in the value is not followed by two hexadecimal digits, or encodes a NUL.
 pub(super) fn value<'a>(query: &'a str, name: &'a str) -> Result<Option<Cow<'a, [u8]>>, Ambiguity> {
     let mut values = values(query, name);
     let Some(sent) = values.next() else { return Ok(None) };

@@ -10,35 +10,38 @@ use super::{Dimension, NameError, Policy, SubjectSource};
 use crate::attributes::RequestAttributes;
 use crate::limit::Limit;
 
-/// The most values with an own quota that a limit can have.
+/// The largest number of values for which a limit can have separate quotas.
 pub const MAX_QUOTA_VALUES: usize = 1_000;
 
-/// The quotas of one limit, selected by the value of a dimension. All of them use the counters of
-/// the limit: if the value changes, used units stay used and running windows end at the same time.
+/// The quotas of one limit, selected by the value of a dimension. All these quotas use the counters
+/// of the limit. If a client's value changes, used units stay used and running windows end at the
+/// same time.
 #[derive(Clone, Debug)]
 pub struct QuotasByValue {
     limit: usize,
-    /// The dimension that selects the quota, if requests have one.
+    /// The index of the dimension that selects the quota, if there is one.
     dimension: Option<usize>,
-    /// Whether the plan of a tenant selects the quota first.
+    /// Whether the plan of a tenant takes precedence over the dimension.
     by_tenant: bool,
-    /// Sorted by their [values](Limit::quota_value), which are unique.
+    /// The limits, sorted by their [values](Limit::quota_value), which are unique.
     limits: Vec<Arc<Limit>>,
 }
 
 impl QuotasByValue {
     /// Creates the quotas of the limit with the index `limit`, selected by the dimension with the
-    /// index `dimension`. `limits` come from [`Limit::for_value`]. Requests with another value, or
-    /// without one, use the limit itself. `None` if there are more than [`MAX_QUOTA_VALUES`], if
-    /// two are for the same value, or if one is for no value.
+    /// index `dimension`. [`Limit::for_value`] creates the `limits`. Requests with another value,
+    /// or without a value, use the limit itself. Returns `None` if there are more than
+    /// [`MAX_QUOTA_VALUES`] limits, if two limits are for the same value, or if a limit is for no
+    /// value.
     #[must_use]
     pub fn new(limit: usize, dimension: usize, limits: Vec<Arc<Limit>>) -> Option<Self> {
         Self::with(limit, Some(dimension), false, limits)
     }
 
-    /// Creates the quotas of the limit with the index `limit`, selected by the plan in the row of
-    /// the request's tenant. For tenants without a plan the dimension selects the quota, if there is
-    /// one. The conditions are those of [`new`](Self::new).
+    /// Creates the quotas of the limit with the index `limit`, selected by the plan of the
+    /// request's tenant in the table of tenants. For tenants without a plan, the dimension selects
+    /// the quota, if `dimension` is set. Returns `None` under the same conditions as
+    /// [`new`](Self::new).
     #[must_use]
     pub fn by_tenant(
         limit: usize,
@@ -67,19 +70,21 @@ impl QuotasByValue {
         self.dimension
     }
 
-    /// Returns whether the plan of the request's tenant selects the quota first.
+    /// Returns whether the plan of the request's tenant takes precedence over the dimension.
     #[must_use]
     pub const fn is_by_tenant(&self) -> bool {
         self.by_tenant
     }
 
-    /// Returns the limit with the quota of each value, sorted by value.
+    /// Returns one limit for each value, with the quota of that value. The limits are sorted by
+    /// value.
     #[must_use]
     pub fn limits(&self) -> &[Arc<Limit>] {
         &self.limits
     }
 
-    /// Returns the same quotas with each limit replaced by what `make` creates from it.
+    /// Returns the same quotas with each limit replaced by the limit that `make` creates from it.
+    /// Returns `None` if `make` returns `None`.
     pub(super) fn map_limits(&self, make: impl Fn(&Limit) -> Option<Arc<Limit>>) -> Option<Self> {
         let limits = self.limits.iter().map(|limit| make(limit)).collect::<Option<_>>()?;
         Some(Self { limits, ..*self })
@@ -101,8 +106,9 @@ impl QuotasByValue {
 }
 
 impl Policy {
-    /// Sets quotas that depend on the value of a dimension; `None` if one refers to a missing
-    /// limit or dimension, if a limit has two, or if one has other counters than its limit.
+    /// Sets quotas that depend on the value of a dimension. Returns `None` if an element of
+    /// `quotas` refers to a missing limit or dimension, if two elements are for the same limit, or
+    /// if an element has other counters than its limit.
     #[must_use]
     pub fn with_quotas(mut self, mut quotas: Vec<QuotasByValue>) -> Option<Self> {
         quotas.sort_by_key(|one| one.limit);
@@ -183,7 +189,8 @@ impl Policy {
         Ok(Arc::clone(found.unwrap_or(base)))
     }
 
-    /// Returns the value of the dimension in `subject`, for a chain without the name of its part.
+    /// Returns the value of the dimension in `subject`. If the dimension is a chain of other
+    /// dimensions, the value is returned without the name of the dimension that provided it.
     fn given_value<'v>(
         &self,
         dimension: usize,

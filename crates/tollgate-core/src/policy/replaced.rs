@@ -1,4 +1,4 @@
-//! A policy that replaces another one.
+//! The replacement of one policy by another.
 
 use alloc::sync::Arc;
 
@@ -7,7 +7,8 @@ use crate::limit::Limit;
 use crate::time::Timestamp;
 
 impl Policy {
-    /// Makes every limit the replacement of its counterpart in `old` at `now`.
+    /// Makes every limit the replacement of the limit in `old` that has the same name and the same
+    /// value, at `now`.
     pub(super) fn replace_limits(&mut self, old: &Self, now: Timestamp) {
         let by_value = self.quotas.iter_mut().flat_map(QuotasByValue::limits_mut);
         let in_windows = self.windows.iter_mut().flat_map(WindowsByValue::limits_mut);
@@ -30,7 +31,7 @@ impl Policy {
         }
     }
 
-    /// Returns the limits with the quota of `value`, then all limits.
+    /// Returns the limits that have a quota for `value`, then all limits with their default quota.
     fn limits_for(&self, value: Option<&str>) -> impl Iterator<Item = &Arc<Limit>> {
         let of_value = move |quotas: &'_ QuotasByValue| {
             quotas.limits().iter().position(|limit| value.is_some() && limit.quota_value() == value)

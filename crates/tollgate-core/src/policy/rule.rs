@@ -1,4 +1,5 @@
-//! A rule: the requests that it matches, the limits that it charges, and how it enforces them.
+//! A rule: the requests that it matches, the limits on which it charges them, and the way in which
+//! it enforces these limits.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -11,7 +12,7 @@ use crate::cost::Cost;
 use crate::refusal::RefusalSettings;
 use crate::status_set::StatusSet;
 
-/// A rule: the requests that it matches and the limits that it charges.
+/// A rule: the requests that it matches and the limits on which it charges them.
 #[derive(Clone, Debug)]
 pub struct Rule {
     /// The name, unique in the policy.
@@ -20,24 +21,25 @@ pub struct Rule {
     pub matches: RequestMatch,
     /// The limits that a matching request is charged on.
     pub limits: Vec<LimitRef>,
-    /// The limits with a cost that is read from the response, each at most once. A component that
-    /// sees the response reserves units when the request arrives; others charge the amount of the
-    /// reservation.
+    /// The limits on which the cost is measured when the response is known. Each limit occurs at
+    /// most once. A listener that receives the response reserves units when the request arrives.
+    /// Other listeners charge the amount that would be reserved.
     pub metered: Vec<MeteredLimit>,
     /// Whether the rule refuses requests.
     pub mode: RuleMode,
-    /// When the rule charges.
+    /// The time at which the rule charges a request.
     pub charge: ChargeOn,
     /// The fallback while the store does not answer.
     pub on_failure: OnFailure,
-    /// The priority of the rule's requests for load shedding; `None` derives it from the method.
+    /// The priority of the rule's requests for load shedding. `None` derives the priority from the
+    /// method.
     pub priority: Option<Priority>,
-    /// How long the rule's requests wait for a permit; `None` refuses them at once.
+    /// The settings of requests that wait for a permit. `None` refuses these requests at once.
     pub queue: Option<Queue>,
-    /// The statuses of responses for which the charges of the rule are refunded; `None` for those
-    /// of [`ResponseSettings::refund_statuses`](super::ResponseSettings::refund_statuses).
+    /// The statuses of responses for which the charges of the rule are refunded. `None` means the
+    /// statuses in [`ResponseSettings::refund_statuses`](super::ResponseSettings::refund_statuses).
     pub refund: Option<Arc<StatusSet>>,
-    /// The response to a refusal, unless the limit that refused has one of its own.
+    /// The response to a refused request, unless the limit that refused has its own response.
     pub refusal: Option<Arc<RefusalSettings>>,
 }
 
@@ -65,10 +67,10 @@ impl Rule {
     }
 }
 
-/// A limit that a rule charges.
+/// A limit on which a rule charges requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LimitRef {
-    /// Index into [`Policy::limits`](super::Policy::limits).
+    /// The index of the limit in [`Policy::limits`](super::Policy::limits).
     pub limit: usize,
     /// The cost of one request, or the units to reserve if the response determines the cost.
     pub cost: Cost,
@@ -84,28 +86,30 @@ pub enum RuleMode {
     Shadow,
 }
 
-/// When a request is charged. Variants are ordered by exactness.
+/// The time at which a request is charged. The more exact variant is the greater one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ChargeOn {
-    /// On completion, unless the response is free. On arrival the limits are only peeked, which a
-    /// replica can answer. Concurrent requests may together exceed a limit that has room for one.
+    /// Requests are charged on completion, unless the response is free. On arrival the limits are
+    /// only peeked, and a replica can answer a peek. Concurrent requests can together exceed a
+    /// limit that has room for only one of them.
     Completion,
-    /// Requests are charged on arrival, and refunded if their response turns out to be free. This
-    /// is exact.
+    /// Requests are charged on arrival, and refunded if their response turns out to be free. Limits
+    /// are then exact.
     #[default]
     Arrival,
 }
 
-/// What happens to a request while the store does not answer. Variants are ordered by strictness.
+/// The decision about a request while the store does not answer. The stricter variant is the
+/// greater one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum OnFailure {
-    /// The request is admitted: an outage of the limiter does not become one of the service.
+    /// The request is admitted. An outage of the limiter does not become an outage of the service.
     Allow,
     /// This node decides alone, with its share of each limit and the last status that it received.
-    /// It admits the request if no fallback is configured.
+    /// If the application configured no local fallback, the node admits the request.
     #[default]
     Local,
-    /// The request is refused with 503, for endpoints where unlimited requests are worse, such as
-    /// sign-in.
+    /// The request is refused with 503, for endpoints such as sign-in, where unlimited requests are
+    /// worse than refused ones.
     Deny,
 }

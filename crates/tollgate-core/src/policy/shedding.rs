@@ -1,4 +1,4 @@
-//! Load shedding when a node or the fleet is overloaded.
+//! Load shedding when a node or the fleet of all nodes is overloaded.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -17,10 +17,10 @@ pub const FLEET_POOL: &str = "shed.fleet";
 /// The name of the limit that counts the noncritical requests in flight across the fleet.
 pub const FLEET_NONCRITICAL: &str = "shed.fleet.noncritical";
 
-/// How requests are shed, by the fleet and by each node.
+/// The settings of load shedding, for the fleet of nodes and for each node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Shedding {
-    /// The switch for both shedders.
+    /// The mode of both shedders, which can weaken the mode of each.
     pub mode: ShedMode,
     /// Shedding by the requests in flight on all nodes.
     pub fleet: Option<FleetShedding>,
@@ -28,10 +28,10 @@ pub struct Shedding {
     pub worker: Option<WorkerShedding>,
 }
 
-/// Whether a shedder sheds.
+/// The mode of a shedder, which decides whether it refuses requests.
 ///
-/// The variants are in order of precedence: the switch for all shedders can change a shedder to a
-/// later variant, and never to an earlier one.
+/// The variants are in order of precedence. The mode for both shedders can change the mode of a
+/// shedder to a later variant, and never to an earlier one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ShedMode {
     /// Requests are shed.
@@ -39,12 +39,12 @@ pub enum ShedMode {
     Enforce,
     /// Requests that would be shed are counted and admitted.
     Shadow,
-    /// The load is not observed.
+    /// The shedder is off and does not measure the load.
     Off,
 }
 
-/// A pool of requests in flight across all nodes, with a part reserved for critical ones: two
-/// concurrency limits that all clients share.
+/// A bound on the requests in flight on all nodes, with a part that is reserved for critical
+/// requests. It consists of two concurrency limits that all clients share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FleetShedding {
     /// Whether this shedder refuses requests.
@@ -55,16 +55,16 @@ pub struct FleetShedding {
     pub noncritical: usize,
 }
 
-/// The load that a node accepts. The measure that is highest relative to its bound decides.
+/// The load that a node accepts. The measured value that is highest relative to its bound decides.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WorkerShedding {
     /// Whether this shedder refuses requests.
     pub mode: ShedMode,
-    /// The most requests in flight.
+    /// The largest number of requests in flight.
     pub in_flight: Option<InFlightBound>,
-    /// The longest time that requests may wait before they are served.
+    /// The longest accepted time that requests wait before they are served.
     pub queue_delay: Option<Millis>,
-    /// The longest delay of the node's tasks.
+    /// The longest accepted delay before the node's runtime runs a task that is ready.
     pub loop_delay: Option<Millis>,
 }
 
@@ -88,15 +88,15 @@ pub struct AdaptiveBound {
     pub max: NonZeroU32,
 }
 
-/// How a bound adapts to the responses of the service.
+/// The algorithm by which a bound adapts to the responses of the service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AdaptiveAlgorithm {
-    /// Compares current response times with earlier ones: Gradient2 of Netflix's
-    /// concurrency-limits.
+    /// Compares current response times with earlier ones. It is the algorithm Gradient2 of
+    /// Netflix's concurrency-limits.
     Gradient,
-    /// Adds one with each response in time, and removes a tenth with each that fails or takes
-    /// longer than the timeout: additive increase, multiplicative decrease, as in TCP (Chiu and
-    /// Jain, 1989).
+    /// Raises the bound by one for each response in time, and lowers it by a tenth for each
+    /// response that fails or takes longer than the timeout. This is additive increase and
+    /// multiplicative decrease, as in TCP (Chiu and Jain, 1989).
     Aimd {
         /// The longest time for a response.
         timeout: Millis,
@@ -104,9 +104,9 @@ pub enum AdaptiveAlgorithm {
 }
 
 impl FleetShedding {
-    /// Returns the two limits of a pool of `capacity` requests in flight, of which `reserved` are
-    /// reserved for critical ones: the limit of all requests, and the limit of the noncritical
-    /// ones. The slots of a node that dies are free again within `lease`.
+    /// Returns the two limits of a pool of `capacity` requests in flight: the limit of all
+    /// requests, and the limit of the noncritical requests. `reserved` of the pool's permits are
+    /// reserved for critical requests. The permits of a node that dies expire within `lease`.
     ///
     /// # Errors
     /// [`LimitError`] if nothing is left for noncritical requests, or a number is not valid for a
@@ -127,8 +127,8 @@ impl FleetShedding {
     }
 }
 
-/// Creates a limit that all subjects share and that is hidden from clients, because it is not their
-/// own counter.
+/// Creates a limit that all subjects share and that is hidden from clients, because its counter is
+/// not theirs.
 fn pool(name: &str, quota: u64, lease: Millis) -> Result<LimitBinding, LimitError> {
     let algorithm = Algorithm::Concurrency(Concurrency::new(quota, lease)?);
     let limit = Limit::new(name, algorithm)?.with_visibility(Visibility::Hidden);
@@ -136,7 +136,7 @@ fn pool(name: &str, quota: u64, lease: Millis) -> Result<LimitBinding, LimitErro
 }
 
 impl Shedding {
-    /// Returns the fleet shedder with its effective mode, unless it is off.
+    /// Returns the settings of the fleet's shedder with its effective mode, unless it is off.
     #[must_use]
     pub fn fleet(&self) -> Option<FleetShedding> {
         let fleet = self.fleet.as_ref()?;
@@ -144,7 +144,7 @@ impl Shedding {
         (mode != ShedMode::Off).then_some(FleetShedding { mode, ..*fleet })
     }
 
-    /// Returns the node shedder with its effective mode, unless it is off.
+    /// Returns the settings of the node's shedder with its effective mode, unless it is off.
     #[must_use]
     pub fn worker(&self) -> Option<WorkerShedding> {
         let worker = self.worker.as_ref()?;
@@ -154,8 +154,8 @@ impl Shedding {
 }
 
 impl Policy {
-    /// Sets how requests are shed. Returns `None` if a pool refers to a missing limit, or to one
-    /// that not all subjects share.
+    /// Sets the settings of load shedding. Returns `None` if the fleet's pool refers to a missing
+    /// limit, or to a limit that not all subjects share.
     #[must_use]
     pub fn with_shedding(mut self, shedding: Shedding) -> Option<Self> {
         let is_shared = |index: usize| self.limits.get(index).is_some_and(|one| one.per.is_empty());
@@ -167,8 +167,8 @@ impl Policy {
         Some(self)
     }
 
-    /// Returns the charges of a request of `priority` in the pool of `fleet`, for its whole
-    /// duration.
+    /// Returns the charges of a request of `priority` in the pool of `fleet`. The request holds
+    /// these permits until it ends.
     #[must_use]
     pub fn fleet_plan(&self, fleet: &FleetShedding, priority: Priority) -> Vec<PlannedCharge> {
         let planned = |index: usize| {
@@ -178,7 +178,7 @@ impl Policy {
         fleet.charged(priority).filter_map(planned).collect()
     }
 
-    /// Returns how requests are shed.
+    /// Returns the settings of load shedding.
     #[must_use]
     pub const fn shedding(&self) -> &Shedding {
         &self.shedding
@@ -186,7 +186,8 @@ impl Policy {
 }
 
 impl InFlightBound {
-    /// Returns the bound before the first response: the fixed number, or the smallest one.
+    /// Returns the bound before the first response: the fixed number, or `min` of an adaptive
+    /// bound.
     #[must_use]
     pub const fn at_start(&self) -> NonZeroU32 {
         match self {

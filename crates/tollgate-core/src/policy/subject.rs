@@ -1,4 +1,4 @@
-//! The dimensions of a subject, and how they are read from a request.
+//! The dimensions of a subject, and the code that reads their values from a request.
 
 use alloc::borrow::Cow;
 use alloc::boxed::Box;
@@ -78,11 +78,12 @@ pub enum SubjectSource {
         /// The dimensions in order. None of them is a [`FirstOf`](Self::FirstOf).
         dimensions: Vec<Dimension>,
     },
-    /// A string or number in the JSON body of the request, if the listener has read the body.
+    /// A string or number in the JSON body of the request. It is absent if the listener has not
+    /// read the body.
     Json {
-        /// The position of the value.
+        /// The pointer to the value in the body.
         pointer: JsonPointer,
-        /// The answer to requests with a body in which the value cannot be read.
+        /// The treatment of requests with a body in which the value cannot be read.
         unread: UnreadBodies,
     },
     /// A name in the certificate that the client presented, which the listener has verified.
@@ -90,9 +91,9 @@ pub enum SubjectSource {
         /// The name.
         name: CertificateName,
     },
-    /// A claim of a token. It is absent if the token is not accepted.
+    /// A claim of a token. The value is absent if the token is not accepted.
     Claim(ClaimSource),
-    /// A text made from attributes of the request. It is absent if it is empty.
+    /// A text made from attributes of the request. An empty text counts as absent.
     Expression {
         /// The text, which refers to no dimensions.
         text: Text,
@@ -103,7 +104,7 @@ pub enum SubjectSource {
     },
     /// The requested host, in lower case and without a port.
     Host,
-    /// The path pattern of the rule that matched, or the rule's name if it has none.
+    /// The path pattern of the rule that matched, or the name of that rule if it has no pattern.
     Route,
     /// The method, in capitals.
     Method,
@@ -125,7 +126,7 @@ pub enum SubjectSource {
 pub struct ClaimSource {
     /// The source of the token: a credential or a cookie.
     pub token: Box<SubjectSource>,
-    /// The names that lead to the claim, from outside to inside.
+    /// The member names that lead to the claim, the outermost first.
     pub path: Vec<Box<str>>,
     /// The reader of the claim.
     pub reader: Arc<dyn ClaimReader>,
@@ -142,7 +143,7 @@ impl PartialEq for ClaimSource {
 
 impl Eq for ClaimSource {}
 
-/// The answer to requests with a body in which a subject cannot be read.
+/// The treatment of requests with a body in which a subject cannot be read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum UnreadBodies {
     /// The requests are treated like requests without the subject.
@@ -153,7 +154,7 @@ pub enum UnreadBodies {
 }
 
 impl SubjectSource {
-    /// Returns whether the request has a value.
+    /// Returns whether the request has a value for this source.
     pub(super) fn is_present(
         &self,
         forwarding: &Forwarding,
@@ -163,7 +164,7 @@ impl SubjectSource {
         self.read(forwarding, attributes, matched).is_some()
     }
 
-    /// Returns whether the values, or some of them, are credentials, which are hashed.
+    /// Returns whether some of the values are credentials, which are hashed.
     #[must_use]
     pub fn is_secret(&self) -> bool {
         match self {
@@ -174,7 +175,7 @@ impl SubjectSource {
         }
     }
 
-    /// Returns whether a credential may be in the query, so that a log must not contain the query.
+    /// Returns whether the query can contain a credential. A log must not contain such a query.
     #[must_use]
     pub fn is_secret_in_query(&self) -> bool {
         match self {
@@ -204,8 +205,8 @@ impl SubjectSource {
         }
     }
 
-    /// Returns the value in the request and whether it is secret. An ambiguous value is recorded
-    /// and treated as absent.
+    /// Returns the value in the request, and whether the value is secret. An ambiguous value is
+    /// recorded and treated as absent.
     fn read<'a>(
         &'a self,
         forwarding: &Forwarding,
@@ -223,8 +224,8 @@ impl SubjectSource {
         })
     }
 
-    /// Returns the value in the request, for a chain the value of the first dimension that has one,
-    /// without its name.
+    /// Returns the value in the request. For a chain ([`FirstOf`](Self::FirstOf)), it is the value
+    /// of the first dimension that has a value, without the name of that dimension.
     pub(super) fn unnamed<'a>(
         &'a self,
         forwarding: &Forwarding,
@@ -237,7 +238,7 @@ impl SubjectSource {
         dimensions.iter().find_map(|one| one.source.value(forwarding, attributes, matched))
     }
 
-    /// Returns the value in the request, unless the source consists of several.
+    /// Returns the value in the request. The source must not be a chain of several dimensions.
     fn value<'a>(
         &'a self,
         forwarding: &Forwarding,
@@ -312,7 +313,8 @@ impl SubjectSource {
     }
 }
 
-/// Returns the value of an attribute of the request. A dimension has none here.
+/// Returns the value of an attribute of the request. Returns `None` for a dimension, which is not
+/// an attribute of the request itself.
 pub(super) fn attribute_of<'a>(
     attribute: &'a Attribute,
     forwarding: &Forwarding,
@@ -332,8 +334,8 @@ pub(super) fn attribute_of<'a>(
     }
 }
 
-/// Returns the value of a field that occurs once. `cookie` fields are joined, because HTTP/2 may
-/// split them.
+/// Returns the value of a field that occurs once. `cookie` fields are joined, because HTTP/2 allows
+/// a client to split the field.
 fn field<'a>(headers: &'a dyn Headers, name: &str, matched: &Matched<'_>) -> Option<Cow<'a, [u8]>> {
     match headers.field(name) {
         Field::Absent => None,
@@ -390,7 +392,8 @@ pub(super) fn subject<'d>(
     Subject::new(pairs, key)
 }
 
-/// Returns the subject of a single dimension, which most limits have, without a list.
+/// Returns the subject of a single dimension. Most limits have only one, and this function avoids
+/// the list of pairs.
 fn subject_of_one(
     dimension: &Dimension,
     forwarding: &Forwarding,
@@ -417,7 +420,7 @@ fn encoded<'r>(read: &'r Option<(Cow<'_, [u8]>, bool)>) -> Value<'r> {
     }
 }
 
-/// The longest IPv4 address in dotted decimal form, `255.255.255.255`.
+/// The length in bytes of the longest IPv4 address in dotted decimal form, `255.255.255.255`.
 const DOTTED_DECIMAL: usize = 15;
 
 /// Returns the text of `address` and its length.
@@ -442,7 +445,8 @@ fn dotted_decimal(address: Ipv4Addr) -> ([u8; DOTTED_DECIMAL], usize) {
     (text, length)
 }
 
-/// Returns `192.0.2.1`, or `2001:db8::/64` if not all bits of the address are significant.
+/// Returns the text of an address or its network, for example `192.0.2.1`, or `2001:db8::/64` if
+/// not all bits of the address are significant.
 pub(super) fn network_name(address: IpAddr, ipv4_prefix: u8, ipv6_prefix: u8) -> String {
     let (prefix, bits) = match address {
         IpAddr::V4(_) => (ipv4_prefix, 32),

@@ -1,4 +1,5 @@
-//! Tenants: clients with a plan and quotas of their own, in a table that changes while nodes run.
+//! Tenants: clients with a plan or with their own quotas, in a table that can change while nodes
+//! run.
 
 use alloc::sync::Arc;
 use core::fmt;
@@ -6,11 +7,12 @@ use core::fmt;
 use super::{Dimension, Policy, QuotasByValue};
 use crate::limit::Limit;
 
-/// Finds the rows of tenants. A lookup must not wait.
+/// Finds the row of a tenant in the table. A lookup must not block.
 pub trait TenantLookup: fmt::Debug + Send + Sync {
-    /// Returns `base` with the quota of `tenant`: the tenant's own quota of this limit, otherwise
-    /// the one of its plan in `plans`, or `base` itself if `plans` lacks the plan. Returns `None`
-    /// if the tenant has neither a quota of its own nor a plan, provided that there are `plans`.
+    /// Returns `base` with the quota of `tenant`. It is the tenant's own quota of this limit,
+    /// otherwise the quota of the tenant's plan in `plans`. If `plans` does not contain the plan,
+    /// the result is `base` itself. Returns `None` if the tenant has no own quota, and has no plan
+    /// or `plans` is `None`.
     fn limit(
         &self,
         tenant: &[u8],
@@ -23,7 +25,8 @@ pub trait TenantLookup: fmt::Debug + Send + Sync {
 #[derive(Clone, Debug)]
 pub struct TenantBinding {
     pub(super) dimension: usize,
-    /// The rows of the tenants. `None` until a limiter adds them: until then, no tenant has a row.
+    /// The rows of the tenants. The value is `None` until a limiter adds the rows. Until then, no
+    /// tenant has a row.
     rows: Option<Arc<dyn TenantLookup>>,
 }
 
@@ -49,8 +52,8 @@ impl Policy {
         (dimension < self.dimensions.len()).then_some(self)
     }
 
-    /// Sets the rows of the tenants. Without [`with_tenants`](Self::with_tenants) they have no
-    /// effect.
+    /// Sets the rows of the tenants. The rows have no effect if
+    /// [`with_tenants`](Self::with_tenants) was not called.
     #[must_use]
     pub fn with_tenant_rows(mut self, rows: Arc<dyn TenantLookup>) -> Self {
         if let Some(tenants) = &mut self.tenants {

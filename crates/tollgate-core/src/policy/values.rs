@@ -8,22 +8,22 @@ use super::pattern::Pattern;
 use super::query;
 use crate::attributes::{Headers, RequestAttributes};
 
-/// A header, query parameter or cookie that must be present. If a request has several with the
-/// name, one of them must match.
+/// A header, query parameter or cookie that must be present. If a request has several with this
+/// name, at least one of them must match.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ValueMatch {
-    /// The name; of a header in lower case.
+    /// The name. The name of a header is in lower case.
     pub name: Box<str>,
-    /// The values of which one must match; empty for any value.
+    /// The values of which one must match. If the list is empty, any value matches.
     pub values: Vec<ValuePattern>,
 }
 
-/// A value, or a pattern of values. Both are compared with case.
+/// A value, or a pattern of values. Both comparisons are case-sensitive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ValuePattern {
     /// This value, without surrounding white space.
     Exact(Box<str>),
-    /// Values that match a pattern, in which `*` is any characters or none.
+    /// Values that match a pattern, in which `*` matches any number of characters.
     Pattern(Pattern),
 }
 
@@ -43,7 +43,7 @@ impl ValueMatch {
     }
 
     pub(super) fn fits_cookie(&self, headers: &dyn Headers) -> bool {
-        // A literal `+` is a `+` in a cookie.
+        // In a cookie, `+` is an ordinary character and not an encoded space.
         cookie_values(headers, &self.name).any(|sent| match sent.contains(&b'%') {
             true => self.fits(&super::path::percent_decoded(sent)),
             false => self.fits(sent),
@@ -59,7 +59,7 @@ impl ValuePattern {
         }
     }
 
-    /// Returns the text in the policy.
+    /// Returns the value or the pattern as it is written in the policy.
     #[must_use]
     pub fn as_str(&self) -> &str {
         match self {

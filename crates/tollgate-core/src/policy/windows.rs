@@ -7,16 +7,18 @@ use super::{Policy, QuotasByValue};
 use crate::algo::Schedule;
 use crate::limit::Limit;
 
-/// The most values with own windows that a limit can have.
+/// The largest number of values for which a limit can have separate windows.
 pub const MAX_WINDOW_VALUES: usize = 31;
 
-/// The windows of one limit, selected by the value of a dimension. All of them use the counters of
-/// the limit: if the value changes, used units stay used and the open window keeps its end.
+/// The windows of one limit, selected by the value of a dimension. All these windows use the
+/// counters of the limit. If a client's value changes, used units stay used and the open window
+/// keeps its end.
 #[derive(Clone, Debug)]
 pub struct WindowsByValue {
     limit: usize,
     dimension: usize,
-    /// Sorted by value. [`Policy::with_windows`] adds the limits.
+    /// The windows of each value, sorted by value. [`Policy::with_windows`] adds the limits to
+    /// them.
     values: Vec<WindowOfValue>,
 }
 
@@ -25,15 +27,15 @@ pub struct WindowsByValue {
 struct WindowOfValue {
     value: Arc<str>,
     schedule: Schedule,
-    /// The limit with these windows, and its quotas by value.
+    /// The limit with these windows, and the quotas by value with these windows.
     limit: Option<(Arc<Limit>, Option<QuotasByValue>)>,
 }
 
 impl WindowsByValue {
     /// Creates the windows of the limit with the index `limit`, selected by the dimension with the
-    /// index `dimension`. Requests with another value, or without one, have the windows of the
-    /// limit itself. `None` if there are more than [`MAX_WINDOW_VALUES`], or if two are for the same
-    /// value.
+    /// index `dimension`. Requests with another value, or without a value, have the windows of the
+    /// limit itself. Returns `None` if there are more than [`MAX_WINDOW_VALUES`] elements, or if
+    /// two are for the same value.
     #[must_use]
     pub fn new(limit: usize, dimension: usize, windows: Vec<(Arc<str>, Schedule)>) -> Option<Self> {
         let of_value = |(value, schedule)| WindowOfValue { value, schedule, limit: None };
@@ -53,7 +55,8 @@ impl WindowsByValue {
         self.dimension
     }
 
-    /// Adds the limits with the windows of each value; `None` if the limit has no fixed windows.
+    /// Adds the limits with the windows of each value. Returns `None` if `base` is not a fixed
+    /// window.
     fn with_limits(mut self, base: &Limit, quotas: Option<&QuotasByValue>) -> Option<Self> {
         for of_value in &mut self.values {
             let scheduled = |limit: &Limit| Some(Arc::new(limit.with_schedule(of_value.schedule)?));
@@ -66,7 +69,7 @@ impl WindowsByValue {
         Some(self)
     }
 
-    /// Returns the limit with the windows of `value`, and its quotas by value.
+    /// Returns the limit with the windows of `value`, and the quotas by value with these windows.
     fn of(&self, value: &[u8]) -> Option<&(Arc<Limit>, Option<QuotasByValue>)> {
         let index = self.values.binary_search_by(|one| one.value.as_bytes().cmp(value)).ok()?;
         self.values.get(index)?.limit.as_ref()
@@ -83,8 +86,9 @@ impl WindowsByValue {
 }
 
 impl Policy {
-    /// Sets windows that depend on the value of a dimension; `None` if one refers to a missing
-    /// limit or dimension, or to a limit without fixed windows, or if a limit has two. Call it after
+    /// Sets windows that depend on the value of a dimension. Returns `None` if an element of
+    /// `windows` refers to a missing limit or dimension, or to a limit that is not a fixed window,
+    /// or if two elements are for the same limit. Call this method after
     /// [`with_quotas`](Self::with_quotas).
     #[must_use]
     pub fn with_windows(mut self, mut windows: Vec<WindowsByValue>) -> Option<Self> {
@@ -102,7 +106,8 @@ impl Policy {
         Some(self)
     }
 
-    /// Returns the windows by value of the limit with the name of `limit`, if it has some.
+    /// Returns the windows by value for the limit that has the same name as `limit`. Returns `None`
+    /// if that limit has the same windows for every value.
     #[must_use]
     pub fn windows_of(&self, limit: &Limit) -> Option<&WindowsByValue> {
         let has_name = |one: &&WindowsByValue| self.limits[one.limit].limit.name() == limit.name();

@@ -6,21 +6,22 @@ use super::tree::{DescriptorRule, Node, NodeValue, Sharing};
 use super::{Domain, MAX_DEPTH};
 use crate::key::{KeyedHash, Subject, Value};
 
-/// A descriptor that matched a node with a rule.
+/// The match of a descriptor with a node of the tree that has a rule.
 #[derive(Clone, Debug)]
 pub struct DescriptorMatch<'p> {
     /// The node's rule.
     pub rule: &'p DescriptorRule,
-    /// The nodes that the entries matched, one each. The rule belongs to the last one.
+    /// The nodes that the entries matched, one node for each entry. The rule belongs to the last
+    /// node.
     pub path: Vec<&'p Node>,
 }
 
 impl Domain {
     /// Returns the match of a descriptor if its last entry reaches a node with a rule.
     ///
-    /// Each entry is matched with the nodes below the previous entry's node, without backtracking:
-    /// an entry without a match ends the search, even if another node on an earlier level would
-    /// have led further. A node's rule does not apply to longer descriptors.
+    /// Each entry is matched with the nodes below the previous entry's node, without backtracking.
+    /// An entry without a match ends the search, even if another node on an earlier level would
+    /// have led to a match. A node's rule does not apply to longer descriptors.
     #[must_use]
     pub fn find_match(&self, entries: &[(&str, impl AsRef<[u8]>)]) -> Option<DescriptorMatch<'_>> {
         if entries.len() > MAX_DEPTH {
@@ -39,8 +40,8 @@ impl Domain {
 }
 
 impl DescriptorMatch<'_> {
-    /// Returns the subject of a descriptor: the domain and all entries. If the values of a pattern
-    /// share a counter, the pattern replaces the value.
+    /// Returns the subject of a descriptor: the domain and all entries. If all values that match a
+    /// pattern share a counter, the subject contains the pattern in place of the value.
     pub(super) fn subject(
         &self,
         domain: &str,
@@ -60,9 +61,10 @@ impl DescriptorMatch<'_> {
 
 /// Creates a subject for descriptors.
 ///
-/// The last pair is never from a caller. It separates domains, and limits of a tree from limits
-/// that requests specify. It is not the first pair, because stores with several shards route by
-/// that one, and a whole domain would be on one shard.
+/// The last pair is never from a caller. It separates the subjects of different domains, and the
+/// subjects of a tree's limits from those of limits that requests contain. It is not the first
+/// pair, because stores with several shards select the shard by the first pair, and all subjects of
+/// a domain would be on one shard.
 pub(super) fn subject<'a>(
     kind: &'a str,
     domain: &'a str,

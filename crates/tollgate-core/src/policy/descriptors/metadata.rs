@@ -1,9 +1,9 @@
-//! Metadata of a node, passed to the caller unchanged.
+//! Metadata of a node in a descriptor tree. It is passed to the caller unchanged.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-/// A JSON value. Envoy receives it as dynamic metadata; no decision depends on it.
+/// A JSON value. Envoy receives the value as dynamic metadata, and no decision depends on it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Metadata {
     /// The null value.
@@ -17,6 +17,6 @@ pub enum Metadata {
     Text(Box<str>),
     /// An array.
     List(Vec<Self>),
-    /// An object: names and their values, each name once.
+    /// An object: pairs of a name and a value. No name occurs twice.
     Map(Vec<(Box<str>, Self)>),
 }

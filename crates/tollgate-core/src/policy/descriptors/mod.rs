@@ -1,10 +1,11 @@
 //! Descriptor trees: limits for callers that describe their requests, such as Envoy.
 //!
 //! A caller names a domain and sends descriptors, each an ordered list of entries (key and value).
-//! A domain is a tree of such keys and values. The node that a descriptor's last entry reaches
-//! contains its rule. The matching is that of `envoyproxy/ratelimit`, the reference server of the
-//! protocol, with one difference: there a counter's name joins keys and values by `_`, so (`a`,
-//! `b_c`) and (`a_b`, `c`) share a counter. Here they have two counters.
+//! A domain is a tree of such keys and values. The node of the tree that a descriptor's last entry
+//! matches contains the rule for that descriptor. The matching is that of `envoyproxy/ratelimit`,
+//! the reference server of the protocol, with one difference. In the reference server, a counter's
+//! name joins keys and values by `_`, so (`a`, `b_c`) and (`a_b`, `c`) share a counter. In Tollgate
+//! they have two counters.
 
 pub mod matched;
 pub mod metadata;
@@ -35,23 +36,23 @@ pub const MAX_DEPTH: usize = 32;
 /// A tree of limits for the descriptors of one domain.
 #[derive(Clone, Debug, Default)]
 pub struct Domain {
-    /// The name, unique in the policy. Callers send it with every request.
+    /// The name of the domain, unique in the policy. Callers send it with every request.
     pub name: Box<str>,
-    /// How the descriptors of one request are counted.
+    /// The way in which the descriptors of one request are counted.
     pub counting: Counting,
     /// The fallback while the store does not answer.
     pub on_failure: OnFailure,
-    /// The first level, for the first entries of descriptors.
+    /// The first level of the tree, which the first entries of descriptors match.
     pub tree: DescriptorLevel,
 }
 
-/// How the descriptors of one request are counted.
+/// The way in which the descriptors of one request are counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Counting {
-    /// All descriptors of a request are one charge: a refused request is counted on no limit.
+    /// All descriptors of a request are one charge. A refused request is counted on no limit.
     #[default]
     Atomic,
-    /// Each descriptor is charged separately, as in the reference server: if one descriptor is
+    /// Each descriptor is charged separately, as in the reference server. If one descriptor is
     /// refused, the others are still counted.
     Each,
 }

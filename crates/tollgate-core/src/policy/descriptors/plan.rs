@@ -11,7 +11,7 @@ use crate::key::{KeyedHash, Subject};
 use crate::limit::Limit;
 use crate::policy::{PlannedCharge, Policy};
 
-/// One descriptor of a request.
+/// One descriptor of a request, with the units to charge.
 #[derive(Clone, Copy, Debug)]
 pub struct Descriptor<'a, V> {
     /// The keys and values, in the caller's order. Values come from clients and are not always
@@ -19,7 +19,7 @@ pub struct Descriptor<'a, V> {
     pub entries: &'a [(&'a str, V)],
     /// The units to charge or refund.
     pub hits: Hits,
-    /// A limit in the request, which takes precedence over the tree's.
+    /// A limit that the request itself contains. It takes precedence over the tree's limit.
     pub rate: Option<Rate>,
 }
 
@@ -35,8 +35,8 @@ pub enum Hits {
 /// The plan of a request's descriptors, in their order.
 #[derive(Clone, Debug)]
 pub struct DescriptorPlan<'p> {
-    /// The domain, or `None` if the policy has no domain with that name. Then nothing is limited,
-    /// even if the request contains limits.
+    /// The domain, or `None` if the policy has no domain with that name. In that case nothing is
+    /// limited, even if the request contains limits.
     pub domain: Option<&'p Domain>,
     /// One plan for each descriptor.
     pub descriptors: Vec<PlannedDescriptor<'p>>,
@@ -51,21 +51,21 @@ pub struct PlannedDescriptor<'p> {
     pub mode: NodeMode,
     /// The group of the descriptor, with [`NodeMode::Quota`].
     pub group: Option<QuotaGroup>,
-    /// The rule of the tree's node that matched. `None` if no node matched or the request contained
-    /// the limit.
+    /// The rule of the tree's node that the descriptor matched. `None` if no node matched or the
+    /// request contained the limit.
     pub rule: Option<&'p DescriptorRule>,
 }
 
 /// The outcome of the matching of one descriptor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DescriptorOutcome {
-    /// No node with a rule matches.
+    /// The descriptor matches no node with a rule.
     Unmatched,
-    /// The rule sets no limit.
+    /// The matching rule sets no limit.
     Unlimited,
-    /// Another descriptor of the request has a rule that replaces this one.
+    /// Another descriptor of the request has a rule that replaces the rule of this descriptor.
     Replaced,
-    /// The descriptor is blocked: over its limit, whatever its units.
+    /// The rule blocks the descriptor: it is over its limit, whatever its units.
     Blocked,
     /// The descriptor is counted.
     Limited(Limited),
@@ -82,23 +82,23 @@ pub struct Limited {
     pub hits: Hits,
 }
 
-/// A group of descriptors with common quotas. The group is exceeded once one of them is; a request
-/// is refused once all of its groups are.
+/// A group of descriptors of one request. A group is exceeded if at least one of its descriptors is
+/// over its limit. A request is refused if all of its groups are exceeded.
 ///
-/// The descriptors of one model form a group: those with the same values of `backend_name` and
-/// `model_name_override`. Every other descriptor is a group of its own.
+/// Descriptors with the same values of `backend_name` and `model_name_override` belong to one model
+/// and form a group. Every other descriptor is a group of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct QuotaGroup(
     /// The index of the group's first descriptor.
     pub usize,
 );
 
-/// Charges for one store call: at most one per limit and subject.
+/// The charges of one store call, with at most one charge for each pair of a limit and a subject.
 #[derive(Clone, Debug, Default)]
 pub struct DescriptorCharges {
     /// The charges.
     pub planned: Vec<PlannedCharge>,
-    /// The index of the charge for each descriptor of the request, if it has one.
+    /// For each descriptor of the request, the index of its charge, or `None` if it has no charge.
     pub of: Vec<Option<usize>>,
 }
 
@@ -157,8 +157,8 @@ impl PlannedDescriptor<'_> {
         }
     }
 
-    /// Returns the plan of a descriptor with a limit in the request: always enforced, never
-    /// replaced, and counted separately from the tree's limits.
+    /// Returns the plan of a descriptor with a limit that the request contains. This limit is
+    /// always enforced, never replaced, and counted separately from the tree's limits.
     fn brought<V: AsRef<[u8]>>(
         rate: Rate,
         domain: &str,
@@ -173,8 +173,8 @@ impl PlannedDescriptor<'_> {
         Self { outcome, ..Self::unmatched() }
     }
 
-    /// Returns the name that callers see: the rule's, otherwise the limit's. A limit in the request
-    /// has none.
+    /// Returns the name that callers see: the name of the rule, or the name of its limit if the
+    /// rule has no name. A limit that the request contains has no name.
     #[must_use]
     pub fn name(&self) -> Option<&str> {
         let rule = self.rule?;
@@ -189,8 +189,8 @@ impl PlannedDescriptor<'_> {
 impl DescriptorPlan<'_> {
     /// Returns the charges of the descriptors that `chosen` selects. Refunds are not included.
     ///
-    /// Equal descriptors are charged their total cost. If their requests contain different rates
-    /// for the same unit, the smaller rate applies.
+    /// Equal descriptors become one charge of their total cost. If equal descriptors contain
+    /// different rates for the same unit of time, the smaller rate applies.
     #[must_use]
     pub fn charges(&self, chosen: impl Fn(&PlannedDescriptor<'_>) -> bool) -> DescriptorCharges {
         let mut charges = DescriptorCharges::default();
@@ -227,8 +227,8 @@ impl DescriptorCharges {
     }
 }
 
-/// Drops descriptors that another descriptor's rule replaces. A replaced rule still replaces
-/// others.
+/// Sets the outcome [`Replaced`](DescriptorOutcome::Replaced) for descriptors with a rule that
+/// another descriptor's rule replaces. A replaced rule still replaces other rules.
 fn drop_replaced(planned: &mut [PlannedDescriptor<'_>]) {
     let rules = planned.iter().filter_map(|descriptor| descriptor.rule);
     let replaced: Vec<&str> = rules.flat_map(|rule| &rule.replaces).map(|name| &**name).collect();

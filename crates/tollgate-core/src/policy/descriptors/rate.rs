@@ -1,4 +1,4 @@
-//! A limit in a request: a number of requests per unit of time.
+//! A limit that a request contains: a number of requests per unit of time.
 
 use alloc::sync::Arc;
 
@@ -7,7 +7,7 @@ use crate::algo::fixed_window::Anchor;
 use crate::limit::{Algorithm, Limit};
 use crate::time::Millis;
 
-/// A unit of time of the protocol.
+/// A unit of time in Envoy's rate limit protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TimeUnit {
     /// 1 s.
@@ -31,7 +31,7 @@ pub enum TimeUnit {
 pub struct Rate {
     /// The requests per unit. 0 blocks all requests.
     pub requests: u32,
-    /// The unit. Windows begin at its multiples since the Unix epoch.
+    /// The unit of time. Windows begin at multiples of the unit since the Unix epoch.
     pub unit: TimeUnit,
 }
 
@@ -59,8 +59,9 @@ impl TimeUnit {
         [Second, Minute, Hour, Day, Week, Month, Year].into_iter().find(|u| u.window() == window)
     }
 
-    /// Returns the name of limits in requests. There is one for each unit, so metrics with the
-    /// limit's name as label have few labels whatever callers send.
+    /// Returns the name of limits that requests contain. Each unit of time has one name. Metrics
+    /// that have the limit's name as a label therefore have few label values, whatever callers
+    /// send.
     const fn override_name(self) -> &'static str {
         match self {
             Self::Second => "override-per-second",
@@ -77,8 +78,8 @@ impl TimeUnit {
 impl Rate {
     /// Returns the limit of this rate, or `None` if the rate admits no request.
     ///
-    /// The counter does not depend on the number of permitted requests: if a caller raises its
-    /// rate, the count continues.
+    /// The counter does not depend on the number of requests in the rate. If a caller raises this
+    /// number, the count continues.
     pub(super) fn limit(self) -> Option<Arc<Limit>> {
         let window =
             FixedWindow::new(self.requests.into(), self.unit.window(), Anchor::Calendar).ok()?;

@@ -6,7 +6,8 @@ use core::fmt;
 
 use super::{MAX_DEPTH, Metadata, Pattern};
 
-/// A node: the key and value of an entry, its rule, and the nodes for the next entry.
+/// A node of a descriptor tree: the key and value of an entry, the rule for descriptors that end
+/// here, and the nodes for the next entry.
 #[derive(Clone, Debug)]
 pub struct Node {
     /// The key of the entry.
@@ -15,7 +16,7 @@ pub struct Node {
     pub value: NodeValue,
     /// The rule for descriptors that end at this node, if there is one.
     pub rule: Option<DescriptorRule>,
-    /// The next level.
+    /// The next level of the tree.
     pub children: DescriptorLevel,
 }
 
@@ -40,12 +41,13 @@ pub enum Sharing {
     Shared,
 }
 
-/// The rule of a node, for descriptors that end at it.
+/// The rule of a node, for descriptors that end at that node.
 #[derive(Clone, Debug)]
 pub struct DescriptorRule {
-    /// The limit.
+    /// The limit, or the decision without a limit.
     pub allowance: Allowance,
-    /// The name that callers see and that other rules replace; by default the limit's name.
+    /// The name that callers see, and by which other rules replace this rule. The default is the
+    /// limit's name.
     pub name: Option<Box<str>>,
     /// The effect of a refusal.
     pub mode: NodeMode,
@@ -81,13 +83,13 @@ pub enum NodeMode {
     Quota,
 }
 
-/// The labels of a node's metrics.
+/// The label values of a node's metrics.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MetricDetail {
-    /// One label per node.
+    /// One label value for the node.
     #[default]
     Node,
-    /// One label per node and combination of matched values.
+    /// One label value for each combination of values that the node's path matched.
     Values,
 }
 
@@ -107,7 +109,7 @@ impl DescriptorRule {
 }
 
 impl NodeValue {
-    /// Returns the text of the value; empty for any value.
+    /// Returns the text of the value, which is empty for [`Any`](Self::Any).
     #[must_use]
     pub fn as_str(&self) -> &str {
         match self {
@@ -118,7 +120,7 @@ impl NodeValue {
     }
 }
 
-/// The nodes of one level, no two of which have the same key and value.
+/// The nodes of one level. No two of them have the same key and value.
 #[derive(Clone, Debug, Default)]
 pub struct DescriptorLevel {
     nodes: Vec<Node>,
@@ -190,10 +192,11 @@ impl DescriptorLevel {
         self.nodes.is_empty()
     }
 
-    /// Returns the node that matches an entry: the one with its value, otherwise the first pattern
-    /// that matches, otherwise the one for any value.
+    /// Returns the node that matches an entry. It is the node with exactly this value, otherwise
+    /// the first node with a pattern that matches, otherwise the node for any value.
     ///
-    /// A value with the text of a pattern matches that pattern's node, as in the reference server.
+    /// A value that equals the text of a pattern matches that pattern's node, as in the reference
+    /// server.
     #[must_use]
     pub fn find_match(&self, key: &str, value: &[u8]) -> Option<&Node> {
         let has_value = !value.is_empty();
@@ -201,8 +204,8 @@ impl DescriptorLevel {
         exact.or_else(|| self.fitting(key, value)).or_else(|| self.named(key, b""))
     }
 
-    /// Returns whether all limits are indices below `limits` and no node is too deep, for a level
-    /// at `depth`.
+    /// Returns whether this level, which is at `depth`, is valid: all indices of limits are below
+    /// `limits`, and no node is deeper than allowed.
     pub(in crate::policy) fn is_whole(&self, limits: usize, depth: usize) -> bool {
         let node_is_whole = |node: &Node| {
             let limit = node.rule.as_ref().map(|rule| rule.allowance);

@@ -44,12 +44,13 @@ pub enum AmbiguousPaths {
     /// Requests with such a path are refused.
     #[default]
     Refuse,
-    /// Requests with such a path are matched by their decoded segments.
+    /// Requests with such a path are matched by the decoded segments of the path.
     Pass,
 }
 
-/// A normalized path: segments percent-decoded once, empty segments and `.` removed, `..` resolved.
-/// Different spellings of one path that a service treats alike have the same normal form.
+/// A normalized path. Segments are percent-decoded once, empty segments and `.` are removed, and
+/// `..` is resolved. Different spellings of one path that a service treats as equal have the same
+/// normal form.
 #[derive(Clone, Debug)]
 pub struct NormalPath<'p> {
     form: Form<'p>,
@@ -58,7 +59,7 @@ pub struct NormalPath<'p> {
 
 #[derive(Clone, Debug)]
 enum Form<'p> {
-    /// A path that is already normalized except for empty segments. Most are, and need no
+    /// A path that is already normalized except for empty segments. Most paths are, and need no
     /// allocation.
     Plain(&'p str),
     Segments(Vec<Cow<'p, [u8]>>),
@@ -157,8 +158,9 @@ pub(in crate::policy) enum Segments<'a> {
 }
 
 impl Segments<'_> {
-    /// Compares the first byte of the next segment with that of `text`. If it returns false, the
-    /// next segment is not `text`. If it returns true, the two may still differ.
+    /// Compares the first byte of the next segment with the first byte of `text`. If the result is
+    /// false, the next segment is not `text`. If the result is true, the segment and `text` can
+    /// still differ.
     pub(in crate::policy) fn begins_with(&self, text: &[u8]) -> bool {
         match self {
             Self::Plain([b'/', first, ..]) if *first != b'/' => text.first() == Some(first),
@@ -193,7 +195,7 @@ fn is_plain(path: &str, options: PathOptions) -> bool {
     }
     match found {
         0 => true,
-        // A dot within a segment is an ordinary byte.
+        // A dot that does not begin a segment is an ordinary byte.
         DOT => {
             let bytes = path.as_bytes();
             !bytes.starts_with(b".") && !bytes.windows(2).any(|two| two == b"/.")
@@ -202,14 +204,15 @@ fn is_plain(path: &str, options: PathOptions) -> bool {
     }
 }
 
-/// Bytes that a normal form may not contain.
+/// The kind of bytes that a normal form cannot contain.
 const DECODED: u8 = 1;
-/// Dots, which may not begin a segment.
+/// The kind of a dot. A segment in normal form cannot begin with a dot unless more text than dots
+/// follows.
 const DOT: u8 = 2;
-/// Bytes that a comparison without case may change.
+/// The kind of bytes that a comparison without regard to case can change.
 const CASED: u8 = 4;
 
-/// The kind of each byte; 0 for most.
+/// The kind of each byte, 0 for ordinary bytes.
 const KINDS: [u8; 256] = {
     let mut kinds = [0; 256];
     let mut byte = 0;
@@ -225,8 +228,8 @@ const KINDS: [u8; 256] = {
     kinds
 };
 
-/// Returns why services interpret this segment differently, if they do. `part` is the segment as
-/// sent.
+/// Returns the reason why services interpret this segment differently, if there is one. `part` is
+/// the segment as it was sent, and `segment` is the decoded segment.
 fn ambiguity_of(part: &[u8], segment: &[u8]) -> Option<Ambiguity> {
     let has = |byte: u8| segment.contains(&byte);
     if has(b'/') {
@@ -255,7 +258,8 @@ fn before_parameters(segment: &[u8]) -> &[u8] {
 /// letters.
 pub(super) fn fold(segment: &[u8]) -> Vec<u8> {
     match str::from_utf8(segment) {
-        // Converts to upper case first, because some letters have several lower-case forms.
+        // The text is converted to upper case first, because some letters have several lower-case
+        // forms.
         Ok(text) if !text.is_ascii() => {
             let capitals = text.chars().flat_map(char::to_uppercase);
             capitals.flat_map(char::to_lowercase).collect::<String>().into_bytes()
@@ -264,7 +268,7 @@ pub(super) fn fold(segment: &[u8]) -> Vec<u8> {
     }
 }
 
-/// Decodes `%xx`; a `%` without two hexadecimal digits stays. Most segments contain none and are
+/// Decodes `%xx`. A `%` without two hexadecimal digits stays. Most segments contain no `%` and are
 /// borrowed.
 pub(in crate::policy) fn decode(part: &[u8]) -> Cow<'_, [u8]> {
     if !part.contains(&b'%') {
