@@ -28,7 +28,7 @@ pub struct Explanation<'p> {
 }
 
 /// Explains a policy file in words: its subjects, its limits, its rules in order, what clients
-/// receive, and where the counters are kept. Passwords are left out.
+/// receive, and the store of the counters. Passwords are left out.
 #[must_use]
 pub const fn explain(loaded: &LoadedPolicy) -> Explanation<'_> {
     Explanation {
@@ -103,7 +103,7 @@ impl Explanation<'_> {
         rows
     }
 
-    /// Writes how paths are compared, if a rule has a path.
+    /// Writes the options for comparing paths, if a rule has a path.
     fn paths(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.policy.rules().iter().all(|rule| rule.matches.path_patterns().is_empty()) {
             return Ok(());
@@ -147,7 +147,7 @@ impl Explanation<'_> {
     }
 }
 
-/// A title, and rows with a name and its description.
+/// Writes a title and rows. Each row has a name and a description.
 fn table(f: &mut fmt::Formatter<'_>, title: &str, rows: Vec<(&str, String)>) -> fmt::Result {
     if rows.is_empty() {
         return Ok(());

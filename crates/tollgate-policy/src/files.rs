@@ -1,4 +1,4 @@
-//! The files that a policy file names: networks, and the keys of tokens.
+//! The files that a policy file names: lists of networks, and the keys that verify tokens.
 
 use std::fs::{self, File};
 use std::hash::Hasher as _;
@@ -11,11 +11,11 @@ use tollgate_core::Policy;
 use crate::decode::{Spanned, Text};
 use crate::report::Report;
 
-/// The largest policy file, and the largest file that it includes: 1 MiB.
+/// The maximum size in bytes of a policy file, and of each file that it includes: 1 MiB.
 pub const MAX_FILE_BYTES: usize = 1 << 20;
 
-/// The most networks in all files of a policy. They take at most 32 MB of memory in the policy,
-/// and the same again while a reload replaces it.
+/// The largest number of networks in all files of a policy together. They take at most 32 MB of
+/// memory in the policy, and twice as much while a reload replaces the policy.
 pub const MAX_NETWORKS: usize = 1_000_000;
 
 /// Reads the files that a policy names.
@@ -27,14 +27,14 @@ pub(crate) struct Files<'a> {
     is_any_read: bool,
 }
 
-/// Where the content of the files that a policy names is taken from.
+/// The source of the content of the files that a policy names.
 #[derive(Clone, Copy)]
 pub(crate) enum FileSource<'a> {
     /// The files, relative to this directory.
     Directory(&'a Path),
-    /// The content that this policy read from its own files.
+    /// The content that another policy, which is already loaded, read from its files.
     Policy(&'a Policy),
-    /// Nowhere: a file is a mistake.
+    /// No source: a policy that names a file has a mistake.
     Nowhere,
 }
 
@@ -49,8 +49,8 @@ impl<'a> Files<'a> {
         self.is_any_read.then(|| self.hash.finish())
     }
 
-    /// Returns the path and the text of the file `given` in `directory`, which may have `max`
-    /// bytes, or `None` after reporting why it cannot be read.
+    /// Returns the path and the text of the file `given` in `directory`. The file can have at most
+    /// `max` bytes. Returns `None` after reporting why the file cannot be read.
     pub(crate) fn text(
         &mut self,
         directory: &Path,
@@ -76,7 +76,7 @@ impl<'a> Files<'a> {
 }
 
 fn read(path: &Path, max: u64) -> io::Result<String> {
-    // Opening a pipe would wait for its writer.
+    // Only regular files are opened, because opening a named pipe would wait for a writer.
     if !fs::metadata(path)?.is_file() {
         return Err(io::Error::other("not a regular file"));
     }

@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use crate::redact::MASK;
 
-/// The most characters of a line that are shown.
+/// The largest number of characters of a line that are shown.
 pub(crate) const MAX_EXCERPT: usize = 160;
 
 /// A mistake or a warning at a position in a policy file.
 ///
-/// Displayed, it shows the file, line and column, the message, the line with the position marked,
-/// and a hint:
+/// Its `Display` form shows the file, line and column, the message, the line with the position
+/// marked, and a hint:
 ///
 /// ```text
 /// shop.yaml:4:14: unknown limit "cor"
@@ -29,7 +29,7 @@ pub struct Finding {
     pub(crate) excerpt: Excerpt,
 }
 
-/// An excerpt of a line, and the characters in it that are marked.
+/// An excerpt of a line, and the range of characters that are marked in the excerpt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Excerpt {
     pub(crate) text: String,
@@ -38,7 +38,8 @@ pub(crate) struct Excerpt {
 }
 
 impl Excerpt {
-    /// Masks the line from the marked place on: the end of a secret cannot be found.
+    /// Masks the line from the marked place to its end, because the end of a secret cannot be
+    /// found.
     pub(crate) fn hide(&mut self) {
         let shown = |(place, letter): (usize, char)| match place < self.start {
             true => letter,
@@ -67,13 +68,13 @@ impl Finding {
         self.column
     }
 
-    /// Returns the message, one line.
+    /// Returns the message, which is one line.
     #[must_use]
     pub fn message(&self) -> &str {
         &self.message
     }
 
-    /// Returns the hint that shows how to correct the mistake, one line, if there is one.
+    /// Returns the hint how to correct the mistake, if there is a hint. It is one line.
     #[must_use]
     pub fn hint(&self) -> Option<&str> {
         self.hint.as_deref()
@@ -96,7 +97,7 @@ impl fmt::Display for Finding {
     }
 }
 
-/// All mistakes in a policy file, in file order. There is at least one.
+/// All mistakes in a policy file, in file order. There is at least one mistake.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PolicyErrors {
     pub(crate) file: Arc<str>,
@@ -105,7 +106,7 @@ pub struct PolicyErrors {
 }
 
 impl PolicyErrors {
-    /// Returns the mistakes, at most the first hundred.
+    /// Returns the mistakes, but only the first hundred if there are more.
     #[must_use]
     pub fn findings(&self) -> &[Finding] {
         &self.found
@@ -123,7 +124,7 @@ impl PolicyErrors {
         format!("{count} {things} in {file}{shown}")
     }
 
-    /// Returns the number of mistakes, including those that were not kept.
+    /// Returns the number of all mistakes, including those after the first hundred.
     #[must_use]
     pub fn count(&self) -> usize {
         self.found.len() + self.unshown

@@ -10,14 +10,15 @@ use crate::report::Report;
 use crate::span::Span;
 use crate::tree::{Node, NodeKind, document};
 
-/// The longest line that is not broken, in characters.
+/// The maximum length, in characters, of a line that is not broken into several lines.
 const LINE_WIDTH: usize = 120;
 
 /// Returns the `text` of a policy file, or of a file that it includes, in the standard form: two
 /// spaces for each level, one space after `:` and `,`, double quotes, no trailing spaces. Keys,
 /// values, comments and blank lines keep their order. `name` is the name of the file in messages.
 ///
-/// The result means the same as `text`: both are parsed and compared.
+/// The result has the same meaning as `text`. The function checks this: it parses and compares
+/// both.
 ///
 /// ```
 /// let text = "limits:\n    core:   {quota: 60,window: 1h}   # anonymous clients\n";
@@ -70,8 +71,8 @@ fn formatted(text: &str, report: &mut Report<'_>) -> Option<String> {
     Some(formatted)
 }
 
-/// Whether both nodes have the same values. A text may have other quotes, but must not become a word
-/// without quotes or the reverse.
+/// Returns whether both nodes have the same values. The kind of quotes of a text can differ. A text
+/// in quotes must not become a word without quotes, and a word must not become a text in quotes.
 fn means_the_same(one: &Node, other: &Node) -> bool {
     match (&one.kind, &other.kind) {
         (NodeKind::Null, NodeKind::Null) => true,

@@ -1,4 +1,4 @@
-//! `include`: the keys of several files as one document.
+//! The key `include`: combines the keys of several files into one document.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -9,16 +9,16 @@ use crate::report::Report;
 use crate::span::Span;
 use crate::tree::{MAX_NODES, Node, NodeKind, document_of};
 
-/// The most files that a policy includes.
+/// The largest number of files that a policy can include.
 pub(crate) const MAX_INCLUDED: usize = 64;
 
-/// The key that names the files.
+/// The key that names the included files.
 const INCLUDE: &str = "include";
 
 /// Keys with named entries, which are collected from all files.
 const NAMED: [&str; 3] = ["subjects", "networks", "limits"];
 
-/// Keys with lists, which are joined: those of included files come first.
+/// Keys with lists. The lists of all files are joined, with the elements of included files first.
 const LISTS: [&str; 2] = ["rules", "descriptors"];
 
 /// Returns `document` with the keys of the files that it includes, or `None` after reporting a
@@ -61,8 +61,8 @@ pub(crate) fn merged(
     is_whole.then_some(Node { kind: NodeKind::Mapping(merged), at, size })
 }
 
-/// Returns the names of the files that `document` includes, `None` if it includes none. A mistake
-/// in them is reported when the whole document is read.
+/// Returns the names of the files that `document` includes, or `None` if it includes no files. A
+/// mistake in the names is reported later, when the whole document is read.
 fn included(document: &Node, report: &mut Report<'_>) -> Option<Vec<Spanned<Text>>> {
     let NodeKind::Mapping(pairs) = &document.kind else { return None };
     let (_, value) = pairs.iter().find(|(key, _)| key.text() == Some(INCLUDE))?;
@@ -99,7 +99,7 @@ fn read(
 /// Adds the keys of a file. Returns `None` after reporting that a key is in two files.
 fn add(merged: &mut Vec<(Node, Node)>, file: Node, report: &mut Report<'_>) -> Option<()> {
     let NodeKind::Mapping(pairs) = file.kind else {
-        // Is reported when the keys are read.
+        // A file that is not a mapping is reported when the keys are read.
         merged.push((Node { kind: NodeKind::Null, at: file.at, size: 1 }, file));
         return Some(());
     };

@@ -23,9 +23,10 @@
 //! # Ok::<(), tollgate_policy::PolicyErrors>(())
 //! ```
 //!
-//! A file is parsed in three steps, each in a module of its own: the tree, in which every node has
-//! its position; the raw keys; and the resolved policy. The keys are declared once. The reader, the
-//! schema and the reference are generated from that declaration.
+//! A file is parsed in three steps, each in its own module. The first step creates a tree, in which
+//! every node has its position. The second reads the keys and values. The third resolves them to
+//! the policy. The keys are declared once. The reader, the schema and the reference are generated
+//! from that declaration.
 
 mod decode;
 mod explain;

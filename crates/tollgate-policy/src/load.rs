@@ -26,8 +26,9 @@ pub struct LoadedPolicy {
     pub policy: Policy,
     /// The settings of the deployment, which are not part of the policy.
     pub settings: Settings,
-    /// The version of the file: the first 12 hexadecimal digits of a hash of its text. It is the
-    /// same on every node that loaded the same text and the same files that it names.
+    /// The version of the file: the first 12 hexadecimal digits of a hash of its text. If the file
+    /// names other files, their content is part of the hash. The version is the same on every node
+    /// that loaded the same content.
     pub version: String,
     /// The files with lists of networks that the policy contains.
     pub network_files: Vec<NetworkFile>,
@@ -46,18 +47,18 @@ pub enum LoadError {
         /// The error of the operating system.
         error: io::Error,
     },
-    /// The file is not UTF-8 text.
+    /// The file is not valid UTF-8.
     NotUtf8 {
         /// The path of the file.
         path: PathBuf,
-        /// The number of bytes at the start of the file that are text.
+        /// The number of bytes at the start of the file that are valid UTF-8.
         valid_up_to: usize,
     },
     /// The file has mistakes.
     Invalid(PolicyErrors),
 }
 
-/// Reads and checks the policy file at `path`, which may have at most [`MAX_FILE_BYTES`] bytes.
+/// Reads and checks the policy file at `path`, which can have at most [`MAX_FILE_BYTES`] bytes.
 ///
 /// # Errors
 /// [`LoadError`]: the file cannot be read, or has mistakes.
@@ -66,8 +67,8 @@ pub fn load(path: &Path) -> Result<LoadedPolicy, LoadError> {
     load_bytes(path, bytes)
 }
 
-/// Reads the policy file at `path`: at most [`MAX_FILE_BYTES`] and one byte more, which shows that
-/// the file is too large.
+/// Reads at most [`MAX_FILE_BYTES`] `+ 1` bytes of the policy file at `path`. The additional byte
+/// shows that the file is too large.
 ///
 /// # Errors
 /// The file cannot be read.
@@ -80,10 +81,11 @@ pub fn read(path: &Path) -> io::Result<Vec<u8>> {
 /// Checks the policy file at `path` with the content `bytes`, which [`read`](read()) returned.
 ///
 /// # Errors
-/// [`LoadError`]: all mistakes in the file.
+/// [`LoadError`] if the file is not valid UTF-8 or has mistakes.
 pub fn load_bytes(path: &Path, bytes: Vec<u8>) -> Result<LoadedPolicy, LoadError> {
     let name = path.display().to_string();
-    // The read limit can cut a character in two, which is not a mistake in the file.
+    // The bound on the number of bytes can cut the last character in two. This is not a mistake in
+    // the file.
     let text = match String::from_utf8(bytes) {
         Ok(text) => text,
         Err(error) if error.as_bytes().len() > MAX_FILE_BYTES => {
@@ -98,13 +100,15 @@ pub fn load_bytes(path: &Path, bytes: Vec<u8>) -> Result<LoadedPolicy, LoadError
     parse_with(&name, &text, source).map_err(LoadError::Invalid)
 }
 
-/// Returns the directory that the paths in the policy file at `path` are relative to.
+/// Returns the directory of the policy file at `path`. Paths in the policy file are relative to
+/// this directory.
 fn directory(path: &Path) -> &Path {
     path.parent().unwrap_or_else(|| Path::new(""))
 }
 
-/// Returns the paths of the files that the policy file at `path` with the content `bytes` names: those
-/// that it includes, and the files with networks and keys of tokens, also if it has mistakes.
+/// Returns the paths of the files that the policy file at `path` with the content `bytes` names.
+/// They are the included files, the files with networks, and the files with keys of tokens. The
+/// result is complete even if the policy file has mistakes.
 #[must_use]
 pub fn named_files(path: &Path, bytes: &[u8]) -> Vec<PathBuf> {
     let Ok(text) = std::str::from_utf8(bytes) else { return Vec::new() };
@@ -133,9 +137,9 @@ pub fn parse(name: &str, text: &str) -> Result<LoadedPolicy, PolicyErrors> {
     parse_with(name, text, FileSource::Nowhere)
 }
 
-/// Parses, like [`parse`], a text that is only compared with the policy `current`. No file is
-/// read: a list of networks is the list with the same name that a rule of `current` uses, and
-/// tokens are read as `current` reads them.
+/// Parses, like [`parse`], a text that is only compared with the policy `current`. No file is read.
+/// In place of a file with networks, the result has the list with the same name that a rule of
+/// `current` uses. Tokens are read as `current` reads them.
 ///
 /// # Errors
 /// All mistakes in the text.
@@ -157,8 +161,8 @@ fn parse_with(
     let resolved = parse_and_resolve(text, &mut files, &mut report);
     let warnings = report.finish()?;
     let Some((policy, settings, network_files)) = resolved else {
-        // Every part that returns `None` reports a mistake. If one does not, the file must still be
-        // refused.
+        // Every part that returns `None` reports a mistake. If a part does not, the file must still
+        // be refused.
         let mut report = Report::new(name, text);
         report.plain_error(Span::START, "not a policy");
         return Err(report.into_errors());
@@ -167,8 +171,8 @@ fn parse_with(
     Ok(LoadedPolicy { policy, settings, version, network_files, warnings })
 }
 
-/// Identifies a file and, by `content_hash`, the files that it names. It is not a protection
-/// against files that are made to have the same hash.
+/// Returns the version of a policy: a hash of its text and of `content_hash`, the hash of the files
+/// that it names. The version does not protect against files that are made to have the same hash.
 fn version(text: &str, content_hash: Option<u64>) -> String {
     let mut hasher = SipHasher13::new();
     hasher.write(text.as_bytes());

@@ -10,7 +10,7 @@ use crate::decode::{Spanned, Text, quoted};
 use crate::files::{FileSource, Files, MAX_NETWORKS};
 use crate::report::Report;
 
-/// The largest file of networks: 64 MiB.
+/// The maximum size in bytes of a file with networks: 64 MiB.
 pub const MAX_NETWORK_FILE_BYTES: u64 = 64 << 20;
 
 /// A file that contains a list of networks.

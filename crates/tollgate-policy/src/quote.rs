@@ -1,7 +1,7 @@
-//! Text of policy files in messages.
+//! Quotation of text from policy files in messages.
 
-/// Returns a text in quotes for a message: on one line, with control characters escaped and cut
-/// after 48 characters.
+/// Returns a text in quotes for a message. The result is one line, control characters are escaped,
+/// and a text of more than 48 characters is cut.
 pub(crate) fn quoted(text: &str) -> String {
     const MAX_QUOTED: usize = 48;
     let mut shown = String::from("\"");
@@ -16,8 +16,8 @@ pub(crate) fn quoted(text: &str) -> String {
     shown
 }
 
-/// Returns whether a terminal shows the character in place: it is not a control character and does
-/// not change the text direction.
+/// Returns whether the character can be written to a terminal unchanged: it is not a control
+/// character and does not change the direction of the text.
 pub(crate) fn is_shown(letter: char) -> bool {
     !letter.is_control() && !matches!(letter, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }

@@ -3,19 +3,19 @@
 /// The character that replaces each character of a password.
 pub(crate) const MASK: char = '•';
 
-/// Returns a line with the passwords in its URLs masked. All other characters keep their positions.
+/// Returns `line` with the passwords in its URLs masked. All other characters keep their places.
 ///
-/// A line with mistakes may have incomplete URLs, so too much is masked rather than too little:
-/// from the first colon after `://` to the last `@` of the same word, and everything after `pass=`
-/// in it.
+/// A line with mistakes can contain incomplete URLs, so the function masks too much rather than too
+/// little. In each word it masks the text from the first colon after `://` to the last `@`, and
+/// everything after `pass=`.
 pub(crate) fn redact(line: &str) -> String {
     let line = &*masked_literal(line);
     let is_end = |letter: char| letter.is_whitespace() || matches!(letter, '"' | '\'');
     line.split_inclusive(is_end).map(redact_word).collect()
 }
 
-/// Masks the text after a key for secrets in a line, unless the text names the source of the
-/// secret.
+/// Masks the text after a key for secrets in a line, unless that text only specifies the source of
+/// the secret.
 fn masked_literal(line: &str) -> String {
     let value = |key: &str| {
         let (before, after) = line.split_once(key)?;
@@ -31,7 +31,7 @@ fn masked_literal(line: &str) -> String {
     line[..start].chars().chain(hidden).collect()
 }
 
-/// Masks one word of a line, such as a URL, in the same way.
+/// Masks the passwords in one word of a line, such as a URL, as [`redact`] does.
 pub(crate) fn redact_word(word: &str) -> String {
     let Some(scheme) = word.find("://") else { return word.to_owned() };
     let authority = scheme + "://".len();

@@ -1,4 +1,5 @@
-//! Collects mistakes and warnings while a file is read, so all of them are reported at once.
+//! Collects mistakes and warnings while a file is read, so all mistakes and warnings are reported
+//! at once.
 
 use std::borrow::Cow;
 use std::fmt::Display;
@@ -12,10 +13,10 @@ use crate::redact::redact;
 use crate::span::Span;
 use crate::suggest::suggest;
 
-/// The most mistakes, and the most warnings, that are kept.
+/// The largest number of mistakes that are kept, and the largest number of warnings.
 const MAX_KEPT: usize = 100;
 
-/// The most known names that a hint lists if none is similar.
+/// The largest number of known names that a hint lists if no known name is similar.
 const MAX_LISTED: usize = 32;
 
 /// The mistakes and warnings that were found in a file, and in the files that it includes, so far.
@@ -43,7 +44,8 @@ impl<'t> Report<'t> {
         u16::try_from(self.files.len() - 1).unwrap_or(u16::MAX)
     }
 
-    /// Returns the place of `at` as seen from the file of `from`, such as `on line 3`.
+    /// Describes the place of `at` for a message in the file of `from`, for example `on line 3`. If
+    /// `at` is in another file, the text names that file.
     pub(crate) fn place(&self, at: Span, from: Span) -> String {
         match self.files.get(usize::from(at.file)) {
             Some((file, _)) if at.file != from.file => format!("in {file}, line {}", at.line),
@@ -56,7 +58,7 @@ impl<'t> Report<'t> {
         self.record_error(at, message, Some(&hint));
     }
 
-    /// Adds a mistake at a place that may contain a secret: the shown line is masked.
+    /// Adds a mistake at a place that might contain a secret. The shown line is masked.
     pub(crate) fn hidden_mistake(&mut self, at: Span, message: impl Display, hint: impl Display) {
         self.record_error(at, message, Some(&hint));
         if let Some(finding) = self.errors.last_mut() {
@@ -64,8 +66,9 @@ impl<'t> Report<'t> {
         }
     }
 
-    /// Adds a mistake in another file, whose line `number` is `line`: `entry` after `before` bytes
-    /// is not a network. Only text that can be an address is shown.
+    /// Adds the mistake that `entry` is not a network. The entry is in another file, after `before`
+    /// bytes of the line `line`, which has the number `number`. Only text that can be an address is
+    /// shown.
     pub(crate) fn error_in_file(
         &mut self,
         file: &Arc<str>,
@@ -102,8 +105,9 @@ impl<'t> Report<'t> {
         self.record_error(at, message, None);
     }
 
-    /// Adds a mistake. The hint is the most similar of the `known` names, or all of them if none is
-    /// similar and there are few. Returns the most similar name, which was probably meant.
+    /// Adds a mistake. The hint is the most similar of the `known` names. If no name is similar and
+    /// there are few names, the hint lists all of them. Returns the most similar name, which the
+    /// author probably meant.
     pub(crate) fn error_with_suggestion<'k>(
         &mut self,
         at: Span,
@@ -136,7 +140,7 @@ impl<'t> Report<'t> {
         }
     }
 
-    /// Returns whether no mistake was found so far.
+    /// Returns whether no mistake has been found so far.
     pub(crate) fn is_clean(&self) -> bool {
         self.errors.is_empty()
     }
@@ -171,7 +175,7 @@ impl<'t> Report<'t> {
 
     fn finding(&self, at: Span, message: &dyn Display, hint: Option<&dyn Display>) -> Finding {
         let (file, text) = self.files.get(usize::from(at.file)).unwrap_or(&self.files[0]);
-        // The parser may report the end of a file at a line after the last one.
+        // The parser can report the end of a file at a line after the last line.
         let line = at.line.clamp(1, text.split('\n').count());
         let text = text.split('\n').nth(line - 1).unwrap_or_default().trim_end_matches('\r');
         let length = text.chars().count();
@@ -187,7 +191,7 @@ impl<'t> Report<'t> {
     }
 }
 
-/// Sorts findings by their places, those in the file `own` first.
+/// Sorts findings by their places. Findings in the file `own` come first.
 fn sort(findings: &mut [Finding], own: &Arc<str>) {
     findings.sort_by_cached_key(|finding| {
         let other = (finding.file != *own).then(|| Arc::clone(&finding.file));

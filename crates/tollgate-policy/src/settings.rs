@@ -23,22 +23,22 @@ pub struct Settings {
     pub key: KeySource,
     /// The store of the counters.
     pub store: StoreSettings,
-    /// The listeners of the file.
+    /// The listeners that the file configures.
     pub serve: ServeSettings,
     /// The collector of spans, if the file sets it.
     pub traces: Option<TracesSettings>,
-    /// The limits with readable subjects, in file order.
+    /// The names of the limits with readable subjects, in file order.
     pub revealed: Vec<Box<str>>,
 }
 
 /// The listeners of `tollgate serve` that the file configures.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServeSettings {
-    /// HTTP with JSON.
+    /// The listener for HTTP with JSON.
     pub http: Option<ListenerSettings>,
-    /// Envoy's rate limit service.
+    /// The listener for Envoy's rate limit service.
     pub grpc: Option<ListenerSettings>,
-    /// The Redis protocol.
+    /// The listener for the Redis protocol.
     pub resp: Option<ListenerSettings>,
     /// The admin listener.
     pub admin: Option<ListenerSettings>,
@@ -53,8 +53,8 @@ pub struct DashboardSettings {
     pub shown: DashboardMode,
     /// Whether the node keeps a sample of its requests, for simulations.
     pub samples_traffic: bool,
-    /// The host names by which browsers reach the admin listener, in lower case, in addition to its
-    /// addresses.
+    /// The host names by which browsers reach the admin listener, in lower case, in addition to the
+    /// listener's addresses.
     pub hosts: Vec<Box<str>>,
 }
 
@@ -74,7 +74,7 @@ pub enum DashboardMode {
     Disabled,
 }
 
-/// A listener.
+/// The settings of a listener.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListenerSettings {
     /// An address and a port, `unix:/PATH` or `systemd:NAME`.
@@ -83,8 +83,8 @@ pub struct ListenerSettings {
     pub tokens: Option<KeySource>,
     /// Certificates, for clients that use TLS.
     pub tls: Option<ListenerTlsFiles>,
-    /// The host names by which clients reach the HTTP listener, in lower case. Empty for other
-    /// listeners.
+    /// The host names by which clients reach the HTTP listener, in lower case. The list is empty
+    /// for other listeners.
     pub hosts: Vec<Box<str>>,
 }
 
@@ -99,24 +99,24 @@ pub struct ListenerTlsFiles {
     pub clients: Option<PathBuf>,
 }
 
-/// Where the counters are kept.
+/// The store of the counters, with its settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StoreSettings {
-    /// In the memory of this process.
+    /// The counters are in the memory of this process.
     Memory(MemoryBounds),
-    /// In Redis or Valkey.
+    /// The counters are in Redis or Valkey.
     Redis(Box<RedisSettings>),
-    /// In memcached.
+    /// The counters are in memcached.
     Memcached(Box<MemcachedSettings>),
-    /// In one of two stores, by a percentage of clients.
+    /// The counters of a client are in one of two stores, by a percentage of clients.
     Rollout(Box<RolloutSettings>),
-    /// In one store, which is compared with a second one.
+    /// The counters are in one store, which is compared with a second store.
     Shadow(Box<ShadowSettings>),
 }
 
 impl StoreSettings {
-    /// Returns the bounds of the memory store that decides locally while this store does not
-    /// answer.
+    /// Returns the bounds of the memory store that decides locally while the configured store does
+    /// not answer.
     #[must_use]
     pub fn memory(&self) -> MemoryBounds {
         match self {
@@ -137,8 +137,8 @@ impl Default for StoreSettings {
 /// The source of the key with which credentials are hashed before use.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum KeySource {
-    /// A random key, generated when the process starts. It is sufficient for state that ends with
-    /// the process.
+    /// A random key, generated when the process starts. Such a key is sufficient if the counters
+    /// end with the process.
     #[default]
     Random,
     /// The value of an environment variable.
@@ -156,15 +156,15 @@ pub enum KeySource {
 /// The bounds of the memory store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryBounds {
-    /// The most counters, at least 1.
+    /// The largest number of counters, at least 1.
     pub max_entries: u64,
-    /// The most bytes, at least 1.
+    /// The largest size in bytes, at least 1.
     pub max_bytes: u64,
 }
 
 impl MemoryBounds {
-    /// The lists in one subject's state may use this fraction of the bytes: one part in this
-    /// number.
+    /// The divisor of [`max_bytes`](Self::max_bytes) that bounds the lists in one subject's state:
+    /// they can use one part in this number.
     pub const STATE_OF: u64 = 32;
 
     /// Returns the size in bytes of the largest state of one subject that always fits.
@@ -175,7 +175,7 @@ impl MemoryBounds {
 }
 
 impl Default for MemoryBounds {
-    /// A million counters in at most 64 MiB.
+    /// Returns the default bounds: a million counters in at most 64 MiB.
     fn default() -> Self {
         Self { max_entries: 1_000_000, max_bytes: 64 << 20 }
     }

@@ -1,17 +1,18 @@
-//! Positions in files.
+//! Positions in policy files.
 
 use granit_parser::Marker;
 
-/// A position: its line, its column, and its length on that line.
+/// A position in a file: the line, the column, and the length of the marked text on that line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Span {
-    /// The number of the file: 0, or that of an included file in the order in which they are read.
+    /// The number of the file. The policy file is 0, and included files are numbered in the order
+    /// in which they are read.
     pub(crate) file: u16,
-    /// From 1.
+    /// The line, from 1.
     pub(crate) line: usize,
     /// The column in characters, from 1.
     pub(crate) column: usize,
-    /// In characters.
+    /// The length in characters.
     pub(crate) width: usize,
 }
 

@@ -2,7 +2,8 @@
 
 use strsim::osa_distance;
 
-/// Longer names are not compared: it takes time, and typos of a few letters in them are rare.
+/// The maximum length of a name that is compared. Comparing longer names takes time, and they
+/// rarely contain only a typo of a few letters.
 const MAX_COMPARED: usize = 64;
 
 /// Returns the known name that is most similar to `name`, if it is similar enough to be a typo.
@@ -21,7 +22,7 @@ pub fn suggest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
         .map(|(_, other)| other)
 }
 
-/// Normalizes a name: lower case, with `_` for `-`.
+/// Normalizes a name: converts it to lower case and replaces `-` by `_`.
 fn plain(name: &str) -> String {
     name.replace('-', "_").to_ascii_lowercase()
 }

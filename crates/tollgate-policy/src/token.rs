@@ -7,7 +7,7 @@ use siphasher::sip128::{Hasher128 as _, SipHasher13};
 use tollgate_core::policy::ClaimReader;
 use tollgate_jwt::Verifier;
 
-/// Reads claims of the tokens that `verifier` accepts at the present time.
+/// Reads claims of tokens that `verifier` accepts at the present time.
 #[derive(Debug)]
 pub(crate) struct TokenReader {
     verifier: Verifier,
@@ -17,8 +17,9 @@ pub(crate) struct TokenReader {
 }
 
 impl TokenReader {
-    /// Returns a reader of tokens that `description` describes with all settings. Two readers are
-    /// equal if their descriptions and their `keys` are; without keys, tokens are not verified.
+    /// Creates a reader of tokens. `description` describes the accepted tokens and all settings.
+    /// Two readers are equal if their descriptions and their `keys` are equal. If `keys` is `None`,
+    /// tokens are not verified.
     pub(crate) fn new(verifier: Verifier, description: String, keys: Option<&str>) -> Self {
         let mut hasher = SipHasher13::new();
         for part in [&description, keys.unwrap_or_default()] {

@@ -12,7 +12,7 @@ use crate::explain::limit;
 #[derive(Clone, Debug)]
 pub struct Trace<'p> {
     policy: &'p Policy,
-    /// Every rule, in order.
+    /// The result of every rule, in the order of the rules.
     pub steps: Vec<RuleTrace<'p>>,
     /// The request's charges.
     pub plan: Plan<'p>,
@@ -32,13 +32,14 @@ pub struct RuleTrace<'p> {
 pub enum RuleOutcome {
     /// The rule matches and decides.
     Matched,
-    /// The first condition that the request does not meet.
+    /// The rule does not match. The value is the first condition that the request does not meet.
     Mismatch(Mismatch),
-    /// An earlier rule decided.
+    /// The rule was not evaluated, because an earlier rule decided.
     NotReached,
 }
 
-/// Traces a request through `policy`. Credentials are shown as hashes with `key`.
+/// Traces a request through `policy`. Credentials appear only as hashes that are computed with
+/// `key`.
 #[must_use]
 pub fn trace<'p>(
     policy: &'p Policy,

@@ -8,19 +8,20 @@ use granit_parser::{Event, Marker, Parser, ScalarStyle, ScanError};
 use crate::report::Report;
 use crate::span::Span;
 
-/// The most nodes of a document. Each use of an alias counts all nodes that it refers to.
+/// The largest number of nodes in a document. Each use of an alias counts as all nodes to which the
+/// alias refers.
 pub(crate) const MAX_NODES: usize = 50_000;
 
-/// The deepest nesting of nodes. A policy needs seven levels, and two more for each level of a
+/// The largest depth of nested nodes. A policy needs seven levels, and two more for each level of a
 /// descriptor tree.
 pub(crate) const MAX_DEPTH: usize = 32;
 
-/// A node of the document.
+/// A node of the document: a value with its position.
 #[derive(Clone, Debug)]
 pub(crate) struct Node {
     pub(crate) kind: NodeKind,
     pub(crate) at: Span,
-    /// The number of nodes in this subtree, including this one.
+    /// The number of nodes in the subtree of this node, including this node.
     pub(crate) size: usize,
 }
 
@@ -49,13 +50,14 @@ impl Node {
     }
 }
 
-/// Parses the single document of `text`. Returns `None` after reporting that there is none.
+/// Parses the single document of `text`. Returns `None` after reporting a mistake, such as a text
+/// without a document.
 pub(crate) fn document(text: &str, report: &mut Report<'_>) -> Option<Node> {
     document_of(0, text, report)
 }
 
-/// Parses the single document of the file with the number `file`. Returns `None` after reporting
-/// that there is none.
+/// Parses the single document of the file with the number `file`. Returns `None` after reporting a
+/// mistake, such as a text without a document.
 pub(crate) fn document_of(file: u16, text: &str, report: &mut Report<'_>) -> Option<Node> {
     let mut options = granit_parser::options! { disallow_directives: true };
     options.set_emit_comments(false);
@@ -131,7 +133,8 @@ struct TreeBuilder {
 }
 
 impl TreeBuilder {
-    /// Processes one event. Returns `None` after reporting that the document ends here.
+    /// Processes one event of the parser. Returns `None` after reporting a mistake that ends the
+    /// parsing.
     fn push_event(
         &mut self,
         event: Event<'_>,
@@ -192,7 +195,7 @@ impl TreeBuilder {
     fn close(&mut self, end: Marker, report: &mut Report<'_>) -> Option<()> {
         let OpenCollection { start, anchor, children, kind } = self.open.pop()?;
         let size = 1 + children.iter().map(|child| child.size).sum::<usize>();
-        // A node of several lines is marked at its first line.
+        // A message about a node of several lines marks its first line.
         let at = match children.first() {
             Some(first) if start.line() != end.line() => {
                 Span { width: first.at.width, ..Span::point(self.file, start) }
@@ -203,7 +206,7 @@ impl TreeBuilder {
             CollectionKind::Sequence => NodeKind::Sequence(children),
             CollectionKind::Mapping => NodeKind::Mapping(pairs(children)),
         };
-        // The children of the node were counted when they were added.
+        // The children of the node were already counted when they were added.
         self.nodes -= size - 1;
         self.add(Node { kind, at, size }, anchor, report)
     }

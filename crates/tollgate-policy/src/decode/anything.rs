@@ -1,4 +1,4 @@
-//! A value of any kind, for keys that the reader passes through.
+//! A value of any kind, for keys with values that Tollgate passes on unchanged.
 
 use std::borrow::Cow;
 
@@ -42,10 +42,10 @@ fn any(node: &Node, report: &mut Report<'_>) -> Option<Metadata> {
     })
 }
 
-/// Converts a word without quotes to the JSON value that it means.
+/// Converts a word without quotes to the JSON value that YAML gives it.
 fn plain(text: &str) -> Metadata {
     let begins_as_number = text.trim_start_matches(['-', '+', '.']).starts_with(|first: char| {
-        // JSON has no `inf` and no `nan`: they stay words.
+        // JSON has no `inf` and no `nan`, so these words stay strings.
         first.is_ascii_digit()
     });
     match (text, text.parse::<f64>()) {

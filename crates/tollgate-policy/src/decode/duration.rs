@@ -15,7 +15,7 @@ use crate::tree::Node;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Duration(pub(crate) Millis);
 
-/// The pattern of a duration, for the schema.
+/// The regular expression of a duration, for the schema.
 pub(super) const PATTERN: &str =
     "^(?=.)([0-9]+w)?([0-9]+d)?([0-9]+h)?([0-9]+m)?([0-9]+s)?([0-9]+ms)?$";
 
@@ -46,7 +46,7 @@ impl Decode for Duration {
     }
 }
 
-/// Parses numbers with units, larger units first. The error is the hint for the message.
+/// Parses numbers with units, the larger units first. The error is a hint for the error message.
 pub(super) fn millis(text: &str) -> Result<Millis, Cow<'static, str>> {
     const SHAPE: &str = "a whole number with its unit: ms, s, m, h, d or w";
     if digits(text).is_ok() {

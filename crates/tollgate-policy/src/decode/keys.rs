@@ -1,5 +1,5 @@
-//! Mappings: the keys are declared once, and the reader and the schema are generated from the
-//! declaration.
+//! Mappings with a fixed set of keys. The keys are declared once, and the reader and the schema are
+//! generated from the declaration.
 
 use std::collections::HashMap;
 
@@ -63,10 +63,11 @@ pub(crate) const fn key_name(field: &'static str) -> &'static str {
     }
 }
 
-/// The description of the source of a secret. A text in its place may be the secret itself.
+/// The name, in messages, of the value that specifies the source of a secret. A text in the place
+/// of such a value might be the secret itself.
 const SECRET: &str = "a secret";
 
-/// The keys of one mapping. Each can be read once.
+/// The keys of one mapping. Each key can be read once.
 pub(crate) struct Keys<'n> {
     values: HashMap<&'n str, (&'n Node, &'n Node)>,
     /// Required keys that are absent and already reported.
@@ -74,7 +75,7 @@ pub(crate) struct Keys<'n> {
 }
 
 impl<'n> Keys<'n> {
-    /// Opens a mapping that may have the `known` keys and must have the `required` ones. Reports
+    /// Opens a mapping that can have the `known` keys and must have the `required` keys. Reports
     /// unknown, duplicate and missing keys.
     pub(crate) fn open(
         node: &'n Node,
@@ -98,7 +99,8 @@ impl<'n> Keys<'n> {
             if known.contains(&key) {
                 keys.values.insert(key, (key_node, value));
             } else {
-                // The key is misspelt, not missing: report it once.
+                // A required key that is misspelt is reported once, as unknown and not also as
+                // missing.
                 keys.reported.extend(unknown_key(key, key_node.at, what, known, report));
             }
         }
@@ -128,8 +130,8 @@ impl<'n> Keys<'n> {
     }
 }
 
-/// Returns the keys and values of a mapping in file order. Reports and drops keys that are not
-/// words and duplicate keys.
+/// Returns the keys and values of a mapping in file order. Reports and drops duplicate keys, and
+/// keys that are not words.
 pub(crate) fn entries<'n>(
     node: &'n Node,
     what: &str,
@@ -160,7 +162,7 @@ pub(crate) fn entries<'n>(
     Some(entries)
 }
 
-/// The keys of `match`, which are often written next to it.
+/// The keys of `match`. Authors often write them in the rule itself by mistake.
 const CONDITIONS: [&str; 12] = [
     "method", "path", "host", "network", "header", "query", "cookie", "has", "lacks", "when",
     "any", "not",
@@ -190,14 +192,14 @@ fn unknown_key(
     report.error_with_suggestion(at, message, key, known.iter().copied())
 }
 
-/// A key as the schema describes it.
+/// A key of a mapping, with its description in the schema.
 pub(crate) struct Property {
     pub(crate) name: &'static str,
     pub(crate) about: &'static str,
     pub(crate) schema: Schema,
 }
 
-/// Returns the schema of a mapping that has these keys and no others.
+/// Returns the schema of a mapping that can have only the given keys.
 pub(crate) fn object_schema(
     about: &str,
     properties: impl IntoIterator<Item = Property>,

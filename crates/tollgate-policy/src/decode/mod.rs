@@ -1,4 +1,4 @@
-//! Decoding of the YAML tree: the value types that all parts of a policy file are made of.
+//! Decoding of the YAML tree, and the value types that all parts of a policy file use.
 //!
 //! Decoding continues after a mistake and reads the rest of the file, so all mistakes are reported
 //! at once.
@@ -35,12 +35,13 @@ use crate::report::Report;
 use crate::span::Span;
 use crate::tree::{Node, NodeKind};
 
-/// A type that can be read from a node.
+/// A type that can be decoded from a node of the YAML tree.
 pub(crate) trait Decode: JsonSchema + Sized {
-    /// The type's name for messages, with its article, and with an example if that helps.
+    /// The name of the type in messages, with an article, and with an example if one helps.
     const WHAT: &'static str;
 
-    /// Reads the value from `node`. Returns `None` after reporting why that is not possible.
+    /// Reads the value from `node`. Returns `None` after reporting why `node` does not have such a
+    /// value.
     fn decode(node: &Node, report: &mut Report<'_>) -> Option<Self>;
 }
 
@@ -53,7 +54,7 @@ pub(crate) struct Spanned<T> {
     pub(crate) key: Span,
 }
 
-/// The value of a key.
+/// The value of a key that the file can have.
 #[derive(Clone, Debug, Default)]
 pub(crate) enum Field<T> {
     /// The file does not have the key.

@@ -1,4 +1,4 @@
-//! Mappings with names that the author of the file chooses.
+//! Mappings with keys that are names, which the author of the file chooses.
 
 use std::borrow::Cow;
 
@@ -18,7 +18,8 @@ pub(crate) struct Names<T>(pub(crate) Vec<Named<T>>);
 #[derive(Debug)]
 pub(crate) struct Named<T> {
     pub(crate) name: Spanned<String>,
-    /// `None` if the value has a mistake. Other parts of the file can still refer to the name.
+    /// The value, or `None` if the value has a mistake. Other parts of the file can still refer to
+    /// the name.
     pub(crate) value: Option<T>,
 }
 

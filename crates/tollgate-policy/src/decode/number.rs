@@ -39,8 +39,8 @@ impl Decode for Whole {
     }
 }
 
-/// Parses digits, which may be grouped with `_`. The error is the hint for the message, if there is
-/// one.
+/// Parses digits, which can be grouped with `_`. The error is a hint for the error message, if
+/// there is one.
 pub(super) fn digits(text: &str) -> Result<u64, Option<Cow<'static, str>>> {
     let hint = |text: &'static str| Err(Some(Cow::Borrowed(text)));
     let is_number = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'_');

@@ -1,4 +1,4 @@
-//! Old names of keys and words that were renamed.
+//! Old names of keys and values that were renamed, for hints in error messages.
 
 /// Renamed keys: the old name and the new one. An old key that was used in two mappings appears
 /// once for each new name.
@@ -19,7 +19,7 @@ const KEYS: &[(&str, &str)] = &[
     ("step", "scripting"),
 ];
 
-/// Renamed words that are values: the old word and the new one.
+/// Renamed values: the old word and the new word.
 const WORDS: &[(&str, &str)] =
     &[("app", "node"), ("carry", "transfer"), ("restart", "reset"), ("start_afresh", "reset")];
 

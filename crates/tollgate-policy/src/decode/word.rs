@@ -9,7 +9,7 @@ use super::{Decode, quoted, renamed, unexpected, unexpected_but};
 use crate::report::Report;
 use crate::tree::{Node, NodeKind};
 
-/// Declares a choice from a set of words, each with its value.
+/// Declares the type of a choice from a set of words. Each word has a value.
 macro_rules! words {
     (
         $(#[doc = $doc:literal])*
@@ -43,13 +43,13 @@ macro_rules! words {
 }
 pub(crate) use words;
 
-/// A word with its value.
+/// A chosen word with its value.
 pub(crate) struct Word<T> {
     pub(crate) word: &'static str,
     pub(crate) value: T,
 }
 
-/// Reads one of `words`.
+/// Reads a node that must contain one of `words`.
 pub(crate) fn read_word<T, const N: usize>(
     node: &Node,
     what: &str,
@@ -83,7 +83,7 @@ pub(crate) fn read_word<T, const N: usize>(
     None
 }
 
-/// Names of algorithms in other limiters, and the names here.
+/// Names of algorithms in other limiters, and their names in a policy file.
 const SYNONYMS: [(&str, &str); 3] =
     [("leaky_bucket", "token_bucket"), ("gcra", "token_bucket"), ("sliding_counter", "two_bucket")];
 
@@ -128,7 +128,7 @@ impl JsonSchema for Text {
     }
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        // Unquoted values that YAML reads as a number or boolean are texts here too.
+        // Unquoted values that YAML reads as a number or boolean are also accepted as texts.
         json_schema!({ "type": ["string", "number", "boolean"] })
     }
 }
@@ -166,7 +166,7 @@ impl JsonSchema for Flag {
     }
 }
 
-/// A key that has no settings: `{}` or `true`.
+/// The value of a key that has no settings: `{}` or `true`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Present;
 

@@ -1,4 +1,4 @@
-//! Descriptor trees in words.
+//! Describes descriptor trees in words.
 
 use tollgate_core::Policy;
 use tollgate_core::policy::descriptors::{
@@ -7,7 +7,8 @@ use tollgate_core::policy::descriptors::{
 };
 use tollgate_core::policy::{LimitBinding, OnFailure};
 
-/// Returns for example `descriptors of edge, each counted separately`.
+/// Returns the title of a descriptor tree, for example `descriptors of edge, each counted
+/// separately`.
 pub(crate) fn title(domain: &Domain) -> String {
     let counting = match domain.counting {
         Counting::Atomic => "all descriptors of a request counted or none",
@@ -21,7 +22,7 @@ pub(crate) fn title(domain: &Domain) -> String {
     format!("descriptors of {}, {counting}{on_failure}", domain.name)
 }
 
-/// Returns every descriptor for which the tree has settings, with a description of them.
+/// Returns every descriptor for which the tree has settings, with a description of these settings.
 pub(crate) fn rows(policy: &Policy, domain: &Domain) -> Vec<(String, String)> {
     let mut rows = Vec::new();
     add_rows(policy, &domain.tree, "", &mut rows);

@@ -1,4 +1,4 @@
-//! Limits, subjects and conditions in words.
+//! Describes limits, subjects and conditions in words.
 
 use std::fmt::Write;
 
@@ -17,7 +17,8 @@ use tollgate_core::{
 
 use super::descriptor;
 
-/// `search, points at 5, cpu at a unit for each 1ms`.
+/// Describes the limits of a rule and their costs, for example `search, points at 5, cpu at a unit
+/// for each 1ms`.
 pub(crate) fn uses(policy: &Policy, rule: &Rule) -> String {
     let one = |used: &LimitRef| {
         let name = policy.limits()[used.limit].limit.name();
@@ -36,8 +37,8 @@ pub(crate) fn uses(policy: &Policy, rule: &Rule) -> String {
     }
 }
 
-/// `the value at /usage/total_tokens in the response (reserved: the value at /max_tokens in the
-/// request, else 1024)`.
+/// Describes a metered cost, for example `the value at /usage/total_tokens in the response
+/// (reserved: the value at /max_tokens in the request, else 1024)`.
 fn metered(metered: &MeteredLimit, otherwise: u64) -> String {
     let cost = match &*metered.meter {
         Meter::Header { field } => format!("the value of the response header {field}"),
@@ -59,19 +60,20 @@ fn metered(metered: &MeteredLimit, otherwise: u64) -> String {
     format!("{cost} (reserved: {described}{least}{most}, else {otherwise})")
 }
 
-/// Returns for example `5000 requests per 1h for each token`.
+/// Describes a limit, for example `5000 requests per 1h for each token`.
 pub(crate) fn limit(policy: &Policy, binding: &LimitBinding) -> String {
     let quotas = quotas(policy, &binding.limit) + &billing_days(policy, &binding.limit);
     quotas_and_terms(policy, binding, &binding.limit, &quotas)
 }
 
-/// Describes the limit of a request: `charged` has the quota that the request's values selected.
+/// Describes the limit of a request. `charged` is this limit with the quota that the request's
+/// values selected.
 pub(crate) fn charged(policy: &Policy, binding: &LimitBinding, charged: &Limit) -> String {
     let selected = charged.quota_value().map(|value| format!("; the quota of {value}"));
     quotas_and_terms(policy, binding, charged, &selected.unwrap_or_default())
 }
 
-/// Returns for example `; by plan: free 60, pro 6000`.
+/// Describes the quotas by value of a limit, for example `; by plan: free 60, pro 6000`.
 fn quotas(policy: &Policy, limit: &Limit) -> String {
     let Some(quotas) = policy.quotas_of(limit) else { return String::new() };
     let one = |limit: &std::sync::Arc<Limit>| {
@@ -91,7 +93,7 @@ fn quotas(policy: &Policy, limit: &Limit) -> String {
     format!("; by {by}: {}", quotas_of.join(", "))
 }
 
-/// Returns for example `; the billing day is the value of renewal`.
+/// Describes the billing day of a limit, for example `; the billing day is the value of renewal`.
 fn billing_days(policy: &Policy, limit: &Limit) -> String {
     let subject = policy.windows_of(limit).map(WindowsByValue::dimension);
     let subject = subject.and_then(|index| policy.dimensions().get(index));
@@ -149,7 +151,7 @@ fn quotas_and_terms(
     text
 }
 
-/// Returns for example `5000 requests per 1h`.
+/// Describes the quota and the window of a limit, for example `5000 requests per 1h`.
 fn amount(limit: &Limit) -> String {
     let unit = match limit.unit() {
         Unit::Requests => "requests",
@@ -190,7 +192,7 @@ fn subjects(policy: &Policy, binding: &LimitBinding) -> String {
     }
 }
 
-/// Returns for example `the credential in authorization, hashed`.
+/// Describes the source of a subject, for example `the credential in authorization, hashed`.
 pub(crate) fn source(dimension: &Dimension) -> String {
     match &dimension.source {
         SubjectSource::Credential { header } => format!("the credential in {header}, hashed"),
@@ -257,7 +259,8 @@ pub(crate) fn sets(policy: &Policy, sets: &[RequestMatch]) -> String {
     sets.iter().map(|set| conditions(policy, set)).collect::<Vec<_>>().join("; ")
 }
 
-/// Returns for example `header x-plan: free or pro`.
+/// Describes a condition on a header, query parameter or cookie, for example `header x-plan: free
+/// or pro`.
 fn wanted_values(kind: &str, wanted: &ValueMatch) -> String {
     match values(wanted) {
         None => format!("{kind} {}", wanted.name),
@@ -265,13 +268,13 @@ fn wanted_values(kind: &str, wanted: &ValueMatch) -> String {
     }
 }
 
-/// Returns for example `free or pro`, or `None` for any value.
+/// Describes the wanted values, for example `free or pro`. Returns `None` if any value matches.
 pub(crate) fn values(wanted: &ValueMatch) -> Option<String> {
     let values: Vec<&str> = wanted.values.iter().map(ValuePattern::as_str).collect();
     (!values.is_empty()).then(|| values.join(" or "))
 }
 
-/// Returns for example `GET or HEAD on /search/**, with a token`.
+/// Describes the conditions of a rule, for example `GET or HEAD on /search/**, with a token`.
 pub(crate) fn conditions(policy: &Policy, matches: &RequestMatch) -> String {
     let names = |indices: &[usize]| -> Vec<String> {
         indices.iter().map(|index| policy.dimensions()[*index].name.to_string()).collect()
@@ -307,7 +310,7 @@ pub(crate) fn conditions(policy: &Policy, matches: &RequestMatch) -> String {
     }
 }
 
-/// Describes how paths are compared.
+/// Describes the options for comparing paths.
 pub(crate) fn paths(options: PathOptions) -> String {
     let case = match options.case {
         PathCase::Exact => "compared exactly",
@@ -324,7 +327,8 @@ pub(crate) fn paths(options: PathOptions) -> String {
     format!("{case}, {parameters}; {ambiguous}")
 }
 
-/// Describes how a rule enforces its limits, if that differs from the default.
+/// Describes the settings with which a rule enforces its limits, as far as they differ from the
+/// defaults.
 pub(crate) fn mode_notes(rule: &Rule) -> String {
     let mode = match rule.mode {
         RuleMode::Enforce => "",
@@ -355,7 +359,8 @@ pub(crate) fn mode_notes(rule: &Rule) -> String {
     format!("{mode}{charge}{refund}{refusal}{on_failure}{priority}{queue}")
 }
 
-/// `status 403, JSON and HTML, 1 header field, documentation at https://example.com/limits`.
+/// Describes the response to a refused request, for example `status 403, JSON and HTML, 1 header
+/// field, documentation at https://example.com/limits`.
 pub(crate) fn refusal(refusal: &RefusalSettings) -> String {
     let mut parts = Vec::new();
     if let Some(status) = refusal.status {

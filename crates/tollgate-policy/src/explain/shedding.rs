@@ -5,7 +5,7 @@ use tollgate_core::policy::shedding::{
     AdaptiveAlgorithm, FleetShedding, InFlightBound, ShedMode, WorkerShedding,
 };
 
-/// Describes each shedder of the policy.
+/// Returns one row for each shedder of the policy, with a title and a description.
 pub(crate) fn rows(policy: &Policy) -> Vec<(&'static str, String)> {
     let shedding = policy.shedding();
     let fleet = shedding.fleet.map(|it| ("fleet", fleet(policy, &it) + mode(it.mode)));

@@ -7,8 +7,8 @@ use crate::settings::{
     StepForm, StoreSettings, TlsFiles, Topology,
 };
 
-/// Rows with a title and its description. Less important settings that have their default are left
-/// out.
+/// Returns the rows that describe the store. Each row has a title and a description. Less important
+/// settings with their default value are left out.
 pub(crate) fn store(store: &StoreSettings) -> Vec<(&'static str, String)> {
     match store {
         StoreSettings::Memory(bounds) => memory_rows(*bounds),
@@ -56,7 +56,7 @@ fn shadow_rows(shadow: &ShadowSettings) -> Vec<(&'static str, String)> {
     rows
 }
 
-/// The most shards that are listed by name.
+/// The largest number of shards that are listed by name.
 const MAX_NAMED: usize = 8;
 
 fn rows(redis: &RedisSettings) -> Vec<(&'static str, String)> {
@@ -91,7 +91,7 @@ fn rows(redis: &RedisSettings) -> Vec<(&'static str, String)> {
     rows
 }
 
-/// Returns for example `2 shards (a, b weight 2)`.
+/// Describes the shards of a store, for example `2 shards (a, b weight 2)`.
 fn shards(shards: &[ShardSettings]) -> String {
     let one = |shard: &ShardSettings| match shard.weight.get() {
         1 => kind(shard),
@@ -104,7 +104,7 @@ fn shards(shards: &[ShardSettings]) -> String {
     format!("{} ({})", count(shards.len(), "shard"), named.join(", "))
 }
 
-/// Returns for example `a`, or `cluster c`.
+/// Describes one shard, for example `a`, or `cluster c` for a Redis Cluster.
 fn kind(shard: &ShardSettings) -> String {
     match shard.topology {
         Topology::Cluster { .. } => format!("cluster {}", shard.name),

@@ -25,9 +25,9 @@ pub struct SourceFile<'s> {
 pub struct Imported {
     /// The text of the policy file.
     pub policy: String,
-    /// The result for each construct, in the order of the files.
+    /// The result of the conversion of each construct, in the order of the files.
     pub notes: Vec<Note>,
-    /// Warnings about the generated policy, with positions in it.
+    /// Warnings about the generated policy, with positions in its text.
     pub warnings: Vec<Finding>,
 }
 

@@ -1,9 +1,9 @@
-//! The result of an import for each construct.
+//! Notes about the conversion of each construct of an imported file.
 
 use std::fmt;
 use std::sync::Arc;
 
-/// The result for one construct. Displayed, it is one line:
+/// The result of the conversion of one construct. Its `Display` form is one line:
 ///
 /// ```text
 /// edge.yaml:12: approximated: value_to_metric: as detailed_metric
@@ -14,15 +14,16 @@ pub struct Note {
     pub file: Arc<str>,
     /// The line number, from 1.
     pub line: usize,
-    /// The result.
+    /// The kind of the result.
     pub conversion: Conversion,
-    /// The construct.
+    /// The construct in the imported file, such as a key.
     pub construct: String,
-    /// How the policy expresses the key, or why it does not. Empty if there is nothing to add.
+    /// How the policy expresses the construct, or why the policy does not express it. The text is
+    /// empty if there is nothing to add.
     pub how: String,
 }
 
-/// The result for a construct.
+/// The kind of the result for a construct.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Conversion {
     /// The policy has the same meaning.

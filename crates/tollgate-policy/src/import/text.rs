@@ -4,17 +4,17 @@ use std::fmt::Write;
 
 use tollgate_core::policy::descriptors::Metadata;
 
-/// The width up to which a mapping is written on one line.
+/// The largest width, in characters, of a mapping that is written on one line.
 const MAX_WIDTH: usize = 110;
 
-/// Keys with their values, in order.
+/// The keys and values of a mapping, in the order in which they are written.
 #[derive(Debug, Default)]
 pub(super) struct Mapping(Vec<(&'static str, Item)>);
 
 /// The value of a key.
 #[derive(Debug)]
 pub(super) enum Item {
-    /// Written without changes.
+    /// A text that is written without changes.
     Raw(String),
     /// A list of mappings.
     List(Vec<Mapping>),
@@ -36,7 +36,7 @@ impl Mapping {
         self.0.push((key, Item::List(items)));
     }
 
-    /// Returns the mapping on one line.
+    /// Returns the mapping on one line, or `None` if it contains a list of mappings.
     pub(super) fn inline(&self) -> Option<String> {
         let pairs = self.0.iter().map(|(key, item)| match item {
             Item::Raw(value) => Some(format!("{key}: {value}")),
@@ -91,7 +91,7 @@ pub(super) fn scalar(text: &str) -> String {
     quoted
 }
 
-/// Returns names as a list.
+/// Returns texts as a YAML list on one line.
 pub(super) fn scalars<'t>(texts: impl Iterator<Item = &'t str>) -> String {
     format!("[{}]", texts.map(scalar).collect::<Vec<_>>().join(", "))
 }

@@ -1,4 +1,4 @@
-//! `quota` and `burst`: a number, or a number for each value of a subject.
+//! The keys `quota` and `burst`: a number, or a number for each value of a subject.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -18,8 +18,8 @@ pub(crate) enum Amount {
 }
 
 keys! {
-    /// A number for each value of a subject, such as the plan of a client. All of them use the same
-    /// counters.
+    /// A number for each value of a subject, such as the plan of a client. All these numbers use
+    /// the same counters.
     struct ByValue as "a number by subject", requires "by", "values", "default" {
         /// The subject whose value selects the number. Clients must not be able to choose the value:
         /// see `trusted` of the subject.
@@ -40,7 +40,7 @@ impl Amount {
         }
     }
 
-    /// Returns the numbers by value.
+    /// Returns the numbers by value, if the field has numbers by value.
     pub(crate) fn by_value(field: &Field<Self>) -> Option<&ByValue> {
         match field.value()? {
             Self::Known(_) => None,
@@ -48,7 +48,7 @@ impl Amount {
         }
     }
 
-    /// Returns the position of the number that does not depend on a value.
+    /// Returns the position, in the file, of the number that does not depend on a value.
     pub(crate) fn place(field: &Field<Self>) -> Option<Span> {
         let given = field.given()?;
         let default = Self::by_value(field).and_then(|by_value| by_value.default.given());

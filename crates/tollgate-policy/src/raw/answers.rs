@@ -1,4 +1,4 @@
-//! `answers`: responses to clients, and refunds.
+//! The key `answers`: responses to clients, and refunds.
 
 use super::choices::{OnFailureName, ProfileName};
 use crate::decode::{Flag, Names, OneOrMore, StatusRange, Text, Whole, keys};
@@ -34,11 +34,12 @@ keys! {
 }
 
 keys! {
-    /// The response to a refused request. A limit and a rule can each have their own `refuse`: that of
-    /// the limit that refused applies, else that of a rule that matched, else that of `answers`, as a
-    /// whole.
+    /// The response to a refused request. A limit and a rule can each have their own `refuse`. The
+    /// `refuse` of the limit that refused applies as a whole. If that limit has none, the `refuse`
+    /// of a rule that matched applies, and otherwise the `refuse` of `answers`.
     struct RefuseAnswer as "a refusal" {
-        /// The status of the response, 400 to 599. By default that of `answers.refuse`, or 429.
+        /// The status of the response, 400 to 599. By default the status in `answers.refuse`, or
+        /// 429.
         status: Whole,
         /// Further header fields, up to 16, such as `{ cache-control: no-store }`.
         headers: Names<Text>,
@@ -50,11 +51,12 @@ keys! {
 }
 
 keys! {
-    /// The bodies of a refusal. A single one is for every client. Of several, a client receives the one
-    /// that it prefers by its header field `Accept`; problem details are then among them. Without a
-    /// preference it receives JSON, or problem details if there is no JSON here. In templates `{{limit}}`, `{{rule}}`,
-    /// `{{documentation}}` are texts and `{{quota}}`, `{{remaining}}`, `{{reset}}`,
-    /// `{{retry_after}}`, `{{status}}` are numbers. Texts are escaped for JSON and HTML.
+    /// The bodies of a refusal. If there is only one, every client receives it. If there are
+    /// several, a client receives the one that it prefers by its header field `Accept`, and problem
+    /// details are one more choice. A client without a preference receives JSON, or problem details
+    /// if `json` is not set. In templates `{{limit}}`, `{{rule}}`, `{{documentation}}` are texts
+    /// and `{{quota}}`, `{{remaining}}`, `{{reset}}`, `{{retry_after}}`, `{{status}}` are numbers.
+    /// Texts are escaped for JSON and HTML.
     struct RefusalBody as "a body" {
         /// A template in JSON, such as `{"error": "{{limit}}", "wait": {{retry_after}}}`.
         json: Text,

@@ -1,4 +1,4 @@
-//! `billing_day`: a day of the month, or the day of each subject.
+//! The key `billing_day`: a day of the month, or a day for each value of a subject.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -10,7 +10,8 @@ use crate::report::Report;
 use crate::span::Span;
 use crate::tree::{Node, NodeKind};
 
-/// The day of the month on which windows begin: the same for all requests, or read from them.
+/// The day of the month on which windows begin: the same day for all requests, or a day that is
+/// read from the request.
 #[derive(Clone, Debug)]
 pub(crate) enum BillingDay {
     Known(Whole),
@@ -18,8 +19,9 @@ pub(crate) enum BillingDay {
 }
 
 keys! {
-    /// A billing day for each value of a subject: windows begin on the day that is the value, from `1`
-    /// to `31`. All of them use the same counters, and an open window keeps its end if the value changes.
+    /// A billing day for each value of a subject: windows begin on the day that is the value, from
+    /// `1` to `31`. All these days use the same counters, and an open window keeps its end if the
+    /// value changes.
     struct DayBySubject as "a billing day by subject", requires "by", "default" {
         /// The subject whose value is the day. Clients must not be able to choose the value: see
         /// `trusted` of the subject.
@@ -38,7 +40,7 @@ impl BillingDay {
         }
     }
 
-    /// Returns the position of the day that does not depend on a value.
+    /// Returns the position, in the file, of the day that does not depend on a value.
     pub(crate) fn place(field: &Field<Self>) -> Option<Span> {
         let given = field.given()?;
         match &given.value {

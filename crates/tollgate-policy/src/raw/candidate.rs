@@ -1,4 +1,4 @@
-//! `candidate`: a second definition that is evaluated next to a limit.
+//! The key `candidate`: a second definition of a limit that is evaluated on the same requests.
 
 use super::choices::{AlgorithmName, AnchorName, WeekdayName};
 use crate::decode::{Duration, Whole, WindowLength, Zone, keys};
@@ -24,7 +24,7 @@ keys! {
         burst: Whole,
         /// For `sliding_window`: the length of the pieces that the window is divided into.
         precision: Duration,
-        /// For `fixed_window`: when it begins.
+        /// For `fixed_window`: when a window begins.
         anchor: AnchorName,
         /// For `concurrency`: how long a permit is valid if its node does not renew it.
         permit_ttl: Duration,

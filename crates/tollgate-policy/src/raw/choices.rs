@@ -118,9 +118,9 @@ words! {
 words! {
     /// The treatment of a reservation that expires before it is settled.
     struct OnExpiryName(OnExpiry) as "an on_expiry mode" {
-        /// Its units are refunded to the limit.
+        /// The units of the reservation are refunded to the limit.
         "release" => OnExpiry::Release,
-        /// Its units stay used.
+        /// The units of the reservation stay used.
         "charge" => OnExpiry::Charge,
     }
 }
@@ -136,7 +136,8 @@ words! {
         /// All counters start from zero.
         "reset" => OnChange::Restart,
         /// The used share of the quota stays the same with the new numbers or algorithm: if half of
-        /// the old quota was used, half of the new one is. Requests in flight start from zero.
+        /// the old quota was used, half of the new quota is used. Requests in flight start from
+        /// zero.
         "scale" => OnChange::Scale,
     }
 }
@@ -161,9 +162,12 @@ pub(crate) enum Kept {
 words! {
     /// The answer to a request with a body in which a subject cannot be read.
     struct UnreadName(UnreadBodies) as "a setting for unread bodies" {
-        /// It passes as a request without the subject.
+        /// The request passes as a request without the subject.
         "pass" => UnreadBodies::Pass,
-        /// It is refused by `tollgate proxy`: with 415 if its `Content-Type` is not JSON or its body is compressed, 413 if the body is longer than 256 KiB, 408 if the body takes longer than 5 s, 417 with `Expect: 100-continue`, 503 if there is no room to read the body, and 400 if the body has neither a text nor a number at that pointer.
+        /// The request is refused by `tollgate proxy`: with 415 if its `Content-Type` is not JSON
+        /// or its body is compressed, 413 if the body is longer than 256 KiB, 408 if the body takes
+        /// longer than 5 s, 417 with `Expect: 100-continue`, 503 if there is no room to read the
+        /// body, and 400 if the body has neither a text nor a number at that pointer.
         "refuse" => UnreadBodies::Refuse,
     }
 }
@@ -202,9 +206,10 @@ words! {
 words! {
     /// The answer to requests with a path that services interpret in different ways.
     struct AmbiguousPathsName(AmbiguousPaths) as "a setting for ambiguous paths" {
-        /// They are answered with 400 and charged nothing.
+        /// Such requests are answered with 400 and charged nothing.
         "refuse" => AmbiguousPaths::Refuse,
-        /// They are matched by their decoded segments and forwarded unchanged.
+        /// Such requests are matched by the decoded segments of their paths and forwarded
+        /// unchanged.
         "pass" => AmbiguousPaths::Pass,
     }
 }
@@ -249,7 +254,7 @@ words! {
     struct DescriptorMode(NodeMode) as "a mode" {
         /// The request is refused.
         "enforce" => NodeMode::Enforce,
-        /// None: it counts and evaluates, but never refuses a request.
+        /// No effect: the descriptor is counted and evaluated, but never refuses a request.
         "shadow" => NodeMode::Shadow,
         /// The request is refused when all its quotas are exceeded. Quotas with the same
         /// `backend_name` and `model_name_override` are exceeded together.

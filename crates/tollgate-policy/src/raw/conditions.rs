@@ -1,4 +1,4 @@
-//! `rules[].match`: conditions.
+//! The key `match` of a rule: conditions.
 
 use std::borrow::Cow;
 
@@ -36,11 +36,11 @@ keys! {
         /// An expression in a part of the Common Expression Language (CEL), such as
         /// `request.method == 'POST' && size(request.query) > 100`. The page of policies lists its attributes.
         when: Text,
-        /// A list of conditions of which at least one must be met. Path patterns in it have no
-        /// parameters.
+        /// A list of conditions of which at least one must be met. Path patterns in these
+        /// conditions have no parameters.
         any: List<Conditions>,
-        /// Conditions that must not be met, or a list of conditions of which none may be met. Path
-        /// patterns in it have no parameters.
+        /// Conditions that must not be met, or a list of such conditions. Path patterns in these
+        /// conditions have no parameters.
         not: OneOrMore<Conditions>,
     }
 }
@@ -55,7 +55,7 @@ keys! {
     }
 }
 
-/// Names of headers, query parameters or cookies with their wanted values; no value for any.
+/// Names of headers, query parameters or cookies, with their wanted values. `None` means any value.
 #[derive(Debug)]
 pub(crate) struct WantedValues(pub(crate) Vec<(Spanned<String>, Option<OneOrMore<WantedValue>>)>);
 

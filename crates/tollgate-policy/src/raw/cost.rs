@@ -1,4 +1,4 @@
-//! `cost`: the cost of a request.
+//! The key `cost`: the cost of a request.
 
 use std::borrow::Cow;
 
@@ -8,7 +8,8 @@ use crate::decode::{Decode, Duration, Size, Text, Whole, keys};
 use crate::report::Report;
 use crate::tree::{Node, NodeKind};
 
-/// The cost of a request: known on arrival, or only with the response.
+/// The cost of a request, which is known when the request arrives or only when the response is
+/// complete.
 #[derive(Debug)]
 pub(crate) enum Cost {
     Known(Whole),

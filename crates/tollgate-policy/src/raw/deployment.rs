@@ -1,4 +1,4 @@
-//! Settings of the deployment: proxies and the store.
+//! Settings of the deployment: trusted proxies and the store.
 
 use super::{HeaderName, Memcached, Memory, Redis, Rollout, Shadow};
 use crate::decode::{Whole, keys};

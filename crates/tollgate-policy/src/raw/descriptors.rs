@@ -1,4 +1,4 @@
-//! `descriptors`: descriptor trees.
+//! The key `descriptors`: descriptor trees.
 
 use super::choices::{CountingName, DescriptorMode, OnFailureName};
 use crate::decode::{Anything, Flag, List, OneOrMore, Text, keys};
@@ -11,7 +11,7 @@ keys! {
         domain: Text,
         /// How the descriptors of one request are counted. By default `atomic`.
         counting: CountingName,
-        /// The fallback for requests while the store does not answer. By default the one in
+        /// The fallback for requests while the store does not answer. By default the fallback in
         /// `answers`.
         on_failure: OnFailureName,
         /// The possible first entries of a descriptor.
@@ -44,7 +44,7 @@ keys! {
         /// matches this one.
         replaces: OneOrMore<Text>,
         /// With a `*` in the value: whether all matching values share one counter. By default
-        /// false: each value has its own.
+        /// false: each value has its own counter.
         share_threshold: Flag,
         /// Whether the metrics of this descriptor have a series for each value. By default false.
         detailed_metric: Flag,

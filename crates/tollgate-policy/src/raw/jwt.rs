@@ -1,4 +1,4 @@
-//! `jwt`: JSON web tokens with claims that are subjects.
+//! The key `jwt`: JSON web tokens with claims that are subjects.
 
 use tollgate_jwt::Algorithm;
 

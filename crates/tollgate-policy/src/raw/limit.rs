@@ -1,4 +1,4 @@
-//! `limits`: a limit.
+//! The key `limits`: one limit.
 
 use super::Cost;
 use super::amount::Amount;
@@ -28,10 +28,10 @@ keys! {
         /// For calendar windows: the time zone in which they begin, an IANA name such as
         /// `Europe/Berlin`. By default `UTC`.
         timezone: Zone,
-        /// For `window: week`: the day on which it begins. By default `monday`.
+        /// For `window: week`: the day on which the week begins. By default `monday`.
         week_start: WeekdayName,
-        /// For `window: month`: the day of the month on which it begins, 1 to 31. In a month that
-        /// is shorter, it begins on the last day. A number, or the value of a subject:
+        /// For `window: month`: the day of the month on which a window begins, 1 to 31. In a
+        /// shorter month, the window begins on the last day. A number, or the value of a subject:
         /// `{ by: renewal, default: 1 }`. By default 1.
         billing_day: BillingDay,
         /// For `token_bucket`: the most units that can be saved up, as a number or by subject like
@@ -40,13 +40,13 @@ keys! {
         /// For `sliding_window`: the length of the pieces that the window is divided into, at most
         /// 1,000 pieces. By default a sixtieth of the window.
         precision: Duration,
-        /// For `fixed_window`: when it begins. By default `first_request`.
+        /// For `fixed_window`: when a window begins. By default `first_request`.
         anchor: AnchorName,
         /// For `concurrency`: how long a permit is valid if its node does not renew it. A node
         /// renews the permits of running requests. By default `60s`.
         permit_ttl: Duration,
-        /// The subjects of the limit: it keeps one counter for each combination of their values.
-        /// Without subjects, all clients share one counter.
+        /// The subjects of the limit. The limit keeps one counter for each combination of their
+        /// values. Without subjects, all clients share one counter.
         per: OneOrMore<Text>,
         /// The cost of a request if its rule does not set one: a whole number, or a source in the
         /// response. By default 1.
@@ -57,7 +57,7 @@ keys! {
         /// Whether response headers contain the limit. A refusal names it in any case. By default
         /// true.
         visible: Flag,
-        /// Whether its subjects are readable in the keys of a shared store and at the admin
+        /// Whether the limit's subjects are readable in the keys of a shared store and at the admin
         /// listener. Credentials are always hashed. By default false.
         reveal: Flag,
         /// The name that clients see. Limits that replace each other can share it. By default the
@@ -69,8 +69,8 @@ keys! {
         /// The responses that the limit counts. By default all. A request is charged on arrival, and
         /// refunded unless its response counts, so concurrent requests never exceed the quota.
         count: Count,
-        /// The response to requests that the limit refuses. By default that of the rule, or of
-        /// `answers`.
+        /// The response to requests that the limit refuses. By default the response of the rule, or
+        /// of `answers`.
         refuse: RefuseAnswer,
         /// How far stored times may be in the future, because clocks differ, before the stored
         /// state is discarded. By default `5s`.
@@ -79,12 +79,12 @@ keys! {
         on_change: OnChangeName,
         /// Where the limit is decided. By default `exact`.
         mode: LimitModeName,
-        /// The share of the limit's subjects that it is enforced for, such as `10%`. A stable hash
-        /// selects them. For other subjects the limit counts and evaluates, but never refuses a
-        /// request. By default `100%`.
+        /// The share of its subjects for which the limit is enforced, such as `10%`. A stable hash
+        /// selects these subjects. For other subjects the limit counts and evaluates, but never
+        /// refuses a request. By default `100%`.
         enforce: Percent,
-        /// A second definition to evaluate on the same requests before it replaces the limit. It
-        /// never refuses a request.
+        /// A second definition to evaluate on the same requests before it replaces the limit. The
+        /// candidate never refuses a request.
         candidate: Candidate,
         /// The settings of reservations: units that are reserved until the actual cost of a request
         /// is known. A `concurrency` limit has no `reservation`: its permits are the reservations.

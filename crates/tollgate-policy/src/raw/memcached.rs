@@ -1,4 +1,4 @@
-//! `store.memcached`: servers of memcached.
+//! The key `store.memcached`: servers of memcached.
 
 use crate::decode::{Duration, OneOrMore, Text, Whole, keys, words};
 use crate::settings::MemcachedLayout;
@@ -7,8 +7,8 @@ keys! {
     /// In memcached: all nodes with the same list of servers share one set of counters. A server
     /// that runs out of memory evicts counters.
     struct Memcached as "a memcached store", requires "servers" {
-        /// The servers, at most 1,024: `HOST:PORT` or `unix:/PATH`. The text determines which
-        /// counters a server has, so write it the same on every node.
+        /// The servers, at most 1,024: `HOST:PORT` or `unix:/PATH`. The text of an address
+        /// determines which counters that server has, so write the same text on every node.
         servers: OneOrMore<Text>,
         /// How limits are stored. By default `cell`.
         layout: LayoutName,

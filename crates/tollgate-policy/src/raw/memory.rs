@@ -1,4 +1,4 @@
-//! `store.memory`: the store of one process.
+//! The key `store.memory`: the store in the memory of one process.
 
 use crate::decode::{Size, Whole, keys};
 

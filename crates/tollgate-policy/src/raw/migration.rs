@@ -1,4 +1,4 @@
-//! `store.rollout` and `store.shadow`: two stores at once.
+//! The keys `store.rollout` and `store.shadow`: two stores at once.
 
 use super::{Memcached, Memory, Redis};
 use crate::decode::{Percent, keys, words};
@@ -12,7 +12,7 @@ keys! {
         /// same clients. If the percentage grows, more clients move and none moves back. A change
         /// needs no restart.
         percent: Percent,
-        /// The treatment of a client's counters when it moves. By default `transfer`.
+        /// The treatment of a client's counters when the client moves. By default `transfer`.
         on_move: OnMoveName,
         /// The store that clients move from.
         from: Side,
@@ -48,11 +48,12 @@ keys! {
 }
 
 words! {
-    /// The treatment of a client's counters when it moves from one store to the other.
+    /// The treatment of a client's counters when the client moves from one store to the other.
     struct OnMoveName(OnMove) as "an on_move mode" {
         /// The counters are transferred: used units stay used, and the current window continues.
         "transfer" => OnMove::Transfer,
-        /// The counters start from zero: one additional window for each move.
+        /// The counters start from zero, so the client has one additional quota of each limit for
+        /// each move.
         "reset" => OnMove::Reset,
     }
 }

@@ -1,6 +1,6 @@
 //! The keys of a policy file.
 //!
-//! Their doc comments are the descriptions in the schema and in the reference.
+//! The doc comments of the keys are the descriptions in the schema and in the reference.
 
 mod amount;
 mod answers;
@@ -74,7 +74,8 @@ keys! {
         trusted_proxies: OneOrMore<Text>,
         /// How the trusted proxies announce the client's address.
         forwarded: Forwarded,
-        /// How the paths of requests are compared with those of rules. By default exactly; paths that services interpret in different ways are refused.
+        /// How the paths of requests are compared with the paths of rules. By default the
+        /// comparison is exact, and paths that services interpret in different ways are refused.
         paths: Paths,
         /// Named lists of networks for the `network` of rules: networks and addresses, or
         /// `{ file: PATH }`.

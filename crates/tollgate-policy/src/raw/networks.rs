@@ -1,4 +1,4 @@
-//! `networks`: lists of networks.
+//! The key `networks`: lists of networks.
 
 use std::borrow::Cow;
 
@@ -8,7 +8,7 @@ use crate::decode::{Decode, List, Spanned, Text, keys};
 use crate::report::Report;
 use crate::tree::{Node, NodeKind};
 
-/// The networks of a list, or the file that contains them.
+/// A list of networks: the networks themselves, or the file that contains them.
 #[derive(Debug)]
 pub(crate) enum Networks {
     Listed(Vec<Spanned<Text>>),

@@ -1,4 +1,4 @@
-//! The options of paths, as written.
+//! The key `paths`: options for comparing paths.
 
 use super::choices::{AmbiguousPathsName, PathCaseName, PathParametersName};
 use crate::decode::keys;

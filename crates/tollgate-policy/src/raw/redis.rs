@@ -1,4 +1,4 @@
-//! `store.redis`: shards in Redis or Valkey.
+//! The key `store.redis`: shards in Redis or Valkey.
 
 use super::choices::{ClockName, ReadsName, ScriptingName, TopologyName, TransportName};
 use super::secret::Secret;
@@ -59,12 +59,12 @@ keys! {
     /// A shard: a primary with the replicas that follow it, listed here or announced by sentinels;
     /// or a Redis Cluster.
     struct Shard as "a shard" {
-        /// How its servers are found. By default this follows from the other keys.
+        /// How the shard's servers are found. The default follows from the other keys of the shard.
         topology: TopologyName,
         /// The server that accepts writes: `redis://HOST:PORT`, `rediss://HOST:PORT` with TLS, or
         /// `unix:///PATH`. A number as path selects a database, and `?protocol=3` selects RESP3.
         primary: Text,
-        /// The servers that follow it, at most 16.
+        /// The servers that follow the primary, at most 16.
         replicas: OneOrMore<Text>,
         /// The sentinels that monitor the shard, at most 16, as URLs like a server's, instead of
         /// `primary` and `replicas`.

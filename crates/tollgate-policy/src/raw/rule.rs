@@ -1,4 +1,4 @@
-//! `rules`: a rule.
+//! The key `rules`: one rule.
 
 use std::borrow::Cow;
 
@@ -30,7 +30,7 @@ keys! {
         /// When the rule charges. By default `on_arrival`. If several rules match, all must have
         /// `on_completion`.
         charge: ChargeMoment,
-        /// The fallback for requests while the store does not answer. By default the one in
+        /// The fallback for requests while the store does not answer. By default the fallback in
         /// `answers`. If several rules match, the strictest one applies.
         on_failure: OnFailureName,
         /// The priority of the requests for load shedding. By default `read` for GET, HEAD, OPTIONS
@@ -43,7 +43,8 @@ keys! {
         /// `[304, 5xx]`. `[]` refunds none. By default those of `answers.refund`.
         refund: OneOrMore<StatusRange>,
         /// The response to a refused request, unless the limit that refused has its own. By default
-        /// that of `answers`. Of several matching rules, the first one that has it applies.
+        /// the response in `answers`. If several rules match, the first rule with a response
+        /// applies.
         refuse: RefuseAnswer,
     }
 }

@@ -1,4 +1,4 @@
-//! The source of a secret.
+//! The values that specify the source of a secret.
 
 use crate::decode::{Text, keys};
 

@@ -1,4 +1,4 @@
-//! `serve`: the listeners.
+//! The key `serve`: the listeners.
 
 use super::secret::Secret;
 use crate::decode::{Flag, OneOrMore, Text, keys};

@@ -1,4 +1,4 @@
-//! `shed`: load shedding.
+//! The key `shed`: load shedding.
 
 use tollgate_core::policy::Priority;
 use tollgate_core::policy::shedding::ShedMode;

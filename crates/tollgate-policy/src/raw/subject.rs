@@ -1,4 +1,4 @@
-//! `subjects`: a subject.
+//! The key `subjects`: one subject.
 
 use super::{CertificateNameWord, Keep, UnreadName};
 use crate::decode::{Flag, List, Present, Text, Whole, keys};

@@ -1,4 +1,4 @@
-//! `tenants`: clients with a plan and quotas of their own.
+//! The key `tenants`: clients with a plan or with their own quotas.
 
 use crate::decode::{Text, keys};
 

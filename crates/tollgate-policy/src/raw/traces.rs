@@ -1,4 +1,4 @@
-//! `traces`: tracing.
+//! The key `traces`: tracing.
 
 use crate::decode::{Percent, Text, keys, words};
 use crate::settings::ParentSampling;
@@ -25,9 +25,10 @@ keys! {
 words! {
     /// Whether to follow the caller's decision about whether its trace is recorded.
     struct ParentsName(ParentSampling) as "a parents mode" {
-        /// Yes; `sample` applies only to traces that Tollgate starts.
+        /// Follow the caller's decision. `sample` applies only to traces that Tollgate starts.
         "follow" => ParentSampling::Follow,
-        /// No; `sample` applies to all traces. For listeners that untrusted callers can reach.
+        /// Ignore the caller's decision. `sample` applies to all traces. For listeners that
+        /// untrusted callers can reach.
         "ignore" => ParentSampling::Ignore,
     }
 }

@@ -1,4 +1,4 @@
-//! Algorithms with their numbers.
+//! Resolves the algorithms of limits with their numbers.
 
 use tollgate_core::algo::{
     Anchor, Concurrency, FixedWindow, SlidingLog, SlidingWindow, TokenBucket, TwoBucket,
@@ -18,7 +18,7 @@ const PERMIT_TTL: Millis = Millis::from_secs(60);
 pub(super) const ZERO_QUOTA: &str =
     "a rule with `limits: []` exempts requests; an override of a limit to blocked refuses them";
 
-/// The default number of pieces of a sliding window.
+/// The default number of blocks of a sliding window.
 const PIECES: u64 = 60;
 
 /// Reports keys that have no meaning for the algorithm.

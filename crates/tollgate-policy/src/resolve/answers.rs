@@ -58,7 +58,7 @@ pub(super) fn answers(
     Some(answers)
 }
 
-/// Returns the values in their order and reports duplicates.
+/// Returns the values in the order of the file, without duplicates. Reports duplicates.
 fn distinct<W, T: PartialEq>(
     given: &[Spanned<W>],
     value: impl Fn(&W) -> T,

@@ -7,11 +7,11 @@ use super::quotas::{Subjects, is_trusted};
 use crate::raw::{self, BillingDay};
 use crate::report::Report;
 
-/// The days of the longest month.
+/// The number of days in the longest month.
 const DAYS: u8 = 31;
 
-/// Returns the windows of the limit with the index `index` for each billing day: `Some(None)` if all
-/// requests have the same day, `None` after reporting a mistake.
+/// Returns the windows of the limit with the index `index` for each billing day. Returns
+/// `Some(None)` if all requests have the same day, and `None` after reporting a mistake.
 pub(super) fn billing_days(
     index: usize,
     raw: &raw::Limit,

@@ -11,7 +11,7 @@ use crate::span::Span;
 
 const DAY: u64 = 86_400_000;
 
-/// The time zone of windows without another one.
+/// The time zone of calendar windows if the limit sets none.
 pub(super) const UTC: &str = "UTC";
 
 /// The windows of a limit.
@@ -94,7 +94,7 @@ fn schedule(
         }
         _ => report.plain_error(at, error),
     };
-    // A mistake in the zone is reported already, and does not hide one in the period.
+    // A mistake in the zone is already reported. A mistake in the period is reported too.
     let zone_or_utc = zone.as_deref().unwrap_or(UTC);
     tollgate_calendar::schedule(period, zone_or_utc)
         .map_err(refused)
@@ -102,7 +102,7 @@ fn schedule(
         .filter(|_| zone.is_some())
 }
 
-/// Reports keys that need a calendar window. Returns whether there are none.
+/// Reports keys that need a calendar window. Returns whether the limit has no such keys.
 fn without_calendar_keys(raw: &raw::Limit, report: &mut Report<'_>) -> bool {
     let keys = [
         ("timezone", key(&raw.timezone)),
@@ -120,7 +120,8 @@ fn without_calendar_keys(raw: &raw::Limit, report: &mut Report<'_>) -> bool {
     is_right
 }
 
-/// Warns of windows at multiples of their length that begin at another time on each day.
+/// Warns of windows at multiples of their length if their length makes them begin at different
+/// times on different days.
 fn warn_of_uneven_days(at: Span, length: Millis, raw: &raw::Limit, report: &mut Report<'_>) {
     let is_aligned = raw.anchor.value().is_some_and(|anchor| anchor.0 == Anchor::Calendar);
     if !is_aligned || DAY.is_multiple_of(length.get()) {

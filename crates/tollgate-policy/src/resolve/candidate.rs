@@ -1,4 +1,4 @@
-//! Candidates: a second definition of a limit with other numbers.
+//! Resolves candidates: second definitions of limits.
 
 use tollgate_core::Algorithm;
 
@@ -7,8 +7,8 @@ use crate::decode::{CalendarUnit, Field, Spanned, Whole, WindowLength, quoted};
 use crate::raw::{self, Amount, BillingDay, Kind};
 use crate::report::Report;
 
-/// Returns the candidate of the limit `name`, which is written as `limit` and resolved to `live`,
-/// or `None` after reporting a mistake.
+/// Returns the candidate of the limit `name`, or `None` after reporting a mistake. `limit` contains
+/// the keys of that limit, and `live` is the resolved limit.
 pub(super) fn candidate(
     given: &Spanned<raw::Candidate>,
     name: &Spanned<String>,
@@ -54,7 +54,7 @@ pub(super) fn candidate(
     Some(built)
 }
 
-/// Returns the keys of a candidate as those of a limit.
+/// Converts the keys of a candidate to the keys of a limit.
 fn as_limit(given: &raw::Candidate) -> raw::Limit {
     raw::Limit {
         quota: map(&given.quota, Amount::Known),
@@ -80,7 +80,7 @@ fn map<T>(field: &Field<Whole>, known: fn(Whole) -> T) -> Field<T> {
     }
 }
 
-/// Returns the unit of a calendar window.
+/// Returns the period of a calendar window, or `None` for another window.
 fn unit(window: &Field<WindowLength>) -> Option<CalendarUnit> {
     match window.value()? {
         WindowLength::Calendar(unit) => Some(*unit),

@@ -1,4 +1,5 @@
-//! `first_of`: chains of subjects.
+//! The key `first_of`: chains of subjects. The first subject of the chain that a request has
+//! applies.
 
 use tollgate_core::policy::{Dimension, SubjectSource};
 
@@ -7,7 +8,7 @@ use crate::decode::{List, Spanned, Text, quoted};
 use crate::raw::Subject;
 use crate::report::Report;
 
-/// The most subjects of a chain.
+/// The largest number of subjects in a chain.
 const MAX_CHAIN: usize = 8;
 
 /// Returns the subjects of a chain, or `None` after reporting a mistake.
@@ -59,7 +60,7 @@ fn is_chain(subject: &Subject) -> bool {
     !subject.first_of.is_absent()
 }
 
-/// Returns whether requests of clients always have the subject.
+/// Returns whether every request has the subject.
 fn is_always_present(source: &SubjectSource) -> bool {
     matches!(
         source,

@@ -1,6 +1,6 @@
-//! Warnings about charges that may span shards. One subject routes each limit. If a charge has
-//! limits that are routed by different subjects and one of them refuses it, a second round trip
-//! refunds the others.
+//! Warnings about charges that can span several shards. For each limit, one subject determines the
+//! shard. If different subjects determine the shards of a charge's limits, and one of these limits
+//! refuses, a second round trip refunds the charges on the other limits.
 
 use std::ops::Range;
 
@@ -13,8 +13,8 @@ use crate::report::Report;
 use crate::settings::{MigrationStoreSettings, RedisSettings, StoreSettings};
 use crate::span::Span;
 
-/// Warns of rules with limits that may be on several shards, in the current map or in `previous`, and
-/// of a `route_by` that routes no limit.
+/// Warns of rules with limits that can be on several shards, in the current shard map or in
+/// `previous`. Also warns of a `route_by` that determines the shard of no limit.
 pub(super) fn warn(
     policy: &Policy,
     file: &PolicyFile,
@@ -78,8 +78,7 @@ fn fleets<'f>(
     }
 }
 
-/// Returns the sets of rules that one request can be charged by: each rule alone, or all rules
-/// together.
+/// Returns the sets of rules that can charge one request: each rule alone, or all rules together.
 fn charged_together(policy: &Policy) -> Vec<Range<usize>> {
     let rules = 0..policy.rules().len();
     match policy.match_mode() {
@@ -88,18 +87,18 @@ fn charged_together(policy: &Policy) -> Vec<Range<usize>> {
     }
 }
 
-/// The subject that routes each limit in one shard map.
+/// The subject that determines the shard of each limit, in one shard map.
 struct RoutingTable<'p> {
     policy: &'p Policy,
     shards: usize,
     route_by: Option<usize>,
 }
 
-/// A rule that charges limits which different subjects route.
+/// A rule that charges several limits, where different subjects determine the shards.
 struct CrossShardRule<'p> {
     rule: &'p str,
     at: Span,
-    /// The limits of the charge.
+    /// The limits of the charge, as indices.
     limits: Vec<usize>,
     limit: usize,
 }
@@ -112,8 +111,8 @@ impl<'p> RoutingTable<'p> {
         Self { policy, shards, route_by }
     }
 
-    /// Finds a charge of the rules `together`, whose positions are `spans`, that may span several
-    /// shards.
+    /// Finds a charge of the rules `together` that can span several shards. `spans` are the
+    /// positions of the rules in the file.
     fn apart(&self, together: Range<usize>, spans: &[Span]) -> Option<CrossShardRule<'p>> {
         if self.shards < 2 {
             return None;
@@ -129,14 +128,15 @@ impl<'p> RoutingTable<'p> {
         Some(CrossShardRule { rule: &rule.name, at: *at, limits, limit: *limit })
     }
 
-    /// Returns the dimension that routes the limit, or `None` if the limit has a single counter.
+    /// Returns the dimension that determines the shard of the limit, or `None` if the limit has a
+    /// single counter.
     fn of(&self, limit: usize) -> Option<usize> {
         let per = &self.policy.limits()[limit].per;
         let chosen = self.route_by.filter(|chosen| per.contains(chosen));
         chosen.or_else(|| per.first().copied())
     }
 
-    /// Returns a dimension that could route all of `limits`.
+    /// Returns a dimension that could determine the shard of all `limits`.
     fn common(&self, limits: &[usize]) -> Option<&'p str> {
         let per = |limit: &usize| &self.policy.limits()[*limit].per;
         let (first, others) = limits.split_first()?;
@@ -146,7 +146,7 @@ impl<'p> RoutingTable<'p> {
         Some(&self.policy.dimensions()[*common].name)
     }
 
-    /// Returns for example `core is routed by token`.
+    /// Describes the routing of a limit, for example `core is routed by token`.
     fn said(&self, limit: usize) -> String {
         let name = self.policy.limits()[limit].limit.name();
         match self.of(limit) {
@@ -180,7 +180,8 @@ fn warn_of_unused_route_by(
 }
 
 impl CrossShardRule<'_> {
-    /// Warns that a charge may span these `shards` with the routing of `routes`.
+    /// Warns that a charge can span several shards with the routing in `routes`. `shards` describes
+    /// these shards in the message.
     fn warn(&self, shards: &str, routes: &RoutingTable<'_>, report: &mut Report<'_>) {
         let message = format_args!(
             "a charge of the rule {} may span {shards} a refusal needs a second round trip",

@@ -1,8 +1,9 @@
-//! Expressions: from a part of the Common Expression Language (CEL) to their compiled form.
+//! Compiles expressions in a subset of the Common Expression Language (CEL).
 //!
-//! The crate `cel` parses them. They are not evaluated by it: the types are known here, so a mistake
-//! is found when the policy is loaded, an evaluation cannot fail, and it has no loops. `cel` takes
-//! 33,000 instructions for a small condition, the compiled form some hundreds.
+//! The crate `cel` parses expressions and does not evaluate them. The compiler knows the types, so
+//! it finds mistakes when the policy is loaded. The evaluation of the compiled form cannot fail and
+//! has no loops. For a small condition, `cel` executes 33,000 processor instructions, and the
+//! compiled form executes some hundreds.
 
 use std::thread;
 
@@ -16,10 +17,11 @@ use crate::decode::{self, Spanned, quoted};
 use crate::raw::Subject;
 use crate::report::Report;
 
-/// The longest expression, in bytes. With it the cost of an evaluation is bounded.
+/// The maximum length of an expression in bytes, which bounds the time of an evaluation.
 pub(crate) const MAX_EXPRESSION_BYTES: usize = 2_048;
 
-/// The stack for the parser, which takes up to 170 KB for each of its 96 levels.
+/// The size in bytes of the stack for the parser, which uses up to 170 KB for each of at most 96
+/// nested levels.
 const STACK: usize = 32 << 20;
 
 const ATTRIBUTES: &str = "expected request.method, request.path, request.query, request.host, \
@@ -31,10 +33,10 @@ const CONDITIONS: &str = "expected ==, !=, in, &&, ||, !, has(), startsWith(), e
 
 const TEXTS: &str = "expected an attribute such as request.path, a text in quotes, +, or ? with :";
 
-/// A mistake in an expression: a message, and what would be right.
+/// A mistake in an expression: the message, and a hint with the correct form.
 type Mistake = (String, String);
 
-/// Returns the condition `given`, which may refer to `subjects`, or `None` after reporting a
+/// Compiles the condition `given`, which can refer to `subjects`. Returns `None` after reporting a
 /// mistake.
 pub(super) fn condition(
     given: &Spanned<decode::Text>,
@@ -46,14 +48,16 @@ pub(super) fn condition(
     })
 }
 
-/// Returns the text `given`, which refers to no subjects, or `None` after reporting a mistake.
+/// Compiles the text expression `given`, which cannot refer to subjects. Returns `None` after
+/// reporting a mistake.
 pub(super) fn text(given: &Spanned<decode::Text>, report: &mut Report<'_>) -> Option<Text> {
     compiled(given, report, |source, tree, info| {
         Compiler { source, info, subjects: None }.text(tree)
     })
 }
 
-/// Parses and compiles on a thread of its own: the parser is recursive and needs a large stack.
+/// Parses and compiles an expression on a separate thread, because the parser is recursive and
+/// needs a large stack.
 fn compiled<T: Send>(
     given: &Spanned<decode::Text>,
     report: &mut Report<'_>,
@@ -97,7 +101,7 @@ fn syntax(source: &str, error: Option<&cel::ParseError>) -> Mistake {
     let said = match () {
         () if said.contains("Recursion limit") => "more than 96 levels",
         () if said.contains("Incomplete") => "a part is missing",
-        // The rest of the message has the form of the parser's own types.
+        // The rest of the message contains the parser's internal types.
         () if said.contains(" { ") => said.split(": ").next().unwrap_or_default(),
         () => said.trim_start_matches("Syntax error: "),
     };
@@ -109,7 +113,7 @@ fn syntax(source: &str, error: Option<&cel::ParseError>) -> Mistake {
 struct Compiler<'e, 's, 'f> {
     source: &'e str,
     info: &'e SourceInfo,
-    /// The subjects that the expression may refer to.
+    /// The subjects to which the expression can refer, or `None` if it cannot refer to any.
     subjects: Option<&'s mut NameTable<'f, Subject>>,
 }
 
@@ -184,7 +188,7 @@ impl Compiler<'_, '_, '_> {
         Ok(Condition::Equal(self.text(one)?, self.text(other)?))
     }
 
-    /// Compiles `size(text) < 9` and the like.
+    /// Compiles a comparison of a length, such as `size(text) < 9`.
     fn length(
         &mut self,
         operator: &str,
@@ -209,7 +213,7 @@ impl Compiler<'_, '_, '_> {
         })
     }
 
-    /// Compiles `text in ['a', 'b']`, and `'name' in request.headers`.
+    /// Compiles the operator `in`, as in `text in ['a', 'b']` and `'name' in request.headers`.
     fn one_of(&mut self, one: &IdedExpr, all: &IdedExpr) -> Result<Condition, Mistake> {
         if let Expr::List(list) = &all.expr {
             let texts = list.elements.iter().map(|other| self.text(other));
@@ -262,7 +266,8 @@ impl Compiler<'_, '_, '_> {
         }
     }
 
-    /// Compiles `request.path`, `request.headers.name`, `subject.name` and the like.
+    /// Compiles the name of an attribute, such as `request.path`, `request.headers.name` or
+    /// `subject.name`.
     fn attribute_of(&mut self, select: &SelectExpr, tree: &IdedExpr) -> Result<Attribute, Mistake> {
         match &select.operand.expr {
             Expr::Ident(root) => match (&**root, &*select.field) {
@@ -284,7 +289,7 @@ impl Compiler<'_, '_, '_> {
         }
     }
 
-    /// Returns the attribute `name` of one of the maps of the request.
+    /// Returns the attribute `name` of a map, such as `request.headers`.
     fn named(
         &self,
         root: &IdedExpr,
@@ -337,7 +342,7 @@ impl Compiler<'_, '_, '_> {
         (format!("{what} is not supported here"), hint.to_owned())
     }
 
-    /// Returns the part of the source that the tree was parsed from.
+    /// Returns the part of the source text from which `tree` was parsed.
     fn part(&self, tree: &IdedExpr) -> String {
         fn names(tree: &IdedExpr) -> Option<String> {
             match &tree.expr {
@@ -360,7 +365,7 @@ impl Compiler<'_, '_, '_> {
     }
 }
 
-/// Returns the argument of `size()`.
+/// Returns the argument of `size()`, or `None` if `tree` is another expression.
 fn measured(tree: &IdedExpr) -> Option<&IdedExpr> {
     let Expr::Call(call) = &tree.expr else { return None };
     match (&*call.func_name, call.target.as_deref(), call.args.as_slice()) {

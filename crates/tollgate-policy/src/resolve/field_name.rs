@@ -14,7 +14,7 @@ pub(super) fn field_name(
     Some(given.value.0.to_ascii_lowercase().into())
 }
 
-/// The longest name of a query parameter, in bytes.
+/// The maximum length of a query parameter's name in bytes.
 const MAX_PARAMETER: usize = 128;
 
 /// Checks that `text` can be the name of a query parameter.
@@ -32,7 +32,8 @@ pub(super) fn is_parameter(text: &str, at: Span, report: &mut Report<'_>) -> Opt
     None
 }
 
-/// Checks that `text` is a token of RFC 9110, as the names of headers and cookies must be.
+/// Checks that `text` is a token as RFC 9110 defines it. Names of headers and cookies must be
+/// tokens.
 pub(super) fn is_token(text: &str, at: Span, what: &str, report: &mut Report<'_>) -> Option<()> {
     if has_star(text, at, what, report) {
         return None;
@@ -45,7 +46,7 @@ pub(super) fn is_token(text: &str, at: Span, what: &str, report: &mut Report<'_>
     None
 }
 
-/// Reports a `*` in a name: it would be compared literally and match no request.
+/// Reports a `*` in a name, because the `*` would be compared literally and match no request.
 fn has_star(text: &str, at: Span, what: &str, report: &mut Report<'_>) -> bool {
     let has_star = text.contains('*');
     if has_star {
@@ -55,7 +56,7 @@ fn has_star(text: &str, at: Span, what: &str, report: &mut Report<'_>) -> bool {
     has_star
 }
 
-/// Returns whether `text` is a token of RFC 9110.
+/// Returns whether `text` is a token as RFC 9110 defines it.
 pub(super) fn is_token_text(text: &str) -> bool {
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
     text.bytes().all(fits)

@@ -10,7 +10,8 @@ use crate::raw::Limit;
 use crate::report::Report;
 use crate::settings::{MemoryBounds, MigrationStoreSettings, StoreSettings};
 
-/// Reports limits for which one subject can need more bytes than the store allows.
+/// Reports limits for which the state of one subject can need more bytes than the memory store
+/// allows.
 pub(super) fn check(
     limits: &NameTable<'_, Limit>,
     counted: &[Option<ResolvedLimit>],
@@ -71,7 +72,7 @@ fn at<T>(field: &Field<T>) -> Option<crate::span::Span> {
     field.given().map(|given: &Spanned<T>| given.at)
 }
 
-/// Returns the bounds of the smallest memory store among these settings.
+/// Returns the bounds of the smallest memory store in `store`, if it contains a memory store.
 fn smallest(store: &StoreSettings) -> Option<MemoryBounds> {
     let of_leaf = |leaf: &MigrationStoreSettings| match leaf {
         MigrationStoreSettings::Memory(bounds) => Some(*bounds),

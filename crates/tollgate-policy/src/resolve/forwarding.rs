@@ -1,4 +1,4 @@
-//! Trusted proxies.
+//! Resolves the settings of trusted proxies.
 
 use tollgate_core::policy::address::MAX_HOPS;
 use tollgate_core::policy::{Forwarding, Network};
@@ -7,7 +7,7 @@ use crate::decode::{OneOrMore, quoted};
 use crate::raw::PolicyFile;
 use crate::report::Report;
 
-/// Returns the trusted proxies, or `None` after reporting a mistake.
+/// Returns the settings of trusted proxies, or `None` after reporting a mistake.
 pub(super) fn forwarding(file: &PolicyFile, report: &mut Report<'_>) -> Option<Forwarding> {
     let mut forwarding = Forwarding::default();
     let networks = file.trusted_proxies.value().map_or(&[][..], |OneOrMore(given)| given);

@@ -1,4 +1,4 @@
-//! Tokens: the reader of their claims, from the settings and the keys of the file.
+//! Resolves the key `jwt` to a reader of the claims of tokens.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -17,21 +17,21 @@ use crate::token::TokenReader;
 /// The largest tolerated difference of clocks, in milliseconds.
 const MAX_LEEWAY: u64 = 600_000;
 
-/// The tolerated difference of clocks in seconds, if the file has no other.
+/// The default of the tolerated difference of clocks, in seconds.
 const LEEWAY: u64 = 30;
 
-/// The tokens of a policy.
+/// The source of a policy's tokens.
 pub(super) enum TokenSource {
     /// The file has no `jwt`.
     Absent,
-    /// The tokens have a mistake, which is reported.
+    /// The value of `jwt` has a mistake, which is reported.
     Invalid,
     /// The place of the token in a request, and the reader of its claims.
     Given(SubjectSource, Arc<dyn ClaimReader>),
 }
 
 impl TokenSource {
-    /// Resolves the tokens of `file`, and reads their keys from `files`.
+    /// Resolves the key `jwt` of `file`, and reads the keys of tokens from `files`.
     pub(super) fn new(file: &PolicyFile, files: &mut Files<'_>, report: &mut Report<'_>) -> Self {
         let tokens = match &file.jwt {
             Field::Absent => return Self::Absent,
@@ -69,7 +69,7 @@ impl TokenSource {
     }
 }
 
-/// Returns the names that lead to a claim.
+/// Returns the member names that lead to a claim, the outermost first.
 fn path(given: &Spanned<Text>, report: &mut Report<'_>) -> Option<Vec<Box<str>>> {
     let text = &*given.value.0;
     if !text.starts_with('/') {
@@ -128,7 +128,8 @@ fn reader(
         Field::Absent => Algorithm::PUBLIC.to_vec(),
         Field::Invalid => return None,
         Field::Value(given) if given.value.0.is_empty() => {
-            // The list is also empty if no word in it is an algorithm, which is already reported.
+            // The list is also empty if no word in it is an algorithm. Such words are already
+            // reported.
             if report.is_clean() {
                 report.error(given.at, "no algorithm is accepted", "such as [RS256, ES256]");
             }
@@ -208,7 +209,7 @@ fn expected(tokens: &Jwt, report: &mut Report<'_>) -> Option<Expected> {
     Some(Expected { issuer: text(&tokens.issuer)?, audience: text(&tokens.audience)?, leeway })
 }
 
-/// Returns the reader of the claims of `policy`, if it has any.
+/// Returns the reader of claims that the subjects of `policy` use, if there is one.
 fn reader_of(policy: &Policy) -> Option<Arc<dyn ClaimReader>> {
     fn of(dimension: &Dimension) -> Option<&Arc<dyn ClaimReader>> {
         match &dimension.source {
@@ -230,7 +231,7 @@ pub(super) fn warn_if_unused(file: &PolicyFile, dimensions: &[Dimension], report
     }
 }
 
-/// Returns the file of the keys of `file`.
+/// Returns the path of the file with the keys of tokens that the policy `file` names.
 pub(crate) fn key_file(file: &PolicyFile) -> Option<PathBuf> {
     Some(PathBuf::from(&file.jwt.value()?.keys.value()?.0))
 }

@@ -1,4 +1,4 @@
-//! Limits: their algorithms, their subjects, and how clients see them.
+//! Resolves limits: their algorithms, their subjects, and the settings that clients see.
 
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ pub(super) struct ResolvedLimit {
     pub(super) price: ResolvedCost,
 }
 
-/// Returns the limits in file order, with `None` for each that has a reported mistake.
+/// Returns the limits in file order, with `None` for each limit with a reported mistake.
 pub(super) fn limits(
     limits: &NameTable<'_, raw::Limit>,
     subjects: &mut Subjects<'_, '_>,
@@ -87,7 +87,8 @@ fn with_candidate(
     }
 }
 
-/// Returns the subjects that the limit counts separately.
+/// Returns the indices of the limit's subjects. The limit has one counter for each combination of
+/// their values.
 fn per(
     raw: &raw::Limit,
     subjects: &mut NameTable<'_, Subject>,

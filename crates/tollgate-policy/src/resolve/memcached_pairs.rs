@@ -1,5 +1,5 @@
-//! Reservations on fixed windows that memcached stores as two plain numbers, in which a reservation
-//! cannot be stored.
+//! Warnings about reservations on fixed windows that memcached stores as two plain numbers. Two
+//! plain numbers cannot contain a reservation.
 
 use tollgate_core::{Algorithm, Limit, Policy};
 
@@ -47,7 +47,7 @@ pub(super) fn warn(
     }
 }
 
-/// Returns whether a memcached of `store` has the layout `pairs`.
+/// Returns whether a memcached store in `store` has the layout `pairs`.
 fn uses_pair_layout(store: &StoreSettings) -> bool {
     let of_side = |side: &MigrationStoreSettings| match side {
         MigrationStoreSettings::Memcached(memcached) => memcached.layout == MemcachedLayout::Pairs,

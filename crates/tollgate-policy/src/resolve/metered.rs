@@ -1,4 +1,5 @@
-//! The cost of requests: known on arrival, or only with the response.
+//! Resolves the cost of requests, which is known when the request arrives or only when the response
+//! is complete.
 
 use std::num::NonZeroU64;
 use std::sync::Arc;
@@ -13,12 +14,12 @@ use crate::raw;
 use crate::report::Report;
 use crate::span::Span;
 
-/// The cost of a request.
+/// The resolved cost of a request.
 #[derive(Clone)]
 pub(super) struct ResolvedCost {
     /// The cost, or the default reservation if the cost is metered.
     pub(super) cost: Cost,
-    /// The source of a cost that is only known afterwards.
+    /// The source of a cost that is only known when the response is complete.
     pub(super) meter: Option<ResolvedMeter>,
 }
 
@@ -34,7 +35,8 @@ impl ResolvedCost {
     const ONE: Self = Self { cost: Cost::ONE, meter: None };
 }
 
-/// Returns the configured cost, or one unit by default. Returns `None` after reporting a mistake.
+/// Returns the configured cost, or the default of one unit. Returns `None` after reporting a
+/// mistake.
 pub(super) fn price(field: &Field<raw::Cost>, report: &mut Report<'_>) -> Option<ResolvedCost> {
     match field {
         Field::Absent => Some(ResolvedCost::ONE),
@@ -68,7 +70,8 @@ fn metered(raw: &raw::Metered, at: Span, report: &mut Report<'_>) -> Option<Reso
     Some(ResolvedCost { cost, meter: Some(ResolvedMeter { meter: Arc::new(meter), reserve }) })
 }
 
-/// Returns the default reservation, and the part of the request that overrides it.
+/// Returns the default number of units to reserve, and the part of the request that can set another
+/// number.
 fn reserve(
     field: &Field<raw::Reserve>,
     report: &mut Report<'_>,
@@ -105,7 +108,8 @@ fn reserve(
     Some((otherwise, Some(ReservationAmount { source, at_least, at_most })))
 }
 
-/// Returns a bound if the policy has one; `None` if it is wrong, which is reported.
+/// Returns a bound, or `Some(None)` if the policy does not set it. Returns `None` after reporting a
+/// mistake in the bound.
 fn bound(field: &Field<Whole>, report: &mut Report<'_>) -> Option<Option<Cost>> {
     match field {
         Field::Absent => Some(None),

@@ -123,7 +123,7 @@ pub(crate) fn resolve(
     Some((policy, settings))
 }
 
-/// Reports a file that has neither rules nor descriptors.
+/// Warns of a file that has neither rules nor descriptors.
 fn warn_if_nothing_is_limited(file: &PolicyFile, report: &mut Report<'_>) {
     if file.rules.is_absent() && file.descriptors.is_absent() {
         let hint = "rules define which limits apply to which requests";

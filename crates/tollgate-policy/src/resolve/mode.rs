@@ -1,4 +1,4 @@
-//! The modes of limits: decided by the store, or by nodes with quota leases.
+//! Resolves the modes of limits: the store decides, or nodes decide with quota leases.
 
 use tollgate_core::policy::Rule;
 use tollgate_core::{Limit, LimitError, LimitMode, Millis, Policy};
@@ -8,7 +8,7 @@ use crate::decode::{Field, quoted};
 use crate::raw;
 use crate::report::Report;
 
-/// A lease that is shorter than this usually ends before it is used up.
+/// The shortest useful lease. A shorter lease usually ends before its units are used.
 const SHORT: Millis = Millis::new(100);
 
 /// Adds the mode to the limit.

@@ -1,4 +1,4 @@
-//! Names that a file defines, and their uses.
+//! Names that a policy file defines, and the uses of these names.
 
 use std::collections::HashMap;
 
@@ -6,13 +6,14 @@ use crate::decode::{Field, Named, Names, Spanned, quoted};
 use crate::report::Report;
 use crate::span::Span;
 
-/// The names of one kind in file order, and which of them are used.
+/// The names of one kind in file order. The table records which names are used.
 pub(super) struct NameTable<'f, T> {
     kind: &'static str,
     named: &'f [Named<T>],
     indices: HashMap<&'f str, usize>,
     used: Vec<bool>,
-    /// Whether the section could be read. If not, that is already reported.
+    /// Whether the section with the names could be read. If it could not be read, its mistake is
+    /// already reported.
     are_read: bool,
 }
 
@@ -29,8 +30,8 @@ impl<'f, T> NameTable<'f, T> {
         self.named
     }
 
-    /// Returns the index of `name`, which is used at `at`, or `None` after reporting that there is
-    /// no such name.
+    /// Returns the index of `name`, which the file uses at the position `at`, and marks the name as
+    /// used. Returns `None` after reporting that there is no such name.
     pub(super) fn index(&mut self, name: &str, at: Span, report: &mut Report<'_>) -> Option<usize> {
         if let Some(index) = self.known(name) {
             return Some(index);

@@ -1,4 +1,4 @@
-//! Lists of networks, in the policy and in files.
+//! Resolves lists of networks, in the policy and in files.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::report::Report;
 /// The lists of networks of a policy.
 pub(super) struct NetworkTable<'f> {
     names: NameTable<'f, Networks>,
-    /// The lists in file order, with `None` for each that has a reported mistake.
+    /// The lists in file order, with `None` for each list with a reported mistake.
     lists: Vec<Option<Arc<NetworkList>>>,
 }
 
@@ -31,8 +31,9 @@ impl<'f> NetworkTable<'f> {
         Self { names, lists }
     }
 
-    /// Returns the networks of a condition: networks and addresses as one list, then the lists that
-    /// it names. Returns `None` after reporting a mistake.
+    /// Returns the lists of networks of a condition: first one list of all networks and addresses
+    /// that it contains itself, then the lists to which it refers. Returns `None` after reporting a
+    /// mistake.
     pub(super) fn of_condition(
         &mut self,
         given: &OneOrMore<Text>,
@@ -65,7 +66,8 @@ impl<'f> NetworkTable<'f> {
         is_whole.then_some(lists)
     }
 
-    /// Returns whether a text that is no network is not the name of a list either.
+    /// Returns whether a text that is not a valid network was probably meant as a network, and not
+    /// as the name of a list.
     fn is_meant_as_network(&mut self, text: &str) -> bool {
         let is_numeric = |text: &str| text.bytes().all(|byte| b"0123456789.-".contains(&byte));
         text.contains(['/', ':', '*']) || is_numeric(text) && self.names.known(text).is_none()
@@ -120,7 +122,7 @@ fn network(given: &Spanned<Text>, report: &mut Report<'_>) -> Option<Network> {
     parsed.map_err(|error| report.error(given.at, message, error)).ok()
 }
 
-/// Returns the files of the lists of `file`.
+/// Returns the files with lists of networks that the policy `file` names.
 pub(crate) fn files(file: &PolicyFile) -> Vec<NetworkFile> {
     let named = file.networks.value().map_or(&[][..], |names| &names.0);
     let one = |named: &Named<Networks>| match named.value.as_ref()? {

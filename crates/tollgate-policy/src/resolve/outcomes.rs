@@ -1,4 +1,4 @@
-//! Statuses of responses that count or refund.
+//! Resolves the statuses of responses that a limit counts, or after which a rule refunds.
 
 use tollgate_core::StatusSet;
 use tollgate_core::{Algorithm, Limit};
@@ -32,7 +32,7 @@ pub(super) fn counted(limit: Limit, raw: &raw::Limit, report: &mut Report<'_>) -
     Some(limit.with_counted(statuses))
 }
 
-/// Returns the set of `ranges`; reports a range that earlier ones contain.
+/// Returns the set of all statuses in `ranges`. Reports a range that earlier ranges contain.
 pub(super) fn set(ranges: &OneOrMore<StatusRange>, report: &mut Report<'_>) -> StatusSet {
     let OneOrMore(ranges) = ranges;
     let mut set = StatusSet::default();
@@ -46,7 +46,8 @@ pub(super) fn set(ranges: &OneOrMore<StatusRange>, report: &mut Report<'_>) -> S
     set
 }
 
-/// Warns of limits that count responses if a listener does not receive their status.
+/// Warns of limits that count responses by their status, if a configured listener does not receive
+/// the status of responses.
 pub(super) fn warn(file: &PolicyFile, limits: &NameTable<'_, raw::Limit>, report: &mut Report<'_>) {
     let Some(serve) = file.serve.value() else { return };
     let listeners = [("gRPC", !serve.grpc.is_absent()), ("Redis", !serve.resp.is_absent())];
@@ -67,7 +68,7 @@ pub(super) fn warn(file: &PolicyFile, limits: &NameTable<'_, raw::Limit>, report
     }
 }
 
-/// Returns the statuses for which a rule refunds; `None` if it has none of its own.
+/// Returns the statuses after which a rule refunds, or `None` if the rule does not set them.
 pub(super) fn refund(
     field: &Field<OneOrMore<StatusRange>>,
     report: &mut Report<'_>,

@@ -1,4 +1,4 @@
-//! The options of paths.
+//! Resolves the options for comparing paths.
 
 use tollgate_core::policy::{AmbiguousPaths, PathOptions, PathParameters, Rule};
 
@@ -7,7 +7,7 @@ use crate::raw::PolicyFile;
 use crate::report::Report;
 use crate::span::Span;
 
-/// Returns the options of paths; `None` if something is wrong, which is reported.
+/// Returns the options for comparing paths, or `None` after reporting a mistake.
 pub(super) fn paths(file: &PolicyFile, report: &mut Report<'_>) -> Option<PathOptions> {
     let raw = match &file.paths {
         Field::Absent => return Some(PathOptions::default()),
@@ -29,7 +29,7 @@ pub(super) fn paths(file: &PolicyFile, report: &mut Report<'_>) -> Option<PathOp
     Some(options)
 }
 
-/// Reports patterns that no path matches by `options`.
+/// Reports patterns that match no path with these `options`.
 pub(super) fn check<'r>(
     options: PathOptions,
     rules: impl Iterator<Item = (&'r Rule, Span)>,

@@ -1,4 +1,4 @@
-//! Quotas and bursts by the value of a subject.
+//! Resolves quotas and bursts that depend on the value of a subject.
 
 use std::sync::Arc;
 
@@ -16,12 +16,12 @@ use crate::report::Report;
 pub(super) struct Subjects<'m, 'f> {
     pub(super) table: &'m mut NameTable<'f, Subject>,
     pub(super) dimensions: &'m [Option<Dimension>],
-    /// The word for the plan of the tenant, if the file has tenants.
+    /// The word by which `by` refers to the plan of the tenant, if the file has tenants.
     pub(super) tenant_plan: Option<&'f str>,
 }
 
-/// Returns the quotas by value of `limit`, which has the index `index`: `Some(None)` if it has one
-/// quota, `None` after reporting a mistake.
+/// Returns the quotas by value of `limit`, which has the index `index`. Returns `Some(None)` if the
+/// limit has the same quota for all requests, and `None` after reporting a mistake.
 pub(super) fn quotas(
     (limit, index): (&Limit, usize),
     raw: &raw::Limit,
@@ -70,7 +70,7 @@ pub(super) fn quotas(
     .map(Some)
 }
 
-/// Returns every value that has a number, once.
+/// Returns every value for which a quota or a burst is set, each value once.
 fn names(amounts: [Option<&ByValue>; 2]) -> Vec<&Spanned<String>> {
     let mut names: Vec<&Spanned<String>> = Vec::new();
     let values = amounts.into_iter().flatten().filter_map(|amount| amount.values.value());
@@ -82,7 +82,7 @@ fn names(amounts: [Option<&ByValue>; 2]) -> Vec<&Spanned<String>> {
     names
 }
 
-/// Returns `limit` with the numbers for the value `name`.
+/// Returns `limit` with the quota and the burst for the value `name`.
 fn of_value(
     limit: &Limit,
     name: &Spanned<String>,
@@ -99,7 +99,8 @@ fn of_value(
     made.map_err(refused).ok()
 }
 
-/// Returns the number for `value`; `None` if it has a mistake, which is already reported.
+/// Returns the number for `value`, or `None` if the number has a mistake, which is already
+/// reported.
 fn number(field: &Field<Amount>, value: &str) -> Option<u64> {
     let known = Amount::by_value(field).and_then(|by_value| by_value.values.value());
     let named = known.and_then(|known| known.0.iter().find(|named| named.name.value == value));
@@ -109,7 +110,8 @@ fn number(field: &Field<Amount>, value: &str) -> Option<u64> {
     }
 }
 
-/// Reports a subject with a value that clients choose or that is stored only as its hash.
+/// Reports a subject that cannot select numbers, because clients can choose its value or because
+/// only the hash of its value is stored. Returns whether the subject can be used.
 pub(super) fn is_trusted(
     index: usize,
     by: &Spanned<Text>,
@@ -146,7 +148,7 @@ pub(super) fn is_trusted(
     Some(())
 }
 
-/// Returns whether clients can choose the value without changing what they request.
+/// Returns whether clients can choose the value without changing the operation that they request.
 pub(super) fn can_be_chosen(source: &SubjectSource) -> bool {
     match source {
         SubjectSource::Header { .. }

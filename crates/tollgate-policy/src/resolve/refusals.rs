@@ -13,14 +13,15 @@ use crate::raw::{self, RefuseAnswer};
 use crate::report::Report;
 use crate::suggest::suggest;
 
-/// The statuses of refusals: the service did not answer.
+/// The statuses that a refusal can have: only errors, because the service did not answer.
 const STATUSES: RangeInclusive<u16> = 400..=599;
-/// The most header fields of a refusal.
+/// The largest number of header fields that a policy can add to a refusal.
 const MAX_HEADERS: usize = 16;
-/// The most bytes of a header's value, and of the address of a documentation.
+/// The maximum length in bytes of a header's value, and of the address of the documentation.
 const MAX_VALUE: usize = 1_024;
 
-/// Header fields that describe the connection or the body, or that the limiter writes.
+/// Header fields that a policy cannot set, because they describe the connection or the body, or
+/// because Tollgate writes them.
 const RESERVED: [&str; 17] = [
     "connection",
     "content-encoding",
@@ -41,7 +42,7 @@ const RESERVED: [&str; 17] = [
     "www-authenticate",
 ];
 
-/// The beginnings of the names of the limits' header fields.
+/// The prefixes of the names of header fields that report limits. A policy cannot set such fields.
 const OF_LIMITS: [&str; 2] = ["ratelimit", "x-ratelimit"];
 
 /// Adds the response to requests that the limit refuses.
@@ -52,7 +53,7 @@ pub(super) fn refused(limit: Limit, raw: &raw::Limit, report: &mut Report<'_>) -
     }
 }
 
-/// Returns the settings of a refusal; `None` if the file has none. Mistakes are reported.
+/// Returns the settings of a refusal, or `None` if the file has none. Reports mistakes.
 pub(super) fn refusal(
     raw: &Field<RefuseAnswer>,
     report: &mut Report<'_>,
@@ -169,7 +170,7 @@ fn template(given: &Spanned<Text>, report: &mut Report<'_>) -> Option<Template> 
     None
 }
 
-/// Checks that the template is JSON with any values.
+/// Checks that the template is valid JSON, whatever the values of its variables are.
 fn check_json(given: &Spanned<Text>, template: &Template, report: &mut Report<'_>) {
     let example = template.render(|variable, text| {
         text.push_str(match variable {

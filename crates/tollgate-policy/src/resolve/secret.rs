@@ -1,4 +1,4 @@
-//! Secrets: the source of each, never the value.
+//! Resolves the sources of secrets. The policy never contains the values.
 
 use crate::decode::{Field, Spanned, Text};
 use crate::raw::{PolicyFile, Secret};
@@ -14,8 +14,8 @@ pub(super) fn key(file: &PolicyFile, report: &mut Report<'_>) -> Option<KeySourc
     }
 }
 
-/// Returns the source of the secret that messages call `what` and that is usually in the
-/// environment variable `usual`, or `None` after reporting a mistake.
+/// Returns the source of a secret, or `None` after reporting a mistake. Messages call the secret
+/// `what`, and suggest the environment variable `usual`.
 pub(super) fn source(
     secret: &Spanned<Secret>,
     what: &str,

@@ -10,7 +10,7 @@ use crate::settings::{
     DashboardMode, DashboardSettings, ListenerSettings, ListenerTlsFiles, ServeSettings,
 };
 
-/// The longest host name in bytes (RFC 1035).
+/// The maximum length of a host name in bytes (RFC 1035).
 const LONGEST_HOST: usize = 253;
 
 /// Returns the listeners of the file, or `None` after reporting a mistake.
@@ -60,11 +60,11 @@ fn dashboard(given: &Dashboard, report: &mut Report<'_>) -> Option<DashboardSett
     Some(DashboardSettings { shown: shown?, samples_traffic: samples_traffic?, hosts: hosts? })
 }
 
-/// Whether a listener has the key `hosts`.
+/// Whether a listener can have the key `hosts`.
 #[derive(Clone, Copy, Debug)]
 enum HostNames {
     Allowed,
-    /// The names of the admin listener, which are the names of the dashboard.
+    /// The admin listener has the host names of the key `dashboard`.
     OfTheDashboard,
     Meaningless,
 }

@@ -1,4 +1,4 @@
-//! Load shedding: pools, bounds and modes.
+//! Resolves the settings of load shedding: pools, bounds and modes.
 
 use std::num::NonZeroU32;
 
@@ -19,10 +19,10 @@ const RESERVE: Percent = match Percent::new(20) {
     None => Percent::NONE,
 };
 
-/// How long a request of a dead node counts as in flight.
+/// The default time for which a request of a node that died counts as in flight.
 const PERMIT_TTL: Millis = Millis::from_secs(60);
 
-/// The default of the longest response time.
+/// The default timeout of the algorithm `aimd`: the longest time until the head of a response.
 const TIMEOUT: Millis = Millis::from_secs(5);
 
 /// The largest bound for the requests in flight on one node.
@@ -35,7 +35,7 @@ pub(super) struct ResolvedShedding {
     pub(super) pools: Vec<LimitBinding>,
 }
 
-/// Resolves the shedding settings of a policy that has this number of limits. Returns `None` after
+/// Resolves the shedding settings of a policy that has `limits` other limits. Returns `None` after
 /// reporting a mistake.
 pub(super) fn shed(
     file: &PolicyFile,
@@ -80,7 +80,7 @@ fn mode(raw: &Field<ShedModeName>) -> Option<ShedMode> {
     raw.or_default(|mode| mode.0, ShedMode::default())
 }
 
-/// Reports limits whose names the limits of the pool need.
+/// Reports limits with names that are reserved for the limits of the fleet's pool.
 fn check_reserved_names(file: &PolicyFile, report: &mut Report<'_>) {
     let named = file.limits.value().into_iter().flat_map(|names| &names.0);
     for name in named.map(|named| &named.name) {
@@ -100,7 +100,7 @@ fn pool_limits(fleet: &Spanned<Fleet>, report: &mut Report<'_>) -> Option<[Limit
     let reserve = reserve_critical.or_default(|percent| percent.0, RESERVE)?;
     let ttl_at = permit_ttl.given().map_or(fleet.at, |ttl| ttl.at);
     let permit_ttl = permit_ttl.or_default(|ttl| ttl.0, PERMIT_TTL)?;
-    // Rounds up: the reserve is never smaller than configured.
+    // The number is rounded up, so the reserve is never smaller than configured.
     let reserved =
         capacity.saturating_mul(reserve.parts().into()).div_ceil(Percent::ALL.parts().into());
     if capacity > 0 && reserved >= capacity {
@@ -117,7 +117,7 @@ fn pool_limits(fleet: &Spanned<Fleet>, report: &mut Report<'_>) -> Option<[Limit
     limits.map_err(|error| report.plain_error(at(&error), error)).ok()
 }
 
-/// Returns the bounds of a node.
+/// Returns the load bounds of a node.
 fn bounds(worker: &Spanned<Worker>, report: &mut Report<'_>) -> Option<WorkerShedding> {
     let Worker { in_flight, adaptive, queue_delay, loop_delay, mode: raw } = &worker.value;
     if let (Some(_), Some(adaptive)) = (in_flight.given(), adaptive.given()) {
@@ -174,7 +174,7 @@ fn requests(given: &Spanned<Whole>, report: &mut Report<'_>) -> Option<NonZeroU3
     number
 }
 
-/// Returns a delay if one is set.
+/// Returns a delay, or `Some(None)` if none is set. Returns `None` if the delay has a mistake.
 fn delay(raw: &Field<Duration>) -> Option<Option<Millis>> {
     raw.or_default(|delay| Some(delay.0), None)
 }

@@ -1,21 +1,22 @@
-//! Tenants: the subject that names them, and the word for their plan.
+//! Resolves the key `tenants`: the subject that names tenants, and the word by which limits refer
+//! to the plan of a tenant.
 
 use super::quotas::{Subjects, is_trusted};
 use crate::decode::Field;
 use crate::raw::PolicyFile;
 use crate::report::Report;
 
-/// The word for the plan of the tenant if the file has no other.
+/// The default of the word by which limits refer to the plan of the tenant.
 const PLAN: &str = "plan";
 
-/// Returns the word for the plan of the tenant, if the file has tenants.
+/// Returns the word by which limits refer to the plan of the tenant, if the file has tenants.
 pub(super) fn plan(file: &PolicyFile) -> Option<&str> {
     let tenants = file.tenants.value()?;
     Some(tenants.plan.value().map_or(PLAN, |plan| &plan.0))
 }
 
-/// Returns the index of the subject that names the tenant: `Some(None)` if the file has no tenants,
-/// `None` after reporting a mistake.
+/// Returns the index of the subject that names the tenant. Returns `Some(None)` if the file has no
+/// tenants, and `None` after reporting a mistake.
 pub(super) fn tenants(
     file: &PolicyFile,
     subjects: &mut Subjects<'_, '_>,

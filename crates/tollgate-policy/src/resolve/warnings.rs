@@ -1,4 +1,4 @@
-//! Warnings: settings that work, but probably not as intended.
+//! Warnings about settings that work, but probably not as intended.
 
 use tollgate_core::policy::{Attribute, MatchMode, RequestMatch, Rule, SubjectSource, Text};
 use tollgate_core::{Limit, Policy};
@@ -33,7 +33,8 @@ pub(super) fn warn(
     }
 }
 
-/// Warns of a rule that an earlier rule always precedes.
+/// Warns of a rule that never decides, because an earlier rule matches every request that it
+/// matches.
 fn shadowed_rule(policy: &Policy, index: usize, at: Span, report: &mut Report<'_>) {
     if policy.match_mode() != MatchMode::FirstMatch {
         return;
@@ -73,7 +74,7 @@ fn covers(earlier: &RequestMatch, later: &RequestMatch) -> bool {
         && all_of(&earlier.lacks, &later.lacks)
 }
 
-/// Warns of limits with subjects that the rule's requests may not have.
+/// Warns of limits that count by a subject that requests of the rule may lack.
 fn shared_counters(policy: &Policy, index: usize, at: Span, report: &mut Report<'_>) {
     let rule = &policy.rules()[index];
     for binding in rule.limits.iter().map(|used| &policy.limits()[used.limit]) {
@@ -87,7 +88,7 @@ fn shared_counters(policy: &Policy, index: usize, at: Span, report: &mut Report<
     }
 }
 
-/// Returns whether the text has characters in every request.
+/// Returns whether the value of the text is non-empty for every request.
 fn is_never_empty(text: &Text) -> bool {
     match text {
         Text::Literal(text) => !text.is_empty(),

@@ -1,4 +1,4 @@
-//! The memcached store.
+//! The settings of the memcached store.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -6,25 +6,25 @@ use std::time::Duration;
 /// The memcached servers and their settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemcachedSettings {
-    /// The addresses in file order, at least one. Each is also the server's name.
+    /// The addresses in file order, at least one. Each address is also the name of its server.
     pub servers: Vec<Box<str>>,
-    /// How limits are stored.
+    /// The form in which limits are stored.
     pub layout: MemcachedLayout,
     /// The number of nodes that share the limits. The local fallback of a node admits the quota
     /// divided by this number.
     pub nodes: NonZeroU32,
     /// The deadline of a decision.
     pub deadline: Duration,
-    /// The names of the limits with subjects in clear text in the item names.
+    /// The names of the limits with subjects in clear text in the names of items.
     pub revealed: Vec<Box<str>>,
 }
 
-/// How limits are stored in memcached.
+/// The form in which limits are stored in memcached.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MemcachedLayout {
-    /// Each limit as one item.
+    /// The state of each limit and subject is one item.
     #[default]
     Cell,
-    /// Fixed windows as a count and a reset time.
+    /// A fixed window is two items: a count and a reset time.
     Pairs,
 }

@@ -1,15 +1,16 @@
-//! Rollouts and shadow stores.
+//! The settings of rollouts and shadow stores.
 
 use tollgate_core::Percent;
 
 use super::{MemcachedSettings, MemoryBounds, RedisSettings, StoreSettings};
 
-/// A rollout: one store decides for a percentage of all clients, another one for the rest.
+/// A rollout: one store decides for a percentage of all clients, and another store decides for the
+/// rest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RolloutSettings {
     /// The percentage of clients that `to` decides for.
     pub percent: Percent,
-    /// The treatment of a client's counters when it moves.
+    /// The treatment of a client's counters when the client moves to the other store.
     pub on_move: OnMove,
     /// The store that clients move from.
     pub from: MigrationStoreSettings,
@@ -17,18 +18,19 @@ pub struct RolloutSettings {
     pub to: MigrationStoreSettings,
 }
 
-/// A shadow store: one store decides, and a second one is compared with it.
+/// A shadow store: one store decides, and a second store is compared with it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShadowSettings {
     /// The percentage of clients whose decisions are compared.
     pub percent: Percent,
     /// The store that decides.
     pub store: MigrationStoreSettings,
-    /// The store that is compared.
+    /// The store that is compared with the deciding store. Its decisions are counted and not
+    /// obeyed.
     pub compared_with: MigrationStoreSettings,
 }
 
-/// The treatment of a client's counters when it moves from one store to the other.
+/// The treatment of a client's counters when the client moves from one store to the other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnMove {
     /// Used units and the current window are transferred.
@@ -38,14 +40,15 @@ pub enum OnMove {
     Reset,
 }
 
-/// One of two stores. It cannot itself be a rollout or a shadow store.
+/// One of the two stores of a rollout or a shadow store. It cannot itself be a rollout or a shadow
+/// store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MigrationStoreSettings {
-    /// In the memory of this process.
+    /// The counters are in the memory of this process.
     Memory(MemoryBounds),
-    /// In Redis or Valkey.
+    /// The counters are in Redis or Valkey.
     Redis(Box<RedisSettings>),
-    /// In memcached.
+    /// The counters are in memcached.
     Memcached(Box<MemcachedSettings>),
 }
 

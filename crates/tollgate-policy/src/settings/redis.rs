@@ -1,4 +1,4 @@
-//! Shards in Redis or Valkey, with names and URLs checked.
+//! The settings of shards in Redis or Valkey, with checked names and URLs.
 
 use std::fmt;
 use std::num::NonZeroU32;
@@ -14,7 +14,7 @@ pub struct RedisSettings {
     /// The shards in file order, at least one.
     pub shards: Vec<ShardSettings>,
     /// The name of the subject that determines the shard of a request's counters. If it is not set,
-    /// the first subject of each limit does.
+    /// the first subject of each limit determines the shard.
     pub route_by: Option<Box<str>>,
     /// The previous shard map, while subjects move to `shards`.
     pub previous: Option<PreviousShardMap>,
@@ -25,11 +25,11 @@ pub struct RedisSettings {
     pub nodes: NonZeroU32,
     /// The clock for decisions.
     pub clock: DecisionClock,
-    /// The servers that reads of a client's status are sent to.
+    /// The servers to which queries for a client's status are sent.
     pub reads: ReadFrom,
     /// Whether this node keeps a deny cache.
     pub remember_refusals: DenyCacheMode,
-    /// How a decision runs on the servers.
+    /// The form in which a decision runs on the servers.
     pub step: StepForm,
     /// The user name for server URLs without one.
     pub user: Option<Box<str>>,
@@ -43,10 +43,11 @@ pub struct RedisSettings {
     pub revealed: Vec<Box<str>>,
 }
 
-/// The previous shard map.
+/// The previous shard map of a rebalance.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PreviousShardMap {
-    /// The shards of the map, at least one. Shards that stay have the same servers in both maps.
+    /// The shards of the map, at least one. Shards that are in both maps have the same servers in
+    /// both.
     pub shards: Vec<ShardSettings>,
     /// The name of the subject that determined the shard of counters, if one was set.
     pub route_by: Option<Box<str>>,
@@ -63,28 +64,29 @@ pub struct SentinelAccess {
     pub tls: TlsFiles,
 }
 
-/// A shard.
+/// The settings of a shard.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShardSettings {
     /// The name that identifies the shard, independent of its servers' addresses.
     pub name: Box<str>,
-    /// How the servers of the shard are found.
+    /// The way in which the servers of the shard are found.
     pub topology: Topology,
     /// The shard's share of all subjects, relative to the weights of the other shards; at least 1.
     pub weight: NonZeroU32,
 }
 
-/// How the servers of a shard are found. Its `Debug` output masks the passwords of URLs.
+/// The way in which the servers of a shard are found. The `Debug` output masks the passwords of
+/// URLs.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Topology {
-    /// The policy file lists them.
+    /// The policy file lists the servers.
     Static {
         /// The URL of the server that accepts writes.
         primary: Box<str>,
         /// The URLs of the replicas.
         replicas: Vec<Box<str>>,
     },
-    /// Sentinels announce them.
+    /// Sentinels announce the servers.
     Sentinel {
         /// The URLs of sentinels, at least one.
         sentinels: Vec<Box<str>>,
@@ -156,22 +158,22 @@ pub enum ReadFrom {
 /// Whether a node keeps a deny cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DenyCacheMode {
-    /// Refusals are cached for as long as that is exact, or for a few milliseconds if a refund may
-    /// free units.
+    /// A refusal is cached until the time at which the same charge can fit, or only for a few
+    /// milliseconds if a refund could free units earlier.
     #[default]
     Enabled,
-    /// Refusals are never cached: every charge is sent to the store.
+    /// Refusals are never cached. Every charge is sent to the store.
     Disabled,
 }
 
-/// How a decision runs on the servers.
+/// The form in which a decision runs on the servers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum StepForm {
-    /// In the server module if the server has loaded it, otherwise as a function if the server
-    /// supports functions, otherwise as a script.
+    /// The step runs in the server module if the server has loaded it, otherwise as a function if
+    /// the server supports functions, otherwise as a script.
     #[default]
     Automatic,
-    /// In the server module, with tables that many subjects share.
+    /// The step runs in the server module, with tables that many subjects share.
     Tables,
     /// The step runs as a function.
     Function,

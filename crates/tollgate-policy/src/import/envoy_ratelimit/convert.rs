@@ -1,4 +1,5 @@
-//! Conversion of the server's descriptors to a policy's, with a note for each construct.
+//! Conversion of the descriptors of `envoyproxy/ratelimit`, called "the server" here, to the
+//! descriptors of a policy, with a note for each construct.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -27,7 +28,7 @@ pub(super) struct Converter {
     is_one_domain: bool,
 }
 
-/// The path of parent descriptors, from which names of limits are made.
+/// The keys and values of the parent descriptors. Names of limits are made from them.
 type ParentPath<'a> = Vec<&'a str>;
 
 impl Converter {
@@ -56,7 +57,7 @@ impl Converter {
         }
     }
 
-    /// Reports files that limit nothing: a policy without limits cannot be loaded.
+    /// Reports a mistake if no file has a limit, because a policy without limits cannot be loaded.
     pub(super) fn check_all(&self, sources: &[Source], report: &mut Report<'_>) {
         if let Some(last) = sources.last()
             && sources.iter().all(|source| source.nodes.is_empty())
@@ -66,7 +67,7 @@ impl Converter {
         }
     }
 
-    /// Collects the names that `replaces` of a domain's limits refers to.
+    /// Collects, for each domain, the names to which `replaces` refers.
     pub(super) fn names(&mut self, sources: &[Source]) {
         for source in sources {
             let names = self.replaceable.entry(source.domain.value.clone()).or_default();
@@ -147,7 +148,7 @@ impl File<'_, '_> {
         out
     }
 
-    /// Adds notes about keys and values that versions of the server match differently.
+    /// Adds notes about keys and values that different versions of the server match differently.
     fn matching(&mut self, node: &Descriptor) {
         if node.value.trim_end_matches('*').contains('*') {
             let how = "`*` matches any characters, as in newer versions of the server; older versions match it literally if it is not at the end";
@@ -173,7 +174,7 @@ impl File<'_, '_> {
     ) {
         let name = self.allowance(limit, path, out);
         if let Some(own) = &limit.name {
-            // A descriptor without a name of its own has its limit's name.
+            // A descriptor without its own name has the name of its limit.
             if name.as_ref() != Some(&own.value) {
                 out.text("name", &own.value);
             }
@@ -188,7 +189,8 @@ impl File<'_, '_> {
         }
     }
 
-    /// Adds the quota of a descriptor. Returns the name of the new limit if one is needed.
+    /// Adds the quota of a descriptor. Returns the name of the new limit, if the quota needs a
+    /// limit.
     fn allowance(
         &mut self,
         limit: &RateLimit,

@@ -10,7 +10,7 @@ use crate::report::Report;
 use crate::span::Span;
 use crate::tree::{Node, NodeKind};
 
-/// All keys that the server accepts. It does not check in which mapping they occur.
+/// All keys that the server accepts. The server does not check in which mapping a key occurs.
 const KNOWN: [&str; 17] = [
     "domain",
     "descriptors",
@@ -121,8 +121,8 @@ impl<'n> Fields<'n> {
         }
     }
 
-    /// Adds the keys of a mapping and then those that it merges. Keys of the mapping itself have
-    /// precedence.
+    /// Adds the keys of a mapping, and then the keys that its merge key `<<` refers to. Keys of the
+    /// mapping itself have precedence.
     fn add(&mut self, node: &'n Node, what: &str, report: &mut Report<'_>) -> Option<()> {
         let NodeKind::Mapping(pairs) = &node.kind else {
             unexpected(node, what, report);

@@ -1,4 +1,5 @@
-//! Names of limits, made from their position in the descriptor tree.
+//! Unique names for limits, made from the limit's own name or from its position in the descriptor
+//! tree.
 
 use std::collections::HashSet;
 
@@ -12,8 +13,8 @@ pub(super) struct LimitNames {
 }
 
 impl LimitNames {
-    /// Reserves `name`, so no limit without a name of its own receives it. Otherwise a `replaces`
-    /// that refers to the name would also match that limit.
+    /// Reserves `name` for descriptors that have this name. No limit without its own name then
+    /// receives it. Otherwise a `replaces` that refers to the name would also match that limit.
     pub(super) fn reserve(&mut self, name: &str) {
         self.reserved.insert(name.to_owned());
     }

@@ -26,7 +26,8 @@ impl PolicyDraft {
             // Writing to a string cannot fail.
             let _ = writeln!(out, "  {:width$} {limit}", format!("{}:", scalar(name)));
         }
-        // Requests of a domain that the policy does not have are not limited.
+        // Domains without descriptors are left out, because requests of an unknown domain are not
+        // limited either.
         let domains: Vec<_> = self.domains.iter().filter(|(_, tree)| !tree.is_empty()).collect();
         if !domains.is_empty() {
             out.push_str("\ndescriptors:\n");

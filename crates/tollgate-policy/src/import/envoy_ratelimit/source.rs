@@ -11,7 +11,7 @@ use crate::report::Report;
 use crate::span::Span;
 use crate::tree::{Node, document};
 
-/// One file.
+/// The content of one file.
 #[derive(Debug)]
 pub(super) struct Source {
     pub(super) file: Arc<str>,
@@ -26,7 +26,7 @@ pub(super) struct Source {
 pub(super) struct Descriptor {
     pub(super) at: Span,
     pub(super) key: String,
-    /// Empty means any value.
+    /// The value. An empty text means any value.
     pub(super) value: String,
     pub(super) limit: Option<RateLimit>,
     pub(super) shadow_mode: Option<Span>,
@@ -52,7 +52,7 @@ pub(super) struct RateLimit {
 #[derive(Debug)]
 pub(super) enum Rate {
     Unlimited,
-    /// A number of requests per number of units. 0 requests block everything.
+    /// A number of requests per period of `units` time units. 0 requests block everything.
     Limited {
         requests: u32,
         unit: TimeUnit,

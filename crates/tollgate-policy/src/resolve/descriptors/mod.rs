@@ -1,4 +1,4 @@
-//! Descriptor trees, with references to limits resolved.
+//! Resolves descriptor trees and their references to limits.
 
 mod node;
 mod replaced;
@@ -17,7 +17,7 @@ use crate::raw::{self, DescriptorDomain, DescriptorNode, PolicyFile};
 use crate::report::Report;
 use crate::span::Span;
 
-/// Returns the domains in file order, with `None` for each that has a reported mistake.
+/// Returns the domains in file order, with `None` for each domain with a reported mistake.
 pub(super) fn domains(
     file: &PolicyFile,
     counted: &[Option<ResolvedLimit>],
@@ -74,7 +74,7 @@ fn all(domain: &DescriptorDomain) -> Vec<&DescriptorNode> {
     all
 }
 
-/// Returns the name that `replaces` can refer to, if the descriptor is counted or blocked.
+/// Returns the name by which `replaces` can refer to the descriptor, if it is counted or blocked.
 fn name(node: &DescriptorNode) -> Option<&str> {
     let own = node.name.value();
     own.or_else(|| node.limit.value()).map(|name| name.0.as_str())
@@ -96,12 +96,12 @@ fn check_duplicates(nodes: &[Spanned<DescriptorNode>], report: &mut Report<'_>) 
     }
 }
 
-/// Returns a key and value for messages.
+/// Returns a key and value as a quoted text for messages.
 fn entry(key: &str, value: &str) -> String {
     quoted(&format!("{key}={value}"))
 }
 
-/// Returns whether nodes at `depth` are nested too deeply, and reports that.
+/// Returns whether nodes at `depth` are nested too deeply, and reports such nodes.
 fn is_too_deep(depth: usize, at: Span, report: &mut Report<'_>) -> bool {
     if depth >= MAX_DEPTH {
         let message = format_args!("descriptors nested more than {MAX_DEPTH} levels deep");

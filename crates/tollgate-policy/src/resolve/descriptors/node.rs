@@ -1,4 +1,4 @@
-//! One descriptor of a tree.
+//! Resolves the descriptors of a tree, level by level.
 
 use tollgate_core::Algorithm;
 use tollgate_core::policy::descriptors::{
@@ -79,8 +79,8 @@ impl DescriptorResolver<'_, '_, '_> {
         }
     }
 
-    /// Returns the settings of the node, empty if there are none. Returns `None` if they have a
-    /// mistake.
+    /// Returns the settings of the node, or `Some(None)` if it has none. Returns `None` if the
+    /// settings have a mistake, which is reported.
     fn rule(&mut self, given: &Spanned<DescriptorNode>) -> Option<Option<DescriptorRule>> {
         let raw = &given.value;
         let Some(allowance) = self.allowance(raw)? else {
@@ -101,7 +101,8 @@ impl DescriptorResolver<'_, '_, '_> {
         }))
     }
 
-    /// Returns the quota of the node, empty if there is none. Returns `None` if it has a mistake.
+    /// Returns the limit of the node, or `Some(None)` if it has none. Returns `None` if the limit
+    /// has a mistake, which is reported.
     fn allowance(&mut self, raw: &DescriptorNode) -> Option<Option<Allowance>> {
         let flag = |flag: &Field<Flag>| flag.given().filter(|_| is_on(flag)).map(|given| given.key);
         let described =
@@ -123,7 +124,8 @@ impl DescriptorResolver<'_, '_, '_> {
         }
     }
 
-    /// Returns the index of a limit that a tree can use.
+    /// Returns the index of the limit `name`. Returns `None` after reporting that a tree cannot use
+    /// the limit.
     fn limit(&mut self, name: &Spanned<Text>) -> Option<usize> {
         let index = self.limits.index(&name.value.0, name.at, self.report)?;
         // A mistake in the limit itself is already reported.
@@ -156,7 +158,8 @@ impl DescriptorResolver<'_, '_, '_> {
         Some(index)
     }
 
-    /// Reports keys of a descriptor without a limit that have no effect. Returns whether there are none.
+    /// Reports keys that have no effect in a descriptor without a limit. Returns whether the
+    /// descriptor has no such keys.
     fn is_empty_descriptor(&mut self, raw: &DescriptorNode) -> bool {
         fn key<T>(field: &Field<T>) -> Option<Span> {
             field.given().map(|given| given.key)

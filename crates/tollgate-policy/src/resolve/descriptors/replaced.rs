@@ -1,4 +1,4 @@
-//! The names that `replaces` refers to.
+//! Checks of the names to which `replaces` refers.
 
 use std::collections::BTreeSet;
 

@@ -13,7 +13,7 @@ use crate::decode::{Field, List, OneOrMore, Spanned, Text, quoted};
 use crate::raw::{Conditions, PolicyFile, Subject};
 use crate::report::Report;
 
-/// The most sets of conditions in `not` and `any` of one rule.
+/// The largest number of sets of conditions in `not` and `any` of one rule.
 const MAX_NESTED: usize = 64;
 
 /// Returns the conditions of a rule, or `None` after reporting a mistake.
@@ -25,7 +25,7 @@ pub(super) fn matching(
     Nesting { depth: 0, left: MAX_NESTED }.set(raw, defined, report)
 }
 
-/// The bounds of nested conditions.
+/// The state of resolving nested conditions, which bounds their depth and number.
 struct Nesting {
     depth: usize,
     left: usize,
@@ -124,7 +124,8 @@ impl Nesting {
     }
 }
 
-/// Returns the expression `given`: `Some(None)` if it is absent, `None` after reporting a mistake.
+/// Returns the expression `given`. Returns `Some(None)` if it is absent, and `None` after reporting
+/// a mistake.
 fn when(
     given: &Field<Text>,
     subjects: &mut NameTable<'_, Subject>,
@@ -206,8 +207,8 @@ fn path(given: &Spanned<Text>, report: &mut Report<'_>) -> Option<PathPattern> {
     }
 }
 
-/// Returns the part of a path pattern that has a meaning in other pattern languages. As a literal it
-/// would match no request.
+/// Returns the part of a path pattern that has a meaning in other pattern languages. Taken
+/// literally, this part would match no request.
 fn foreign(text: &str) -> Option<&'static str> {
     let mut segments = text.split('/');
     if segments.any(|segment| segment.len() > 1 && segment.starts_with(':')) {
@@ -223,7 +224,7 @@ fn foreign(text: &str) -> Option<&'static str> {
     }
 }
 
-/// Returns a path pattern of `any` or `not`, which captures nothing.
+/// Returns a path pattern of `any` or `not`. Such a pattern must not capture segments.
 fn nested_path(given: &Spanned<Text>, report: &mut Report<'_>) -> Option<PathPattern> {
     let pattern = path(given, report)?;
     if given.value.0.contains('{') {

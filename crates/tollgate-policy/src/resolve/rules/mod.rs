@@ -1,4 +1,4 @@
-//! Rules: their conditions, their limits, and the match mode.
+//! Resolves rules: their conditions, their limits and their settings.
 
 mod conditions;
 mod queue;
@@ -19,20 +19,20 @@ use crate::raw::{self, PolicyFile, Subject};
 use crate::report::Report;
 use crate::span::Span;
 
-/// A rule and its position.
+/// A rule, with its position in the file.
 pub(super) struct ResolvedRule {
     pub(super) rule: Rule,
     pub(super) at: Span,
 }
 
-/// The names that rules refer to.
+/// The names to which rules can refer.
 pub(super) struct Defined<'d, 'f> {
     pub(super) limits: &'d mut NameTable<'f, raw::Limit>,
     pub(super) subjects: &'d mut NameTable<'f, Subject>,
     pub(super) networks: &'d mut NetworkTable<'f>,
 }
 
-/// Returns the rules in file order, with `None` for each that has a reported mistake.
+/// Returns the rules in file order, with `None` for each rule with a reported mistake.
 pub(super) fn rules(
     file: &PolicyFile,
     counted: &[Option<ResolvedLimit>],
@@ -102,7 +102,7 @@ fn names(rules: &[Spanned<raw::Rule>], report: &mut Report<'_>) -> Vec<String> {
     names
 }
 
-/// Reports subjects that refer to a parameter which no path pattern has.
+/// Reports subjects that refer to a path parameter if no path pattern has that parameter.
 fn check_parameters(file: &PolicyFile, report: &mut Report<'_>) {
     let Some(subjects) = file.subjects.value() else { return };
     let parameters = conditions::parameters(file);

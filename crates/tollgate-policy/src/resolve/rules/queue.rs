@@ -9,8 +9,8 @@ use crate::decode::{Field, Spanned, quoted};
 use crate::raw;
 use crate::report::Report;
 
-/// Returns the queue of a rule with these limits, or `None` if it has no queue or after reporting a
-/// mistake.
+/// Returns the queue of a rule with these limits. Returns `None` if the rule has no queue, and also
+/// after reporting a mistake.
 pub(super) fn queue(
     rule: &raw::Rule,
     uses: &[LimitRef],
@@ -44,7 +44,8 @@ pub(super) fn queue(
     Some(Queue { wait: wait.value.0, length })
 }
 
-/// Reports a queue in which no request would wait, or in which waiting requests would be counted.
+/// Reports a queue in which no request would ever wait, or a queue of a rule with limits that would
+/// count a waiting request as refused.
 fn check_purpose<'l>(
     given: &Spanned<raw::Queue>,
     mut limits: impl Iterator<Item = &'l Limit> + Clone,

@@ -1,4 +1,4 @@
-//! The limits that a rule charges.
+//! Resolves the limits that a rule charges.
 
 use tollgate_core::policy::{ChargeOn, LimitRef, MeteredLimit};
 use tollgate_core::{Algorithm, Limit};
@@ -11,8 +11,8 @@ use crate::raw::{self, LimitUse};
 use crate::report::Report;
 use crate::span::Span;
 
-/// Returns the limits of a rule and the metered ones among them, or `None` after reporting a
-/// mistake.
+/// Returns the limits of a rule, and those of them that are metered. Returns `None` after reporting
+/// a mistake.
 pub(super) fn uses(
     rule: &raw::Rule,
     counted: &[Option<ResolvedLimit>],
@@ -96,8 +96,8 @@ fn countable(limit: &Limit, at: Span, report: &mut Report<'_>) -> Option<()> {
     None
 }
 
-/// Reports a rule that charges when the head of the response is known, although its cost is only
-/// known at the end.
+/// Reports a rule with a metered cost that charges on completion. Such a charge is made when the
+/// head of the response is known, but the cost is only known at the end of the response.
 fn reject_upstream_condition(rule: &raw::Rule, report: &mut Report<'_>) {
     let Some(charge) = rule.charge.given() else { return };
     if charge.value.0 == ChargeOn::Completion {

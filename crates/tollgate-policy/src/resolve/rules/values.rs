@@ -9,12 +9,12 @@ use crate::raw::{ValueForm, WantedValue, WantedValues};
 use crate::report::Report;
 use crate::span::Span;
 
-/// The most values of one name.
+/// The largest number of values for one name.
 const MAX_VALUES: usize = 64;
-/// The longest value or pattern, and the longest name of a query parameter, in bytes.
+/// The maximum length in bytes of a value or pattern, and of the name of a query parameter.
 const MAX_BYTES: usize = 256;
 
-/// The part of a policy that a name or a value belongs to.
+/// The part of a request to which a name or a value belongs.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum ValueKind {
     Header,
@@ -110,7 +110,7 @@ fn pattern(given: &Spanned<WantedValue>, report: &mut Report<'_>) -> Option<Valu
     }
 }
 
-/// Returns the text without surrounding white space, if it is short enough.
+/// Returns the text without surrounding white space, or `None` after reporting that it is too long.
 fn bounded<'t>(text: &'t str, at: Span, report: &mut Report<'_>) -> Option<&'t str> {
     let text = text.trim();
     if text.len() > MAX_BYTES {
@@ -131,8 +131,8 @@ fn with_stars(text: &str, at: Span, report: &mut Report<'_>) -> Option<ValuePatt
     parsed.map_err(|error| report.error(at, message, error)).ok().map(ValuePattern::Pattern)
 }
 
-/// Returns the part of a text that has a meaning in other pattern languages. As a literal it would
-/// match no request.
+/// Returns the part of a text that has a meaning in other pattern languages. Taken literally, this
+/// part would match no request.
 fn unsupported(text: &str) -> Option<&'static str> {
     let has_both = |open, close| text.contains(open) && text.contains(close);
     let is_expression = text.starts_with(['^', '~'])

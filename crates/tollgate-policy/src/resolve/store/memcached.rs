@@ -9,10 +9,11 @@ use crate::raw::{Memcached, PolicyFile};
 use crate::report::Report;
 use crate::settings::MemcachedSettings;
 
-/// The most servers: every decision compares all of them.
+/// The largest number of servers. The number is bounded because every decision compares all
+/// servers.
 const MAX_SERVERS: usize = 1_024;
 
-/// The most nodes that can share the limits.
+/// The largest number of nodes that can share the limits.
 const MAX_NODES: u32 = 1_000_000;
 
 /// Returns the settings, or `None` after reporting a mistake.

@@ -76,9 +76,9 @@ fn side(
     StoreKinds { memory, redis, memcached }.settings(file, subjects, report)
 }
 
-/// Reports two stores that have a server in common: a subject would have the same keys in both, so
-/// a charge or refund that is sent to both would count twice. Two databases of a server are
-/// separate, and so are two memory stores of one process.
+/// Reports two stores that have a server in common. A subject would have the same keys in both
+/// stores, so a charge or refund that is sent to both would count twice. Two databases of one
+/// server are separate, and so are two memory stores of one process.
 fn check_distinct(
     second: &Field<Side>,
     one: Option<&MigrationStoreSettings>,
@@ -126,7 +126,8 @@ fn keyspaces(redis: &RedisSettings) -> Vec<(String, u32)> {
     keyspaces
 }
 
-/// Warns of two stores that use different clocks, at the key that sets the clock.
+/// Warns of two stores that use different clocks. The position of the warning is the key that sets
+/// the clock.
 fn check_clocks(
     sides: [(&str, &Field<Side>, &Option<MigrationStoreSettings>); 2],
     what_of_it: &str,

@@ -1,4 +1,4 @@
-//! The store: one of several kinds, each with its settings.
+//! Resolves the settings of the store, for each kind of store.
 
 mod deadline;
 mod memcached;
@@ -53,7 +53,7 @@ pub(super) fn store(
     }
 }
 
-/// The kinds of stores, for messages.
+/// The names of the kinds of stores, for messages.
 const ANY: &str = "`memory`, `redis`, `memcached`, `rollout` or `shadow`";
 const ONE_OF_TWO: &str = "`memory`, `redis` or `memcached`";
 
@@ -65,7 +65,7 @@ struct StoreKinds<'f> {
 }
 
 impl StoreKinds<'_> {
-    /// Returns the settings of the store that is configured.
+    /// Returns the settings of the configured store.
     fn settings(
         &self,
         file: &PolicyFile,
@@ -119,7 +119,7 @@ fn without_secret(at: Span, report: &mut Report<'_>) {
     report.warning(at, message, hint);
 }
 
-/// Returns a number from 1 to `most` for the key that counts `what`, 1 by default.
+/// Returns a number from 1 to `most`, or the default 1. `what` describes the number in messages.
 fn at_most(
     field: &Field<Whole>,
     most: u32,

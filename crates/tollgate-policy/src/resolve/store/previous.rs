@@ -7,8 +7,8 @@ use crate::raw::{Redis, Shard};
 use crate::report::Report;
 use crate::settings::{PreviousShardMap, ShardSettings, Topology};
 
-/// Returns the previous map for `shards` and adds the servers of removed shards. The inner `None`
-/// means a map with a reported mistake.
+/// Returns the previous shard map for `shards`, and adds the servers of removed shards. The inner
+/// `None` means that a mistake in a shard map is reported elsewhere.
 pub(super) fn map(
     redis: &Redis,
     shards: &mut Option<ResolvedShards>,
@@ -20,8 +20,8 @@ pub(super) fn map(
         Field::Value(given) => given,
     };
     let raw = &given.value;
-    // Shards that stay are checked with the new map, so nothing is reported here if that one has
-    // mistakes.
+    // Shards that stay are checked with the new map. If the new map has mistakes, nothing more is
+    // reported for the previous map.
     let Some(ResolvedShards { shards, places }) = shards else { return Some(None) };
     let Some(listed) = listed(&raw.shards, report) else { return Some(None) };
     let left: Vec<_> = listed.iter().map(|named| one(named, shards, places, report)).collect();
@@ -89,7 +89,8 @@ fn names_servers(shard: &Shard) -> bool {
     is_said.contains(&false)
 }
 
-/// Returns whether both maps place every subject on the same shard, with the same routing.
+/// Returns whether both shard maps place every subject on the same shard, if the routing is the
+/// same.
 fn is_same(left: &[ShardSettings], comes: &[ShardSettings]) -> bool {
     let is_there = |shard: &ShardSettings| {
         comes.iter().any(|other| other.name == shard.name && other.weight == shard.weight)

@@ -9,7 +9,7 @@ use crate::raw::{PolicyFile, Redis, Subject};
 use crate::report::Report;
 use crate::settings::{DenyCacheMode, RedisSettings, SentinelAccess, ShardSettings, Topology};
 
-/// The most nodes that can share the limits.
+/// The largest number of nodes that can share the limits.
 const MAX_NODES: u32 = 1_000_000;
 
 /// Returns the settings, or `None` after reporting a mistake.
@@ -55,7 +55,8 @@ pub(super) fn settings(
     })
 }
 
-/// Returns the credentials. `None` means a reported mistake.
+/// Returns the value of an optional setting. Returns `None` if the setting has a mistake, which is
+/// reported.
 fn optional<T>(raw: Option<Option<T>>) -> Option<Option<T>> {
     match raw {
         None => Some(None),

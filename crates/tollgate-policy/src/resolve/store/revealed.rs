@@ -1,8 +1,9 @@
-//! Limits whose subjects are readable: in the store's keys and at the admin listener.
+//! Limits with `reveal: true`. Their subjects are readable in the store's keys and at the admin
+//! listener.
 
 use crate::raw::PolicyFile;
 
-/// Returns the names of these limits in file order.
+/// Returns the names of the limits with readable subjects, in file order.
 pub(in crate::resolve) fn names(file: &PolicyFile) -> Vec<Box<str>> {
     let limits = file.limits.value().map_or(&[][..], |limits| &limits.0);
     let revealed = limits.iter().filter_map(|named| {

@@ -8,10 +8,10 @@ use crate::report::Report;
 
 const DEFAULT_PORT: u16 = 6379;
 
-/// The server that a URL names.
+/// A server, parsed from its URL.
 pub(super) struct ResolvedServer {
-    /// The address of the server in a normal form: the same for all URLs of one server, as far as
-    /// URLs show it.
+    /// The address of the server in a normal form. All URLs of one server have the same normal
+    /// form, as far as this can be seen from the URLs.
     pub(super) place: String,
     pub(super) way: ServerTransport,
 }
@@ -20,7 +20,7 @@ pub(super) struct ResolvedServer {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum ServerTransport {
     Tls,
-    /// Over the network without encryption: anyone on the path can read it.
+    /// Over the network without encryption. Anyone on the network path can read the data.
     Plain,
     /// Over a Unix domain socket of this machine.
     Unix,
@@ -28,7 +28,7 @@ pub(super) enum ServerTransport {
 
 /// Parses the URL of a server. Returns `None` after reporting a mistake.
 ///
-/// No message repeats the URL, because it may have a password.
+/// No message repeats the URL, because the URL can contain a password.
 pub(super) fn server(given: &Spanned<Text>, report: &mut Report<'_>) -> Option<ResolvedServer> {
     let read = Url::parse(&given.value.0).map_err(|_| SHAPE.to_owned()).and_then(|url| {
         let server = read(&url)?;
@@ -85,7 +85,7 @@ pub(super) fn keyspace(url: &str) -> Option<(String, u32)> {
 
 const SHAPE: &str = "expected redis://HOST:PORT, rediss://HOST:PORT with TLS, or unix:///PATH";
 
-/// Parses the URL. The error is the hint for the message.
+/// Parses the URL. The error is a hint for the error message.
 fn read(url: &Url) -> Result<ResolvedServer, String> {
     if url.fragment().is_some() {
         return Err("write a # in a password as %23".to_owned());
@@ -113,7 +113,7 @@ fn read(url: &Url) -> Result<ResolvedServer, String> {
     Ok(ResolvedServer { place: format!("{}:{port}", host.to_ascii_lowercase()), way })
 }
 
-/// A Unix domain socket.
+/// Parses the URL of a Unix domain socket.
 fn socket(url: &Url) -> Result<ResolvedServer, String> {
     let path = url.to_file_path().ok().filter(|path| path.file_name().is_some());
     let path = path.ok_or("it has no path, such as unix:///run/redis.sock")?;

@@ -9,13 +9,13 @@ use crate::raw;
 use crate::report::Report;
 use crate::settings::ShardSettings;
 
-/// The most shards: every decision compares all of them.
+/// The largest number of shards. The number is bounded because every decision compares all shards.
 const MAX_SHARDS: usize = 1_024;
 
 /// The largest weight of a shard.
 const MAX_WEIGHT: u32 = 1 << 20;
 
-/// The shards of a store.
+/// The resolved shards of a store.
 pub(super) struct ResolvedShards {
     pub(super) shards: Vec<ShardSettings>,
     /// The transports to the servers of the shards.
@@ -34,7 +34,7 @@ pub(super) fn shards(
     Some(ResolvedShards { shards, places })
 }
 
-/// Returns the shards of a list that are valid, or `None` after reporting a mistake.
+/// Returns the raw shards in `field`, or `None` after reporting a mistake.
 pub(super) fn listed<'s>(
     field: &'s Field<Names<raw::Shard>>,
     report: &mut Report<'_>,

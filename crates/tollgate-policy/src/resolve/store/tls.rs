@@ -9,8 +9,9 @@ use crate::report::Report;
 use crate::settings::{TlsFiles, TlsIdentity};
 use crate::span::Span;
 
-/// Returns the certificates for connections with the transports `ways` to servers that messages
-/// call `what`, or `None` after reporting a mistake. Unknown transports are not checked.
+/// Returns the certificates for connections to servers, or `None` after reporting a mistake. `ways`
+/// are the transports of the connections, and `what` is the name of the servers in messages.
+/// Unknown transports are not checked.
 pub(super) fn files(
     field: &Field<Tls>,
     what: &str,
@@ -47,8 +48,8 @@ pub(super) fn files(
     Some(TlsFiles { authorities: ca.value().map(path), identity })
 }
 
-/// Reports an error if `tls`, which is at `at`, is set and no connection uses TLS, and a warning if
-/// only some do.
+/// Checks that connections use the certificates in `tls`, which is at the position `at`. Reports an
+/// error if no connection uses TLS, and a warning if only some connections do.
 fn used_by(ways: &ServerTransports, what: &str, at: Span, report: &mut Report<'_>) {
     if !ways.any_tls {
         let message = format_args!("`tls` is set, but no {what} uses TLS");

@@ -1,4 +1,4 @@
-//! The topology of a shard: how its servers are found.
+//! Resolves the topology of a shard: the way in which its servers are found.
 
 use std::collections::HashMap;
 
@@ -8,21 +8,24 @@ use crate::raw::{Shard, TopologyKind};
 use crate::report::Report;
 use crate::settings::{Topology, Transport};
 
-/// The most replicas of a shard: a node keeps a connection to each.
+/// The largest number of replicas of a shard. The number is bounded because a node keeps a
+/// connection to each replica.
 const MAX_REPLICAS: usize = 16;
 
-/// The most sentinels of a shard: a node keeps a connection to each.
+/// The largest number of sentinels of a shard. The number is bounded because a node keeps a
+/// connection to each sentinel.
 const MAX_SENTINELS: usize = 16;
 
-/// The most cluster nodes that are listed: one that answers is enough to discover the others.
+/// The largest number of cluster nodes that a policy can list. One listed node that answers is
+/// enough to discover the others.
 const MAX_NODES: usize = 16;
 
-/// The servers and sentinels that were named so far.
+/// The servers and sentinels that the file has named so far.
 #[derive(Default)]
 pub(super) struct NamedServers {
     pub(super) servers: ServerTransports,
     pub(super) sentinels: ServerTransports,
-    /// The line of each server, and of each sentinel with its service.
+    /// The line that names each server, and each pair of a sentinel and a service.
     lines: HashMap<String, usize>,
 }
 
@@ -73,8 +76,8 @@ pub(super) fn topology(
     }
 }
 
-/// Returns the configured topology, or the one that the other keys imply. Returns `None` if it has
-/// a mistake.
+/// Returns the configured topology, or the topology that the other keys of the shard imply. Returns
+/// `None` if the configured topology has a mistake.
 fn kind(shard: &Shard) -> Option<TopologyKind> {
     match &shard.topology {
         Field::Invalid => None,
@@ -100,7 +103,7 @@ fn foreign<T>(given: Option<&Spanned<T>>, key: &str, topology: &str, report: &mu
     }
 }
 
-/// Returns servers that the file names.
+/// Returns the topology of a shard with servers that the file lists.
 fn fixed(
     named: &Named<Shard>,
     shard: &Shard,
@@ -120,7 +123,7 @@ fn fixed(
     })
 }
 
-/// Returns servers that the nodes of a cluster announce.
+/// Returns the topology of a shard that is a Redis Cluster.
 fn slotted(
     named: &Named<Shard>,
     shard: &Shard,
@@ -139,7 +142,7 @@ fn slotted(
     Some(Topology::Cluster { nodes: nodes.into_iter().collect::<Option<_>>()? })
 }
 
-/// Returns servers that sentinels announce.
+/// Returns the topology of a shard with servers that sentinels announce.
 fn watched(
     named: &Named<Shard>,
     shard: &Shard,
@@ -201,7 +204,7 @@ fn service<'s>(
     Some(&given.value)
 }
 
-/// Returns at most this number of URLs from a list, or `None` after reporting a mistake.
+/// Returns the URLs of a list, or `None` after reporting a mistake, such as too many URLs.
 fn each<'u>(
     field: &'u Field<OneOrMore<Text>>,
     most: usize,
@@ -246,7 +249,7 @@ impl NamedServers {
     ) -> Option<Box<str>> {
         let sentinel = sentinel(url, report)?;
         self.sentinels.add(&sentinel, url);
-        // An address of a server has no space.
+        // The address of a server contains no space, so the text is unique for each pair.
         let requested = format!("{} {}", sentinel.place, service.0);
         if let Some(line) = self.lines.get(&requested) {
             let (place, service) = (quoted(&sentinel.place), quoted(&service.0));
