@@ -1,4 +1,5 @@
-//! The simplest possible store: a map of cells behind a lock.
+//! The simplest possible store: a map of cells, the states of one limit for one subject, behind a
+//! lock.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -11,18 +12,18 @@ use tollgate_core::{
 
 type Key = (Box<str>, Subject);
 
-/// A store that applies the core's step to a map and adds nothing: no bounds, no sweeping, no
-/// optimization.
+/// A store that applies the core's step to a map and adds nothing: no bounds, no deletion of
+/// expired state, no optimization.
 ///
-/// A test that passes here shows that the core is correct. If it then fails on another store, the
-/// error is in that store.
+/// If a test passes with this store, the core is correct. If the same test fails with another
+/// store, the error is in that store.
 #[derive(Debug, Default)]
 pub struct Cells(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
     cells: HashMap<Key, Cell>,
-    /// The time until which each refunded charge must not be refunded again.
+    /// For each refunded charge, the time until which a repeated refund must be ignored.
     refunded: HashMap<(Key, ChargeId), Timestamp>,
 }
 
@@ -60,8 +61,8 @@ impl State {
         reading
     }
 
-    /// Returns whether this is a deduplicated refund that was executed before. Records it if it is
-    /// new.
+    /// Returns whether `charge` is a deduplicated refund that was executed before. Records a new
+    /// deduplicated refund.
     fn is_repeated(&mut self, now: Timestamp, charge: &Charge<'_>) -> bool {
         let Operation::Refund { position, id, deduplication: Deduplication::ById, .. } =
             charge.operation

@@ -1,4 +1,4 @@
-//! A measured figure with its bound, as every fault test reports it.
+//! Measured figures with their bounds. Every fault test reports its result as such figures.
 
 use std::fmt;
 use std::thread;
@@ -8,10 +8,9 @@ use std::thread;
 pub enum Bound {
     /// A larger figure violates a guarantee.
     AtMost(u64),
-    /// A number for comparison, which is not a bound.
+    /// The number is not a bound and is printed only for comparison.
     Context(u64),
-    /// At least this number is required: otherwise the fault did not occur, and the test showed
-    /// nothing.
+    /// A smaller figure means that the fault did not occur, so the test showed nothing.
     FaultSeen(u64),
 }
 
@@ -29,8 +28,9 @@ pub struct Figure {
 /// Prints `figures` in one line under the name of the test, and compares each with its bound.
 ///
 /// # Panics
-/// With that line, if a figure exceeds its bound or the fault did not occur. Also if no figure
-/// shows that the fault occurred, or none has a bound, because the test then showed nothing.
+/// Panics with the printed line if a figure exceeds its bound or the fault did not occur. Also
+/// panics if no figure shows that the fault occurred, or if no figure has a bound, because the test
+/// then showed nothing.
 #[track_caller]
 pub fn assert_held(figures: &[Figure]) {
     let told: Vec<_> = figures.iter().map(ToString::to_string).collect();
@@ -55,20 +55,20 @@ impl Figure {
         Self { what, seen, bound: Bound::AtMost(bound) }
     }
 
-    /// Creates a figure with a number for comparison.
+    /// Creates a figure without a bound, with a number for comparison.
     #[must_use]
     pub const fn context(what: &'static str, seen: u64, number: u64) -> Self {
         Self { what, seen, bound: Bound::Context(number) }
     }
 
-    /// Creates a figure that shows that the fault occurred: at least one.
+    /// Creates a figure that shows that the fault occurred. It must be at least one.
     #[must_use]
     pub const fn fault_seen(what: &'static str, seen: u64) -> Self {
         Self { what, seen, bound: Bound::FaultSeen(1) }
     }
 
-    /// Creates a figure that shows that the fault occurred: at least one, and at least `per_mille` in
-    /// 1,000 of `of`.
+    /// Creates a figure that shows that the fault occurred. It must be at least one, and at least
+    /// `per_mille` thousandths of `of`.
     #[must_use]
     pub const fn share_seen(what: &'static str, seen: u64, of: u64, per_mille: u64) -> Self {
         let least = of.saturating_mul(per_mille) / 1_000;

@@ -1,11 +1,13 @@
 //! The tests that every Tollgate store must pass: the reference model and the suite.
 //!
-//! - [`Model`]: a simple, slow oracle that keeps every charge and adds them up for each request.
-//! - [`suite`]: fixed cases; [`check`] runs them all on a store.
+//! - [`Model`]: a simple, slow oracle that keeps all charges and adds them up for each request.
+//! - [`suite`]: fixed cases. [`check`] runs all of them on a store.
 //! - [`figure`]: measured figures of fault tests, with their bounds.
-//! - [`history`]: a checker of recorded answers of a store under faults against the invariants.
+//! - [`history`]: a checker that compares the recorded answers of a store under faults with the
+//!   invariants.
 //! - [`schedule`]: windows of different lengths.
-//! - [`trace`]: random traces, run on a store and on the model for comparison.
+//! - [`trace`]: random sequences of operations that are run on a store and on the model for
+//!   comparison.
 //! - [`Cells`]: the simplest possible store, to test the core itself.
 //! - [`vectors`]: traces with their answers as lines of JSON, for implementations in other
 //!   languages.

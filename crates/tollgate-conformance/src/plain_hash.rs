@@ -2,8 +2,8 @@
 
 use tollgate_core::KeyedHash;
 
-/// FNV-1a in 128 bits, without a key. It is the same in every run, as tests need it and a
-/// deployment must never have it.
+/// FNV-1a in 128 bits, without a key. The hash of a value is the same in every run. Tests need
+/// this, but a deployment must never use such a hash.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PlainHash;
 

@@ -26,7 +26,8 @@ impl Random {
         bits ^ (bits >> 31)
     }
 
-    /// Returns a number in `range`. The slight bias of a remainder does not matter here.
+    /// Returns a number in `range`. The remainder makes some numbers slightly more frequent, which
+    /// does not matter for tests.
     pub fn within(&mut self, range: RangeInclusive<u64>) -> u64 {
         let size = (range.end() - range.start()).saturating_add(1);
         range.start() + self.bits() % size

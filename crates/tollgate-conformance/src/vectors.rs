@@ -1,6 +1,6 @@
 //! Traces with their answers as lines of JSON, for implementations in other languages.
 //!
-//! `vectors/README.md` describes the format. The answers are the model's.
+//! `vectors/README.md` describes the format. The answers come from the model.
 
 use serde_json::{Map, Value, json};
 use tollgate_core::algo::fixed_window::Anchor;
@@ -27,21 +27,22 @@ pub const FILES: [(&str, u64); 7] = [
     ("concurrency", 6),
 ];
 
-/// The vectors in one file.
+/// The number of vectors in one file.
 const LINES: u64 = 120;
-/// The steps of one vector.
+/// The number of steps in one vector.
 const STEPS: u64 = 12;
 
-/// One limit with operations in their order and their answers.
+/// A limit with a sequence of operations and their answers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Vector {
     /// The limit.
     pub limit: Limit,
-    /// Times, operations and the readings after them.
+    /// The steps: the time, the operation, and the reading after it.
     pub steps: Vec<(Timestamp, Operation, Reading)>,
 }
 
-/// Returns the vectors of `kind` as lines of JSON, answered by the model.
+/// Returns the vectors for the kind of limit `kind` as lines of JSON, with the answers of the
+/// model.
 #[must_use]
 pub fn lines_of_model(kind: u64) -> String {
     (0..LINES).map(|seed| write(&vector_of_model(kind, seed)) + "\n").collect()
@@ -98,7 +99,7 @@ fn random_cost(random: &mut Random, limit: &Limit) -> Cost {
     Cost::new(units).unwrap_or(Cost::ONE)
 }
 
-/// Returns one vector as a line, without the line end.
+/// Returns one vector as a line of JSON, without the line end.
 #[must_use]
 pub fn write(vector: &Vector) -> String {
     let steps: Vec<_> =
@@ -183,7 +184,7 @@ fn step(at: Timestamp, operation: &Operation, reading: &Reading) -> Value {
         }
         Operation::Renew { id } => ("renew", None, None, Some(id)),
         Operation::Reset => ("forget", None, None, None),
-        // No vector contains these operations. The random traces contain them.
+        // No vector contains the following operations. Only the random traces contain them.
         Operation::Reserve { cost, id, .. } => ("reserve", Some(cost), None, Some(id)),
         Operation::Extend { id, position, .. } => ("extend", None, Some(position), Some(id)),
         Operation::Settle { id, position, cost } => {

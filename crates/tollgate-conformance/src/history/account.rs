@@ -1,4 +1,4 @@
-//! One limit and subject with all charges and answers of a history.
+//! All charges and answers of a history on one limit for one subject.
 
 use std::collections::BTreeMap;
 
@@ -9,24 +9,26 @@ use super::call::{History, Loss, Outcome};
 use super::event::{AnswerSource, Event};
 use super::holds::{self, Holds};
 
-/// One limit and subject.
+/// The events of a history on one limit for one subject.
 #[derive(Debug)]
 pub(super) struct Account<'h> {
-    /// The limit. If there are several of one name, the most generous one.
+    /// The limit. If the history contains several limits with this name, the one with the largest
+    /// capacity.
     pub(super) limit: &'h Limit,
     pub(super) subject: &'h Subject,
     /// All events, in the order of their requests.
     pub(super) events: Vec<Event<'h>>,
-    /// The answers of the store between two losses of its state, in the order of their requests.
+    /// The answers of the store, grouped by the periods between losses of its state (epochs). Each
+    /// group is in the order of the requests.
     pub(super) epochs: Vec<Vec<Event<'h>>>,
-    /// Events that may have been executed in an unknown epoch.
+    /// Events of which it is not known whether, or in which epoch, they were executed.
     pub(super) uncertain: Vec<Event<'h>>,
     /// The reservations that were made, or may have been.
     pub(super) holds: Holds<'h>,
 }
 
 impl<'h> Account<'h> {
-    /// Returns every limit and subject of `history`.
+    /// Returns an account for every pair of a limit and a subject in `history`.
     pub(super) fn all(history: &'h History, allowance: Allowance) -> Vec<Self> {
         let mut events = BTreeMap::<_, Vec<_>>::new();
         let mut calls: Vec<_> = history.calls.iter().enumerate().collect();
@@ -70,8 +72,8 @@ impl<'h> Account<'h> {
             match event.told {
                 Some((AnswerSource::Store, ..)) if !between => epochs[epoch].push(*event),
                 Some((AnswerSource::Store, ..)) | None => uncertain.push(*event),
-                // Another source answered, but the store may have executed the charge without its
-                // answer arriving.
+                // Another source answered. The store may have executed the charge nevertheless, if
+                // its answer did not arrive.
                 Some((AnswerSource::Fallback, ..)) if event.may_be_unheard => {
                     uncertain.push(Event { told: None, ..*event });
                 }
@@ -87,15 +89,15 @@ impl<'h> Account<'h> {
         Some(Self { limit, subject, events, epochs, uncertain, holds })
     }
 
-    /// Returns the algorithm of the limit, if it was the same all the time.
+    /// Returns the algorithm of the limit, if it was the same during the whole history.
     pub(super) fn algorithm(&self) -> Option<&'h Algorithm> {
         let algorithm = self.limit.algorithm();
         self.events.iter().all(|event| event.limit.algorithm() == algorithm).then_some(algorithm)
     }
 }
 
-/// Returns when the account's state was lost: at each loss of the store, and when a charge replaced
-/// state that counts as empty. They do not overlap and are in order.
+/// Returns the periods in which the account's state was lost: each loss of the store, and each
+/// charge that replaced state that counts as empty. The periods are in order and do not overlap.
 fn losses_of(events: &[Event<'_>], losses: &[Loss]) -> Vec<Loss> {
     let replaces = |event: &&Event<'_>| {
         let found = event.reading().map(|reading| reading.found);

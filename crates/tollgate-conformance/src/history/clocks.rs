@@ -1,13 +1,14 @@
-//! The clocks of the callers, as far as they are known from the calls.
+//! The clocks of the callers, as far as the calls show them.
 
 use tollgate_core::Timestamp;
 
 use super::call::{History, Moment, NEVER};
 
-/// The progress of the latest clock of all callers.
+/// The latest time of all callers' clocks, over real time.
 #[derive(Debug)]
 pub(super) struct Clocks {
-    /// When each time was first passed. Both are in rising order.
+    /// The latest times that any caller had sent, each with the moment at which it was first sent.
+    /// Moments and times are in rising order.
     reached: Vec<(Moment, Timestamp)>,
 }
 
@@ -26,13 +27,14 @@ impl Clocks {
     }
 
     /// Returns the latest time that any caller had sent to the store before `moment`. The store may
-    /// have deleted state that ended by then, and a caller with a slower clock finds none of it.
+    /// have deleted state that ended by this time. A caller with a slower clock then does not find
+    /// that state.
     pub(super) fn latest_before(&self, moment: Moment) -> Timestamp {
         let count = self.reached.partition_point(|(issued, _)| *issued < moment);
         count.checked_sub(1).map_or(Timestamp::EPOCH, |last| self.reached[last].1)
     }
 
-    /// Returns when a caller first sent `time` or a later time to the store.
+    /// Returns the moment at which a caller first sent `time` or a later time to the store.
     pub(super) fn reaching(&self, time: Timestamp) -> Moment {
         let index = self.reached.partition_point(|(_, now)| *now < time);
         self.reached.get(index).map_or(NEVER, |(issued, _)| *issued)

@@ -16,13 +16,13 @@ pub(super) type Units = i128;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AnswerSource {
     Store,
-    /// The node, from an earlier answer of the store.
+    /// The node itself, from its deny cache.
     Memory,
     /// The fallback.
     Fallback,
 }
 
-/// The decision of the call that a charge belongs to.
+/// The decision on the call to which a charge belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Decision {
     Admitted,
@@ -39,23 +39,25 @@ pub(super) struct Event<'h> {
     pub(super) now: Timestamp,
     pub(super) limit: &'h Limit,
     pub(super) operation: Operation,
-    /// The answer. `None` if none arrived.
+    /// The answer, or `None` if no answer arrived.
     pub(super) told: Option<(AnswerSource, Decision, &'h Reading)>,
-    /// Whether the units of the event may be charged until another charge of its call is refused:
-    /// on another server, if the call has several subjects, or by the node itself from its units of
-    /// a leased limit.
+    /// Whether the units of the event may be charged temporarily, until another charge of the same
+    /// call is refused. This happens if the call has several subjects and the other charge is on
+    /// another server, or if the node decides the other charge itself from its units of a leased
+    /// limit.
     pub(super) may_be_held: bool,
     /// Whether the store may have executed the event although another source answered.
     pub(super) may_be_unheard: bool,
-    /// The latest time at which the store may have executed the event: the event's own time, or the
-    /// reset at the fallback if a node charges the store later.
+    /// The latest time at which the store may have executed the event. It is the event's own time,
+    /// or the reset that the fallback reported if a node charges the store later.
     pub(super) may_count_until: Timestamp,
     /// The units of the reservation that the event settles, or 0.
     pub(super) reserved: Units,
 }
 
 impl<'h> Event<'h> {
-    /// Creates the event for the charge `asked`, at index `place` of call `number`.
+    /// Creates the event for the charge `asked`, which has the index `place` in the call with the
+    /// index `number`.
     pub(super) fn new(
         number: usize,
         call: &'h Call,
@@ -68,7 +70,7 @@ impl<'h> Event<'h> {
                 let source = match readings.source() {
                     DecisionSource::Store => AnswerSource::Store,
                     DecisionSource::DenyCache => AnswerSource::Memory,
-                    // An overflow counter may refuse too early, and its units include those of
+                    // An overflow counter may refuse too early, and its used units include units of
                     // other subjects.
                     DecisionSource::Overflow | DecisionSource::Fallback(_) => {
                         AnswerSource::Fallback
@@ -82,7 +84,8 @@ impl<'h> Event<'h> {
         let (limit, operation, spans) = (&asked.limit, asked.operation, spans(call));
         let is_leased = limit.mode() == LimitMode::Leased;
         let may_be_held = spans || (is_leased && call.charges.len() > 1);
-        // One server may not answer while another one cannot be reached.
+        // If the call went to several servers, one server may have executed its part without
+        // answering, although another server certainly received nothing.
         let may_be_unheard = spans || !is_certainly_not_received(call);
         let reserved = 0;
         Self {
@@ -100,8 +103,8 @@ impl<'h> Event<'h> {
         }
     }
 
-    /// Returns the reading of the store's primary state. A peek is excluded, because a replica may
-    /// answer it.
+    /// Returns the reading if it is certainly from the primary's state. Peeks are excluded, because
+    /// a replica may answer them.
     pub(super) fn reading(&self) -> Option<&'h Reading> {
         match (self.operation, self.told) {
             (Operation::Peek { .. }, _) => None,
@@ -110,7 +113,8 @@ impl<'h> Event<'h> {
         }
     }
 
-    /// Returns whether the fallback admitted a charge that a node charges the store for later.
+    /// Returns whether the fallback admitted the charge, and a node charges its units to the store
+    /// later.
     pub(super) fn is_charged_later(&self) -> bool {
         let is_admitted =
             matches!(self.told, Some((AnswerSource::Fallback, Decision::Admitted, _)));
@@ -126,8 +130,8 @@ impl<'h> Event<'h> {
         }
     }
 
-    /// Returns the units that were granted: those of an admitted charge, or those beyond a
-    /// reservation.
+    /// Returns the units that were granted: the units of an admitted charge, or the units that a
+    /// settlement charged beyond its reservation.
     pub(super) fn granted(&self) -> Units {
         match self.operation {
             Operation::Settle { .. } => self.counted(),
@@ -135,9 +139,9 @@ impl<'h> Event<'h> {
         }
     }
 
-    /// Returns the units that the store counted: those of an admitted charge, those of a refused
-    /// one if the limit counts refusals, and those that a settlement charged beyond its
-    /// reservation.
+    /// Returns the units that the store counted: the units of an admitted charge, the units of a
+    /// refused charge if the limit counts refusals, or the units that a settlement charged beyond
+    /// its reservation.
     pub(super) fn counted(&self) -> Units {
         if let Operation::Settle { .. } = self.operation {
             return self.reading().map_or(0, |reading| Units::from(reading.added));
@@ -152,8 +156,8 @@ impl<'h> Event<'h> {
         }
     }
 
-    /// Returns the units that may be charged temporarily while its call is running, and are
-    /// refunded then.
+    /// Returns the units that may be charged temporarily while the event's call is running, and are
+    /// refunded at the end of the call.
     pub(super) fn held(&self) -> Units {
         match self.told {
             Some((AnswerSource::Store, Decision::Refused, _)) if self.may_be_held => self.asked(),
@@ -198,8 +202,8 @@ impl<'h> Event<'h> {
         }
     }
 
-    /// Returns the units that a refund or a settlement returned, or the most it can return if no
-    /// answer arrived.
+    /// Returns the units that a refund or a settlement returned, or the largest number that it can
+    /// have returned if no answer arrived.
     pub(super) fn refunded(&self) -> Units {
         match (self.operation, self.told) {
             (Operation::Refund { .. } | Operation::Settle { .. }, Some((_, _, reading))) => {
@@ -218,14 +222,14 @@ impl<'h> Event<'h> {
         self.reading().map_or(0, |reading| Units::from(reading.used))
     }
 
-    /// Returns the units used before the event, if nothing was refunded.
+    /// Returns the units used before the event, provided that nothing was refunded.
     pub(super) fn start(&self) -> Units {
         self.used() - self.counted()
     }
 
-    /// Returns whether its reading is of stored state, and not of a window that a charge would
-    /// open. Reservations outlive their window: if only they are stored, the reading contains no
-    /// window.
+    /// Returns whether the event's reading is of a stored window, and not of a window that a charge
+    /// would open. Reservations outlive their window. If only reservations are stored, the reading
+    /// contains no stored window.
     pub(super) fn is_of_state(&self) -> bool {
         let Some(reading) = self.reading() else { return false };
         let finds = matches!(self.operation, Operation::Settle { .. } | Operation::Extend { .. })
@@ -239,7 +243,7 @@ impl<'h> Event<'h> {
         self.answered < other.issued
     }
 
-    /// Returns whether the event may have happened before or after `loss`.
+    /// Returns whether it is uncertain if the event happened before or after `loss`.
     pub(super) const fn straddles(&self, loss: &Loss) -> bool {
         self.issued < loss.until && loss.from < self.answered
     }
@@ -250,7 +254,8 @@ fn spans(call: &Call) -> bool {
     call.charges.windows(2).any(|pair| pair[0].subject != pair[1].subject)
 }
 
-/// Returns whether another source answered a call because the store certainly never received it.
+/// Returns whether another source answered the call, and the store certainly never received the
+/// call.
 fn is_certainly_not_received(call: &Call) -> bool {
     let Outcome::Answered(readings) = &call.outcome else { return false };
     matches!(
@@ -259,7 +264,7 @@ fn is_certainly_not_received(call: &Call) -> bool {
     )
 }
 
-/// Returns the decision of a call: it is admitted if all of its charges fit.
+/// Returns the decision on a call. A call is admitted if all of its charges fit.
 fn decision(call: &Call, readings: &[Reading]) -> Decision {
     let refused = |(asked, reading): (&RecordedCharge, &Reading)| {
         asked.operation.as_charge().is_some() && reading.admission != Admission::Now
@@ -269,7 +274,8 @@ fn decision(call: &Call, readings: &[Reading]) -> Decision {
 }
 
 impl fmt::Display for Event<'_> {
-    /// Formats as `call 7 (12..15) take 3 at 1000: admitted, used 5, whole at 2000`.
+    /// Formats the event, for example as `call 7 (12..15) take 3 at 1000: admitted, used 5, whole
+    /// at 2000`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "call {} ({}..", self.call, self.issued)?;
         if self.answered != NEVER {

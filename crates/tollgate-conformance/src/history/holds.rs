@@ -1,4 +1,4 @@
-//! The reservations of one limit and subject with their ends, as far as callers know them.
+//! The reservations of one limit and subject, with their ends as far as the answers show them.
 
 use std::collections::BTreeMap;
 
@@ -28,8 +28,8 @@ pub(super) struct Held<'h> {
 /// The reservations of one limit and subject, by the id of the charge that made them.
 pub(super) type Holds<'h> = BTreeMap<ChargeId, Held<'h>>;
 
-/// Returns the reservations among `events`, which are in the order of their requests. Nothing is
-/// certain about an id that is reserved twice; its first call is used.
+/// Returns the reservations among `events`, which are in the order of their requests. If an id is
+/// reserved twice, nothing is certain about its reservation, and the first call is used.
 pub(super) fn all<'h>(events: &[Event<'h>]) -> Holds<'h> {
     let mut holds = Holds::new();
     for event in events {
@@ -67,7 +67,7 @@ impl<'h> Held<'h> {
         Self { made: *made, position, told: Vec::new(), latest: Timestamp::EPOCH, settled: false }
     }
 
-    /// Returns the units.
+    /// Returns the reserved units, or the requested units if no answer arrived.
     pub(super) fn units(&self) -> Units {
         self.made.may_be_admitted()
     }
@@ -77,8 +77,8 @@ impl<'h> Held<'h> {
         self.made.limit.reservation_terms().on_expiry == OnExpiry::Release
     }
 
-    /// Returns whether it was charged to the window that ends at `resets_at`, and is released into
-    /// it when it expires.
+    /// Returns whether the reservation was charged to the window that ends at `resets_at`, and its
+    /// units return to that window when the reservation expires.
     pub(super) fn is_released_into(&self, resets_at: Timestamp) -> bool {
         let limit = self.made.limit;
         let is_there = |position| refundable_until(limit, position) == resets_at;
@@ -90,8 +90,8 @@ impl<'h> Held<'h> {
         clocks.latest_before(event.answered) >= self.end_before(event.issued)
     }
 
-    /// Returns whether the reservation must have expired before `event`: by the event's own time,
-    /// it was over.
+    /// Returns whether the reservation must have expired before `event`: its latest possible end is
+    /// not after the event's own time.
     pub(super) fn is_over(&self, event: &Event<'_>) -> bool {
         !self.settled && event.now >= self.latest
     }

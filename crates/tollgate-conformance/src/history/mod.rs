@@ -6,30 +6,31 @@
 //! the callers received.
 //!
 //! # Exactness
-//! For a fixed window without refunds, the check is complete: it passes exactly if the answers are
-//! those of some order of the calls that real time allows. The admitted charges of a window are
-//! intervals `(used - cost, used]`. They must be disjoint, in the order of real time, and cover all
-//! used units, up to the costs of calls with an unknown outcome. If units were refunded, the sums
-//! are bounded by the events that must and that may have happened before each answer, which is
-//! exact for calls that do not overlap. The same applies to calls on several servers, which charge
-//! units temporarily, and to reservations: a settlement refunds and charges the units that it
-//! reports, and a reservation that is neither settled nor extended is released at its end, or stays
-//! charged, as the limit's terms say. For the other algorithms, the quota is checked: over every
-//! span of blocks, times or buckets, by their rate, or in flight.
+//! For a fixed window without refunds, the check is complete: it passes if and only if some order
+//! of the calls that real time allows produces these answers. The admitted charges of a window are
+//! intervals `(used - cost, used]`. These intervals must be disjoint, in the order of real time,
+//! and cover all used units except the costs of calls with an unknown outcome. If units were
+//! refunded, the sums are bounded by the events that must and that may have happened before each
+//! answer, which is exact for calls that do not overlap. The same bounds apply to calls on several
+//! servers, which charge units temporarily, and to reservations. A settlement refunds and charges
+//! the units that it reports. A reservation that is neither settled nor extended is released at its
+//! end, or stays charged, as the limit's terms define. For the other algorithms, only the quota is
+//! checked: over every span of blocks, times or buckets, by the refill rate, or for the permits in
+//! flight.
 //!
-//! For a [leased](tollgate_core::LimitMode::Leased) limit, several nodes report numbers that are
-//! slightly old, and include units that others have leased as used: the admitted units never exceed
-//! the quota, and the used units never exceed the charges and the units that nodes may have. For a
-//! single node all numbers are exact.
+//! For a [leased](tollgate_core::LimitMode::Leased) limit, nodes report numbers that are slightly
+//! old, and count units that other nodes have leased as used. The check verifies that the admitted
+//! units never exceed the quota, and that the used units never exceed the charged units plus the
+//! units that nodes may have leased. For a single node all numbers are exact.
 //!
-//! Effects of the environment are not violations: a [`Loss`] of state ends every window early, an
-//! [`Allowance`] widens the rules by the bound of a mode, and answers about a window that another
-//! caller's faster clock had ended count as uncertain for a caller with a slower clock. The clocks
-//! of one history differ by less than the limits' `skew_max`.
+//! Effects of the environment are not violations: a [`Loss`] of state ends every window early, and
+//! an [`Allowance`] widens the rules by the bound of a mode of operation. Answers to a caller with
+//! a slow clock count as uncertain if they are about a window that another caller's faster clock
+//! had ended. The clocks of one history must differ by less than the limits' `skew_max`.
 //!
-//! Source: the intervals are from Wing and Gong, "Testing and verifying concurrent objects" (1993),
-//! for a counter whose answers contain their position in the order, which reduces the search to a
-//! sort.
+//! Source: the method is from Wing and Gong, "Testing and verifying concurrent objects" (1993),
+//! applied to a counter. The answers of a counter contain their place in the order of calls, so
+//! sorting replaces the search for an order.
 
 mod account;
 mod allowance;

@@ -7,17 +7,18 @@ use tollgate_core::{Charge, Readings, Timestamp};
 
 use super::call::{Call, History, Loss, Moment, NEVER, Outcome, RecordedCharge};
 
-/// The default number of calls that a recorder stores.
+/// The default of the largest number of calls that a recorder stores.
 pub const DEFAULT_CALLS: usize = 1 << 20;
 
 /// A recorder of calls in real time, from any number of threads.
 ///
-/// It stores a bounded number of calls. Further calls are only counted, and the history can then
-/// not be checked.
+/// The recorder stores a bounded number of calls. Further calls are only counted, and the history
+/// can then not be checked.
 #[derive(Debug)]
 pub struct Recorder {
     max_calls: usize,
-    /// The next moment. All callers share this counter, so its order is that of real time.
+    /// The next moment. All callers share this counter, so the order of moments is the order of
+    /// real time.
     moment: AtomicU64,
     history: Mutex<History>,
 }
@@ -35,7 +36,8 @@ impl Recorder {
         Self { max_calls, moment: AtomicU64::new(0), history: Mutex::default() }
     }
 
-    /// Records that a call is made. Call this before anything is sent.
+    /// Records the start of a call to the store. Use this method before anything of the call is
+    /// sent.
     #[must_use = "the answer is recorded with it"]
     pub fn issue(&self, now: Timestamp, charges: &[Charge<'_>]) -> Issued<'_> {
         let charges = charges.iter().map(RecordedCharge::from).collect();
@@ -57,8 +59,9 @@ impl Recorder {
         self.begin(losses)
     }
 
-    /// Records that the store loses the charges from now until the returned guard is dropped, as
-    /// when a replica is promoted that has received only a part of them.
+    /// Records that the store can lose the charges that are made from now until the returned guard
+    /// is dropped. A store loses such charges when a replica is promoted that has received only a
+    /// part of them.
     #[must_use = "the cut ends when this is dropped"]
     pub fn begin_cut(&self) -> LossGuard<'_> {
         self.begin(cuts)
@@ -78,7 +81,8 @@ impl Recorder {
         self.lock().clone()
     }
 
-    /// Takes the history so far out of the recorder. Later answers to its calls have no effect.
+    /// Removes the history so far from the recorder and returns it. Later answers to calls of this
+    /// history have no effect.
     #[must_use]
     pub fn take(&self) -> History {
         std::mem::take(&mut self.lock())
@@ -99,7 +103,8 @@ impl Recorder {
     }
 }
 
-/// A call in progress. If it is dropped, its outcome stays unknown, and it may still be executed.
+/// A call in progress. If this value is dropped, the outcome of the call stays unknown, and the
+/// store may still execute the call.
 #[derive(Debug)]
 pub struct Issued<'r> {
     recorder: &'r Recorder,
@@ -115,9 +120,11 @@ impl Issued<'_> {
         });
     }
 
-    /// Records the outcome, if more is known than that there was an error.
+    /// Records the outcome. Use this method if the caller knows more about an error than that the
+    /// outcome is unknown.
     pub fn ended(self, outcome: Outcome) {
-        // Taken before the lock: a caller that waits for the lock has its answer already.
+        // The moment is taken before the lock, because a caller that waits for the lock already has
+        // its answer.
         let answered = self.recorder.tick();
         let mut history = self.recorder.lock();
         if let Some(call) = self.index.and_then(|index| history.calls.get_mut(index)) {

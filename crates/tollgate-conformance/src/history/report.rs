@@ -1,40 +1,42 @@
-//! The result of the check.
+//! The result of checking a history.
 
 use std::fmt;
 
-/// The most violations that a report contains. Further ones are only counted.
+/// The largest number of violations that a report contains. Further violations are only counted.
 pub const MAX_VIOLATIONS: usize = 100;
-/// The most violations that are printed.
+/// The largest number of violations that are printed.
 const PRINTED: usize = 10;
 
 /// A rule that a history must satisfy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Rule {
-    /// The admitted cost that was not refunded never exceeds the quota.
+    /// The rule that the admitted and not refunded cost never exceeds the quota.
     Quota,
     /// The rule that a window has one reset, and ends neither early nor late.
     Reset,
-    /// Every unit is granted to one caller: no two charges count the same units.
+    /// The rule that every unit is granted to only one caller: no two charges count the same units.
     Interval,
     /// The rule that an answer includes all calls that were answered before its request was sent.
     Order,
-    /// An answer is consistent: its decision, used and remaining units, and times.
+    /// The rule that the decision, the used and remaining units, and the times of an answer are
+    /// consistent.
     Reading,
-    /// Only charged units are used: a refused or unanswered call accounts for at most its own
-    /// units.
+    /// The rule that only charged units count as used. A refused or unanswered call accounts for at
+    /// most its own units.
     Refusal,
-    /// A refund returns the units of its charge, once, and while the charge is in force.
+    /// The rule that a refund returns at most the units of its charge, only once, and only while
+    /// the charge counts.
     Refund,
-    /// A settlement refunds and charges at most the difference between its cost and its
-    /// reservation, once.
+    /// The rule that a settlement refunds or charges at most the difference between its cost and
+    /// its reservation, only once.
     Settlement,
     /// The rule that the fallback stays within its bound.
     Fallback,
-    /// The rule that the units that nodes have leased and not used are within their bound.
+    /// The rule that the leased and not used units of nodes stay within their bound.
     Lease,
 }
 
-/// A violation, which no correct store causes.
+/// A violation of a rule. A correct store never causes one.
 #[derive(Clone, Debug)]
 pub struct Violation {
     /// The violated rule.
@@ -43,7 +45,7 @@ pub struct Violation {
     pub limit: String,
     /// The subject in readable form.
     pub subject: String,
-    /// The error, with its numbers.
+    /// The description of the error, with its numbers.
     pub what: String,
     /// The one or two answers that show the violation.
     pub events: Vec<String>,
@@ -60,23 +62,23 @@ impl fmt::Display for Violation {
 /// The result of a check.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
-    /// Calls in the history.
+    /// The number of calls in the history.
     pub calls: u64,
-    /// Calls that the store admitted, or that charged nothing.
+    /// The number of calls that the store admitted, or that charged nothing.
     pub admitted: u64,
-    /// Calls that the store refused.
+    /// The number of calls that the store refused.
     pub refused: u64,
-    /// Calls that were certainly not executed.
+    /// The number of calls that were certainly not executed.
     pub not_carried_out: u64,
-    /// Calls whose outcome is unknown.
+    /// The number of calls with an unknown outcome.
     pub unknown: u64,
-    /// Calls that a node answered from its deny cache.
+    /// The number of calls that a node answered from its deny cache.
     pub remembered: u64,
-    /// Calls that another source than the store answered.
+    /// The number of calls that another source answered, such as the fallback.
     pub fallback: u64,
-    /// Calls that were made but not recorded. There must be none.
+    /// The number of calls that were made but not recorded. It must be 0.
     pub unrecorded: u64,
-    /// The number of windows that were found, for fixed windows.
+    /// The number of windows of fixed window limits that were found.
     pub windows: u64,
     /// The number of violations.
     pub violated: u64,
@@ -94,7 +96,7 @@ impl Report {
     /// Asserts that the history [is sound](Self::is_sound).
     ///
     /// # Panics
-    /// With the report, if it is not.
+    /// Panics with the report if the history is not sound.
     #[track_caller]
     pub fn assert_sound(&self) {
         assert!(self.is_sound(), "the history is not sound\n{self}");

@@ -1,4 +1,4 @@
-//! Callers that reserve, extend, settle and crash, to record the answers of a store.
+//! Simulated callers that reserve, extend, settle and crash, to record the answers of a store.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -13,20 +13,21 @@ use tollgate_core::{
 use crate::plain_hash::PlainHash;
 use crate::random::Random;
 
-/// The most units that one call charges or reserves.
+/// The largest number of units that one call charges or reserves.
 const LARGEST: u64 = 4;
-/// The longest requested reservation, in milliseconds. Some outlive their window.
+/// The longest requested reservation, in milliseconds. Some reservations outlive their window.
 const LONGEST_HOLD: u64 = 150;
 /// The longest time between two calls of one caller, in milliseconds.
 const LONGEST_STEP: u64 = 10;
 
-/// Callers that each use one limit at a time, and share a clock and a few subjects.
+/// Simulated callers. Each call uses one limit. All callers share a clock and a few subjects.
 ///
-/// A caller has a few open reservations. One in five is abandoned and expires, as if a node had
-/// crashed between reserving and settling.
+/// A caller has a few open reservations. One reservation in five is abandoned and expires, as if a
+/// node had crashed between reserving and settling.
 #[derive(Debug)]
 pub struct ReservingWorkload {
-    /// The seed of the callers' behavior. The answers do not depend on it.
+    /// The seed of the callers' random behavior. It does not determine the order of calls of
+    /// different callers.
     pub seed: u64,
     /// The limits. Each call is on one of them.
     pub limits: Vec<Limit>,
@@ -38,21 +39,23 @@ pub struct ReservingWorkload {
 }
 
 impl ReservingWorkload {
-    /// Creates callers of `limits`, starting at a time at which many windows start.
+    /// Creates callers of `limits`. The clock starts at a time at which many windows start.
     #[must_use]
     pub const fn new(seed: u64, limits: Vec<Limit>) -> Self {
         let clock = AtomicU64::new(1_700_000_000_000);
         Self { seed, limits, subjects: 2, calls: 250, clock }
     }
 
-    /// Returns limits of every algorithm, small enough to refuse often. Expired reservations are
-    /// released or charged, and settlements may overdraw or not.
+    /// Returns limits of every algorithm that are small enough to refuse often. Some release
+    /// expired reservations and others charge them. Some allow a settlement to overdraw and others
+    /// do not.
     #[must_use]
     pub fn limits_of_each_kind() -> Vec<Limit> {
         limits_of_each_kind().expect("the numbers fit")
     }
 
-    /// Executes all calls of caller number `caller`, one after the other. Errors are ignored.
+    /// Executes all calls of the caller with the number `caller`, one after the other. Ignores
+    /// errors.
     pub async fn call<S: Store>(&self, store: &S, caller: u64) {
         let mut random = Random::new(self.seed ^ caller.wrapping_mul(0x9e37_79b9));
         let mut open = Vec::new();
@@ -89,7 +92,9 @@ impl ReservingWorkload {
                         )
                         .await;
                     }
-                    // A repeated settlement is answered that there is nothing to settle.
+                    // In the other cases the reservation stays in the list, so it may be settled
+                    // twice. The store answers a repeated settlement that there is nothing to
+                    // settle.
                     if random.chance(80) {
                         open.swap_remove(index);
                     }
@@ -126,7 +131,7 @@ impl ReservingWorkload {
         match told.as_deref() {
             Ok([reading]) if reading.admission != Admission::Now => None,
             Ok([reading]) => Some(Reserved { id, limit, subject, position: reading.position }),
-            // No answer arrived. A settlement is sent nevertheless, and is answered.
+            // No answer to the reservation arrived. The caller settles it nevertheless.
             _ => Some(Reserved { id, limit, subject, position: ChargePosition::default() }),
         }
     }

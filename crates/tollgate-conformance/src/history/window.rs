@@ -11,21 +11,21 @@ use super::clocks::Clocks;
 use super::event::{Event, Units};
 use super::holds::Held;
 
-/// All answers of the store about one window, identified by its reset.
+/// All answers of the store about one window. The reset time identifies the window.
 #[derive(Debug, Default)]
 pub(super) struct Window<'h> {
     pub(super) resets_at: Timestamp,
-    /// The events that counted while the window certainly existed.
+    /// The events that counted units while the window certainly existed.
     pub(super) charges: Vec<Event<'h>>,
     /// The events that returned units.
     pub(super) refunds: Vec<Event<'h>>,
     /// The events that changed nothing and reported the used units.
     pub(super) sights: Vec<Event<'h>>,
-    /// The events that may have counted or refunded here: their outcome is unknown, or the window
-    /// may have been deleted by then because a caller's clock had passed its end.
+    /// The events that may have counted or refunded units in this window. Their outcome is unknown,
+    /// or the window may already have been deleted because a caller's clock had passed its end.
     pub(super) uncertain: Vec<Event<'h>>,
-    /// The reservations that are released into this window when they expire, and may have been
-    /// released.
+    /// The reservations that return their units to this window when they expire, and that may have
+    /// expired.
     pub(super) holds: Vec<Held<'h>>,
     /// The units of charges that were answered after the window may have been deleted.
     pub(super) late: Units,
@@ -66,10 +66,11 @@ impl<'h> Window<'h> {
         windows.into_values().collect()
     }
 
-    /// Adds the charges of a window that was opened again in a cut to the windows that were opened
-    /// before it: a store that receives a lost window again merges the two. The window that was
-    /// opened first then remains, with the larger used units of both. `is_cut` returns whether a
-    /// window may be lost, by its first answer; `windows` are in the order of their resets.
+    /// Adds the charges of windows that were opened after a cut to the window that was lost in the
+    /// cut, as uncertain charges. A store that receives a lost window again merges it with the
+    /// window that was opened in its place. The window that was opened first then remains, with the
+    /// larger used units of both. `is_cut` receives the first answer about a window and returns
+    /// whether the window may be lost. `windows` are in the order of their resets.
     pub(super) fn join_cut(
         windows: &mut [Self],
         limit: &FixedWindow,
@@ -105,8 +106,8 @@ impl<'h> Window<'h> {
             || self.uncertain.iter().any(|event| event.refunded() > 0)
     }
 
-    /// Returns whether the window counts more units than a store can count. The numbers are then
-    /// meaningless.
+    /// Returns whether the used units reached the largest number that a store can count. The
+    /// numbers of such a window are meaningless.
     pub(super) fn is_saturated(&self) -> bool {
         self.certain_events().any(|event| event.used() >= Units::from(MAX_EXACT))
     }
@@ -123,12 +124,12 @@ fn may_hold(resets_at: Timestamp, event: &Event<'_>, limit: &FixedWindow) -> boo
     event.now < resets_at && ahead >= Timestamp::from_millis(opened_at)
 }
 
-/// Sums of units by real time.
+/// The running sum of units over real time.
 #[derive(Debug)]
 pub(super) struct Sums(Vec<(Moment, Units)>);
 
 impl Sums {
-    /// Creates the sums of units from the moments of the events.
+    /// Creates the running sum from units with the moments at which they are added.
     pub(super) fn new(units: impl IntoIterator<Item = (Moment, Units)>) -> Self {
         let mut sums: Vec<_> = units.into_iter().filter(|(_, units)| *units != 0).collect();
         sums.sort_unstable();
@@ -140,7 +141,7 @@ impl Sums {
         Self(sums)
     }
 
-    /// Returns the units before `moment`.
+    /// Returns the sum of all units that were added before `moment`.
     pub(super) fn before(&self, moment: Moment) -> Units {
         let count = self.0.partition_point(|(at, _)| *at < moment);
         count.checked_sub(1).map_or(0, |last| self.0[last].1)

@@ -1,4 +1,4 @@
-//! Callers with random charges, to record the answers of a store.
+//! Simulated callers that make random charges, to record the answers of a store.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -15,34 +15,35 @@ use crate::random::Random;
 
 /// The largest cost of a charge.
 pub const LARGEST_COST: u64 = 3;
-/// The longest time between two calls of one caller, in milliseconds. The total time of all calls
-/// of eight callers is within the allowed clock skew, so a caller that was delayed does not appear
-/// to have an impossible clock.
+/// The longest time between two calls of one caller, in milliseconds. The clock advances in all
+/// calls of eight callers by less than the allowed clock skew. A delayed caller therefore never
+/// sends a time that the store treats as an impossible clock.
 const LONGEST_STEP: u64 = 10;
 
 /// Whether callers refund their charges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refunds {
-    /// Never. The rules of fixed windows are then complete.
+    /// Callers never refund. The rules of fixed windows then find every violation.
     Never,
-    /// Often, and sometimes twice.
+    /// Callers refund often, and sometimes refund the same charge twice.
     Often,
 }
 
 /// The subjects that a call charges.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Subjects {
-    /// One subject, on each of the call's limits.
+    /// All charges of a call are for one subject.
     #[default]
     One,
-    /// Mostly several: each charge of the call has a random subject.
+    /// Each charge of a call has a random subject, so most calls have several subjects.
     Several,
 }
 
-/// Callers of a few limits and subjects, which share a clock.
+/// Simulated callers that share a clock and charge a few limits and subjects.
 #[derive(Debug)]
 pub struct Workload {
-    /// The seed of the callers' behavior. The answers do not depend on it.
+    /// The seed of the callers' random behavior. It does not determine the order of calls of
+    /// different callers.
     pub seed: u64,
     /// The limits. A call may charge several of them.
     pub limits: Vec<Limit>,
@@ -58,7 +59,7 @@ pub struct Workload {
 }
 
 impl Workload {
-    /// Creates callers of `limits`, starting at a time at which many windows start.
+    /// Creates callers of `limits`. The clock starts at a time at which many windows start.
     #[must_use]
     pub const fn new(seed: u64, limits: Vec<Limit>, refunds: Refunds) -> Self {
         let clock = AtomicU64::new(1_700_000_000_000);
@@ -66,13 +67,14 @@ impl Workload {
         Self { seed, limits, subjects: 2, calls: 400, refunds, of_a_call, clock }
     }
 
-    /// Returns limits of every algorithm, small enough to refuse often.
+    /// Returns limits of every algorithm that are small enough to refuse often.
     #[must_use]
     pub fn limits_of_each_kind() -> Vec<Limit> {
         limits_of_each_kind().expect("the numbers fit")
     }
 
-    /// Executes all calls of caller number `caller`, one after the other. Errors are ignored.
+    /// Executes all calls of the caller with the number `caller`, one after the other. Ignores
+    /// errors.
     pub async fn call<S: Store>(&self, store: &S, caller: u64) {
         let mut random = Random::new(self.seed ^ caller.wrapping_mul(0x9e37_79b9));
         let mut receipts = Vec::new();

@@ -1,4 +1,4 @@
-//! The interface of an algorithm's oracle.
+//! The interface of the oracle for one algorithm.
 
 use std::fmt::Debug;
 
@@ -9,11 +9,11 @@ pub(super) trait Account: Debug + Send {
     /// Returns an independent copy.
     fn copied(&self) -> Box<dyn Account>;
 
-    /// Returns the units used at `at`, without state that is from an impossible future by the clock
-    /// at `seen`.
+    /// Returns the units used at the time `at`. State that is from an impossible future for a clock
+    /// that shows the time `seen` does not count.
     fn used(&self, seen: u64, at: u64) -> u64;
 
-    /// Returns when all units will be available again.
+    /// Returns the time at which all units will be available again.
     fn full_reset_at(&self, now: u64) -> u64;
 
     /// Returns the position that a charge at `now` gets.
@@ -22,13 +22,14 @@ pub(super) trait Account: Debug + Send {
     /// Returns whether the state is from an impossible future and counts as empty.
     fn is_impossible(&self, now: u64) -> bool;
 
-    /// Counts `units` of `id`, whether they fit or not.
+    /// Counts a charge of `units` with the id `id`, whether it fits or not.
     fn record(&mut self, now: u64, units: u64, id: ChargeId);
 
-    /// Refunds up to `units` of the charge `id` that have not expired. Returns how many.
+    /// Refunds up to `units` units of the charge `id` that have not expired. Returns the number of
+    /// refunded units.
     fn refund(&mut self, now: u64, id: ChargeId, units: u64) -> u64;
 
-    /// Extends the permit of `id`. Returns whether it was held.
+    /// Extends the permit of `id`. Returns whether the permit was held.
     fn renew(&mut self, _now: u64, _id: ChargeId) -> bool {
         false
     }
@@ -37,18 +38,18 @@ pub(super) trait Account: Debug + Send {
     fn expires_at(&self) -> u64;
 }
 
-/// One charge.
+/// One counted charge.
 #[derive(Clone, Debug)]
 pub(super) struct Charged {
     /// The window, block, bucket or millisecond in which the charge was counted.
     pub(super) place: u64,
     pub(super) id: ChargeId,
-    /// The units that were not refunded.
+    /// The units of the charge that were not refunded.
     pub(super) units: u64,
 }
 
 impl Charged {
-    /// Removes up to `units` of the charge's units. Returns how many were removed.
+    /// Removes up to `units` of the charge's units. Returns the number of removed units.
     pub(super) fn refund_units(&mut self, units: u64) -> u64 {
         let refunded = units.min(self.units);
         self.units -= refunded;
@@ -56,7 +57,7 @@ impl Charged {
     }
 }
 
-/// Returns the units in `place`.
+/// Returns the units that were charged in the window, block, bucket or millisecond `place`.
 pub(super) fn units_in(charges: &[Charged], place: u64) -> u64 {
     charges.iter().filter(|charge| charge.place == place).map(|charge| charge.units).sum()
 }

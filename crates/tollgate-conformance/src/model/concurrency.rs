@@ -1,4 +1,4 @@
-//! Concurrency: the permits that are held.
+//! The oracle of a concurrency limit: a list of the permits that are held.
 
 use tollgate_core::{ChargeId, MAX_EXACT, algo};
 
@@ -27,7 +27,7 @@ impl Concurrency {
         self.leases.iter().filter(move |lease| lease.granted_at <= seen + self.skew)
     }
 
-    /// Returns the time of the decision, which is never before the start of a permit.
+    /// Returns the time of the decision: `at`, or the latest start of a permit if that is later.
     fn moment(&self, seen: u64, at: u64) -> u64 {
         self.possible(seen).map(|lease| lease.granted_at).fold(at, u64::max)
     }

@@ -1,4 +1,4 @@
-//! Fixed window: a list of windows with their charges.
+//! The oracle of a fixed window: a list of windows with their charges.
 
 use tollgate_core::algo::{self, fixed_window::Anchor};
 use tollgate_core::{ChargeId, MAX_EXACT, Timestamp};
@@ -64,8 +64,9 @@ impl Account for FixedWindow {
     fn record(&mut self, now: u64, units: u64, id: ChargeId) {
         let end = self.end(now);
         if self.in_force(now, now).is_none() {
-            // A window with the same end that another clock opened and closed in between is a
-            // different one.
+            // The list can contain an earlier window with the same end, if another clock opened and
+            // closed a window in between. That window is a different one, so its charges are
+            // removed.
             self.charges.retain(|charge| charge.place != end);
             self.ends.push(end);
         }

@@ -1,4 +1,4 @@
-//! The oracle of one limit and subject.
+//! The oracle for one limit and one subject.
 
 use tollgate_core::{
     Admission, Algorithm, ChargeId, ChargePosition, Cost, Limit, OnExpiry, Reading, Refusals,
@@ -76,14 +76,14 @@ impl Ledger {
         }
     }
 
-    /// Counts a charge. All limits of its call must admit it.
+    /// Counts a charge of an admitted call. All limits of the call must have admitted it.
     pub fn admit(&mut self, now: Timestamp, cost: Cost, id: ChargeId) -> Reading {
         let before = self.status(now, cost);
         self.count(now, cost, id);
         Reading { admission: Admission::Now, found: before.found, ..self.status(now, cost) }
     }
 
-    /// Counts a reservation. All limits of its call must admit it.
+    /// Counts a reservation of an admitted call. All limits of the call must have admitted it.
     pub fn reserve(
         &mut self,
         now: Timestamp,
@@ -106,13 +106,14 @@ impl Ledger {
         }
     }
 
-    /// Answers a charge that a limit of its call refused, and counts it if this limit counts
+    /// Returns the answer to a charge of a refused call, and counts the charge if this limit counts
     /// refusals.
     pub fn refuse(&mut self, now: Timestamp, cost: Cost, id: ChargeId) -> Reading {
         self.refuse_for(now, cost, id, Purpose::Charge)
     }
 
-    /// Answers a reservation that a limit of its call refused, as [`refuse`](Self::refuse).
+    /// Returns the answer to a reservation of a refused call, as [`refuse`](Self::refuse) does for
+    /// a charge.
     pub fn refuse_reservation(&mut self, now: Timestamp, cost: Cost, id: ChargeId) -> Reading {
         self.refuse_for(now, cost, id, Purpose::Hold)
     }
@@ -151,14 +152,14 @@ impl Ledger {
         Reading { refunded, found: before.found, ..self.status(now, Cost::PEEK) }
     }
 
-    /// Extends a permit. It is admitted if the permit was held.
+    /// Extends a permit. The renewal is admitted if the permit was held.
     pub fn renew(&mut self, now: Timestamp, id: ChargeId) -> Reading {
         let renewed = self.account.renew(now.as_millis(), id);
         let admission = if renewed { Admission::Now } else { Admission::Never };
         Reading { admission, ..self.status(now, Cost::PEEK) }
     }
 
-    /// Extends a reservation. It is admitted if the reservation was open.
+    /// Extends a reservation. The extension is admitted if the reservation was open.
     pub fn extend(&mut self, now: Timestamp, id: ChargeId, until: Timestamp) -> Reading {
         let status = self.status(now, Cost::PEEK);
         let mut current = self.as_of(now.as_millis());
@@ -177,7 +178,8 @@ impl Ledger {
         Reading { admission: Admission::Now, ..self.status(now, Cost::PEEK) }
     }
 
-    /// Replaces the reserved units by `cost`. It is admitted if the reservation was open.
+    /// Replaces the reserved units by `cost`. The settlement is admitted if the reservation was
+    /// open.
     pub fn settle(&mut self, now: Timestamp, id: ChargeId, cost: Cost) -> Reading {
         let before = self.status(now, Cost::PEEK);
         let moment = now.as_millis();
@@ -218,8 +220,8 @@ impl Ledger {
         self.account.record(now.as_millis(), cost.get(), id);
     }
 
-    /// Returns a copy in which every reservation that expired by `at` was released or charged at
-    /// its end, or `None` if there is none.
+    /// Returns a copy of the ledger in which every reservation that expired by `at` was released or
+    /// charged at its end. Returns `None` if no reservation expired by `at`.
     fn released(&self, at: u64) -> Option<Self> {
         if self.holds.first_end().is_none_or(|end| at < end) {
             return None;
@@ -251,7 +253,8 @@ impl Ledger {
         let fits = |at: u64| {
             let released = self.released(at);
             let later = released.as_ref().unwrap_or(self);
-            // State that is possible now stays possible, even if units are released until then.
+            // If the state is possible now, it is also possible at `at`, even if units are released
+            // before `at`.
             let used =
                 if is_impossible { self.account.used(now, at) } else { later.account.used(at, at) };
             let has_room = is_impossible || later.holds.have_room(cost.get(), at_most);
@@ -266,7 +269,7 @@ impl Ledger {
     }
 }
 
-/// The kind of a request for units.
+/// The purpose of a request for units: a charge or a reservation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Purpose {
     Charge,
@@ -276,7 +279,7 @@ enum Purpose {
 /// Returns the first time after `now` at which `holds` is true, if it stays true from then on.
 ///
 /// # Panics
-/// If it is not true within 2^60 milliseconds, which is longer than any limit.
+/// Panics if `holds` is not true within 2^60 milliseconds, which is longer than any limit needs.
 fn first_moment(now: u64, holds: impl Fn(u64) -> bool) -> u64 {
     let reach = (0..60).map(|power| 1_u64 << power).find(|reach| holds(now + reach));
     let mut late = now + reach.expect("every limit is fully reset at some time");

@@ -1,7 +1,7 @@
 //! The reference model: a simple, slow oracle that every store is compared with.
 //!
-//! It is written from the meaning of the limits, not from the core's step. It keeps every charge
-//! that was ever counted, and goes through all of them for each request. It finds the time at which
+//! The model is written from the definition of the limits, not from the core's step. It keeps every
+//! charge that was ever counted, and reads all charges for each request. It finds the time at which
 //! a charge will fit by trying times.
 
 mod account;
@@ -25,7 +25,7 @@ pub use ledger::Ledger;
 
 type Key = (Box<str>, Subject);
 
-/// The oracle of all limits and subjects: every store must return the same answers.
+/// The oracle for all limits and subjects. Every store must return the same answers as the model.
 #[derive(Debug, Default)]
 pub struct Model {
     ledgers: HashMap<Key, Ledger>,
@@ -40,7 +40,8 @@ impl Model {
         Self::default()
     }
 
-    /// Executes `charges` at `now`, all or none, as [`tollgate_core::Store::apply`] does.
+    /// Executes `charges` at `now`, as [`tollgate_core::Store::apply`] does. Either all charges are
+    /// counted or none.
     pub fn apply(&mut self, now: Timestamp, charges: &[Charge<'_>]) -> Readings {
         let admitted = charges.iter().all(|charge| match charge.operation {
             Operation::Charge { cost, .. } => {
@@ -61,8 +62,8 @@ impl Model {
         charges.iter().map(|charge| self.carry_out(now, charge, admitted)).collect()
     }
 
-    /// Returns the time from which no charge to this limit and subject counts, so a store may have
-    /// deleted it.
+    /// Returns the time from which no charge to this limit and subject counts any more. From this
+    /// time on, a store may have deleted the state.
     #[must_use]
     pub fn expires_at(&self, limit: &str, subject: &Subject) -> Timestamp {
         let ledger = self.ledgers.get(&(limit.into(), subject.clone()));

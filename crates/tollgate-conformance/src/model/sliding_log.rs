@@ -1,4 +1,4 @@
-//! Sliding log: all charges, each with its millisecond.
+//! The oracle of a sliding log: all charges, each with its millisecond.
 
 use tollgate_core::{ChargeId, MAX_EXACT, algo};
 
@@ -22,7 +22,7 @@ impl SlidingLog {
         self.charges.iter().map(|charge| charge.place).max()
     }
 
-    /// Returns the time of the decision, which is never before a charge.
+    /// Returns the time of the decision: `at`, or the time of the latest charge if that is later.
     fn moment(&self, seen: u64, at: u64) -> u64 {
         if self.is_impossible(seen) {
             at
@@ -31,7 +31,8 @@ impl SlidingLog {
         }
     }
 
-    /// Deletes charges that later ones outweigh: with `count_refused`, the log would grow forever.
+    /// Deletes charges that no longer affect decisions, because later charges alone fill the quota.
+    /// Otherwise the log of a limit that counts refusals would grow without bound.
     fn forget_outweighed(&mut self) {
         let charges = self.charges.clone();
         let after = |place: u64| {

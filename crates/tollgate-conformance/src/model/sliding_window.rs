@@ -1,4 +1,4 @@
-//! Sliding window: all charges, each with the number of its block.
+//! The oracle of a sliding window: all charges, each with the number of its block.
 
 use tollgate_core::{ChargeId, MAX_EXACT, algo};
 
@@ -24,7 +24,8 @@ impl SlidingWindow {
         self.charges.iter().map(|charge| charge.place).max()
     }
 
-    /// Returns the current block, which is never older than one with charges.
+    /// Returns the number of the current block, which is never older than the latest block with
+    /// charges.
     fn head(&self, seen: u64, at: u64) -> u64 {
         let by_clock = at / self.precision;
         if self.is_impossible(seen) {

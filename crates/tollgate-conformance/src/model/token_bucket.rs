@@ -1,4 +1,4 @@
-//! Token bucket: all events, replayed for every request.
+//! The oracle of a token bucket: a list of all events, which is replayed for every request.
 //!
 //! Levels are in shares of a token: one token is `window` shares, and each millisecond adds `quota`
 //! shares.
@@ -55,7 +55,7 @@ impl TokenBucket {
         self.events.iter().map(|event| event.at).max().unwrap_or(0)
     }
 
-    /// Returns the time of the decision, which is never before an event.
+    /// Returns the time of the decision: `at`, or the time of the latest event if that is later.
     fn moment(&self, seen: u64, at: u64) -> u64 {
         if self.is_impossible(seen) { at } else { self.newest().max(at) }
     }
@@ -111,7 +111,7 @@ impl Account for TokenBucket {
     }
 
     /// Records a charge. A refused charge that counts takes the available tokens, because the
-    /// bucket has no debts.
+    /// bucket is never overdrawn.
     fn record(&mut self, now: u64, units: u64, id: ChargeId) {
         let at = self.moment(now, now);
         if self.is_impossible(now) {
@@ -127,9 +127,9 @@ impl Account for TokenBucket {
         }
     }
 
-    /// Refunds units. Tokens that were refilled since the charge are not refunded: at most the
-    /// tokens that would still have been refilled until the bucket is full, and at most the missing
-    /// ones.
+    /// Refunds units. Tokens that were refilled since the charge are not refunded. The refund
+    /// returns at most the tokens that would still have been refilled until the bucket is full, and
+    /// at most the tokens that are missing.
     fn refund(&mut self, now: u64, id: ChargeId, units: u64) -> u64 {
         let at = self.moment(now, now);
         let taken = self.events.iter().find_map(|event| match event.happened {

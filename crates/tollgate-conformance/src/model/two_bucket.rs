@@ -1,4 +1,4 @@
-//! Two-bucket estimate: all charges, each with the number of its calendar bucket.
+//! The oracle of a two-bucket estimate: all charges, each with the number of its calendar bucket.
 
 use tollgate_core::{ChargeId, algo};
 
@@ -22,8 +22,8 @@ impl TwoBucket {
         self.charges.iter().map(|charge| charge.place).max()
     }
 
-    /// Returns the current bucket, which is never older than one with charges, and its elapsed
-    /// time.
+    /// Returns the number of the current bucket, and the time since that bucket began. The current
+    /// bucket is never older than the latest bucket with charges.
     fn head(&self, seen: u64, at: u64) -> (u64, u64) {
         let by_clock = at / self.window;
         match self.newest() {

@@ -1,4 +1,4 @@
-//! The cases for every algorithm.
+//! The test cases that are run with every algorithm.
 
 use tollgate_core::algo::{FixedWindow, Schedule};
 use tollgate_core::{Admission, Algorithm, Refusals, Store};
@@ -32,7 +32,8 @@ async fn exactly_the_quota<S: Store>(store: &S, prefix: &str) {
     }
 }
 
-/// A charge is admitted after the reported wait, and refused one millisecond earlier.
+/// Checks that a refused charge is admitted after the reported wait, and still refused one
+/// millisecond earlier.
 async fn exactly_the_wait<S: Store>(store: &S, prefix: &str) {
     for (name, algorithm) in every(3, 1_000) {
         for cost in 1..=3 {
@@ -72,7 +73,7 @@ async fn peeks_change_nothing<S: Store>(store: &S, prefix: &str) {
     }
 }
 
-/// A cost above the capacity is refused permanently, and changes nothing.
+/// Checks that a cost above the capacity is refused permanently and changes nothing.
 async fn never<S: Store>(store: &S, prefix: &str) {
     for (name, algorithm) in every(5, 1_000) {
         let scene = Scene::new(store, prefix, &format!("never-{name}"), algorithm);
@@ -82,7 +83,7 @@ async fn never<S: Store>(store: &S, prefix: &str) {
     }
 }
 
-/// A refused charge takes nothing, or all remaining units if refusals count.
+/// Checks that a refused charge takes nothing, or all remaining units if refusals count.
 async fn refusals_are_free_or_counted<S: Store>(store: &S, prefix: &str) {
     for refusals in [Refusals::Free, Refusals::Counted] {
         for (name, algorithm) in every(2, 1_000) {
@@ -119,7 +120,7 @@ async fn one_reset<S: Store>(store: &S, prefix: &str) {
     assert_eq!((next.used, next.full_reset_at), (1, moment(2_007)));
 }
 
-/// After a change of a limit's algorithm, the state of the old one counts as empty.
+/// Checks that the state of the old algorithm counts as empty after a limit's algorithm is changed.
 async fn another_algorithm<S: Store>(store: &S, prefix: &str) {
     let all = every(1, 1_000);
     for (before, old) in all {
@@ -143,7 +144,8 @@ fn scheduled(quota: u64, schedule: Schedule) -> Algorithm {
     Algorithm::FixedWindow(FixedWindow::scheduled(quota, schedule).expect("it fits"))
 }
 
-/// Every window has the full quota, whatever its length, and a refund does not cross its end.
+/// Checks that every window of a schedule has the full quota, whatever its length, and that a
+/// refund after the end of its window has no effect.
 async fn scheduled_windows<S: Store>(store: &S, prefix: &str) {
     let scene = Scene::new(store, prefix, "scheduled", scheduled(3, UNEVEN_SECONDS));
     let (mut at, mut id) = (0, 0);
@@ -170,7 +172,8 @@ async fn scheduled_windows<S: Store>(store: &S, prefix: &str) {
     }
 }
 
-/// An open window keeps its end when the schedule changes; the next window has the new schedule's.
+/// Checks that an open window keeps its end when the schedule changes, and that the next window
+/// ends as the new schedule defines.
 async fn another_schedule<S: Store>(store: &S, prefix: &str) {
     let mut scene = Scene::new(store, prefix, "another-schedule", scheduled(3, UNEVEN_SECONDS));
     let open = UNEVEN_SECONDS.window_at(moment(0));

@@ -1,4 +1,5 @@
-//! Clocks that step back, and state with times that no clock can have had.
+//! Test cases with clocks that step back, and with state from times that no correct clock can have
+//! reached.
 
 use tollgate_core::time::DEFAULT_SKEW_MAX;
 use tollgate_core::{Admission, Store, StoredState};
@@ -10,7 +11,7 @@ pub(super) async fn check<S: Store>(store: &S, prefix: &str) {
     an_impossible_future_counts_as_nothing(store, prefix).await;
 }
 
-/// A slow clock does not open a second window.
+/// Checks that a caller with a slow clock does not open a second window.
 async fn time_never_runs_backwards<S: Store>(store: &S, prefix: &str) {
     for (name, algorithm) in every(2, 1_000) {
         let scene = Scene::new(store, prefix, &format!("back-{name}"), algorithm);

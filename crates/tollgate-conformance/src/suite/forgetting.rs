@@ -1,4 +1,4 @@
-//! Resets: the subject starts from zero, and other subjects are not affected.
+//! Test cases for resets: the subject starts from zero, and other subjects are not affected.
 
 use tollgate_core::{Admission, Operation, Store, StoredState};
 

@@ -1,4 +1,5 @@
-//! Permits: held until released, renewed or expired.
+//! Test cases for permits: they are held until they are released or expire, and a renewal extends
+//! them.
 
 use tollgate_core::{Admission, ChargePosition, Store};
 

@@ -1,4 +1,4 @@
-//! Several limits and several subjects in one call.
+//! Test cases with several limits or several subjects in one call.
 
 use tollgate_core::{Admission, Charge, Limit, Store};
 
@@ -11,7 +11,8 @@ pub(super) async fn check<S: Store>(store: &S, prefix: &str) {
     limits_of_one_subject_do_not_meet(store, prefix).await;
 }
 
-/// If one limit refuses, none is charged. Its reading shows which one it was.
+/// Checks that no limit is charged if one limit refuses, and that the readings show which limit
+/// refused.
 async fn all_or_nothing<S: Store>(store: &S, prefix: &str) {
     for (name, algorithm) in every(5, 1_000) {
         let subject = subject(prefix, &format!("all-or-nothing-{name}"));

@@ -20,16 +20,18 @@ use crate::trace::{Trace, run_trace, seeds};
 /// The number of random traces that [`check`] runs.
 pub const TRACES: u64 = 200;
 
-/// The offset of the seeds of traces with reservations, which therefore use other subjects.
+/// The offset that is added to the seeds of traces with reservations. Other seeds make these traces
+/// use other subjects.
 const RESERVING: u64 = 1_000_000;
 
-/// Runs every fixed case and [`TRACES`] random traces on `store`, and as many with reservations.
+/// Runs every fixed case on `store`, then [`TRACES`] random traces without reservations, and as
+/// many with reservations.
 ///
 /// The names of the subjects start with `prefix`, which must not have been used before on this
 /// store. The store needs room for some thousand subjects.
 ///
 /// # Panics
-/// At the first wrong answer, with the name of its case. For a trace also with its seed.
+/// Panics at the first wrong answer, with the name of the case, or with the seed of the trace.
 pub async fn check<S: Store>(store: &S, prefix: &str) {
     check_charges(store, prefix).await;
     reservations::check(store, prefix).await;
@@ -38,7 +40,8 @@ pub async fn check<S: Store>(store: &S, prefix: &str) {
     }
 }
 
-/// As [`check`], for a store that does not support reservations.
+/// Runs the cases and traces of [`check`] without reservations, for a store that does not support
+/// them.
 ///
 /// # Panics
 /// As [`check`] does.

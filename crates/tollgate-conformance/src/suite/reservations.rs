@@ -1,5 +1,5 @@
-//! Reservations: open until settled or expired, settled once, and never refunded by more than was
-//! reserved.
+//! Test cases for reservations: they are open until they are settled or expire, are settled only
+//! once, and never return more units than were reserved.
 
 use tollgate_core::{
     Admission, ChargeId, Cost, Limit, Millis, OnExpiry, Operation, ReservationTerms, Store,
@@ -7,7 +7,7 @@ use tollgate_core::{
 
 use super::scene::{Scene, apply, concurrency, every, fixed, moment, subject};
 
-/// The longest of these reservations, in milliseconds.
+/// The longest reservation of these cases, in milliseconds.
 const MAX: u64 = 400;
 
 pub(super) async fn check<S: Store>(store: &S, prefix: &str) {
@@ -49,8 +49,8 @@ impl<S: Store> Scene<'_, S> {
     }
 }
 
-/// The refunded units of a settlement are available at once, and a second settlement refunds
-/// nothing.
+/// Checks that the units that a settlement refunds are available at once, and that a second
+/// settlement refunds nothing.
 async fn settled_below<S: Store>(store: &S, prefix: &str) {
     for (name, algorithm) in every(10, 1_000).into_iter().take(6) {
         let scene = Scene::new(store, prefix, &format!("settled-{name}"), algorithm);
@@ -98,7 +98,8 @@ async fn released<S: Store>(store: &S, prefix: &str) {
     }
 }
 
-/// A refused charge contains the time at which a reservation expires, and is admitted then.
+/// Checks that the answer to a refused charge contains the time at which a reservation expires, and
+/// that the charge is admitted at that time.
 async fn run_out<S: Store>(store: &S, prefix: &str) {
     for (name, algorithm) in every(10, 1_000).into_iter().take(5) {
         let scene = Scene::new(store, prefix, &format!("run-out-{name}"), algorithm);
@@ -158,7 +159,8 @@ async fn overdrawn<S: Store>(store: &S, prefix: &str) {
     }
 }
 
-/// Nothing is refunded into a window that has ended. Units beyond the reservation are charged now.
+/// Checks that a settlement refunds nothing into a window that has ended, and charges units beyond
+/// the reservation to the current window.
 async fn settled_in_a_later_window<S: Store>(store: &S, prefix: &str) {
     let scene = Scene::new(store, prefix, "later", fixed(10, 100));
     scene.reserve(0, 6, 1).await;

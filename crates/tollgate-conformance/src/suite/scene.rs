@@ -1,4 +1,4 @@
-//! The helpers of the cases.
+//! Helpers for the test cases.
 
 use tollgate_core::algo::fixed_window::Anchor;
 use tollgate_core::algo::{
@@ -11,10 +11,11 @@ use tollgate_core::{
 
 use crate::plain_hash::PlainHash;
 
-/// The start time of the cases: a multiple of all their windows.
+/// The start time of the cases in milliseconds. It is a multiple of the length of every window that
+/// the cases use.
 pub(super) const START: u64 = 1_700_000_000_000;
 
-/// One limit and subject on a store, which makes the cases short.
+/// A limit and a subject on a store, with short methods for the cases.
 pub(super) struct Scene<'s, S> {
     store: &'s S,
     pub(super) limit: Limit,
@@ -73,7 +74,7 @@ pub(super) fn take(units: u64, id: u128) -> Operation {
     Operation::Charge { cost: cost(units), id: ChargeId(id) }
 }
 
-/// Returns a peek for `units`.
+/// Returns a peek that checks whether `units` fit.
 pub(super) fn look(units: u64) -> Operation {
     Operation::Peek { cost: cost(units) }
 }
@@ -101,7 +102,7 @@ pub(super) fn bucket(quota: u64, window: u64, burst: u64) -> Algorithm {
     Algorithm::TokenBucket(of.expect("a limit"))
 }
 
-/// Returns every algorithm with its name, with `quota` and `window`.
+/// Returns every algorithm with `quota` and `window`, and the name of each algorithm.
 pub(super) fn every(quota: u64, window: u64) -> [(&'static str, Algorithm); 7] {
     let span = Millis::new(window);
     let calendar = FixedWindow::new(quota, span, Anchor::Calendar).expect("a limit");

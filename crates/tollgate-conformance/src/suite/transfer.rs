@@ -1,4 +1,4 @@
-//! Transfers of cells from one store to another.
+//! Test cases for the transfer of cells from one store to another.
 
 use std::collections::BTreeMap;
 
@@ -7,9 +7,9 @@ use tollgate_core::{Algorithm, Cell, CellKey, CellTransfer, Limit, Subject};
 use super::scene::{apply, every, moment, subject, take};
 use tollgate_core::{Admission, Charge, Operation, Store};
 
-/// The cases that every store with cell transfer must pass, in addition to [`check`](super::check).
-/// The two stores may be of different kinds. The names of the subjects start with `prefix`, which
-/// must not have been used before on either.
+/// Runs the cases that every store with cell transfer must pass, in addition to
+/// [`check`](super::check). The two stores can be of different kinds. The names of the subjects
+/// start with `prefix`, which must not have been used before on either store.
 ///
 /// # Panics
 /// At the first wrong answer.
@@ -90,7 +90,7 @@ impl Case {
                 self.name
             );
         }
-        // The window of the joined state ends at the original time.
+        // The window of the joined state must end at the original time.
         for at in [900, 1_000, 1_001, 1_040, 2_100] {
             let there = self.operation(from, "moves", at, take(1, u128::from(at))).await;
             let here = self.operation(to, "moves", at, take(1, u128::from(at))).await;
@@ -111,7 +111,8 @@ impl Case {
         assert_eq!(self.operation(to, "twice", 11, take(0, 2)).await, there, "{}", self.name);
     }
 
-    /// A subject that was already charged on the other store keeps its usage there.
+    /// Checks that a subject that was already charged on the receiving store keeps its usage on
+    /// that store.
     async fn what_the_other_has_is_not_forgotten<A: CellTransfer, B: CellTransfer>(
         &self,
         from: &A,

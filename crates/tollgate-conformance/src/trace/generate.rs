@@ -1,4 +1,4 @@
-//! Traces from a seed, with values at the bounds on purpose.
+//! Generates traces from a seed. Many values are at bounds on purpose.
 
 use tollgate_core::{Cost, Deduplication, MAX_EXACT, Millis, Timestamp};
 
@@ -6,16 +6,16 @@ use super::limits::{random_limit, with_random_hold};
 use super::{Call, Op, Take, Trace};
 use crate::random::Random;
 
-/// The operations of one trace.
+/// The number of operations in one trace.
 const OPS: usize = 48;
-/// The most limits of one trace.
+/// The largest number of limits in one trace.
 const LIMITS: u64 = 4;
-/// The subjects of one trace.
+/// The number of subjects in one trace.
 const SUBJECTS: u64 = 2;
-/// The most that a clock is behind the latest time, in milliseconds: less than the skew that counts
-/// as impossible.
+/// The longest time in milliseconds by which a clock is behind the latest time. It is shorter than
+/// a difference that counts as impossible.
 const STEP_BACK: u64 = 3_000;
-/// Longer than a trace takes on a busy machine.
+/// A time that is longer than a trace takes on a busy machine.
 const SLOW: Millis = Millis::from_secs(60);
 
 impl Trace {
@@ -49,7 +49,8 @@ impl Trace {
         let mut trace = Self::random(seed);
         let mut random = Random::new(!seed);
         for limit in &mut trace.limits {
-            // A server expires keys by its own clock, which must not happen on a slow machine.
+            // A server deletes expired keys by its own clock. A large skew keeps it from deleting
+            // them during the trace, also on a slow machine.
             let patient = limit.clone().with_skew_max(SLOW);
             *limit = with_random_hold(&mut random, patient);
         }
@@ -61,8 +62,8 @@ impl Trace {
         trace
     }
 
-    /// Returns the trace of `seed` in which every charge is on both subjects, if it has at least
-    /// two parts. On stores that distribute subjects, most calls then span two servers.
+    /// Returns the trace of `seed`, changed to charge both subjects in every charge that has at
+    /// least two parts. On stores that distribute subjects, most calls then span two servers.
     #[must_use]
     pub fn spanning(seed: u64) -> Self {
         let mut trace = Self::random(seed);
@@ -82,7 +83,8 @@ impl Trace {
     }
 }
 
-/// Returns mostly the same millisecond, the next, or one around the end of a window.
+/// Returns the next time of the trace: mostly the same millisecond, the next millisecond, or a
+/// millisecond near the end of a window.
 fn next_moment(random: &mut Random, now: u64, limits: &[tollgate_core::Limit]) -> u64 {
     let limit = &limits[random.within(0..=limits.len() as u64 - 1) as usize];
     let window = limit.window().get().min(100_000);
@@ -110,7 +112,8 @@ fn random_call(random: &mut Random, limits: &[tollgate_core::Limit]) -> Call {
     }
 }
 
-/// Returns a reservation, an extension or a settlement: soon and often, so some expire first.
+/// Returns a random reservation, extension or settlement. Some reservations expire before they are
+/// settled.
 fn random_reservation(random: &mut Random, limits: &[tollgate_core::Limit]) -> Call {
     let back = random.one_of(&[0, 0, 0, 1, 1, 2, 3, 5]);
     let duration = random.one_of(&[0, 1, 2, 10, 60, 100, 1_000, 100_000]);
@@ -121,7 +124,7 @@ fn random_reservation(random: &mut Random, limits: &[tollgate_core::Limit]) -> C
     }
 }
 
-/// Returns at most one charge for each limit and subject.
+/// Returns the parts of a random charge, with at most one part for each limit and subject.
 fn random_takes(random: &mut Random, limits: &[tollgate_core::Limit]) -> Vec<Take> {
     let first = random.within(0..=limits.len() as u64 - 1) as usize;
     let subject = random.within(0..=SUBJECTS - 1) as u8;

@@ -1,4 +1,5 @@
-//! Limits for traces: small ones, on which everything happens often, and some at the bounds.
+//! Random limits for traces. Most limits are small, so refusals and expiries happen often. Some
+//! limits have numbers at the bounds.
 
 use tollgate_core::algo::fixed_window::Anchor;
 use tollgate_core::algo::{
@@ -11,8 +12,8 @@ use tollgate_core::{
 use crate::random::Random;
 use crate::schedule::UNEVEN_MILLIS;
 
-/// Returns a limit of kind `kind`, named `name`. There are eight kinds: the three anchors of a fixed
-/// window are separate ones, and scheduled windows are the last.
+/// Returns a limit of kind `kind`, named `name`. There are eight kinds. Each of the three anchors
+/// of a fixed window is a separate kind, and scheduled windows are the last kind.
 ///
 /// # Panics
 /// If `name` is not a valid limit name.
@@ -27,7 +28,8 @@ pub fn random_limit(random: &mut Random, kind: u64, name: &str) -> Limit {
     limit
 }
 
-/// Returns `limit` with reservation terms that take effect often. Permits have none.
+/// Returns `limit` with reservation terms that take effect often. A concurrency limit is returned
+/// unchanged, because it has no reservation terms.
 pub(super) fn with_random_hold(random: &mut Random, limit: Limit) -> Limit {
     let hold = ReservationTerms {
         max: Millis::new(random.one_of(&[1, 7, 60, 1_000, 50_000])),

@@ -1,4 +1,4 @@
-//! Random traces, run on a store and on the model for comparison.
+//! Random traces, sequences of operations that are run on a store and on the model for comparison.
 
 mod generate;
 mod limits;
@@ -12,7 +12,7 @@ use tollgate_core::{Cost, Deduplication, Limit, Reading, StoreError, Timestamp};
 pub use limits::random_limit;
 pub use run::{run_trace, run_trace_by};
 
-/// The operations on a few limits and subjects, in order.
+/// A sequence of operations on a few limits and subjects.
 #[derive(Clone, Debug)]
 pub struct Trace {
     /// The seed of the trace, from which it can be created again.
@@ -26,7 +26,7 @@ pub struct Trace {
 /// One call to a store.
 #[derive(Clone, Debug)]
 pub struct Op {
-    /// The time, by a clock that may step back.
+    /// The time of the call, by a clock that can step back.
     pub now: Timestamp,
     /// The call.
     pub call: Call,
@@ -35,33 +35,35 @@ pub struct Op {
 /// The content of one call.
 #[derive(Clone, Debug)]
 pub enum Call {
-    /// A charge on one or more limits, all or none.
+    /// A charge on one or more limits, which is counted on all limits or on none.
     Take(Vec<Take>),
-    /// Independent peeks at the result of the same charge.
+    /// Peeks for the parts of a charge, independent of each other.
     Look(Vec<Take>),
-    /// A refund of an admitted charge: the one with this number, counted back from the last.
+    /// A refund of an admitted charge. The number selects the charge, counted back from the last
+    /// one.
     Refund(usize, Deduplication),
-    /// A renewal of the permits of an admitted charge: the one with this number, counted back from
-    /// the last.
+    /// A renewal of the permits of an admitted charge. The number selects the charge, counted back
+    /// from the last one.
     Renew(usize),
-    /// A reservation on one or more limits, all or none, for this many milliseconds.
+    /// A reservation on one or more limits, which is counted on all limits or on none. The number
+    /// is its duration in milliseconds.
     Reserve(Vec<Take>, u64),
-    /// An extension of a reservation to this many milliseconds from now: the one with this number,
-    /// counted back from the last.
+    /// An extension of a reservation. The first number selects the reservation, counted back from
+    /// the last one. The second is the time in milliseconds from now until the new expiry.
     Extend(usize, u64),
-    /// A settlement of a reservation with this percentage of its units. The first number selects
-    /// the reservation, counted back from the last one.
+    /// A settlement of a reservation. The first number selects the reservation, counted back from
+    /// the last one. The second is the actual cost as a percentage of the reserved units.
     Settle(usize, u64),
     /// A reset of a subject on a limit. The cost is ignored.
     Forget(Take),
 }
 
-/// A part of a charge.
+/// A part of a charge: a cost on one limit for one subject.
 #[derive(Clone, Copy, Debug)]
 pub struct Take {
-    /// The index in [`Trace::limits`].
+    /// The index of the limit in [`Trace::limits`].
     pub limit: usize,
-    /// The number of a subject.
+    /// The number of the subject.
     pub subject: u8,
     /// The cost.
     pub cost: Cost,
@@ -82,7 +84,7 @@ pub struct Difference {
     pub limit: Option<Limit>,
     /// The answer of the model.
     pub expected: Option<Reading>,
-    /// The answer of the store: a reading, an error, or `None` if a reading is missing.
+    /// The answer of the store: a reading, an error, or `None` if the answer lacks this reading.
     pub answered: Result<Option<Reading>, StoreError>,
 }
 
@@ -98,7 +100,8 @@ impl fmt::Display for Difference {
 
 impl std::error::Error for Difference {}
 
-/// Returns the seeds of a test: `count` from `first`, or the one in `TOLLGATE_SEED`.
+/// Returns the seeds of a test: `count` seeds from `first` on, or only the seed in the environment
+/// variable `TOLLGATE_SEED`.
 ///
 /// # Panics
 /// If `TOLLGATE_SEED` is set and is not a number.

@@ -39,7 +39,7 @@ impl Receipts {
         deduplication: Deduplication,
     ) -> Vec<(Take, Operation)> {
         let Some(receipt) = self.charges.iter_mut().rev().nth(back) else { return Vec::new() };
-        // A refund without deduplication uses up its receipt, so it cannot be repeated.
+        // A refund without deduplication consumes its receipt, so the refund cannot be repeated.
         let deduplication = match receipt.refund {
             None => *receipt.refund.insert(deduplication),
             Some(Deduplication::ById) => Deduplication::ById,
@@ -76,7 +76,7 @@ impl Receipts {
 }
 
 impl Receipt {
-    /// Returns the operations for all parts with a cost.
+    /// Returns an operation for each part of the charge that has a cost.
     fn asks(&self, ask: impl Fn(&Take, ChargePosition) -> Operation) -> Vec<(Take, Operation)> {
         let cost_anything = self.takes.iter().filter(|(take, _)| take.cost != Cost::PEEK);
         cost_anything.map(|(take, position)| (*take, ask(take, *position))).collect()

@@ -13,16 +13,18 @@ use super::{Call, Difference, Op, Take, Trace};
 use crate::model::Model;
 use crate::plain_hash::PlainHash;
 
-/// How often a trace is run, each time on other subjects, after the machine stalled.
+/// The largest number of times that a trace is run because the machine stalled. Each run uses other
+/// subjects.
 const TRIES: u32 = 5;
 
 /// Runs `trace` on `store` and on the model. The names of the subjects start with `prefix`, so runs
 /// on a shared store do not affect each other.
 ///
-/// A clock that steps back never steps back over the end of stored state, because a store may or
-/// may not have deleted it by then. The same applies to a real server if real time advanced by
-/// `skew_max` during the run because the machine stalled. Its answers then count only if they equal
-/// the model's; otherwise the trace is run again, a few times at most.
+/// A clock of the trace never steps back to a time before the end of stored state, because it would
+/// not be certain whether a store has already deleted that state. On a real server the same
+/// uncertainty exists if real time advanced by `skew_max` during the run because the machine
+/// stalled. If answers of such a run differ from the model's, the trace is run again, a few times
+/// at most.
 ///
 /// # Errors
 /// [`Difference`]: the first answer that differs from the model's.
@@ -45,7 +47,7 @@ pub async fn run_trace_by<S: Store>(
     prefix: &str,
     elapsed: impl Fn() -> Duration,
 ) -> Result<(), Box<Difference>> {
-    // Keys live for this time after the end of their content, however short that was.
+    // A server keeps a key for this time after the end of its content.
     let skew_max = trace.limits.iter().map(|limit| limit.skew_max().get()).min();
     let kept_for = Duration::from_millis(skew_max.unwrap_or_default());
     let mut tries = 1;
@@ -164,8 +166,8 @@ impl Run<'_> {
         }
     }
 
-    /// Returns `now`, or the latest time if a store may have deleted by then state that counts at
-    /// `now`.
+    /// Returns `now`. If a store may have deleted state by the latest time of the trace, and this
+    /// state would still count at `now`, returns the latest time instead.
     fn settled_moment(&self, now: Timestamp, asks: &[(Take, Operation)]) -> Timestamp {
         let between = |expires_at: Timestamp| now < expires_at && expires_at <= self.latest;
         let may_be_forgotten = asks.iter().any(|(take, operation)| {
@@ -181,9 +183,9 @@ impl Run<'_> {
     }
 }
 
-/// Returns whether two readings are equal for a client. Of `found`, only discarded state is
-/// compared, and of `position`, only that of an admitted charge, because the others are not
-/// reported.
+/// Returns whether two readings are equal for a client. The field `found` is compared only for
+/// discarded state, and `position` only for an admitted charge, because other values are not
+/// reported to clients.
 fn agree(charge: &Charge<'_>, expected: &Reading, answered: &Reading) -> bool {
     let admitted = charge.operation.as_charge().is_some_and(|(cost, _)| cost != Cost::PEEK)
         && expected.admission == Admission::Now

@@ -1,10 +1,10 @@
-//! A window with refunds or temporary charges: the used units are between two sums.
+//! Checks a window with refunds or temporary charges: the used units must be between two sums.
 
 use super::super::window::{Sums, Window};
 use super::*;
 
-/// An answer includes the calls that were answered before its request, and may include the calls
-/// that were sent before its arrival.
+/// Checks that each answer includes all calls that were answered before its request was sent, and
+/// no calls except those that were sent before the answer arrived.
 pub(super) fn check(case: &mut Case<'_, '_>, window: &Window<'_>) {
     let Window { charges, refunds, uncertain, .. } = window;
     let surely_charged = Sums::new(charges.iter().map(|event| (event.answered, event.counted())));
@@ -39,15 +39,17 @@ pub(super) fn check(case: &mut Case<'_, '_>, window: &Window<'_>) {
     }
 }
 
-/// Returns the units of expired reservations that `event` must see as released, and those that it
-/// may. Reservations that were made after its answer are in neither sum.
+/// Returns two sums of units of expired reservations: the units that `event` must see as released,
+/// and the units that it may see as released. Neither sum includes reservations that were made
+/// after the answer to `event`.
 fn run_out(case: &Case<'_, '_>, window: &Window<'_>, event: &Event<'_>) -> (Units, Units) {
     let (mut surely, mut maybe) = (0, 0);
     for held in &window.holds {
         if held.made.issued < event.answered && held.is_over(event) {
             surely += held.units();
         }
-        // Without an answer to the reservation, it is not in the sum of units that must be used.
+        // If no answer to the reservation arrived, its units are not in the sum of units that must
+        // be used, so they need not be released either.
         if held.made.answered < event.issued
             && held.made.told.is_some()
             && held.may_be_over(event, case.clocks)

@@ -1,4 +1,4 @@
-//! The rules of a fixed window, which are complete without refunds.
+//! The rules for a fixed window. Without refunds, they find every violation.
 
 use tollgate_core::algo::FixedWindow;
 

@@ -1,4 +1,4 @@
-//! Every unit of a window is granted to one caller.
+//! Checks that every unit of a window is granted to only one caller.
 
 use super::super::window::Window;
 use super::*;

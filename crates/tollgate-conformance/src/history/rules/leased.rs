@@ -1,10 +1,11 @@
-//! A window of which nodes lease parts in advance: other nodes see the unused leased units as used.
+//! Checks a window of a leased limit. Nodes take units of the window in advance, and other nodes
+//! see the unused leased units as used.
 //!
 //! A node reports the units that the store counted at its last call, minus its own unused units.
-//! Two answers may therefore contain the same number, and a later answer a lower one. But none
-//! exceeds the units that were charged by then plus the unused units of other nodes. A refusal is
-//! the store's, which includes every refund that was answered before: its used units bound how
-//! early it may be.
+//! Two answers can therefore contain the same number, and a later answer can contain a lower
+//! number. But no number exceeds the units that were charged by then plus the unused units of other
+//! nodes. A refusal comes from the store, and its used units include every refund that was answered
+//! before. The used units of a refusal therefore show whether it came too early.
 
 use super::super::window::{Sums, Window};
 use super::*;

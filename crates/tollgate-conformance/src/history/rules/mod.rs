@@ -1,4 +1,4 @@
-//! The rules, one per file, which are applied to one limit and subject at a time.
+//! The rules, one in each file. They are applied to one limit and subject at a time.
 
 mod balance;
 mod fallback;
@@ -47,14 +47,15 @@ pub(super) fn check(history: &History, allowance: Allowance) -> Report {
             Some(Algorithm::TwoBucket(_)) => span::check(&mut case, 1),
             Some(Algorithm::TokenBucket(limit)) => rate::check(&mut case, limit),
             Some(Algorithm::Concurrency(limit)) => in_flight::check(&mut case, limit),
-            // The policy changed during the history: windows before and after are not comparable.
+            // The limit's algorithm changed during the history, so windows before and after the
+            // change cannot be compared.
             None => {}
         }
     }
     report
 }
 
-/// One limit and subject that is checked.
+/// The limit and subject that are checked, with the context of the check.
 struct Case<'a, 'h> {
     account: &'a Account<'h>,
     allowance: Allowance,
@@ -64,8 +65,8 @@ struct Case<'a, 'h> {
 }
 
 impl Case<'_, '_> {
-    /// Returns the most units that one window may admit: the capacity and the allowance of the
-    /// mode.
+    /// Returns the largest number of units that one window may admit: the capacity plus the
+    /// allowance.
     fn most(&self) -> Units {
         Units::from(self.account.limit.capacity()) + self.lost() + self.overdraft()
     }
@@ -87,7 +88,8 @@ impl Case<'_, '_> {
         }
     }
 
-    /// Returns whether a window that `opened` reported first may be lost completely.
+    /// Returns whether a window may be lost completely in a cut. `opened` is the first answer about
+    /// the window.
     fn is_cut(&self, opened: &Event<'_>) -> bool {
         self.cuts.iter().any(|cut| opened.answered >= cut.from && opened.issued <= cut.until)
     }

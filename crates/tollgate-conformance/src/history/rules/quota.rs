@@ -1,4 +1,4 @@
-//! The admitted cost of a window that was not refunded never exceeds the quota.
+//! Checks that the admitted and not refunded cost of a window never exceeds the quota.
 
 use super::super::holds::Held;
 use super::super::window::Window;
@@ -20,7 +20,8 @@ pub(super) fn check(case: &mut Case<'_, '_>, window: &Window<'_>) {
         let last = last.max_by_key(|event| event.answered);
         case.violates(Rule::Quota, what, last.as_slice());
     }
-    // A window that was deleted early because of one fast clock is opened again.
+    // If a fast clock ended a window, the store may delete it. A caller with a slower clock then
+    // opens it again, with the full quota.
     if window.late - maybe_back - ran_out > most {
         let what = format!("{} admitted late until {resets_at}, of {most}", window.late);
         case.violates(Rule::Quota, what, &[]);

@@ -1,4 +1,5 @@
-//! Checks that a token bucket admits at most its burst, the refilled tokens and the refunds.
+//! Checks that a token bucket admits at most the sum of its burst, the refilled tokens and the
+//! refunds.
 
 use tollgate_core::algo::TokenBucket;
 use tollgate_core::{Operation, Timestamp};
@@ -7,19 +8,19 @@ use super::super::call::Moment;
 use super::super::window::Sums;
 use super::*;
 
-/// Checks every period of time at once: for all charges from one on, the admitted tokens minus the
-/// refilled and refunded ones are at most the burst.
+/// Checks all periods of time in one pass. For each period that begins with a charge, the admitted
+/// tokens minus the refilled and refunded tokens must be at most the burst.
 ///
-/// A charge was decided no earlier than its caller's time, and no later than the latest time that
-/// any caller had sent by then. A refund counts for a period unless it certainly happened before or
-/// after it.
+/// A charge was decided no earlier than the time that its caller sent, and no later than the latest
+/// time that any caller had sent by then. A refund counts for a period unless it certainly happened
+/// before or after the period.
 pub(super) fn check(case: &mut Case<'_, '_>, limit: &TokenBucket) {
     let (quota, window) = (Units::from(limit.quota()), Units::from(limit.window().get()));
     let refunds = Refunds::of(case);
     for epoch in &case.account.epochs {
         let mut charges: Vec<_> = epoch.iter().filter(|event| event.admitted() > 0).collect();
         charges.sort_by_key(|event| event.now);
-        // Levels are in tokens times the window's milliseconds, as in the bucket.
+        // As in the token bucket, levels are tokens multiplied by the window in milliseconds.
         let (mut taken, mut most) = (0, Units::MIN);
         let (mut latest, mut answered) = (Timestamp::EPOCH, 0);
         for (event, first_issued) in charges.iter().zip(issued_from(&charges)) {
@@ -43,7 +44,7 @@ pub(super) fn check(case: &mut Case<'_, '_>, limit: &TokenBucket) {
     }
 }
 
-/// Returns for each charge the earliest moment at which it or a later one was sent.
+/// Returns, for each charge, the earliest moment at which this charge or a later charge was sent.
 fn issued_from(charges: &[&Event<'_>]) -> Vec<Moment> {
     let mut first = Moment::MAX;
     let mut issued: Vec<_> = charges.iter().map(|event| event.issued).collect();
@@ -54,7 +55,8 @@ fn issued_from(charges: &[&Event<'_>]) -> Vec<Moment> {
     issued
 }
 
-/// The refunds by a moment, at least and at most.
+/// The refunded units by a moment: the sum that was certainly refunded, and the sum that may have
+/// been refunded.
 struct Refunds {
     certainly: Sums,
     maybe: Sums,
@@ -67,7 +69,8 @@ impl Refunds {
         };
         let refunds = || case.account.events.iter().filter(gives_back);
         let told = refunds().filter(|event| event.reading().is_some());
-        // The release of an expired reservation is not reported.
+        // No answer reports the release of an expired reservation, so its units may have been
+        // refunded from its first possible end on.
         let released = case.account.holds.values().filter(|held| held.is_released());
         let ran_out = released.map(|held| (held.may_run_out_from(case.clocks), held.units()));
         let maybe = refunds().map(|event| (event.issued, event.refunded())).chain(ran_out);

@@ -1,4 +1,4 @@
-//! An answer is consistent in itself.
+//! Checks that an answer is consistent in itself.
 
 use tollgate_core::{
     Admission, Cost, DecisionSource, MAX_RESERVATIONS, Operation, Reading, Refusals,
@@ -43,8 +43,8 @@ pub(super) fn check(case: &mut Case<'_, '_>) {
     }
 }
 
-/// Checks that the remaining units and the decision agree. Units of temporary charges fitted before
-/// other calls charged them, and the reading is from the time after that.
+/// Checks that the remaining units and the decision agree. Temporary charges are excepted: the
+/// decision is made before other calls charge units, and the reading is from a later time.
 fn of_verdict(
     case: &Case<'_, '_>,
     event: &Event<'_>,
@@ -56,8 +56,8 @@ fn of_verdict(
     let used = Units::from(reading.used);
     let (left, held) = (capacity - used, Units::from(case.allowance.held));
     let by_store = source == AnswerSource::Store;
-    // For a reservation, the remaining units of the limit are one condition, and the most reserved
-    // units the other.
+    // A reservation must fit both the remaining units of the limit and the bound of the reserved
+    // units.
     if reading.admission != Admission::Now && has_no_room_to_hold(event, reading) {
         return None;
     }
@@ -94,11 +94,11 @@ fn has_no_room_to_hold(event: &Event<'_>, reading: &Reading) -> bool {
     cost.get() > room || reading.reserved >= MAX_RESERVATIONS as u64
 }
 
-/// Checks that the used units do not exceed the capacity. Those of a limit that counts refusals may
-/// exceed it.
+/// Checks that the used units do not exceed the capacity. On a limit that counts refusals, the used
+/// units may exceed the capacity.
 ///
-/// A two-bucket estimate depends on the caller's clock: if that clock is behind, both buckets count
-/// fully.
+/// A two-bucket estimate depends on the caller's clock. If that clock is behind, both buckets count
+/// in full.
 fn of_used(
     case: &Case<'_, '_>,
     event: &Event<'_>,
@@ -117,7 +117,7 @@ fn of_used(
     passes.then(|| format!("{} used of {most}", reading.used))
 }
 
-/// Checks that a node answers only refusals from its deny cache.
+/// Checks that an answer from a node's deny cache is a refusal.
 fn of_memory(event: &Event<'_>, source: AnswerSource, decision: Decision) -> Option<String> {
     let admits =
         source == AnswerSource::Memory && decision == Decision::Admitted && event.asked() > 0;

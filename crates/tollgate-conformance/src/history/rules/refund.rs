@@ -1,4 +1,5 @@
-//! A refund returns the units of its charge, once, and while the charge is in force.
+//! Checks that a refund returns at most the units of its charge, only once, and only while the
+//! charge counts.
 
 use std::collections::BTreeMap;
 
@@ -23,8 +24,8 @@ pub(super) fn check(case: &mut Case<'_, '_>) {
                 if let Some(what) = misplaced(event) {
                     case.violates(Rule::Refund, what, &[event]);
                 }
-                // The store may have deleted state that one clock had ended, although another clock
-                // is behind.
+                // The store may have deleted state that had ended by the fastest clock, although it
+                // still counts by a slower clock.
                 let latest = case.clocks.latest_before(event.answered);
                 if !is_lease(event) && latest >= refundable_until(event.limit, position) {
                     continue;
@@ -57,7 +58,7 @@ struct Receipt<'e, 'h> {
     refunds: Vec<&'e Event<'h>>,
 }
 
-/// Returns whether it is a permit, which is released by its id at any time.
+/// Returns whether the event is about a permit, which can be released by its id at any time.
 fn is_lease(event: &Event<'_>) -> bool {
     matches!(event.limit.algorithm(), Algorithm::Concurrency(_))
 }

@@ -1,10 +1,11 @@
-//! Only charged units of a window are used.
+//! Checks that only charged units of a window count as used.
 
 use super::super::window::{Sums, Window};
 use super::*;
 
-/// If the reported charges leave a gap, it must be filled by calls with an unknown outcome that
-/// were sent before the gap was observed. A refused call that was charged leaves a gap, too.
+/// Checks the gaps in the used units that no reported charge explains. Calls with an unknown
+/// outcome that were sent before a gap was observed must explain it. A refused call that was
+/// charged by mistake also leaves a gap.
 pub(super) fn check(case: &mut Case<'_, '_>, window: &Window<'_>) {
     let mut charges: Vec<_> = window.charges.iter().collect();
     charges.sort_by_key(|event| event.used());

@@ -44,7 +44,8 @@ fn misplaced(event: &Event<'_>, limit: &FixedWindow) -> Option<String> {
     }
 }
 
-/// Returns whether a window of the limit's schedule ends at `time`; true without a schedule.
+/// Returns whether a window of the limit's schedule ends at `time`. Returns true if the limit has
+/// no schedule.
 fn is_scheduled_end(limit: &FixedWindow, time: Timestamp) -> bool {
     let Anchor::Scheduled(schedule) = limit.anchor() else { return true };
     schedule.window_at(time).start == time

@@ -1,5 +1,5 @@
-//! A settlement refunds at most the reserved units above the actual cost, charges at most the units
-//! beyond them, and happens once.
+//! Checks that a settlement refunds at most the reserved units above the actual cost, charges at
+//! most the cost beyond the reserved units, and succeeds only once.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use super::*;
 
 pub(super) fn check(case: &mut Case<'_, '_>) {
     if matches!(case.account.algorithm(), Some(Algorithm::Concurrency(_))) {
-        // Permits are released completely, at any cost.
+        // A settlement releases a permit completely, whatever the cost is.
         return;
     }
     let mut reservations = BTreeMap::<ChargeId, Reservation<'_, '_>>::new();
@@ -33,7 +33,8 @@ pub(super) fn check(case: &mut Case<'_, '_>) {
                 case.violates(Rule::Settlement, what, &[event]);
             }
         }
-        // A settlement that a promoted replica had not received can be repeated there.
+        // If a promoted replica had not received a settlement, the settlement can succeed again on
+        // that replica.
         if let [_, .., last] = &settled[..]
             && case.allowance.lost == 0
         {

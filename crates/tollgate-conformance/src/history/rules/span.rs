@@ -1,4 +1,4 @@
-//! The quota over every span of blocks, times or buckets.
+//! Checks the quota over every span of blocks, times or buckets.
 
 use std::collections::BTreeMap;
 
@@ -9,15 +9,15 @@ use super::super::call::NEVER;
 use super::*;
 
 /// Checks that any `span` successive periods together admit at most the quota. A period is the
-/// number in a charge's position: its block, millisecond or bucket.
+/// block, the millisecond or the bucket that the position of a charge contains.
 pub(super) fn check(case: &mut Case<'_, '_>, span: u64) {
     for epoch in &case.account.epochs {
         let mut places = BTreeMap::<u64, PeriodUsage<'_, '_>>::new();
         for event in epoch.iter().filter(|event| event.admitted() > 0) {
             let Some(reading) = event.reading() else { continue };
             let expires_at = refundable_until(event.limit, reading.position);
-            // State that one clock had ended may have been restarted by a caller with another
-            // clock.
+            // If state had ended by the fastest clock, a caller with another clock may have started
+            // it again.
             if case.clocks.latest_before(event.answered) < expires_at {
                 let place = places.entry(reading.position.0).or_default();
                 place.units += event.admitted();
@@ -34,8 +34,8 @@ pub(super) fn check(case: &mut Case<'_, '_>, span: u64) {
     }
 }
 
-/// Returns the units that were or may have been returned to each period: by a refund or a
-/// settlement, or by an expired reservation.
+/// Returns the units that were or may have been returned to each period by a refund, a settlement
+/// or the expiry of a reservation.
 fn refunded(case: &Case<'_, '_>) -> Vec<(ChargePosition, Units)> {
     let account = case.account;
     let by_calls = account.events.iter().filter_map(|event| match event.operation {
