@@ -1,9 +1,9 @@
-//! The algorithms, and the keys that they fit.
+//! The algorithms of signatures, and the keys that fit them.
 
 use ring::hmac;
 use ring::signature::{self, RsaPublicKeyComponents, UnparsedPublicKey};
 
-/// An algorithm of a signature (RFC 7518, section 3.1, and RFC 8037). `none` is not one.
+/// An algorithm of a signature (RFC 7518, section 3.1, and RFC 8037). `none` is not supported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names are those of the RFC")]
 pub enum Algorithm {
@@ -57,7 +57,7 @@ impl Algorithm {
         Self::ALL.iter().find(|(_, known)| *known == self).map_or("", |(name, _)| name)
     }
 
-    /// Returns the algorithm with a name. Names are case-sensitive.
+    /// Returns the algorithm with the name `name`. Names are case-sensitive.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.iter().find(|(known, _)| *known == name).map(|(_, algorithm)| *algorithm)
@@ -75,7 +75,7 @@ pub(crate) enum Material {
 
 impl Material {
     pub(crate) fn rsa(n: &[u8], e: &[u8]) -> Result<Self, String> {
-        // Some writers add the zero byte of the sign in DER.
+        // Some writers add a leading zero byte, which is the sign of a number in DER.
         let significant = |bytes: &[u8]| {
             let zeros = bytes.iter().take_while(|byte| **byte == 0).count();
             bytes[zeros..].to_vec()
@@ -112,14 +112,15 @@ impl Material {
             ES256 => matches!(self, Self::P256(_)),
             ES384 => matches!(self, Self::P384(_)),
             EdDSA => matches!(self, Self::Ed25519(_)),
-            // RFC 7518, 3.2: a secret is at least as long as the hash.
+            // By RFC 7518, section 3.2, a secret is at least as long as the hash.
             HS256 => matches!(self, Self::Secret(secret) if secret.len() >= 32),
             HS384 => matches!(self, Self::Secret(secret) if secret.len() >= 48),
             HS512 => matches!(self, Self::Secret(secret) if secret.len() >= 64),
         }
     }
 
-    /// Returns whether the signature is valid. An algorithm for another kind of key never is.
+    /// Returns whether the signature is valid. It is never valid if the algorithm needs another
+    /// kind of key.
     pub(crate) fn verify(&self, algorithm: Algorithm, message: &[u8], signature: &[u8]) -> bool {
         let public = |algorithm: &'static dyn signature::VerificationAlgorithm, key: &[u8]| {
             UnparsedPublicKey::new(algorithm, key).verify(message, signature).is_ok()

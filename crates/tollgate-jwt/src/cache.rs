@@ -1,4 +1,4 @@
-//! The tokens with a signature that was verified.
+//! The cache of tokens with a verified signature.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -20,7 +20,8 @@ pub(crate) struct Cache {
     generations: Mutex<Generations>,
 }
 
-/// When `recent` is full, it replaces `old`. Tokens that are used move from `old` to `recent`.
+/// The entries of the cache in two parts. When `recent` is full, `recent` replaces `old`. A token
+/// that is used moves from `old` to `recent`.
 #[derive(Default)]
 struct Generations {
     recent: HashMap<TokenHash, Box<[u8]>>,
@@ -47,7 +48,7 @@ impl Cache {
         hash
     }
 
-    /// Returns the encoded claims of a token.
+    /// Returns the encoded claims of a token, if they are in the cache.
     pub(crate) fn get(&self, hash: &TokenHash) -> Option<Box<[u8]>> {
         let mut all = self.generations.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(claims) = all.recent.get(hash) {

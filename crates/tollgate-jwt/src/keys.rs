@@ -12,10 +12,10 @@ use crate::pem;
 /// The maximum number of keys in a set.
 const MAX_KEYS: usize = 64;
 
-/// The largest file of keys: 1 MiB.
+/// The maximum size in bytes of a file with keys: 1 MiB.
 pub const MAX_KEY_FILE_BYTES: u64 = 1 << 20;
 
-/// The keys that are supported.
+/// The hint of error messages that names the supported keys.
 const USABLE: &str = "use `kty` RSA, EC (P-256, P-384), OKP (Ed25519) or oct";
 
 /// A mistake in a set of keys.
@@ -46,7 +46,8 @@ impl fmt::Debug for Keys {
     }
 }
 
-/// A key, its name, and the only algorithm that it may be used with, if it states one.
+/// A key, with its name `kid`, and with the only algorithm that it can be used with, if the key
+/// states one.
 struct Key {
     kid: Option<String>,
     algorithm: Option<Algorithm>,
@@ -67,7 +68,8 @@ impl Keys {
     ///
     /// # Errors
     ///
-    /// No key, several keys, another kind of PEM block, or a key that is not supported.
+    /// [`KeyError`] if the text has no key, several keys, another kind of PEM block, or a key that
+    /// is not supported.
     pub fn from_pem(text: &str) -> Result<Self, KeyError> {
         let material = pem::read(text).map_err(|what| KeyError(format!("the PEM file {what}")))?;
         Ok(Self(vec![Key { kid: None, algorithm: None, material }]))
@@ -78,8 +80,8 @@ impl Keys {
     ///
     /// # Errors
     ///
-    /// A key that is malformed or too weak, two keys with the same `kid`, no usable key or more
-    /// than 64 keys.
+    /// [`KeyError`] if a key is malformed or too weak, if two keys have the same `kid`, or if the
+    /// set has no usable key or more than 64 keys.
     pub fn from_jwks(text: &str) -> Result<Self, KeyError> {
         let set: Value = serde_json::from_str(text)
             .map_err(|error| KeyError(format!("the JWKS is not JSON: {error}")))?;
@@ -111,9 +113,9 @@ impl Keys {
         self.0.iter().any(|key| algorithms.iter().any(|algorithm| key.fits(*algorithm)))
     }
 
-    /// Returns whether the signature is by the key that `kid` names. Without a `kid` in the token,
-    /// the set must have only one key for the algorithm. A set of one key without a `kid` serves
-    /// every `kid`. `None`: there is no such key.
+    /// Returns whether the key that `kid` names made the signature, or `None` if there is no such
+    /// key. If the token has no `kid`, the set must have only one key for the algorithm. If the set
+    /// consists of one key without a `kid`, this key is used for every `kid`.
     pub(crate) fn verify(
         &self,
         kid: Option<&str>,
@@ -142,7 +144,7 @@ impl Key {
         self.algorithm.is_none_or(|only| only == algorithm) && self.material.fits(algorithm)
     }
 
-    /// Reads a key. `None`: the key is for another purpose, or not supported.
+    /// Reads a key. Returns `None` if the key is for another purpose or not supported.
     fn read(jwk: &Value) -> Result<Option<Self>, String> {
         let text = |name: &str| jwk.get(name).and_then(Value::as_str);
         if text("use").is_some_and(|usage| usage != "sig") {

@@ -1,12 +1,13 @@
 //! Verifies JSON web tokens with the keys of a JWKS or a PEM file (RFC 7515, 7517, 7519).
 //!
-//! An algorithm and a key fit only if they are of the same kind: a public key never verifies an
-//! HMAC, and `none` is not an algorithm.
+//! A key verifies only signatures of an algorithm for its kind of key. A public key never verifies
+//! an HMAC, and the algorithm `none` is not supported.
 //!
-//! The signatures are checked by the crate `ring`, which the TLS of Tollgate uses too. The crate
-//! `jsonwebtoken` 11 would add aws-lc, which needs a C compiler and CMake, or seven other crates of
-//! algorithms to the binary. It reads the machine's clock, and checks the signature of a token anew
-//! in every request: 20 µs for RS256, where the cache here takes 1 µs.
+//! The crate `ring`, which the TLS of Tollgate uses too, checks the signatures. The crate
+//! `jsonwebtoken` 11 would add to the binary either aws-lc, which needs a C compiler and CMake, or
+//! seven other crates of algorithms. It reads the machine's clock, and checks the signature of a
+//! token again in every request. Such a check takes 20 µs for RS256, and the cache of this crate
+//! takes 1 µs.
 
 mod algorithm;
 mod cache;

@@ -1,4 +1,4 @@
-//! The check of a token.
+//! The verification of a token.
 
 use std::time::Duration;
 
@@ -27,13 +27,13 @@ pub enum Refusal {
     Algorithm,
     /// No key has the `kid` of the token.
     UnknownKey,
-    /// The signature is not by the key, or the algorithm does not fit the key.
+    /// The key did not make the signature, or the algorithm does not fit the key.
     Signature,
-    /// The token has no `exp`, or `exp` is over.
+    /// The token has no `exp`, or the time in `exp` is over.
     Expired,
     /// The time in `nbf` is not reached, or `nbf` is not a time.
     NotYetValid,
-    /// The token is by another issuer.
+    /// The token is from another issuer.
     Issuer,
     /// The token is for another audience.
     Audience,
@@ -42,22 +42,22 @@ pub enum Refusal {
 /// The requirements for a token in addition to a valid signature.
 #[derive(Clone, Debug, Default)]
 pub struct Expected {
-    /// The required value of `iss`, if any.
+    /// The required value of the claim `iss`. `None` accepts any value.
     pub issuer: Option<String>,
-    /// The required value in `aud`, if any.
+    /// The value that the claim `aud` must contain. `None` accepts any value.
     pub audience: Option<String>,
     /// The tolerated difference of clocks, in seconds.
     pub leeway: u64,
 }
 
-/// Verifies tokens, and caches those whose signature was valid.
+/// Verifies tokens, and caches the tokens with a valid signature.
 #[derive(Debug)]
 pub struct Verifier {
     signature: Option<Signature>,
     expected: Expected,
 }
 
-/// The check of signatures.
+/// The data for checking signatures.
 #[derive(Debug)]
 struct Signature {
     keys: Keys,
@@ -70,8 +70,8 @@ struct Signature {
 pub struct Claims(Value);
 
 impl Claims {
-    /// Returns the string, integer or boolean at a path of names. Other values, empty strings and
-    /// strings above [`MAX_CLAIM_BYTES`] are absent.
+    /// Returns the string, integer or boolean at a path of names. Returns `None` for other values,
+    /// for empty strings, and for strings longer than [`MAX_CLAIM_BYTES`].
     #[must_use]
     pub fn value<Name: AsRef<str>>(&self, path: &[Name]) -> Option<String> {
         let mut names = path.iter();
@@ -91,7 +91,7 @@ impl Verifier {
     ///
     /// # Errors
     ///
-    /// The system gives no random bytes for the key of the cache.
+    /// Returns an error if the system provides no random bytes for the key of the cache.
     pub fn new(
         keys: Keys,
         algorithms: Vec<Algorithm>,
@@ -101,8 +101,8 @@ impl Verifier {
         Ok(Self { signature: Some(Signature { keys, algorithms, cache }), expected })
     }
 
-    /// Returns a verifier that does not check signatures. Anybody can forge the tokens that it
-    /// accepts, unless a server in front of it verified them.
+    /// Returns a verifier that does not check signatures. Any client can forge the tokens that it
+    /// accepts, unless a server in front has verified them.
     #[must_use]
     pub fn unverified(expected: Expected) -> Self {
         Self { signature: None, expected }
@@ -114,12 +114,12 @@ impl Verifier {
         self.signature.as_ref().map_or(0, |signature| signature.cache.len())
     }
 
-    /// Returns the claims of a token that is valid at a time in Unix seconds. Times, issuer and
-    /// audience of a cached token are checked again.
+    /// Returns the claims of a token that is valid at the time `now`, in Unix seconds. For a cached
+    /// token, only the times, the issuer and the audience are checked again, not the signature.
     ///
     /// # Errors
     ///
-    /// The reason why the token is not accepted.
+    /// [`Refusal`], the reason why the token is not accepted.
     pub fn verify(&self, token: &str, now: u64) -> Result<Claims, Refusal> {
         if token.len() > MAX_TOKEN_BYTES {
             return Err(Refusal::TooLong);
@@ -223,7 +223,7 @@ impl Expected {
     }
 }
 
-/// Returns a time since the Unix epoch. It may have a fraction (RFC 7519, section 2).
+/// Returns a time since the Unix epoch. The number can have a fraction (RFC 7519, section 2).
 fn time(value: &Value) -> Option<Duration> {
     match value.as_u64() {
         Some(seconds) => Some(Duration::from_secs(seconds)),
@@ -235,7 +235,7 @@ fn decoded(part: &str) -> Result<Vec<u8>, Refusal> {
     URL_SAFE_NO_PAD.decode(part).map_err(|_| Refusal::Malformed)
 }
 
-/// Returns the object that a part of the token encodes.
+/// Parses a decoded part of the token, which must be a JSON object.
 fn object(bytes: &[u8]) -> Result<Value, Refusal> {
     let value: Value = serde_json::from_slice(bytes).map_err(|_| Refusal::Malformed)?;
     if value.is_object() { Ok(value) } else { Err(Refusal::Malformed) }
