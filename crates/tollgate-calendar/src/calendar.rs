@@ -11,7 +11,7 @@ use tollgate_core::{Millis, Timestamp};
 
 use crate::period::Period;
 
-/// The windows of a period in a time zone, and the last one that was computed.
+/// The windows of a period in a time zone, with a cache of the last window that was computed.
 pub(crate) struct Calendar {
     period: Period,
     zone: TimeZone,
@@ -19,7 +19,7 @@ pub(crate) struct Calendar {
     last: LastWindow,
 }
 
-/// From this second on, in the year 3058, windows have the period's usual length.
+/// A second in the year 3058. From this second on, windows have the period's usual length.
 const HORIZON: i64 = 1 << 35;
 
 /// A window in seconds since the Unix epoch. Every time zone changes its clocks at a whole second.
@@ -52,8 +52,9 @@ impl Calendar {
         Seconds { start, end: start + length }
     }
 
-    /// Returns the part of `period` that contains `second`. A period that is longer than the bound
-    /// is two windows: otherwise its counters would count as state from the future.
+    /// Returns the part of `period` that contains `second`. A period that is longer than
+    /// [`Period::longest`] is divided into two windows. Otherwise its counters would count as state
+    /// from the future.
     fn divided(&self, period: Seconds, second: i64) -> Seconds {
         let middle = period.start + seconds(self.period.longest());
         if middle >= period.end {
@@ -66,7 +67,7 @@ impl Calendar {
     }
 
     /// Returns the period that contains `second`. If the clocks went back over midnight, the local
-    /// date is that of the day before, and the day that has begun continues.
+    /// date is again the day before. The day that had already begun then continues.
     fn civil_period(&self, second: i64) -> Seconds {
         let now = Instant::from_second(second).unwrap_or_default();
         let mut first = self.period.first_date(self.zone.to_datetime(now).date());
@@ -85,7 +86,8 @@ impl Calendar {
         }
     }
 
-    /// Returns the first second of a day, which is not midnight if the clocks skip it.
+    /// Returns the first second of a day. It is not midnight if the clocks skip midnight on that
+    /// day.
     fn first_second(&self, date: Date) -> i64 {
         let midnight = date.at(0, 0, 0, 0);
         match self.zone.to_ambiguous_timestamp(midnight).offset() {
@@ -114,7 +116,7 @@ impl WindowSchedule for Calendar {
         if let Some(last) = self.last.load().filter(|last| last.contains(now)) {
             return last;
         }
-        // At most 2^53 ms.
+        // The time is at most 2^53 ms, so the cast is exact.
         let window = self.compute((now.as_millis() / 1_000) as i64);
         let start = window.start.max(0);
         self.last.store(start, window.end);
@@ -145,8 +147,9 @@ fn window_of(start: i64, end: i64) -> ScheduledWindow {
     ScheduledWindow { start: time(start), end: time(end) }
 }
 
-/// The last window that was computed: its start in the upper 36 bits and its length in the lower
-/// 28, so any thread reads both at once. Zero if there is none.
+/// The last window that was computed, in one integer that any thread can read at once. The upper 36
+/// bits are the start of the window, and the lower 28 bits its length. The integer is zero if no
+/// window was computed.
 struct LastWindow(AtomicU64);
 
 impl LastWindow {
@@ -154,7 +157,7 @@ impl LastWindow {
 
     fn load(&self) -> Option<ScheduledWindow> {
         let packed = self.0.load(Ordering::Relaxed);
-        // Both parts have fewer than 63 bits.
+        // Both parts have fewer than 63 bits, so the casts are exact.
         let start = (packed >> Self::LENGTH_BITS) as i64;
         let length = (packed & ((1 << Self::LENGTH_BITS) - 1)) as i64;
         (length > 0).then(|| window_of(start, start + length))

@@ -1,12 +1,12 @@
-//! The errors of a calendar.
+//! The errors when a calendar is created.
 
 use std::fmt;
 
-/// The most different calendars of a process. A calendar is kept until the process ends, because
-/// limits refer to it; a policy that is loaded again uses the same ones.
+/// The largest number of different calendars in a process. A calendar is kept until the process
+/// ends, because limits refer to it. A policy that is loaded again uses the same calendars.
 pub const MAX_CALENDARS: usize = 4_096;
 
-/// The reason why a calendar cannot be built.
+/// The reason why a calendar cannot be created.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CalendarError {

@@ -29,7 +29,7 @@ pub enum Weekday {
 /// A period of a calendar. Every period begins at the start of a day.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Period {
-    /// A day: usually 24 hours, 23 or 25 when the clocks change.
+    /// A day. It has usually 24 hours, and 23 or 25 hours when the clocks change.
     Day,
     /// A week.
     Week {
@@ -38,8 +38,8 @@ pub enum Period {
     },
     /// A month.
     Month {
-        /// The day on which the month begins, 1 to 31. In a month that is shorter, it begins on the
-        /// last day of the month.
+        /// The day on which the month begins, 1 to 31. In a calendar month without this day, the
+        /// period begins on the last day.
         first_day: u8,
     },
     /// A year, from 1 January.
@@ -47,9 +47,10 @@ pub enum Period {
 }
 
 const DAY: u64 = 86_400_000;
-/// The most time by which a period can be longer than its days, because clocks change. The largest
-/// changes since 1970 within a day are seven hours, in Antarctica in 1994. A day that is shorter by
-/// them is longer than half of a day that is longer by this bound.
+/// A bound, in milliseconds, of the time by which a period can be longer than its days because
+/// clocks change. The largest change within a day since 1970 is seven hours, in Antarctica in 1994.
+/// Even a day that is seven hours shorter than 24 hours is longer than half of a day that is longer
+/// by this bound.
 const LONGEST_CHANGE: u64 = DAY / 3;
 
 impl Period {
@@ -63,7 +64,8 @@ impl Period {
         }
     }
 
-    /// Returns a bound of the lengths. A calendar divides a period that is longer.
+    /// Returns a bound of the windows' lengths. A calendar divides a longer period into two
+    /// windows.
     pub(crate) const fn longest(self) -> Millis {
         let days = match self {
             Self::Day => 1,
@@ -74,7 +76,7 @@ impl Period {
         Millis::new(days * DAY + LONGEST_CHANGE)
     }
 
-    /// Returns the usual length; for a month 30 days.
+    /// Returns the usual length of the period. For a month it is 30 days.
     pub(crate) const fn nominal(self) -> Millis {
         Millis::new(match self {
             Self::Day => DAY,
@@ -84,7 +86,8 @@ impl Period {
         })
     }
 
-    /// Returns the period in words, in a time zone.
+    /// Returns a description of the period in the time zone `zone`, such as `month in
+    /// Europe/Berlin`.
     pub(crate) fn name_in(self, zone: &str) -> String {
         match self {
             Self::Day => format!("day in {zone}"),
