@@ -2,15 +2,15 @@
 
 use std::time::Duration;
 
-/// The shortest and the longest time from a failed probe to the next one.
+/// The shortest time from a failed probe to the next one. The next constant is the longest time.
 const PROBE_AFTER: Duration = Duration::from_millis(20);
 const PROBE_AT_LEAST_EVERY: Duration = Duration::from_millis(200);
 
-/// Returns the delay before the next probe after the `failed`th consecutive failure, counted from
-/// 0.
+/// Returns the delay before the next probe. `failed` is the number of the last consecutive failure,
+/// counted from 0.
 ///
-/// The delay doubles up to a bound. `draw`, a random number, spreads it by a quarter to either
-/// side, so nodes that lost the same server do not reconnect at the same moment.
+/// The delay doubles up to a bound. The random number `draw` makes the delay shorter or longer by
+/// up to a quarter, so nodes that lost the same server do not reconnect at the same moment.
 #[must_use]
 pub fn probe_delay(failed: u32, draw: u64) -> Duration {
     let doubled = PROBE_AFTER.saturating_mul(1 << failed.min(8)).min(PROBE_AT_LEAST_EVERY);

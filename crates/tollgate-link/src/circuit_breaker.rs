@@ -8,28 +8,29 @@ use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 pub enum CircuitState {
     /// The server answers. Calls are sent.
     Closed = 0,
-    /// The connection was just lost, and the first attempt at a new one is under way. Callers wait
-    /// for it within their deadlines.
+    /// The connection was just lost, and the first attempt to open a new connection is under way.
+    /// Callers wait for this attempt within their deadlines.
     Seeking = 1,
-    /// The server does not answer, and callers do not wait. One probe at a time tests whether it
-    /// answers again.
+    /// The server does not answer, and callers do not wait. One probe at a time tests whether the
+    /// server answers again.
     Open = 2,
 }
 
 /// The circuit breaker of one server (after Nygard, "Release It!", 2007).
 ///
-/// It counts decisions that missed their deadline, not calls: of the many decisions that wait for a
-/// frozen server, only the first few time out. A decision counts only if the server answered no call
-/// while it waited: a server that answers other calls is slow or busy, and not frozen. Only a
-/// verified connection closes it.
+/// The circuit breaker counts decisions that missed their deadline, not calls. Many decisions can
+/// wait for a frozen server, but only the first few of them time out before the circuit opens. A
+/// decision counts only if the server answered no call while the decision waited, because a server
+/// that answers other calls is slow or busy, and not frozen. Only a verified connection closes the
+/// circuit.
 #[derive(Debug)]
 pub struct CircuitBreaker {
     circuit_state: AtomicU8,
-    /// The number of consecutive missed deadlines; every answer resets it.
+    /// The number of consecutive missed deadlines. Every answer sets the number to 0.
     missed: AtomicU32,
     allowed: u32,
     opened: AtomicU64,
-    /// The generation of the connection that closed the circuit last.
+    /// The generation (the number) of the connection that closed the circuit last.
     generation: AtomicU64,
     /// The number of calls that the server answered.
     answers: AtomicU64,
@@ -53,8 +54,8 @@ impl Progress {
 }
 
 impl CircuitBreaker {
-    /// Creates a circuit breaker that opens after `allowed` consecutive missed deadlines. It starts
-    /// in [`CircuitState::Seeking`].
+    /// Creates a circuit breaker that opens after `allowed` consecutive missed deadlines. The
+    /// initial state is [`CircuitState::Seeking`].
     #[must_use]
     pub fn new(allowed: u32) -> Self {
         Self {
@@ -80,7 +81,8 @@ impl CircuitBreaker {
     /// Records that the server answered a call.
     pub fn answered(&self) {
         self.answers.fetch_add(1, Ordering::Relaxed);
-        // Read first: a read of a shared cache line that does not change is cheap.
+        // The value is read before it is written, because reading a shared cache line that does not
+        // change is fast.
         if self.missed.load(Ordering::Relaxed) != 0 {
             self.missed.store(0, Ordering::Relaxed);
         }
@@ -94,11 +96,11 @@ impl CircuitBreaker {
     }
 
     /// Records that a decision missed its deadline. `submitted` is the server's progress when the
-    /// decision was submitted. Returns true if this opens the circuit.
+    /// decision was submitted. Returns true if the circuit opened because of this decision.
     #[must_use]
     pub fn missed(&self, submitted: Progress) -> bool {
-        // Misses of an earlier connection do not count for this one, nor do decisions that waited
-        // while the server answered others.
+        // A miss does not count if the decision waited for an earlier connection, or if the server
+        // answered other calls while the decision waited.
         if submitted != self.progress() || self.circuit_state() != CircuitState::Closed {
             return false;
         }
@@ -116,20 +118,20 @@ impl CircuitBreaker {
         opens
     }
 
-    /// Records that the connection is lost and a new one is attempted.
+    /// Records that the connection is lost and that the link tries to open a new one.
     pub fn seek(&self) {
         self.missed.store(0, Ordering::Relaxed);
         self.circuit_state.store(CircuitState::Seeking as u8, Ordering::Release);
     }
 
-    /// Closes the circuit after a successful probe, which made connection `generation`.
+    /// Closes the circuit after a successful probe, which opened the connection `generation`.
     pub fn close(&self, generation: u64) {
         self.generation.store(generation, Ordering::Release);
         self.missed.store(0, Ordering::Relaxed);
         self.circuit_state.store(CircuitState::Closed as u8, Ordering::Release);
     }
 
-    /// Returns how often the circuit has opened.
+    /// Returns the number of times that the circuit has opened.
     #[must_use]
     pub fn opened(&self) -> u64 {
         self.opened.load(Ordering::Relaxed)

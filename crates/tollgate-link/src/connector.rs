@@ -1,31 +1,32 @@
-//! The part of a link that knows the protocol.
+//! The part of a link that implements the server's protocol.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
 use crate::health::{Fault, Health};
 
-/// Opens, verifies and watches the connections of a link.
+/// Opens, verifies and monitors the connections of a link.
 pub trait Connector: Send + 'static {
     /// A verified connection. A link has one at a time.
     type Connection: Send + Sync + 'static;
-    /// What the server reported while the connection was verified.
+    /// The data that the server reported while the connection was verified.
     type Report: Send;
-    /// The reason why a connection could not be made, or was lost.
+    /// The reason why a connection could not be opened, or was lost.
     type Error: Send + 'static;
 
-    /// Tries once to connect. The connection is the `generation`th of its link. Whatever uses it
-    /// reports missed deadlines to `health`.
+    /// Tries once to connect. `generation` is the number of the connection in its link. The users
+    /// of the connection report missed deadlines to `health`.
     ///
-    /// Ends within a time limit of its own; callers wait for at most
-    /// [`LinkLimits::seek`](crate::LinkLimits::seek).
+    /// An implementation must end within its own time limit. Callers wait for an attempt for at
+    /// most [`LinkLimits::seek`](crate::LinkLimits::seek).
     fn connect(
         &mut self,
         generation: u64,
         health: &Arc<Health>,
     ) -> impl Future<Output = Result<(Self::Connection, Self::Report), Self::Error>> + Send;
 
-    /// Prepares for a new connection. Called before the first caller can use it.
+    /// Prepares for a new connection. The supervisor calls this method before the first caller can
+    /// use the connection.
     fn begin(&mut self, connection: &Self::Connection, report: &Self::Report) {
         let _ = (connection, report);
     }
@@ -33,20 +34,22 @@ pub trait Connector: Send + 'static {
     /// Waits until `connection` is closed.
     fn ended(connection: &Self::Connection) -> impl Future<Output = ()> + Send;
 
-    /// Checks `connection` periodically, and returns the first reason not to use it any more.
+    /// Checks `connection` periodically. Returns, with the reason, when the connection must not be
+    /// used any more.
     fn watch(
         &mut self,
         connection: &Self::Connection,
         report: Self::Report,
     ) -> impl Future<Output = (Fault, Self::Error)> + Send;
 
-    /// Ends the use of `connection`. Callers may still hold it.
+    /// Ends the use of `connection`. Callers may still have references to it.
     fn end(&mut self, connection: &Self::Connection);
 
     /// Returns the error that describes `fault`, which a caller reported.
     fn error(&self, connection: &Self::Connection, fault: Fault) -> Self::Error;
 
-    /// Waits for a change that makes another attempt worthwhile at once.
+    /// Waits for a change after which the link should try to connect at once, without waiting for
+    /// the rest of the delay.
     fn changed(&mut self) -> impl Future<Output = ()> + Send {
         std::future::pending()
     }

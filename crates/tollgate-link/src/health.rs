@@ -1,4 +1,4 @@
-//! What callers notice about a link's server.
+//! The observations of callers about a link's server.
 
 use tokio::sync::watch;
 
@@ -42,7 +42,7 @@ impl Health {
         &self.circuit
     }
 
-    /// Reports that the connection of `generation` cannot be used further.
+    /// Reports that the connection `generation` cannot be used further.
     pub fn report(&self, generation: u64, fault: Fault) {
         self.faults.send_if_modified(|report| {
             let news = report.is_none_or(|known| known.generation < generation);

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-/// The reason why the last attempt to connect failed or the last connection was lost. Links to the
-/// same server may share it.
+/// The reason why the last attempt to connect failed or the last connection was lost. Several links
+/// to the same server can share this value.
 #[derive(Debug)]
 pub struct LastError<E>(Arc<Mutex<Option<E>>>);
 

@@ -1,8 +1,10 @@
 //! One supervised connection to a server, for stores whose decisions have a deadline.
 //!
-//! A [`Link`] keeps one verified connection. Its supervisor publishes a [`Phase`]: callers wait, within their deadlines,
-//! only for the first attempt after a connection was lost. The [`CircuitBreaker`] detects a server that keeps its
-//! connections open and does not answer. A store provides a [`Connector`], which opens, verifies and watches connections.
+//! A [`Link`] keeps one verified connection. Its supervisor publishes the state of the link as a
+//! [`Phase`]. Callers wait, within their deadlines, only for the first attempt to connect after a
+//! connection was lost. The [`CircuitBreaker`] detects a server that keeps its connections open and
+//! does not answer. A store provides a [`Connector`], which opens, verifies and monitors
+//! connections.
 
 mod backoff;
 mod circuit_breaker;

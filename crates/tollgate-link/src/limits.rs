@@ -8,21 +8,23 @@ const DEFAULT_FAILURE_THRESHOLD: u32 = 5;
 /// The timeouts and thresholds of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkLimits {
-    /// The number of consecutive calls that may miss their deadline before the circuit opens.
+    /// The number of consecutive decisions that miss their deadline before the circuit opens.
     pub misses: u32,
-    /// How long callers wait, within their deadlines, for the first attempt at a new connection.
+    /// The longest time for which callers wait, within their deadlines, for the first attempt to
+    /// open a new connection.
     pub seek: Duration,
-    /// The longest time for opening a connection. No caller waits for it.
+    /// The longest time for opening a connection. No caller waits for this time.
     pub connect: Duration,
-    /// The longest time for a round trip that verifies the connection. A server slower than the
-    /// deadline of decisions is of no use.
+    /// The longest time for a round trip that verifies the connection. A server that is slower than
+    /// the deadline of decisions cannot be used.
     pub proof: Duration,
     /// The time between two queries for the server's state on a connection in use.
     pub heartbeat: Duration,
     /// The longest time for the answer to a heartbeat.
     pub heartbeat_answer: Duration,
-    /// A connection that is lost sooner than this counts as a failed probe. This adds a pause
-    /// before the next attempt if a server accepts connections and drops them.
+    /// The time that a connection must last. A connection that is lost earlier counts as a failed
+    /// probe. If a server accepts connections and drops them, the next attempt therefore has a
+    /// delay.
     pub proven_after: Duration,
 }
 
@@ -34,8 +36,8 @@ impl LinkLimits {
     }
 
     /// Returns the limits, raised where necessary for decisions that may take as long as
-    /// `deadline`. With shorter ones, a server that is as slow as the deadline allows would never
-    /// be connected, or would be lost at its next heartbeat.
+    /// `deadline`. With shorter time limits, a link would never connect to a server that is as slow
+    /// as the deadline allows, or would drop the connection at the next heartbeat.
     #[must_use]
     pub fn raised_to(self, deadline: Duration) -> Self {
         Self {
@@ -47,19 +49,20 @@ impl LinkLimits {
         }
     }
 
-    /// Returns the longest time for which a replaced server is still charged after another one
-    /// became primary, if the servers report their roles and answer. A primary that was frozen and
-    /// returns accepts charges during this time that are later discarded.
+    /// Returns the longest time for which nodes still charge a replaced primary after another
+    /// server became primary, if the servers report their roles and answer. A primary that was
+    /// frozen and returns accepts charges during this time, and these charges are discarded later.
     ///
-    /// Every server of a Redis shard is queried for its role every half heartbeat, over a connection
-    /// that may have to be opened first. No connection charges a server that is known to be replaced.
+    /// Every server of a Redis shard is queried for its role every half heartbeat, over a
+    /// connection that may have to be opened first. When a node has received a report that a server
+    /// is replaced, it does not charge that server any more.
     #[must_use]
     pub fn gray_failure_max(&self) -> Duration {
         self.discovery_period().saturating_add(self.connect.max(self.heartbeat_answer))
     }
 
-    /// Returns how long a report of a server or a sentinel about the primary is valid. Two queries
-    /// in a row may fail before it expires.
+    /// Returns the time for which a report of a server or a sentinel about the primary is valid.
+    /// The report stays valid if two queries in a row fail.
     #[must_use]
     pub fn report_ttl(&self) -> Duration {
         let waits = self.connect.max(self.heartbeat_answer);

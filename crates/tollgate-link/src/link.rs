@@ -1,4 +1,4 @@
-//! A link, as its users see it.
+//! The link: the interface for its users.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,8 +14,8 @@ use crate::limits::LinkLimits;
 use crate::phase::Phase;
 use crate::supervisor::Supervisor;
 
-/// One verified connection `C` to a server, which is replaced when it is lost. Dropping the link
-/// closes it.
+/// A link to a server with one verified connection `C`. A lost connection is replaced. Dropping the
+/// link closes the connection.
 pub struct Link<C, E> {
     phase: watch::Receiver<Phase<C>>,
     health: Arc<Health>,
@@ -24,7 +24,8 @@ pub struct Link<C, E> {
 }
 
 impl<C: Send + Sync + 'static, E: Send + 'static> Link<C, E> {
-    /// Starts to connect. Errors are stored in `last_error`. Needs a tokio runtime.
+    /// Creates a link and starts to connect. Errors are stored in `last_error`. The function needs
+    /// a tokio runtime.
     pub fn start(
         connector: impl Connector<Connection = C, Error = E>,
         limits: LinkLimits,
@@ -38,7 +39,7 @@ impl<C: Send + Sync + 'static, E: Send + 'static> Link<C, E> {
         Self { phase, health, last_error, supervisor }
     }
 
-    /// Waits, without a time limit, until there is a connection that answers.
+    /// Waits, without a time limit, until there is a connection and the circuit is closed.
     pub async fn up(&self) {
         // Callers open the circuit before the supervisor has dropped the connection.
         let serves = |phase: &Phase<C>| {
@@ -50,7 +51,7 @@ impl<C: Send + Sync + 'static, E: Send + 'static> Link<C, E> {
 }
 
 impl<C, E> Link<C, E> {
-    /// Returns the link's phases, to read and to wait for.
+    /// Returns a receiver of the link's phases, to read the current phase and to wait for a change.
     #[must_use]
     pub fn phases(&self) -> watch::Receiver<Phase<C>> {
         self.phase.clone()
@@ -71,7 +72,7 @@ impl<C, E> Link<C, E> {
         }
     }
 
-    /// Returns the server's health, to which callers report what they notice.
+    /// Returns the server's health, to which callers report faults and missed deadlines.
     #[must_use]
     pub fn health(&self) -> &Health {
         &self.health
@@ -83,8 +84,8 @@ impl<C, E> Link<C, E> {
         self.health.circuit()
     }
 
-    /// Returns why the last attempt to connect failed or the last connection was lost, if that
-    /// happened.
+    /// Returns the reason why the last attempt to connect failed or the last connection was lost,
+    /// if there was such an event.
     #[must_use]
     pub fn last_error(&self) -> Option<E>
     where

@@ -5,11 +5,11 @@ use std::sync::Arc;
 /// The state of a link.
 #[derive(Debug)]
 pub enum Phase<C> {
-    /// No connection yet. Callers wait, within their deadlines.
+    /// There is no connection yet. Callers wait for one within their deadlines.
     Connecting,
     /// A connection is available.
     Up(Arc<C>),
-    /// No connection. Callers do not wait.
+    /// There is no connection, and callers do not wait for one.
     Down,
 }
 

@@ -12,7 +12,7 @@ use crate::last_error::LastError;
 use crate::limits::LinkLimits;
 use crate::phase::Phase;
 
-/// The task of a link.
+/// The task that keeps the connection of a link.
 pub(crate) struct Supervisor<C: Connector> {
     connector: C,
     limits: LinkLimits,
@@ -47,7 +47,8 @@ impl<C: Connector> Supervisor<C> {
                     } else {
                         failed = 0;
                         match fault {
-                            // A frozen server answers no caller, so callers do not wait for it.
+                            // A frozen server answers no caller, so callers do not wait for a new
+                            // connection to it.
                             Fault::Unresponsive => self.stop(),
                             Fault::Ended | Fault::Unfit => {
                                 self.wait();
@@ -84,7 +85,7 @@ impl<C: Connector> Supervisor<C> {
         attempt.await
     }
 
-    /// Serves calls by `connection` until it fails.
+    /// Lets callers use `connection` until it fails, and returns the reason.
     async fn serve(&mut self, connection: C::Connection, report: C::Report) -> Fault {
         let connection = Arc::new(connection);
         self.connector.begin(&connection, &report);

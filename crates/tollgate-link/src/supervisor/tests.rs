@@ -8,26 +8,27 @@ use super::*;
 use crate::circuit_breaker::CircuitState;
 use crate::link::Link;
 
-/// The result of one attempt.
+/// The result of one attempt to connect.
 #[derive(Clone, Copy)]
 enum Attempt {
-    /// A connection that the server closes after this time.
+    /// The attempt succeeds, and the server closes the connection after this time.
     Closes(Duration),
-    /// A connection to a server that reports, after this time, that it cannot serve.
+    /// The attempt succeeds, and after this time the server reports that it cannot serve.
     Refuses(Duration),
-    /// A connection that stays open.
+    /// The attempt succeeds, and the connection stays open.
     Stays,
-    /// The server does not answer within this time.
+    /// The attempt fails after this time, because the server does not answer.
     Fails(Duration),
 }
 
-/// How long a successful attempt takes.
+/// The time that a successful attempt takes.
 const OPENING: Duration = Duration::from_millis(1);
 
 const HOUR: Duration = Duration::from_secs(3_600);
 const STARTED: &str = "an error before any attempt";
 
-/// A server that answers attempts as a list says, and the times of the attempts.
+/// A simulated server. A list contains the results of the attempts to connect, and the server
+/// records the times of the attempts.
 #[derive(Clone, Default)]
 struct Server(Arc<Mutex<State>>, Arc<Notify>);
 
@@ -139,7 +140,8 @@ async fn a_connection_that_served_is_replaced_at_once_and_callers_wait_for_it() 
 async fn failed_attempts_are_repeated_after_growing_pauses() {
     let (server, link) = link([Attempt::Fails(millis(1)); 6]);
     link.up().await;
-    // Three quarters of 20, 40, 80, 160 and 200 ms, since the random numbers are 0; each attempt takes 1 ms.
+    // The delays are three quarters of 20, 40, 80, 160 and 200 ms, because the random numbers are
+    // 0. Each attempt takes 1 ms.
     assert_eq!(pauses(&server), [16, 31, 61, 121, 151, 151]);
     assert_eq!(link.last_error(), Some("no answer"));
     assert_eq!(link.circuit().opened(), 1, "it stays open between the attempts");
