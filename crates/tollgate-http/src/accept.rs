@@ -1,7 +1,7 @@
 //! The accept loop of a listening socket.
 //!
-//! Written by hand: hyper and axum accept without a limit, and closing their socket at a shutdown
-//! resets up to 1,024 clients that wait in the backlog.
+//! The loop is written by hand, because hyper and axum accept without a limit. They also close
+//! their socket at a shutdown, which resets up to 1,024 clients that wait in the backlog.
 
 use std::{
     future::Future,
@@ -19,7 +19,8 @@ use tokio::{
 
 use crate::connections::{Admission, ConnectionObserver, Connections, Evictable, OfAddress};
 
-/// The most clients that wait in the system's backlog, and that are still accepted at shutdown.
+/// The most clients that wait in the system's backlog. A shutdown accepts at most this many of the
+/// waiting clients.
 pub const BACKLOG: usize = 1_024;
 
 /// A listening socket.
@@ -30,8 +31,8 @@ pub trait Socket: Send + Sync {
     /// Waits for the next client.
     fn accept(&self) -> impl Future<Output = io::Result<Self::Client>> + Send;
 
-    /// Returns a client that is waiting already. It asks the system directly, because tokio's
-    /// readiness is only updated once per turn.
+    /// Returns a client that is waiting already. The implementation asks the system directly,
+    /// because tokio updates its readiness only once per turn of its event loop.
     ///
     /// # Errors
     /// Returns the system's error, also if no client is waiting.
@@ -78,9 +79,10 @@ pub fn accept_unix_now(listener: &UnixListener) -> io::Result<UnixStream> {
     UnixStream::from_std(socket.into())
 }
 
-/// Passes each client of `socket` that gets a permit of `connections` to `begin`, until `stop`
-/// resolves. Then only clients that are waiting already are passed on, because closing the socket
-/// would reset them. Their number is limited to [`BACKLOG`], or a busy process would never stop.
+/// Accepts clients of `socket` until `stop` resolves, and passes each client that gets a permit of
+/// `connections` to `begin`. After `stop`, only the clients that are already waiting are accepted,
+/// because closing the socket would reset them. They are at most [`BACKLOG`] clients, or a busy
+/// process would never stop.
 pub async fn accept<S, C, O>(
     socket: S,
     connections: &Connections<C, O>,
@@ -109,7 +111,7 @@ pub async fn accept<S, C, O>(
     }
 }
 
-/// Counts a new client, or closes its connection if its address has too many connections.
+/// Counts a new client. Closes its connection if its address has too many connections.
 fn counted<S: Socket, C: Evictable, O: ConnectionObserver<C>>(
     client: S::Client,
     connections: &Connections<C, O>,
@@ -118,8 +120,9 @@ fn counted<S: Socket, C: Evictable, O: ConnectionObserver<C>>(
     Some((client, address))
 }
 
-/// Waits for the next client and a permit for it. If the wait is aborted, a client without a permit
-/// stays in `accepted`. Further clients wait in the backlog, where they cost this process nothing.
+/// Waits for the next client and for the client's permit. If the wait is aborted, a client without
+/// a permit stays in `accepted`. Further clients wait in the system's backlog and use nothing of
+/// this process.
 async fn next<S: Socket, C: Evictable, O: ConnectionObserver<C>>(
     socket: &S,
     connections: &Connections<C, O>,
@@ -143,9 +146,9 @@ async fn next<S: Socket, C: Evictable, O: ConnectionObserver<C>>(
     }
 }
 
-/// Waits for the next client. Errors of `accept` are not returned: errors of a single connection
-/// are skipped at once, and a lack of resources (file descriptors, memory) is retried after a
-/// growing pause.
+/// Waits for the next client. Errors of `accept` are not returned. After an error of a single
+/// connection, the function accepts again at once. After a lack of resources (file descriptors,
+/// memory), it accepts again after a pause that grows.
 async fn accept_one<S: Socket>(socket: &S) -> S::Client {
     const SHORTEST_PAUSE: Duration = Duration::from_millis(5);
     const LONGEST_PAUSE: Duration = Duration::from_secs(1);

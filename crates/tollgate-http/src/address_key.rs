@@ -1,7 +1,7 @@
 use std::net::{IpAddr, Ipv4Addr};
 
-/// The key under which the connections of an address are counted: an IPv4 address, or a /64 subnet
-/// of IPv6, which is the smallest subnet of a network's customer.
+/// The key under which the connections of an address are counted. The key is an IPv4 address or a
+/// /64 subnet of IPv6, which is the smallest subnet that a network assigns to a customer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum AddressKey {
     V4(Ipv4Addr),

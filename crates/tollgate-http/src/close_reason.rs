@@ -4,14 +4,14 @@
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CloseReason {
-    /// The client closed it, or asked for one response only.
+    /// The client closed the connection, or asked for one response only.
     Client,
     /// The connection had no request for `keep_alive_idle`.
     Idle,
-    /// The connection was idle, or its request head was incomplete, while the proxy had no free
-    /// connection.
+    /// The connection was idle or had an incomplete request head, and the proxy needed its slot for
+    /// another client.
     Evicted,
-    /// The client's address had `connections_per_address` already.
+    /// The client's address already had the most connections that `connections_per_address` allows.
     AddressLimit,
     /// The TLS handshake failed, or did not end within `tls_handshake`.
     TlsHandshake,
@@ -19,13 +19,14 @@ pub enum CloseReason {
     SlowHead,
     /// The request body stalled or arrived too slowly.
     SlowRequest,
-    /// The client stopped reading a response or read it too slowly. Over HTTP/2 the proxy resets the stream only.
+    /// The client stopped reading a response, or read it too slowly. Over HTTP/2, the proxy resets
+    /// only the stream.
     SlowResponse,
-    /// A request was refused while the proxy was nearly full.
+    /// A request was refused while nearly all connections of the proxy were in use.
     Refused,
     /// The client sent too many HTTP/2 frames that are not requests.
     ControlFrames,
-    /// A request was malformed, or its body too large.
+    /// A request was malformed, or its body was too large.
     Malformed,
     /// The proxy is shutting down.
     Shutdown,

@@ -38,11 +38,11 @@ struct Counters {
     full_warned_at: Mutex<Option<Instant>>,
 }
 
-/// The last warning about connections that were closed for one reason.
+/// The last warning about connections that were closed for a certain reason.
 #[derive(Debug, Clone, Copy, Default)]
 struct Warning {
     logged_at: Option<Instant>,
-    /// Connections that were closed since then.
+    /// The connections that were closed for this reason since `logged_at`.
     closed: u64,
 }
 

@@ -1,8 +1,8 @@
-//! The client connections of a listening socket: the limits in total and for each address, and
-//! which connections are closed to make room for new clients.
+//! The client connections of a listening socket: their limits in total and for each address, and
+//! the choice of the connections that are closed to make room for new clients.
 //!
-//! Written by hand: hyper, axum and tower have a limit of connections at most, and with 10,000 idle
-//! connections that one client opened they serve nobody else.
+//! The module is written by hand, because hyper, axum and tower at most limit the number of
+//! connections. If one client opens 10,000 idle connections, they serve no other client.
 
 use std::{collections::HashMap, fmt, net::IpAddr, sync::Arc, time::Duration};
 
@@ -14,13 +14,13 @@ use tokio::{
 
 use crate::address_key::AddressKey;
 
-/// The shortest time for which a connection must have been idle, or its request head incomplete,
-/// before it is closed to make room.
+/// The shortest time for which a connection must have been idle, or must have had an incomplete
+/// request head, before it is closed to make room.
 pub const EVICTABLE_AFTER: Duration = Duration::from_secs(1);
 
-/// The divisor for connections closed at once when no permit is free (one of 128, at least one).
-/// Finding the longest idle connections reads all of them, so closing them one by one would take
-/// quadratic time.
+/// The share of the connections that are closed at once when no permit is free: one of 128
+/// connections, but at least one. To find the connections that have been idle for the longest time,
+/// the code reads all connections, so closing them one by one would take quadratic time.
 const EVICTED_SHARE: usize = 128;
 
 /// How often a full socket looks for idle connections.
@@ -31,11 +31,12 @@ const NEARLY_FULL_PERCENT: u64 = 80;
 
 /// A connection that can be closed to make room for another.
 pub trait Evictable: Send + Sync + 'static {
-    /// Returns since when the connection has been idle, or its request head incomplete. Returns
-    /// `None` while a request is in flight, and after the connection was asked to close.
+    /// Returns the time since which the connection has been idle, or its request head incomplete.
+    /// Returns `None` while a request is in flight, and after the connection was asked to close.
     fn evictable_since(&self) -> Option<Instant>;
 
-    /// Asks the connection to close, which was evictable since `since`.
+    /// Asks the connection to close. `since` is the time that
+    /// [`evictable_since`](Self::evictable_since) returned.
     fn evict(&self, since: Instant);
 }
 
@@ -50,24 +51,26 @@ pub trait ConnectionObserver<C>: Send + Sync + 'static {
     /// A connection of `peer` was refused, because its address has reached its limit.
     fn address_limit_reached(&self, peer: IpAddr);
 
-    /// A client waits, because all `limit` connections are in use.
+    /// A client waits, because all connections are in use. Their number is `limit`.
     fn all_in_use(&self, limit: u32);
 }
 
-/// The limits of connections.
+/// The limits on the number of connections.
 pub struct ConnectionRules {
     /// The most connections.
     pub limit: u32,
     /// The most connections of one IPv4 address or one /64 subnet of IPv6. 0 means no limit.
     pub limit_per_address: u32,
-    /// Returns whether a canonical address has no limit of its own.
+    /// Returns whether a canonical address is exempt from `limit_per_address`.
     pub exempt: Box<dyn Fn(IpAddr) -> bool + Send + Sync>,
-    /// Evicts an idle connection as soon as all are in use, so the next client need not wait.
+    /// Whether an idle connection is closed as soon as all connections are in use, so the next
+    /// client need not wait.
     pub keeps_one_free: bool,
 }
 
 impl ConnectionRules {
-    /// Limits the connections in total only, and keeps one free for the next client.
+    /// Creates rules that limit only the total number of connections, and that keep one connection
+    /// free for the next client.
     #[must_use]
     pub fn in_total(limit: u32) -> Self {
         Self { limit, limit_per_address: 0, exempt: Box::new(|_| false), keeps_one_free: true }
@@ -109,7 +112,8 @@ struct Open<C> {
     per_address: HashMap<AddressKey, u32>,
 }
 
-/// One connection counted against the limit of its address. Dropping it subtracts it again.
+/// A connection that is counted against the limit of its address. Dropping this value ends the
+/// count.
 #[derive(Debug)]
 pub(crate) struct OfAddress<C, O> {
     registry: Arc<Registry<C, O>>,
@@ -118,14 +122,15 @@ pub(crate) struct OfAddress<C, O> {
     peer: Option<IpAddr>,
 }
 
-/// A client that may open a connection.
+/// The permission of a client to open a connection.
 #[derive(Debug)]
 pub struct Admission<C, O> {
     address: OfAddress<C, O>,
     permit: OwnedSemaphorePermit,
 }
 
-/// An open client connection. Dropping it counts the connection as closed and releases its permit.
+/// An open client connection. Dropping this value counts the connection as closed and releases its
+/// permit.
 #[derive(Debug)]
 pub struct ConnectionSlot<C: Evictable, O: ConnectionObserver<C>> {
     number: u64,
@@ -142,7 +147,8 @@ impl<C: Evictable, O: ConnectionObserver<C>> Connections<C, O> {
         Self(Arc::new(Registry { rules, permits, observer, open: Mutex::new(open) }))
     }
 
-    /// Counts a new connection of `peer`. Returns `None` if its address has reached its limit.
+    /// Counts a new connection of `peer`. Returns `None` if the address of `peer` has reached its
+    /// limit.
     pub(crate) fn count_address(&self, peer: Option<IpAddr>) -> Option<OfAddress<C, O>> {
         let registry = Arc::clone(&self.0);
         let limit = registry.rules.limit_per_address;
@@ -174,8 +180,8 @@ impl<C: Evictable, O: ConnectionObserver<C>> Connections<C, O> {
         }
     }
 
-    /// Waits for a permit. While there is none, it closes the connections that have been idle for
-    /// the longest time.
+    /// Waits for a permit. While no permit is free, the function closes the connections that have
+    /// been idle for the longest time.
     pub(crate) async fn permit(&self) -> OwnedSemaphorePermit {
         loop {
             if let Some(permit) = self.try_permit() {
@@ -200,8 +206,8 @@ impl<C: Evictable, O: ConnectionObserver<C>> Connections<C, O> {
         Some(address.with(self.try_permit()?))
     }
 
-    /// Counts a client of `peer` and admits it. Returns `None` if its address has reached its limit
-    /// or no permit is free.
+    /// Counts a client with the address `peer` and admits the client. Returns `None` if the address
+    /// has reached its limit or no permit is free.
     #[must_use]
     pub fn try_admit(&self, peer: Option<IpAddr>) -> Option<Admission<C, O>> {
         self.try_admission(self.count_address(peer)?)
@@ -219,14 +225,14 @@ impl<C: Evictable, O: ConnectionObserver<C>> Connections<C, O> {
         self.0.in_use()
     }
 
-    /// Returns what counts the connections.
+    /// Returns the observer that counts the connections.
     #[must_use]
     pub fn observer(&self) -> &O {
         &self.0.observer
     }
 
-    /// Asks the connections that have been idle for the longest time at `now` to close: one of
-    /// `EVICTED_SHARE`, at least one.
+    /// Asks the connections that have been idle for the longest time at `now` to close. Their
+    /// number is the limit divided by `EVICTED_SHARE`, but at least one.
     pub fn evict(&self, now: Instant) {
         let Some(latest) = now.checked_sub(EVICTABLE_AFTER) else { return };
         let open = self.0.open.lock();
@@ -291,7 +297,7 @@ impl<C: Evictable, O: ConnectionObserver<C>> ConnectionSlot<C, O> {
         self.address.peer
     }
 
-    /// Returns what counts the connections.
+    /// Returns the observer that counts the connections.
     #[must_use]
     pub fn observer(&self) -> &O {
         &self.address.registry.observer

@@ -12,7 +12,7 @@ use crate::http2_frames::FrameMeter;
 
 /// Receives the events on the byte stream of a connection.
 pub trait StreamObserver {
-    /// Called with the bytes of each read that has returned some.
+    /// Called with the bytes of each read that returned at least one byte.
     fn on_read(&self, _bytes: &[u8]) {}
 
     /// Called when the connection fails because of too many HTTP/2 control frames.
@@ -28,7 +28,7 @@ pub struct ControlFrames<S, O> {
 }
 
 impl<S, O: StreamObserver> ControlFrames<S, O> {
-    /// Watches `stream`, and reports to `observer`.
+    /// Wraps `stream`, and reports its events to `observer`.
     pub fn new(stream: S, observer: Arc<O>) -> Self {
         Self { stream, frames: FrameMeter::new(Instant::now()), observer }
     }

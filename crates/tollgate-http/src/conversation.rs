@@ -32,8 +32,8 @@ pub struct Conversation {
     close_asked: Notify,
 }
 
-/// A request that the reader inserted in place of an invalid one, so its refusal is sent in the
-/// order of the responses.
+/// A request that the reader inserted in place of an invalid request. The refusal of the invalid
+/// request is then sent in the order of the responses.
 #[derive(Debug, Clone, Copy)]
 struct Refusal {
     /// The number of the request on this connection, counted from 1.
@@ -41,7 +41,7 @@ struct Refusal {
     violation: Violation,
 }
 
-/// Whether the response to an upgrade request switched the protocol.
+/// Whether the response to an upgrade request switched the protocol of the connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UpgradeAnswer {
     /// 101: all later bytes belong to the other protocol.
@@ -60,14 +60,15 @@ enum UpgradeState {
 struct Activity {
     in_flight: u64,
     idle_since: Instant,
-    /// When the first byte of an incomplete request head arrived, or the connection was accepted.
+    /// The time at which the first byte of an incomplete request head arrived, or at which the
+    /// connection was accepted.
     head_since: Option<Instant>,
-    /// The connection was asked to close, or no longer uses HTTP.
+    /// Whether the connection was asked to close, or no longer uses HTTP.
     is_leaving: bool,
 }
 
 impl Conversation {
-    /// Begins the conversation of a connection that was accepted now.
+    /// Begins the conversation of a connection that has just been accepted.
     pub fn begin() -> Self {
         Self {
             requests: AtomicU64::new(0),
@@ -85,14 +86,15 @@ impl Conversation {
         }
     }
 
-    /// Records that the request `ordinal`, counted from 1, replaces an invalid one. It is the last
-    /// request of the connection.
+    /// Records that the request with the number `ordinal`, counted from 1, replaces an invalid
+    /// request. This request is the last one of the connection.
     pub fn refuse(&self, ordinal: u64, violation: Violation) {
-        // The reader stops at its first refusal, so there is no second one.
+        // The reader stops at its first refusal, so there is no second refusal.
         let _ = self.refusal.set(Refusal { ordinal, violation });
     }
 
-    /// Counts the next HTTP/1 request. Returns the violation if it replaces an invalid one.
+    /// Counts the next HTTP/1 request. Returns the violation if this request replaces an invalid
+    /// one.
     pub fn next_request(&self) -> Option<Violation> {
         let ordinal = self.requests.fetch_add(1, Ordering::AcqRel) + 1;
         let refusal = self.refusal.get()?;
@@ -108,7 +110,7 @@ impl Conversation {
         }
     }
 
-    /// Takes the response to the last upgrade request, once it is known.
+    /// Takes the response to the last upgrade request, once the response is known.
     pub fn poll_upgrade_answer(&self, cx: &mut Context<'_>) -> Poll<UpgradeAnswer> {
         let mut state = self.upgrade.lock();
         match *state {
@@ -123,7 +125,7 @@ impl Conversation {
         }
     }
 
-    /// Returns whether the connection uses another protocol than HTTP now.
+    /// Returns whether the connection has switched from HTTP to another protocol.
     pub fn is_upgraded(&self) -> bool {
         self.is_upgraded.load(Ordering::Acquire)
     }
@@ -155,13 +157,14 @@ impl Conversation {
         self.close_asked.notified().await;
     }
 
-    /// Records why the connection closes. The first reason is kept.
+    /// Records the reason why the connection closes. Later reasons are ignored.
     pub fn note_close(&self, reason: CloseReason) {
-        // Later reasons are only consequences of the first.
+        // Later reasons are only consequences of the first reason.
         let _ = self.close_reason.set(reason);
     }
 
-    /// Returns why the connection closes. The default is that the client closes it.
+    /// Returns the reason why the connection closed. If no reason was recorded, the client closed
+    /// the connection.
     pub fn close_reason(&self) -> CloseReason {
         self.close_reason.get().copied().unwrap_or(CloseReason::Client)
     }
@@ -178,7 +181,7 @@ impl Conversation {
         activity.idle_since = Instant::now();
     }
 
-    /// Waits until no request has been in flight for `limit`.
+    /// Waits until the connection has had no request in flight for the duration `limit`.
     pub async fn idle_for(&self, limit: Duration) {
         loop {
             let now = Instant::now();

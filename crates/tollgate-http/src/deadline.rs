@@ -8,7 +8,8 @@ use std::{
 
 use tokio::time::{Instant, Sleep, sleep_until};
 
-/// A time limit on a wait, measured from its start. It costs nothing outside of a wait.
+/// A time limit on a wait, measured from the start of the wait. A deadline takes no time while
+/// there is no wait.
 #[derive(Debug)]
 pub struct Deadline {
     limit: Duration,
@@ -23,7 +24,7 @@ enum Wait {
 }
 
 impl Deadline {
-    /// Creates a time limit. Its wait has not started yet.
+    /// Creates a time limit. The wait has not started yet.
     pub fn new(limit: Duration) -> Self {
         Self { limit, sleep: None, wait: Wait::Idle }
     }
@@ -38,7 +39,7 @@ impl Deadline {
         self.wait = Wait::Idle;
     }
 
-    /// Starts the wait if it has not started. Ready once the limit has passed.
+    /// Starts the wait if it has not started yet. Ready once the limit has passed.
     pub fn poll_passed(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         self.poll_passed_within(cx, self.limit)
     }
@@ -60,17 +61,16 @@ impl Deadline {
     }
 }
 
-/// A timer with a time that changes often, usually to a later one. After a change to a later time,
-/// the runtime's timer is set again only when the earlier time has passed: the change costs nothing
-/// until then.
+/// A timer with a time that changes often, usually to a later time.
 ///
-/// Setting and removing a timer for each of many short waits takes more than the waits themselves.
+/// After a change to a later time, the runtime's timer is set again only when the earlier time has
+/// passed, so the change itself takes nearly no time. Setting and removing a runtime timer for each
+/// of many short waits would take longer than the waits themselves.
 #[derive(Debug, Default)]
 pub struct MovingTimer(Option<Pin<Box<Sleep>>>);
 
 impl MovingTimer {
-    /// Ready once `end` has passed. Between two calls, the alarm of an earlier call may wake the
-    /// task.
+    /// Ready once `end` has passed. The alarm of an earlier call may wake the task before `end`.
     pub fn poll_passed(&mut self, cx: &mut Context<'_>, end: Instant) -> Poll<()> {
         let sleep = self.0.get_or_insert_with(|| Box::pin(sleep_until(end)));
         if end < sleep.deadline() {

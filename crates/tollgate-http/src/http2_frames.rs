@@ -1,7 +1,8 @@
 //! A bound for the frames of an HTTP/2 connection that are not requests.
 //!
-//! Written by hand: hyper and h2 bound resets, but neither `WINDOW_UPDATE` nor `PRIORITY`. Without
-//! this bound, one connection sent 6,900,000 of them in a second and kept 91 % of a core busy.
+//! The bound is written by hand, because hyper and h2 bound resets, but neither `WINDOW_UPDATE` nor
+//! `PRIORITY`. Without the bound, one connection sent 6,900,000 such frames in a second, which kept
+//! a core 91 % busy.
 
 use std::fmt;
 use std::time::Instant;
@@ -12,14 +13,14 @@ pub const CONTROL_FRAMES: u32 = 10_000;
 /// The control frames that a connection may send in a second without a request or a response.
 pub const CONTROL_FRAMES_PER_SECOND: u32 = 1_000;
 
-/// The control frames that each request adds.
+/// The control frames that a connection may send in addition for each request.
 pub const CONTROL_FRAMES_PER_REQUEST: u32 = 16;
 
-/// The bytes of a response for which one control frame is added. Clients confirm the bytes that
-/// they have read by `WINDOW_UPDATE`.
+/// The number of response bytes for which a connection may send one more control frame. Clients
+/// confirm the bytes that they have read by `WINDOW_UPDATE`.
 pub const BYTES_PER_CONTROL_FRAME: usize = 64;
 
-/// The most control frames that requests and responses can add up.
+/// The most control frames that a connection can save up by requests and responses.
 pub const MAX_CONTROL_FRAMES: u32 = 65_536;
 
 /// The start of an HTTP/2 connection.
@@ -37,20 +38,22 @@ const CONTINUATION: u8 = 9;
 ///
 /// A control frame costs a server work and its client nearly nothing: `WINDOW_UPDATE`, `PRIORITY`,
 /// `PING`, `SETTINGS`, `RST_STREAM`, empty `DATA`, frames of unknown types. Clients need a few for
-/// each request and for each part of a response that they read, so both add to what they may send.
-/// Bytes that are not HTTP/2 are not counted.
+/// each request and for each part of a response that they read, so each request and each response
+/// adds to the number of control frames that a client may send. Bytes that are not HTTP/2 are not
+/// counted.
 #[derive(Debug)]
 pub struct FrameMeter {
     state: State,
     left: u32,
-    /// When the frames of the last period were added. `None` before `left` was first used up.
+    /// The time at which frames were last added because time had passed. `None` before `left` was
+    /// first used up.
     refilled_at: Option<Instant>,
     began: Instant,
 }
 
 #[derive(Debug)]
 enum State {
-    /// This many bytes of the preface have arrived.
+    /// This many bytes of the connection preface have arrived.
     Preface(usize),
     /// This many bytes of the head of a frame have arrived.
     Head([u8; HEAD], usize),
@@ -79,8 +82,8 @@ impl FrameMeter {
         Self { state: State::Preface(0), left: CONTROL_FRAMES, refilled_at: None, began: now }
     }
 
-    /// Counts the frames in `bytes`, which the client sent after those of the last call. Calls
-    /// `now` only if the frames are used up.
+    /// Counts the frames in `bytes`, which the client sent after the bytes of the last call. Calls
+    /// `now` only if the client has used up its frames.
     ///
     /// # Errors
     /// [`TooManyControlFrames`]: the connection should be closed.
@@ -131,7 +134,7 @@ impl FrameMeter {
         Ok(())
     }
 
-    /// Adds the frames that confirm `bytes` of responses.
+    /// Adds the control frames with which the client confirms `bytes` bytes of responses.
     pub fn send(&mut self, bytes: usize) {
         self.add(u32::try_from(bytes / BYTES_PER_CONTROL_FRAME).unwrap_or(u32::MAX));
     }

@@ -1,8 +1,9 @@
 //! The least rate at which a client must send a request body or read a response.
 //!
-//! Written by hand: the timeouts of `tower-http` bound a pause, and a client that sends one byte
-//! before each pause ends could hold a request for ever. This bounds it to 10 s, and 64 s for the
-//! 64 KiB that a client may be ahead, by the defaults.
+//! The module is written by hand, because the timeouts of `tower-http` only bound a pause: a client
+//! that sends one byte before each pause ends could hold a request for ever. With the default
+//! settings, a least rate bounds this time to 10 s, plus 64 s if the client is 64 KiB ahead of the
+//! least rate.
 
 use std::{
     task::{Context, Poll, ready},
@@ -19,11 +20,11 @@ pub const LEAST_BYTES_PER_SECOND: u32 = 1_024;
 /// The default time for which a client may stay below the least rate.
 pub const LEAST_RATE_GRACE: Duration = Duration::from_secs(10);
 
-/// The most bytes that a client may be ahead of the least rate. Earlier transfers count for at most
-/// this many.
+/// The most bytes that a client may be ahead of the least rate. If a client was faster before, at
+/// most this many of its additional bytes count.
 const BURST_BYTES: u64 = 64 * 1_024;
 
-/// A least rate and its grace time.
+/// A least rate in bytes per second, and the time for which a client may stay below it.
 #[derive(Debug, Clone, Copy)]
 pub struct RateTerms {
     /// 0 means no least rate.
@@ -33,8 +34,8 @@ pub struct RateTerms {
 
 /// The time budget of a client for a transfer.
 ///
-/// It is a token bucket of time: each byte adds the time that it takes at the least rate, and
-/// waiting for the client uses it up. A client is too slow when the bucket is empty, or after one
+/// It is a token bucket of time: each byte adds the time that one byte takes at the least rate, and
+/// waiting for the client uses up time. A client is too slow when the bucket is empty, or after one
 /// pause that is too long.
 #[derive(Debug)]
 pub struct LeastRate {
@@ -54,7 +55,7 @@ pub enum TooSlow {
 }
 
 impl RateTerms {
-    /// No least rate: only pauses are bounded.
+    /// No least rate. Only the length of a pause is bounded.
     pub const NONE: Self = Self { bytes_per_second: 0, grace: Duration::ZERO };
 
     /// Requires `bytes_per_second` on average, after `grace`. 0 means no least rate.
@@ -62,7 +63,7 @@ impl RateTerms {
         Self { bytes_per_second, grace }
     }
 
-    /// Returns the time that `bytes` may take.
+    /// Returns the time that `bytes` bytes may take at the least rate.
     fn time_for(self, bytes: u64) -> Duration {
         let micros = bytes.saturating_mul(1_000_000) / u64::from(self.bytes_per_second.max(1));
         Duration::from_micros(micros)
@@ -74,13 +75,13 @@ impl RateTerms {
 }
 
 impl LeastRate {
-    /// Begins the budget of a transfer that may pause for `longest_pause` at most.
+    /// Begins the budget of a transfer in which no pause may exceed `longest_pause`.
     pub fn new(terms: RateTerms, longest_pause: Duration) -> Self {
         let pause = Deadline::new(longest_pause);
         Self { terms, left: terms.grace, waiting_since: None, pause }
     }
 
-    /// Ends the wait for the client, which has transferred `bytes`.
+    /// Ends the wait for the client, because the client has transferred `bytes` bytes.
     pub fn moved(&mut self, bytes: usize) {
         if let Some(since) = self.waiting_since.take() {
             self.left = self.left.saturating_sub(since.elapsed());
@@ -103,7 +104,7 @@ impl LeastRate {
 
     /// Works like [`poll_too_slow`](Self::poll_too_slow), but checks only the longest pause.
     pub fn poll_stalled(&mut self, cx: &mut Context<'_>) -> Poll<TooSlow> {
-        // Set, so `moved` ends this wait as well.
+        // The start of the wait is set, so `moved` ends this wait as well.
         self.waiting_since.get_or_insert_with(Instant::now);
         self.pause.poll_passed(cx).map(|()| TooSlow::Stalled)
     }

@@ -1,4 +1,5 @@
-//! Futures that are rarely ready, polled in the same task as one that often is.
+//! A wrapper for futures that are rarely ready, and that share their task with a future that is
+//! often ready.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -13,8 +14,8 @@ pin_project! {
     /// A future that is polled only after it was woken, instead of whenever its task runs.
     ///
     /// A connection's task runs for every request, and always waits for the shutdown and for
-    /// deadlines that rarely expire. Polling each of them every time took 1/30 of the time of a
-    /// decision over HTTP.
+    /// deadlines that rarely expire. Polling each of these futures every time took 1/30 of the time
+    /// of a decision over HTTP.
     #[derive(Debug)]
     pub struct PollOnWake<F> {
         #[pin]
@@ -25,7 +26,7 @@ pin_project! {
     }
 }
 
-/// Whether the future was woken, and the waker of its task.
+/// A flag that a wake-up sets, and the waker of the task to wake.
 #[derive(Debug)]
 struct WakeFlag {
     is_woken: AtomicBool,
@@ -72,13 +73,13 @@ impl<F: Future> Future for PollOnWake<F> {
         let is_known = this.task.as_ref().is_some_and(|task| task.will_wake(cx.waker()));
         // A wake-up consumes the registered waker.
         if !is_known || this.flag.is_woken.load(Ordering::Acquire) {
-            // Register before the flag is cleared: a wake-up from now on wakes this task, and an
-            // earlier one has set the flag.
+            // Register the waker before the flag is cleared. A later wake-up then wakes this task,
+            // and an earlier wake-up has set the flag.
             this.flag.task.register(cx.waker());
             *this.task = Some(cx.waker().clone());
         }
         // Clear the flag before the future is polled: a wake-up during the poll counts for the next
-        // one.
+        // poll.
         let is_woken = &this.flag.is_woken;
         if !is_woken.load(Ordering::Relaxed) || !is_woken.swap(false, Ordering::AcqRel) {
             return Poll::Pending;
@@ -118,7 +119,7 @@ mod tests {
         assert_eq!(polls.get(), 3);
     }
 
-    /// A deadline that was moved wakes the task a second time, when it has really passed.
+    /// A moved deadline wakes the task once more when its new time has passed.
     #[tokio::test]
     async fn it_wakes_its_task_every_time_that_it_rings() {
         const RINGS: usize = 3;

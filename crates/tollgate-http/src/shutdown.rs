@@ -15,12 +15,12 @@ pub enum Phase {
     Cut,
 }
 
-/// A connection's view of the shutdown.
+/// A receiver that reports the current phase of the shutdown to a connection.
 #[derive(Clone, Debug)]
 pub struct Shutdown(watch::Receiver<Phase>);
 
 impl Shutdown {
-    /// Returns the sender of the phases, and a view of them.
+    /// Returns a sender that sets the phase, and a receiver that reports it.
     #[must_use]
     pub fn new() -> (watch::Sender<Phase>, Self) {
         let (sender, receiver) = watch::channel(Phase::Serving);

@@ -1,5 +1,5 @@
-//! The reader that checks the framing of a connection before HTTP is parsed. `framing` says why it is
-//! written by hand.
+//! The reader that checks the framing of a connection before HTTP is parsed. The module `framing`
+//! explains why this check is written by hand.
 
 use std::{
     io,
@@ -22,23 +22,24 @@ use crate::{
 
 /// A client's connection that passes on only valid bytes.
 ///
-/// Bytes are examined in the buffer that they were read into, and valid bytes stay there. Only
-/// bytes that cannot be passed on yet are stored here. A head is passed on when it is complete and
-/// valid. An invalid head is replaced by a request created here, which the [`Conversation`] marks:
-/// the refusal is then sent after the responses to earlier requests, and the connection ends with
-/// it. An invalid body ends in an error that contains the [`Violation`].
+/// The reader examines bytes in the caller's buffer, and valid bytes stay in that buffer. The
+/// reader itself stores only bytes that cannot be passed on yet. A head is passed on when it is
+/// complete and valid. An invalid head is replaced by a request that the reader creates and that
+/// the [`Conversation`] marks. The refusal is then sent after the responses to earlier requests,
+/// and the connection ends with the refusal. A read of an invalid body fails with an error that
+/// contains the [`Violation`].
 #[derive(Debug)]
 pub struct StrictReader<S> {
     stream: S,
     framing: Framing,
-    /// Bytes that were read and not passed on. The first `sound` of them may be. The limits of the
-    /// framing bound its size.
+    /// Bytes that were read and not passed on. The first `sound` bytes are valid and may be passed
+    /// on. The limits of the framing bound the size of this buffer.
     held: BytesMut,
     sound: usize,
     state: ReaderState,
     conversation: Arc<Conversation>,
     head: Deadline,
-    /// The conversation has recorded that a head is incomplete.
+    /// Whether the conversation has recorded that a head is incomplete.
     is_head_noted: bool,
     write: LeastRate,
     linger: Deadline,
@@ -59,23 +60,24 @@ enum ReaderState {
 pub struct StrictReaderTimeouts {
     /// The time for a request head.
     pub head: Duration,
-    /// The time in which a client has to read any byte.
+    /// The longest time for which a client may read no byte of a response.
     pub write: Duration,
     /// The least rate of reading.
     pub rate: RateTerms,
 }
 
-/// The request that is passed on in place of an invalid head.
+/// The request that the reader passes on in place of an invalid head.
 const REFUSED_REQUEST: &[u8] = b"GET / HTTP/1.1\r\nhost: refused\r\nconnection: close\r\n\r\n";
 const READ_BYTES: usize = 8 * 1024;
-/// The time for which input is read and dropped after an early response, which also limits the
-/// number of bytes. Closing a socket with unread bytes resets the connection, and the client might
-/// never receive the response.
+/// The longest time for which input is read and discarded after an early response. `LINGER_BYTES`
+/// bounds the number of these bytes. Closing a socket with unread bytes resets the connection, and
+/// the client might never receive the response.
 const LINGER: Duration = Duration::from_secs(2);
 const LINGER_BYTES: usize = 4 * 1024 * 1024;
 
 impl<S: AsyncRead + AsyncWrite + Unpin> StrictReader<S> {
-    /// Reads `stream` within `limits` and `timeouts`, and shares `conversation` with the service.
+    /// Creates a reader of `stream` with the given `limits` and `timeouts`. The reader shares
+    /// `conversation` with the service of the connection.
     pub fn new(
         stream: S,
         limits: SectionLimits,
@@ -97,7 +99,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> StrictReader<S> {
         }
     }
 
-    /// Reads into the reader's buffer, and leaves the valid bytes there. The rest is stored.
+    /// Reads into `buf`, and leaves the valid bytes in `buf`. The other bytes are stored in the
+    /// reader.
     fn poll_pass(
         &mut self,
         cx: &mut Context<'_>,
@@ -165,30 +168,32 @@ impl<S: AsyncRead + AsyncWrite + Unpin> StrictReader<S> {
         self.sound = self.held.len();
     }
 
-    /// Copies valid stored bytes to the reader, as many as fit.
+    /// Copies as many of the valid stored bytes to `buf` as fit.
     fn pass_buffered(&mut self, buf: &mut ReadBuf<'_>) {
         let taken = self.sound.min(buf.remaining());
         buf.put_slice(&self.held[..taken]);
         self.held.advance(taken);
         self.sound -= taken;
         if self.held.is_empty() {
-            // An idle connection has no buffer.
+            // An idle connection keeps no buffer.
             self.held = BytesMut::new();
         }
     }
 
-    /// Reads into the stored bytes. Ready with the number of bytes, or 0 at the end.
+    /// Reads into the stored bytes. Ready with the number of bytes that were read, or 0 at the end
+    /// of the stream.
     fn poll_buffer(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
         self.held.reserve(READ_BYTES);
         let read = pin!(self.stream.read_buf(&mut self.held)).poll(cx);
         if read.is_pending() && self.held.is_empty() {
-            // An idle connection has no buffer.
+            // An idle connection keeps no buffer.
             self.held = BytesMut::new();
         }
         read
     }
 
-    /// Ready once the current head is too late. Between two requests, the connection is only idle.
+    /// Ready once the time limit for the current head has passed. Between two requests there is no
+    /// such limit, because the connection is only idle.
     fn poll_head_timeout(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let under_way = !self.held.is_empty() || self.framing.heads() == 0;
         if !self.framing.expects_head() || !under_way {
@@ -203,7 +208,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> StrictReader<S> {
         Poll::Ready(())
     }
 
-    /// Ends the wait for a head, if there is one.
+    /// Ends the wait for a head, if the reader waits for one.
     fn end_head(&mut self) {
         self.head.clear();
         if std::mem::take(&mut self.is_head_noted) {
@@ -211,7 +216,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> StrictReader<S> {
         }
     }
 
-    /// Returns whether the client may be sending data that will not be read.
+    /// Returns whether the client may still send data that the reader does not read.
     fn is_truncated(&self) -> bool {
         self.state != ReaderState::Reading
             || !self.held.is_empty()

@@ -1,13 +1,13 @@
 //! Detection of HTTP/2 clients that do not read the responses that are ready for them.
 //!
-//! A client's flow control window limits how much of a response is sent. A client that leaves no
-//! room in it can still answer pings without end, so the reader and the writer of the connection
-//! detect no problem. hyper polls a body for its next frame when the window has room. A body that
-//! returned a frame and is not polled again is therefore waiting for its client; a body that
-//! returned `Pending` is not.
+//! A client's flow control window limits the bytes of a response that may be sent. A client that
+//! leaves no room in its window can still answer pings without end, so neither the reader nor the
+//! writer of the connection detects a problem. hyper polls a body for its next frame only when the
+//! window has room. A body that returned a frame and is not polled again is therefore waiting for
+//! its client; a body that returned `Pending` is not.
 //!
-//! Written by hand: hyper keeps such a response until the connection ends, so one client with 256
-//! streams kept 256 requests and their bodies.
+//! The detection is written by hand, because hyper keeps such a response until the connection ends:
+//! one client with 256 streams kept 256 requests and their bodies.
 
 use std::{
     cell::Cell,
@@ -21,11 +21,11 @@ use hyper::rt::Executor;
 
 use crate::least_rate::{LeastRate, RateTerms};
 
-/// The largest frame that is returned at once, so a slow client still finishes some frames within
-/// the time limit.
+/// The largest frame that a body returns at once, in bytes, so a slow client still finishes some
+/// frames within the time limit.
 pub const MAX_FRAME: usize = 16 * 1024;
 
-/// The result of the last poll of a body while its sender was polled.
+/// The result of the last poll of a body by the future that sends the body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum BodyPoll {
     None,
@@ -34,31 +34,32 @@ enum BodyPoll {
 }
 
 thread_local! {
-    // A body has no reference to the task that sends it, but is polled within the task's turn on
-    // the same thread.
+    // A body has no reference to the future that sends it, but that future polls the body on the
+    // same thread. Therefore the results of the polls are kept per thread.
     static LAST: Cell<BodyPoll> = const { Cell::new(BodyPoll::None) };
     static GIVEN_BYTES: Cell<usize> = const { Cell::new(0) };
 }
 
-/// Records how the body of a response was polled, and the bytes of the frame that it returned.
+/// Records the result of a poll of a response body, and the bytes of the frame that the body
+/// returned.
 pub fn note<T>(polled: &Poll<T>, bytes: usize) {
     GIVEN_BYTES.set(GIVEN_BYTES.get().saturating_add(bytes));
     LAST.set(if polled.is_ready() { BodyPoll::Ready } else { BodyPoll::Pending });
 }
 
-/// Where a response of an HTTP/2 connection is polled first.
+/// The task in which a response of an HTTP/2 connection is polled first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FirstPoll {
     /// Each response runs in a task of its own.
     InTask,
-    /// A response is first polled in the task of its connection, and a task is spawned only if it
-    /// is pending. A response that does not wait for anything costs less this way. The concurrent
-    /// streams of a client bound the number of responses in one turn.
+    /// A response is first polled in the task of its connection, and a task is spawned only if the
+    /// response is pending. A response that does not wait for anything then needs no task. The
+    /// concurrent streams of a client bound the number of responses in one turn.
     Inline,
 }
 
-/// The executor that sends the responses of an HTTP/2 connection. It resets the streams of clients
-/// that do not read a response, or read it below the least rate, and calls `on_reset`.
+/// The executor that sends the responses of an HTTP/2 connection. If a client does not read a
+/// response, or reads it below the least rate, the executor resets the stream and calls `on_reset`.
 #[derive(Debug, Clone)]
 pub struct ResponseExecutor<N> {
     first_poll: FirstPoll,
@@ -68,7 +69,8 @@ pub struct ResponseExecutor<N> {
 }
 
 impl<N: Fn()> ResponseExecutor<N> {
-    /// Resets a stream if its client pauses for `longest_pause`, or reads more slowly than `rate`.
+    /// Creates an executor that resets a stream if its client pauses for `longest_pause`, or reads
+    /// more slowly than `rate`.
     pub const fn new(
         first_poll: FirstPoll,
         longest_pause: Duration,
@@ -101,8 +103,8 @@ where
 }
 
 pin_project_lite::pin_project! {
-    /// A response that is being sent. Dropping it resets the stream and releases everything that
-    /// the request owns.
+    /// A response that is being sent. Dropping this value resets the stream and releases everything
+    /// that the request owns.
     struct Sending<F, N> {
         #[pin]
         sending: F,

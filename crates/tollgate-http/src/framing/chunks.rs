@@ -3,7 +3,8 @@ use super::{
     section::{Section, SectionKind, SectionLimits, field, lines},
 };
 
-/// A state machine for a chunked body, one element at a time: size line, data, line end, trailers.
+/// A state machine that reads a chunked body one element at a time: size line, data, line end,
+/// trailers.
 #[derive(Debug)]
 pub(crate) struct Chunks {
     state: State,
@@ -17,7 +18,7 @@ pub(crate) enum ChunkStep {
     Pass(usize),
     /// This many bytes are valid, and the body ends with them.
     End(usize),
-    /// The next element is not complete.
+    /// The next element is incomplete, so no byte is passed on.
     Hold,
 }
 
@@ -31,8 +32,8 @@ enum State {
 
 /// The longest size line in bytes, with its extensions and its line end.
 const MAX_SIZE_LINE_BYTES: usize = 512;
-/// The most bytes of extensions in all chunks of a message. Extensions are discarded, so the body
-/// limit would not apply to a body that consists of them.
+/// The most bytes of extensions in all chunks of a message. Extensions are discarded and do not
+/// count for the body limit, so they need a limit of their own.
 const MAX_EXTENSION_BYTES: usize = 16 * 1024;
 /// The most hexadecimal digits of a size. They fit in 63 bits, so no server reads them as a
 /// negative number.
@@ -102,8 +103,9 @@ impl Chunks {
     }
 }
 
-/// Returns the size and the number of bytes of its extensions. White space before an extension is
-/// refused although the grammar tolerates it, because some parsers stop at it and others skip it.
+/// Returns the size in a size line, and the number of bytes of the line's extensions. White space
+/// before an extension is refused although the grammar tolerates it, because some parsers stop at
+/// the white space and others skip it.
 fn parse_size_line(line: &[u8]) -> Result<(u64, usize), Violation> {
     let digits = line.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
     let (size, extensions) = line.split_at(digits);

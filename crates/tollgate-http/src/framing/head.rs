@@ -20,7 +20,7 @@ pub(crate) struct Head {
 pub(crate) enum BodyFraming {
     /// The body has this length in bytes. 0 means no body.
     Length(u64),
-    /// By chunks.
+    /// The body is sent in chunks, and ends with its last chunk.
     Chunked,
 }
 
@@ -39,12 +39,13 @@ enum Version {
     Http11,
 }
 
-/// The longest method. No registered method has half this length.
+/// The longest method in bytes. No registered method has half this length.
 const MAX_METHOD_BYTES: usize = 32;
 /// The most digits of a `Content-Length`. Every number with this many digits fits in 64 bits.
 const MAX_LENGTH_DIGITS: usize = 19;
 
-/// The longest path that takes the fast check. It is far below the limit of URI parsers.
+/// The longest path in bytes that takes the fast check. This length is far below the limit of URI
+/// parsers.
 const MAX_PLAIN_PATH_BYTES: usize = 8 * 1024;
 
 /// Parses a complete head, from its request line to its empty line.
@@ -107,8 +108,8 @@ fn version_of(version: &[u8]) -> Result<Version, Violation> {
 }
 
 /// Checks the request target. A fragment is refused because URI parsers drop it silently, and bytes
-/// beyond ASCII because servers interpret them differently. Everything that the next parser would
-/// refuse is refused here, where the client gets an explanation.
+/// beyond ASCII are refused because servers interpret them differently. Everything that the next
+/// parser would refuse is refused here, where the client gets an explanation.
 fn check_target(method: &[u8], target: &[u8]) -> Result<(), Violation> {
     if is_plain_path(target) {
         return Ok(());
@@ -123,7 +124,7 @@ fn check_target(method: &[u8], target: &[u8]) -> Result<(), Violation> {
 }
 
 /// Returns whether `target` is a path with an optional query that consists only of bytes which
-/// every URI parser accepts. Most targets are, and need not be parsed twice.
+/// every URI parser accepts. Most targets have this form, and need not be parsed twice.
 fn is_plain_path(target: &[u8]) -> bool {
     target.first() == Some(&b'/')
         && target.len() <= MAX_PLAIN_PATH_BYTES
@@ -132,7 +133,7 @@ fn is_plain_path(target: &[u8]) -> bool {
         })
 }
 
-/// The fields of a head that determine framing and routing.
+/// The fields of a head that determine the framing and the routing of a request.
 #[derive(Default)]
 struct FramingFields<'a> {
     host: Option<&'a [u8]>,
@@ -156,7 +157,8 @@ impl<'a> FramingFields<'a> {
                 return Err(Violation::ContentLengthRepeated);
             }
         } else if name.eq_ignore_ascii_case(b"transfer-encoding") {
-            // Only the one usual space is allowed, because parsers differ on other white space.
+            // Only the one usual space is allowed, because parsers treat other white space
+            // differently.
             let coding = value.strip_prefix(b" ").unwrap_or(value);
             let repeated = self.chunked.replace(()).is_some();
             if repeated || !coding.eq_ignore_ascii_case(b"chunked") {

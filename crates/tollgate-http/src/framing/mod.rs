@@ -1,14 +1,16 @@
 //! The boundaries of requests on a client's byte stream, checked strictly before HTTP is parsed.
 //!
 //! HTTP libraries tolerate some errors: a length with a chunked coding, white space around a
-//! coding, an unusual chunk. Behind a proxy, each of these allows that the next server finds
-//! another end of the message, and reads the rest as a request that was never limited (request
-//! smuggling). No HTTP library for Rust offers this check alone, which is why it is
-//! written by hand: 190 requests of this kind are the corpus of the proxy's tests. Therefore a small state machine that only knows framing reads the stream first, and
-//! passes on only bytes that have exactly one interpretation.
+//! coding, an unusual chunk. Behind a proxy, each of these errors can make the next server find
+//! another end of the message, and read the remaining bytes as a request that was never limited
+//! (request smuggling). Therefore a small state machine that reads only the framing examines the
+//! stream first, and passes on only bytes that have exactly one interpretation.
 //!
-//! The machine is pure: it maps bytes to steps, without a socket or a clock, and with a few
-//! counters as its only memory.
+//! The check is written by hand, because no HTTP library for Rust offers such a check alone. The
+//! proxy's tests contain 190 requests that attempt smuggling.
+//!
+//! The state machine is pure: it maps bytes to steps, without a socket or a clock, and its only
+//! memory is a few counters.
 
 mod chunks;
 mod head;
@@ -62,8 +64,8 @@ enum State {
     Opaque,
 }
 
-/// Whether an empty line before a request is still allowed. RFC 9112 requires to tolerate one, for
-/// old clients.
+/// Whether an empty line before a request is still allowed. RFC 9112 requires servers to tolerate
+/// one empty line, for old clients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum BlankLine {
     Allowed,
@@ -75,8 +77,9 @@ impl Framing {
         Self { limits, state: State::Preface, heads: 0 }
     }
 
-    /// Examines the start of `bytes`, which is where the last [`Step::Pass`] ended. After a `Pass`,
-    /// call it again with the remaining bytes; after a `Hold`, with the same bytes and more.
+    /// Examines the start of `bytes`, which has to begin where the last [`Step::Pass`] ended. After
+    /// a `Pass`, call this function again with the remaining bytes. After a `Hold`, call it again
+    /// with the same bytes and more.
     pub(crate) fn step(&mut self, bytes: &[u8]) -> Step {
         match &mut self.state {
             State::Preface => self.preface(bytes),
@@ -104,27 +107,27 @@ impl Framing {
         }
     }
 
-    /// Continues with the next message: the response kept the protocol.
+    /// Continues with the next message, because the response did not switch the protocol.
     pub(crate) fn decline_upgrade(&mut self) {
         if matches!(self.state, State::UpgradeAnswer) {
             self.state = State::next_message();
         }
     }
 
-    /// Passes all later bytes on: the response switched the protocol.
+    /// Passes all later bytes on, because the response switched the protocol.
     pub(crate) fn accept_upgrade(&mut self) {
         if matches!(self.state, State::UpgradeAnswer) {
             self.state = State::Opaque;
         }
     }
 
-    /// Returns the number of heads that were passed on.
+    /// Returns the number of request heads that were passed on.
     pub(crate) fn heads(&self) -> u64 {
         self.heads
     }
 
-    /// Returns whether the stream is between or inside heads, where the time limit for heads
-    /// applies.
+    /// Returns whether the stream is between two heads or inside of a head. The time limit for
+    /// heads applies then.
     pub(crate) fn expects_head(&self) -> bool {
         matches!(self.state, State::Preface | State::Head(..))
     }

@@ -11,11 +11,11 @@ pub struct SectionLimits {
     pub target_bytes: usize,
 }
 
-/// A scanner for the end of a section of CRLF lines, as the bytes arrive. An empty line ends the
-/// section.
+/// A scanner that finds the end of a section of CRLF lines while its bytes arrive. An empty line
+/// ends the section.
 ///
-/// It examines each byte once, so a section without an end is refused at its first invalid byte,
-/// and the time is proportional to its length.
+/// The scanner examines each byte once. A section without an end is therefore refused at its first
+/// invalid byte, and the time of a scan is proportional to the length of the section.
 #[derive(Debug)]
 pub(crate) struct Section {
     kind: SectionKind,
@@ -46,8 +46,8 @@ impl Section {
         self.scanned == 0
     }
 
-    /// Examines the new bytes of `bytes`, which contains the section from its first byte. Returns
-    /// the length of the section with its final empty line, once that has arrived.
+    /// Examines the new bytes of `bytes`. `bytes` contains the section from its first byte. Returns
+    /// the length of the section including its final empty line, once that line has arrived.
     pub(crate) fn scan(
         &mut self,
         bytes: &[u8],
@@ -71,8 +71,8 @@ impl Section {
         Ok(None)
     }
 
-    /// Returns the end of the next line if the line is complete and valid, with vectorized
-    /// searches. An invalid line is examined byte by byte instead, so the first invalid byte is
+    /// Returns the end of the next line if the line is complete and valid. The search is
+    /// vectorized. An invalid line is examined byte by byte instead, so the first invalid byte is
     /// reported regardless of how the bytes arrived.
     fn sound_line(&self, bytes: &[u8], limits: &SectionLimits) -> Option<usize> {
         if self.scanned != self.line_start {
@@ -162,7 +162,7 @@ pub(crate) fn is_token(bytes: &[u8]) -> bool {
     !bytes.is_empty() && bytes.iter().all(|&byte| IS_TOKEN[usize::from(byte)])
 }
 
-/// A table of all bytes: whether each is allowed in a token.
+/// A table with one entry for each byte: whether a token may contain the byte.
 const IS_TOKEN: [bool; 256] = {
     let mut table = [false; 256];
     let mut byte = 0_u8;

@@ -4,7 +4,7 @@ use super::*;
 
 const LIMITS: SectionLimits = SectionLimits { bytes: 1024, fields: 8, target_bytes: 128 };
 
-/// The complete result of a stream.
+/// The result of reading a whole stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Course {
     passed: Vec<u8>,
@@ -160,8 +160,8 @@ fn sections_that_never_end_are_refused_at_their_limit() {
 
 #[test]
 fn every_target_that_passes_is_a_uri_too() {
-    // If only the HTTP parser refused a target, the client would get a response without an
-    // explanation.
+    // The framing refuses every invalid target. If only the HTTP parser refused one, the client
+    // would get a response without an explanation.
     for (before, byte) in [b"/", b"?"].into_iter().flat_map(|c| (0..=0xff_u8).map(move |b| (c, b)))
     {
         let target = [b"/", before.as_slice(), &[byte], b"b"].concat();
@@ -215,8 +215,8 @@ fn all_streams() -> Vec<Vec<u8>> {
 }
 
 proptest! {
-    /// The streams are combined from valid and invalid ones, with some bytes replaced, and read in
-    /// pieces of any size.
+    /// The streams consist of valid and invalid messages, with some bytes replaced. They are read
+    /// in pieces of any size.
     #[test]
     fn reads_of_any_size_give_the_same_course(
         picks in prop::collection::vec(any::<prop::sample::Index>(), 1..5),

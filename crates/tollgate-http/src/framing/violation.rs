@@ -5,8 +5,8 @@ use http::StatusCode;
 /// The reason why a client's bytes are refused before they become a request.
 ///
 /// Each violation is either forbidden by RFC 9112 or interpreted differently by different servers,
-/// which is how request smuggling works. None is repaired: the repair would be a guess about the
-/// interpretation of the next server.
+/// which is how request smuggling works. No violation is repaired, because the repair would be a
+/// guess about the interpretation of the next server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Violation {
     /// A line ends in a LF without CR.
@@ -21,7 +21,7 @@ pub enum Violation {
     RequestLine,
     /// The method contains a byte that is not allowed in a token, or is too long.
     Method,
-    /// The method is `CONNECT`: this is a gateway to one upstream, not a forward proxy.
+    /// The method is `CONNECT`. Tollgate is a gateway to its upstreams, not a forward proxy.
     Connect,
     /// The target has none of the forms that the method allows.
     Target,
@@ -37,7 +37,7 @@ pub enum Violation {
     SectionTooLarge,
     /// The head or trailer section exceeds its limit of fields.
     TooManyFields,
-    /// HTTP/1.1 without a `Host`.
+    /// The request is HTTP/1.1 and has no `Host`.
     HostMissing,
     /// More than one `Host`.
     HostRepeated,
@@ -82,8 +82,8 @@ impl Violation {
         }
     }
 
-    /// Returns one sentence for the client: the error and the correct form. It needs no escaping in
-    /// JSON.
+    /// Returns one sentence for the client: the error and the correct form. The sentence needs no
+    /// escaping in JSON.
     pub fn detail(self) -> &'static str {
         match self {
             Self::BareLineFeed => "A line ends in LF alone; end lines with CRLF.",

@@ -1,4 +1,5 @@
-//! TLS to an upstream: the authorities of its certificate, and a certificate for the client.
+//! TLS to an upstream: the authorities that may sign its certificate, and a certificate for the
+//! client.
 
 use std::{
     fmt,
@@ -19,14 +20,15 @@ use super::{
 /// The files of [`ClientTls`], all in PEM form.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClientTlsFiles {
-    /// The authorities of the server's certificate; by default those that the system trusts.
+    /// The authorities that may sign the server's certificate. `None` means the authorities that
+    /// the system trusts.
     pub authorities: Option<PathBuf>,
     /// The client's certificate chain and its private key.
     pub client: Option<(PathBuf, PathBuf)>,
 }
 
-/// The certificates of connections to servers. The certificate and the name of a server are always
-/// verified. They can be reloaded.
+/// The certificates of connections to servers. They can be reloaded. The certificate and the name
+/// of a server are always verified.
 #[derive(Clone)]
 pub struct ClientTls {
     files: Arc<ClientTlsFiles>,
@@ -34,7 +36,7 @@ pub struct ClientTls {
 }
 
 impl ClientTls {
-    /// Reads the files. Do not call it from an async thread.
+    /// Reads the files. Do not call this function from an async thread.
     ///
     /// # Errors
     /// [`TlsError`] with the file that cannot be used.
@@ -43,8 +45,8 @@ impl ClientTls {
         Ok(Self { files: Arc::new(files), config })
     }
 
-    /// Reads the files again. Open connections are not affected. Do not call it from an async
-    /// thread.
+    /// Reads the files again. Open connections are not affected. Do not call this function from an
+    /// async thread.
     ///
     /// # Errors
     /// [`TlsError`] with the file that cannot be used. The current certificates then stay in force.
@@ -78,12 +80,12 @@ impl fmt::Debug for ClientTls {
 impl ClientTlsFiles {
     fn config(&self) -> Result<Read<ClientConfig>, TlsError> {
         let roots = trust_anchors(self.authorities.as_deref())?;
-        // The provider is named explicitly: another library's choice of the process-wide default
-        // must not change this one.
+        // The provider is named explicitly, because another library's choice of the process-wide
+        // default must not change the provider of these connections.
         let provider = Arc::new(ring::default_provider());
         let builder = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
-            // ring implements the default versions.
+            // This cannot fail, because ring implements the default versions.
             .map_err(|_| TlsError::NoAuthorities)?
             .with_root_certificates(roots);
         let (mut config, expires_at) = match &self.client {

@@ -26,7 +26,8 @@ pub fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsErro
     Ok(certificates)
 }
 
-/// Reads the authorities of a PEM file, or those that the system trusts if there is no file.
+/// Reads the authorities of a PEM file, or returns the authorities that the system trusts if there
+/// is no file.
 ///
 /// # Errors
 /// [`TlsError`] with the file and its problem.

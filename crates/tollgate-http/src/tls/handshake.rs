@@ -1,11 +1,11 @@
-//! Reasons of failed handshakes in words.
+//! The reasons of failed TLS handshakes in words.
 
 use std::io;
 
 use tokio_rustls::rustls::{CertificateError, Error};
 
-/// Returns what to do about a handshake with a server that failed with `error`, if its certificate is
-/// the reason.
+/// Returns advice about a handshake with a server that failed with `error`, if the server's
+/// certificate is the reason.
 ///
 /// ```
 /// use std::io;
@@ -19,7 +19,8 @@ pub fn handshake_hint(error: &io::Error) -> Option<&'static str> {
         return None;
     };
     Some(match reason {
-        // The signature is wrong if another authority has the same name.
+        // The signature is wrong if a trusted authority has the same name as the authority that
+        // signed.
         CertificateError::UnknownIssuer | CertificateError::BadSignature => {
             "no trusted authority signed the server's certificate; trust its authority (--upstream-ca)"
         }
@@ -32,7 +33,7 @@ pub fn handshake_hint(error: &io::Error) -> Option<&'static str> {
         CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
             "the server's certificate is not valid yet; check the clocks"
         }
-        // webpki has no variant of rustls for it.
+        // rustls has no variant for this error of webpki.
         CertificateError::Other(other) if other.0.to_string() == "CaUsedAsEndEntity" => {
             "the server presents the certificate of an authority; let the authority sign one for the server"
         }

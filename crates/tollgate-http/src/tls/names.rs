@@ -9,13 +9,15 @@ use x509_parser::{
     x509::{AttributeTypeAndValue, X509Name},
 };
 
-/// The names in a certificate that was verified. Of several names of one kind, the first counts.
+/// The names in a certificate that was verified. If the certificate has several names of one kind,
+/// the field says which of them it contains.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CertificateNames {
     /// The whole subject in the order of the certificate, such as `C=DE,O=Example,CN=billing`.
-    /// Special characters in a value are escaped as in RFC 4514, so two subjects never look alike.
+    /// Special characters in a value are escaped as in RFC 4514, so two different subjects never
+    /// have the same text.
     pub subject: Option<String>,
-    /// The last common name in the subject, which is the most specific one.
+    /// The last common name in the subject, which is the most specific common name.
     pub common_name: Option<String>,
     /// The first DNS name of the subject alternative names.
     pub dns: Option<String>,

@@ -11,10 +11,10 @@ use x509_parser::prelude::{FromDer, X509Certificate};
 
 use super::files::TlsError;
 
-/// The expiry of certificates that have none.
+/// The stored time of expiry if there is no certificate that expires.
 const NEVER: i64 = i64::MAX;
 
-/// Settings of TLS with the counters of their reloads. Clones share their state.
+/// TLS settings with the counters of their reloads. Clones share their state.
 #[derive(Debug)]
 pub(super) struct Reloadable<C>(Arc<Shared<C>>);
 
@@ -44,7 +44,7 @@ impl<C> Clone for Reloadable<C> {
     }
 }
 
-/// Settings that were read, and when their certificate expires.
+/// Settings that were read, and the time at which their certificate expires.
 pub(super) struct Read<C> {
     pub(super) config: C,
     pub(super) expires_at: Option<i64>,
@@ -91,7 +91,7 @@ impl<C> Reloadable<C> {
     }
 }
 
-/// Returns when the first certificate of a chain expires.
+/// Returns the time at which the first certificate of a chain expires.
 pub(super) fn expiry(chain: &[CertificateDer<'_>]) -> Option<i64> {
     let (_, certificate) = X509Certificate::from_der(chain.first()?).ok()?;
     Some(certificate.validity().not_after.timestamp())

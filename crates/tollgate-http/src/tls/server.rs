@@ -1,4 +1,5 @@
-//! The certificate that a listener presents, and the authorities of its clients' certificates.
+//! The certificate that a listener presents, and the authorities that may sign its clients'
+//! certificates.
 
 use std::{
     fmt,
@@ -16,7 +17,7 @@ use super::{
     reload::{CertificateStatus, Read, Reloadable, expiry},
 };
 
-/// The certificates of a listener. They can be reloaded while it is open.
+/// The certificates of a listener. They can be reloaded while the listener is open.
 #[derive(Clone)]
 pub struct ServerTls {
     files: Arc<Files>,
@@ -38,7 +39,8 @@ pub enum ClientAuthorities {
     /// No certificate is requested.
     #[default]
     None,
-    /// A client may connect without a certificate. One that it presents is verified.
+    /// A client may connect without a certificate. If the client presents a certificate, it is
+    /// verified.
     Optional(PathBuf),
     /// A client without a certificate is not served.
     Required(PathBuf),
@@ -55,7 +57,7 @@ impl ClientAuthorities {
 
 impl ServerTls {
     /// Reads a certificate and its key from PEM files, for listeners that offer `protocols` (ALPN,
-    /// in order of preference). Reads files, so do not call it from an async thread.
+    /// in order of preference). This function reads files, so do not call it from an async thread.
     ///
     /// # Errors
     /// [`TlsError`] with the file that cannot be used.
@@ -75,8 +77,8 @@ impl ServerTls {
         Ok(Self { files: Arc::new(files), config })
     }
 
-    /// Reads the files again. Open connections are not affected. Do not call it from an async
-    /// thread.
+    /// Reads the files again. Open connections are not affected. Do not call this function from an
+    /// async thread.
     ///
     /// # Errors
     /// [`TlsError`] with the file that cannot be used. The current certificates then stay in force.
@@ -124,8 +126,8 @@ impl Files {
         let chain = certificates(&self.certificate)?;
         let key = private_key(&self.key)?;
         let expires_at = expiry(&chain);
-        // The provider is named explicitly: another library's choice of the process-wide default
-        // must not change this one.
+        // The provider is named explicitly, because another library's choice of the process-wide
+        // default must not change the provider of this listener.
         let provider = Arc::new(ring::default_provider());
         let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
             .with_safe_default_protocol_versions()

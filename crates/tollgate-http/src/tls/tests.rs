@@ -1,4 +1,4 @@
-//! Certificates in files: what is read, and the errors for files that cannot be used.
+//! Certificates in files: the settings that are read, and the errors for files that cannot be used.
 
 use std::{
     fs,
@@ -111,7 +111,8 @@ fn names_of_a_certificate_are_read_and_two_subjects_never_look_alike() {
     assert_eq!(CertificateNames::of(b"no certificate"), CertificateNames::default());
 }
 
-/// Returns what a client that trusts `authority` is told about a server with `certificate`.
+/// Returns the hint for a client that trusts `authority` and connects to a server with
+/// `certificate`.
 async fn hint_for(certificate: (PathBuf, PathBuf), authority: PathBuf) -> Option<&'static str> {
     let server = ServerTls::read(&certificate.0, &certificate.1, ClientAuthorities::None, &[]);
     let acceptor = server.expect("a certificate").acceptor();
