@@ -11,7 +11,7 @@ use crate::listen::Listen;
 /// The most tokens of one listener. Each request is compared with all of them.
 pub const MAX_TOKENS: usize = 64;
 
-/// The length of the shortest token, in bytes. A shorter one could be guessed.
+/// The length of the shortest token, in bytes. A shorter token could be guessed.
 pub const SHORTEST_TOKEN: usize = 16;
 
 /// The access control of a listener.
@@ -24,16 +24,16 @@ pub enum Access {
     Tokens(Tokens),
 }
 
-/// The tokens of a listener. There can be several, to replace one after the other. No output
-/// contains them.
+/// The tokens of a listener. A listener can have several tokens, so an administrator can replace
+/// them one after the other. No output contains a token.
 ///
-/// Clones share their tokens: replacing the tokens of one replaces those of all.
+/// Clones share their tokens: replacing the tokens of one clone replaces the tokens of all clones.
 #[derive(Clone)]
 pub struct Tokens(Arc<Shared>);
 
 struct Shared {
     tokens: RwLock<Vec<Box<[u8]>>>,
-    /// How often the tokens were replaced.
+    /// The number of times that the tokens were replaced.
     version: AtomicU64,
 }
 
@@ -42,13 +42,13 @@ impl Tokens {
     /// ignored.
     ///
     /// # Errors
-    /// [`AccessError`] if there is no token, one is too short, or there are too many.
+    /// [`AccessError`] if `text` contains no token, a token that is too short, or too many tokens.
     pub fn parse(text: &str) -> Result<Self, AccessError> {
         let shared = Shared { tokens: RwLock::new(read(text)?), version: AtomicU64::new(0) };
         Ok(Self(Arc::new(shared)))
     }
 
-    /// Replaces the tokens by those in `text`, from the next request on.
+    /// Replaces the tokens by the tokens in `text`, from the next request on.
     ///
     /// # Errors
     /// As for [`parse`](Self::parse). The current tokens then stay in force.
@@ -59,8 +59,8 @@ impl Tokens {
         Ok(())
     }
 
-    /// Returns how often the tokens were replaced. After a replacement, connections that were
-    /// admitted have to send a valid token again.
+    /// Returns the number of times that the tokens were replaced. After a replacement, connections
+    /// that were already admitted have to send a valid token again.
     pub(crate) fn version(&self) -> u64 {
         self.0.version.load(Ordering::Acquire)
     }
@@ -106,7 +106,8 @@ impl Access {
         }
     }
 
-    /// Checks that a listener without tokens is not reachable from other machines.
+    /// Checks that the address `listen` is not reachable from other machines if no token is
+    /// required.
     ///
     /// # Errors
     /// [`AccessError::Exposed`] if `listen` is reachable from other machines and no token is
@@ -127,9 +128,9 @@ pub enum AccessError {
     NoToken,
     /// There are more tokens than [`MAX_TOKENS`]: this many.
     TooManyTokens(usize),
-    /// A token is shorter than [`SHORTEST_TOKEN`]: it has this many bytes.
+    /// A token is shorter than [`SHORTEST_TOKEN`]. The token has this many bytes.
     ShortToken(usize),
-    /// This address would be open to every client.
+    /// The listener at this address would be open to every client.
     Exposed(String),
 }
 

@@ -1,4 +1,4 @@
-//! A client's connection, and the trait of listeners that serve it.
+//! A client's connection, and the trait of the handlers that serve connections.
 
 use std::future::Future;
 use std::net::SocketAddr;
@@ -7,11 +7,11 @@ use std::time::Duration;
 use crate::connection_slots::ConnectionSlot;
 use tollgate_http::{Shutdown, Stream};
 
-/// The protocol of a listener: what serves its connections.
+/// The protocol of a listener: a handler that serves the connections.
 pub trait ConnectionHandler: Clone + Send + Sync + 'static {
-    /// Serves one client until it disconnects, or until its last response is sent in
-    /// [`Phase::Draining`](crate::Phase::Draining). In [`Phase::Cut`](crate::Phase::Cut) the future
-    /// is dropped.
+    /// Serves one client until the client disconnects. In
+    /// [`Phase::Draining`](crate::Phase::Draining), serves the client until its last response is
+    /// sent. In [`Phase::Cut`](crate::Phase::Cut), the future is dropped.
     fn serve(self, connection: Connection) -> impl Future<Output = ()> + Send;
 }
 
@@ -30,16 +30,17 @@ pub struct Connection {
 /// The limits of a listener's connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConnectionLimits {
-    /// The most connections at once. Further ones wait in the system's backlog.
+    /// The most connections at once. Further clients wait in the system's backlog.
     pub at_once: u32,
-    /// How long a TLS handshake may take.
+    /// The longest time that a TLS handshake may take.
     pub handshake: Duration,
-    /// How long a client may take to send its first byte, and over HTTP/2 its first request.
+    /// The longest time until a client sends its first byte. Over HTTP/2, the longest time until it
+    /// sends its first request.
     pub first_byte: Duration,
-    /// How long a request's head, or a command, may take from its first byte to its last.
+    /// The longest time from the first to the last byte of a command or of the head of a request.
     pub request: Duration,
-    /// How long a connection may be idle between requests. If no slot is free, the connections that
-    /// have been idle for the longest time are closed earlier, but not before
+    /// The longest time that a connection may be idle between requests. If no slot is free, the
+    /// connections that have been idle for the longest time are closed earlier, but not before
     /// [`LEAST_IDLE`](crate::LEAST_IDLE).
     pub idle: Duration,
 }

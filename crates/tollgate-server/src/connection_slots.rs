@@ -1,5 +1,5 @@
-//! The connection slots of a listener: how many clients it serves, and which connections are closed
-//! when no slot is free.
+//! The connection slots of a listener: the number of clients that the listener serves, and the
+//! choice of the connections that are closed when no slot is free.
 
 use std::fmt;
 use std::future::Future;
@@ -27,10 +27,12 @@ const FULL_LOG_INTERVAL: Duration = Duration::from_secs(10);
 /// The value of `idle_since` while a request is being served.
 const BUSY: u64 = u64::MAX;
 
-/// The number of clients that a listener serves, and its maximum.
+/// The connection slots of a listener: the number of clients that the listener serves, and the
+/// maximum.
 ///
-/// If no slot is free, the connections that have been without a request for the longest time are
-/// closed. A client that opens many connections and leaves them idle cannot keep other clients out.
+/// If no slot is free, the listener closes the connections that have been without a request for the
+/// longest time. A client that opens many connections and leaves them idle therefore cannot keep
+/// other clients out.
 #[derive(Clone)]
 pub struct ConnectionSlots {
     /// The name of the listener.
@@ -38,7 +40,7 @@ pub struct ConnectionSlots {
     /// The most connections at the same time.
     pub at_once: u32,
     connections: Connections<SlotState, SlotObserver>,
-    /// The start of the listener. Times are measured from here.
+    /// The start of the listener, from which `idle_since` is measured.
     started_at: Instant,
 }
 
@@ -55,8 +57,8 @@ pub(crate) struct SlotObserver {
 #[derive(Debug)]
 pub(crate) struct SlotState {
     started_at: Instant,
-    /// When the connection became idle, in microseconds since `started_at`, or [`BUSY`] while it
-    /// serves a request.
+    /// The time at which the connection became idle, in microseconds since `started_at`, or
+    /// [`BUSY`] while the connection serves a request.
     idle_since: AtomicU64,
     evicted: Notify,
 }
@@ -79,7 +81,7 @@ impl ConnectionSlots {
         self.connections.observer().open.load(Ordering::Relaxed)
     }
 
-    /// Returns the counters of what clients do wrong.
+    /// Returns the counters of the mistakes that clients make.
     #[must_use]
     pub fn counters(&self) -> &Arc<ListenerCounters> {
         &self.connections.observer().counters
@@ -127,7 +129,7 @@ impl ConnectionObserver<SlotState> for SlotObserver {
         self.open.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Listeners have no limit per address.
+    /// Listeners have no limit of connections per address, so this function is never called.
     fn address_limit_reached(&self, _: IpAddr) {}
 
     fn all_in_use(&self, at_once: u32) {
@@ -160,7 +162,7 @@ impl Evictable for SlotState {
 
     fn evict(&self, since: Instant) {
         // A connection that was asked to close counts as busy, so it is not asked again. A
-        // connection that has received a request since then is skipped.
+        // connection that has received a request since `since` is skipped.
         let since = self.since_start(since);
         let leaves =
             self.idle_since.compare_exchange(since, BUSY, Ordering::Relaxed, Ordering::Relaxed);
@@ -182,7 +184,7 @@ impl fmt::Debug for ConnectionSlots {
     }
 }
 
-/// A slot in use. It is free again when this is dropped.
+/// A slot in use. Dropping this value frees the slot.
 #[derive(Debug)]
 pub(crate) struct ConnectionSlot(tollgate_http::ConnectionSlot<SlotState, SlotObserver>);
 
@@ -203,8 +205,8 @@ impl ConnectionSlot {
         &self.0.observer().counters
     }
 
-    /// Resolves when the slot is needed for another client, because this connection has been idle
-    /// for the longest time.
+    /// Resolves when another client needs the slot and this connection has been idle for the
+    /// longest time.
     pub(crate) fn eviction(&self) -> impl Future<Output = ()> + Send + use<> {
         let state = Arc::clone(self.0.connection());
         async move { state.evicted.notified().await }

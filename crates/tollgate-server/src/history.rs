@@ -14,10 +14,12 @@ use tollgate::observe::Observed;
 pub const HISTORY_PERIOD: Duration = Duration::from_secs(10);
 /// The most samples that are kept: one hour.
 pub const HISTORY_SAMPLES: usize = 360;
-/// The most limits with decisions that one sample has, the busiest ones.
+/// The most limits that one sample contains. If more limits made decisions, the busiest ones are
+/// kept.
 pub const HISTORY_LIMITS: usize = 200;
 
-/// Counters of decisions: since the start in a [`HistoryReading`], and of one interval in a sample.
+/// Counters of decisions. In a [`HistoryReading`], they count since the start of the process. In a
+/// sample, they count the decisions of one interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HistoryCounts {
     /// Admitted requests.
@@ -103,7 +105,7 @@ struct CountsText {
     admitted: Vec<u64>,
     /// Refused requests. For a limit: requests that the limit itself refused.
     refused: Vec<u64>,
-    /// Decisions that the store did not make. They are also admitted or refused.
+    /// Decisions that the store did not make. Each of them is also counted as admitted or refused.
     degraded: Vec<u64>,
     /// Requests that shadow rules, or a limit that is not enforced, would have refused.
     would_refuse: Vec<u64>,
@@ -135,8 +137,8 @@ impl HistoryCounts {
 }
 
 impl History {
-    /// Creates a history of the counters that `read` returns. They start at zero, at `started_ms`
-    /// since the Unix epoch. `read` must not block.
+    /// Creates a history of the counters that `read` returns. The counters are zero at
+    /// `started_ms`, in milliseconds since the Unix epoch. `read` must not block.
     pub fn new(started_ms: u64, read: impl Fn() -> HistoryReading + Send + Sync + 'static) -> Self {
         let last = Last {
             at_ms: started_ms,
@@ -160,8 +162,8 @@ impl History {
         }
     }
 
-    /// Adds a sample of the decisions since the previous one. If the ring is full, the new sample
-    /// replaces the oldest.
+    /// Adds a sample of the decisions since the previous sample. If the ring is full, the new
+    /// sample replaces the oldest.
     pub fn sample(&self) {
         let reading = (self.0.read)();
         let mut ring = self.0.ring.lock();
@@ -173,7 +175,8 @@ impl History {
         ring.last.set(reading);
     }
 
-    /// Returns all samples, and the decisions since the latest one as a shorter sample.
+    /// Returns all samples. The decisions since the latest sample are added as one more, shorter
+    /// sample.
     pub(crate) fn response(&self) -> HistoryResponse {
         let reading = (self.0.read)();
         let ring = self.0.ring.lock();
@@ -225,7 +228,8 @@ impl Last {
         }
     }
 
-    /// Replaces the counters. Limits keep their names, and their number is that of the reading.
+    /// Replaces the counters by those of `reading`. The name of a limit that is known already is
+    /// shared and not copied again.
     fn set(&mut self, reading: HistoryReading) {
         let HistoryReading { at_ms, requests, latency, limits } = reading;
         let known = std::mem::take(&mut self.limits);
@@ -262,7 +266,7 @@ impl CountsText {
         self.would_refuse.push(counts.would_refuse);
     }
 
-    /// Adds zeros, up to `samples` values.
+    /// Appends zeros until each list has `samples` values.
     fn extend(&mut self, samples: usize) {
         for values in
             [&mut self.admitted, &mut self.refused, &mut self.degraded, &mut self.would_refuse]
@@ -335,7 +339,7 @@ mod tests {
         }
         let told = told(&history);
         let samples = told["at_ms"].as_array().unwrap();
-        // The last one is the time since the latest sample.
+        // The last value is for the time since the latest sample.
         assert_eq!(samples.len(), HISTORY_SAMPLES + 1);
         assert_eq!(samples[0], json!(410_000));
         let limits = told["limits"].as_object().unwrap();

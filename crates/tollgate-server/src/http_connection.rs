@@ -1,4 +1,4 @@
-//! HTTP on a connection: the parts that all HTTP listeners share.
+//! Serves HTTP on a connection. All HTTP listeners share this module.
 
 mod activity;
 mod direct;
@@ -42,18 +42,18 @@ pub const MAX_HEADER_FIELDS: usize = 100;
 /// The most concurrent streams of an HTTP/2 connection.
 pub const MAX_STREAMS: u32 = 256;
 
-/// How long an HTTP/2 client may read nothing of a response that is ready, which is when its flow
-/// control window has no room.
+/// The longest time for which an HTTP/2 client may read nothing of a response that is ready. Such a
+/// client leaves no room in its flow control window.
 pub const MAX_WRITE_STALL: Duration = Duration::from_secs(20);
 
-/// How long an HTTP/1.1 client, or a client that has not sent anything yet, may still send a
-/// request after the process has started to drain. The request may already be in transit, and
-/// closing the connection at once would lose it. The response then carries `connection: close`;
-/// HTTP/2 has `GOAWAY` for this.
+/// The time in which an HTTP/1.1 client, or a client that has not sent anything yet, may still send
+/// a request after the process has started to drain. The request may already be in transit, and
+/// closing the connection at once would lose it. The response to this request contains
+/// `connection: close`. HTTP/2 needs no such time, because it has `GOAWAY`.
 pub const LAST_REQUEST: Duration = Duration::from_secs(1);
 
 /// A listener that serves requests with the service `S`, over HTTP/1.1 and HTTP/2. The first bytes
-/// of a connection decide which.
+/// of a connection select the version.
 ///
 /// `S` limits the time of a response and the size of a body.
 #[derive(Clone, Debug)]
@@ -71,23 +71,24 @@ pub struct Peer(pub Option<SocketAddr>);
 pub struct HttpConnectionLimits {
     /// The HTTP versions that are accepted.
     pub versions: HttpVersions,
-    /// How long a client may take to send its first byte, and over HTTP/2 its first request.
+    /// The longest time until a client sends its first byte. Over HTTP/2, the longest time until it
+    /// sends its first request.
     pub first_byte: Duration,
-    /// How long a request's head may take from its first byte to its last.
+    /// The longest time from the first to the last byte of a request's head.
     pub head: Duration,
-    /// How long a connection may be idle, which means without a request.
+    /// The longest time that a connection may be idle, which means without a request.
     pub idle: Duration,
-    /// How long an HTTP/2 connection may be silent before a keep-alive ping is sent, and the time
-    /// limit for the reply to it.
+    /// The time for which an HTTP/2 connection may be silent before a keep-alive ping is sent. It
+    /// is also the time limit for the reply to the ping.
     pub keep_alive: Duration,
-    /// How long an HTTP/2 client may read nothing of a response that is ready. Then its stream is
-    /// reset. At most `idle`.
+    /// The time for which an HTTP/2 client may read nothing of a response that is ready. After this
+    /// time, the stream is reset. At most `idle`.
     pub write_stall: Duration,
-    /// The age at which a client is asked to open a new connection, plus up to a tenth at random so
-    /// clients do not all reconnect at once. Load balancers that balance connections instead of
-    /// requests need this to spread the load.
+    /// The age at which a client is asked to open a new connection, plus up to a tenth at random,
+    /// so clients do not all reconnect at once. Load balancers that balance connections instead of
+    /// requests spread the load only if clients reconnect.
     pub max_age: Option<Duration>,
-    /// How long responses may still take on a connection that has reached its `max_age`.
+    /// The time that responses may still take on a connection that has reached its `max_age`.
     pub max_age_grace: Duration,
 }
 
@@ -101,7 +102,7 @@ pub enum HttpVersions {
 }
 
 impl HttpConnectionLimits {
-    /// Uses the time limits of `limits`, and no maximum age.
+    /// Creates limits with the time limits of `limits` and without a maximum age.
     #[must_use]
     pub const fn new(versions: HttpVersions, limits: ConnectionLimits) -> Self {
         Self {
@@ -118,7 +119,7 @@ impl HttpConnectionLimits {
 }
 
 impl<S> HttpConnectionHandler<S> {
-    /// Serves `service` on connections that are limited by `limits`.
+    /// Creates a handler that serves `service` on connections with the limits `limits`.
     pub const fn new(service: S, limits: HttpConnectionLimits) -> Self {
         Self { service, limits }
     }
@@ -146,7 +147,8 @@ where
     B::Data: Send,
     B::Error: Into<Box<dyn Error + Send + Sync>>,
 {
-    /// Serves a connection, whose requests `direct` answers as long as it can read them.
+    /// Serves a connection. `direct` answers the requests as long as it can read them, and hyper
+    /// answers all later ones.
     pub(crate) async fn serve_with<D>(self, direct: Option<D>, connection: Connection)
     where
         D: DirectService,
@@ -199,8 +201,8 @@ where
                     }
                 }
                 served.as_mut().graceful_shutdown();
-                // No time limit is needed: the future is dropped when the time limit for draining
-                // is over.
+                // No time limit is needed, because this future is dropped when the time limit for
+                // draining is over.
                 let _ = writes.poll_batched(served).await;
             }
             ConnectionEnd::Old => {
@@ -210,8 +212,8 @@ where
         }
     }
 
-    /// Serves the first part of a connection. Returns also the reason to end it, if there is one:
-    /// the requests that had arrived are answered then.
+    /// Serves the first part of a connection. If the connection has to end, also returns the
+    /// reason, after the requests that had arrived are answered.
     async fn serve_directly<D, T>(
         &self,
         direct: &mut DirectConnection<D>,
@@ -251,7 +253,7 @@ enum ConnectionEnd {
     Old,
     /// The client sent no byte in time, or no complete request head.
     NoRequest(CloseReason),
-    /// The client started HTTP/2 and sent no request in time. A request may be in transit.
+    /// The client started HTTP/2 and sent no request in time. A request may still be in transit.
     Introduced,
 }
 
@@ -285,9 +287,9 @@ impl HttpConnectionLimits {
         }
     }
 
-    /// Resolves when the connection should end: its slot is needed for another client, or a
-    /// silence that `activity` reports has lasted for too long. It is polled after each turn of the
-    /// connection, so it detects changes of `activity` without a waker.
+    /// Resolves when the connection should end: its slot is needed for another client, or the
+    /// client has been silent for too long, as `activity` reports. The future is polled after each
+    /// turn of the connection, so it detects changes of `activity` without a waker.
     async fn end(
         &self,
         activity: &Activity,
@@ -308,7 +310,7 @@ impl HttpConnectionLimits {
             loop {
                 let idleness = activity.idleness();
                 let due = self.due(idleness);
-                // A deadline that moved into the future is only adjusted when the timer fires,
+                // If the deadline moved to a later time, the timer is only adjusted when it fires,
                 // because most connections become busy before that.
                 if let Some(due) = due
                     && due < alarm.get_ref().deadline()
@@ -337,7 +339,8 @@ impl HttpConnectionLimits {
         .await
     }
 
-    /// Returns when a silence will have lasted for too long, or `None` if the connection is busy.
+    /// Returns the time at which a silence will have lasted for too long, or `None` if the
+    /// connection is busy.
     fn due(&self, idleness: Idleness) -> Option<Instant> {
         match idleness {
             Idleness::NoByteYet(since) | Idleness::Introduced(since) => {
@@ -353,7 +356,7 @@ impl HttpConnectionLimits {
         const FOR_EVER: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
         const PARTS: u32 = 1 << 16;
         let Some(age) = self.max_age else { return FOR_EVER };
-        // The part of the tenth is random: the keys of `RandomState` are.
+        // The part of the tenth is random, because the keys of `RandomState` are random.
         let chance = RandomState::new().build_hasher().finish() as u32 % PARTS;
         age + age / 10 * chance / PARTS
     }

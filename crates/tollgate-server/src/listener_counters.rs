@@ -74,7 +74,7 @@ impl ListenerCounters {
         Self { listener, wrong_tokens: Counter::default(), closed: Default::default() }
     }
 
-    /// Returns the number of tokens that clients sent and the listener does not have.
+    /// Returns the number of wrong tokens that clients sent.
     #[must_use]
     pub fn wrong_tokens(&self) -> u64 {
         self.wrong_tokens.total.load(Ordering::Relaxed)
@@ -111,7 +111,7 @@ impl ListenerCounters {
 }
 
 impl Counter {
-    /// Adds one. Returns the increase since the last log line if another one is due.
+    /// Adds one. If another log line is due, returns the increase since the last log line.
     fn add(&self) -> Option<u64> {
         let total = self.total.fetch_add(1, Ordering::Relaxed) + 1;
         let mut logged = self.logged.lock();

@@ -52,8 +52,9 @@ impl fmt::Debug for Served {
     }
 }
 
-/// Serves all `listeners` until `shutdown` resolves, then drains: no more clients are accepted,
-/// every request that has arrived is answered, and its connection is closed after that.
+/// Serves all `listeners` until `shutdown` resolves, and then drains them. While a listener drains,
+/// it accepts no more clients, answers every request that has arrived, and then closes the
+/// connection of the request.
 ///
 /// Dropping the future closes all connections at once.
 ///
@@ -87,8 +88,8 @@ async fn end(
 ) -> Result<(), DrainTimeout> {
     phase.send_replace(Phase::Draining);
     let all_free = async {
-        // All slots may be free for a moment before the next client of the backlog is accepted, so
-        // wait for the accept loops first.
+        // Between two clients of the backlog, all slots may be free for a moment, so the accept
+        // loops have to end first.
         while listening.join_next().await.is_some() {}
         for slots in all_slots {
             slots.all_free().await;
@@ -105,7 +106,7 @@ async fn end(
     Err(DrainTimeout { left, waited: drain })
 }
 
-/// Passes each client of `listener` that gets a slot to `handler`.
+/// Serves `listener`: passes each client that gets a slot to `handler`.
 async fn listen<D: ConnectionHandler>(
     listener: Listener,
     limits: ConnectionLimits,
@@ -146,7 +147,7 @@ async fn serve_one<D: ConnectionHandler>(
 /// The error that clients were still being served at the end of the drain time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DrainTimeout {
-    /// The number of connections that were left, for each listener.
+    /// The number of connections that were still open, for each listener.
     pub left: Vec<(&'static str, u32)>,
     /// The drain time.
     pub waited: Duration,

@@ -60,7 +60,7 @@ mod tests {
 
     use super::*;
 
-    /// Collects the names of the files below `folder`, relative to it.
+    /// Collects the paths of the files below `folder`, relative to `folder`.
     fn files(folder: &Path, before: &str, found: &mut BTreeSet<String>) {
         for entry in fs::read_dir(folder).unwrap() {
             let entry = entry.unwrap();
@@ -96,7 +96,8 @@ mod tests {
             for word in ["innerHTML", "outerHTML", "insertAdjacent", "document.write", "eval("] {
                 assert!(!text.contains(word), "{word} in {}", asset.path);
             }
-            // The XML namespace of SVG is a URL that is never fetched.
+            // Links to other hosts are not allowed. The XML namespace of SVG is a URL that is never
+            // fetched.
             let own = text.replace("http://www.w3.org/2000/svg", "");
             assert!(!own.contains("http:") && !own.contains("https:"), "{}", asset.path);
         }

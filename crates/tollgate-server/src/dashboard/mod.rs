@@ -16,7 +16,7 @@ use assets::ASSETS;
 pub enum Dashboard {
     /// The listener serves the dashboard below `/dashboard/`.
     Enabled,
-    /// The listener does not serve it.
+    /// The listener does not serve the dashboard.
     #[default]
     Disabled,
 }
@@ -43,8 +43,9 @@ pub(crate) enum AssetLookup {
 /// The path of the dashboard.
 const ROOT: &str = "/dashboard";
 
-/// Only scripts of this listener run, and they connect only to it. Trusted types are required, so
-/// the scripts can only insert text into the page.
+/// The content security policy of the page. Only scripts of this listener run, and they connect
+/// only to this listener. Trusted types are required, so the scripts can only insert text into the
+/// page.
 const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
     connect-src 'self'; img-src 'self' data:; frame-ancestors 'none'; base-uri 'none'; \
     form-action 'none'; require-trusted-types-for 'script'; trusted-types 'none'";
@@ -55,12 +56,12 @@ const FIELDS: [(HeaderName, &str); 6] = [
     (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
     (header::X_FRAME_OPTIONS, "DENY"),
     (header::REFERRER_POLICY, "no-referrer"),
-    // Another version of Tollgate has other files under the same names.
+    // Another version of Tollgate has other files with the same names, so no file is cached.
     (header::CACHE_CONTROL, "no-store"),
     (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
 ];
 
-/// Looks up `path`, or returns `None` if it is not a path of the dashboard.
+/// Looks up the file of `path`. Returns `None` if `path` is not a path of the dashboard.
 pub(crate) fn find(path: &str) -> Option<AssetLookup> {
     let rest = path.strip_prefix(ROOT)?;
     let Some(name) = rest.strip_prefix('/') else {

@@ -71,8 +71,8 @@ fn name(descriptor: &PlannedDescriptor<'_>) -> String {
     descriptor.name().unwrap_or_default().to_owned()
 }
 
-/// Converts a limit to the protocol's form. A window that is none of the protocol's units is sent
-/// as `UNKNOWN`: only its name describes it.
+/// Converts a limit to the protocol's form. If the window of the limit is not a unit of the
+/// protocol, the unit is sent as `UNKNOWN`, and only the name of the limit describes the window.
 fn limit(name: String, limit: &Limit) -> RateLimit {
     let (quota, window) = limit.quota_per_window();
     let unit = TimeUnit::of(window).map_or(Unit::Unknown, |unit| match unit {
@@ -91,10 +91,10 @@ fn saturated(units: u64) -> u32 {
     u32::try_from(units).unwrap_or(u32::MAX)
 }
 
-/// Whole seconds, rounded up: Envoy prints the seconds alone, and a client that waits for them must
-/// be admitted.
+/// Converts a time to whole seconds, rounded up. Envoy prints only the seconds, and a client that
+/// waits for this time must be admitted.
 fn duration(millis: Millis) -> Duration {
-    // At most 2^53 ms.
+    // The time is at most 2^53 ms, so the cast is exact.
     Duration { seconds: millis.as_secs_ceil() as i64, nanos: 0 }
 }
 
@@ -105,8 +105,8 @@ fn header_fields(
 ) -> (Vec<HeaderValue>, Vec<u8>) {
     let is_refused = evaluation.overall == OverallResult::OverLimit;
     let evaluation = &evaluation.evaluation;
-    // A refusal by a blocked descriptor has no limit status: the remaining statuses would
-    // contradict it.
+    // If a blocked descriptor refuses the request, no limit has refused it. The statuses of the
+    // other limits would contradict the refusal, so they are not sent.
     if is_refused == evaluation.is_admitted() {
         return (Vec::new(), Vec::new());
     }
@@ -114,7 +114,7 @@ fn header_fields(
     headers::write(&policy.answers().headers, evaluation, &mut fields);
     let mut body = Vec::new();
     if is_refused {
-        // The protocol has neither the rules of requests nor the client's `Accept`.
+        // A request of this protocol selects no rules, and does not contain the client's `Accept`.
         let refusal = Refusal::new(policy, &[], evaluation, None);
         fields.set("content-type", FieldValue::Text(refusal.content_type.to_owned()));
         fields.0.extend(refusal.fields().map(|(name, value)| HeaderValue {

@@ -1,4 +1,4 @@
-//! Charges the descriptors of a request, together or each on its own.
+//! Charges the descriptors of a request, all together or each separately.
 
 use std::sync::Arc;
 
@@ -26,9 +26,10 @@ pub(super) struct Part {
 pub(super) enum Mode {
     /// The request is refused.
     Enforced,
-    /// The group is over its limit. The request is refused if all groups are.
+    /// A refusal puts the group over its limit. The request is refused if all groups are over their
+    /// limits.
     Quota(QuotaGroup),
-    /// None. The part is counted, and its refusal has no effect.
+    /// A refusal has no effect. The part is only counted.
     Shadow,
 }
 
@@ -36,16 +37,17 @@ pub(super) enum Mode {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum PartAction {
     Charge,
-    /// The part is refused regardless of its limits. They are only read.
+    /// The part is refused regardless of the state of its limits. The limits are only read.
     Refuse,
 }
 
 /// The outcome of a part.
 pub(super) struct PartResult {
     pub(super) mode: Mode,
-    /// For each descriptor of the request: the index of its status in `evaluation`, if it has one.
+    /// For each descriptor of the request, the index of its status in `evaluation`, if the
+    /// descriptor has a status.
     pub(super) of: Vec<Option<usize>>,
-    /// Empty if neither the store nor a fallback answered.
+    /// The statuses. Empty if neither the store nor a fallback answered.
     pub(super) evaluation: Evaluation,
     pub(super) outcome: PartOutcome,
     receipt: Option<Receipt>,
@@ -56,11 +58,12 @@ pub(super) struct PartResult {
 pub(super) enum PartOutcome {
     Passed,
     Refused,
-    /// The store did not answer, and the domain's `on_failure` denies.
+    /// The store did not answer, and `on_failure` of the domain is `deny`.
     Failed(StoreError),
 }
 
-/// Charges the descriptors of `parsed` at `now`, as `plan` of `policy` says.
+/// Charges the descriptors of `parsed` at the time `now`, according to `plan`, which was made with
+/// `policy`.
 pub(super) async fn charge<S: Store>(
     limiter: &Limiter<S>,
     policy: &Arc<Revision>,
@@ -112,7 +115,7 @@ fn parts(counting: Counting, plan: &DescriptorPlan<'_>, parsed: &ParsedRequest<'
     parts
 }
 
-/// Returns whether the descriptor at `index` charges more than any limit can admit.
+/// Returns whether the descriptor at `index` makes a charge that can never be admitted.
 fn exceeds_capacity(plan: &DescriptorPlan<'_>, parsed: &ParsedRequest<'_>, index: usize) -> bool {
     matches!(parsed.hits(index), Hits::Charge(_))
         && match plan.descriptors[index].outcome {
@@ -143,7 +146,7 @@ struct Charger<'l, S> {
 }
 
 impl<S: Store> Charger<'_, S> {
-    /// Charges every part on its own.
+    /// Charges every part separately.
     async fn all(&self, parts: Vec<Part>) -> Vec<PartResult> {
         // Usually there is only one part, so no results have to be combined.
         match <[Part; 1]>::try_from(parts) {
@@ -152,11 +155,10 @@ impl<S: Store> Charger<'_, S> {
         }
     }
 
-    /// Charges all parts, and refunds them if the request is refused, except for those in shadow
-    /// mode.
+    /// Charges all parts. If the request is refused, refunds all parts except those in shadow mode.
     ///
-    /// Quotas are alternatives, which a single charge cannot express: each group is charged on its
-    /// own first, and refunded if an enforced part refuses.
+    /// Quota groups are alternatives, and one charge cannot express alternatives. Therefore each
+    /// group is first charged separately, and is refunded if an enforced part refuses the request.
     async fn together(&self, parts: Vec<Part>) -> Vec<PartResult> {
         let is_quota = |part: &Part| matches!(part.mode, Mode::Quota(_));
         let (quotas, others): (Vec<_>, Vec<_>) = parts.into_iter().partition(is_quota);
@@ -187,8 +189,8 @@ impl<S: Store> Charger<'_, S> {
     async fn one(&self, Part { mode, charges, action }: Part) -> PartResult {
         let DescriptorCharges { planned, of } = charges;
         if planned.is_empty() || action == PartAction::Refuse {
-            // Reads the statuses for the response. They have no influence on the outcome, so an
-            // error is ignored.
+            // The statuses are read for the response. They have no influence on the outcome, so an
+            // error of this read is ignored.
             let looked = match planned.is_empty() {
                 true => None,
                 false => self.limiter.look_at(self.now, &planned).await.ok(),
@@ -210,13 +212,14 @@ impl<S: Store> Charger<'_, S> {
             DecisionSource::Failure(error) => PartOutcome::Failed(error),
             _ => PartOutcome::Refused,
         };
-        // A limit that is not enforced for its subject, or that an override lifts, has no status.
+        // A limit has no status if an override lifts the limit, or if the limit is not enforced for
+        // its subject.
         let status_of = |charge| decision.status_index(PlanPosition::Enforced(charge));
         let of = of.into_iter().map(|charge| charge.and_then(status_of)).collect();
         PartResult { mode, of, evaluation: decision.evaluation, outcome, receipt: decision.receipt }
     }
 
-    /// Refunds the charge. If the store does not answer, the charge remains.
+    /// Refunds the charge of a part. If the store does not answer, the charge remains.
     async fn refund_part(&self, result: &mut PartResult) {
         let Some(receipt) = result.receipt.take() else { return };
         if self.limiter.refund_at(self.now, receipt).await.is_ok() {

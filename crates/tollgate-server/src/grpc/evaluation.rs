@@ -1,4 +1,4 @@
-//! The result of a request: the results of all its parts, combined.
+//! The result of a request, combined from the results of all its parts.
 
 use std::sync::Arc;
 
@@ -15,14 +15,14 @@ use super::request::{ParsedRequest, Size};
 pub(super) struct DescriptorEvaluation<'p> {
     pub(super) now: Timestamp,
     pub(super) plan: DescriptorPlan<'p>,
-    /// For each descriptor its status, if it is known.
+    /// For each descriptor, its status, if the status is known.
     pub(super) statuses: Vec<Option<LimitStatus>>,
-    /// For each descriptor whether it is over its limit.
+    /// For each descriptor, whether it is over its limit.
     pub(super) is_over: Vec<bool>,
     /// Whether the request may pass.
     pub(super) overall: OverallResult,
-    /// The statuses of the limits that decided, each limit once. It has no statuses if neither the
-    /// store nor a fallback answered.
+    /// The statuses of the limits that decided, each limit once. Empty if neither the store nor a
+    /// fallback answered.
     pub(super) evaluation: Evaluation,
 }
 
@@ -34,10 +34,11 @@ pub(super) enum OverallResult {
 }
 
 impl<'p> DescriptorEvaluation<'p> {
-    /// Charges the descriptors of `parsed` as `policy` says, and refunds those with negative hits.
+    /// Charges the descriptors of `parsed` according to `policy`. Descriptors with negative hits
+    /// are refunded instead.
     ///
     /// # Errors
-    /// [`StoreError`] if the store did not answer, and the domain's `on_failure` denies.
+    /// [`StoreError`] if the store did not answer, and `on_failure` of the domain is `deny`.
     pub(super) async fn evaluate<S: Store>(
         limiter: &Limiter<S>,
         policy: &'p Arc<Revision>,
@@ -129,8 +130,8 @@ fn is_over(
         }
 }
 
-/// Returns the statuses of the limits that decided. If the request passes, quota groups that are
-/// over their limits are left out, because another group admitted the request.
+/// Returns the statuses of the limits that decided. If the request passes, the statuses of quota
+/// groups that are over their limits are left out, because another group admitted the request.
 fn deciding_statuses(
     now: Timestamp,
     results: Vec<PartResult>,

@@ -18,12 +18,13 @@ use tonic::Code;
 use super::proto::{self, FILES, RateLimitRequest, RateLimitResponse};
 use super::service::{MAX_MESSAGE_BYTES, RateLimits};
 
-/// Returns the route `POST /json`. It reads a `RateLimitRequest` in the JSON form of protocol
-/// buffers and answers with a `RateLimitResponse`: status 200 if the request may pass, 429 if it is
-/// over its limit. Status 400 means an invalid request, and 503 that the store did not answer and
-/// the domain's `on_failure` denies.
+/// Returns the route `POST /json`. The route reads a `RateLimitRequest` in the JSON form of
+/// protocol buffers, and answers with a `RateLimitResponse`. The status is 200 if the request may
+/// pass, and 429 if the request is over its limit. Status 400 means that the request is invalid.
+/// Status 503 means that the store did not answer and `on_failure` of the domain is `deny`.
 ///
-/// The router that the route is merged into checks the access. It may have any state type.
+/// The router into which the route is merged has to check the access. That router may have any
+/// state type.
 pub fn json_route<S, T>(limiter: Arc<Limiter<S>>) -> axum::Router<T>
 where
     S: Store + 'static,
@@ -74,7 +75,8 @@ fn error_response(status: StatusCode, detail: &str) -> Response {
     (status, [(CONTENT_TYPE, problem::CONTENT_TYPE)], body.to_string()).into_response()
 }
 
-/// The descriptors of the two messages, which their JSON form requires.
+/// The protobuf descriptors of the request and the response, which are needed to convert both from
+/// and to JSON.
 struct Messages {
     request: MessageDescriptor,
     response: MessageDescriptor,

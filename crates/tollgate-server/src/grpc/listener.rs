@@ -13,15 +13,15 @@ use crate::connection::{Connection, ConnectionHandler, ConnectionLimits};
 use crate::http_connection::{HttpConnectionHandler, HttpConnectionLimits, HttpVersions};
 use tollgate::observe::Histogram;
 
-/// The default age after which a connection is closed. Envoy opens few connections and keeps them:
-/// without a maximum age, a node that was just started would not receive any calls.
+/// The default age after which a connection is closed. Envoy opens few connections and keeps them,
+/// so without a maximum age, a node that was just started would not receive any calls.
 pub const DEFAULT_CONNECTION_AGE: Duration = Duration::from_secs(30 * 60);
 
 /// The listener for Envoy: the rate limit service over a limiter, with health (`grpc.health.v1`,
 /// without a token) and reflection.
 ///
-/// If the listener requires a token, callers send it as `authorization: Bearer TOKEN`. TLS is
-/// handled by the [`Listener`](crate::Listener), whose certificate offers `h2`.
+/// If the listener requires a token, callers send it as `authorization: Bearer TOKEN`. For TLS, the
+/// [`Listener`](crate::Listener) needs a certificate that offers `h2`.
 pub struct GrpcListener<S> {
     shared: Arc<Shared<S>>,
     limits: HttpConnectionLimits,

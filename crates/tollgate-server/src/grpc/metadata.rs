@@ -15,7 +15,7 @@ const MODEL: &str = "model_name_override";
 /// Returns the metadata of a response, in the form of the reference server: the request, the
 /// metadata that the policy sets for the descriptors that are not over their limits, and the
 /// backends with quota left. Returns `None` if the policy sets no metadata and has no quota groups,
-/// because Envoy already has all the rest.
+/// because Envoy already has all other data.
 pub(super) fn metadata(
     request: &RateLimitRequest,
     evaluation: &DescriptorEvaluation<'_>,
@@ -46,7 +46,8 @@ pub(super) fn metadata(
     Some(fields)
 }
 
-/// Returns the indices of the descriptors that are not over their limits, and whose group is not.
+/// Returns the indices of the descriptors that are not over their limits, and that do not belong to
+/// a group that is over its limits.
 fn available(evaluation: &DescriptorEvaluation<'_>) -> impl Iterator<Item = usize> {
     let descriptors = &evaluation.plan.descriptors;
     let over = |group: Option<QuotaGroup>| {
@@ -87,7 +88,7 @@ fn join(joined: &mut Struct, own: Struct) {
     }
 }
 
-/// Returns the backends and models with quota left, each once.
+/// Returns the backends and models that have quota left, each of them once.
 fn backends(
     request: &RateLimitRequest,
     evaluation: &DescriptorEvaluation<'_>,

@@ -1,4 +1,5 @@
-//! Refunds without a receipt: Envoy sends how much to refund, but not when it was charged.
+//! Refunds without a receipt: Envoy sends the number of units to refund, but not the time of the
+//! charge.
 
 use tollgate::Limiter;
 use tollgate::model::policy::descriptors::Limited;
@@ -7,12 +8,13 @@ use tollgate::model::{
     Store, StoreError, Subject, Timestamp,
 };
 
-/// Refunds `cost` to the current window, at most the units that were charged in it, and returns the
-/// limit's status after that. A window without charges is left unchanged. If an override lifts the
-/// limit, nothing is refunded, and there is no status.
+/// Refunds `cost` to the current window, but at most the units that were charged in that window.
+/// Returns the limit's status after the refund. A window without charges is left unchanged. If an
+/// override lifts the limit, nothing is refunded, and no status is returned.
 ///
-/// In a sliding window, the newest block is refunded. Nothing is refunded to a concurrency limit or
-/// a sliding log: their units belong to single requests, whose receipts are not known here.
+/// In a sliding window, the units of the newest block are refunded. Nothing is refunded to a
+/// concurrency limit or a sliding log, because their units belong to single requests, and the
+/// receipts of these requests are not known here.
 pub(super) async fn refund_hits<S: Store>(
     limiter: &Limiter<S>,
     now: Timestamp,
@@ -27,7 +29,8 @@ pub(super) async fn refund_hits<S: Store>(
     let mut reading = look;
     if cost != Cost::PEEK {
         reading = ask(refund(cost, look.position)).await?;
-        // The peek may have read a replica that lags. The refund always goes to the primary.
+        // The peek may have read a replica that lags, so the window may differ. The refund always
+        // goes to the primary.
         if reading.refunded == 0 && reading.position != look.position {
             reading = ask(refund(cost, reading.position)).await?;
         }

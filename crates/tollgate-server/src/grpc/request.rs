@@ -9,10 +9,10 @@ use tonic::Status;
 
 use super::proto::{RateLimitDescriptor, RateLimitOverride, RateLimitRequest, RateLimitUnit};
 
-/// The most descriptors of a request that is accepted.
+/// The most descriptors that a request may have.
 pub const MAX_DESCRIPTORS: usize = 64;
 
-/// The most entries of a descriptor that is accepted.
+/// The most entries that a descriptor may have.
 pub const MAX_ENTRIES: usize = MAX_DEPTH;
 
 /// The longest key of an entry, in bytes. Values are limited only by the message size, because they
@@ -46,7 +46,7 @@ struct Count {
 pub(super) enum Size {
     /// The number of hits is within the range that limits can count.
     Countable,
-    /// The number of hits is larger: no limit ever admits it.
+    /// The number of hits is larger than any limit can count, so no limit admits it.
     Excessive,
 }
 
@@ -100,9 +100,9 @@ impl<'r> ParsedRequest<'r> {
 }
 
 impl Count {
-    /// Returns the units of `descriptor` in a request with `hits_addend` of `otherwise`. A number
-    /// above the largest cost is replaced by the largest cost, so a refund of it returns all
-    /// charged units.
+    /// Returns the units of `descriptor`. If the descriptor has no number of hits, `otherwise`, the
+    /// `hits_addend` of the request, is used. A number above the largest cost is replaced by the
+    /// largest cost, so a refund of such a number returns all charged units.
     fn new(descriptor: &RateLimitDescriptor, otherwise: u32) -> Self {
         let units = descriptor.hits_addend.unwrap_or_else(|| otherwise.max(1).into());
         let cost = Cost::new(units);
@@ -158,8 +158,8 @@ pub(super) enum InvalidRequest {
     At(usize, InvalidDescriptor),
 }
 
-/// The reason why a descriptor is invalid. Numbers are indices of entries, counts, and lengths in
-/// bytes.
+/// The reason why a descriptor is invalid. The numbers in a variant are the index of an entry, a
+/// count, or a length in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum InvalidDescriptor {
     NoEntries,

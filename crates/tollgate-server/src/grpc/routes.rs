@@ -63,7 +63,7 @@ pub(super) struct Shared<S> {
     rate_limits: RateLimits<S>,
     reflection: Option<[Reflection; 2]>,
     access: Access,
-    /// How long a call may take, from its head to its response.
+    /// The longest time that a call may take, from its head to its response.
     deadline: Duration,
     /// The durations of charges.
     pub(super) latency: Arc<Histogram>,
@@ -88,7 +88,7 @@ impl<S: Store + 'static> Shared<S> {
         caller: &RemoteCaller,
         shutdown: &Shutdown,
     ) -> Response<UnaryBody> {
-        // Nearly all calls are of this method, so it takes the short path.
+        // Nearly all calls are calls of this method, so they take the short path.
         if request.uri().path() != SHOULD_RATE_LIMIT {
             let mut answer = Box::pin(self.answer_other(request, caller, shutdown)).await;
             set_resource_exhausted(&mut answer);
@@ -138,8 +138,8 @@ impl<S: Store + 'static> Shared<S> {
     ) -> Response<Body> {
         let service = request.uri().path().split('/').nth(1).unwrap_or_default();
         if service == HEALTH {
-            // No token is needed here: a load balancer that checks the health need not be allowed
-            // to charge.
+            // A health check needs no token, because a load balancer that checks the health need
+            // not be allowed to charge.
             let mut health = HealthServer::new(Health(shutdown.clone()))
                 .max_decoding_message_size(MAX_MESSAGE_BYTES);
             return known(health.call(request).await);
@@ -207,7 +207,7 @@ impl<S: Store + 'static> HyperService<Request<Incoming>> for Routes<S> {
             let Connected { shared, caller, shutdown } = &*connected;
             let deadline = shared.deadline;
             let mut answer = pin!(shared.answer(request, caller, shutdown));
-            // Most calls are answered at once, and need no timer.
+            // Most calls are answered without waiting, and need no timer.
             if let Some(answer) = answer.as_mut().now_or_never() {
                 return Ok(answer);
             }
@@ -225,8 +225,8 @@ fn known(answer: Result<Response<Body>, Infallible>) -> Response<Body> {
     answer
 }
 
-/// Replaces tonic's code for a message that is too large (`OUT_OF_RANGE`) by the protocol's own,
-/// `RESOURCE_EXHAUSTED`.
+/// Replaces tonic's status code for a message that is too large, `OUT_OF_RANGE`, by the code that
+/// gRPC defines, `RESOURCE_EXHAUSTED`.
 fn set_resource_exhausted(answer: &mut Response<Body>) {
     if let Some(code) = answer.headers_mut().get_mut(GRPC_STATUS)
         && Code::from_bytes(code.as_bytes()) == Code::OutOfRange
@@ -243,8 +243,8 @@ fn unknown(service: &str) -> Status {
     Status::unimplemented(format!("unknown service {service:?}: call {RATE_LIMIT:?}"))
 }
 
-/// Returns the caller's token. Returns `None` if there are several, because it is unknown which of
-/// them a proxy in front has checked.
+/// Returns the caller's token. Returns `None` if the request has several tokens, because it is
+/// unknown which of them a proxy in front of this listener has checked.
 fn token(headers: &HeaderMap) -> Option<&[u8]> {
     let mut all = headers.get_all(AUTHORIZATION).iter();
     let (Some(only), None) = (all.next(), all.next()) else { return None };

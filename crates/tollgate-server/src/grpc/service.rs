@@ -22,7 +22,8 @@ impl<S: Store> RateLimits<S> {
     ///
     /// # Errors
     /// `INVALID_ARGUMENT` for an invalid request, and `UNAVAILABLE` if the store did not answer and
-    /// the domain's `on_failure` denies. Envoy's configuration decides what happens on errors.
+    /// `on_failure` of the domain is `deny`. Envoy's configuration defines whether it admits a
+    /// request after an error.
     pub(super) async fn answer(
         &self,
         request: &RateLimitRequest,

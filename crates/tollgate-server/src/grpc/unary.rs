@@ -19,12 +19,12 @@ const GRPC: HeaderValue = HeaderValue::from_static("application/grpc");
 const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
 const OK: HeaderValue = HeaderValue::from_static("0");
 
-/// Reads the message of a call. Bytes after the message are read and ignored, so the caller can end
-/// its half of the stream first.
+/// Reads the message of a call. Bytes after the message are read and ignored until the caller ends
+/// its half of the stream.
 ///
 /// # Errors
 /// `RESOURCE_EXHAUSTED` for a message longer than [`MAX_MESSAGE_BYTES`], and `INTERNAL` for bytes
-/// that do not decode as this message, as the gRPC specification requires.
+/// that cannot be decoded as `M`, as the gRPC specification requires.
 pub(super) async fn message<M: Message + Default>(mut body: Incoming) -> Result<M, Status> {
     let mut bytes = Bytes::new();
     while let Some(frame) = body.frame().await {
@@ -53,7 +53,7 @@ fn joined(bytes: Bytes, next: &[u8]) -> Bytes {
     joined.freeze()
 }
 
-/// Returns the message at the start of `bytes`, if it is complete.
+/// Returns the message at the start of `bytes`, if the message is complete.
 fn framed(bytes: &[u8]) -> Result<Option<&[u8]>, Status> {
     let Some((&[compression, length @ ..], rest)) = bytes.split_first_chunk::<HEAD>() else {
         return Ok(None);
@@ -76,7 +76,7 @@ fn too_long(length: usize) -> Status {
     Status::resource_exhausted(wrong)
 }
 
-/// Returns the response to a call that succeeded.
+/// Returns the response to a call that succeeded, with `message` as its body.
 pub(super) fn answered(message: &impl Message) -> Response<UnaryBody> {
     let length = message.encoded_len();
     let mut bytes = Vec::with_capacity(HEAD + length);

@@ -88,7 +88,7 @@ pub(super) fn refund_answer<'r>(redeemed: &'r Redeemed) -> RefundResponse<'r> {
     }
 }
 
-/// Returns the source of a decision, and why the store did not decide.
+/// Returns the source of a decision. If the store did not decide, also returns the reason.
 pub(super) const fn source_of(source: limiter::DecisionSource) -> (Source, Option<FailureCause>) {
     match source {
         limiter::DecisionSource::Store => (Source::Store, None),
@@ -104,7 +104,8 @@ const fn cause_of(error: StoreError) -> FailureCause {
         StoreError::Full => FailureCause::Full,
         StoreError::TimedOut => FailureCause::TimedOut,
         StoreError::Corrupt => FailureCause::Corrupt,
-        // Also covers variants that a later version adds: the store did not answer.
+        // This arm also covers variants that a later version adds. For all of them, the store did
+        // not answer.
         _ => FailureCause::Unavailable,
     }
 }

@@ -18,9 +18,10 @@ pub(super) struct App<S> {
     pub(super) options: HttpOptions,
     pub(super) idempotency: IdempotencyCache,
     pub(super) audit_log: AuditLog,
-    /// Locked while an import of tenants is read and stored: one at a time is in memory.
+    /// A lock that is held while an import of tenants is read and stored, so only one import at a
+    /// time is in memory.
     pub(super) importing: Mutex<()>,
-    /// `POST /json`: the gRPC listener's service in JSON.
+    /// The route `POST /json`, which serves the gRPC listener's service in JSON.
     pub(super) descriptors: Router,
 }
 

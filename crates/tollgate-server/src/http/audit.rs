@@ -27,8 +27,8 @@ pub(super) struct Actor {
 /// The most recent changes.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct AuditResponse {
-    /// The changes, latest first. At most 1,000 since this process started: earlier ones are only
-    /// in the log.
+    /// The changes since this process started, latest first. At most 1,000: earlier changes are
+    /// only in the log.
     entries: Vec<Arc<Entry>>,
 }
 

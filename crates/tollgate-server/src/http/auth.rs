@@ -15,7 +15,8 @@ pub(super) fn admit(
 ) -> Result<(), Problem> {
     let is_admin = |token| options.admin.as_ref().is_some_and(|admin| admin.admits(token));
     match (audience, &options.access) {
-        // Proxies authenticate in another header field, which the route of `/v1/authorize` checks.
+        // Proxies authenticate with another header field, which the route of `/v1/authorize`
+        // checks.
         (Audience::Public | Audience::Proxy, _) | (Audience::Caller, Access::Open) => Ok(()),
         (Audience::Caller, access) => {
             let token = bearer_token(headers);
@@ -58,7 +59,8 @@ fn unknown(token: Option<&[u8]>) -> Problem {
     Problem::new(Kind::Unauthorized, detail)
 }
 
-/// Returns the token of `Authorization: Bearer TOKEN`, or `None` if there are several such fields.
+/// Returns the token of `Authorization: Bearer TOKEN`, or `None` if the request has several such
+/// fields.
 pub(super) fn bearer_token(headers: &HeaderMap) -> Option<&[u8]> {
     let mut lines = headers.get_all(header::AUTHORIZATION).iter();
     let (line, None) = (lines.next()?.as_bytes(), lines.next()) else { return None };

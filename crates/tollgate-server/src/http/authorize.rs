@@ -1,5 +1,5 @@
-//! `/v1/authorize`: decisions for sub-requests of another proxy, which waits for the decision
-//! before it forwards its client's request.
+//! `/v1/authorize`: decisions for the sub-requests of another proxy. The proxy waits for the
+//! decision before it forwards its client's request.
 
 mod sub_request;
 
@@ -19,16 +19,16 @@ use crate::access::Access;
 use crate::http_connection::Peer;
 use sub_request::SubRequest;
 
-/// The header field of the listener's token in a sub-request. `authorization` contains the
-/// credentials of the proxy's client.
+/// The header field with the listener's token in a sub-request. The field `authorization` contains
+/// the credentials of the proxy's client.
 const TOKEN: HeaderName = HeaderName::from_static("x-tollgate-token");
 
-/// The receipt of an admitted request, for a service that detects that the request should not have
-/// been charged.
+/// The header field with the receipt of an admitted request. A service that detects that the
+/// request should not have been charged can refund it.
 const RECEIPT: HeaderName = HeaderName::from_static("tollgate-receipt");
 
-/// Decides on the request that a sub-request describes. Returns 200 without a body if it is
-/// admitted, or else the response for the proxy's client.
+/// Decides on the request that a sub-request describes. Returns 200 without a body if that request
+/// is admitted, or else the response for the proxy's client.
 pub(super) async fn authorize<S: Store + 'static>(
     app: &App<S>,
     peer: Option<Peer>,
@@ -45,11 +45,12 @@ pub(super) async fn authorize<S: Store + 'static>(
         app.limiter.report_ambiguous(now, ambiguity);
         return Err(Problem::new(Kind::InvalidRequest, ambiguity.detail()));
     }
-    // A permit would be held until it expires, because the proxy does not report the end of the
-    // request.
+    // Permits are not taken: a permit would be held until it expires, because the proxy does not
+    // report the end of the request.
     plan.enforced.retain(is_no_lease);
     plan.shadowed.retain(is_no_lease);
-    // The proxy does not report the response: what would be charged on completion is charged now.
+    // The proxy does not report the response, so limits that are otherwise charged on completion
+    // are charged now.
     let request = DecisionRequest::new(now, &policy, plan);
     let request = DecisionRequest { charge: ChargeOn::Arrival, ..request };
     let decision = app.limiter.decide(request).await;
@@ -66,8 +67,9 @@ fn is_no_lease(planned: &PlannedCharge) -> bool {
     !matches!(planned.limit.algorithm(), Algorithm::Concurrency(_))
 }
 
-/// Returns whether a sub-request is trusted. With tokens, it has to carry one of them. Without
-/// tokens, it has to come from this machine or from a proxy that the policy trusts.
+/// Returns whether a sub-request is trusted. If the listener has tokens, the sub-request has to
+/// carry one of them. Otherwise it has to come from this machine or from a proxy that the policy
+/// trusts.
 fn may_ask_for_others(
     access: &Access,
     token: Option<&[u8]>,
@@ -109,8 +111,8 @@ fn answer<S: Store>(limiter: &Limiter<S>, decision: Decision, request: &HeaderMa
     response
 }
 
-/// Returns the response to a refused request. `request` has the header fields that the proxy's
-/// client sent, as far as the proxy passes them on.
+/// Returns the response to a refused request. `request` has those header fields of the proxy's
+/// client that the proxy passes on.
 fn refuse(decision: &Decision, request: &HeaderMap) -> Response {
     if let DecisionSource::Failure(_) = decision.source {
         let (status, body) = (StatusCode::SERVICE_UNAVAILABLE, problem::store_unavailable());

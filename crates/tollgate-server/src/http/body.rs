@@ -31,8 +31,8 @@ impl BodyLimits {
     pub(super) const SMALL: Self = Self { bytes: MAX_BODY_BYTES, within: BODY_TIMEOUT };
 }
 
-/// Checks that the media type is JSON. A browser does not send such a body for a page of another
-/// site without a preflight request.
+/// Checks that the media type is JSON. Without a preflight request, a browser does not send a JSON
+/// body for a page of another site.
 pub(super) fn expect_json(headers: &HeaderMap) -> Result<(), Problem> {
     if headers.get(header::CONTENT_TYPE).is_some_and(|value| is_json(value.as_bytes())) {
         return Ok(());
@@ -57,7 +57,7 @@ where
     }
     let body = pin!(body);
     let mut collected = pin!(collect(body, bound));
-    // Most bodies arrive with their heads, and need no timer.
+    // Most bodies arrive together with their heads, and need no timer.
     if let Some(collected) = collected.as_mut().now_or_never() {
         return collected;
     }
@@ -90,7 +90,7 @@ pub(super) async fn next_piece<B: Body<Data = Bytes>>(
     mut body: Pin<&mut B>,
 ) -> Result<Option<Bytes>, Problem> {
     while let Some(frame) = poll_fn(|cx| body.as_mut().poll_frame(cx)).await {
-        // The client has disconnected and does not read a response.
+        // An error means that the client has disconnected, so it does not read the response.
         let frame = frame.map_err(|_| Problem::new(Kind::SlowBody, "the body ended early"))?;
         // Trailers are ignored.
         if let Ok(piece) = frame.into_data() {

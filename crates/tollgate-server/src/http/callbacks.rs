@@ -16,8 +16,8 @@ use crate::metrics::Exposition;
 pub struct Metrics(pub(super) Arc<dyn Fn(&mut Exposition) + Send + Sync>);
 
 impl Metrics {
-    /// Calls `write` for each request. It must not block: it runs within the request, so it should
-    /// only read known state.
+    /// Creates a function that calls `write` for each request. `write` must not block, because it
+    /// runs within the request. It should only read state that is in memory.
     pub fn new(write: impl Fn(&mut Exposition) + Send + Sync + 'static) -> Self {
         Self(Arc::new(write))
     }
@@ -29,13 +29,13 @@ impl fmt::Debug for Metrics {
     }
 }
 
-/// A function that reloads the policy. It returns the result, or the reason why the current policy
-/// stays in force.
+/// A function that reloads the policy. The function returns the result, or the reason why the
+/// current policy stays in force.
 #[derive(Clone)]
 pub struct Reload(pub(super) Arc<dyn Fn() -> Result<Value, String> + Send + Sync>);
 
 impl Reload {
-    /// Calls `reload` for each request. It may read files.
+    /// Creates a function that calls `reload` for each request. `reload` may read files.
     pub fn new(reload: impl Fn() -> Result<Value, String> + Send + Sync + 'static) -> Self {
         Self(Arc::new(reload))
     }
@@ -52,8 +52,8 @@ impl fmt::Debug for Reload {
 pub struct Status(Arc<dyn Fn() -> Value + Send + Sync>);
 
 impl Status {
-    /// Calls `tell` for each request. It must not block: it runs within the request, so it should
-    /// only read known state.
+    /// Creates a function that calls `tell` for each request. `tell` must not block, because it
+    /// runs within the request. It should only read state that is in memory.
     pub fn new(tell: impl Fn() -> Value + Send + Sync + 'static) -> Self {
         Self(Arc::new(tell))
     }
@@ -69,8 +69,8 @@ impl fmt::Debug for Status {
     }
 }
 
-/// The number of simulations that run at once. Each occupies a processor, which decisions cannot
-/// use during that time.
+/// The number of simulations that run at once. Each simulation occupies a processor that decisions
+/// cannot use during that time.
 const AT_ONCE: usize = 1;
 
 /// A function that evaluates the current policy, and optionally another one, on the requests of an
@@ -84,8 +84,9 @@ pub struct Simulate {
 pub(super) type Run = dyn Fn(Option<Bytes>, Option<&str>) -> Result<Value, String> + Send + Sync;
 
 impl Simulate {
-    /// Calls `simulate` with the bytes of a log, or `None` for the node's own requests, and the text
-    /// of another policy. It may take long, and has to limit its own time and memory.
+    /// Creates a function that calls `simulate` with the bytes of a log, or with `None` for the
+    /// node's own requests, and with the text of another policy. `simulate` may take long, and has
+    /// to limit its own time and memory.
     pub fn new(
         simulate: impl Fn(Option<Bytes>, Option<&str>) -> Result<Value, String> + Send + Sync + 'static,
     ) -> Self {
@@ -99,7 +100,7 @@ impl fmt::Debug for Simulate {
     }
 }
 
-/// A function that lists the subjects that a store has under clear names.
+/// A function that lists the subjects that a store keeps in clear text.
 #[derive(Clone)]
 pub struct Subjects(pub(super) Arc<List>);
 
@@ -113,22 +114,22 @@ pub struct SubjectsAsked {
     pub limit: Arc<Limit>,
     /// The first dimension that the limit counts by.
     pub dimension: Box<str>,
-    /// The prefix of the value of that dimension.
+    /// The prefix of the values of that dimension.
     pub prefix: Box<str>,
-    /// The `next` of the previous page. `None` for the first page.
+    /// The [`next`](SubjectsPage::next) of the previous page. `None` for the first page.
     pub after: Option<Box<str>>,
 }
 
 /// One page of subjects.
 #[derive(Clone, Debug, Default)]
 pub struct SubjectsPage {
-    /// In the order of the store.
+    /// The subjects, in the order of the store.
     pub subjects: Vec<Subject>,
     /// The start of the next page, if there is one.
     pub next: Option<String>,
 }
 
-/// The reason why there is no page.
+/// The reason why a page of subjects cannot be returned.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SubjectsError {
     /// The requested start of the page is invalid.
@@ -138,8 +139,8 @@ pub enum SubjectsError {
 }
 
 impl Subjects {
-    /// Calls `list` for each request. It has to return a page within a bounded time, or `None` if
-    /// the store has no clear names.
+    /// Creates a function that calls `list` for each request. `list` has to return a page within a
+    /// bounded time, or `None` if the store has no subjects in clear text.
     pub fn new<F>(list: impl Fn(SubjectsAsked) -> F + Send + Sync + 'static) -> Self
     where
         F: Future<Output = Result<Option<SubjectsPage>, SubjectsError>> + Send + 'static,

@@ -43,7 +43,8 @@ impl<S: Store> App<S> {
         Ok(json::write_to(out, &self.decision_answer(&mut decision, detail))?)
     }
 
-    /// Makes several decisions, each of them separately. If one check is invalid, none is charged.
+    /// Makes several decisions, each of them separately. If one of the checks is invalid, none of
+    /// them is charged.
     pub(super) async fn check_batch(&self, body: &[u8], detail: Detail) -> Answer {
         let BatchRequest { checks } = json::read(body)?;
         if !(1..=MAX_CHECKS).contains(&checks.len()) {
@@ -57,7 +58,8 @@ impl<S: Store> App<S> {
         };
         let requests = checks.iter().enumerate().map(within).collect::<Result<Vec<_>, _>>()?;
         let decisions = requests.into_iter().map(|request| {
-            // A span per decision, because a span has the attributes of one decision.
+            // Each decision has a span of its own, because a span has the attributes of one
+            // decision.
             trace::child(trace::SpanKind::Internal, "check").run(self.limiter.decide(request))
         });
         let mut decisions = join_all(decisions).await;
@@ -82,7 +84,8 @@ impl<S: Store> App<S> {
         Ok(json::write(&DecisionResponse { overrides, ..looked })?)
     }
 
-    /// Reads what a check asks for: limits by name, or the limits of the rules that match.
+    /// Plans the charges of a check: either of the limits that the check names, or of the limits of
+    /// the rules that match.
     pub(super) fn plan_request<'p>(
         &self,
         now: Timestamp,
@@ -100,8 +103,9 @@ impl<S: Store> App<S> {
         }
     }
 
-    /// Charges on arrival, also for rules that charge on completion: this listener does not see the
-    /// response. A caller that finds that the request was free refunds the receipt.
+    /// Plans the charges of the rules that match. Rules that charge on completion are charged on
+    /// arrival too, because this listener does not see the response. If the caller finds that the
+    /// request should not have been charged, it refunds the receipt.
     ///
     /// # Errors
     /// A [`Problem`] if the request can be read in more than one way. The caller should refuse it.
@@ -144,7 +148,7 @@ impl<S: Store> App<S> {
     }
 }
 
-/// The problem of an unknown name, with the name that is nearest to it.
+/// Returns the problem of an unknown name. The message suggests a similar name, if one is known.
 pub(super) fn unknown_name(policy: &Policy, error: &NameError) -> Problem {
     let near = match error {
         NameError::Limit(name) => {

@@ -1,7 +1,8 @@
 //! `POST /v1/check` without the HTTP library, in the form that nearly all requests have.
 //!
-//! Every header field that could change the response is read here or passes the connection on, so a
-//! response does not depend on what serves it.
+//! If a request has a header field that could change the response, this module either reads the
+//! field or passes the connection on to hyper. The response to a request therefore does not depend
+//! on whether this module or hyper serves the request.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -18,20 +19,20 @@ use super::respond;
 use crate::access::Access;
 use crate::http_connection::{DirectRead, DirectService};
 
-/// The start of every request that is read here.
+/// The start of every request that this module reads.
 const START: &[u8] = b"POST /v1/check HTTP/1.1\r\n";
 
-/// The most header fields of a request that is read here.
+/// The most header fields of a request that this module reads.
 const MAX_FIELDS: usize = 16;
 
-/// The most digits of a `Content-Length` that is parsed here. A request with a longer one goes to
-/// hyper.
+/// The most digits of a `Content-Length` that this module parses. A request with more digits goes
+/// to hyper.
 const MAX_LENGTH_DIGITS: usize = 6;
 
-/// How long one reading of the clock is used for requests that arrived together.
+/// The longest time for which one reading of the clock is used for requests that arrived together.
 const CLOCK_READING: Duration = Duration::from_millis(1);
 
-/// The direct requests of one connection.
+/// The service that answers `POST /v1/check` on one connection without hyper.
 pub(super) struct DirectChecks<S> {
     app: Arc<App<S>>,
     /// The last host that was allowed.
@@ -41,13 +42,13 @@ pub(super) struct DirectChecks<S> {
     date: Date,
 }
 
-/// A request: where its body is, and the detail of its response.
+/// A request: the range of its body, and the detail of its response.
 pub(super) struct DirectCheck {
     body: Range<usize>,
     detail: Detail,
 }
 
-/// A reading of the clocks, and the end of the last decision.
+/// A reading of the clocks, and the time at which the last decision ended.
 #[derive(Clone, Copy)]
 struct Clock {
     now: Timestamp,
@@ -63,8 +64,8 @@ struct Date {
 }
 
 impl<S: Store + 'static> DirectChecks<S> {
-    /// Creates the direct requests of a connection. Returns `None` if requests are traced, because a
-    /// span needs more of them.
+    /// Creates the service for a connection. Returns `None` if requests are traced, because a span
+    /// needs more parts of a request than this module reads.
     pub(super) fn new(app: &Arc<App<S>>) -> Option<Self> {
         let is_traced = app.limiter.tracer().is_on();
         (!is_traced).then(|| Self {
@@ -76,8 +77,8 @@ impl<S: Store + 'static> DirectChecks<S> {
         })
     }
 
-    /// Reads the fields of a request. Returns the length of its body, or `None` if a field is
-    /// unknown, repeated or refused.
+    /// Reads the fields of a request. Returns the length of the request's body and the detail of
+    /// the response, or `None` if a field is unknown, repeated or refused.
     fn fields(&mut self, fields: &[httparse::Header<'_>]) -> Option<(usize, Detail)> {
         let (mut host, mut length, mut media_type, mut token) = (None, None, None, None);
         let mut detail = Detail::Full;

@@ -1,9 +1,10 @@
-//! Checks of the host and origin of requests, to keep pages of other sites away from a listener.
+//! Checks of the host and the origin of requests, to keep pages of other sites away from a
+//! listener.
 //!
 //! A browser lets any page send requests to an address on the local machine. Two header fields
-//! distinguish such a request from an administrator's: if the page resolved its own host name to
-//! that address (DNS rebinding), `host` contains that foreign name; if the page is on another site,
-//! `origin` contains that site.
+//! distinguish such a request from an administrator's request. If the page resolved its own host
+//! name to that address (DNS rebinding), `host` contains that foreign name. If the page is on
+//! another site, `origin` contains that site.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -25,7 +26,7 @@ const SITE: &str = "sec-fetch-site";
 pub struct AllowedHosts {
     reach: HostPolicy,
     listed: Arc<[Box<str>]>,
-    /// The policy key under `serve` that lists names.
+    /// The policy key under `serve` that lists the names.
     key: &'static str,
 }
 
@@ -37,13 +38,14 @@ enum HostPolicy {
     Loopback,
     /// `localhost`, and every address.
     Addresses,
-    /// Every name: reading requires a token, or a certificate proves the name.
+    /// Every name, because reading requires a token or a certificate proves the name.
     Any,
 }
 
 impl AllowedHosts {
-    /// Creates the names of a listener at `listen` with the access control `access`: those that are
-    /// `listed`, in lower case and without a port, and those that are safe for its address.
+    /// Creates the names of a listener at `listen` with the access control `access`. They are the
+    /// names in `listed`, in lower case and without a port, and the names that are safe for the
+    /// address.
     #[must_use]
     pub fn new(listen: &Listen, access: &Access, listed: &[Box<str>]) -> Self {
         let reach = match (listen, access) {
@@ -56,17 +58,17 @@ impl AllowedHosts {
         Self { reach, listed: listed.into(), key: "dashboard" }
     }
 
-    /// Creates the names of a listener with a certificate: those that are `listed`, or any if the
-    /// list is empty. A page that resolves its own name to this address has no certificate for that
-    /// name.
+    /// Creates the names of a listener with a certificate: the names in `listed`, or any name if
+    /// the list is empty. A page that resolves its own name to this listener's address has no
+    /// certificate for that name.
     #[must_use]
     pub fn certified(listed: &[Box<str>]) -> Self {
         let reach = if listed.is_empty() { HostPolicy::Any } else { HostPolicy::Addresses };
         Self { reach, listed: listed.into(), key: "dashboard" }
     }
 
-    /// Makes these the names of the listener that programs use, not administrators. What proxies
-    /// send there on behalf of their clients may have any host.
+    /// Returns the same names for the listener that programs use instead of administrators. The
+    /// requests that proxies send to that listener on behalf of their clients may have any host.
     #[must_use]
     pub fn for_programs(self) -> Self {
         Self { key: "http", ..self }
@@ -80,7 +82,8 @@ impl AllowedHosts {
     }
 
     /// Checks that a request uses an allowed name of the listener. If the request changes
-    /// something, it also checks that it does not come from a page of another site.
+    /// something, the function also checks that the request does not come from a page of another
+    /// site.
     pub(super) fn admit(&self, head: &Parts) -> Result<(), Problem> {
         let called = called(head)?;
         if let Some(called) = &called
@@ -101,8 +104,8 @@ impl AllowedHosts {
         Err(is_cross_site())
     }
 
-    /// Returns whether [`admit`](Self::admit) admits every request with this host, and without the
-    /// fields that browsers add for a page.
+    /// Returns whether [`admit`](Self::admit) admits every request that has this host and none of
+    /// the fields that browsers add for a page.
     pub(super) fn allow(&self, host: &[u8]) -> bool {
         let host = std::str::from_utf8(host).ok().filter(|host| host.is_ascii());
         let called = host.and_then(|host| host.parse::<Authority>().ok());
@@ -124,7 +127,8 @@ impl AllowedHosts {
     }
 }
 
-/// Checks that the request does not come from a page of another site, for any name of the listener.
+/// Checks that the request does not come from a page of another site. The listener may have any
+/// name.
 pub(super) fn expect_own(head: &Parts) -> Result<(), Problem> {
     if is_own(&head.headers, called(head)?.as_ref()) { Ok(()) } else { Err(is_cross_site()) }
 }
@@ -142,8 +146,8 @@ fn called(head: &Parts) -> Result<Option<Authority>, Problem> {
         (Some(_), Some(_)) => return Err(no_host()),
     };
     match (head.uri.authority(), named) {
-        // Two different names are refused: one could be checked here while another component uses
-        // the other.
+        // Two different names are refused, because this check could use one of them and another
+        // component the other.
         (Some(target), Some(named)) if *target != named => Err(no_host()),
         (target, named) => Ok(target.cloned().or(named)),
     }
@@ -157,7 +161,8 @@ fn no_host() -> Problem {
     Problem::new(Kind::Misdirected, "the request must have exactly one valid host")
 }
 
-/// Returns whether the request comes from a page of this listener, or not from a page at all.
+/// Returns whether the request comes from a page of this listener, or does not come from a page at
+/// all.
 fn is_own(headers: &HeaderMap, called: Option<&Authority>) -> bool {
     let mut sites = headers.get_all(SITE).iter();
     if !sites.all(|site| matches!(site.as_bytes(), b"same-origin" | b"none")) {

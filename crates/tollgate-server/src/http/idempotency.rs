@@ -1,9 +1,10 @@
 //! Idempotency keys: a repeated request gets the same response and is charged once.
 //!
-//! Written by hand: caches such as `moka` and `quick_cache` evict an entry when they are full, and
-//! the repetition of an evicted request is charged twice. This table refuses the request of key
-//! 10,001 instead. With a cache, its bounds per token, in entries and in bytes would still be
-//! needed: the cache would replace only 20 of the 80 lines of the table.
+//! The table is written by hand, because caches such as `moka` and `quick_cache` evict an entry
+//! when they are full, and the repetition of a request with an evicted entry is charged twice. This
+//! table holds 10,000 keys and refuses a request with a further key instead. A cache would also
+//! need the bounds for each token, in entries and in bytes, so it would replace only 20 of the 80
+//! lines of the table.
 
 use std::collections::{HashMap, VecDeque};
 use std::future::Future;
@@ -26,22 +27,23 @@ pub(super) const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempote
 /// The longest key, in bytes.
 pub const MAX_KEY_BYTES: usize = 64;
 
-/// How long a response is kept, from the time of its request.
+/// The time for which a response is kept, measured from its request.
 pub const REMEMBERED_FOR: Millis = Millis::from_secs(60);
 
 /// The most responses that are kept at once.
 pub const MAX_REMEMBERED: usize = 10_000;
 
-/// The most responses that are kept for one token, so one caller cannot use the room of all others.
+/// The most responses that are kept for one token, so one caller cannot use the room of all other
+/// callers.
 pub const MAX_REMEMBERED_PER_TOKEN: usize = 2_500;
 
 /// The most bytes of all kept responses and their keys.
 pub const MAX_REMEMBERED_BYTES: usize = 16 * 1024 * 1024;
 
-/// The bytes that a pending response counts with until its size is known.
+/// The bytes that are counted for a pending response until its size is known.
 const EXPECTED_BYTES: usize = 1024;
 
-/// How long a repeated request waits for a pending response.
+/// The longest time that a repeated request waits for a pending response.
 const WAIT: Duration = Duration::from_secs(5);
 
 /// Whether a response is new or a stored one.
@@ -54,7 +56,8 @@ pub(super) enum ResponseOrigin {
 /// The recent responses of this process, by their keys. They are not shared with other processes.
 pub(super) struct IdempotencyCache {
     table: Arc<Mutex<Table>>,
-    /// A random key of this process: its digests never leave the process.
+    /// A random key of this process. The digests that are made with the key never leave the
+    /// process.
     digest: HashKey,
 }
 
@@ -65,8 +68,8 @@ impl Default for IdempotencyCache {
 }
 
 impl IdempotencyCache {
-    /// Returns the response of `carry_out`, or the stored response to the same key of the same
-    /// `token`.
+    /// Returns the response of `carry_out`, or the stored response to an earlier request with the
+    /// same key and the same `token`.
     ///
     /// `carry_out` runs to its end even if the client disconnects.
     pub(super) async fn once<F>(
@@ -133,8 +136,8 @@ fn unfinished() -> Problem {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Key(Box<[u8]>);
 
-/// A key with a digest of its client's token: two clients with different tokens may use the same
-/// key.
+/// A key with a digest of the token of its client. Two clients with different tokens may use the
+/// same key.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct ScopedKey {
     whose: [u8; 16],
@@ -161,10 +164,10 @@ impl Key {
 #[derive(Default)]
 struct Table {
     entries: HashMap<ScopedKey, Entry>,
-    /// In the order of arrival, which is the order of expiry.
+    /// The keys in the order of arrival, which is also the order of expiry.
     order: VecDeque<(Timestamp, ScopedKey)>,
     bytes: usize,
-    /// The number of entries of each caller that has one.
+    /// The number of entries of each caller that has at least one entry.
     callers: HashMap<[u8; 16], usize>,
 }
 
@@ -218,7 +221,7 @@ impl Table {
         Lookup::New
     }
 
-    /// Counts the bytes of a response that has become known.
+    /// Counts the bytes of a pending response when the response becomes known.
     fn grow(&mut self, key: &ScopedKey, request: [u8; 16], bytes: usize) {
         // The entry may have expired, and another request may use the same key.
         let Some(entry) = self.entries.get_mut(key) else { return };

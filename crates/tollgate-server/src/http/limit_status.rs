@@ -24,8 +24,8 @@ struct StatusQuery {
 }
 
 impl<S: Store> App<S> {
-    /// Returns the status of limits for a subject and charges nothing. Without a `limit` in the
-    /// query these are all limits that count by nothing but the given subject.
+    /// Returns the status of limits for a subject and charges nothing. If the query names no limit,
+    /// the response contains all limits that count by the given subject and nothing else.
     pub(super) async fn limit_status(&self, query: &str, caller: Caller) -> Answer {
         let policy = self.limiter.policy();
         let mut wanted = StatusQuery::read(query)?;
@@ -56,8 +56,9 @@ impl<S: Store> App<S> {
         found.collect()
     }
 
-    /// Resets the usage of a subject, and returns the status after that. The log contains the
-    /// subject: in clear text if the limit reveals its subjects, else as keyed hashes.
+    /// Resets the usage of a subject, and returns the status after the reset. The log contains the
+    /// subject. The subject is in clear text if the limit reveals its subjects, and otherwise
+    /// consists of keyed hashes.
     pub(super) async fn forget(&self, query: &str, actor: &Actor) -> Answer {
         let policy = self.limiter.policy();
         let wanted = StatusQuery::read(query)?;
@@ -83,8 +84,8 @@ impl<S: Store> App<S> {
         Ok(json::write(&SubjectStatusResponse { source, policy, statuses, overrides })?)
     }
 
-    /// Plans the limits with the subject values that each of them counts by. A value that none of
-    /// them counts by is an error.
+    /// Plans the limits in `wanted`, each with the subject values that the limit counts by. A value
+    /// that none of these limits counts by is an error.
     fn named_by(&self, policy: &Policy, wanted: &StatusQuery) -> Result<NamedPlan, Problem> {
         let counts_by = |limit: &str, name: &str| {
             let binding = policy.limits().iter().find(|other| other.limit.name() == limit);
@@ -112,8 +113,8 @@ impl<S: Store> App<S> {
     }
 }
 
-/// The names of the limits that count by the given subject and nothing else. Hidden limits are for
-/// administrators.
+/// Returns the names of the limits that count by the given subject and nothing else. Only
+/// administrators get the names of hidden limits.
 fn limits_of(
     policy: &Policy,
     wanted: &StatusQuery,

@@ -1,9 +1,10 @@
 //! The OpenAPI document, generated from the types of requests and responses.
 //!
-//! `schemars` generates the schemas. The rest is written by hand: 900 of these 1,140 lines are the
-//! descriptions, parameters and examples of the operations, which `utoipa` and `aide` need as well, in
-//! attributes or calls. Both describe axum handlers, and the paths of this listener are answered
-//! without axum's router. `schemathesis` compares the document with the listener's responses.
+//! `schemars` generates the schemas. The rest, 1,140 lines, is written by hand. Of these lines, 900
+//! are the descriptions, parameters and examples of the operations. `utoipa` and `aide` need the
+//! same texts, in attributes or calls. Both libraries describe axum handlers, but this listener
+//! answers its paths without axum's router. `schemathesis` compares the document with the
+//! listener's responses.
 
 mod administration;
 mod descriptors;
@@ -19,7 +20,7 @@ use operation::{Holds, OPERATIONS, Operation};
 use super::problem::{Kind, ProblemDocument};
 use super::route::Audience;
 
-/// The problems of every path that reads a body.
+/// The problems that every path with a request body can return.
 const OF_BODIES: &[Kind] =
     &[Kind::InvalidRequest, Kind::SlowBody, Kind::BodyTooLarge, Kind::UnsupportedMediaType];
 
@@ -69,8 +70,8 @@ pub fn openapi() -> Value {
     })
 }
 
-/// The schemas of requests and of responses. They differ for a member with a default: a request may
-/// leave it out, and a response always contains it.
+/// The schemas of requests and of responses. The two schemas of a type differ in a member with a
+/// default: a request may leave the member out, and a response always contains it.
 struct Schemas {
     read: SchemaGenerator,
     written: SchemaGenerator,
@@ -193,7 +194,7 @@ const fn scheme(entry: Audience) -> Option<&'static str> {
     }
 }
 
-/// Returns the problems of requests without access.
+/// Returns the problems of requests that do not have the access that their route requires.
 const fn of_audience(entry: Audience) -> &'static [Kind] {
     match entry {
         Audience::Public => &[],

@@ -33,23 +33,25 @@ pub struct HttpOptions {
     pub reload: Option<Reload>,
     /// The rollout that administrators set by `PUT /v1/rollout`. Absent by default.
     pub rollout: Option<RolloutPercentage>,
-    /// The store of the overrides that administrators set at `/v1/overrides`. Absent by default. It
-    /// has to put them into the table where this limiter [finds](tollgate::Limiter::overrides) them.
+    /// The store of the overrides that administrators set at `/v1/overrides`. Absent by default.
+    /// The store has to put the overrides into the table that this limiter
+    /// [reads](tollgate::Limiter::overrides).
     pub overrides: Option<Arc<dyn OverrideStore>>,
-    /// The store of the tenants that administrators set at `/v1/tenants`. Absent by default. It has
-    /// to put them into the table where this limiter [finds](tollgate::Limiter::tenants) them.
+    /// The store of the tenants that administrators set at `/v1/tenants`. Absent by default. The
+    /// store has to put the tenants into the table that this limiter
+    /// [reads](tollgate::Limiter::tenants).
     pub tenants: Option<Arc<dyn TenantStore>>,
     /// The subjects that `GET /v1/top` lists for administrators. Absent by default.
     pub top: Option<Arc<Top>>,
-    /// The source of the subjects that `GET /v1/subjects` lists for administrators. By default it
-    /// lists only those of [`top`](Self::top).
+    /// The source of the subjects that `GET /v1/subjects` lists for administrators. By default,
+    /// only the subjects of [`top`](Self::top) are listed.
     pub subjects: Option<Subjects>,
     /// The limits whose subjects administrators see in clear text. Empty by default. Credentials
     /// are always hashed.
     pub revealed: Arc<[Box<str>]>,
     /// The function that evaluates policies on access logs for administrators. Absent by default.
     pub simulate: Option<Simulate>,
-    /// Whether the dashboard is served. It is not by default.
+    /// Whether the listener serves the dashboard. It does not by default.
     pub dashboard: Dashboard,
     /// The host names by which browsers may reach the listener. By default any name is allowed.
     pub hosts: Option<AllowedHosts>,
@@ -67,13 +69,14 @@ impl HttpOptions {
     }
 }
 
-/// A check of whether a node can accept traffic. An error contains the reason why it cannot.
+/// A check of whether a node can accept traffic. An error contains the reason why the node cannot
+/// accept traffic.
 #[derive(Clone)]
 pub struct Readiness(Arc<dyn Fn() -> Result<(), String> + Send + Sync>);
 
 impl Readiness {
-    /// Calls `check` for each request. It must not block: it runs within the request, so it should
-    /// only read known state.
+    /// Creates a check that calls `check` for each request. `check` must not block, because it runs
+    /// within the request. It should only read state that is in memory.
     pub fn new(check: impl Fn() -> Result<(), String> + Send + Sync + 'static) -> Self {
         Self(Arc::new(check))
     }
@@ -88,7 +91,7 @@ impl Readiness {
 }
 
 impl Default for Readiness {
-    /// Returns a check that is always ready, for a store in this process.
+    /// Returns a check that always reports that the node is ready, for a store in this process.
     fn default() -> Self {
         Self::new(|| Ok(()))
     }

@@ -1,4 +1,4 @@
-//! The target of an override, by the names of the policy.
+//! The target of an override, given by names of the policy.
 
 use tollgate::HashKey;
 use tollgate::model::key::HASH;
@@ -25,7 +25,7 @@ pub(super) enum TargetSelector<'n> {
     Shedding(SheddingTarget),
 }
 
-/// Returns the target with these names.
+/// Returns the target that `named` selects.
 pub(super) fn target(
     policy: &Policy,
     key: &HashKey,
@@ -51,7 +51,7 @@ pub(super) fn target(
     Ok(OverrideScope { limit: limit.map(Into::into), target: whom })
 }
 
-/// Returns the targets that these names may have meant under an earlier policy.
+/// Returns the targets that the names of a request could have meant under an earlier policy.
 pub(super) fn past_targets(
     key: &HashKey,
     limit: Option<&str>,
@@ -89,7 +89,7 @@ fn of_group((name, value): &(&str, Option<&str>), pair: Subject) -> Vec<Override
     network.into_iter().chain([OverrideTarget::Value(pair)]).collect()
 }
 
-/// Resolves names by a policy.
+/// Finds the targets that names of a request mean under a policy.
 struct NameResolver<'n> {
     policy: &'n Policy,
     key: &'n HashKey,
@@ -97,7 +97,8 @@ struct NameResolver<'n> {
 }
 
 impl NameResolver<'_> {
-    /// Returns the subject with these values. All dimensions that the limit counts by are required.
+    /// Returns the subject with these values. A value is required for each dimension that the limit
+    /// counts by.
     fn subject(&self, pairs: &[(&str, Option<&str>)]) -> Result<OverrideTarget, Problem> {
         let mut encoding = Vec::new();
         for (name, value) in pairs {
@@ -117,7 +118,7 @@ impl NameResolver<'_> {
                 "send a subject, or the name of a limit that has only one counter",
             ));
         }
-        // Concatenated pairs are a complete encoding.
+        // A subject is encoded as its encoded pairs, one after the other.
         Ok(OverrideTarget::subject(&Subject::from_bytes(&encoding).unwrap_or_default()))
     }
 
@@ -142,7 +143,7 @@ impl NameResolver<'_> {
         let told = |error| Problem::new(Kind::InvalidSubject, format!("{text:?}: {error}"));
         let network = Network::parse(text).map_err(told)?;
         let kept = if network.is_ipv4() { *ipv4_prefix } else { *ipv6_prefix };
-        // A single address stands for the network that the policy derives from it.
+        // A single address means the network that the policy derives from the address.
         let is_single = !text.contains('/');
         let widened = network.within(kept).filter(|_| is_single);
         let network = widened.unwrap_or(network);
@@ -154,12 +155,13 @@ impl NameResolver<'_> {
         Ok(OverrideTarget::Network { dimension: name.into(), network })
     }
 
-    /// Returns the hashed pair of a value, or of a hash that was given.
+    /// Returns the hashed pair of a dimension and `value`. `value` can be a hash already.
     fn pair(&self, dimension: &Dimension, value: Option<&str>) -> Result<Subject, Problem> {
         if let Some(hash) = value.and_then(hash) {
             return Ok(Subject::new([(&*dimension.name, Value::Hashed(hash))], self.key));
         }
-        // The part of an address that is kept is displayed as a network, and accepted in this form.
+        // The policy may keep only a part of an address. This part is displayed as a network, and
+        // accepted in the same form.
         let address = matches!(dimension.source, SubjectSource::ClientAddress { .. });
         let shown = value.and_then(|text| text.split_once('/')).filter(|_| address);
         let value = shown.map_or(value, |(address, _)| Some(address));
@@ -167,7 +169,8 @@ impl NameResolver<'_> {
         Ok(pair.veiled(self.key))
     }
 
-    /// Returns the dimensions that the limit counts by, or those of all limits.
+    /// Returns the dimensions that the limit counts by, or the dimensions of all limits if no limit
+    /// is named.
     fn dimensions(&self) -> Result<Vec<&Dimension>, Problem> {
         let all = self.policy.dimensions();
         let Some(name) = self.limit else { return Ok(all.iter().collect()) };

@@ -53,7 +53,7 @@ impl<S: Store> App<S> {
         self.changed("override set", &changed, Some(shown), actor)
     }
 
-    /// Removes an override. Removing one that does not exist succeeds.
+    /// Removes an override. The request also succeeds if the override does not exist.
     pub(super) async fn remove_override(&self, query: &str, actor: &Actor) -> Answer {
         let override_store = self.override_store()?;
         let target = self.target_in(query, &override_store.table())?;
@@ -117,8 +117,8 @@ impl<S: Store> App<S> {
         Ok(Override { target, effect, expires_at, reason: request.reason.as_ref().into() })
     }
 
-    /// Finds the target of an override in `table`. An override with names that the policy no longer
-    /// has can still be removed.
+    /// Finds in `table` the override that `query` names. An override with names that the policy no
+    /// longer has can still be removed.
     fn target_in(&self, query: &str, table: &OverrideTable) -> Result<OverrideScope, Problem> {
         let (mut limit, mut subject, mut group) = (None, Vec::new(), Vec::new());
         let mut switch = None;
@@ -235,7 +235,7 @@ fn shedder(name: Option<&str>) -> Result<SheddingTarget, Problem> {
     known.ok_or_else(|| query::invalid("`shedding` is `all`, `fleet` or `worker`"))
 }
 
-/// Returns the effect of the override. A quota has to be one that its limit can count.
+/// Returns the effect of the override. A quota that the limit cannot count is an error.
 fn effect(
     request: &OverrideRequest<'_>,
     policy: &Policy,

@@ -31,7 +31,7 @@ impl Serialize for Percentage {
 
 impl<'de> Deserialize<'de> for Percentage {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        // Parsed from the digits, so no rounding affects which clients are selected.
+        // The number is parsed from its digits, so no rounding affects the selection of clients.
         let number = Number::deserialize(deserializer)?.to_string();
         number.parse().map(Self).map_err(D::Error::custom)
     }

@@ -180,8 +180,8 @@ struct ValueText<'a> {
 struct UseText<'a> {
     /// The limit's name.
     name: &'a str,
-    /// Units per request. If the response reports the cost, the units that are reserved until then,
-    /// unless the request contains an estimate.
+    /// Units per request. If the response reports the cost, these units are reserved until the
+    /// response, unless the request contains an estimate.
     cost: u64,
     /// The source of the cost, if the response reports it.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -193,7 +193,8 @@ struct UseText<'a> {
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "PolicyMeter")]
 struct MeterText<'a> {
-    /// `header` or `json` of the response, its `size`, or the `time` that it takes.
+    /// The source of the cost: a `header` field or a `json` value of the response, the `size` of
+    /// the response, or the `time` until its end.
     from: &'static str,
     /// The name of the header field, or the path in the JSON body.
     #[serde(skip_serializing_if = "Option::is_none")]

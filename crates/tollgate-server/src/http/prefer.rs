@@ -1,5 +1,5 @@
-//! The caller's preference for the amount of detail in a response ([RFC
-//! 7240](https://www.rfc-editor.org/rfc/rfc7240)).
+//! The caller's preference for the amount of detail in a response, as defined by [RFC
+//! 7240](https://www.rfc-editor.org/rfc/rfc7240).
 
 use axum::http::{HeaderMap, HeaderName};
 
@@ -12,19 +12,19 @@ pub(super) enum Detail {
     /// All members.
     #[default]
     Full,
-    /// Without the members that only some callers use and that take the most time to write: the
-    /// receipt, and the header fields for the caller's own client.
+    /// All members except for those that only some callers use and that take the most time to
+    /// write: the receipt, and the header fields for the caller's own client.
     Minimal,
 }
 
 impl Detail {
-    /// Reads the preference of `fields`. The first `return` preference counts, and unknown ones are
-    /// ignored.
+    /// Reads the preference of `fields`. The first `return` preference counts. Unknown preferences
+    /// are ignored.
     pub(super) fn preferred(fields: &HeaderMap) -> Self {
         match fields.get(PREFER) {
             None => Self::Full,
-            // The usual spelling is compared as a whole: parsing it would cost half of what the
-            // shorter response saves.
+            // The usual spelling is compared as a whole: parsing it would take half of the time
+            // that the shorter response saves.
             Some(line) if line == "return=minimal" => Self::Minimal,
             Some(_) => Self::listed(fields),
         }

@@ -98,7 +98,7 @@ impl Problem {
         self
     }
 
-    /// Prefixes the location with `pointer`.
+    /// Prefixes the location of the error with `pointer`.
     pub(super) fn within(mut self, pointer: &str) -> Self {
         self.pointer = Some(format!("{pointer}{}", self.pointer.unwrap_or_default()));
         self

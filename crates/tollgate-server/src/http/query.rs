@@ -23,7 +23,7 @@ pub(super) fn invalid(detail: impl Into<String>) -> Problem {
     Problem::new(Kind::InvalidQuery, detail.into())
 }
 
-/// Decodes `%20` in a segment of a path, where `+` stands for itself.
+/// Decodes `%20` in a segment of a path. In a path, `+` means itself and not a space.
 pub(super) fn decoded_path(text: &str) -> Result<String, Problem> {
     decoded(&text.replace('+', "%2B"))
 }

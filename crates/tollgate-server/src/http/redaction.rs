@@ -18,17 +18,17 @@ pub(super) const HASH_MARK: char = '#';
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct RedactedSubject(Vec<(Box<str>, Option<String>)>);
 
-/// Whether values that are not credentials are shown.
+/// How values that are not credentials are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Redaction {
-    /// In clear text.
+    /// The values are shown in clear text.
     Clear,
     /// The values are shown as their keyed hashes.
     Hashed,
 }
 
 impl RedactedSubject {
-    /// Creates a subject of one value in clear text.
+    /// Creates a subject that consists of one value in clear text.
     pub(super) fn pair(name: &str, value: String) -> Self {
         Self(vec![(name.into(), Some(value))])
     }

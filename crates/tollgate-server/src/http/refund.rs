@@ -12,7 +12,9 @@ use super::respond::Answer;
 use super::wire::{RefundRequest, ReleaseRequest};
 
 impl<S: Store> App<S> {
-    /// Refunds the charge of a receipt, once: all of it, or what the status of the response refunds.
+    /// Refunds the charge of a receipt, once. Without a status, all of it is refunded. With the
+    /// status of the response, only the part that the policy refunds after such a response is
+    /// refunded.
     pub(super) async fn refund(&self, body: &[u8]) -> Answer {
         let RefundRequest { receipt, status } = json::read(body)?;
         let now = self.limiter.now();
@@ -28,7 +30,8 @@ impl<S: Store> App<S> {
         })
     }
 
-    /// Releases the permits of a receipt and keeps its counted units, or releases a reservation.
+    /// Releases the permits of a receipt and keeps its counted units. The receipt of a reservation
+    /// releases the reservation.
     pub(super) async fn release(&self, body: &[u8]) -> Answer {
         let ReleaseRequest { receipt } = json::read(body)?;
         outcome(self.limiter.release_at(self.limiter.now(), &receipt).await)

@@ -60,13 +60,13 @@ impl<S: Store> App<S> {
     }
 }
 
-/// Returns the duration of a reservation. Without one, it is limited only by each limit's own
-/// maximum.
+/// Returns the duration of a reservation. Without `ttl_ms`, only the maximum of each limit bounds
+/// the duration.
 fn hold_for(ttl_ms: Option<Units>) -> Millis {
     ttl_ms.map_or(MAX_WINDOW, |millis| Millis::new(millis.cost().get()))
 }
 
-/// Checks that each name is the name of a limit and is present only once.
+/// Checks that each name is the name of a limit of the policy and is present only once.
 fn check_names(policy: &Policy, limits: &[Object<ActualCost<'_>>]) -> Result<(), Problem> {
     if !(1..=MAX_LIMITS).contains(&limits.len()) {
         let message = format!("a settlement has 1 to {MAX_LIMITS} limits, not {}", limits.len());

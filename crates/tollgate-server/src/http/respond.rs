@@ -7,7 +7,7 @@ use tollgate::problem::CONTENT_TYPE;
 
 use super::problem::Problem;
 
-/// The `retry-after` of problems that may be temporary, in seconds.
+/// The `retry-after` in seconds that is sent with problems that may be temporary.
 const RETRY_AFTER: HeaderValue = HeaderValue::from_static("1");
 
 /// A response with a body that is complete before its first byte is sent.
@@ -55,7 +55,7 @@ pub(super) fn plainly(word: &'static str) -> Response {
     of(StatusCode::OK, "text/plain; charset=utf-8", word)
 }
 
-/// Adapts a response to `method`: the response to `HEAD` is that to `GET` without the body.
+/// Adapts a response to `method`: the response to `HEAD` is the response to `GET` without the body.
 pub(super) fn to(method: &Method, mut response: Response) -> Response {
     use hyper::body::Body;
     if *method == Method::HEAD {

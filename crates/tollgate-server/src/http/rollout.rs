@@ -1,5 +1,5 @@
-//! `PUT /v1/rollout {"percent": 30}`: sets the percentage of clients that the new one of two stores
-//! decides, for administrators.
+//! `PUT /v1/rollout {"percent": 30}`: sets the percentage of clients for which the new one of two
+//! stores decides, for administrators.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -17,22 +17,22 @@ use super::respond::Answer;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RolloutRequest {
-    /// The percentage of clients that the new store decides, with at most two decimal places.
+    /// The percentage of clients for which the new store decides, with at most two decimal places.
     percent: Percentage,
 }
 
 /// The result of a change of the rollout.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct RolloutResponse {
-    /// The percentage of clients that the new store decides.
+    /// The percentage of clients for which the new store decides.
     percent: Percentage,
-    /// The percentage before.
+    /// The percentage before the change.
     before: Percentage,
 }
 
 impl<S: Store> App<S> {
-    /// Sets the percentage, if there is a rollout. It stays until it is set again, here or by
-    /// another percentage in the policy file. The change is logged.
+    /// Sets the percentage, if the node has a rollout. The percentage stays until it is set again,
+    /// by this route or by another percentage in the policy file. The change is logged.
     pub(super) fn set_rollout(&self, body: &[u8], actor: &Actor) -> Answer {
         let RolloutRequest { percent: Percentage(percent) } = json::read(body)?;
         let Some(percentage) = &self.options.rollout else {

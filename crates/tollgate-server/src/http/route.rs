@@ -4,10 +4,10 @@ use axum::http::Method;
 
 use crate::dashboard::{self, AssetLookup};
 
-/// The path of one tenant, as the list of routes has it.
+/// The path of one tenant, as it is written in the list of routes.
 pub(super) const TENANT_PATH: &str = "/v1/tenants/{tenant}";
 
-/// The start of the path of one tenant.
+/// The start of the path of every single tenant.
 pub(super) const TENANT_PREFIX: &str = "/v1/tenants/";
 
 /// An operation of the listener.
@@ -58,20 +58,20 @@ pub(super) enum Audience {
     Caller,
     /// Callers with one of the administrators' tokens.
     Admin,
-    /// A proxy that asks on behalf of its client. It authenticates in a header field of its own.
+    /// A proxy that asks on behalf of its client. It authenticates with a header field of its own.
     Proxy,
 }
 
 /// The body that a route expects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum BodyKind {
-    /// None. A body is not read.
+    /// No body. If the request has one, it is not read.
     Nothing,
     /// A body with the media type JSON.
     Json,
     /// A body with the media type JSON that contains an access log.
     Log,
-    /// A JSON body with any media type.
+    /// A JSON body. The media type is not checked.
     Bytes,
     /// Rows of tenants in CSV or JSON lines, read as they arrive.
     Rows,
@@ -87,7 +87,8 @@ pub(super) enum RouteError {
 }
 
 impl RouteError {
-    /// Returns whether the path is of proxies: see [`Route::is_of_proxies`].
+    /// Returns whether proxies use the path on behalf of their clients, as [`Route::is_of_proxies`]
+    /// returns for a route.
     pub(super) fn is_of_proxies(self) -> bool {
         match self {
             Self::UnknownPath => false,
@@ -138,7 +139,7 @@ pub(super) static ROUTES: &[(&str, &[(Method, Route)])] = &[
     ("/v1/audit", &[(Method::GET, Route::Audit)]),
     ("/healthz", &[(Method::GET, Route::Live)]),
     ("/readyz", &[(Method::GET, Route::Ready)]),
-    // The path of envoyproxy/ratelimit's probe.
+    // envoyproxy/ratelimit has its health probe at this path.
     ("/healthcheck", &[(Method::GET, Route::Ready)]),
     ("/openapi.json", &[(Method::GET, Route::SharedBlob)]),
 ];
@@ -210,7 +211,7 @@ impl Route {
         )
     }
 
-    /// Returns whether programs call the route for their own requests.
+    /// Returns whether programs, and not administrators, call the route.
     pub(super) const fn is_traffic(self) -> bool {
         matches!(self.audience(), Audience::Caller | Audience::Proxy)
     }

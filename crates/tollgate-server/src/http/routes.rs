@@ -35,9 +35,10 @@ const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 
 /// Returns the routes of the HTTP/JSON listener over `limiter`, to merge into another axum server.
 ///
-/// Decisions require a token if `options` do; `/healthz`, `/readyz` and `/openapi.json` do not.
-/// Without tokens, `/v1/authorize` trusts only a [`Peer`] in the request's extensions. A node that
-/// drains stays ready unless its [`Shutdown`] is in the extensions, too.
+/// Decisions require a token if `options` contains tokens. `/healthz`, `/readyz` and
+/// `/openapi.json` never require one. Without tokens, `/v1/authorize` needs the [`Peer`] in the
+/// request's extensions to trust a proxy. `/readyz` reports that a node drains only if the
+/// extensions also contain the [`Shutdown`] of the node.
 pub fn router<S: Store + 'static>(limiter: Arc<Limiter<S>>, options: HttpOptions) -> Router {
     let app = App::new(limiter, options);
     Router::new().fallback_service(service_fn(move |request: Request<axum::body::Body>| {
@@ -88,7 +89,7 @@ impl<S: Store + 'static> Routes<S> {
     where
         B: Body<Data = Bytes> + 'a,
     {
-        // Only known paths get here, so the number of span names is bounded.
+        // Only requests with known paths reach this code, so the number of span names is bounded.
         let name = || format!("{} {}", head.method, head.uri.path()).into();
         let span = self.app.limiter.tracer().serve(&head.headers, name);
         span.run(async move {
@@ -114,8 +115,9 @@ impl<S: Store + 'static> Routes<S> {
         let body = match route.body_kind() {
             BodyKind::Nothing => Bytes::new(),
             BodyKind::Bytes => {
-                // A browser sends a body with some media types without a preflight request, so the
-                // origin is checked here.
+                // A body with this media type can also come from a page of another site, because a
+                // browser sends it without a preflight request. Therefore the origin is checked
+                // here.
                 hosts::expect_own(head)?;
                 body::read(&head.headers, body, BodyLimits::SMALL).await?
             }
@@ -179,7 +181,7 @@ impl<S: Store + 'static> Routes<S> {
             Route::Descriptors => return self.descriptors(head, body).await,
             Route::Metrics => return app.metrics(),
             Route::Simulate => app.simulation()?.run(&body).await,
-            // The body was read as it arrived, above.
+            // This cannot happen, because the body of an import was read as it arrived, above.
             Route::ImportTenants => Err(Problem::new(Kind::Internal, "the import was not read")),
             Route::Dashboard(found) => return self.dashboard(found),
             Route::Live => return Ok(health::live(app)),
@@ -203,7 +205,7 @@ impl<S: Store + 'static> Routes<S> {
         }
     }
 
-    /// Waits for the simulation permit before it reads the log, and simulates.
+    /// Waits for the simulation permit, then reads the log and simulates.
     async fn simulate<B>(&self, head: &Parts, body: B) -> Result<Response, Problem>
     where
         B: Body<Data = Bytes>,

@@ -1,5 +1,5 @@
 //! `POST /v1/simulate`: the decisions that a policy would have made on the requests of an access
-//! log, or on those of this node, for administrators.
+//! log or on this node's own requests, for administrators.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -22,10 +22,10 @@ use super::wire::given;
 /// The most bytes of a simulation request: a log of 8 MiB in base64, and a policy.
 pub const MAX_SIMULATION_BYTES: usize = 12 << 20;
 
-/// The longest time from the head of such a request to its last byte.
+/// The longest time from the head of a simulation request to its last byte.
 pub(super) const SIMULATION_BODY_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The pattern of base64 that decodes without leftover characters or bits.
+/// The regular expression of base64 that decodes without leftover characters or bits.
 const BASE64: &str =
     "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/][AQgw]==|[A-Za-z0-9+/]{2}[AEIMQUYcgkosw048]=)?$";
 
@@ -45,22 +45,22 @@ pub(super) struct SimulateRequest<'a> {
     policy: Option<String>,
 }
 
-/// Reads a text, which must not be `null`, without a copy if it has no escapes.
+/// Reads a text without a copy if it has no escapes. `null` is an error.
 fn borrowed<'de: 'a, 'a, D: Deserializer<'de>>(input: D) -> Result<Option<Cow<'a, str>>, D::Error> {
     #[derive(Deserialize)]
     struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
     Text::deserialize(input).map(|Text(text)| Some(text))
 }
 
-/// A permit for one simulation. It is acquired before the log is read, so only one log at a time is
-/// in memory.
+/// The permit to run a simulation. It is acquired before the log is read, so only one log at a time
+/// is in memory.
 pub(super) struct SimulationPermit {
     simulate: Arc<Run>,
     permit: OwnedSemaphorePermit,
 }
 
 impl<S> App<S> {
-    /// Acquires the permit, if this listener simulates and no other simulation runs.
+    /// Acquires the permit, if this listener offers simulations and no other simulation runs.
     pub(super) fn simulation(&self) -> Result<SimulationPermit, Problem> {
         let Some(Simulate { simulate, permits }) = self.options.simulate.clone() else {
             return Err(Problem::new(Kind::NotFound, "this listener does not support simulations"));

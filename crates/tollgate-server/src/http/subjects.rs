@@ -1,5 +1,5 @@
-//! `GET /v1/subjects?limit=core&prefix=ali&after=CURSOR`: the subjects of a limit that reveals
-//! them, for administrators.
+//! `GET /v1/subjects?limit=core&prefix=ali&after=CURSOR`: the subjects of a limit that shows its
+//! subjects in clear text, for administrators.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -52,7 +52,7 @@ struct SubjectsQuery {
 }
 
 impl<S: Store> App<S> {
-    /// Returns one page of the subjects of a limit, if the limit reveals them.
+    /// Returns one page of the subjects of a limit, if the limit shows them in clear text.
     pub(super) async fn subjects(&self, query: &str) -> Answer {
         let SubjectsQuery { limit, prefix, after } = SubjectsQuery::read(query)?;
         let policy = self.limiter.policy();

@@ -1,4 +1,4 @@
-//! `/v1/tenants`: plans and own quotas of tenants, for administrators.
+//! `/v1/tenants`: the plans and the own quotas of tenants, for administrators.
 
 mod import;
 mod rules;
@@ -39,10 +39,10 @@ const IMPORT_TIMEOUT: Duration = Duration::from_secs(120);
 /// The most tenants of one page.
 pub const MAX_TENANTS_PAGE: usize = 10_000;
 
-/// The tenants of a page if the query has no `count`.
+/// The number of tenants on a page if the query has no `count`.
 const TENANTS_PAGE: usize = 100;
 
-/// The rows that a page looks at before it ends.
+/// The most rows that are examined for one page.
 const SCANNED: usize = 100_000;
 
 impl<S: Store> App<S> {
@@ -86,7 +86,7 @@ impl<S: Store> App<S> {
         self.change_tenant("tenant set", &name, batch, actor).await
     }
 
-    /// Removes the row of one tenant. Removing one that does not exist succeeds.
+    /// Removes the row of one tenant. The request also succeeds if the row does not exist.
     pub(super) async fn remove_tenant(&self, path: &str, actor: &Actor) -> Answer {
         self.tenant_store()?;
         let name = name(path)?;
@@ -113,7 +113,7 @@ impl<S: Store> App<S> {
         Ok(json::write(&TenantResponse { before, after })?)
     }
 
-    /// Reads rows as they arrive, and stores them if all are valid.
+    /// Reads rows as they arrive, and stores all of them if all are valid.
     pub(super) async fn import_tenants<B: Body<Data = Bytes>>(
         &self,
         query: &str,

@@ -1,5 +1,5 @@
-//! `GET /v1/top?by=refused&limit=core&count=20`: the subjects that are charged or refused most, for
-//! administrators.
+//! `GET /v1/top?by=refused&limit=core&count=20`: the subjects with the most charged or refused
+//! units, for administrators.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -57,9 +57,9 @@ struct TopSubject {
     /// that the policy does not reveal is replaced by its keyed hash, `#` and 32 hexadecimal
     /// digits.
     subject: RedactedSubject,
-    /// The upper bound of the subject's units.
+    /// An upper bound of the units that were charged to the subject, or refused.
     units: u64,
-    /// The error of the bound: the subject has at least `units` minus this.
+    /// The largest error of `units`. The subject has at least `units` minus this number.
     error: u64,
 }
 
@@ -71,8 +71,8 @@ struct TopQuery {
 }
 
 impl<S: Store> App<S> {
-    /// Returns the subjects that are charged or refused most at this node, if this listener serves
-    /// them.
+    /// Returns the subjects with the most charged or refused units at this node, if this listener
+    /// serves them.
     pub(super) fn top(&self, query: &str) -> Answer {
         let wanted = TopQuery::read(query)?;
         let Some(top) = &self.options.top else {

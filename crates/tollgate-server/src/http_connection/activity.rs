@@ -1,4 +1,4 @@
-//! The activity of a connection: serving requests, receiving one, or idle.
+//! The activity of a connection: whether it serves requests, receives a request, or is idle.
 
 use std::future::Future;
 use std::net::SocketAddr;
@@ -22,7 +22,7 @@ const HTTP_2: &[u8; 3] = b"PRI";
 /// first frame.
 const HTTP_2_START_BYTES: u64 = 24 + 9;
 
-/// The activity of a connection. Reports changes to the connection's slot.
+/// The activity of a connection. Changes are reported to the connection's slot.
 #[derive(Debug)]
 pub(super) struct Activity {
     state: Mutex<State>,
@@ -45,7 +45,7 @@ struct State {
 pub(super) enum Idleness {
     /// At least one request is being served.
     Busy,
-    /// Silent since this time: the client has not sent a byte.
+    /// The client has not sent a byte. The connection has been open since this time.
     NoByteYet(Instant),
     /// The client started HTTP/2, and has sent no request since this time.
     Introduced(Instant),
@@ -78,8 +78,8 @@ impl Activity {
         self.state().first == *HTTP_2
     }
 
-    /// Returns whether no request is being served for a client that uses HTTP/1.1, or has not sent
-    /// anything yet.
+    /// Returns whether the connection serves no request, and the client uses HTTP/1.1 or has not
+    /// sent anything yet.
     pub(super) fn awaits_request(&self) -> bool {
         let state = self.state();
         state.first != *HTTP_2 && !matches!(state.idleness, Idleness::Busy)
@@ -90,7 +90,8 @@ impl Activity {
         self.shutdown.phase() > Phase::Serving
     }
 
-    /// Marks the connection as busy after a request's head, until the returned guard is dropped.
+    /// Marks the connection as busy after the head of a request. The request ends when the returned
+    /// guard is dropped.
     pub(super) fn begin(self: &Arc<Self>) -> ActiveRequest {
         let mut state = self.state();
         state.in_flight += 1;
@@ -153,8 +154,8 @@ impl Drop for ActiveRequest {
     }
 }
 
-/// How a client is informed that the process drains, and that no further request is served on its
-/// connection.
+/// The way in which a client learns that the process drains and that its connection serves no
+/// further request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ShutdownNotice {
     /// By a header field of the response (HTTP/1.1).
@@ -199,7 +200,7 @@ where
 }
 
 pin_project! {
-    /// A response body. The request ends when it is dropped.
+    /// A response body. The request ends when the body is dropped.
     #[derive(Debug)]
     pub(crate) struct TrackedBody<B> {
         #[pin]

@@ -1,11 +1,13 @@
 //! Requests that are answered without the HTTP library.
 //!
 //! Nearly all requests of a listener have one form: one path, a few known header fields and a short
-//! body. A connection begins with a reader that knows only this form. Everything else passes the
-//! connection on to hyper, with the bytes that were not used, and hyper serves it from then on.
+//! body. A connection begins with a reader that reads only requests of this form. If any other
+//! bytes arrive, the reader passes the connection on to hyper, together with the bytes that it has
+//! not used, and hyper serves the connection from then on.
 //!
-//! This is written by hand because hyper takes 8,000 instructions for a request, twice as many as its
-//! decision, and writes each of several pipelined responses on its own.
+//! The reader is written by hand, because hyper takes 8,000 instructions for a request, twice as
+//! many as the decision on the request, and sends each of several pipelined responses with a write
+//! of its own.
 
 use std::future::Future;
 use std::io;
@@ -24,7 +26,8 @@ const MAX_INPUT: usize = 8 * 1024;
 /// The largest output buffer that a connection keeps, in bytes.
 const MAX_KEPT_OUTPUT: usize = 16 * 1024;
 
-/// How long the rest of a request may take. After that, the connection is passed on.
+/// The longest time until the rest of a request arrives. After that, the connection is passed on to
+/// hyper.
 const REST_TIMEOUT: Duration = Duration::from_millis(50);
 
 /// Answers requests of one form.
@@ -35,7 +38,7 @@ pub(crate) trait DirectService: Send + 'static {
     /// Reads the request at the start of `bytes`.
     fn read(&mut self, bytes: &[u8]) -> DirectRead<Self::Request>;
 
-    /// Appends the response to `request` to `out`, which was read from the start of `bytes`.
+    /// Appends the response to `request` to `out`. The request was read from the start of `bytes`.
     /// `is_first` is true for the first of several requests that arrived together.
     fn answer(
         &mut self,
@@ -46,18 +49,18 @@ pub(crate) trait DirectService: Send + 'static {
     ) -> impl Future<Output = ()> + Send;
 }
 
-/// The start of the input.
+/// The result of reading the start of the input.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum DirectRead<R> {
     /// A complete request of this many bytes.
     Request(R, usize),
     /// The start of a request.
     Partial,
-    /// The bytes are another kind of request, which hyper reads.
+    /// The bytes are another kind of request, which hyper has to read.
     Other,
 }
 
-/// A service without direct requests.
+/// A service that answers no requests, so hyper serves the whole connection.
 #[derive(Debug)]
 pub(crate) struct NoDirectService;
 
@@ -71,7 +74,7 @@ impl DirectService for NoDirectService {
     async fn answer(&mut self, (): (), _: &[u8], _: bool, _: &mut Vec<u8>) {}
 }
 
-/// The first part of a connection, before it is passed on to hyper.
+/// The first part of a connection, until the connection is passed on to hyper.
 pub(super) struct DirectConnection<D> {
     service: D,
     input: Vec<u8>,
@@ -79,8 +82,8 @@ pub(super) struct DirectConnection<D> {
     state: Arc<DirectState>,
 }
 
-/// The state that a [`DirectConnection`] shares with what ends the connection. Both run in one task,
-/// so relaxed ordering is enough.
+/// The state that a [`DirectConnection`] shares with the code that ends the connection. Both run in
+/// one task, so relaxed ordering is enough.
 #[derive(Debug, Default)]
 pub(super) struct DirectState {
     is_busy: AtomicBool,
@@ -93,18 +96,18 @@ impl DirectState {
         self.is_busy.load(Ordering::Relaxed)
     }
 
-    /// Passes the connection on after the current requests.
+    /// Asks the reader to pass the connection on to hyper after the current requests.
     pub(super) fn leave(&self) {
         self.is_leaving.store(true, Ordering::Relaxed);
     }
 }
 
-/// How the first part of a connection ended.
+/// The way in which the first part of a connection ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DirectEnd {
     /// The client has disconnected.
     Closed,
-    /// hyper serves the rest.
+    /// hyper serves the rest of the connection.
     PassedOn,
 }
 
@@ -113,7 +116,7 @@ impl<D: DirectService> DirectConnection<D> {
         Self { service, input: Vec::new(), output: Vec::new(), state: Arc::default() }
     }
 
-    /// Returns the state that ends the connection.
+    /// Returns the state that is shared with the code that ends the connection.
     pub(super) fn state(&self) -> Arc<DirectState> {
         Arc::clone(&self.state)
     }
@@ -123,9 +126,10 @@ impl<D: DirectService> DirectConnection<D> {
         self.input
     }
 
-    /// Answers the requests of `stream` until it has to be passed on.
+    /// Answers the requests of `stream` until the connection has to be passed on to hyper.
     ///
-    /// While it is not [busy](DirectState::is_busy), the future can be dropped without losing bytes.
+    /// While the state is not [busy](DirectState::is_busy), the future can be dropped without
+    /// losing bytes.
     pub(super) async fn serve<T>(&mut self, stream: &mut T, activity: &Arc<Activity>) -> DirectEnd
     where
         T: AsyncRead + AsyncWrite + Unpin + Send,
@@ -155,7 +159,8 @@ impl<D: DirectService> DirectConnection<D> {
         }
     }
 
-    /// Waits for more bytes. The rest of a request has to arrive soon.
+    /// Waits for more bytes. If the input contains the start of a request, the rest has to arrive
+    /// within [`REST_TIMEOUT`].
     async fn receive<T: AsyncRead + Unpin>(&mut self, stream: &mut T) -> io::Result<usize> {
         let is_partial = !self.input.is_empty();
         if self.input.capacity() < MAX_INPUT {
@@ -166,7 +171,7 @@ impl<D: DirectService> DirectConnection<D> {
     }
 
     /// Answers the complete requests at the start of the input and removes them. Returns whether
-    /// something else follows.
+    /// another kind of request follows them.
     async fn answer_all(&mut self, activity: &Arc<Activity>) -> bool {
         let (mut used, mut active) = (0, None);
         let is_other = loop {

@@ -1,7 +1,8 @@
 //! Sends all responses that an HTTP/2 connection produces in one poll with one write.
 //!
-//! hyper handles the requests of one read one after the other, and would write after each. The
-//! writes are delayed until the connection has no more requests to handle.
+//! After one read, hyper handles the requests in that read one after the other, and would write
+//! after each request. This module delays the writes until the connection has no more requests to
+//! handle.
 
 use std::future::{Future, poll_fn};
 use std::io;
@@ -16,9 +17,9 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use super::HttpVersions;
 use super::activity::Activity;
 
-/// Writes are passed on.
+/// Writes are passed on to the stream.
 const OPEN: u8 = 0;
-/// Writes are delayed, but there was none yet.
+/// Writes are delayed, but no write has been delayed yet.
 const HOLDING: u8 = 1;
 /// At least one write is delayed.
 const HELD: u8 = 2;
@@ -28,19 +29,19 @@ const HELD: u8 = 2;
 pub(super) struct WriteBatching {
     versions: HttpVersions,
     activity: Arc<Activity>,
-    // One task reads and writes this value, and nothing else is synchronized by it, so relaxed
-    // ordering is enough.
+    // Only one task reads and writes this value, and the value synchronizes no other memory, so
+    // relaxed ordering is enough.
     writes: AtomicU8,
 }
 
 impl WriteBatching {
-    /// Batches the writes of a connection that accepts `versions`. `activity` reports which version
-    /// the client uses.
+    /// Creates the batching of the writes of a connection that accepts `versions`. `activity`
+    /// reports the version that the client uses.
     pub(super) const fn new(versions: HttpVersions, activity: Arc<Activity>) -> Self {
         Self { versions, activity, writes: AtomicU8::new(OPEN) }
     }
 
-    /// Polls `connection`, and writes the output of each poll at its end.
+    /// Polls `connection` until it is ready. Sends the output of each poll at the end of the poll.
     pub(super) async fn poll_batched<F: Future>(&self, mut connection: Pin<&mut F>) -> F::Output {
         poll_fn(|cx| {
             if self.is_http_2() {
@@ -48,7 +49,7 @@ impl WriteBatching {
             }
             let polled = connection.as_mut().poll(cx);
             let is_held = self.writes.swap(OPEN, Ordering::Relaxed) == HELD;
-            // A delayed write registered no waker: this second poll executes it.
+            // A delayed write registered no waker, so this second poll executes the write.
             if is_held && polled.is_pending() { connection.as_mut().poll(cx) } else { polled }
         })
         .await
@@ -74,7 +75,8 @@ pin_project! {
         #[pin]
         stream: T,
         writes: Arc<WriteBatching>,
-        // Bytes that were read from the stream already, and the number of those that were returned.
+        // Bytes that were read from the stream earlier, and the number of those bytes that were
+        // returned.
         earlier: Vec<u8>,
         returned: usize,
     }
@@ -85,8 +87,8 @@ impl<T> BatchedStream<T> {
         Self { stream, writes, earlier: Vec::new(), returned: 0 }
     }
 
-    /// Puts `earlier`, which was read from the stream before, in front of the bytes that the stream
-    /// still has.
+    /// Returns `earlier` to the following reads, before the bytes that the stream still has.
+    /// `earlier` was read from the stream before.
     pub(super) fn put_back(&mut self, earlier: Vec<u8>) {
         (self.earlier, self.returned) = (earlier, 0);
     }
@@ -137,7 +139,8 @@ impl<T: AsyncWrite> AsyncWrite for BatchedStream<T> {
     }
 
     /// Returns `false` for HTTP/2: with vectored writes, h2 flushes after each message of more than
-    /// 256 bytes before it adds another frame. Without them, it copies up to 1 KiB and continues.
+    /// 256 bytes before it adds another frame. Without vectored writes, h2 copies up to 1 KiB and
+    /// continues.
     fn is_write_vectored(&self) -> bool {
         !self.writes.is_http_2() && self.stream.is_write_vectored()
     }
@@ -180,8 +183,8 @@ mod tests {
         }
     }
 
-    /// Queues each of `answers` and tries to write after each one, as a connection does. Returns
-    /// the writes.
+    /// Queues each of `answers`, and tries to write after each of them, as a connection does.
+    /// Returns the writes.
     async fn answered(versions: HttpVersions, answers: &[&str]) -> Vec<Vec<u8>> {
         let (_phase, shutdown) = Shutdown::new();
         let activity = Activity::new(

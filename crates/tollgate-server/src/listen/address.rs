@@ -21,7 +21,7 @@ pub enum Listen {
 
 impl Listen {
     /// Returns whether only this machine can reach the address. An inherited socket counts as
-    /// reachable from other machines, because its address is unknown here.
+    /// reachable from other machines, because its address is unknown to this process.
     #[must_use]
     pub fn is_local(&self) -> bool {
         match self {

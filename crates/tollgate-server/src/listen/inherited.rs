@@ -9,8 +9,8 @@ use tokio::net::{TcpListener, UnixListener};
 
 use super::{ListenError, OpenSocket};
 
-/// The sockets that this process inherited. They are read once, and their variables are removed
-/// from the environment, so no child process uses the sockets.
+/// The sockets that this process inherited. The variables that describe the sockets are read once
+/// and removed from the environment, so no child process uses the sockets.
 static GIVEN: LazyLock<Mutex<InheritedSockets>> =
     LazyLock::new(|| Mutex::new(InheritedSockets::read()));
 

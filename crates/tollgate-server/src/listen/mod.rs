@@ -33,17 +33,17 @@ pub enum Port {
     /// No: opening the port in a second process fails.
     #[default]
     Exclusive,
-    /// Yes, if it runs as the same user and opens the port with the same option (`SO_REUSEPORT`).
-    /// On a restart, the new process serves before the old one ends.
+    /// Yes, if the other process runs as the same user and opens the port with the same option
+    /// (`SO_REUSEPORT`). On a restart, the new process serves before the old one ends.
     Shared,
 }
 
 impl Listener {
-    /// Opens `listen`. Needs a tokio runtime. A stale unix domain socket, which no process listens
-    /// to, is replaced.
+    /// Opens a socket at the address `listen`. The call needs a tokio runtime. A stale unix domain
+    /// socket, to which no process listens, is replaced.
     ///
     /// # Errors
-    /// [`ListenError`] with the reason why it cannot be opened.
+    /// [`ListenError`] with the reason why the socket cannot be opened.
     pub fn open(listen: &Listen, port: Port) -> Result<Self, ListenError> {
         let failed = |error| ListenError::Open { listen: listen.to_string(), error };
         let socket = match listen {
@@ -60,8 +60,8 @@ impl Listener {
         Self { tls: Some(tls), ..self }
     }
 
-    /// Returns the address that the socket listens at. If the port was 0, this contains the port
-    /// that the system chose.
+    /// Returns the address at which the socket listens. If the port was 0, the address contains the
+    /// port that the system chose.
     ///
     /// # Errors
     /// Returns the system's error.
@@ -77,7 +77,8 @@ impl Listener {
     }
 
     fn tcp_client(&self, (stream, peer): (TcpStream, SocketAddr)) -> Accepted {
-        // Fails on a connection that is closed already. Serving it detects that.
+        // This call fails on a connection that is already closed. Serving the connection then ends
+        // at once.
         let _ = stream.set_nodelay(true);
         Accepted { stream: Stream::Tcp(stream), peer: Some(peer), tls: self.tls.clone() }
     }

@@ -6,8 +6,8 @@ use tollgate::observe::Observed;
 
 /// The media type of an [`Exposition`]: Prometheus's text format, version 0.0.4.
 ///
-/// Every scraper reads it, and `promtool` checks it. That is not true of OpenMetrics, whose
-/// counters have two names.
+/// Every scraper reads this format, and `promtool` checks it. Neither is true of OpenMetrics, in
+/// which each counter has two names.
 pub const MEDIA_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// A metric family: the samples of one name.
@@ -17,7 +17,7 @@ pub struct Family {
     pub name: &'static str,
     /// The type of the metric.
     pub kind: Kind,
-    /// The names of the labels, in the order of their values.
+    /// The names of the labels, in the order in which the label values are given.
     pub labels: &'static [&'static str],
     /// The help text: one sentence without a full stop.
     pub help: &'static str,
@@ -53,9 +53,9 @@ pub struct Exposition {
 }
 
 impl Exposition {
-    /// Writes a sample of `family` for each of `samples`, which are pairs of label values and a
-    /// value. Writes nothing for a family without samples, and leaves out labels with an empty
-    /// value, because Prometheus treats an empty label as a missing one.
+    /// Writes a line for each of `samples`, which are pairs of label values and a value, as a
+    /// sample of `family`. Writes nothing for a family without samples. Leaves out labels with an
+    /// empty value, because Prometheus treats an empty label as a missing label.
     pub fn family<const N: usize, L: AsRef<str>, V: Display>(
         &mut self,
         family: &Family,
@@ -73,7 +73,7 @@ impl Exposition {
         }
     }
 
-    /// Writes a histogram of durations of `family`, in seconds, for each of `samples`.
+    /// Writes a histogram of `family` for each of `samples`. The durations are written in seconds.
     pub fn histogram<const N: usize, L: AsRef<str>>(
         &mut self,
         family: &Family,

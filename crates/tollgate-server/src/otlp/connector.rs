@@ -15,7 +15,7 @@ use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 use super::endpoint::Endpoint;
 use tollgate_http::{TlsError, trust_anchors};
 
-/// The timeout of a collector's response.
+/// The longest time that a collector has for its response.
 pub const EXPORT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A connector to a collector. Over TLS, the collector's certificate is always verified.
@@ -25,7 +25,8 @@ pub struct Connector(HttpsConnector<HttpConnector>);
 impl Connector {
     /// Creates a connector for `endpoint`, over TLS if its URL starts with `https`. The collector's
     /// certificate has to be signed by one of `authorities`, a PEM file, or by an authority that
-    /// the system trusts if no file is given. Reads files, so do not call it from an async thread.
+    /// the system trusts if no file is given. This function reads files, so do not call it from an
+    /// async thread.
     ///
     /// # Errors
     /// [`ConnectorError`] if no certificate could be verified.
@@ -33,7 +34,7 @@ impl Connector {
         let mut tcp = HttpConnector::new();
         tcp.enforce_http(false);
         tcp.set_connect_timeout(Some(EXPORT_TIMEOUT));
-        // Without TLS nothing is verified, so no file is read.
+        // Without TLS no certificate is verified, so no file is read.
         let roots = if endpoint.is_https() {
             named(endpoint)?;
             roots(authorities)?
@@ -54,8 +55,8 @@ fn named(endpoint: &Endpoint) -> Result<(), ConnectorError> {
 }
 
 fn tls(roots: RootCertStore) -> Result<ClientConfig, ConnectorError> {
-    // The provider is named explicitly: another library's choice of the process-wide default must
-    // not change this one.
+    // The provider is named explicitly, because another library's choice of the process-wide
+    // default must not change the provider of these connections.
     let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()
         .map_err(|error| ConnectorError::Unusable(error.to_string()))?

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use axum::http::Uri;
 use axum::http::uri::{PathAndQuery, Scheme};
 
-/// The URL that a collector accepts traces at, such as `http://127.0.0.1:4318/v1/traces`, with or
+/// The URL at which a collector accepts traces, such as `http://127.0.0.1:4318/v1/traces`, with or
 /// without TLS.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Endpoint(Uri);
@@ -24,10 +24,10 @@ pub enum EndpointError {
 }
 
 impl Endpoint {
-    /// Parses the complete URL that traces are posted to. No path is appended.
+    /// Parses the complete URL to which traces are posted. No path is appended to the URL.
     ///
     /// # Errors
-    /// [`EndpointError`] if `url` is not such a URL.
+    /// [`EndpointError`] if `url` is not a valid URL of a collector.
     pub fn exactly(url: &str) -> Result<Self, EndpointError> {
         let uri: Uri = url.parse().map_err(|_| EndpointError::NoUrl)?;
         let authority = uri.authority().ok_or(EndpointError::NoUrl)?;

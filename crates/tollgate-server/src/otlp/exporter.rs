@@ -23,7 +23,7 @@ use super::queue::SpanReceiver;
 /// The most spans in one export.
 pub const MAX_BATCH: usize = 512;
 
-/// The longest time that a span waits for others to fill its batch.
+/// The longest time for which a span waits until other spans fill its batch.
 pub const BATCH_WAIT: Duration = Duration::from_secs(1);
 
 /// The time limit for the last export at the end of the process.
@@ -32,7 +32,7 @@ pub const FLUSH_TIMEOUT: Duration = Duration::from_secs(5);
 /// The process that exports the spans.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExporterIdentity {
-    /// The name of the service that the collector lists the spans under.
+    /// The name of the service under which the collector lists the spans.
     pub service: String,
     /// The version of the program.
     pub version: String,
@@ -121,8 +121,8 @@ impl Exporter {
         ExportCounter(Arc::clone(&self.counts))
     }
 
-    /// Posts the spans that are still in the queue, one attempt for each batch, within
-    /// [`FLUSH_TIMEOUT`], and ends.
+    /// Posts the spans that are still in the queue, with one attempt for each batch, within
+    /// [`FLUSH_TIMEOUT`]. Then the exporter ends.
     pub async fn finish(mut self) {
         self.ending.send_replace(true);
         let _ = timeout(FLUSH_TIMEOUT, &mut self.task).await;
@@ -179,7 +179,7 @@ impl Counts {
     }
 }
 
-/// Whether the last batch arrived. Only a change is logged.
+/// Whether the collector accepted the last batch. Only a change is logged.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ExportState {
     Healthy,

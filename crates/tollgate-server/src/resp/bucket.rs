@@ -1,4 +1,4 @@
-//! Token buckets from the parameters of a call.
+//! Token buckets that the parameters of a command describe.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use tollgate::model::{Algorithm, Limit, LimitError, MAX_EXACT, Millis, Visibilit
 /// The number of buckets that a connection caches. Clients use few buckets with many keys.
 const REMEMBERED: usize = 16;
 
-/// The parameters of a bucket, as in the call.
+/// The parameters of a bucket, as the command contains them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct BucketParams {
     /// The most tokens in the bucket.
@@ -22,8 +22,8 @@ pub(super) struct BucketParams {
 
 impl BucketParams {
     /// Returns the limit with these parameters. Its name consists of the rate and the burst, so the
-    /// state of one bucket is never read as another's. Equal rates in different terms (5 a minute,
-    /// 10 in two minutes) are the same bucket.
+    /// state of one bucket is never read as another's. Equal rates with different parameters (5 in
+    /// a minute, 10 in two minutes) are the same bucket.
     ///
     /// # Errors
     /// [`BucketError`] with the parameter that is out of range.
@@ -36,7 +36,8 @@ impl BucketParams {
         let period = positive("period", self.period)?;
         let burst = positive("burst", self.burst)?;
         let window = period.checked_mul(1_000).ok_or(BucketError::TooLong(period))?;
-        // The reduced fraction of this rate leaves the most room for the burst.
+        // Dividing the count and the period of this rate by their common divisor leaves the most
+        // room for the burst.
         let divisor = greatest_common_divisor(count, window);
         let (quota, window) = (count / divisor, window / divisor);
         let bucket =
@@ -55,7 +56,7 @@ const fn greatest_common_divisor(mut one: u64, mut other: u64) -> u64 {
     one
 }
 
-/// The buckets that a connection used last.
+/// A cache of the buckets that a connection used last.
 #[derive(Debug, Default)]
 pub(super) struct BucketCache {
     /// The cache slots, addressed by a hash of the parameters. A newer bucket replaces an older one

@@ -37,7 +37,7 @@ pub(super) struct Command {
     /// Other names of the command.
     aliases: &'static [&'static str],
     pub(super) kind: CommandKind,
-    /// The number of arguments with the name. A negative number is a minimum.
+    /// The number of arguments, including the name of the command. A negative number is a minimum.
     arity: i64,
     /// The position of the key among the arguments, or 0 for none.
     key: i64,
@@ -146,7 +146,8 @@ const fn command(
 }
 
 impl Command {
-    /// Returns the command that `args` name, if their number is valid for it.
+    /// Returns the command that the first argument names, if the number of arguments is valid for
+    /// the command.
     ///
     /// # Errors
     /// The error reply.
@@ -223,7 +224,8 @@ fn named(word: &[u8]) -> Option<&'static Command> {
         .find(|command| is_it(command.name) || command.aliases.iter().any(|alias| is_it(alias)))
 }
 
-/// The reply to a script: some users of redis-cell call it from one.
+/// The error reply to a command that runs a script. Some users of redis-cell call `CL.THROTTLE`
+/// from a script.
 const NO_SCRIPTS: &str = "ERR scripts are not supported: send CL.THROTTLE as a command of its own, \
                           or several of them between MULTI and EXEC";
 

@@ -1,4 +1,4 @@
-//! The dispatcher from commands to replies: the part of a connection without a socket.
+//! The dispatcher from commands to replies: the part of a connection that does not use the socket.
 
 mod reserve;
 
@@ -24,17 +24,18 @@ use super::transaction::{self, Transaction};
 use crate::access::Access;
 use tollgate::observe::Histogram;
 
-/// The size of queued replies, in bytes, from which they are sent before more commands are read.
+/// The size of queued replies, in bytes, from which on the replies are sent before more commands
+/// are read.
 pub(super) const MAX_REPLIES: usize = 64 * 1024;
 
 /// The next step of a connection after its input was processed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Progress {
-    /// All complete commands are answered: more bytes are needed.
+    /// All complete commands are answered, and more bytes are needed.
     Answered,
     /// Complete commands are left, but the queued replies have to be sent first.
     Sending,
-    /// The connection closes after the replies are sent.
+    /// The connection closes after the queued replies are sent.
     End,
 }
 
@@ -47,13 +48,13 @@ enum Reply {
 
 /// The command processing of one connection.
 ///
-/// `decide` starts a decision. All decisions have the same future type, so they can be polled
+/// `decide` starts a decision. All decisions have the same type of future, so they can be polled
 /// together.
 pub(super) struct Dispatcher<'d, S, D, F: Future> {
     limiter: &'d Limiter<S>,
     decide: D,
     session: Session<'d>,
-    /// The commands since `MULTI`.
+    /// The commands that were queued since `MULTI`.
     transaction: Option<Transaction>,
     buckets: BucketCache,
     in_flight: InFlight<'d, F, Reply>,
@@ -97,7 +98,7 @@ where
         self.session.take_wrong_tokens()
     }
 
-    /// Returns the bytes that the commands since `MULTI` use.
+    /// Returns the number of bytes that the commands since `MULTI` use.
     pub(super) fn queued_bytes(&self) -> usize {
         self.transaction.as_ref().map_or(0, Transaction::bytes)
     }
@@ -152,8 +153,8 @@ where
     /// Queues a command of a transaction, or ends the transaction.
     async fn queue(&mut self, command: &Command, args: &Args<'_>) -> Next {
         match command.kind {
-            // This command is handled in a boxed future: it is rare, and would make the future of
-            // every other command larger.
+            // This command is handled in a boxed future, because it is rare and would make the
+            // future of every other command larger.
             CommandKind::Exec => return Box::pin(self.exec()).await,
             CommandKind::Discard => {
                 self.transaction = None;
@@ -206,8 +207,8 @@ where
             CommandKind::CrabThrottle => self.throttle(Dialect::Crab, args).await,
             CommandKind::Charge => self.charge(args).await,
             kind => {
-                // Replies keep the order of commands, and some commands change the effect of later
-                // ones.
+                // The decisions in flight are finished first, because replies keep the order of the
+                // commands, and some commands change the effect of later commands.
                 self.finish().await;
                 match kind {
                     CommandKind::Peek => self.peek(args).await,
@@ -223,7 +224,7 @@ where
         }
     }
 
-    /// Executes a command that concerns the connection and no limit.
+    /// Executes a command about the connection, which charges no limit.
     fn session_command(&mut self, kind: CommandKind, args: &Args<'_>) -> Next {
         let (session, replies, args) = (&mut self.session, &mut self.replies, &args[1..]);
         match kind {
@@ -277,7 +278,8 @@ where
         Next::Command
     }
 
-    /// Starts a decision. It runs concurrently with earlier ones if it charges other keys.
+    /// Starts a decision. The decision runs concurrently with earlier decisions if it charges other
+    /// keys.
     async fn begin(
         &mut self,
         policy: &Arc<Revision>,
@@ -289,7 +291,7 @@ where
         if !self.in_flight.has_room(&charged) {
             self.finish().await;
         }
-        // One timestamp for all commands that arrived together and do not wait.
+        // All commands that arrived together, and that do not wait, have the same timestamp.
         let now = *self.now.get_or_insert_with(|| self.limiter.now());
         let decision = (self.decide)(now, policy, planned, on_failure);
         self.in_flight.begin(decision, charged, reply);
@@ -344,8 +346,8 @@ where
         Next::Command
     }
 
-    /// Refuses a command of a client that is not authenticated. Such a client never has decisions
-    /// in flight.
+    /// Refuses a command of a client that is not authenticated. Such a client has no decisions in
+    /// flight.
     fn refuse(&mut self) -> Next {
         self.abort_transaction();
         Session::refuse(&mut self.replies);
@@ -353,7 +355,8 @@ where
     }
 
     fn protest(&mut self, error: ProtocolError) {
-        // No reply to HTTP: a browser could show it to the page that made it send commands here.
+        // HTTP gets no reply, because a browser could show the reply to the page that made the
+        // browser send commands to this listener.
         if error != ProtocolError::Http {
             self.replies.error(format!("ERR Protocol error: {error}"));
         }

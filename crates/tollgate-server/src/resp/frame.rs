@@ -1,13 +1,15 @@
 //! The parser from bytes to the arguments of a command: arrays of bulk strings, and inline
 //! commands.
 //!
-//! A command is parsed again from its first byte whenever more of it has arrived. That is cheap,
-//! because the bytes of a bulk string are skipped, not read. It also needs no state that an unusual
-//! split could corrupt: the result for a prefix never contradicts the result for the whole.
+//! A command is parsed again from its first byte whenever more of its bytes have arrived. That is
+//! cheap, because the parser skips the bytes of a bulk string without reading them. The parser also
+//! needs no state that an unusual split of the input could corrupt: the result for a prefix never
+//! contradicts the result for the whole input.
 //!
-//! Written by hand: the parser of a client library, such as `redis-protocol`, trusts its server and reads
-//! values of any length. This one bounds each part of a command before it has arrived: at most 64
-//! arguments, of 4 KiB each until the client has sent a valid token and of 64 KiB after it.
+//! The parser is written by hand, because the parser of a client library, such as `redis-protocol`,
+//! trusts its server and reads values of any length. This parser bounds each part of a command
+//! before the part has arrived. A command has at most 64 arguments. Each argument has at most 4 KiB
+//! until the client has sent a valid token, and at most 64 KiB after that.
 
 use memchr::memchr;
 
@@ -27,7 +29,7 @@ pub const MAX_COMMAND: usize = 256 * 1024;
 /// The longest inline command, in bytes.
 pub const MAX_INLINE: usize = 4 * 1024;
 
-/// The longest line with a length, in bytes, without its first byte.
+/// The longest line that contains a length, in bytes, without the first byte of the line.
 const MAX_LENGTH_LINE: usize = 24;
 
 /// The authentication state of the client.
@@ -39,12 +41,13 @@ pub(super) enum ClientAuth {
     Unauthenticated,
 }
 
-/// Returns the first command of `input` and its length in bytes, or `None` if it is incomplete.
+/// Returns the first command of `input` and its length in bytes, or `None` if the command is
+/// incomplete.
 ///
 /// If an inline command contains quotes, its unquoted arguments are written to `unquoted`.
 ///
 /// # Errors
-/// [`ProtocolError`]: the bytes after it cannot be interpreted.
+/// [`ProtocolError`] if the bytes are not a command. All later bytes cannot be interpreted either.
 pub(super) fn parse<'a>(
     input: &'a [u8],
     sender: ClientAuth,

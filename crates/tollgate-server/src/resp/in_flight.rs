@@ -13,8 +13,9 @@ use tollgate::observe::Histogram;
 /// The most commands of one connection that are decided concurrently.
 pub const MAX_IN_FLIGHT: usize = 64;
 
-/// Hashes of the keys that a command charges. A collision only makes one command wait for another
-/// of the same connection, so a weak hash is enough: an attacker could only delay itself.
+/// Hashes of the keys that a command charges. A collision only makes a command wait for another
+/// command of the same connection. An attacker could therefore only delay itself, so a weak hash is
+/// enough.
 pub(super) type ChargedKeys = SmallVec<[u64; 1]>;
 
 /// Returns the hashes of the keys that `planned` charges.
@@ -30,15 +31,16 @@ pub(super) fn charged(planned: &[PlannedCharge]) -> ChargedKeys {
     planned.iter().map(hash).collect()
 }
 
-/// The decisions in flight, in the order of their commands. They are answered in this order.
+/// The decisions in flight, in the order of their commands. The replies are sent in the same order.
 ///
 /// If the store answers at once, the reply is written at once. Decisions that wait for their store
-/// are polled together, so they can travel in one batch. No two of them charge the same key,
-/// because the store could execute them in another order than the client sent them.
+/// are polled together, so they can travel in one batch. No two decisions in flight charge the same
+/// key, because the store could execute them in another order than the order in which the client
+/// sent the commands.
 pub(super) struct InFlight<'l, F: Future, R> {
     latency: &'l Histogram,
-    /// The first `taken` slots are in use. The others are kept for reuse, so a decision needs no
-    /// allocation of its own.
+    /// The first `taken` slots are in use. The other slots are kept for reuse, so a decision needs
+    /// no allocation of its own.
     slots: Vec<Slot<F, R>>,
     taken: usize,
 }
@@ -64,17 +66,17 @@ impl<'l, F: Future, R> InFlight<'l, F, R> {
     }
 
     /// Returns whether a command that charges `charged` can be decided concurrently with the
-    /// others.
+    /// decisions in flight.
     pub(super) fn has_room(&self, charged: &ChargedKeys) -> bool {
         let slots = &self.slots[..self.taken];
         let is_free = |one: &u64| !slots.iter().any(|slot| slot.charged.contains(one));
         self.taken < MAX_IN_FLIGHT && charged.iter().all(is_free)
     }
 
-    /// Starts `decision`. There has to be room for it.
+    /// Starts `decision`. There has to be [room](Self::has_room) for it.
     ///
-    /// It is moved into its slot before anything is awaited: a future that contains it would move
-    /// it twice.
+    /// The decision is moved into its slot by a function that is not `async`. The future of an
+    /// `async` function would contain the decision and move it twice.
     #[inline]
     pub(super) fn begin(&mut self, decision: F, charged: ChargedKeys, reply: R) {
         if self.taken == self.slots.len() {
@@ -86,8 +88,8 @@ impl<'l, F: Future, R> InFlight<'l, F, R> {
         self.taken += 1;
     }
 
-    /// Polls the decision that was started last. If it is ready and no other is in flight, its
-    /// result is passed to `answered`.
+    /// Polls the decision that was started last. If its result is ready and no other decision is in
+    /// flight, the result is passed to `answered`.
     pub(super) async fn at_once(&mut self, answered: impl FnOnce(F::Output, R)) {
         let Some(slot) = self.slots[..self.taken].last_mut() else { return };
         let (is_alone, latency) = (self.taken == 1, self.latency);
@@ -96,7 +98,8 @@ impl<'l, F: Future, R> InFlight<'l, F, R> {
                 slot.poll(cx, latency);
                 return Poll::Ready(None);
             }
-            // The result is large and most take this path, so it is passed on without being stored.
+            // The result is large, and most results take this path, so the result is passed on
+            // without being stored.
             let waiting = slot.waiting.as_mut().as_pin_mut();
             match waiting.map(|waiting| waiting.poll(cx)) {
                 Some(Poll::Ready(answer)) => Poll::Ready(Some(answer)),
@@ -137,7 +140,7 @@ impl<F: Future, R> Slot<F, R> {
         Self { waiting, began, answer: None, charged: ChargedKeys::new(), reply: None }
     }
 
-    /// Stores the result when it is ready, and drops its future.
+    /// Polls the decision. When its result is ready, stores the result and drops the future.
     fn poll(&mut self, cx: &mut Context<'_>, latency: &Histogram) {
         let Some(waiting) = self.waiting.as_mut().as_pin_mut() else { return };
         if let Poll::Ready(answer) = waiting.poll(cx) {

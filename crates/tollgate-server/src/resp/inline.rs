@@ -9,14 +9,15 @@ const HTTP: [&[u8]; 11] = [
     b"TRACE", b"HOST:",
 ];
 
-/// Returns whether `line` belongs to an HTTP request. A web page could make a browser send one here,
-/// with commands in its body.
+/// Returns whether `line` belongs to an HTTP request. A web page could make a browser send an HTTP
+/// request to this listener, with commands in its body.
 pub(super) fn is_http(line: &[u8]) -> bool {
     let first = line.split(u8::is_ascii_whitespace).next().unwrap_or_default();
     HTTP.iter().any(|word| first.eq_ignore_ascii_case(word))
 }
 
-/// Splits `line` into its words. If it contains quotes, the unquoted words are written to `unquoted`.
+/// Splits `line` into its words. If `line` contains quotes, the unquoted words are written to
+/// `unquoted`.
 pub(super) fn split_words<'a>(
     line: &'a [u8],
     unquoted: &'a mut Vec<u8>,

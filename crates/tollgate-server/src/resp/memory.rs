@@ -1,4 +1,4 @@
-//! The memory of incomplete commands and transactions, over all connections of a listener.
+//! The memory that incomplete commands and transactions use, over all connections of a listener.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,25 +9,25 @@ use super::wire::{KEPT, READ};
 /// use, beyond 16 KiB for each connection. A connection that needs more is closed.
 pub const MAX_COMMAND_MEMORY: usize = 64 * 1024 * 1024;
 
-/// The bytes in use, of all connections.
+/// The number of bytes that are in use, over all connections.
 #[derive(Debug)]
 pub(super) struct CommandMemory {
     used: AtomicUsize,
     most: usize,
 }
 
-/// The bytes that one connection uses. They are free again when this is dropped.
+/// The bytes that one connection uses. Dropping this value frees them.
 #[derive(Debug)]
 pub(super) struct CommandBytes {
     memory: Arc<CommandMemory>,
     held: usize,
 }
 
-/// The error that [`MAX_COMMAND_MEMORY`] is in use.
+/// The error that all of [`MAX_COMMAND_MEMORY`] is in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct NoMemory;
 
-/// The text of the reply to the client of a connection that is closed.
+/// The text of the error reply before a connection is closed for lack of memory.
 pub(super) const NO_MEMORY: &str = "ERR out of memory for incomplete commands: other clients have \
                                     sent parts of long commands; send shorter ones, or try later";
 
@@ -48,8 +48,8 @@ impl CommandBytes {
         Self { memory, held: 0 }
     }
 
-    /// Makes room for one more read at the end of `input`, if the memory is free. `queued` is the
-    /// size of the connection's transaction.
+    /// Makes room for one more read at the end of `input`, if enough memory is free. `queued` is
+    /// the size of the connection's transaction.
     pub(super) fn make_room(&mut self, input: &mut Vec<u8>, queued: usize) -> Result<(), NoMemory> {
         let needed = input.len() + READ;
         let capacity = match needed > input.capacity() {
@@ -61,7 +61,7 @@ impl CommandBytes {
         Ok(())
     }
 
-    /// Changes the number of bytes that the connection uses.
+    /// Sets the number of bytes that the connection uses.
     fn hold(&mut self, bytes: usize) -> Result<(), NoMemory> {
         let used = &self.memory.used;
         if bytes <= self.held {
@@ -93,7 +93,7 @@ mod tests {
         let memory = Arc::new(CommandMemory::new(3 * KEPT));
         let mut all: Vec<_> =
             (0..100).map(|_| (CommandBytes::new(Arc::clone(&memory)), Vec::new())).collect();
-        // Short commands need no memory of the shared budget.
+        // Short commands need nothing of the shared memory.
         for (bytes, input) in &mut all {
             bytes.make_room(input, 0).unwrap();
         }

@@ -1,11 +1,11 @@
 //! The Redis protocol (RESP): every language already has a client for it.
 //!
 //! A connection has three layers: `wire` handles bytes and time limits, `frame` parses bytes to
-//! commands, and `dispatcher` executes commands and writes replies. Commands of one read are
-//! decided concurrently if the order of charges allows it, and answered in one write in their
-//! order.
+//! commands, and `dispatcher` executes commands and writes replies. The commands of one read are
+//! decided concurrently if the order of charges allows it. Their replies are sent in one write, in
+//! the order of the commands.
 //!
-//! | bound | |
+//! | quantity | most |
 //! | --- | --- |
 //! | arguments of a command | [`MAX_ARGS`] |
 //! | bytes of an argument, and before authentication | [`MAX_BULK`], [`MAX_UNAUTHENTICATED_BULK`] |
@@ -14,7 +14,7 @@
 //! | bytes of incomplete commands and transactions of all connections | [`MAX_COMMAND_MEMORY`] |
 //! | limits that one command names | [`MAX_LIMITS`] |
 //! | commands and bytes of a transaction | [`MAX_QUEUED`], [`MAX_QUEUED_BYTES`] |
-//! | wrong tokens that a connection may show | [`MAX_WRONG_TOKENS`] |
+//! | wrong tokens that a connection may send | [`MAX_WRONG_TOKENS`] |
 //! | time to finish a command, to take replies, and between commands | [`ConnectionLimits`] |
 
 mod args;
@@ -68,9 +68,9 @@ pub struct RespSettings {
 
 /// The listener for the Redis protocol, version 2 or 3.
 ///
-/// No rule of the policy applies to `CL.THROTTLE` and `THROTTLE`: while the store does not answer,
-/// the policy's `answers.on_failure` decides on them. For limits of the policy that are charged by
-/// name, the rules that use them decide.
+/// While the store does not answer, `on_failure` decides. No rule of the policy applies to
+/// `CL.THROTTLE` and `THROTTLE`, so `answers.on_failure` of the policy applies to them. For limits
+/// of the policy that are charged by name, `on_failure` of the rules that use these limits applies.
 pub struct RespListener<S> {
     limiter: Arc<Limiter<S>>,
     settings: Arc<RespSettings>,
@@ -114,7 +114,7 @@ impl<S: Store + 'static> ConnectionHandler for RespListener<S> {
             if bytes.make_room(&mut input, dispatcher.queued_bytes()).is_err() {
                 wire.count_closed(CloseReason::CommandMemory);
                 dispatcher.replies().error(NO_MEMORY);
-                // The connection closes in any case.
+                // An error is ignored, because the connection closes in any case.
                 let _ = wire.send(dispatcher.replies().as_bytes()).await;
                 break;
             }

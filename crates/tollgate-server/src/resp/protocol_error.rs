@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// A protocol error. After its reply, the connection is closed.
+/// A protocol error. The connection is closed after the error reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ProtocolError {
     /// The number of arguments is invalid or too large.
@@ -21,7 +21,7 @@ pub(super) enum ProtocolError {
     InlineTooLong,
     /// A quote is not closed, or not followed by a space.
     Quotes,
-    /// The bytes are HTTP: from a browser, or from a client at the wrong port.
+    /// The bytes are HTTP. They come from a browser, or from a client at the wrong port.
     Http,
 }
 

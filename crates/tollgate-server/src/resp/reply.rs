@@ -6,7 +6,7 @@ pub(super) enum Protocol {
     /// RESP2, which every client supports.
     #[default]
     Resp2,
-    /// RESP3, which a client selects with `HELLO 3`: it adds maps and null.
+    /// RESP3, which a client selects with `HELLO 3`. It adds maps and null.
     Resp3,
 }
 
@@ -97,8 +97,8 @@ impl Replies {
         self.digits(count as u64);
     }
 
-    /// Writes the head of a map of `count` pairs. In RESP2, it is an array of keys and values in
-    /// turn.
+    /// Writes the head of a map of `count` pairs. In RESP2, a map is an array in which keys and
+    /// values alternate.
     pub(super) fn map(&mut self, count: usize) {
         match self.protocol {
             Protocol::Resp2 => self.array(count * 2),
@@ -138,7 +138,7 @@ impl Replies {
         let mut line = [0; LONGEST];
         line[LONGEST - 2..].copy_from_slice(b"\r\n");
         let mut start = LONGEST - 2;
-        // Two digits at a time: the division is the slow part.
+        // Two digits are written at a time, because the division is the slow part.
         while number > 9 {
             start -= 2;
             let (tens, ones) = ((number % 100) / 10, number % 10);

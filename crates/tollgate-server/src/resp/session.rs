@@ -8,8 +8,8 @@ use super::frame::ClientAuth;
 use super::reply::{Protocol, Replies, echoed};
 use crate::access::Access;
 
-/// The most invalid tokens that one connection may send. Guessing tokens therefore costs
-/// connections.
+/// The most invalid tokens that one connection may send. To guess more tokens, a client has to open
+/// more connections.
 pub const MAX_WRONG_TOKENS: u32 = 8;
 
 /// The longest name of a connection, and the longest value of `CLIENT SETINFO`, in bytes.
@@ -25,7 +25,7 @@ const HELLO_NEEDS_TOKEN: &str = "NOAUTH HELLO must be called with the client alr
                                  RESP protocol version at the same time";
 const BAD_NAME: &str = "ERR Client names cannot contain spaces, newlines or special characters.";
 
-/// The last connection id.
+/// The id of the connection that was opened last.
 static LAST_ID: AtomicU64 = AtomicU64::new(0);
 
 /// The next step after a command.
@@ -44,7 +44,8 @@ pub(super) struct Session<'d> {
     sender: ClientAuth,
     token_in_use: Option<AuthenticatedToken>,
     wrong_tokens: u32,
-    /// The part of `wrong_tokens` that the listener has already added to its own count.
+    /// The part of `wrong_tokens` that [`take_wrong_tokens`](Self::take_wrong_tokens) has already
+    /// returned.
     counted_wrong_tokens: u32,
     id: u64,
     name: Vec<u8>,
@@ -84,7 +85,7 @@ impl<'d> Session<'d> {
         self.wrong_tokens.saturating_sub(before)
     }
 
-    /// Revokes the authentication if the listener no longer has the client's token.
+    /// Ends the authentication of the client if its token is no longer a token of the listener.
     pub(super) fn revalidate_token(&mut self) {
         let (Access::Tokens(tokens), Some(token_in_use)) = (self.access, &mut self.token_in_use)
         else {
@@ -121,8 +122,8 @@ impl<'d> Session<'d> {
     }
 
     fn admit(&mut self, token: &[u8]) -> bool {
-        // Read before the token is checked: if the tokens are replaced in between, the token is
-        // checked again.
+        // The version is read before the token is checked. If the tokens are replaced in between,
+        // the token is checked again later.
         let version = match self.access {
             Access::Open => 0,
             Access::Tokens(tokens) => tokens.version(),
@@ -222,7 +223,8 @@ impl<'d> Session<'d> {
                 false => replies.error(BAD_NAME),
             },
             [what, about] if is("setinfo") => set_info(what, about, replies),
-            // Accepted without effect, because there are no evictions and no keys to touch.
+            // These options are accepted without effect, because no keys are evicted and no keys
+            // are touched.
             [_] if is("no-evict") || is("no-touch") => replies.status("OK"),
             _ if ["id", "getname", "info", "setname", "setinfo"].iter().any(|name| is(name)) => {
                 let name = echoed(args[0]).to_ascii_lowercase();
@@ -246,7 +248,7 @@ impl<'d> Session<'d> {
         format!("id={} name={name} db=0 resp={protocol}\n", self.id)
     }
 
-    /// Executes `RESET`: the connection has the state of a new one.
+    /// Executes `RESET`, after which the connection has the state of a new connection.
     pub(super) fn reset(&mut self, replies: &mut Replies) {
         self.sender = initial_auth(self.access);
         self.token_in_use = None;
@@ -280,7 +282,7 @@ fn set_info(what: &[u8], about: &[u8], replies: &mut Replies) {
     }
 }
 
-/// Returns whether a name is short and of visible ASCII characters.
+/// Returns whether a name is short enough and consists of visible ASCII characters.
 fn is_plain(name: &[u8]) -> bool {
     name.len() <= MAX_NAME && name.iter().all(u8::is_ascii_graphic)
 }
@@ -311,10 +313,10 @@ pub(super) fn ping(args: &[&[u8]], replies: &mut Replies) {
     }
 }
 
-/// Executes `INFO …`: replies with the fields that clients look for, for any section.
+/// Executes `INFO …`. For any section, replies with the fields that clients look for.
 ///
-/// Clients derive the features they may use from the Redis version, so the reply contains a version
-/// whose commands behave as those here.
+/// Clients derive the features that they can use from the Redis version, so the reply contains a
+/// version of Redis in which these commands behave as they do in Tollgate.
 pub(super) fn info(replies: &mut Replies) {
     replies.bulk(concat!(
         "# Server\r\n",

@@ -1,5 +1,5 @@
-//! The commands on the policy's limits by name, `TG.CHARGE`, `TG.PEEK`, `TG.STANDING`, and by
-//! receipt, `TG.REFUND`, `TG.RELEASE`.
+//! The commands on limits of the policy by name (`TG.CHARGE`, `TG.PEEK`, `TG.STANDING`), and by
+//! receipt (`TG.REFUND`, `TG.RELEASE`).
 
 use tollgate::limiter::{Decision, DecisionSource};
 use tollgate::limiter::{Outcome, RedeemError, Redeemed, Refunded};
@@ -14,11 +14,11 @@ use super::reply::{Replies, echoed};
 /// The most limits that one command names.
 pub const MAX_LIMITS: usize = 16;
 
-/// A dimension and its value.
+/// A dimension and its value, or `None` if the client has no value.
 type Pair<'a> = (&'a str, Option<&'a str>);
 
-/// Plans the charge of `limit[,limit…] cost [dimension value]…`: all of these limits or none, each
-/// for the values that it counts by.
+/// Plans the charge of `limit[,limit…] cost [dimension value]…`. Either all of these limits are
+/// charged or none. Each limit is charged for the values that it counts by.
 ///
 /// # Errors
 /// The error reply.
@@ -80,8 +80,8 @@ pub(super) fn limit_status(
     policy.plan_named(charges, key).map_err(|(_, error)| explain(&error))
 }
 
-/// Returns the error reply to an invalid name. A missing value is an empty argument here, because
-/// clients of this protocol cannot send null.
+/// Returns the error reply to an invalid name. In this protocol an empty argument means a missing
+/// value, because clients cannot send null.
 fn explain(error: &NameError) -> String {
     match error {
         NameError::Missing(name) => format!(
@@ -92,7 +92,7 @@ fn explain(error: &NameError) -> String {
     }
 }
 
-/// Replies with the result of a charge. `receipt` allows to refund it.
+/// Replies with the result of a charge. `receipt` is the token for a later refund.
 pub(super) fn reply(decision: &Decision, receipt: Option<String>, replies: &mut Replies) {
     if let (DecisionSource::Failure(error), false) = (decision.source, decision.is_admitted()) {
         return reply_failure(error, replies);
@@ -107,7 +107,7 @@ pub(super) fn reply_peek(evaluation: &Evaluation, source: DecisionSource, replie
     answer.write(evaluation, replies);
 }
 
-/// Replies with the statuses only.
+/// Replies with the statuses of `evaluation` only.
 pub(super) fn reply_statuses(evaluation: &Evaluation, replies: &mut Replies) {
     reply_each(&evaluation.statuses, replies);
 }
@@ -207,7 +207,7 @@ fn binding<'p>(policy: &'p Policy, name: &str) -> Option<&'p LimitBinding> {
     policy.limits().iter().find(|binding| binding.limit.name() == name)
 }
 
-/// Returns the pairs that a limit counts by, or all of them if there is no such limit.
+/// Returns the pairs that a limit counts by, or all pairs if there is no such limit.
 fn subject_values<'a>(
     policy: &Policy,
     binding: Option<&LimitBinding>,
@@ -218,7 +218,7 @@ fn subject_values<'a>(
     pairs.iter().filter(is_counted).copied().collect()
 }
 
-/// Reads dimensions and values in turn. An empty value means that there is none.
+/// Reads pairs of a dimension and a value. An empty value means that the client has no value.
 fn pairs<'a>(args: &[&'a [u8]]) -> Result<Vec<Pair<'a>>, String> {
     let (pairs, rest) = args.as_chunks::<2>();
     if !rest.is_empty() {
@@ -238,7 +238,8 @@ fn pairs<'a>(args: &[&'a [u8]]) -> Result<Vec<Pair<'a>>, String> {
     Ok(read)
 }
 
-/// Returns the error reply to limits that the policy does not have, or that are present twice.
+/// Returns the error reply if the policy does not have one of the limits, or if a limit is present
+/// twice.
 pub(super) fn unknown_limit(policy: &Policy, named: &[(&str, Cost)]) -> Option<String> {
     let mut named = named.iter().enumerate().map(|(index, (name, _))| (&named[..index], *name));
     named.find_map(|(before, name)| {
@@ -254,7 +255,7 @@ pub(super) fn text<'a>(word: &'a [u8], what: &str) -> Result<&'a str, String> {
     std::str::from_utf8(word).map_err(|_| format!("ERR the {what} is not UTF-8"))
 }
 
-/// Parses a number of whole units. `what` is its name in the error reply.
+/// Parses a number of whole units. `what` is the name of the number in the error reply.
 pub(super) fn units(word: &[u8], what: &str) -> Result<Cost, String> {
     // Digits only: no sign, no fraction, no exponent.
     let digits = word.iter().all(u8::is_ascii_digit).then_some(word);

@@ -8,18 +8,19 @@ use super::args::Args;
 use super::bucket::{BucketCache, BucketParams};
 use super::reply::{Replies, echoed};
 
-/// The name of the only dimension of these commands' subjects. It contains a space, which no
-/// dimension of a policy can, so these counters never collide with those of a policy.
+/// The name of the only dimension of the subjects of these commands. The name contains a space,
+/// which the name of a policy's dimension cannot contain, so these counters never collide with the
+/// counters of a policy.
 const KEY: &str = "resp key";
 
 /// The difference between the two commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Dialect {
     /// `CL.THROTTLE key max_burst count period [quantity]`, with a burst of `max_burst` + 1. The
-    /// reply contains limited, limit, remaining, retry after, reset after.
+    /// reply has the values: limited, limit, remaining, retry after, reset after.
     Cell,
-    /// `THROTTLE key max_burst count period [quantity]`, with a burst of `max_burst`. The reply
-    /// contains allowed, limit, remaining, reset after, retry after.
+    /// `THROTTLE key max_burst count period [quantity]`, with a burst of `max_burst`. The reply has
+    /// the values: allowed, limit, remaining, reset after, retry after.
     Crab,
 }
 
@@ -28,7 +29,7 @@ pub(super) enum Dialect {
 pub(super) enum Throttle {
     /// A charge of a bucket.
     Charge(PlannedCharge),
-    /// A charge of a bucket that has no capacity.
+    /// A charge of a bucket without capacity.
     Nothing {
         /// The capacity of the bucket, at most 0.
         capacity: i64,
@@ -37,7 +38,7 @@ pub(super) enum Throttle {
     },
 }
 
-/// The parts of the charge that the reply repeats.
+/// The parts of a charge that the reply repeats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Bucket {
     /// The capacity of the bucket, in tokens.
@@ -116,9 +117,9 @@ impl Dialect {
 
     /// Replies with the result of a charge of `bucket.cost` on `bucket`.
     ///
-    /// A peek is always admitted, as in both original servers, because it takes no tokens. Times
-    /// are whole seconds, rounded up. If neither the store nor the fallback answered and
-    /// `on_failure` admits, the remaining tokens are unknown, so the reply contains 0.
+    /// A peek is always admitted, as in redis-cell and throttlecrab, because a peek takes no
+    /// tokens. Times are whole seconds, rounded up. If neither the store nor the fallback answered
+    /// and `on_failure` admits, the remaining tokens are unknown, so the reply contains 0.
     pub(super) fn reply(self, decision: &Decision, bucket: Bucket, replies: &mut Replies) {
         if let (DecisionSource::Failure(error), false) = (decision.source, decision.is_admitted()) {
             return replies.error(format!("ERR {error}"));
@@ -143,8 +144,8 @@ impl Dialect {
         );
     }
 
-    /// Replies for a bucket without capacity. A peek is admitted if the capacity is 0, and refused
-    /// if it is negative.
+    /// Writes the reply for a bucket without capacity. A peek is admitted if the capacity is 0, and
+    /// refused if the capacity is negative.
     pub(super) fn reply_nothing(self, capacity: i64, cost: Cost, replies: &mut Replies) {
         let is_admitted = cost == Cost::PEEK && capacity == 0;
         let answer = Answer { is_admitted, capacity, remaining: 0, retry: None, reset: 0 };
@@ -166,8 +167,8 @@ impl Dialect {
     }
 }
 
-/// Parses an integer with or without a sign. The result is that of `str::parse`, in a third of its
-/// time.
+/// Parses an integer with or without a sign. The result equals the result of `str::parse`, and
+/// takes a third of the time.
 fn whole(word: &[u8]) -> Option<i64> {
     let (is_negative, digits) = match word {
         [b'-', digits @ ..] => (true, digits),
@@ -187,7 +188,7 @@ fn whole(word: &[u8]) -> Option<i64> {
     }
 }
 
-/// The number of digits that never overflow.
+/// The most digits of a number that never overflows.
 const ALWAYS_FITS: usize = 18;
 
 #[cold]
@@ -196,8 +197,8 @@ fn whole_and_long(is_negative: bool, digits: &[u8]) -> Option<i64> {
         .iter()
         .try_fold(0_i64, |number, byte| {
             let digit = i64::from(byte.wrapping_sub(b'0'));
-            // Counts down from zero, because the range has one more negative number than positive
-            // ones.
+            // The digits are subtracted from zero, because the type has one more negative number
+            // than positive numbers.
             let number = number.checked_mul(10)?;
             if digit > 9 { None } else { number.checked_sub(digit) }
         })
@@ -210,7 +211,8 @@ struct Answer {
     is_admitted: bool,
     capacity: i64,
     remaining: i64,
-    /// `None` if the charge was admitted, or never will be.
+    /// The time until the charge would be admitted. `None` if it was admitted, or never will be
+    /// admitted.
     retry: Option<i64>,
     reset: i64,
 }

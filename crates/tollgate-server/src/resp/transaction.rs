@@ -7,10 +7,10 @@
 use super::args::Args;
 use super::command::{Command, CommandKind};
 
-/// Commands of one transaction, at most.
+/// The most commands of one transaction.
 pub const MAX_QUEUED: usize = 1_024;
 
-/// Bytes of all arguments of one transaction, at most.
+/// The most bytes of all arguments of one transaction.
 pub const MAX_QUEUED_BYTES: usize = 256 * 1024;
 
 const NESTED: &str = "ERR MULTI calls can not be nested";
@@ -35,7 +35,7 @@ impl Transaction {
     /// Queues a command.
     ///
     /// # Errors
-    /// The text of the reply. `EXEC` fails after it.
+    /// The text of the error reply. A later `EXEC` of this transaction fails.
     pub(super) fn queue(&mut self, command: &Command, args: &Args<'_>) -> Result<(), String> {
         let refused = match command.kind {
             CommandKind::Multi => Some(NESTED.to_owned()),
@@ -64,7 +64,7 @@ impl Transaction {
         })
     }
 
-    /// Drops the queued commands and makes `EXEC` fail.
+    /// Drops the queued commands and makes a later `EXEC` fail.
     pub(super) fn abort(&mut self) {
         *self = Self { is_aborted: true, ..Self::default() };
     }
@@ -74,7 +74,7 @@ impl Transaction {
         self.is_aborted
     }
 
-    /// Returns the bytes that the transaction uses.
+    /// Returns the number of bytes that the transaction uses.
     pub(super) fn bytes(&self) -> usize {
         let ends = self.argument_ends.capacity() + self.command_ends.capacity();
         self.bytes.capacity() + ends * size_of::<usize>()

@@ -19,14 +19,15 @@ use crate::listener_counters::CloseReason;
 /// The most bytes of one read.
 pub(super) const READ: usize = 8 * 1024;
 
-/// The largest buffer that an idle connection keeps, in bytes.
+/// The largest input buffer that an idle connection keeps, in bytes.
 pub(super) const KEPT: usize = 2 * READ;
 
-/// The most reads after the process started to drain: commands that a client sent before it was
-/// informed are answered.
+/// The most reads after the process started to drain. Commands that a client sent before it learned
+/// of the shutdown are still answered.
 const MAX_LINGER_READS: u32 = 64;
 
-/// The time that a client has to read the last reply when the listener closes the connection.
+/// The longest time that a client has to read the last reply when the listener closes the
+/// connection.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The most bytes that are read and discarded while the listener closes a connection.
@@ -41,7 +42,7 @@ pub(super) enum Received {
     End,
 }
 
-/// A boxed future: such events are rare.
+/// A boxed future, for events that are rare.
 type BoxedTask = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// The byte stream of one connection.
@@ -51,12 +52,12 @@ pub(super) struct Wire {
     limits: ConnectionLimits,
     slot: ConnectionSlot,
     draining: PollOnWake<BoxedTask>,
-    /// Resolves when the slot is needed for another client.
+    /// A future that resolves when another client needs the slot.
     eviction: PollOnWake<BoxedTask>,
     last_reads: Option<u32>,
     has_spoken: bool,
-    /// A timer that fires at `ends_at` or later. It can be set to an earlier time than `ends_at`,
-    /// because it is not reset for every command; it is checked against `ends_at` when it fires.
+    /// A timer for `ends_at`. The timer is not reset for every command, so it can fire before
+    /// `ends_at`. When it fires, `ends_at` is checked.
     alarm: Pin<Box<Sleep>>,
     ends_at: Instant,
 }
@@ -91,8 +92,8 @@ impl Wire {
         (0..tokens).for_each(|_| self.slot.counters().count_wrong_token(self.peer));
     }
 
-    /// Waits for more bytes and appends them to `input`, which has room for them. If `input` contains the start of a
-    /// command, the rest has to arrive in time.
+    /// Waits for more bytes and appends them to `input`, which has room for them. If `input`
+    /// contains the start of a command, the rest of the command has to arrive in time.
     pub(super) async fn receive(&mut self, input: &mut Vec<u8>, begun: PartialCommand) -> Received {
         let received = self.receive_next(input, begun).await;
         self.slot.mark_busy();
@@ -124,8 +125,8 @@ impl Wire {
         self.receive_last(input).await
     }
 
-    /// Reads bytes that have arrived already, without waiting. Only a client that has not sent
-    /// anything yet gets time for its first command.
+    /// Reads bytes that have arrived already, without waiting. The function waits only for a client
+    /// that has not sent anything yet, which gets time for its first command.
     async fn receive_last(&mut self, input: &mut Vec<u8>) -> Received {
         let left = self.last_reads.unwrap_or_default();
         if left == 0 {
@@ -176,8 +177,8 @@ impl Wire {
         timeout(self.limits.request, send).await?
     }
 
-    /// Closes the connection after the client could read the last reply: closing it with unread
-    /// input would send a reset, which discards the reply.
+    /// Closes the connection after the client has had time to read the last reply. Closing a
+    /// connection with unread input would send a reset, which discards the reply.
     pub(super) async fn close(mut self) {
         let goodbye = async {
             self.stream.shutdown().await?;

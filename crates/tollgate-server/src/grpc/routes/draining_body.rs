@@ -10,8 +10,8 @@ use pin_project_lite::pin_project;
 use tollgate_http::{Phase, Shutdown};
 
 pin_project! {
-    /// A request body that ends when the process starts to drain, so the service behind it finishes
-    /// after it has answered all messages.
+    /// A request body that ends when the process starts to drain. The service that reads the body
+    /// then finishes after it has answered all messages that have arrived.
     pub(super) struct DrainingBody {
         #[pin]
         body: Incoming,

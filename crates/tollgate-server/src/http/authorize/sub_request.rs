@@ -23,7 +23,8 @@ pub(super) struct SubRequest<'a> {
 }
 
 impl<'a> SubRequest<'a> {
-    /// Reads the request from `fields`. These can also contain fields that the proxy's client sent.
+    /// Reads the request from `fields`. `fields` can also contain header fields that the proxy's
+    /// client sent.
     ///
     /// | part | header fields |
     /// | --- | --- |
@@ -51,8 +52,8 @@ impl<'a> SubRequest<'a> {
         Ok(Self { target, host, client, fields })
     }
 
-    /// Returns the request's attributes for the policy. The peer is the proxy's client, and the
-    /// forwarding fields are those which that client sent.
+    /// Returns the request's attributes for the policy. The peer is the proxy's client. The
+    /// forwarding header fields are the ones that this client sent.
     pub(super) fn facts(&self) -> RequestAttributes<'_> {
         let Target { method, path, query } = self.target;
         RequestAttributes {
@@ -144,7 +145,7 @@ fn is_plain(text: &str) -> bool {
     !text.chars().any(|character| character.is_whitespace() || character.is_control())
 }
 
-/// The header fields that the client sent: without the address that the proxy appended.
+/// The header fields that the client sent. The address that the proxy appended to them is left out.
 #[derive(Debug)]
 struct ClientHeaders<'a> {
     fields: &'a HeaderMap,

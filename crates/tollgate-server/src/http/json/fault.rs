@@ -27,13 +27,13 @@ impl Fault {
         Self { pointer: String::new(), message: error.to_string(), kind: FaultKind::Syntax }
     }
 
-    /// Creates an error of meaning at `pointer` (RFC 6901).
+    /// Creates an error of the kind [`FaultKind::Meaning`] at `pointer` (RFC 6901).
     pub(in crate::http) fn at(pointer: impl Into<String>, message: impl fmt::Display) -> Self {
         let (pointer, message) = (pointer.into(), message.to_string());
         Self { pointer, message, kind: FaultKind::Meaning }
     }
 
-    /// Prefixes the location with the member or element `segment`.
+    /// Prefixes the location with `segment`, the name of a member or the index of an element.
     pub(in crate::http) fn inside(mut self, segment: impl fmt::Display) -> Self {
         let segment = segment.to_string().replace('~', "~0").replace('/', "~1");
         self.pointer.insert_str(0, &segment);

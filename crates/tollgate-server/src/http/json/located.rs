@@ -80,7 +80,7 @@ impl<'de> SeqAccess<'de> for Elements<'_> {
 
 struct Members<'t> {
     rest: slice::Iter<'t, (String, Tree)>,
-    /// The member whose name was read last.
+    /// The member with the name that was returned last. Its value is returned next.
     value: Option<&'t (String, Tree)>,
 }
 

@@ -1,10 +1,10 @@
 //! Strict JSON: unexpected input is refused with its location.
 //!
-//! `serde_json` reads valid documents. For the others, the two deserializers of this folder, 180 lines,
-//! find the place of the mistake. `serde_path_to_error` finds the place too, but it returns
-//! `serde_json`'s messages: of the six mistakes in the test below, the message for an unknown name
-//! would lose its suggestion, and all six would end with a line and a column that mean nothing in
-//! a document of one line.
+//! `serde_json` reads valid documents. For invalid documents, the two deserializers of this folder,
+//! 180 lines, find the place of the mistake. `serde_path_to_error` finds the place too, but it
+//! returns the messages of `serde_json`. For the six mistakes in the test below, the message about
+//! an unknown name would lose its suggestion, and all six messages would end with a line and a
+//! column, which are useless for a document of one line.
 
 mod fault;
 mod located;
@@ -22,7 +22,7 @@ pub(super) use object::Object;
 use text::Text;
 use tree::Tree;
 
-/// Reads `bytes` as a `T`, which is an object and may borrow from them. Unknown names, repeated
+/// Reads `bytes` as a `T`. A `T` is an object and may borrow from `bytes`. Unknown names, repeated
 /// names and numbers that are not integers are refused if `T` refuses them.
 ///
 /// # Errors

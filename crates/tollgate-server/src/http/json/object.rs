@@ -9,7 +9,7 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 
 /// A `T` that is read only from a JSON object. By default, serde also reads a struct from a list of
-/// its members' values, which no document here uses.
+/// the values of its members, and no document of this API uses such lists.
 #[derive(Clone, Debug)]
 pub(in crate::http) struct Object<T>(pub(in crate::http) T);
 

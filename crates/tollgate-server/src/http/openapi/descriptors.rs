@@ -1,12 +1,12 @@
-//! A partial JSON schema of Envoy's messages. The complete definition is in the protocol's own
-//! files.
+//! A partial JSON schema of the messages of Envoy's rate limit service. The complete definition is
+//! in the files of the protocol.
 
 use schemars::{Schema, SchemaGenerator, json_schema};
 
 use crate::grpc::{MAX_DESCRIPTORS, MAX_ENTRIES};
 
-/// `RateLimitRequest`. Protocol buffers allow numbers as text and names in two spellings, so types
-/// with several forms are left out of this schema.
+/// Returns the schema of `RateLimitRequest`. Protocol buffers allow numbers as text and names in
+/// two spellings, so members that have several forms are left out of this schema.
 pub(super) fn request(_: &mut SchemaGenerator) -> Schema {
     let entry = json_schema!({
         "type": "object",
@@ -41,7 +41,7 @@ pub(super) fn request(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
-/// `RateLimitResponse`.
+/// Returns the schema of `RateLimitResponse`.
 pub(super) fn response(_: &mut SchemaGenerator) -> Schema {
     let code = || json_schema!({ "type": "string", "enum": ["OK", "OVER_LIMIT"] });
     json_schema!({

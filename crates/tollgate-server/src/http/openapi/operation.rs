@@ -31,7 +31,8 @@ pub(super) struct Operation {
     pub(super) told: &'static str,
     /// The content of the response with status 429, if a refusal has that status.
     pub(super) refusal: Option<Holds>,
-    /// The problems, in addition to those of every body and of every path that requires a token.
+    /// The problems of this operation, in addition to the problems of every body and of every path
+    /// that requires a token.
     pub(super) problems: &'static [Kind],
 }
 
@@ -55,7 +56,7 @@ pub(super) struct Body {
 }
 
 impl Operation {
-    /// Returns the audience of the route. Every described path has a route.
+    /// Returns the audience of the operation's route. Every operation has a route.
     pub(super) fn audience(&self) -> Audience {
         let method = Method::from_bytes(self.method.to_ascii_uppercase().as_bytes());
         let route = method.ok().and_then(|method| Route::find(&method, self.path).ok());

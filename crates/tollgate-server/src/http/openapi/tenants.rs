@@ -116,7 +116,7 @@ const TENANT: Operation = Operation {
     problems: &[Kind::InvalidTenant, Kind::NotFound],
 };
 
-/// Adds the body of an import, which is not JSON.
+/// Adds the description of the body of an import, which is not JSON.
 pub(super) fn describe_import(paths: &mut Map<String, Value>) {
     let Some(import) = paths.get_mut("/v1/tenants").map(|path| &mut path["post"]) else { return };
     let content = |description: &str, example: &str| {

@@ -38,10 +38,11 @@ impl RowFormat {
     }
 }
 
-/// Rows that are read from a body, with the number of the current line.
+/// A reader of the rows in a body, with the number of the current line.
 pub(super) struct RowReader {
     format: RowFormat,
-    /// Made once: its tables take longer than a line.
+    /// The parser of CSV lines. It is created once, because building its tables takes longer than
+    /// parsing a line.
     csv: Box<Reader>,
     rules: RowRules,
     batch: TenantBatch,
@@ -58,7 +59,7 @@ impl RowReader {
         Self { format, csv, rules, batch, partial, line: 0, is_after_header }
     }
 
-    /// Reads the next bytes.
+    /// Reads the next bytes of the body.
     ///
     /// # Errors
     /// The first mistake, with the number of its line.
@@ -190,7 +191,7 @@ rules: [{ limits: calls }]
         RowRules::of(&tollgate_policy::parse("test.yaml", text).unwrap().policy)
     }
 
-    /// Reads `text` in pieces of every size.
+    /// Reads `text` in pieces of several sizes, and returns the rows if all results are equal.
     fn read(format: RowFormat, text: &str) -> Result<Vec<(String, String)>, String> {
         let mut results = [1, 2, 7, 1_000].map(|size| {
             let mut reader = RowReader::new(format, rules(), TenantBatch::default());

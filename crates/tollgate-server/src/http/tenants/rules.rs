@@ -24,11 +24,11 @@ impl RowRules {
         }
     }
 
-    /// Checks that the policy has the plan and the limits of `tenant`, and that the limits can count
-    /// the quotas.
+    /// Checks that the policy has the plan and the limits of `tenant`, and that the limits can
+    /// count the quotas.
     ///
     /// # Errors
-    /// What is wrong, and what would be right.
+    /// The mistake, and how to correct it.
     pub(super) fn check(&self, tenant: &Tenant) -> Result<(), String> {
         tenant.check().map_err(|error| error.to_string())?;
         if let Some(plan) = &tenant.plan

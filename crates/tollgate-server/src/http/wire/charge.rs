@@ -18,8 +18,8 @@ pub(in crate::http) const MAX_LIMITS: usize = 32;
 /// The most charges of one batch.
 pub(in crate::http) const MAX_CHECKS: usize = 64;
 
-/// One charge, all or nothing: either limits by their names, or the attributes of a request, on
-/// which the policy's matching rules are charged.
+/// One charge, of which either all limits are charged or none. It contains either the names of
+/// limits, or the attributes of a request, to which the policy's rules are applied.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(extend("oneOf" = [{ "required": ["limits"] }, { "required": ["request"] }]))]
@@ -50,7 +50,7 @@ pub(in crate::http) struct LimitCharge<'a> {
     pub(in crate::http) subject: SubjectValues<'a>,
 }
 
-/// Names and values. `null` is the value of all clients that have none.
+/// Names and values. `null` is the value of all clients that have no value.
 #[derive(Clone, Debug, Default)]
 pub(in crate::http) struct SubjectValues<'a>(Vec<(Cow<'a, str>, Option<Cow<'a, str>>)>);
 
@@ -83,8 +83,9 @@ pub(in crate::http) struct RefundRequest<'a> {
     #[schemars(length(min = 1))]
     pub(in crate::http) receipt: Cow<'a, str>,
     /// The status of the response to the charged request. Only charges that the policy refunds
-    /// after such a response are refunded: those of limits that do not count it, and those that
-    /// `refund` of the rule or of `answers` names. Without a status, everything is refunded.
+    /// after such a response are refunded: the charges on limits that do not count such a response,
+    /// and the charges that `refund` of the rule or of `answers` refunds. Without a status,
+    /// everything is refunded.
     #[serde(default, deserialize_with = "given")]
     #[schemars(with = "u16", range(min = 100, max = 599))]
     pub(in crate::http) status: Option<u16>,
@@ -145,5 +146,5 @@ impl<'de> Visitor<'de> for NamesAndValues {
     }
 }
 
-/// The most values of one subject. Policies use few.
+/// The most values of one subject. The subjects of policies have only a few values.
 const MAX_VALUES: usize = 64;

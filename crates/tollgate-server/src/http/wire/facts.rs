@@ -1,4 +1,4 @@
-//! The attributes of a request, sent by a caller that has received it.
+//! The attributes of a request. A caller that has received the request sends them.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -87,7 +87,7 @@ fn is_visible(text: &str) -> bool {
 }
 
 fn invalid<E: Error>(text: &str, expected: &'static str) -> E {
-    /// The longest text that an error message repeats, in bytes.
+    /// The most bytes of a text that an error message repeats.
     const TOLD: usize = 100;
     let message = text.char_indices().nth(TOLD).map_or(text, |(end, _)| &text[..end]);
     E::invalid_value(Unexpected::Str(message), &expected)

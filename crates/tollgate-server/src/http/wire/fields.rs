@@ -8,8 +8,8 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 use smallvec::SmallVec;
 use tollgate::headers::{FieldValue, Fields};
 
-/// The header fields of a policy's profiles. There are at most a dozen, and two in most responses,
-/// so a list is faster to search than a map.
+/// The header fields of a policy's profiles. There are at most a dozen fields, and two in most
+/// responses, so a list is faster to search than a map.
 #[derive(Debug, Default)]
 pub(in crate::http) struct HeaderFields(SmallVec<[(&'static str, FieldValue); 4]>);
 
@@ -27,7 +27,7 @@ impl Fields for HeaderFields {
         }
     }
 
-    /// Combines several lines of one name into a list.
+    /// Combines several lines with one name into a list.
     fn add(&mut self, name: &'static str, value: FieldValue) {
         match self.of(name) {
             Some(known) => {

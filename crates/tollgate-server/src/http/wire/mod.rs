@@ -35,7 +35,7 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Deserializer};
 
-/// A text that borrows from the document unless it contains escapes.
+/// A text that borrows from the document if it contains no escapes.
 #[derive(Deserialize)]
 #[serde(transparent)]
 struct Text<'a>(#[serde(borrow)] Cow<'a, str>);

@@ -54,7 +54,7 @@ pub(in crate::http) struct OverrideRequest<'a> {
     #[serde(default, deserialize_with = "given")]
     #[schemars(with = "ShedderName")]
     pub(in crate::http) shedding: Option<ShedderName>,
-    /// Units per window, of one limit.
+    /// The quota of one limit, in units per window.
     #[serde(default, deserialize_with = "given")]
     #[schemars(with = "Units")]
     pub(in crate::http) quota: Option<Units>,

@@ -60,7 +60,8 @@ pub(in crate::http) struct SettleRequest<'a> {
     #[serde(default, deserialize_with = "given")]
     #[schemars(with = "Units")]
     pub(in crate::http) cost: Option<Units>,
-    /// Limits with their actual costs. Every other limit costs the units that are reserved.
+    /// Limits with their actual costs. On every other limit, the cost is the units that are
+    /// reserved on it.
     #[serde(borrow, default, deserialize_with = "given")]
     #[schemars(with = "Vec<ActualCost<'_>>", length(min = 1, max = 32))]
     pub(in crate::http) limits: Option<Vec<Object<ActualCost<'a>>>>,

@@ -15,7 +15,7 @@ use super::units::Units;
 #[serde(deny_unknown_fields)]
 #[schemars(extend("anyOf" = [{ "required": ["plan"] }, { "required": ["quotas"] }]))]
 pub(in crate::http) struct TenantRequest<'a> {
-    /// The plan: one of the values by which the policy selects quotas.
+    /// The plan: a value by which the policy selects quotas.
     #[serde(borrow, default, deserialize_with = "given")]
     #[schemars(with = "String", length(min = 1, max = 64))]
     plan: Option<Cow<'a, str>>,

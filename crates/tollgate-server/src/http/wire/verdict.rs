@@ -24,7 +24,8 @@ pub(in crate::http) struct DecisionResponse<'a> {
     pub(in crate::http) failure: Option<FailureCause>,
     /// The version of the current policy.
     pub(in crate::http) policy: &'a str,
-    /// The rules that the request matched, in the policy's order. Empty for limits by their names.
+    /// The rules that the request matched, in the policy's order. Empty if the request names
+    /// limits.
     pub(in crate::http) rules: &'a [Arc<str>],
     /// The status of each limit, from the same atomic step as the decision. Empty if neither the
     /// store nor the fallback answered.
@@ -36,7 +37,7 @@ pub(in crate::http) struct DecisionResponse<'a> {
     #[schemars(with = "Vec<String>")]
     pub(in crate::http) refused_by: &'a [LimitStatus],
     /// Milliseconds until every limit that refused would admit the same charge if there are no
-    /// other charges until then. Left out if the charge was admitted, or would never be.
+    /// other charges until then. Left out if the charge was admitted, or would never be admitted.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "u64")]
     pub(in crate::http) retry_after_ms: Option<u64>,
@@ -74,8 +75,8 @@ pub(in crate::http) struct BatchResponse<'a> {
 pub(in crate::http) enum Source {
     /// The store, or no source because no limit applies.
     Store,
-    /// The deny cache of this node, which keeps refusals of the store or of an override until they
-    /// end.
+    /// The deny cache of this node, which keeps a refusal of the store or of an override until the
+    /// refusal ends.
     DenyCache,
     /// An overflow counter of the full memory store, which several subjects share. It never admits
     /// more than the quota, but it may refuse before the quota of one subject is reached.
@@ -169,8 +170,8 @@ enum OverrideEffect {
 }
 
 impl<'a> OverriddenLimit<'a> {
-    /// Returns the document of an override that replaced a limit. `show` returns the part that
-    /// administrators may see.
+    /// Returns the document of an override that replaced a limit. `show` returns the part of the
+    /// document that only administrators may see.
     pub(in crate::http) fn of(
         applied: &'a AppliedOverride,
         show: impl FnOnce(&Override) -> Option<OverrideDetails>,
@@ -222,7 +223,7 @@ pub(in crate::http) struct RefundResponse<'a> {
 pub(in crate::http) enum RefundOutcome {
     /// Units were refunded.
     Refunded,
-    /// Nothing was refunded: the receipt was used before, or its windows are over.
+    /// Nothing was refunded: the receipt was used before, or the windows of its charges have ended.
     Unchanged,
     /// Nothing was refunded: the receipt has expired.
     Expired,

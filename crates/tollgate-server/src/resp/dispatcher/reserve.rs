@@ -11,7 +11,7 @@ use crate::resp::reply::Replies;
 use crate::resp::tg_commands;
 
 impl<S: Store, D, F: Future> Dispatcher<'_, S, D, F> {
-    /// Executes `limit[,limit…] cost hold_ms [dimension value]…`
+    /// Executes `TG.RESERVE` with the arguments `limit[,limit…] cost hold_ms [dimension value]…`.
     pub(super) async fn reserve(&mut self, args: &Args<'_>) {
         let policy = self.limiter.policy();
         let hold_for = match tg_commands::units(args[3], "time") {
@@ -32,7 +32,7 @@ impl<S: Store, D, F: Future> Dispatcher<'_, S, D, F> {
         tg_commands::reply(&decision, sealed, &mut self.replies);
     }
 
-    /// Executes `receipt hold_ms`
+    /// Executes `TG.EXTEND` with the arguments `receipt hold_ms`.
     pub(super) async fn extend(&mut self, args: &Args<'_>) {
         let hold_for = match tg_commands::units(args[2], "time") {
             Ok(millis) => Millis::new(millis.get()),
@@ -43,7 +43,8 @@ impl<S: Store, D, F: Future> Dispatcher<'_, S, D, F> {
         reply_extended(&extended, &mut self.replies);
     }
 
-    /// Executes `receipt cost` for every limit, or `receipt limit cost [limit cost]…`
+    /// Executes `TG.SETTLE` with the arguments `receipt cost` for every limit, or
+    /// `receipt limit cost [limit cost]…`.
     pub(super) async fn settle(&mut self, args: &Args<'_>) {
         let costs = match costs(&args[2..]) {
             Ok(costs) => costs,
@@ -69,9 +70,10 @@ impl<S: Store, D, F: Future> Dispatcher<'_, S, D, F> {
 
 /// The actual cost of a request.
 enum Costs<'a> {
-    /// The cost on every limit.
+    /// The same cost on every limit.
     All(Cost),
-    /// The costs on these limits. Every other limit costs the units that are reserved.
+    /// The costs on the named limits. On every other limit, the cost is the units that are reserved
+    /// on it.
     Named(Vec<(&'a str, Cost)>),
 }
 

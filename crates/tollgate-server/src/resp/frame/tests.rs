@@ -1,5 +1,5 @@
-//! Properties of the parser: splits change nothing, encoded commands are parsed back, nothing
-//! panics.
+//! Properties of the parser: splitting the input changes no result, encoded commands are parsed
+//! back, and no input causes a panic.
 
 use proptest::prelude::*;
 
@@ -69,7 +69,7 @@ fn commands() -> impl Strategy<Value = Vec<Vec<Vec<u8>>>> {
     prop::collection::vec(prop::collection::vec(word, 1..8), 0..6)
 }
 
-/// Returns bytes that look like the protocol, and a few that do not.
+/// Returns bytes that look like the protocol, and a few other bytes.
 fn noise() -> impl Strategy<Value = Vec<u8>> {
     let pieces = prop::sample::select(vec![
         &b"*"[..],
@@ -150,7 +150,7 @@ proptest! {
 
 #[test]
 fn what_waits_is_never_longer_than_a_command_may_be() {
-    // Arguments of the greatest length, until the command is too long.
+    // The client sends arguments of the greatest length until the command is too long.
     let mut fed = Fed::new(ClientAuth::Authenticated);
     fed.feed(format!("*{MAX_ARGS}\r\n").as_bytes());
     let word = [format!("${MAX_BULK}\r\n").into_bytes(), vec![b'x'; MAX_BULK], b"\r\n".to_vec()];

@@ -133,15 +133,15 @@ fn two_pairs_that_agree_are_one() {
     let agreeing = pairs("/a?b", "/a?b");
     let request = SubRequest::read(&agreeing).unwrap();
     assert_eq!((request.facts().path, request.facts().query), ("/a", Some("b")));
-    // Rules and subjects may depend on the query.
+    // The queries differ, and rules and subjects may depend on the query.
     for original in ["/a", "/a?c", "/a?b&b"] {
         let differing = pairs("/a?b", original);
         assert_eq!(SubRequest::read(&differing).unwrap_err(), SubRequestError::Contradiction);
     }
 }
 
-/// Addresses that the client wrote before the proxy's entry count only if the policy trusts the hop
-/// that wrote them.
+/// An address that the client wrote before the proxy's entry counts only if the policy trusts the
+/// hop that wrote the entry.
 #[test]
 fn the_client_is_whom_trusted_proxies_name() {
     let trusted = vec![Network::parse("10.0.0.0/8").unwrap()];
