@@ -4,7 +4,7 @@ use std::path::Path;
 
 use tollgate_proxy::{CertificateStatus, ClientTls, ServerTls, TlsError};
 
-/// Certificates with the name of the listener, or `upstream`.
+/// Certificates and the name of their owner: the name of a listener, or `upstream`.
 #[derive(Clone, Debug)]
 pub(crate) struct NamedCertificates {
     pub(crate) name: &'static str,
@@ -26,7 +26,7 @@ impl NamedCertificates {
         Self { name: "upstream", certificates: Certificates::Client(tls) }
     }
 
-    /// Returns the files of the certificates.
+    /// Returns the paths of the files from which the certificates were read.
     pub(crate) fn files(&self) -> Vec<&Path> {
         match &self.certificates {
             Certificates::Server(tls) => tls.files().collect(),
@@ -34,7 +34,7 @@ impl NamedCertificates {
         }
     }
 
-    /// Reads the files again. Blocks.
+    /// Reads the files again. This call blocks.
     pub(crate) fn reload(&self) -> Result<(), TlsError> {
         match &self.certificates {
             Certificates::Server(tls) => tls.reload(),

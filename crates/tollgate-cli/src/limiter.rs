@@ -23,7 +23,7 @@ pub(crate) fn load(path: &Path) -> Result<LoadedPolicy, Failure> {
 }
 
 /// Creates a limiter with the store of `loaded`, and waits a short time for its connections. The
-/// store logs whether they succeed; the limiter decides in any case.
+/// store logs whether the connections succeed. The limiter makes decisions in both cases.
 pub(crate) async fn open(
     loaded: LoadedPolicy,
     refunds: Refunds,

@@ -27,7 +27,7 @@ static STARTED: OnceLock<Form> = OnceLock::new();
 /// Starts the log for warnings and operational messages. Must be called once per process, before
 /// the first event.
 pub(crate) fn start(form: Form) {
-    // The first call sets the format.
+    // Only the first call sets the format. An error of a later call is ignored.
     let _ = STARTED.set(form);
     let lines = tracing_subscriber::fmt()
         .with_writer(io::stderr)

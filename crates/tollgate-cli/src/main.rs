@@ -1,5 +1,6 @@
 //! The `tollgate` binary: parses the flags, runs a command, and exits with its code.
-// The future of a request has a type for each layer of the store: more than the default of 128.
+// The type of a request's future has a level for each layer of the store: more than the default
+// limit of 128.
 #![recursion_limit = "256"]
 
 mod access_log;
@@ -28,8 +29,8 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
 
-/// A decision makes a dozen small allocations and frees them immediately. This allocator saves 3 to
-/// 7 % of its instructions.
+/// The allocator of the program. A decision makes a dozen small allocations and frees them
+/// immediately. This allocator saves 3 to 7 % of the instructions of a decision.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

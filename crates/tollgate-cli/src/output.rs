@@ -21,7 +21,7 @@ pub(crate) fn print(text: &str) -> Result<(), Failure> {
     }
 }
 
-/// Prints on standard error. Does not fail if no program reads it.
+/// Prints on standard error. It is not an error if no program reads the output.
 pub(crate) fn note(text: &str) {
     // An error while writing to stderr cannot be reported anywhere.
     let _ = io::stderr().write_all(text.as_bytes());

@@ -10,7 +10,7 @@ use tollgate::model::Policy;
 use tollgate_backend::{PolicyFile, Reloaded};
 use tollgate_server::http::Reload;
 
-/// Describes the content of a policy in numbers.
+/// Describes the content of a policy by the numbers of its parts.
 pub(crate) fn summary(policy: &Policy) -> String {
     let counted = |count: usize, thing: &str| match count {
         1 => format!("1 {thing}"),
@@ -20,7 +20,7 @@ pub(crate) fn summary(policy: &Policy) -> String {
     format!("{}, {}", counted(limits, "limit"), counted(rules, "rule"))
 }
 
-/// Reloads `file` on SIGHUP and when its text has changed, until the result is dropped.
+/// Reloads `file` on SIGHUP and when its text has changed, until the returned value is dropped.
 pub(crate) fn watch(file: Arc<PolicyFile>) -> io::Result<JoinSet<()>> {
     let mut hangup = signal(SignalKind::hangup())?;
     let mut watching = JoinSet::new();
@@ -28,7 +28,7 @@ pub(crate) fn watch(file: Arc<PolicyFile>) -> io::Result<JoinSet<()>> {
     watching.spawn(async move {
         while hangup.recv().await.is_some() {
             let file = Arc::clone(&file);
-            // The log and the status report the result.
+            // The log and the status report the result of the reload.
             let _ = spawn_blocking(move || file.reload().is_ok()).await;
         }
     });

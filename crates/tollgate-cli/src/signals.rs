@@ -17,8 +17,8 @@ pub(crate) fn terminated() -> io::Result<impl Future<Output = ()>> {
     })
 }
 
-/// Resolves when the process is requested to end: by Ctrl-C, or by SIGTERM as service managers send
-/// it.
+/// Resolves when the process is requested to end, either by Ctrl-C or by SIGTERM, which service
+/// managers send.
 fn shutdown_requested() -> io::Result<impl Future<Output = ()>> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;

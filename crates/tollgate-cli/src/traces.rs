@@ -34,8 +34,8 @@ pub(crate) struct Traces {
     exporter: Option<Exporter>,
 }
 
-/// Starts tracing if it is configured: the flag has precedence over the file, and both over the
-/// environment. Must be called in a tokio runtime.
+/// Starts tracing if it is configured. The flag has precedence over the policy file, and both have
+/// precedence over the environment. Must be called in a tokio runtime.
 pub(crate) fn start(flags: &Flags, file: Option<&TracesSettings>) -> Result<Traces, Failure> {
     begin(flags, file, &Environment::of_this_process())
 }

@@ -1,4 +1,4 @@
-//! A line of the log.
+//! The lines of the access log and their formats.
 
 use std::fmt::Write;
 use std::net::IpAddr;
@@ -10,10 +10,10 @@ use serde_json::json;
 use super::Format;
 use crate::simulate::utc::Utc;
 
-/// The reason in the log of refusals without a limit.
+/// The reason that the log shows for a refusal that no limit caused.
 pub(super) const OTHER_REASON: &str = "-";
 
-/// One request and its response. Credentials are in none of its fields.
+/// One request and its response. No field contains credentials.
 #[derive(Debug)]
 pub(super) struct Record {
     /// The arrival in milliseconds since 1970.
@@ -25,11 +25,11 @@ pub(super) struct Record {
     pub(super) referer: Option<HeaderValue>,
     pub(super) user_agent: Option<HeaderValue>,
     pub(super) status: StatusCode,
-    /// The bytes of the body that were sent.
+    /// The number of bytes of the response body that were sent.
     pub(super) bytes: u64,
-    /// The time until the response ended.
+    /// The time from the arrival of the request to the end of its response.
     pub(super) duration: Duration,
-    /// The limit that refused, or another reason.
+    /// The limit that refused the request, or another reason for the refusal.
     pub(super) refused_by: Option<String>,
 }
 
@@ -43,7 +43,7 @@ pub(super) struct RequestLine {
 }
 
 impl Record {
-    /// Returns the line, which ends with a line feed and has no other.
+    /// Returns the line. It ends with a line feed and contains no other line feed.
     pub(super) fn line(&self, format: Format) -> String {
         match format {
             Format::Json => self.json(),
@@ -100,8 +100,8 @@ impl Record {
     }
 }
 
-/// Appends `bytes` with quotation marks, backslashes and everything but visible ASCII as `\xHH`, as
-/// nginx does: a client cannot end a field or a line.
+/// Appends `bytes`. Quotation marks, backslashes and everything but visible ASCII are written as
+/// `\xHH`, as nginx does, so a client cannot end a field or a line.
 fn escape(line: &mut String, bytes: &[u8]) {
     for byte in bytes {
         match byte {

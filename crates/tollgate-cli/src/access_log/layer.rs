@@ -20,7 +20,7 @@ use tower_service::Service;
 use super::format::{OTHER_REASON, Record, RequestLine};
 use super::writer::Lines;
 
-/// A layer around another one, which limits requests.
+/// A layer that logs requests. It wraps the layer `inner`, which limits the requests.
 #[derive(Clone, Debug)]
 pub(crate) struct AccessLogLayer<L> {
     pub(crate) inner: L,
@@ -75,8 +75,8 @@ where
     }
 }
 
-/// A request in flight. Its line is written when it is dropped: at the end of its response, or when
-/// the client has gone.
+/// A request in flight. Dropping this value writes the line of the request, either at the end of
+/// the response or when the client has gone.
 #[derive(Debug)]
 struct Entry {
     record: Record,
@@ -116,7 +116,8 @@ impl Drop for Entry {
     }
 }
 
-/// The address by which the policy counts: behind trusted proxies, the one that they report.
+/// Returns the address that the policy counts by. For a request from trusted proxies, this is the
+/// address that the proxies report.
 fn client<B>(request: &Request<B>, policy: &Policy) -> Option<std::net::IpAddr> {
     let Peer(peer) = *request.extensions().get()?;
     let headers = &Fields(request.headers());
@@ -131,7 +132,7 @@ fn client<B>(request: &Request<B>, policy: &Policy) -> Option<std::net::IpAddr> 
     policy.forwarding().client(&attributes)
 }
 
-/// The path and the query. The query is left out if a parameter can be a credential.
+/// Returns the path and the query. The query is left out if a parameter can be a credential.
 fn target<B>(request: &Request<B>, policy: &Policy) -> String {
     let uri = request.uri();
     match uri.query() {

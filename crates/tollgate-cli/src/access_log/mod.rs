@@ -1,7 +1,8 @@
 //! The access log of the proxy: one line for each request that reaches the limits.
 //!
-//! A request adds its line to a bounded queue when its response ends; a thread writes the lines. If the
-//! disk is slower than the requests, lines are dropped and counted, and no request waits.
+//! When the response to a request ends, the request adds its line to a bounded queue. A thread
+//! writes the lines to the file. If the disk is slower than the requests, lines are dropped and
+//! counted, and no request waits.
 
 mod format;
 mod layer;

@@ -16,23 +16,23 @@ use tollgate::{Clock, SystemClock};
 use super::format::{OTHER_REASON, Record};
 use super::{Format, Written};
 
-/// The lines that wait to be written. Further ones are dropped and counted.
+/// The most lines that wait to be written. Further lines are dropped and counted.
 const MAX_QUEUED: usize = 16_384;
 
-/// The time after which an idle thread looks whether to open the file again.
+/// The time after which an idle thread checks whether it has to open the file again.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
 /// The shortest time between two warnings about lines that could not be written.
 const WARN_EVERY: Duration = Duration::from_secs(60);
 
-/// The access log. When it is closed, the lines in the queue are written.
+/// The access log. Closing the log writes the lines that are still in the queue.
 #[derive(Debug)]
 pub(crate) struct AccessLog {
     lines: Lines,
     thread: JoinHandle<()>,
 }
 
-/// The entrance of the log, for every request.
+/// The sending end of the log's queue, to which every request adds its line.
 #[derive(Clone, Debug)]
 pub(crate) struct Lines {
     queue: SyncSender<String>,
@@ -56,10 +56,7 @@ enum Target {
 }
 
 impl AccessLog {
-    /// Opens the file, or standard output for `-`, and starts the thread.
-    ///
-    /// # Errors
-    /// The file cannot be opened.
+    /// Opens the file, or standard output for `-`, and starts the thread that writes.
     pub(crate) fn open(path: &Path, format: Format, written: Written) -> io::Result<Self> {
         let target =
             if path.as_os_str() == "-" { Target::Stdout } else { Target::File(path.to_owned()) };
@@ -71,16 +68,16 @@ impl AccessLog {
         Ok(Self { lines: Lines { queue, state, format, written }, thread })
     }
 
-    /// Returns the entrance.
+    /// Returns the sending end of the queue.
     pub(crate) fn lines(&self) -> Lines {
         self.lines.clone()
     }
 
-    /// Writes the lines in the queue, and ends.
+    /// Writes the lines that are still in the queue, and ends the thread.
     pub(crate) fn close(self) {
         self.lines.state.ends.store(true, Ordering::Relaxed);
         drop(self.lines);
-        // If the thread has panicked, it has written what it could.
+        // An error means that the thread has panicked. Nothing more can be written then.
         let _ = self.thread.join();
     }
 }
@@ -102,7 +99,8 @@ impl Lines {
         });
     }
 
-    /// Adds the line of a request, if the log has such requests.
+    /// Adds the line of a request, unless the log contains only refusals and the request was not
+    /// refused.
     pub(super) fn add(&self, record: &Record) {
         if self.written == Written::Refusals && record.refused_by.is_none() {
             return;
@@ -112,7 +110,7 @@ impl Lines {
         }
     }
 
-    /// Opens the file again, after a log rotation has renamed it.
+    /// Makes the thread open the file again, after a log rotation has renamed the file.
     pub(crate) fn reopen(&self) {
         self.state.reopens.store(true, Ordering::Relaxed);
     }
@@ -171,7 +169,7 @@ impl Writer {
         loop {
             let line = match self.lines.try_recv() {
                 Ok(line) => Ok(line),
-                // Nothing waits: everything that was written becomes visible.
+                // No line waits, so everything that was written is flushed and becomes visible.
                 Err(_) => {
                     let flushed = self.output.flush();
                     self.note(flushed, 0);
@@ -192,7 +190,8 @@ impl Writer {
         }
     }
 
-    /// Writes to the file that has the name now. If it cannot be opened, the old one stays in use.
+    /// Opens the file that has the log's name now, and writes to it. If the file cannot be opened,
+    /// the old one stays in use.
     fn reopen(&mut self) {
         let flushed = self.output.flush();
         self.note(flushed, 0);
@@ -202,7 +201,7 @@ impl Writer {
         }
     }
 
-    /// Counts the `lines` that an error lost, and logs it once a minute.
+    /// Counts the `lines` that an error lost, and logs the error at most once a minute.
     fn note(&mut self, result: io::Result<()>, lines: u64) {
         let Err(error) = result else { return };
         self.state.dropped.fetch_add(lines, Ordering::Relaxed);

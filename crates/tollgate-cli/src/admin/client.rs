@@ -17,13 +17,13 @@ use tokio::time::timeout;
 
 use crate::failure::Failure;
 
-/// The time that a node has for one response.
+/// The longest time that a node has for one response.
 const DEADLINE: Duration = Duration::from_secs(10);
 
-/// The time that a node has for an upload and its response.
+/// The longest time that a node has for an upload and the response to it.
 const UPLOAD_DEADLINE: Duration = Duration::from_secs(300);
 
-/// Larger than any response, including one with 10,000 overrides.
+/// The most bytes of a response. Every response is smaller, even one with 10,000 overrides.
 const MAX_ANSWER: usize = 16 << 20;
 
 /// The admin listener and the token to use.
@@ -42,7 +42,7 @@ impl AdminClient {
     /// node's response.
     ///
     /// # Errors
-    /// The error message of the node, or that it did not respond.
+    /// The error message of the node, or a message that the node did not respond.
     pub(crate) async fn ask(
         &self,
         method: Method,
@@ -68,7 +68,7 @@ impl AdminClient {
     /// Sends `body` to `path`, and returns the node's response.
     ///
     /// # Errors
-    /// The error message of the node, or that it did not respond.
+    /// The error message of the node, or a message that the node did not respond.
     pub(crate) async fn upload<B>(
         &self,
         path: &str,
@@ -158,13 +158,14 @@ impl AdminClient {
 }
 
 impl fmt::Display for AdminClient {
-    /// The URL of the listener.
+    /// Writes the URL of the listener.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.admin.fmt(f)
     }
 }
 
-/// Returns an error with its causes: the client's own message is often only "connect".
+/// Returns the message of an error with the messages of its causes. The message of an HTTP client
+/// alone is often only "connect".
 fn causes(error: &dyn std::error::Error) -> String {
     let mut told = error.to_string();
     let mut cause = error.source();

@@ -7,13 +7,14 @@ use serde_json::Value;
 use super::format::{lines, members, table, word};
 use super::snapshot::{Decisions, Snapshot};
 
-/// The limits that one frame shows: those with the most decisions.
+/// The most limits that one frame shows. The limits with the most decisions are shown.
 const MAX_LIMITS: usize = 10;
 
-/// The subjects that one frame shows, of all limits together.
+/// The most subjects that one frame shows, over all limits.
 const MAX_SUBJECTS: usize = 8;
 
-/// Returns the frame for `now`: rates since `before`, or counts since the node started.
+/// Returns the frame for `now`. The frame shows rates since `before`, or the counts since the node
+/// started if there is no `before`.
 pub(crate) fn frame(now: &Snapshot, before: Option<&Snapshot>) -> String {
     let (policy, store) = (word(&now.status["policy"]), word(&now.status["store"]));
     let mut text = format!("{}  policy {policy}  store {store}\n\n", now.client);

@@ -65,7 +65,7 @@ struct Effect {
     remove: bool,
 }
 
-/// Sets or removes an override, and returns the previous and the new one.
+/// Sets or removes an override, and returns the previous and the new override.
 pub(crate) async fn change(
     client: &AdminClient,
     limit: Option<&str>,
@@ -95,7 +95,8 @@ pub(crate) async fn change(
     print(&text)
 }
 
-/// Returns the switch, if the override has no subjects of its own.
+/// Returns the target of the override if it is a switch, which means that the override has no
+/// subjects of its own.
 fn switch(args: &OverrideArgs) -> Option<(&'static str, Value)> {
     match (&args.rule, &args.shedding) {
         (Some(rule), _) => Some(("rule", rule.as_str().into())),

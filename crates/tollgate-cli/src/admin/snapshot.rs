@@ -15,14 +15,15 @@ pub(crate) struct Snapshot {
     pub(super) at: Instant,
     pub(super) client: String,
     pub(super) status: Value,
-    /// The subjects with the most units charged, and those with the most units refused.
+    /// The subjects with the most charged units, and the subjects with the most refused units.
     pub(super) charged: Value,
     pub(super) refused: Value,
     pub(super) decisions: BTreeMap<String, Decisions>,
 }
 
-/// The decisions of one limit since the node started: the number that it admitted, including those
-/// that another limit refused, and the number that it refused itself.
+/// The decisions of one limit since the node started. `admitted` counts the requests that the limit
+/// admitted, also if another limit refused them. `refused` counts the requests that this limit
+/// refused.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Decisions {
     pub(super) admitted: u64,
@@ -33,7 +34,7 @@ impl Snapshot {
     /// Reads the state from the node at `listener`.
     ///
     /// # Errors
-    /// As [`AdminClient::ask`].
+    /// The errors of [`AdminClient::ask`].
     pub(crate) async fn take(client: &AdminClient) -> Result<Self, Failure> {
         let ask = |path| client.ask(Method::GET, path, None);
         let status = ask("/v1/status").await?;
@@ -48,12 +49,12 @@ impl Snapshot {
 /// Reads the counters of limits on a page for Prometheus.
 ///
 /// `tollgate_decisions_total` counts the decision of the whole request at each of its limits, so
-/// its refusals may be those of another limit. `tollgate_refusals_total` names the limit that
-/// refused.
+/// the refusals that it counts for a limit can be refusals by another limit.
+/// `tollgate_refusals_total` names the limit that refused.
 fn decisions(page: &str) -> BTreeMap<String, Decisions> {
     let mut found: BTreeMap<String, Decisions> = BTreeMap::new();
     for (limit, evaluated) in page.lines().filter_map(|line| sample(line, "decisions")) {
-        // Most limits of a large policy decide nothing.
+        // Most limits of a large policy make no decisions, so they are left out.
         if evaluated > 0 {
             found.entry(limit.to_owned()).or_default().admitted += evaluated;
         }
@@ -67,8 +68,9 @@ fn decisions(page: &str) -> BTreeMap<String, Decisions> {
     found
 }
 
-/// The limit and the value of `tollgate_decisions_total{limit="core",decision="admitted",source="store"} 12`.
-/// Names of limits need no escaping.
+/// Returns the limit and the value of a line such as
+/// `tollgate_decisions_total{limit="core",decision="admitted",source="store"} 12`. Names of limits
+/// need no escaping.
 fn sample<'p>(line: &'p str, counter: &str) -> Option<(&'p str, u64)> {
     let labelled = line.strip_prefix("tollgate_")?.strip_prefix(counter)?;
     let (labels, count) = labelled.strip_prefix("_total{")?.split_once("} ")?;

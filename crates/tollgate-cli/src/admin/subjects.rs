@@ -29,7 +29,7 @@ pub(crate) struct SubjectFilter {
 /// Lists the subjects that the node at `listener` has in clear text, page by page.
 ///
 /// # Errors
-/// The error message of the node, or that it did not respond.
+/// The error message of the node, or a message that the node did not respond.
 pub(crate) async fn list(
     client: &AdminClient,
     filter: &SubjectFilter,
@@ -37,7 +37,7 @@ pub(crate) async fn list(
 ) -> Result<(), Failure> {
     let SubjectFilter { limit, prefix, most } = filter;
     let path = format!("/v1/subjects?limit={}&prefix={}", encoded(limit), encoded(prefix));
-    // A page may repeat subjects of the previous one.
+    // A page can repeat subjects of the previous page.
     let mut listed = BTreeMap::new();
     let mut page = path.clone();
     let (source, has_more) = loop {
@@ -66,7 +66,7 @@ pub(crate) async fn list(
     print(&text)
 }
 
-/// Formats a subject as `user=42 route=/a`, which other commands accept.
+/// Formats a subject as `user=42 route=/a`, a form that other commands accept.
 fn line(subject: &Value) -> String {
     let pairs = subject.as_object().into_iter().flatten().map(|(name, value)| match value {
         Value::Null => name.clone(),

@@ -16,7 +16,7 @@ use super::subject::encoded;
 use crate::failure::Failure;
 use crate::output::{Form, print};
 
-/// The tenants of one page of an export.
+/// The number of tenants on one page of an export.
 const PAGE: usize = 10_000;
 
 /// An own quota on the command line: `LIMIT=QUOTA` or `LIMIT=QUOTA/BURST`.
@@ -218,7 +218,7 @@ fn plan(one: &Value) -> String {
     word(&one["plan"])
 }
 
-/// `calls=1000/50 exports=20`.
+/// Returns for example `calls=1000/50 exports=20`.
 fn quotas(one: &Value) -> String {
     let quota = |(limit, own): (&String, &Value)| {
         let burst = own["burst"].as_u64().map(|burst| format!("/{burst}"));
@@ -229,7 +229,7 @@ fn quotas(one: &Value) -> String {
     quotas.collect::<Vec<_>>().join(" ")
 }
 
-/// A line of RFC 4180.
+/// Returns the line of a tenant in CSV (RFC 4180).
 fn csv(one: &Value) -> String {
     let field = |text: &str| match text.contains(['"', ',']) {
         true => format!("\"{}\"", text.replace('"', "\"\"")),

@@ -84,7 +84,7 @@ impl Flags {
 }
 
 pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
-    // clap requires one of the two.
+    // This never fails, because clap requires one of the two.
     let path = flags.file.as_ref().or(flags.policy.as_ref()).ok_or("no policy file is given")?;
     let loaded = match tollgate_policy::load(path) {
         Ok(loaded) => loaded,
@@ -119,19 +119,20 @@ pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
     }
 }
 
-/// The findings, each marked with its severity.
+/// Returns the findings as text, each marked with its severity.
 fn marked(severity: &str, findings: &[Finding]) -> String {
     findings.iter().map(|finding| format!("{severity}: {finding}\n\n")).collect()
 }
 
-/// A finding of `tollgate doctor` as a warning.
+/// Returns a finding of `tollgate doctor` as a warning.
 fn about_store(finding: &doctor::Finding) -> String {
     let doctor::Finding { target, message, remedy, .. } = finding;
     let remedy = remedy.as_ref().map(|remedy| format!("  → {remedy}\n")).unwrap_or_default();
     format!("warning: {target}: {message}\n{remedy}\n")
 }
 
-/// The errors and warnings of the file, and the warnings about the store, which have no place in it.
+/// Returns the errors and warnings of the file, and the warnings about the store, which belong to
+/// no place in the file.
 fn as_json(errors: &[Finding], warnings: &[Finding], store: &[doctor::Finding]) -> Value {
     let list = |findings: &[Finding]| -> Vec<Value> {
         let one = |finding: &Finding| {

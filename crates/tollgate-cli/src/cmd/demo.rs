@@ -40,10 +40,10 @@ pub(crate) struct Flags {
     once: bool,
 }
 
-/// Prints a line. A reader that closes the pipe early ends nothing.
+/// Prints a line. If the reader closes the pipe early, the demo continues.
 macro_rules! say {
     ($($text:tt)*) => {{
-        // An error is a closed pipe or a full disk: the replay itself still means something.
+        // An error means a closed pipe or a full disk. The replay is still useful.
         let _ = writeln!(std::io::stdout(), $($text)*);
     }};
 }
@@ -62,8 +62,8 @@ pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
     runtime.block_on(demonstrate(flags, policy()?, &log, clock))
 }
 
-/// GitHub's limits with this machine as a trusted proxy: the replay sends the log's clients in a
-/// header.
+/// Returns GitHub's limits with this machine as a trusted proxy, because the replay sends the log's
+/// clients in a header.
 fn policy() -> Result<Policy, Failure> {
     let trusted = vec![Network::parse("127.0.0.0/8")?];
     let loaded = tollgate_policy::parse("policies/github.yaml", POLICY)?;
@@ -96,7 +96,7 @@ async fn demonstrate(
     let replayed = replay(log, address, &clock, duration, |counts, at| board.show(counts, at));
     let counts = tokio::select! {
         counts = replayed => counts,
-        // The replay's connections are closed, so that the proxy does not wait for them.
+        // The replay's connections are closed, because the proxy would wait for them otherwise.
         () = interrupted() => {
             board.abandon();
             proxy.await??;
@@ -130,13 +130,13 @@ fn print_stream_result(shown: &TokenLimitStatus) {
 }
 
 async fn interrupted() {
-    // Without the signal handler, the process can only be killed.
+    // If there is no signal handler, the process can only be killed.
     if tokio::signal::ctrl_c().await.is_err() {
         std::future::pending::<()>().await;
     }
 }
 
-/// The requests of the log that can be sent again.
+/// Returns the requests of the log that can be sent again.
 fn requests(input: &Input) -> Result<Vec<ReplayedRequest>, Failure> {
     let mut log = Log::open(std::slice::from_ref(input), &Options::default())?;
     let mut requests = Vec::new();
@@ -188,8 +188,8 @@ fn introduce(address: SocketAddr, requests: usize, seconds: u64) {
     );
 }
 
-/// Prints the current counts: one line that is updated on a terminal, one line per tenth of the log
-/// elsewhere.
+/// Prints the current counts. On a terminal, one line is updated. Elsewhere, one line is printed
+/// for each tenth of the log.
 struct LiveCounts {
     bar: ProgressBar,
     requests: u64,
@@ -238,7 +238,8 @@ fn summary(counts: &Counts) -> String {
     format!("{admitted} admitted, {refused} refused, {refunded} refunded (304){failed}")
 }
 
-/// Formats the log's time as weekday and hour in UTC: the date of the log does not matter here.
+/// Formats the log's time as weekday and hour in UTC. The date of the log does not matter to the
+/// demo.
 fn day_and_hour(at: Timestamp) -> String {
     const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
     let minutes = at.as_millis() / 60_000;

@@ -65,7 +65,7 @@ fn format(path: &Path, check: bool) -> Result<Outcome, Failure> {
     let name = if is_stdin { "standard input".to_owned() } else { path.display().to_string() };
     let bytes = if is_stdin {
         let mut bytes = Vec::new();
-        // One byte more shows that the text is too large.
+        // One byte more than allowed shows that the text is too large.
         let limit = tollgate_policy::MAX_FILE_BYTES as u64 + 1;
         io::stdin().lock().take(limit).read_to_end(&mut bytes).map(|_| bytes)
     } else {
@@ -87,8 +87,8 @@ fn format(path: &Path, check: bool) -> Result<Outcome, Failure> {
     Ok(Outcome::Unchanged)
 }
 
-/// Replaces the file at once: a node that reloads it never reads half of it. Keeps its permissions,
-/// and writes through symbolic links.
+/// Replaces the whole file in one step, so a node that reloads the file never reads half of it.
+/// Keeps the permissions of the file, and writes through symbolic links.
 fn replace(path: &Path, text: &str) -> io::Result<()> {
     let path = fs::canonicalize(path)?;
     let directory = path.parent().unwrap_or_else(|| Path::new("."));

@@ -1,4 +1,4 @@
-//! `tollgate health`: queries whether a process accepts requests, for containers and load
+//! `tollgate health`: asks a process whether it accepts requests, for containers and load
 //! balancers.
 
 use std::io::{self, Read, Write};
@@ -19,10 +19,10 @@ pub(crate) struct Flags {
     listener: Listen,
 }
 
-/// The time for connecting over TCP, and for the whole response.
+/// The time limit for connecting over TCP, and the time limit for the whole response.
 const DEADLINE: Duration = Duration::from_secs(2);
 
-/// Larger than any health response.
+/// The most bytes of a response that are read. Every health response is smaller.
 const MAX_ANSWER: usize = 4 << 10;
 
 const REQUEST: &[u8] = b"GET /readyz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";

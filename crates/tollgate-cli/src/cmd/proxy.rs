@@ -86,10 +86,11 @@ pub(crate) struct Flags {
     log: log::Form,
 }
 
-/// The longest time for work after the last responses. The store's own deadlines are shorter.
+/// The longest time for work that remains after the last responses. The store's own deadlines are
+/// shorter.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
-/// The proxy issues no receipts.
+/// Charges are refunded by the responses, because the proxy issues no receipts.
 const REFUNDS: Refunds = Refunds::ByResponses;
 
 pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
@@ -161,7 +162,7 @@ pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
         log::info(&format_args!("listening on {scheme}://{}, {policy}", listener.local_addr()?));
         let overrides = Arc::new(OverrideSync::start(Arc::clone(&limiter)));
         let tenants = Arc::new(TenantSync::start(Arc::clone(&limiter)));
-        // The failure is logged; the node starts with the default quotas.
+        // An error is logged, and the node starts with the default quotas.
         tenants.loaded(open::TENANTS_WAIT).await;
         let services =
             Services { limiter: Arc::clone(&limiter), file, counted, overrides, tenants, revealed };
@@ -207,7 +208,7 @@ async fn reopen_on_hangup(lines: Lines, mut hangup: Signal) {
 
 /// Opens the socket for clients. Must be called in a tokio runtime.
 fn listen(address: SocketAddr, port: Port) -> io::Result<TcpListener> {
-    /// The most connections that wait for this process to accept them.
+    /// The most connections that wait until this process accepts them.
     const BACKLOG: u32 = 1_024;
     let socket = match address {
         SocketAddr::V4(_) => TcpSocket::new_v4()?,
@@ -219,7 +220,8 @@ fn listen(address: SocketAddr, port: Port) -> io::Result<TcpListener> {
     socket.listen(BACKLOG)
 }
 
-/// Opens the admin listener if it is configured, with the tokens and the certificate from the file.
+/// Opens the admin listener if it is configured, with the tokens and the certificate from the
+/// policy file.
 fn admin(flags: &Flags, loaded: &LoadedPolicy) -> Result<Listeners, Failure> {
     let Some(listen) = flags.admin.clone() else { return Ok(Listeners(Vec::new())) };
     let endpoint = ListenerConfig::new(Kind::Admin, listen, loaded.settings.serve.admin.as_ref())?;
@@ -249,7 +251,7 @@ fn settings(flags: &Flags, loaded: &LoadedPolicy) -> Result<Settings, Failure> {
     Ok(settings)
 }
 
-/// Returns a message if the policy has no rule with the name `rule`, which has a route.
+/// Returns a message if the policy has no rule with the name `rule`, for which a flag sets a route.
 fn no_rule(rule: &str, policy: &Policy) -> Option<String> {
     let names = || policy.rules().iter().map(|one| &*one.name);
     if names().any(|name| name == rule) {
@@ -262,7 +264,7 @@ fn no_rule(rule: &str, policy: &Policy) -> Option<String> {
     Some(format!("--route rule:{rule}: the policy has no rule {rule:?}; {hint}"))
 }
 
-/// Reads bodies while the policy uses values from them.
+/// Makes the proxy read bodies if the policy uses values from them.
 fn read_bodies_for(policy: &Policy, bodies: &JsonBodyBuffering) {
     if policy.reads_bodies() { bodies.enable() } else { bodies.disable() }
 }

@@ -50,7 +50,7 @@ pub(crate) struct Flags {
     log: log::Form,
 }
 
-/// Every listener issues receipts.
+/// Charges are refunded by receipts, because every listener issues receipts.
 const REFUNDS: Refunds = Refunds::ByReceipts;
 
 pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
@@ -88,7 +88,7 @@ pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
         log::info(&policy);
         let overrides = Arc::new(OverrideSync::start(Arc::clone(&limiter)));
         let tenants = Arc::new(TenantSync::start(Arc::clone(&limiter)));
-        // The failure is logged; the node starts with the default quotas.
+        // An error is logged, and the node starts with the default quotas.
         tenants.loaded(open::TENANTS_WAIT).await;
         let services = Services { limiter, file, counted, overrides, tenants, revealed };
         let served = open::serve(opened, &services);

@@ -25,10 +25,11 @@ pub(crate) struct Flags {
 /// The time between two frames.
 const PERIOD: Duration = Duration::from_secs(1);
 
-/// Switches to the alternate screen without a cursor, and back.
+/// The escape sequences that switch to the alternate screen without a cursor, and back.
 const OPEN: &str = "\x1b[?1049h\x1b[?25l";
 const CLOSE: &str = "\x1b[?25h\x1b[?1049l";
-/// Moves the cursor to the upper left; clears the rest of a line; clears the rest of the screen.
+/// The escape sequences that move the cursor to the upper left, clear the rest of a line, and clear
+/// the rest of the screen.
 const HOME: &str = "\x1b[H";
 const REST_OF_LINE: &str = "\x1b[K";
 const REST_OF_SCREEN: &str = "\x1b[J";
@@ -46,7 +47,7 @@ pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
     })
 }
 
-/// Draws frames until it is interrupted or the node does not respond.
+/// Draws frames until the process is interrupted or the node does not respond.
 async fn watch(listener: &AdminClient, first: Snapshot) -> Result<(), Failure> {
     let mut interrupted = signal(SignalKind::interrupt())?;
     let mut terminated = signal(SignalKind::terminate())?;
@@ -68,7 +69,7 @@ async fn watch(listener: &AdminClient, first: Snapshot) -> Result<(), Failure> {
     }
 }
 
-/// Returns as much of `text` as fits on the terminal.
+/// Draws the part of `text` that fits on the terminal.
 fn draw(text: &str) -> io::Result<()> {
     let size = tcgetwinsize(io::stdout())?;
     // A terminal that does not report its size gets the whole text.
@@ -88,7 +89,7 @@ fn draw(text: &str) -> io::Result<()> {
     out.flush()
 }
 
-/// The alternate screen. Dropping it restores the terminal.
+/// The alternate screen. Dropping this value restores the terminal.
 struct AlternateScreen;
 
 impl AlternateScreen {

@@ -1,4 +1,5 @@
-//! The clock of the demo: the log's time during the replay, then the current time.
+//! The clock of the demo. It shows the log's time during the replay, and the current time after
+//! that.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,8 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tollgate::model::{Millis, Timestamp};
 use tollgate::{Clock, SystemClock};
 
-/// Replays the log as if it ended now: its time, and with it the windows, advances as fast as
-/// requests are sent.
+/// A clock for the replay of a log, as if the log ended at the current time. The time of the clock,
+/// and with it the windows of limits, advances as fast as requests are sent.
 #[derive(Clone, Debug)]
 pub(crate) struct DemoClock {
     /// The time of the request that was replayed last; 0 after the replay.
@@ -17,13 +18,14 @@ pub(crate) struct DemoClock {
 }
 
 impl DemoClock {
-    /// Creates a clock that starts at `first` and shows the current time at `last`.
+    /// Creates a clock that starts at the log's time `first`, and that shows the current time when
+    /// the log has reached `last`.
     pub(crate) fn new(first: Timestamp, last: Timestamp) -> Self {
         let shift = SystemClock.now().since(last);
         Self { replayed: Arc::new(AtomicU64::new(first.after(shift).as_millis())), shift }
     }
 
-    /// Sets the time of the log.
+    /// Sets the time that the log has reached.
     pub(crate) fn show(&self, log_time: Timestamp) {
         self.replayed.store(log_time.after(self.shift).as_millis(), Ordering::Relaxed);
     }

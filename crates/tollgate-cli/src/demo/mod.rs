@@ -1,4 +1,4 @@
-//! The parts of the demo: a small service, a client that replays a log, and its clock.
+//! The parts of the demo: a small service, a client that replays a log, and the clock of the demo.
 
 pub(crate) mod clock;
 pub(crate) mod model;

@@ -28,8 +28,8 @@ pub(crate) fn tokens_of_an_answer() -> usize {
     PROMPT + WORDS.split(' ').count()
 }
 
-/// Serves until the task is dropped. After the first word of a response, it waits for a permit of
-/// `gate`, so the demo can show the reservation.
+/// Serves until the task is dropped. After the first word of a response, the model waits for a
+/// permit of `gate`, so the demo can show the reservation.
 pub(crate) async fn serve(listener: TcpListener, gate: Arc<Semaphore>) {
     loop {
         let Ok((stream, _)) = listener.accept().await else { continue };
@@ -39,7 +39,7 @@ pub(crate) async fn serve(listener: TcpListener, gate: Arc<Semaphore>) {
                 let gate = Arc::clone(&gate);
                 async { Ok::<_, Infallible>(answer(gate)) }
             });
-            // A client that disconnects needs no error.
+            // An error is ignored, because it means that the client has disconnected.
             let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
         });
     }
@@ -48,7 +48,7 @@ pub(crate) async fn serve(listener: TcpListener, gate: Arc<Semaphore>) {
 fn answer(gate: Arc<Semaphore>) -> Response<Events> {
     let (sender, events) = channel(1);
     tokio::spawn(async move {
-        // An error is ignored: the client has disconnected.
+        // An error is ignored, because it means that the client has disconnected.
         let _ = write(&sender, &gate).await;
     });
     let mut response = Response::new(Events(events));
@@ -72,7 +72,7 @@ async fn write(
     Ok(sender.send("[DONE]".to_owned()).await?)
 }
 
-/// Sends server-sent events, one frame each.
+/// A response body of server-sent events, one frame for each event.
 struct Events(Receiver<String>);
 
 impl Body for Events {

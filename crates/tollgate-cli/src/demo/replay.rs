@@ -23,7 +23,7 @@ pub(crate) struct ReplayedRequest {
     pub(crate) at: Timestamp,
     pub(crate) client: IpAddr,
     pub(crate) method: Method,
-    /// Path and query.
+    /// The path and the query.
     pub(crate) target: String,
     /// Whether the client already had the page.
     pub(crate) is_conditional: bool,
@@ -35,7 +35,7 @@ pub(crate) struct Counts {
     pub(crate) sent: u64,
     pub(crate) admitted: u64,
     pub(crate) refused: u64,
-    /// Admitted, answered with 304, and therefore refunded.
+    /// Requests that were admitted, answered with 304, and therefore refunded.
     pub(crate) refunded: u64,
     /// Requests that were neither admitted nor refused: the proxy or the service failed.
     pub(crate) failed: u64,
@@ -62,8 +62,8 @@ impl Counts {
 
 /// Sends `log` to `proxy` over real sockets within about `duration`, one request after another.
 ///
-/// The client of the log is sent in `x-forwarded-for`, which the demo's proxy trusts from this
-/// machine. `progress` is called for every response.
+/// The client in the log is sent in the field `x-forwarded-for`. The demo's proxy trusts this field
+/// in requests from this machine. `progress` is called for every response.
 pub(crate) async fn replay(
     log: &[ReplayedRequest],
     proxy: SocketAddr,
@@ -94,7 +94,7 @@ fn scaled(passed: Duration, duration: Duration, span: u64) -> Duration {
     Duration::from_micros(u64::try_from(micros).unwrap_or(u64::MAX))
 }
 
-/// Returns the status of the response, or `None` if it was incomplete.
+/// Returns the status of the response, or `None` if the response was incomplete.
 async fn send(
     client: &Client<HttpConnector, Empty<Bytes>>,
     proxy: SocketAddr,

@@ -1,5 +1,5 @@
-//! A stream of a language model with a policy that limits tokens: they are reserved when the
-//! request arrives and settled at its end.
+//! A streamed response of a language model, with a policy that limits tokens. The tokens are
+//! reserved when the request arrives, and settled at the end of the response.
 
 use std::future::pending;
 use std::net::SocketAddr;
@@ -29,15 +29,15 @@ const POLICY: &str = include_str!("../../assets/llm-tokens.yaml");
 /// The tokens that the request allows for the response.
 pub(crate) const MAX_TOKENS: u64 = 400;
 
-/// The longest time for the settlement, which only the demo waits for.
+/// The longest time that the demo waits for the settlement.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The status of the token limit.
+/// The status of the token limit at two times.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TokenLimitStatus {
-    /// While the model responds.
+    /// The status while the model responds.
     pub(crate) writing: Tokens,
-    /// After the response is settled.
+    /// The status after the response is settled.
     pub(crate) settled: Tokens,
 }
 

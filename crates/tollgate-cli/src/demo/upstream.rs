@@ -15,13 +15,13 @@ use tokio::net::TcpListener;
 
 /// Serves until its task is dropped.
 pub(crate) async fn serve(listener: TcpListener) {
-    // A connection that cannot be accepted is ignored; the next one may succeed.
+    // An error is ignored, because the next connection can still be accepted.
     loop {
         let Ok((stream, _)) = listener.accept().await else { continue };
         tokio::spawn(async move {
             let service = service_fn(|request| async move { Ok::<_, Infallible>(page(&request)) });
             let server = auto::Builder::new(TokioExecutor::new());
-            // A client that disconnects needs no error.
+            // An error is ignored, because it means that the client has disconnected.
             let _ = server.serve_connection(TokioIo::new(stream), service).await;
         });
     }

@@ -12,7 +12,7 @@ use tollgate_policy::{
 use super::{Finding, Level, checks, memcached};
 use crate::failure::Failure;
 
-/// The time that one server has to respond.
+/// The longest time that one server has to respond.
 pub(super) const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Examines the store of `loaded`, or both stores of a rollout or shadow store one after the other.
@@ -68,7 +68,8 @@ fn in_memory() -> Finding {
 }
 
 async fn of_redis(loaded: &LoadedPolicy, redis: &RedisSettings) -> Result<Vec<Finding>, Failure> {
-    // An observer is not a node: no node waits for it or counts it.
+    // The settings open the store as an observer, which is not a node: no node waits for an
+    // observer or counts it.
     let settings = Settings {
         store: StoreSettings::Redis(Box::new(redis.clone())),
         ..loaded.settings.clone()

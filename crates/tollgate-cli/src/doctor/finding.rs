@@ -10,7 +10,7 @@ pub(crate) enum Level {
     Ok,
     /// The deployment works, and could be improved.
     Advice,
-    /// Limits will be wrong after another failure.
+    /// If another failure occurs, limits will be wrong.
     Warning,
     /// Limits are wrong, or decisions fail, now.
     Problem,

@@ -15,7 +15,7 @@ const MOST: u64 = 64 << 10;
 /// Returns the response of the server at `address` to `stats`.
 ///
 /// # Errors
-/// The reason why it did not respond `within` that time.
+/// The reason why the server did not respond within the time `within`.
 pub(super) async fn stats(
     address: &str,
     within: Duration,

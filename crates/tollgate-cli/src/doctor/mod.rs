@@ -1,5 +1,5 @@
 //! Checks a deployment: reads the statistics of every server, and evaluates them with pure
-//! functions, each in a file of its own.
+//! functions. Each of these functions has a file of its own.
 
 mod checks;
 mod examine;
@@ -28,7 +28,7 @@ pub(crate) async fn warnings(loaded: &LoadedPolicy) -> Result<Vec<Finding>, Fail
 /// severe as `fails_from`.
 ///
 /// # Errors
-/// The number of findings, after all of them are printed.
+/// An error with the number of severe findings, after all findings are printed.
 pub(crate) async fn run(
     loaded: &LoadedPolicy,
     form: Form,

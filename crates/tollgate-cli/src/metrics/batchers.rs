@@ -53,8 +53,8 @@ pub(crate) const fn circuit_breaker(circuit_state: CircuitState) -> &'static str
     }
 }
 
-/// The first connection is the one to the primary. The others are to replicas, in the order of the
-/// settings.
+/// Returns the name of a connection. The first connection leads to the primary. The others lead to
+/// replicas, in the order of the settings.
 fn name(place: usize) -> String {
     match place {
         0 => "primary".to_owned(),

@@ -92,15 +92,17 @@ fn by_decider(counts: ByDecider) -> impl Iterator<Item = (&'static str, u64)> {
     Decider::ALL.map(Decider::name).into_iter().zip(counts)
 }
 
-/// Store decisions are always exported. Other series are only exported once they occur: a series
-/// for each limit and every possible event would be a page of zeros.
+/// Returns the counts to export, with the source of the decisions. Decisions of the store are
+/// always exported. Other counts are exported only once such decisions occur, because a series for
+/// each limit and every possible event would be a page of zeros.
 fn series(counts: ByDecider) -> impl Iterator<Item = (&'static str, u64)> {
     let store = Decider::Store.name();
     by_decider(counts).filter(move |(source, count)| *source == store || *count > 0)
 }
 
-/// Decisions by rule, with the source that decided instead of the store and the reason. A rule with
-/// the same name as the combined series is counted there.
+/// Returns the decisions that the store did not make, by rule, by the source that decided instead,
+/// and by the reason. A rule that has the same name as the combined series is counted in that
+/// series.
 fn degraded(counts: Vec<DegradedCount>) -> BTreeMap<(Arc<str>, &'static str, &'static str), u64> {
     let other: Arc<str> = OTHER.into();
     let (mut told, mut rules) = (BTreeMap::new(), Vec::new());
@@ -132,7 +134,7 @@ fn reason(error: StoreError) -> &'static str {
         StoreError::Unavailable => "unavailable",
         StoreError::TimedOut => "timed_out",
         StoreError::Corrupt => "corrupt",
-        // Values that this version has no name for.
+        // This version has no name for these errors.
         _ => OTHER,
     }
 }

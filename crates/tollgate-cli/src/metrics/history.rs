@@ -1,4 +1,4 @@
-//! The counters that the history of a node consists of.
+//! The counters from which the history of a node is computed.
 
 use std::sync::{Arc, OnceLock};
 
@@ -8,7 +8,7 @@ use tollgate_server::http::{History, HistoryCounts, HistoryReading};
 
 use super::ListenerMetrics;
 
-/// Returns the history of the `decisions`, with the durations of the `listeners`.
+/// Returns the history of the counters in `decisions`, with the durations of the `listeners`.
 pub(super) fn of(
     decisions: Arc<Decisions>,
     listeners: Arc<OnceLock<Vec<ListenerMetrics>>>,
@@ -32,8 +32,8 @@ pub(super) fn of(
     })
 }
 
-/// Returns the counts of requests: `refusals` are reported as refused, and `refused` are all
-/// decisions that refused a request.
+/// Returns the counts of decisions. `refusals` is reported as refused. `refused` contains all
+/// decisions that refused a request, and is used for the degraded decisions only.
 fn counts(
     admitted: ByDecider,
     refusals: ByDecider,

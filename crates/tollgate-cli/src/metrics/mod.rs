@@ -45,8 +45,8 @@ pub(crate) struct MetricSources {
     completions: Arc<Completions>,
     holds: Arc<Reservations>,
     top: Arc<Top>,
-    /// Listeners are opened one after the other, so the first can be scraped before the last is
-    /// known.
+    /// The listeners, once all of them are open. They are opened one after the other, so the
+    /// metrics can be requested from the first listener before the last is open.
     listeners: Arc<OnceLock<Vec<ListenerMetrics>>>,
     /// The counters of spans, if tracing is on.
     exports: Option<ExportCounter>,
@@ -87,7 +87,7 @@ impl MetricSources {
         }
     }
 
-    /// Keeps a sample of the requests, of which the first have `policy`.
+    /// Keeps a sample of the requests. The first requests have the policy `policy`.
     pub(crate) fn with_traffic_sample(mut self, policy: &Policy) -> Self {
         self.sample = Arc::new(TrafficSample::new(policy));
         self
@@ -147,7 +147,7 @@ impl MetricSources {
 
     /// Sets the listeners, once.
     pub(crate) fn set_listeners(&self, listeners: Vec<ListenerMetrics>) {
-        // The first call sets the listeners.
+        // Only the first call sets the listeners. An error of a later call is ignored.
         let _ = self.listeners.set(listeners);
     }
 

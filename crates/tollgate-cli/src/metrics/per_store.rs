@@ -5,7 +5,8 @@ use tollgate_backend::Backend;
 /// The metrics of one of the stores, with its label: see [`Backend::base_stores`].
 pub(super) type PerStore<T> = (&'static str, T);
 
-/// Returns everything that `told` finds at each of `leaves`, with its label.
+/// Calls `told` for each of `leaves`, and returns all its results, each with the label of the
+/// store.
 pub(super) fn of_each<T, I: IntoIterator<Item = T>>(
     leaves: &[PerStore<&Backend>],
     told: impl Fn(&Backend) -> I,

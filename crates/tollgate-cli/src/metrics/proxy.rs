@@ -41,7 +41,7 @@ pub(super) fn write(page: &mut Exposition, proxy: Option<&ProxyConnections>) {
 pub(super) fn write_upstreams(page: &mut Exposition, upstreams: Option<&UpstreamMetrics>) {
     let Some(upstreams) = upstreams else { return };
     let mut addresses = upstreams.addresses();
-    // An upstream may serve several routes. Its lines are added up.
+    // An upstream may serve several routes. The values of its routes are added up.
     addresses
         .sort_by(|one, other| (&one.upstream, one.address).cmp(&(&other.upstream, other.address)));
     addresses.dedup_by(|next, first| {

@@ -6,7 +6,8 @@ use tollgate_server::metrics::Exposition;
 
 use super::families::{SHED, SHED_IN_FLIGHT, SHED_IN_FLIGHT_MAX, SHED_LEVEL};
 
-/// Exports nothing if the policy has no shedding and nothing was shed before.
+/// Writes the metrics of load shedding. Writes nothing if the policy has no load shedding and no
+/// request was shed before.
 pub(super) fn write(page: &mut Exposition, shedding: &Shedding, worker: &Worker) {
     let is_there = shedding.fleet.is_some() || shedding.worker.is_some();
     let counts: Vec<ShedCount> = worker.counts().read().collect();
@@ -14,7 +15,8 @@ pub(super) fn write(page: &mut Exposition, shedding: &Shedding, worker: &Worker)
         let of = |mode, shed| ([count.priority.name(), count.cause.name(), mode], shed);
         [of("enforce", count.shed), of("shadow", count.shadowed)]
     });
-    // A series for each possible reason would be a page of zeros.
+    // Only reasons with a count above zero are written, because a series for each possible reason
+    // would be a page of zeros.
     page.family(&SHED, shed.filter(|(_, shed)| *shed > 0));
     if is_there {
         let status = worker.status();

@@ -13,7 +13,7 @@ fn shipped(path: &str) -> String {
     fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// Returns every word of `text` that looks like a metric, as the name of its family.
+/// Returns the words of `text` that look like a metric, each as the name of its metric family.
 fn named(text: &str) -> Vec<String> {
     let is_part = |char: char| char.is_ascii_alphanumeric() || char == '_';
     let words = text.split(|char| !is_part(char)).filter(|word| word.starts_with("tollgate_"));

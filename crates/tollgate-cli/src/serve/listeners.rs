@@ -1,4 +1,4 @@
-//! The listeners of a process: those of the policy file, with the flags taking precedence.
+//! The listeners of a process. Flags have precedence over the policy file.
 
 use std::path::PathBuf;
 use std::{env, fs};
@@ -63,7 +63,7 @@ pub(crate) struct BrowserAccess {
 }
 
 impl BrowserAccess {
-    /// Returns the host names of the admin `listener` from the file.
+    /// Returns the settings for browsers of the admin `listener`, according to the policy file.
     fn new(listener: &ListenerConfig, settings: &DashboardSettings) -> Self {
         let dashboard = match settings.shown {
             DashboardMode::Enabled => Dashboard::Enabled,
@@ -72,8 +72,9 @@ impl BrowserAccess {
         Self { dashboard, hosts: Some(listener.allowed_hosts(&settings.hosts)) }
     }
 
-    /// Returns the host names of the HTTP `listener`: `listed` in the file. If a token or a
-    /// certificate keeps pages of other sites away and no name is listed, it accepts any name.
+    /// Returns the settings for browsers of the HTTP `listener`. The host names are those that are
+    /// `listed` in the policy file. If no name is listed, and a token or a certificate keeps pages
+    /// of other sites away, any name is accepted.
     fn of_programs(listener: &ListenerConfig, listed: &[Box<str>]) -> Self {
         let is_open = matches!(listener.access, Access::Open) || !listed.is_empty();
         let hosts = is_open.then(|| listener.allowed_hosts(listed).for_programs());
@@ -104,8 +105,8 @@ impl Kind {
 }
 
 impl Listeners {
-    /// Returns the listeners of `file` and those in `asked`, which have precedence. Reads tokens
-    /// and certificates.
+    /// Returns the listeners of `file` and of `flags_given`. The flags have precedence. Reads the
+    /// tokens and the certificates from their files.
     pub(crate) fn new(file: &ServeSettings, flags_given: ListenFlags) -> Result<Self, Failure> {
         let all = [
             (Kind::Http, &file.http, flags_given.http),
@@ -135,8 +136,8 @@ impl Listeners {
         Ok(Self(listeners))
     }
 
-    /// Returns whether the node keeps a sample of its requests: an admin listener can simulate them,
-    /// and the file does not switch the sample off.
+    /// Returns whether the node keeps a sample of its requests. It does if an admin listener can
+    /// simulate them, and the policy file does not switch the sample off.
     pub(crate) fn samples_traffic(&self, file: &ServeSettings) -> bool {
         file.dashboard.samples_traffic && self.0.iter().any(|one| one.kind == Kind::Admin)
     }

@@ -51,7 +51,7 @@ fn open_listener(endpoint: &ListenerConfig, port: Port) -> Result<OpenListener, 
     Ok(OpenListener { name, address, kind, access, browsers, listener })
 }
 
-/// The parts that the services of listeners use.
+/// The parts that the services of the listeners use.
 #[derive(Debug)]
 pub(crate) struct Services {
     pub(crate) limiter: Arc<Limiter<Backend>>,
@@ -85,8 +85,8 @@ impl Services {
                 (Served::new(name, listener, limits, endpoint), Some(latency))
             }
             Kind::Admin => {
-                // Operators can also request decisions at the admin listener; these are not counted
-                // as traffic.
+                // Operators can also request decisions at the admin listener. These decisions are
+                // not counted as traffic.
                 let endpoint =
                     HttpListener::new(limiter, self.administration(access, browsers), limits);
                 (Served::new(name, listener, limits, endpoint), None)
@@ -107,13 +107,13 @@ impl Services {
         (served, ListenerMetrics { slots, latency })
     }
 
-    /// Whether this node can take traffic.
+    /// Returns the check of whether this node can accept traffic.
     fn readiness(&self) -> Readiness {
         let limiter = Arc::clone(&self.limiter);
         Readiness::new(move || limiter.store().check_clock())
     }
 
-    /// Starts the admin listener.
+    /// Returns the options of the admin listener.
     fn administration(&self, access: Access, browsers: BrowserAccess) -> HttpOptions {
         let (limiter, file) = (|| Arc::clone(&self.limiter), || Arc::clone(&self.file));
         HttpOptions {
@@ -138,7 +138,7 @@ impl Services {
     }
 }
 
-/// The switches that administrators can set.
+/// Returns the percentage of the rollout that administrators can set, if the store has a rollout.
 fn rollout(store: &Backend) -> Option<RolloutPercentage> {
     match store {
         Backend::Rollout(moving) => Some(moving.percentage().clone()),

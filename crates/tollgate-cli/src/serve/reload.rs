@@ -18,8 +18,8 @@ use crate::certificates::NamedCertificates;
 const PERIOD: Duration = Duration::from_secs(10);
 
 /// Reloads certificates and tokens on SIGHUP, and within [`PERIOD`] after one of their files has
-/// changed. If a file has an error, the error is logged and the previous content stays in use. Ends
-/// when the result is dropped.
+/// changed. If a file has an error, the error is logged and the previous content stays in use. The
+/// reloads end when the returned value is dropped.
 pub(crate) fn watch(
     listeners: Listeners,
     certificates: Vec<NamedCertificates>,
@@ -54,13 +54,13 @@ pub(crate) fn watch(
     Ok(watching)
 }
 
-/// The files of the tokens and certificates.
+/// Returns the files of the tokens and certificates.
 fn files(listeners: &Listeners, certificates: &[NamedCertificates]) -> Vec<PathBuf> {
     let tokens = listeners.0.iter().filter_map(|listener| listener.tokens_file.clone());
     certificates.iter().flat_map(|one| one.files()).map(Path::to_owned).chain(tokens).collect()
 }
 
-/// The attributes that change with a file's content.
+/// Returns the attributes of each file that change when its content changes.
 fn states(files: &[PathBuf]) -> Vec<Option<(SystemTime, u64)>> {
     let state = |path: &PathBuf| {
         let metadata = fs::metadata(path).ok()?;

@@ -24,8 +24,9 @@ const SENT: &str = "the policy to try";
 const NO_SAMPLE: &str = "this node keeps no sample of its requests, because `serve: { dashboard: { \
     traffic_sample: false } }` is set: send a log";
 
-/// Simulates how the policy of `limiter` would have decided the requests of a log, or those of
-/// `sample` without a log, and another policy next to it if one is given.
+/// Returns the function that runs simulations. It computes how the policy of `limiter` would have
+/// decided the requests of a log or, without a log, the requests of `sample`. If another policy is
+/// given, the function also computes the decisions of that policy.
 pub(crate) fn of(limiter: Arc<Limiter<Backend>>, sample: Arc<TrafficSample>) -> Simulate {
     Simulate::new(move |log, other| {
         let (log, options, one_of) = match log {
@@ -38,7 +39,7 @@ pub(crate) fn of(limiter: Arc<Limiter<Backend>>, sample: Arc<TrafficSample>) -> 
         };
         let in_force = limiter.policy();
         let compare = other.map(|text| -> Result<_, String> {
-            // Files of this machine are not read for a policy that somebody sends.
+            // An uploaded policy must not read files of this machine.
             let loaded = tollgate_policy::parse_beside(&in_force, SENT, text)
                 .map_err(|message| message.to_string())?;
             Ok(candidate(SENT, loaded.policy))
@@ -59,7 +60,7 @@ pub(crate) fn of(limiter: Arc<Limiter<Backend>>, sample: Arc<TrafficSample>) -> 
     })
 }
 
-/// The simulation uses a memory store, whatever the current store is.
+/// Returns a policy to simulate. The simulation uses a memory store, whatever store the node uses.
 fn candidate(name: &str, policy: Policy) -> Candidate {
     Candidate { name: name.to_owned(), policy, bounds: Bounds::default() }
 }

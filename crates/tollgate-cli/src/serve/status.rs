@@ -29,7 +29,7 @@ pub(crate) fn of(limiter: Arc<Limiter<Backend>>, file: Arc<PolicyFile>) -> Statu
         };
         let map = match &leaves[..] {
             [(_, leaf)] => base_store::map(leaf),
-            // Each of two stores has its own status.
+            // If the node has two stores, each of them has its own status.
             _ => Value::Null,
         };
         let policy = limiter.policy();
@@ -47,7 +47,8 @@ pub(crate) fn of(limiter: Arc<Limiter<Backend>>, file: Arc<PolicyFile>) -> Statu
     })
 }
 
-/// Returns how the current policy was activated, if that was after the start.
+/// Returns the numbers of reloads that were applied and rejected, the time of the last applied
+/// reload, and the current rejection.
 pub(crate) fn reloads(reloads: &ReloadStatus) -> Value {
     let refusal = reloads.refusal.as_ref();
     json!({
@@ -61,7 +62,7 @@ pub(crate) fn reloads(reloads: &ReloadStatus) -> Value {
     })
 }
 
-/// Seconds since the Unix epoch.
+/// Returns a time as seconds since the Unix epoch.
 fn seconds(at: SystemTime) -> u64 {
     at.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }

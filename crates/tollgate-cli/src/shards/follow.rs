@@ -13,9 +13,9 @@ use crate::output::{Form, print};
 /// The time between two checks.
 const LOOK: Duration = Duration::from_millis(500);
 
-/// Joins the rebalance as a node that makes no decisions, and prints each change of its progress
-/// until it is done. It is not counted among the nodes. A node that starts later than the others
-/// finishes later.
+/// Joins the rebalance as a node that makes no decisions, and prints each change of the progress
+/// until the rebalance is done. This process is not counted among the nodes. A node that starts
+/// later than the other nodes also finishes later.
 pub(crate) async fn run(loaded: &LoadedPolicy, form: Form) -> Result<(), Failure> {
     let key = hash_key(&loaded.settings.key)?;
     let backend = Backend::open(&loaded.settings, key, &loaded.policy, Refunds::ByResponses)?;
@@ -64,7 +64,8 @@ fn text(status: &MapStatus, moving: &MoveStatus) -> String {
     format!("{phase:10}  {from} -> {to}  {on_new} on the new map; {described}\n")
 }
 
-/// Returns the nodes on the new map, without this process, which makes no decisions.
+/// Returns the number of nodes that use the new shard map. This process is not counted, because it
+/// makes no decisions.
 fn others_alike(status: &MapStatus) -> u64 {
     status.nodes.map_or(0, |nodes| nodes.alike.saturating_sub(1))
 }
@@ -74,7 +75,7 @@ fn count(number: u64, of: &str) -> String {
     format!("{number} {of}{plural}")
 }
 
-/// Describes the progress of the rebalance, without this process, which moves no subjects.
+/// Describes the progress of the rebalance. This process is left out, because it moves no subjects.
 fn followed(status: &MapStatus, moving: &MoveStatus) -> Value {
     let mut value = value(status);
     value["rebalance"] =
@@ -85,7 +86,7 @@ fn followed(status: &MapStatus, moving: &MoveStatus) -> Value {
     value
 }
 
-/// The map and its rebalance, in the format of the admin listener.
+/// Returns the shard map and its rebalance, in the format of the admin listener.
 pub(crate) fn value(status: &MapStatus) -> Value {
     json!({
         "version": status.version.to_string(),

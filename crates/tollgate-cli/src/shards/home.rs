@@ -27,8 +27,8 @@ pub(crate) fn pair(text: &str) -> Result<Pair, String> {
     }
 }
 
-/// Returns the shard of each limit that counts only by the dimensions in `pairs`, hashed as charges
-/// are.
+/// Returns the shard of each limit that counts only by the dimensions in `pairs`. The values are
+/// hashed in the same way as the values of charges.
 pub(crate) fn render(
     policy: &Policy,
     redis: &RedisSettings,
@@ -66,7 +66,7 @@ pub(crate) fn render(
     Ok(rows.iter().map(line).collect())
 }
 
-/// Checks that each of `pairs` has a dimension of the policy, and that no dimension occurs twice.
+/// Checks that each of `pairs` names a dimension of the policy, and that no dimension occurs twice.
 fn check(policy: &Policy, pairs: &[Pair]) -> Result<(), String> {
     for (place, Pair { name, .. }) in pairs.iter().enumerate() {
         let known: Vec<_> = policy.dimensions().iter().map(|known| &*known.name).collect();
@@ -81,7 +81,7 @@ fn check(policy: &Policy, pairs: &[Pair]) -> Result<(), String> {
     Ok(())
 }
 
-/// Lists the valid dimensions.
+/// Returns the error message that lists the dimensions by which limits count.
 fn nothing_counts_per(policy: &Policy, pairs: &[Pair]) -> String {
     let given: Vec<_> = pairs.iter().map(|pair| &*pair.name).collect();
     let counts = |limit: &LimitBinding| {
@@ -101,7 +101,7 @@ fn nothing_counts_per(policy: &Policy, pairs: &[Pair]) -> String {
     )
 }
 
-/// Returns the subject of this limit, or `None` if the limit also counts by a dimension that is not
+/// Returns the subject of `limit`, or `None` if the limit also counts by a dimension that is not
 /// given.
 fn subject(
     policy: &Policy,
@@ -113,7 +113,7 @@ fn subject(
     loop {
         let named = Named { limit, cost: Cost::ONE, subject: &given };
         match policy.plan_named([named], key) {
-            // A limit without subjects is not related to this subject.
+            // A limit that counts by none of the given dimensions is not related to the subject.
             Ok(_) if given.is_empty() => return Ok(None),
             Ok(plan) => return Ok(plan.planned.into_iter().next().map(|it| it.subject)),
             Err((_, NameError::Missing(_))) => return Ok(None),

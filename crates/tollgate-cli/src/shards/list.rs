@@ -10,10 +10,10 @@ use crate::failure::Failure;
 use crate::output::{Form, print};
 use crate::shards::share::percent;
 
-/// Opens the shards as an observer, waits briefly, and prints the status of each.
+/// Opens the shards as an observer, waits briefly, and prints the status of each shard.
 ///
 /// # Errors
-/// Some shards do not serve requests; this is reported after all are printed.
+/// An error if some shards do not serve requests. It is returned after all shards are printed.
 pub(crate) async fn run(
     loaded: &LoadedPolicy,
     redis: &RedisSettings,
@@ -76,7 +76,8 @@ fn as_json(redis: &RedisSettings, shards: &[ShardStatus], version: MapVersion) -
     format!("{value:#}\n")
 }
 
-/// The settings of a shard, and whether it stays.
+/// Returns the settings of a shard, and whether the shard is in the current map. A shard that is
+/// not in the current map has its settings in the previous map.
 fn settings<'r>(redis: &'r RedisSettings, name: &str) -> (Option<&'r ShardSettings>, bool) {
     let of = |shards: &'r [ShardSettings]| shards.iter().find(|shard| *shard.name == *name);
     match of(&redis.shards) {

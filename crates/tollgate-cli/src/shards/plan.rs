@@ -11,7 +11,8 @@ use crate::failure::Failure;
 use crate::output::Form;
 use crate::shards::share::percent;
 
-/// Prints shares and flows from the shards of `from` to those of `to`, and how to begin.
+/// Returns a text with the shares of the shards in `from` and `to`, the subjects that move between
+/// the shards, and instructions for starting the rebalance.
 pub(crate) fn render(
     from: &RedisSettings,
     to: &RedisSettings,
@@ -70,7 +71,7 @@ pub(crate) fn render(
     Ok(text)
 }
 
-/// Returns the shards in both maps that have other servers in `to`.
+/// Returns the shards that are in both maps but have other servers in `to`.
 fn elsewhere<'r>(from: &RedisSettings, to: &'r RedisSettings) -> Vec<&'r str> {
     let is_elsewhere = |shard: &&ShardSettings| {
         find(from, &shard.name).is_some_and(|before| before.topology != shard.topology)
@@ -78,7 +79,7 @@ fn elsewhere<'r>(from: &RedisSettings, to: &'r RedisSettings) -> Vec<&'r str> {
     to.shards.iter().filter(is_elsewhere).map(|shard| &*shard.name).collect()
 }
 
-/// The part and the whole.
+/// A part and the whole to which it belongs.
 type Part = Option<(u64, u64)>;
 
 fn shares(from: &RedisSettings, to: &RedisSettings) -> Vec<(String, Part, Part)> {
@@ -106,8 +107,8 @@ fn of(subjects: u32) -> String {
     percent(subjects.into(), SAMPLE.into())
 }
 
-/// Returns the previous map in the syntax of a policy file. For shards that stay, the weight is
-/// sufficient. Passwords in URLs are masked; the reader has to fill them in.
+/// Returns the previous map in the syntax of a policy file. For a shard that stays in the map, only
+/// its weight is written. Passwords in URLs are masked, and the reader has to fill them in.
 fn previous(from: &RedisSettings, to: &RedisSettings) -> String {
     let mut text = String::from("    previous:\n      shards:\n");
     for shard in &from.shards {

@@ -1,5 +1,5 @@
-//! The result of a simulation, in the form that every report shows. The names of fields are those
-//! of the JSON report.
+//! The result of a simulation, in the form that every report shows. The names of the fields are the
+//! names in the JSON report.
 
 mod candidate;
 
@@ -15,7 +15,7 @@ use super::trial::PolicyRun;
 use super::utc::Utc;
 pub(crate) use candidate::CandidateOutcome;
 
-/// The result of one policy, or of two next to each other, on the requests of a log.
+/// The result of one policy, or of two compared policies, on the requests of a log.
 #[derive(Debug, Serialize)]
 pub(crate) struct Simulation {
     /// The names of the logs.
@@ -63,7 +63,7 @@ pub(crate) struct Outcome {
     pub(crate) unlimited: u64,
     /// Requests for which the store had no room.
     pub(crate) undecided: u64,
-    /// Requests with a host name as client in the log.
+    /// Requests for which the log has a host name instead of the client's address.
     pub(crate) host_names: u64,
     /// Whether a limit counts requests in flight, for which the log has no data.
     pub(crate) leases_unknown: bool,
@@ -89,7 +89,7 @@ pub(crate) struct LimitOutcome {
     pub(crate) rule: String,
     #[serde(flatten)]
     pub(crate) counts: Counts,
-    /// Malformed requests match no limit.
+    /// Malformed requests. Always 0, because they match no limit.
     pub(crate) malformed: u64,
     /// Requests that the limit would have refused if it were not in shadow mode.
     pub(crate) shadow_refused: u64,
@@ -118,12 +118,13 @@ pub(crate) struct SubjectOutcome {
     pub(crate) refusals: Vec<Episode>,
 }
 
-/// The effect of refunds.
+/// The effect of refunds on the number of refusals.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Savings {
-    /// The responses that cost nothing.
+    /// The statuses of the responses that are refunded.
     pub(crate) statuses: Vec<u16>,
-    /// Requests that would have been refused if responses with these statuses had cost something.
+    /// Requests that would have been refused if responses with these statuses had not been
+    /// refunded.
     pub(crate) refused_without: u64,
     /// The number of refusals that refunds saved. It is negative if requests that refunds admitted
     /// used units that others needed.
@@ -131,7 +132,8 @@ pub(crate) struct Savings {
 }
 
 impl Simulation {
-    /// Collects the results of the logs with the names `logs`, read as `log`.
+    /// Collects the results of the logs that have the names `logs`. `log` is the reader of these
+    /// logs.
     pub(super) fn new(
         logs: Vec<String>,
         log: &Log,
@@ -158,15 +160,15 @@ impl Simulation {
         }
     }
 
-    /// The result, and that of the policy to compare with.
+    /// Returns the result, and the result of the policy to compare with, if there is one.
     pub(crate) fn outcomes(&self) -> impl Iterator<Item = &Outcome> {
         std::iter::once(&self.outcome).chain(&self.compare)
     }
 }
 
 impl Outcome {
-    /// Returns the result of `trial`, of the policy with the name `policy`, with the `top` most
-    /// affected subjects.
+    /// Returns the result of `trial`. `policy` is the name of its policy. The result has the `top`
+    /// most affected subjects.
     pub(super) fn new<S: ImmediateStore>(policy: String, trial: &PolicyRun<S>, top: usize) -> Self {
         let tally = trial.tally();
         let refused = tally.counts.refused;
@@ -200,8 +202,8 @@ impl LimitOutcome {
     }
 }
 
-/// Returns whether any request had a cost that depends on data that no log has, or on durations
-/// that this log does not have.
+/// Returns whether any request had an unknown cost. Such a cost depends on data that no log has, or
+/// on durations that this log does not have.
 fn costs_unknown(policy: &Policy, tally: &Tally) -> bool {
     let is_untold = |meter: &Meter| match meter {
         Meter::Header { .. } | Meter::Json { .. } => true,
@@ -232,7 +234,8 @@ fn limit_outcome(tally: &LimitTally) -> LimitOutcome {
     }
 }
 
-/// Returns the subjects of all limits with the most refusals, then those with the most requests.
+/// Returns the subjects of all limits, ordered by their refusals and then by their requests, the
+/// `top` largest first.
 fn top_subjects(limits: &[LimitTally], top: usize) -> Vec<SubjectOutcome> {
     let mut subjects: Vec<SubjectOutcome> = Vec::new();
     for tally in limits {

@@ -12,13 +12,14 @@ const STRIDE: u64 = 4_096;
 /// Whether progress is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ProgressTarget {
-    /// Shown on standard error if that is a terminal.
+    /// Progress is shown on standard error if standard error is a terminal.
     Terminal,
-    /// Not shown.
+    /// Progress is not shown.
     Nobody,
 }
 
-/// Shows on standard error how much of a log has been read, if that is a terminal.
+/// A progress bar on standard error that shows how much of a log has been read. It is shown only if
+/// standard error is a terminal.
 #[derive(Debug)]
 pub(crate) struct Progress {
     bar: ProgressBar,
@@ -26,7 +27,7 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// Creates the progress bar of `log`, shown as `watcher` requires.
+    /// Creates the progress bar of `log`. `watcher` says whether it is shown.
     pub(crate) fn of(log: &Log, watcher: ProgressTarget) -> Self {
         let target = match watcher {
             // The bar hides itself if standard error is not a terminal.

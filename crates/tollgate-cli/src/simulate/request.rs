@@ -8,7 +8,7 @@ use tollgate::model::{RequestAttributes, attributes};
 
 use super::log::{Entry, FieldMap};
 
-/// A request for the policy, made from an entry.
+/// A request for the policy, made from an entry of a log.
 ///
 /// - A request that could not be parsed (a TLS hello on a plain port) has the method `-` and the
 ///   path `/`: only its client matters.
@@ -30,10 +30,10 @@ pub(crate) struct Request<'e> {
 /// The client of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Client {
-    /// The log has the address.
+    /// The log has the address of the client.
     Address(IpAddr),
-    /// The log has a host name: it is replaced by a unique local address (fd00::/8), the same for
-    /// the same name, and different in the first 64 bits for different names.
+    /// The log has a host name. It is replaced by a unique local address (fd00::/8). A name always
+    /// gets the same address, and different names get addresses with different first 64 bits.
     HostName(IpAddr),
     /// The log has no client.
     Unknown,
@@ -72,7 +72,7 @@ impl<'e> Request<'e> {
         }
     }
 
-    /// Returns the facts for the policy.
+    /// Returns the attributes of the request for the policy.
     pub(crate) fn facts(&self) -> RequestAttributes<'_> {
         RequestAttributes {
             method: &self.method,
@@ -121,7 +121,7 @@ struct Target<'t> {
 }
 
 impl<'t> Target<'t> {
-    /// Splits a target. Only an absolute one has an authority.
+    /// Splits a target. Only an absolute target has an authority.
     fn of(target: Cow<'t, str>) -> Self {
         // Most targets are paths.
         let absolute = if target.starts_with('/') { None } else { target.find("://") };

@@ -48,7 +48,8 @@ pub(crate) struct Plan {
 /// [`Error`] if a log cannot be read or a store fails.
 pub(crate) async fn run(plan: Plan) -> Result<Simulation, Error> {
     let mut log = Log::open(&plan.inputs, &plan.options)?;
-    // Both policies hash credentials with the same key, so a subject has the same name in both.
+    // Both policies hash credentials with the same key, so a subject has the same name in both
+    // results.
     let key = HashKey::random();
     let trial = |Candidate { name, policy, bounds }: Candidate| {
         (name, PolicyRun::new(policy, || Memory::new(bounds), &key))

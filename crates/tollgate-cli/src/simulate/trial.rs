@@ -27,7 +27,7 @@ pub(super) struct SimulatedLimiter<S> {
     begun: u64,
 }
 
-/// The decision of a gate.
+/// The decision of a [`SimulatedLimiter`].
 #[derive(Debug)]
 pub(super) struct SimulatedDecision {
     pub(super) decision: Decision,
@@ -35,7 +35,7 @@ pub(super) struct SimulatedDecision {
 }
 
 impl<S: ImmediateStore> SimulatedLimiter<S> {
-    /// Creates a gate for `policy` with an empty `store`.
+    /// Creates a limiter for `policy` with the empty store `store`.
     pub(super) fn new(policy: Policy, store: S, key: &HashKey) -> Self {
         let limiter = Limiter::new(policy, store).with_key(key.clone());
         Self { limiter, answer: Answer::default(), leases: BinaryHeap::new(), begun: 0 }
@@ -46,13 +46,13 @@ impl<S: ImmediateStore> SimulatedLimiter<S> {
         self.limiter.policy()
     }
 
-    /// Decides on the charges of `plan` at the time of `request`, and settles them with the status
-    /// of its response.
+    /// Decides on the charges of `plan` at the time of `request`, and settles the charges with the
+    /// status of the response in the log.
     ///
-    /// Its permits are kept for the duration in the log, or otherwise released immediately: a log
-    /// without durations cannot show that too many requests ran at a time. Charges on completion
-    /// are made immediately, and metered costs are settled immediately, because a log has only one
-    /// time for each request.
+    /// The permits are kept for the duration of the request in the log. Without a duration they are
+    /// released immediately, because a log without durations cannot show that too many requests ran
+    /// at a time. Charges on completion are made immediately, and metered costs are settled
+    /// immediately, because a log has only one time for each request.
     ///
     /// # Errors
     /// [`StoreError`] if a refund fails.
@@ -64,7 +64,8 @@ impl<S: ImmediateStore> SimulatedLimiter<S> {
         let now = Timestamp::from_millis(request.entry().time);
         self.end_leases(now).await?;
         let policy = self.limiter.policy();
-        // Requests never wait for a permit: waiting takes time, and the time here is the log's.
+        // Requests never wait for a permit, because the limiter uses the log's time, and waiting
+        // would take time.
         let charges = DecisionRequest::new(now, &policy, plan);
         let reservation = Reservation::Metered;
         let mut decision = self.limiter.decide(DecisionRequest { reservation, ..charges }).await;
@@ -97,9 +98,9 @@ impl<S: ImmediateStore> SimulatedLimiter<S> {
         Ok(SimulatedDecision { decision, outcome })
     }
 
-    /// Decides like [`decide`](Self::decide) on the charges `planned`, of which none is metered, in
-    /// one call of the store. The answer is in [`answer`](Self::answer). `None` if the charges need
-    /// [`decide`](Self::decide).
+    /// Decides like [`decide`](Self::decide) on the charges `planned`, in one call of the store.
+    /// None of the charges is metered. The store's answer is in [`answer`](Self::answer). Returns
+    /// `None` if the charges need [`decide`](Self::decide).
     async fn charge(
         &mut self,
         request: &Request<'_>,
@@ -131,7 +132,8 @@ impl<S: ImmediateStore> SimulatedLimiter<S> {
         self.end(receipt, settlement, request, RequestOutcome::Admitted).await.map(Some)
     }
 
-    /// Refunds the charges of `receipt` that `settlement` does not keep, and holds its permits.
+    /// Refunds the charges of `receipt` that `settlement` does not keep. Keeps the permits of
+    /// `receipt` until the request ends.
     async fn end(
         &mut self,
         receipt: Receipt,
@@ -186,8 +188,8 @@ impl<S: ImmediateStore> SimulatedLimiter<S> {
     }
 }
 
-/// Returns the values of a log line that determine a request's cost: the size of the response, if
-/// the log has it, and its time. Other metered costs count as the reservation.
+/// Returns the cost of a request, computed from the size or the duration of its response if the log
+/// has them. For other metered costs, returns `None`, and the reservation counts as the cost.
 fn actual_cost(entry: &Entry, meter: &Meter) -> Option<Cost> {
     let size = Some(entry.bytes).filter(|bytes| *bytes > 0);
     let time = || Some(Millis::new(entry.duration?.into()));
@@ -222,8 +224,8 @@ impl Ord for Lease {
     }
 }
 
-/// A trial of a policy, and of the same policy without refunds if it has some. The difference shows
-/// the effect of refunds.
+/// A trial of a policy. If the policy has refunds, the same policy without refunds is tried too,
+/// and the difference shows the effect of refunds.
 #[derive(Debug)]
 pub(super) struct PolicyRun<S> {
     gate: SimulatedLimiter<S>,
@@ -233,7 +235,7 @@ pub(super) struct PolicyRun<S> {
 }
 
 impl<S: ImmediateStore> PolicyRun<S> {
-    /// Creates a trial of `policy` with stores from `store`.
+    /// Creates a trial of `policy`. `store` creates the stores.
     pub(super) fn new(policy: Policy, store: impl Fn() -> S, key: &HashKey) -> Self {
         let tally = Tally::new(&policy);
         let without_refunds = (!policy.answers().refund_statuses.is_empty()).then(|| {
@@ -271,7 +273,8 @@ impl<S: ImmediateStore> PolicyRun<S> {
         Ok(())
     }
 
-    /// Makes the plain charges of `request` in both limiters; `None` if they need a decision.
+    /// Makes the plain charges of `request` in both limiters. Returns `None` if the charges need a
+    /// full decision.
     async fn charge(
         &mut self,
         request: &Request<'_>,

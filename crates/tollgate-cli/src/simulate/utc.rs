@@ -43,34 +43,34 @@ impl Utc {
         }
     }
 
-    /// `17/May/2015:10:05:03 +0000`, as in the common log format.
+    /// Returns for example `17/May/2015:10:05:03 +0000`, as in the common log format.
     pub(crate) fn clf(self) -> String {
         let Self { year, day, hour, minute, second, .. } = self;
         let month = self.month_name();
         format!("{day:02}/{month}/{year}:{hour:02}:{minute:02}:{second:02} +0000")
     }
 
-    /// `17 May 2015`.
+    /// Returns for example `17 May 2015`.
     pub(crate) fn long_date(self) -> String {
         format!("{} {}", self.short_date(), self.year)
     }
 
-    /// `17 May`.
+    /// Returns for example `17 May`.
     pub(crate) fn short_date(self) -> String {
         format!("{} {}", self.day, self.month_name())
     }
 
-    /// `10:05`.
+    /// Returns for example `10:05`.
     pub(crate) fn clock(self) -> String {
         format!("{:02}:{:02}", self.hour, self.minute)
     }
 
-    /// `10:05:03`.
+    /// Returns for example `10:05:03`.
     pub(crate) fn clock_with_seconds(self) -> String {
         format!("{:02}:{:02}:{:02}", self.hour, self.minute, self.second)
     }
 
-    /// `May`.
+    /// Returns for example `May`.
     pub(crate) fn month_name(self) -> &'static str {
         usize::try_from(self.month - 1).ok().and_then(|month| MONTHS.get(month)).unwrap_or(&"")
     }
@@ -78,7 +78,7 @@ impl Utc {
 
 /// Returns the index in [`WEEKDAYS`] of a day since the epoch.
 pub(crate) fn weekday(day: u64) -> usize {
-    // The epoch was a Thursday. A remainder of 7 fits into the type.
+    // The epoch was a Thursday. The remainder of a division by 7 fits into the type.
     ((day + 3) % 7) as usize
 }
 

@@ -1,4 +1,4 @@
-//! The refusals that each quota of a window would cause.
+//! The refusals that each quota would cause in windows of one length.
 
 use std::collections::BTreeMap;
 
@@ -7,14 +7,15 @@ use super::share::RefusedShare;
 /// The counts of all windows of one length.
 #[derive(Debug)]
 pub(crate) struct Curve {
-    /// How many subjects have this number of requests in their busiest window.
+    /// For each number of requests, the number of subjects that have so many requests in their
+    /// busiest window.
     peaks: BTreeMap<u64, u64>,
-    /// How many windows have this number of requests.
+    /// For each number of requests, the number of windows that have so many requests.
     windows: BTreeMap<u64, u64>,
 }
 
 impl Curve {
-    /// Creates a curve from both counts.
+    /// Creates a curve from the counts of subjects and the counts of windows.
     pub(super) const fn new(peaks: BTreeMap<u64, u64>, windows: BTreeMap<u64, u64>) -> Self {
         Self { peaks, windows }
     }
@@ -62,8 +63,8 @@ impl Curve {
 /// The first digits of round numbers.
 const STEPS: [u64; 9] = [10, 12, 15, 20, 25, 30, 40, 50, 60];
 
-/// Returns the smallest round number that is not below `number`: the numbers up to 10, then 12, 15, 20,
-/// 25, 30, 40, 50, 60, 80 and these with zeros.
+/// Returns the smallest round number that is not below `number`. Round numbers are the numbers up
+/// to 10, then 12, 15, 20, 25, 30, 40, 50, 60, 80, and these numbers followed by zeros.
 pub(super) fn rounded_up(number: u64) -> u64 {
     if number <= 10 {
         return number;
@@ -108,7 +109,8 @@ mod tests {
 
     #[test]
     fn the_quota_is_the_smallest_for_both_shares() {
-        // A hundred subjects with one window each: 1, 2, … 100 requests.
+        // There are a hundred subjects, each with one window. The windows have 1, 2, … 100
+        // requests.
         let all: BTreeMap<u64, u64> = (1..=100).map(|requests| (requests, 1)).collect();
         let curve = Curve::new(all.clone(), all);
         let share = |text: &str| text.parse().unwrap();
@@ -117,7 +119,8 @@ mod tests {
         assert_eq!(curve.quota_for(share("50%"), RefusedShare::ALL), 50);
         assert_eq!(curve.quota_for(share("49%"), RefusedShare::ALL), 60);
         assert_eq!(curve.quota_for(share("0%"), share("0%")), 100);
-        // Of 5,050 requests a quota of 90 refuses 55, which is more than 1 %; one of 91 refuses 45.
+        // Of 5,050 requests a quota of 90 refuses 55, which is more than 1 %; a quota of 91 refuses
+        // 45.
         assert_eq!(curve.quota_for(RefusedShare::ALL, share("1%")), 100);
         assert_eq!(
             Curve::new(BTreeMap::new(), BTreeMap::new()).quota_for(share("1%"), share("1%")),

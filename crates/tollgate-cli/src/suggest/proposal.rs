@@ -34,7 +34,7 @@ pub(crate) struct Task {
     pub(crate) requests: RefusedShare,
 }
 
-/// The result.
+/// The proposed policy, and the counts that it is based on.
 #[derive(Debug, Serialize)]
 pub(crate) struct Proposal {
     /// The names of the logs.
@@ -44,7 +44,7 @@ pub(crate) struct Proposal {
     pub(crate) to: Option<Moment>,
     /// The dimension of the subjects.
     pub(crate) per: String,
-    /// The word for several subjects.
+    /// The word for several subjects, such as "clients".
     #[serde(skip)]
     pub(crate) plural: &'static str,
     /// Requests with a subject.
@@ -52,7 +52,7 @@ pub(crate) struct Proposal {
     pub(crate) subjects: u64,
     /// Requests without a subject, which the policy does not limit.
     pub(crate) requests_without: u64,
-    /// Requests of subjects that were too many to count.
+    /// Requests that were not counted, because there were too many subjects.
     pub(crate) requests_uncounted: u64,
     pub(crate) malformed: u64,
     pub(crate) windows: Vec<WindowProposal>,
@@ -62,14 +62,15 @@ pub(crate) struct Proposal {
     pub(crate) simulated: Option<Simulated>,
 }
 
-/// The curve of one window, and the proposed quota.
+/// The curve of the windows of one length, and the proposed quota.
 #[derive(Debug, Serialize)]
 pub(crate) struct WindowProposal {
     pub(crate) window: String,
     /// The most requests of one subject in one window.
     pub(crate) peak: u64,
     pub(crate) quota: u64,
-    /// Whether the policy has this limit. With the other windows in force it may never refuse.
+    /// Whether the policy has this limit. A limit is left out if it could never refuse a request
+    /// that the limits of the other windows admit.
     pub(crate) is_used: bool,
     pub(crate) curve: Vec<Point>,
 }
@@ -86,7 +87,7 @@ pub(crate) struct Point {
 #[derive(Debug, Serialize)]
 pub(crate) struct Simulated {
     pub(crate) requests_refused: u64,
-    /// By the limit that refuses most subjects.
+    /// The number of subjects that were refused by the limit that refuses the most subjects.
     pub(crate) subjects_refused: u64,
 }
 
@@ -156,7 +157,8 @@ pub(crate) async fn propose(task: Task) -> Result<Proposal, Failure> {
     Ok(proposal)
 }
 
-/// Returns the quota of each window. That of a longer window is not smaller than that of a shorter one.
+/// Returns the quota of each window. The quota of a longer window is not smaller than the quota of
+/// a shorter window.
 fn quotas(task: &Task, curves: &[Curve]) -> Vec<u64> {
     let own: Vec<u64> =
         curves.iter().map(|curve| curve.quota_for(task.subjects, task.requests)).collect();
@@ -174,8 +176,8 @@ fn is_needed(index: usize, quotas: &[u64], windows: &[Window]) -> bool {
     windows.iter().zip(quotas).all(|(other, other_quota)| match other.millis.cmp(&length) {
         Ordering::Greater => *other_quota > quota,
         Ordering::Less => {
-            // This many windows of the shorter limit can begin within the longer window, and one
-            // may have begun before it.
+            // The number of windows of the shorter limit that can overlap the longer window: those
+            // that begin within the longer window, and one that began before it.
             let begun = length.div_ceil(other.millis) + 1;
             other_quota.saturating_mul(begun) > quota
         }

@@ -6,7 +6,7 @@ use std::str::FromStr;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct RefusedShare(u32);
 
-/// Thousandths in one percent, and the digits after the point.
+/// The number of parts in one percent. `DIGITS` is the number of digits after the decimal point.
 const PARTS: u32 = 1_000;
 const DIGITS: usize = 3;
 

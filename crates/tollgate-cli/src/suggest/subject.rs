@@ -1,4 +1,5 @@
-//! The dimension by which requests are counted, and the policy that finds it in a request.
+//! The dimension by which requests are counted, and the policy that finds the value of this
+//! dimension in a request.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,7 +10,7 @@ use tollgate::model::{Policy, Subject};
 use crate::failure::Failure;
 use crate::simulate::request::Request;
 
-/// A dimension of requests, as the flag `--per` names it.
+/// A dimension of requests, as in the flag `--per`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Dimension {
     /// The client's address.
@@ -87,7 +88,7 @@ fn is_header(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
 }
 
-/// A length of time, as the flag `--window` names it and the policy file does.
+/// A length of time, as in the flag `--window` and in the policy file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Window {
     /// The text of the window, such as `1m`.
@@ -136,7 +137,7 @@ impl Counting {
         Ok(Self { policy: loaded.policy, key: HashKey::random() })
     }
 
-    /// Returns the subject of `request` in this dimension, if it has one.
+    /// Returns the subject of `request` in this dimension, if the request has a subject.
     pub(super) fn subject(&self, request: &Request<'_>) -> Option<Subject> {
         let plan = self.policy.plan(&request.facts(), &self.key);
         plan.enforced.into_iter().next().map(|charge| charge.subject)

@@ -6,16 +6,17 @@ use tollgate::model::Subject;
 
 use super::curve::Curve;
 
-/// The most subjects that are counted. With two windows they take about 300 MB.
+/// The most subjects that are counted. With windows of two lengths, they take about 300 MB.
 const MAX_SUBJECTS: usize = 2_000_000;
 
-/// The windows of one length, of all subjects. A window opens with a subject's first request after the
-/// last one ended, as that of a limit does: it does not depend on the quota.
+/// The current window of one length, of one subject. As for a limit, a window opens with the
+/// subject's first request after the last window has ended. Therefore the windows do not depend on
+/// the quota.
 #[derive(Clone, Copy, Debug, Default)]
 struct OpenWindow {
     ends_at: u64,
     requests: u64,
-    /// The most requests in a window of this subject.
+    /// The most requests that the subject had in one window.
     peak: u64,
 }
 
@@ -24,7 +25,7 @@ struct OpenWindow {
 pub(super) struct Usage {
     lengths: Vec<u64>,
     subjects: HashMap<Subject, Box<[OpenWindow]>>,
-    /// The ended windows of each length: how many windows had a number of requests.
+    /// For each length, how many ended windows had a certain number of requests.
     ended: Vec<BTreeMap<u64, u64>>,
     requests: u64,
     uncounted: u64,
@@ -37,7 +38,8 @@ impl Usage {
         Self { lengths, subjects: HashMap::new(), ended, requests: 0, uncounted: 0 }
     }
 
-    /// Counts a request of `subject` at `time`, which is not before the last one.
+    /// Counts a request of `subject` at `time`. `time` must not be before the time of the previous
+    /// request.
     pub(super) fn count(&mut self, subject: Subject, time: u64) {
         if self.subjects.len() >= MAX_SUBJECTS && !self.subjects.contains_key(&subject) {
             self.uncounted += 1;
@@ -69,7 +71,7 @@ impl Usage {
         self.requests
     }
 
-    /// Returns the number of requests of subjects that were too many to count.
+    /// Returns the number of requests that were not counted, because there were too many subjects.
     pub(super) const fn uncounted(&self) -> u64 {
         self.uncounted
     }
@@ -104,8 +106,8 @@ mod tests {
     }
 
     proptest! {
-        /// The curve has the same refusals as a fixed window of that quota to which each request is
-        /// sent.
+        /// The refusals by a curve equal the refusals of a fixed window with the same quota to
+        /// which each request is sent.
         #[test]
         fn a_curve_tells_what_a_limit_refuses(
             steps in prop::collection::vec((0_u8..4, 0_u64..30), 1..200),

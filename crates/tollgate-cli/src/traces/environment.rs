@@ -16,7 +16,8 @@ const SERVICE: &str = "tollgate";
 /// The most attributes of the process that are sent.
 const MAX_RESOURCE: usize = 32;
 
-/// The variables that are read. An empty one counts as not set, as OpenTelemetry requires.
+/// The environment variables that are read. An empty variable counts as not set, as OpenTelemetry
+/// requires.
 #[derive(Debug, Default)]
 pub(super) struct Environment {
     disabled: Option<String>,
@@ -50,8 +51,8 @@ impl Environment {
         self.disabled.as_deref().is_some_and(|value| value.eq_ignore_ascii_case("true"))
     }
 
-    /// Returns the URL for traces: from the variable for traces, or the path below the base for all
-    /// signals.
+    /// Returns the URL to which traces are sent. It is either in the variable for traces, or it is
+    /// a path below the URL in the variable for all signals.
     pub(super) fn endpoint(&self) -> Result<Option<Endpoint>, Failure> {
         let (name, value, endpoint) = match (&self.traces_endpoint, &self.endpoint) {
             (Some(url), _) => ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", url, Endpoint::exactly(url)),
@@ -66,7 +67,7 @@ impl Environment {
         self.traces_certificate.as_ref().or(self.certificate.as_ref()).map(Path::new)
     }
 
-    /// Returns which traces are recorded, if a variable sets it.
+    /// Returns the sampler that selects the recorded traces, if a variable sets it.
     pub(super) fn sampler(&self) -> Result<Option<Sampler>, Failure> {
         let Some(name) = &self.sampler else { return Ok(None) };
         let (share, parents) = match &**name {

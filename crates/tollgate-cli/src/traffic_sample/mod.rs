@@ -1,8 +1,9 @@
 //! A sample of this node's requests of the last hour, for simulations at the admin listener.
 //!
-//! It has all requests of some clients rather than some requests of all clients: one client's
-//! requests use up its quota, so a sample of single requests would show every client far below it.
-//! A client is the subject of the first limit that counts the request, or else the client's address.
+//! The sample has all requests of some clients, and not some requests of all clients. A client uses
+//! up its quota by all of its requests, so in a sample of single requests every client would be far
+//! below its quota. A client is the subject of the first limit that counts the request, or else the
+//! client's address.
 
 mod recorded;
 
@@ -23,10 +24,11 @@ use crate::simulate::log::{FieldMap, Format, Options};
 use crate::simulate::utc::Utc;
 use recorded::Recorded;
 
-/// The most requests in the sample. Above it, half of the clients leave the sample.
+/// The most requests in the sample. If there are more, half of the clients leave the sample.
 pub(crate) const MAX_SAMPLED_REQUESTS: usize = 20_000;
 
-/// The most bytes of the recorded requests. Above it, half of the clients leave the sample.
+/// The most bytes of the recorded requests. If there are more, half of the clients leave the
+/// sample.
 pub(crate) const MAX_SAMPLED_BYTES: usize = 8 << 20;
 
 /// The age at which a request leaves the sample.
@@ -35,16 +37,18 @@ pub(crate) const SAMPLE_PERIOD: Duration = Duration::from_secs(3_600);
 /// The time after which an almost empty sample takes twice as many clients.
 const RAISE_AFTER: Duration = Duration::from_secs(60);
 
-/// The longest path and query, and the longest value of a header, that are recorded, in bytes.
+/// The most bytes that are recorded of the path and query, and of the value of a header.
 pub(crate) const MAX_SAMPLED_VALUE: usize = 512;
 
-/// The requests that are sampled, or nothing if sampling is off.
+/// A sample of the requests. It stays empty if sampling is off.
 pub(crate) struct TrafficSample {
-    /// Chooses clients. Clients cannot know its key, so they cannot choose to be sampled.
+    /// The hash function that chooses clients. Clients cannot know its key, so they cannot choose
+    /// to be sampled.
     hasher: RandomState,
     /// Replaces credentials by hashes.
     key: HashKey,
-    /// Clients with a hash below this are sampled; 0 is off.
+    /// The bound of sampled clients: clients with a hash below this number are sampled. 0 means
+    /// that sampling is off.
     threshold: AtomicU64,
     requests: Mutex<Requests>,
     recorded: RwLock<Arc<Recorded>>,
@@ -55,7 +59,7 @@ struct Requests {
     /// The requests in the order of their arrival.
     lines: VecDeque<Line>,
     bytes: usize,
-    /// The time of the last change of the threshold.
+    /// The time at which the threshold was changed last.
     changed: u64,
 }
 
@@ -64,7 +68,7 @@ struct Line {
     time: u64,
     /// The hash of the request's client.
     client: u64,
-    /// A line of a log in JSON, with a line feed.
+    /// A line of a log in JSON format, with its line feed.
     text: Box<str>,
 }
 
@@ -75,7 +79,7 @@ pub(crate) struct Snapshot {
     pub(crate) log: Bytes,
     /// The options for reading the log.
     pub(crate) options: Options,
-    /// One of this many clients is sampled.
+    /// The sample contains the requests of one client of this many.
     pub(crate) one_of: u64,
 }
 
@@ -123,8 +127,8 @@ impl TrafficSample {
         Arc::clone(&self.recorded.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Adds a request. If another request holds the lock, the request is left out: a sample is not
-    /// worth a wait.
+    /// Adds a request. If another thread holds the lock, the request is left out, because a request
+    /// must not wait for a sample.
     fn add(&self, line: Line) {
         let Ok(mut requests) = self.requests.try_lock() else { return };
         let now = line.time;
@@ -143,7 +147,8 @@ impl TrafficSample {
         while requests.is_over() {
             let threshold = self.threshold.load(Ordering::Relaxed) >> 1;
             if threshold == 0 {
-                // The requests of one client exceed the bounds: the oldest requests are dropped.
+                // The requests of a single client exceed the bounds, so the oldest requests are
+                // dropped.
                 requests.drop_first();
                 continue;
             }
@@ -213,7 +218,8 @@ impl Observer for TrafficSample {
     }
 }
 
-/// Returns the request as a line of a log: what `policy` reads, with credentials as hashes.
+/// Returns the request as a line of a log. The line contains the parts of the request that `policy`
+/// reads, with hashes in place of credentials.
 fn line(
     time: u64,
     policy: &Policy,

@@ -6,11 +6,11 @@ use tollgate::model::policy::{Attribute, Dimension, Policy, RequestMatch, Subjec
 
 use crate::simulate::log::HEADERS_MAX;
 
-/// The names that a policy reads, and whether the values of each are credentials.
+/// The names that a policy reads, and for each name whether its values are credentials.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Recorded {
-    /// Headers, by their names in lower case. At most [`HEADERS_MAX`], the last of which is for
-    /// cookies.
+    /// The headers, by their names in lower case. There are at most [`HEADERS_MAX`], and the last
+    /// place is for cookies.
     pub(super) headers: BTreeMap<Box<str>, bool>,
     pub(super) cookies: BTreeMap<Box<str>, bool>,
     /// Whether a credential may be in the query.
@@ -20,7 +20,7 @@ pub(super) struct Recorded {
 /// Headers that are recorded as fields of their own, or must never be recorded as they are.
 const OTHER_FIELDS: [&str; 4] = ["host", "referer", "user-agent", "cookie"];
 
-/// Headers with credentials, whatever a policy reads from them.
+/// Headers that always contain credentials, whatever a policy reads from them.
 const CREDENTIALS: [&str; 2] = ["authorization", "proxy-authorization"];
 
 impl Recorded {

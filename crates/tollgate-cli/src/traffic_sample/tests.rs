@@ -50,7 +50,7 @@ fn send(sample: &TrafficSample, now: u64, peer: u32, headers: &[(&str, &[u8])]) 
     sample.on_plan(Timestamp::from_millis(now), &policy, &attributes, &plan);
 }
 
-/// The lines of the sample, and the headers that the log reader finds in each.
+/// Returns the lines of the sample, and the headers that the log reader finds in each line.
 fn read(sample: &TrafficSample, now: u64) -> (String, Vec<BTreeMap<String, String>>) {
     let Snapshot { log, options, .. } = sample.snapshot(Timestamp::from_millis(now));
     let text = String::from_utf8(log.to_vec()).unwrap();

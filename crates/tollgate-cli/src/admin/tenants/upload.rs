@@ -1,4 +1,4 @@
-//! A file as the body of a request, read while it is sent.
+//! The body of a request that is read from a file while the request is sent.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -12,10 +12,10 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::failure::Failure;
 
-/// The bytes of one piece.
+/// The number of bytes that are read at once.
 const PIECE: usize = 64 * 1024;
 
-/// The content of a file. A bar on a terminal shows how much of it was sent.
+/// The content of a file. A bar on a terminal shows how much of the file was sent.
 pub(crate) struct FileBody {
     file: File,
     left: u64,
@@ -30,7 +30,7 @@ impl FileBody {
     pub(super) fn open(path: &Path) -> Result<Self, Failure> {
         let opened = File::open(path).and_then(|file| Ok((file.metadata()?.len(), file)));
         let (left, file) = opened.map_err(|error| format!("{}: {error}", path.display()))?;
-        // Hidden unless standard error is a terminal.
+        // The bar is hidden unless standard error is a terminal.
         let bar = ProgressBar::new(left);
         if let Ok(style) = ProgressStyle::with_template("{bytes} of {total_bytes} sent {wide_bar}")
         {
@@ -54,7 +54,8 @@ impl Body for FileBody {
         }
         let wanted = usize::try_from(this.left).unwrap_or(PIECE).min(PIECE);
         let mut piece = vec![0; wanted];
-        // The file ends where it ended when it was opened: its length is announced.
+        // The length of the file was announced when the file was opened, so exactly this number of
+        // bytes is sent.
         let read = this.file.read_exact(&mut piece);
         this.left -= wanted as u64;
         this.bar.inc(wanted as u64);

@@ -7,7 +7,7 @@ use tollgate_proxy::{ClientAuthorities, ClientTls, ClientTlsFiles, ServerTls};
 
 use crate::failure::Failure;
 
-/// The protocols of clients, the preferred one first.
+/// The protocols that clients may use, the preferred protocol first.
 const PROTOCOLS: [&str; 2] = ["h2", "http/1.1"];
 
 #[derive(Debug, Args)]
@@ -48,8 +48,8 @@ enum ClientAuth {
 }
 
 impl Flags {
-    /// Reads the certificates of connections to upstreams. Without an upstream that uses them, no
-    /// file may be given.
+    /// Reads the certificates of connections to upstreams. If no upstream uses them, a file that is
+    /// given is an error.
     pub(super) fn client(&self, is_used: bool) -> Result<Option<ClientTls>, Failure> {
         let client = self.upstream_cert.clone().zip(self.upstream_key.clone());
         let files = ClientTlsFiles { authorities: self.upstream_ca.clone(), client };
@@ -67,7 +67,7 @@ impl Flags {
         }
     }
 
-    /// Reads the certificate that clients are served with, if there is one.
+    /// Reads the certificate that the proxy presents to clients, if there is one.
     pub(super) fn server(&self) -> Result<Option<ServerTls>, Failure> {
         let (Some(certificate), Some(key)) = (&self.tls_cert, &self.tls_key) else {
             return Ok(None);

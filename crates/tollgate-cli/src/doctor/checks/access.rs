@@ -1,4 +1,4 @@
-//! Checks that Tollgate's user has no permissions that it does not need.
+//! Checks that the user with which Tollgate connects has no unnecessary permissions.
 
 use tollgate_backend::{ExcessPermissions, Inspection, PermissionCheck};
 
@@ -9,7 +9,7 @@ const CHECK: &str = "access";
 const REMEDY: &str =
     "use the ACL user of deploy/redis-acl.txt, which has only the permissions that Tollgate needs";
 
-/// The most superfluous commands that are listed.
+/// The most unnecessary commands that a finding lists.
 const NAMED: usize = 3;
 
 pub(super) fn check(told: &Inspection) -> Option<Finding> {
@@ -19,7 +19,7 @@ pub(super) fn check(told: &Inspection) -> Option<Finding> {
         let message = format!("{}{}", well(excess.judged), code(told.loads_code));
         return Some(Finding::ok(CHECK, message));
     }
-    // Every server starts with this user.
+    // Every server has this user from its first start on.
     let is_default = user == Some("default");
     if is_default && excess.everything {
         let what = "Tollgate uses the default user, which may do everything";
@@ -41,7 +41,8 @@ const fn well(judged: PermissionCheck) -> &'static str {
     }
 }
 
-/// Describes which of the two users of `deploy/redis-acl.txt` the server's user is.
+/// Describes which of the two users in `deploy/redis-acl.txt` the user of the server corresponds
+/// to.
 const fn code(loads_code: Option<bool>) -> &'static str {
     match loads_code {
         None => "",
@@ -53,7 +54,7 @@ const fn code(loads_code: Option<bool>) -> &'static str {
     }
 }
 
-/// Describes superfluous permissions, after `may`.
+/// Describes unnecessary permissions, as the continuation of a sentence after `may`.
 fn too_much(excess: &ExcessPermissions) -> String {
     let keys = "access keys that are not Tollgate's";
     let named = excess.commands.iter().take(NAMED).copied().collect::<Vec<_>>().join(", ");

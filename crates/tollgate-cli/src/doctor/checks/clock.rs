@@ -6,20 +6,21 @@ use super::{Finding, Level};
 
 const CHECK: &str = "clock";
 
-/// The clock difference from which a finding is reported, in milliseconds. It is large because a
-/// response may take some time.
+/// The clock difference from which a finding is reported, in milliseconds. The bound is large
+/// because a response can take some time.
 const NOTABLE: u64 = 1_000;
 
-/// The difference in milliseconds beyond which a node is not ready, and stored state counts as that of
-/// a broken clock.
+/// The difference in milliseconds beyond which a node is not ready, and beyond which a node treats
+/// stored state as written by a server with a broken clock.
 const SKEW_MAX: u64 = 5_000;
 
 /// The difference in milliseconds beyond which nodes decide by the server's clock: half of
-/// [`SKEW_MAX`], so no two nodes differ by more.
+/// [`SKEW_MAX`], so no two nodes differ by more than [`SKEW_MAX`].
 const OVERRIDDEN: u64 = SKEW_MAX / 2;
 
 const REMEDY: &str = "synchronize the clocks of all machines with chrony or systemd-timesyncd";
 
+/// Compares the clock of a server with the clock of this machine. `micros` is the server's time.
 /// `asked_at` is this machine's time just before the request. The response arrived within two
 /// seconds.
 pub(super) fn check(micros: Option<u64>, asked_at: Timestamp) -> Option<Finding> {

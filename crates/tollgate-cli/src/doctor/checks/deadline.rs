@@ -8,7 +8,8 @@ use super::{Finding, Level};
 
 const CHECK: &str = "deadline";
 
-/// The round trips that fit into a sufficient deadline: one for the call, and one for delays.
+/// The number of round trips that fit into a sufficient deadline: one for the call, and one for
+/// delays.
 const ROUND_TRIPS: u32 = 2;
 
 /// Compares the deadline of decisions with the round trip to `server`.

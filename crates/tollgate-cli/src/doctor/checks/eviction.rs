@@ -13,7 +13,8 @@ pub(super) fn check(info: &Info) -> Option<Finding> {
     let policy = info.field("maxmemory_policy")?;
     let evicted = info.number("evicted_keys").unwrap_or(0);
     if policy != "noeviction" {
-        // Every counter expires, so the volatile policies also apply to all of them.
+        // Every counter expires, so the policies for keys that expire (`volatile-…`) also evict
+        // every counter.
         let what = if evicted > 0 {
             format!("{policy}: {evicted} keys were evicted; their counters started from zero")
         } else {

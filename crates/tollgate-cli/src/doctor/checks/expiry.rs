@@ -17,7 +17,7 @@ pub(super) fn check(info: &Info) -> Option<Finding> {
     if forever == 0 {
         return Some(Finding::ok(CHECK, format!("all {keys} keys expire")));
     }
-    // Every key of Tollgate has an expiry from its first write.
+    // Every key of Tollgate has an expiry from its first write on.
     Some(Finding::of(
         CHECK,
         Level::Advice,

@@ -1,4 +1,4 @@
-//! The checks. Each is a pure function from a server's statistics to findings.
+//! The checks. Each check is a pure function from a server's statistics to findings.
 
 mod access;
 mod clock;
@@ -22,8 +22,8 @@ pub(super) use deadline::of_deadline;
 pub(super) use memcached::of_memcached;
 pub(super) use shards::of_shards;
 
-/// Returns the findings about one server. `now` is this machine's time before the server was
-/// queried.
+/// Returns the findings about one server. `now` is this machine's time just before the request to
+/// the server.
 pub(super) fn of_server(server: &Inspected, now: Timestamp) -> Vec<Finding> {
     let about = match server.role {
         Role::DataServer => format!("{} {}", server.shard, server.address),

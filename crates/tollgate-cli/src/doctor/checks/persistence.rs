@@ -6,7 +6,8 @@ use super::{Finding, Level};
 
 const CHECK: &str = "persistence";
 
-/// Checks the persistence. `save` is the snapshot schedule, if the user may read it.
+/// Checks the persistence of a server. `save` is its snapshot schedule, if Tollgate's user may read
+/// it.
 pub(super) fn check(info: &Info, save: Option<&str>) -> Option<Finding> {
     for (field, what) in [
         ("aof_last_write_status", "the last write to its append-only file failed"),

@@ -6,8 +6,8 @@ use super::{Finding, Level};
 
 const CHECK: &str = "replication";
 
-/// The time without a message of a replica from which a finding is reported, in seconds. A replica
-/// sends a message every second.
+/// The number of seconds without a message of a replica from which on a finding is reported. A
+/// replica sends a message every second.
 const SILENT: u64 = 3;
 
 pub(super) fn check(info: &Info) -> Option<Finding> {
@@ -36,7 +36,7 @@ fn of_primary(info: &Info) -> Finding {
             "check their logs and the network: charges that they have not received are lost if the primary fails",
         );
     }
-    // Only present if min-replicas-to-write is set.
+    // The field is present only if min-replicas-to-write is set.
     if info.field("min_slaves_good_slaves").is_none() {
         return Finding::of(
             CHECK,

@@ -1,4 +1,5 @@
-//! How the decisions of a shard run, and what the server module would save.
+//! The way in which the decisions of a shard run, and the savings that the server module would
+//! bring.
 
 use tollgate_backend::{Info, Inspected, Role, ShardStatus};
 use tollgate_policy::{RedisSettings, ShardSettings, StepForm, Topology};
@@ -11,11 +12,12 @@ const CHECK: &str = "scripting";
 /// The name of the server module.
 const MODULE: &str = "tollgate";
 
-/// The costs of a form of the step for one fixed window, as `docs/benchmarks.md` lists them.
+/// The costs of one form of the step (module, function or script) for one fixed window, as
+/// `docs/benchmarks.md` lists them.
 struct Cost {
     /// Instructions of the server for a decision that is alone in its call.
     alone: u64,
-    /// The same, for a decision that shares its call with 31 others.
+    /// Instructions of the server for a decision that shares its call with 31 other decisions.
     shared: u64,
     /// Bytes of the server's memory for a subject.
     bytes: u64,
@@ -27,9 +29,9 @@ const MODULE_WITH_TABLES: Cost = Cost { alone: 10_501, shared: 1_230, bytes: 48 
 
 const GRANT: &str = "grant the user +tollgate.step, +tollgate.tight and +tollgate.look, or set `scripting: function`";
 
-/// Reports how the decisions of a shard with this number of `keys` run and what the module would
-/// save, and checks whether they run in the best form that the server supports, now or after the
-/// first node loads it.
+/// Reports how the decisions of a shard with this number of `keys` run, and how much the module
+/// would save. Checks that the decisions run in the best form that the server supports, now or
+/// after the first node has loaded that form.
 pub(super) fn check(
     redis: &RedisSettings,
     settings: &ShardSettings,
@@ -118,8 +120,8 @@ fn grouped(number: u64) -> String {
     text
 }
 
-/// Returns whether nodes would use the module, a server of the shard that accepts writes has loaded
-/// it, and it is not used.
+/// Returns whether the module is loaded but not used: nodes would use the module, and a server of
+/// the shard that accepts writes has loaded it.
 fn is_unused(redis: &RedisSettings, settings: &ShardSettings, inspected: &[Inspected]) -> bool {
     redis.step == StepForm::Automatic
         && inspected

@@ -12,7 +12,8 @@ const ENOUGH_KEYS: u64 = 10_000;
 /// weight.
 const UNEVEN: u64 = 25;
 
-/// Checks that enough sentinels agree on a primary's failure if one sentinel is down too.
+/// The number of sentinels with which enough of them agree on the failure of a primary if one
+/// sentinel is down too.
 const ENOUGH_SENTINELS: usize = 3;
 
 pub(in crate::doctor) fn of_shards(
@@ -92,8 +93,8 @@ fn split(
     ))
 }
 
-/// If the shard keeps its counters in tables, checks that every server of it has the module: a
-/// replica without the module would lose the tables.
+/// If the shard keeps its counters in tables, checks that every server of the shard has the module.
+/// A replica without the module would lose the tables.
 fn module(
     redis: &RedisSettings,
     settings: &ShardSettings,
@@ -169,7 +170,7 @@ fn balance(redis: &RedisSettings, inspected: &[Inspected]) -> Option<Finding> {
     })
 }
 
-/// Returns the number of keys of a shard's primaries.
+/// Returns the number of keys on the primaries of a shard.
 fn keys(shard: &ShardSettings, inspected: &[Inspected]) -> u64 {
     let primaries = inspected
         .iter()

@@ -1,5 +1,5 @@
-//! Checks for versions with known vulnerabilities, by which a user that may run scripts can leave
-//! the sandbox.
+//! Checks for versions with a known vulnerability through which a user that is allowed to run
+//! scripts can leave the sandbox.
 
 use tollgate_backend::Info;
 
@@ -7,8 +7,9 @@ use super::{Finding, Level};
 
 const CHECK: &str = "version";
 
-/// The vulnerability that the table below is about: CVE-2025-49844, in the Lua engine of all
-/// earlier versions, by which a user that may load scripts can run arbitrary code.
+/// The vulnerability that the table below is about: CVE-2025-49844. It is in the Lua engine of all
+/// earlier versions. Through this vulnerability, a user that is allowed to load scripts can run
+/// arbitrary code.
 const HOLE: &str = "CVE-2025-49844";
 
 /// The first fixed version of each release line, according to the projects' release notes.
@@ -53,8 +54,9 @@ fn parse(text: &str) -> Option<[u32; 3]> {
     Some([numbers.next()??, numbers.next()??, numbers.next().flatten().unwrap_or(0)])
 }
 
-/// Returns whether a version is at least the first fixed one of its release line. A line without a
-/// fixed version never received the fix, unless it is newer than all lines in the table.
+/// Returns whether a version is at least the first fixed version of its release line. A release
+/// line that is not in the table never received the fix, unless it is newer than all release lines
+/// in the table.
 fn is_closed(version: [u32; 3], closed: &[[u32; 3]]) -> bool {
     match closed.iter().find(|first| first[..2] == version[..2]) {
         Some(first) => version >= *first,

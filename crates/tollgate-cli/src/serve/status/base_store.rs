@@ -1,4 +1,4 @@
-//! The status of a store that keeps counters: the only one, or one of two.
+//! The status of a store that keeps counters. The node has one such store or two.
 
 use serde_json::{Value, json};
 use tollgate_backend::{Backend, Counts, MemcachedStatus, ShardStatus};
@@ -16,12 +16,14 @@ pub(super) fn map(store: &Backend) -> Value {
     store.map_status().map_or(Value::Null, |map| follow::value(&map))
 }
 
-/// Returns the Redis shards of the store, each with `side`, the store's name among two stores.
+/// Returns the Redis shards of the store. Each has `side`, the name of the store if the node has
+/// two.
 pub(super) fn shards(side: &'static str, store: &Backend) -> Vec<Value> {
     store.status().iter().map(|it| shard(side, it)).collect()
 }
 
-/// Returns the memcached servers of the store, each with `side`, the store's name among two stores.
+/// Returns the memcached servers of the store. Each has `side`, the name of the store if the node
+/// has two.
 pub(super) fn servers(side: &'static str, store: &Backend) -> Vec<Value> {
     store.servers().iter().map(|it| server(side, it)).collect()
 }
@@ -92,7 +94,7 @@ fn server(side: &'static str, MemcachedStatus { name, server, .. }: &MemcachedSt
     })
 }
 
-/// The name of this store among two; `None` if there is only one.
+/// Returns the name of this store if the node has two stores, and `None` if it has only one.
 fn named(side: &'static str) -> Option<&'static str> {
     Some(side).filter(|side| !side.is_empty())
 }

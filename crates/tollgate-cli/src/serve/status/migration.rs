@@ -8,7 +8,7 @@ use tollgate_stores::shadow::{ComparedAnswer, Difference};
 
 use super::base_store;
 
-/// The progress of a rollout.
+/// Returns the progress of a rollout.
 pub(super) fn moving(moving: &RolloutBackend<Backend>) -> Value {
     json!({
         "percent": Percentage(moving.percentage().get()),
@@ -20,7 +20,7 @@ pub(super) fn moving(moving: &RolloutBackend<Backend>) -> Value {
     })
 }
 
-/// The differences between two stores.
+/// Returns the differences between two stores.
 pub(super) fn compared(compared: &ShadowBackend<Backend>) -> Value {
     let differences = compared.differences();
     json!({

@@ -10,12 +10,12 @@ use super::quoted::{End, Quoted, quoted};
 use super::request_line;
 use super::time::{ClfClock, rfc3339};
 
-/// The fields after the size that are read.
+/// The fields after the size that the parser reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Trailer {
-    /// None: the common format.
+    /// No further fields: the common format.
     Ignored,
-    /// Referer and user agent if they are present: the combined format.
+    /// The referer and the user agent, if they are present: the combined format.
     RefererAndAgent,
 }
 
@@ -42,7 +42,7 @@ pub(super) fn parse(
 }
 
 /// Splits a line into the text before ` [time] `, the time, and the rest. User names may contain
-/// brackets: the first pair that encloses a time is used.
+/// brackets, so the first pair of brackets that encloses a time is used.
 fn split_at_time<'a>(
     line: &'a [u8],
     clock: &mut ClfClock,
@@ -64,7 +64,7 @@ fn split_at_time<'a>(
     Err(why)
 }
 
-/// The number of bytes after `[` within which a time ends.
+/// The number of bytes after `[` within which the time has to end.
 const TIME_LENGTH_MAX: usize = 40;
 
 /// Parses `[vhost] client ident user`. The user may contain spaces.
@@ -113,7 +113,8 @@ fn is_address(text: &[u8]) -> bool {
 fn request<'a>(text: &'a [u8], draft: &mut Draft) -> Result<&'a [u8], Malformed> {
     let field =
         quoted(text).filter(|field| field.end == End::Closed).ok_or(Malformed::NoRequest)?;
-    // Split before unescaping: no escape is a space, and the version at the end has none.
+    // The line is split before it is unescaped, because no escape sequence contains a space, and
+    // the version at the end contains no escape sequence.
     if let Some((method, target)) = request_line::split(field.raw) {
         draft.put(Slot::Method, method);
         let target = Quoted { raw: target, ..field };

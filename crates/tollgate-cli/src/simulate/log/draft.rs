@@ -4,8 +4,8 @@ use super::entry::{Entry, SLOTS, Slot, Span};
 use super::malformed::Malformed;
 use super::time::TIME_MAX;
 
-/// The fields that a parser has found on a line so far. The buffer is reused, so a line costs one
-/// allocation: that of its entry.
+/// The fields that a parser has found on a line so far. The buffer is reused, so a line needs only
+/// the allocation of its entry.
 #[derive(Debug, Default)]
 pub(super) struct Draft {
     pub(super) time: Option<u64>,
@@ -17,7 +17,7 @@ pub(super) struct Draft {
     overflowed: Overflow,
 }
 
-/// Whether a field ended beyond the largest position that a span can store.
+/// Whether a field ended beyond the largest index that a span can store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Overflow {
     #[default]
@@ -32,7 +32,7 @@ impl Draft {
         *self = Self { text: std::mem::take(&mut self.text), ..Self::default() };
     }
 
-    /// Sets a text field. `-` and the empty text mean that the line has no such field.
+    /// Sets a text field. The values `-` and the empty text mean that the line has no such field.
     pub(super) fn put(&mut self, slot: Slot, value: &[u8]) {
         self.put_with(slot, |text| text.extend_from_slice(value));
     }

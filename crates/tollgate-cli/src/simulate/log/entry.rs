@@ -37,8 +37,8 @@ impl Slot {
     }
 }
 
-/// The position of a field in the entry's text: its first byte and the byte after its last. Empty
-/// means absent.
+/// The place of a field in the text of its entry: the index of its first byte, and the index after
+/// its last byte. An empty span means that the field is absent.
 pub(super) type Span = (u16, u16);
 
 /// One request as its log line describes it.
@@ -56,7 +56,7 @@ pub(crate) struct Entry {
     /// Status of the response; 0 if the log has none.
     pub(crate) status: u16,
     pub(super) spans: [Span; SLOTS],
-    /// The bytes of all fields, concatenated: one allocation per entry.
+    /// The bytes of all fields, concatenated, so an entry needs one allocation.
     pub(super) text: Box<[u8]>,
 }
 
@@ -64,14 +64,16 @@ impl Entry {
     /// Returns the client as the log names it: an address, or a host name if the server resolved
     /// names.
     ///
-    /// Traefik logs `CLIENT, PROXY` if a proxy in front of it named the client: the first one.
+    /// Traefik logs `CLIENT, PROXY` if a proxy in front of it named the client. The first name is
+    /// returned.
     pub(crate) fn client(&self) -> Option<&[u8]> {
         let text = self.text(Slot::Client)?;
         let first = text.split(|byte| *byte == b',').next().unwrap_or(text).trim_ascii();
         if first.is_empty() { Some(text) } else { Some(first) }
     }
 
-    /// Returns the client's address if [`client`](Self::client) is one, with or without a port.
+    /// Returns the client's address if [`client`](Self::client) is an address, with or without a
+    /// port.
     pub(crate) fn address(&self) -> Option<IpAddr> {
         let text = std::str::from_utf8(self.client()?).ok()?;
         text.parse().ok().or_else(|| text.parse().ok().map(|with_port: SocketAddr| with_port.ip()))
@@ -87,7 +89,7 @@ impl Entry {
         self.text(Slot::Target)
     }
 
-    /// Returns the requested host if the log has it, unchanged (a port may follow).
+    /// Returns the requested host if the log has it. The host is unchanged, so a port may follow.
     pub(crate) fn host(&self) -> Option<&[u8]> {
         self.text(Slot::Host)
     }

@@ -15,16 +15,16 @@ pub(crate) enum LogError {
         /// The error of the operating system.
         source: io::Error,
     },
-    /// Reading failed, or gzip data is damaged, after `line` lines.
+    /// Reading failed after `line` lines, for example because gzip data is damaged.
     Read {
         /// The log's name.
         log: String,
-        /// The number of lines that were read before.
+        /// The number of lines that were read before the failure.
         line: u64,
         /// The error of the operating system or the decoder.
         source: io::Error,
     },
-    /// More logs than [`FILES_MAX`].
+    /// There are more logs than [`FILES_MAX`].
     TooMany {
         /// The number of logs.
         count: usize,

@@ -19,7 +19,7 @@ pub(super) enum Field {
     Text(Slot),
 }
 
-/// A key for a field. If a line has several, the one with the lowest rank is used.
+/// A key of a field. If a line has several keys of one field, the key with the lowest rank is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Alias {
     pub(super) field: Field,
@@ -29,11 +29,11 @@ pub(super) struct Alias {
 /// The mapping from keys of a JSON log line to fields and request headers.
 ///
 /// The default has the keys of nginx, Caddy, Traefik and Envoy. Keys of nested objects are joined
-/// by dots (`request.remote_ip`). From a list, the first element is used.
+/// by dots (`request.remote_ip`). If a value is a list, its first element is used.
 #[derive(Clone, Debug)]
 pub(crate) struct FieldMap {
     headers: Vec<String>,
-    /// The keys by their length.
+    /// The keys in one list for each length.
     keys: Vec<Vec<(Box<[u8]>, Alias)>>,
 }
 
@@ -112,8 +112,8 @@ impl Default for FieldMap {
 }
 
 impl FieldMap {
-    /// Returns the default map with the fields of `settings`, each `name=key`, read from the given
-    /// keys instead.
+    /// Returns the default map with changed keys. Each of `settings` has the form `name=key`: the
+    /// field `name` is read from `key` instead of its default keys.
     ///
     /// Names are `time`, `address`, `method`, `target`, `request` (a whole request line), `status`,
     /// `bytes`, `host`, `user`, `referer`, `user_agent`, `duration_s`, `duration_ms`,

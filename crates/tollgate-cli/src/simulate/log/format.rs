@@ -15,7 +15,7 @@ use super::time::ClfClock;
 pub(crate) enum Format {
     /// The common format of Apache and nginx; text after the size is ignored.
     Common,
-    /// The combined format: the common one with referer and user agent if they are present.
+    /// The combined format: the common format with referer and user agent, if they are present.
     Combined,
     /// One JSON object per line.
     Json,
@@ -24,7 +24,7 @@ pub(crate) enum Format {
 /// Parses the lines of one log.
 #[derive(Debug)]
 pub(super) struct Parser {
-    /// `None` until a line was parsed.
+    /// The format. `None` until a line was parsed.
     format: Option<Format>,
     fields: Arc<FieldMap>,
     clock: ClfClock,
@@ -38,7 +38,7 @@ impl Parser {
         Self { format, fields, clock: ClfClock::default(), draft: Draft::default() }
     }
 
-    /// Parses `line`, without its line end, to an entry.
+    /// Parses `line`, which has no line end, to an entry.
     pub(super) fn parse(&mut self, line: &[u8]) -> Result<Entry, Malformed> {
         let line = without_service(line);
         let format = self.format.unwrap_or_else(|| likely(line));

@@ -21,13 +21,13 @@ pub(super) enum Line<'a> {
 pub(super) struct Lines<R> {
     reader: R,
     buffer: Box<[u8]>,
-    /// The unread part of the buffer.
+    /// The start of the unread part of the buffer. `end` is its end.
     start: usize,
     end: usize,
     rest: Rest,
 }
 
-/// The state for the next bytes.
+/// The meaning of the next bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Rest {
     NewLine,
@@ -63,7 +63,7 @@ impl<R: Read> Lines<R> {
         Ok(Some(Line::Text(text.strip_suffix(b"\r").unwrap_or(text))))
     }
 
-    /// Fills the buffer until the next line ends in it or is too long.
+    /// Fills the buffer until it contains the end of the next line, or until the line is too long.
     fn find_line_end(&mut self) -> io::Result<Option<Length>> {
         let mut searched = 0;
         loop {
@@ -123,7 +123,7 @@ enum Length {
     Ended(usize),
     /// The end of the input after this number of bytes.
     Unended(usize),
-    /// Beyond the longest line that is read.
+    /// The line end is beyond the longest line that is read.
     Beyond,
 }
 
@@ -140,7 +140,7 @@ impl Length {
 mod tests {
     use super::*;
 
-    /// Returns a few bytes per read.
+    /// A reader that returns a few bytes per read.
     struct Trickle<'a>(&'a [u8], usize);
 
     impl Read for Trickle<'_> {

@@ -66,8 +66,8 @@ pub(crate) struct Example {
 pub(crate) struct ParseIssues {
     /// The number of malformed lines.
     pub(crate) malformed: u64,
-    /// The number of entries that came later than the reorder buffer could wait, and were moved to
-    /// the time already reached.
+    /// The number of entries that came too late for the reorder buffer. They were moved to the time
+    /// that their log had already reached.
     pub(crate) late: u64,
     /// The first malformed lines.
     pub(crate) examples: Vec<Example>,

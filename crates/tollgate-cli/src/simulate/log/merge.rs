@@ -22,7 +22,8 @@ pub(crate) struct Options {
     pub(crate) format: Option<Format>,
     /// The mapping of JSON keys to fields.
     pub(crate) fields: FieldMap,
-    /// How far an entry may be behind the latest one of its log, in milliseconds of log time.
+    /// The longest time that an entry may be behind the latest entry of its log, in milliseconds of
+    /// log time.
     pub(crate) horizon: u64,
     /// The most entries in the reorder buffers of all logs together.
     pub(crate) capacity: usize,
@@ -46,7 +47,7 @@ pub(crate) struct Log {
     streams: Vec<Stream<Source>>,
     /// The next entry of each stream.
     heads: Vec<Option<Entry>>,
-    /// (time, stream) of the next entries, the earliest on top.
+    /// (time, stream) of the next entries. The earliest entry is on top.
     order: BinaryHeap<Reverse<(u64, usize)>>,
     issues: ParseIssues,
     read: Arc<AtomicU64>,
@@ -54,7 +55,7 @@ pub(crate) struct Log {
 }
 
 impl Log {
-    /// Opens all of `inputs`, and reads each up to its first entry.
+    /// Opens all of `inputs`, and reads each of them up to its first entry.
     pub(crate) fn open(inputs: &[Input], options: &Options) -> Result<Self, LogError> {
         if inputs.len() > FILES_MAX {
             return Err(LogError::TooMany { count: inputs.len() });

@@ -33,7 +33,8 @@ pub(crate) use malformed::{Example, ParseIssues};
 pub(crate) use merge::{Log, Options};
 pub(crate) use source::Input;
 
-/// The bytes of the longest line that is read. With its line end that is 64 KiB.
+/// The length of the longest line that is read, in bytes. With its line end, such a line has 64
+/// KiB.
 pub(crate) const LINE_MAX: usize = u16::MAX as usize;
 
 /// The most logs that can be merged.

@@ -8,7 +8,7 @@ pub(super) struct Quoted<'a> {
     pub(super) raw: &'a [u8],
     /// Whether `raw` contains a backslash.
     pub(super) escapes: Escapes,
-    /// Whether the field has a closing quote, or the line ended within it.
+    /// Whether the field has a closing quote, or the line ended within the field.
     pub(super) end: End,
     /// The line after the closing quote.
     pub(super) rest: &'a [u8],
@@ -26,8 +26,8 @@ pub(super) enum End {
     CutShort,
 }
 
-/// Parses the quoted field at the start of `text`, or returns `None` if it does not start with a
-/// quote.
+/// Parses the quoted field at the start of `text`, or returns `None` if `text` does not start with
+/// a quote.
 ///
 /// A quote that is neither at the end of the line nor followed by a space is part of the field, so
 /// logs of servers that do not escape quotes in a user agent can be read.

@@ -10,21 +10,21 @@ use super::entry::Entry;
 pub(super) enum Arrival {
     /// The entry was in time.
     InTime,
-    /// A later entry was already returned; this one gets that entry's time.
+    /// An entry with a later time was already returned. The late entry gets the time of that entry.
     Late,
 }
 
-/// A buffer that keeps entries until no earlier one can follow: until the log is `horizon` beyond
-/// them, or the buffer is full.
+/// A buffer that keeps entries to return them in the order of their times. An entry is returned
+/// when the log has reached a time `horizon` after the entry, or when the buffer is full.
 ///
 /// Entries with the same time keep their order. A single line from far in the future does not
-/// affect the others: it waits in the buffer, and entries after it are returned earlier than the
-/// horizon.
+/// change the order of the other entries. It waits in the buffer, and the entries after it are
+/// returned before the horizon has passed.
 #[derive(Debug)]
 pub(super) struct Reorder {
     horizon: u64,
     capacity: usize,
-    /// (time, arrival, slot) of the waiting entries, the earliest on top.
+    /// (time, arrival, slot) of the waiting entries. The earliest entry is on top.
     waiting: BinaryHeap<Reverse<(u64, u64, usize)>>,
     slots: Vec<Option<Entry>>,
     free: Vec<usize>,
@@ -36,8 +36,8 @@ pub(super) struct Reorder {
 }
 
 impl Reorder {
-    /// Creates a buffer that keeps entries for `horizon` milliseconds of the log's time, and at
-    /// most `capacity` of them.
+    /// Creates a buffer that keeps entries for `horizon` milliseconds of the log's time. The buffer
+    /// keeps at most `capacity` entries.
     pub(super) fn new(horizon: u64, capacity: usize) -> Self {
         Self {
             horizon,
@@ -72,14 +72,14 @@ impl Reorder {
         arrival
     }
 
-    /// Returns the next entry if no earlier one can follow.
+    /// Returns the earliest entry if it has waited long enough or if the buffer is full.
     pub(super) fn pop_ready(&mut self) -> Option<Entry> {
         let Reverse((time, ..)) = self.waiting.peek()?;
         let ready = self.waiting.len() >= self.capacity || self.latest - time >= self.horizon;
         if ready { self.pop() } else { None }
     }
 
-    /// Returns the next entry after the end of the log.
+    /// Returns the earliest entry. After the end of the log, every entry can be returned.
     pub(super) fn pop(&mut self) -> Option<Entry> {
         let Reverse((time, _, slot)) = self.waiting.pop()?;
         self.reached = time;
@@ -103,7 +103,7 @@ mod tests {
         draft.entry().unwrap()
     }
 
-    /// Returns the entries of a buffer as (time, id), and how many were late.
+    /// Returns the entries that a buffer returned, as (time, id), and the number of late entries.
     fn sorted(times: &[u64], horizon: u64, capacity: usize) -> (Vec<(u64, u64)>, usize) {
         let mut buffer = Reorder::new(horizon, capacity);
         let (mut out, mut late) = (Vec::new(), 0);

@@ -1,7 +1,7 @@
-//! Request lines, `GET /path?query HTTP/1.1`, and malformed ones.
+//! Request lines, such as `GET /path?query HTTP/1.1`, and malformed request lines.
 
-/// Returns method and target of a request line, or `None` if it is not one (`-`, the first bytes of
-/// a TLS hello).
+/// Returns method and target of a request line, or `None` if the text is not a request line (`-`,
+/// the first bytes of a TLS hello).
 ///
 /// The version may be missing (HTTP/0.9), and a target may contain spaces, because some clients
 /// send them.

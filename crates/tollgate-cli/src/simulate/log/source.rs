@@ -90,7 +90,8 @@ const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 /// The number of bytes that the decompressor receives per call.
 const GZIP_CHUNK: usize = 64 * 1024;
 
-/// Decompresses data that starts with the gzip magic number: all members in sequence.
+/// Decompresses data that starts with the gzip magic number. All gzip members are decompressed, one
+/// after the other.
 fn decompressed(mut reader: impl Read + Send + 'static) -> io::Result<Box<dyn Read + Send>> {
     let mut start = Vec::with_capacity(GZIP_MAGIC.len());
     reader.by_ref().take(GZIP_MAGIC.len() as u64).read_to_end(&mut start)?;
@@ -102,8 +103,8 @@ fn decompressed(mut reader: impl Read + Send + 'static) -> io::Result<Box<dyn Re
     Ok(Box::new(MultiGzDecoder::new(io::BufReader::with_capacity(GZIP_CHUNK, whole))))
 }
 
-/// The most bytes of an uploaded log after decompression: a few bytes of gzip can expand to any
-/// size.
+/// The most bytes of an uploaded log after decompression. A few bytes of gzip data can expand to
+/// any size.
 pub(crate) const SENT_MAX: u64 = 64 << 20;
 
 /// A reader that fails if it would return more than the limit.

@@ -33,8 +33,8 @@ impl<R: Read> Stream<R> {
         Self { name, lines: Lines::new(reader), line: 0, parser, reorder, end: End::Ahead }
     }
 
-    /// Returns the log's next entry, or `None` at its end. Malformed lines and late entries are
-    /// added to `oddities`.
+    /// Returns the log's next entry, or `None` at the end of the log. Malformed lines and late
+    /// entries are added to `issues`.
     pub(super) fn next_entry(
         &mut self,
         issues: &mut ParseIssues,

@@ -6,7 +6,8 @@ use tollgate::observe::CandidateCounts;
 use super::super::limit_text;
 use super::super::tally::LimitTally;
 
-/// The results of a limit's candidate, for requests that both evaluated.
+/// The results of a limit's candidate, for the requests that both the limit and the candidate
+/// evaluated.
 #[derive(Debug, Serialize)]
 pub(crate) struct CandidateOutcome {
     /// The candidate in words.

@@ -3,7 +3,7 @@
 use super::super::outcome::{Outcome, Simulation};
 use super::number::Count;
 
-/// Returns the limitations that apply.
+/// Returns the limitations that apply to this simulation.
 pub(super) fn caveats(simulation: &Simulation) -> Vec<String> {
     let mut caveats = Vec::new();
     if simulation.late > 0 {

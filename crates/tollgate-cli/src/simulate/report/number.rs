@@ -52,8 +52,8 @@ impl fmt::Display for Difference {
     }
 }
 
-/// Formats a share in percent, with enough decimal places to distinguish it from none and from all:
-/// `4.5 %`, `0.15 %`, `< 0.01 %`.
+/// Formats a share in percent, with enough decimal places to distinguish it from 0 % and from 100
+/// %: `4.5 %`, `0.15 %`, `< 0.01 %`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Share {
     part: u64,
@@ -69,7 +69,7 @@ impl Share {
 
 impl fmt::Display for Share {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // In hundredths of a percent, rounded down.
+        // The share is in hundredths of a percent, rounded down.
         let hundredths = u128::from(self.part) * 10_000 / u128::from(self.whole.max(1));
         let text = match hundredths {
             0 if self.part == 0 => "0 %".to_owned(),

@@ -1,8 +1,8 @@
-//! The comparison of two results, line by line.
+//! The comparison of the results of two policies, line by line.
 
 use super::super::outcome::{LimitOutcome, Outcome};
 
-/// One count of both policies; `None` if a policy has no such limit.
+/// The same count for both policies. `None` if a policy has no such limit.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Line {
     pub(super) name: String,
@@ -39,7 +39,8 @@ pub(super) fn lines(first: &Outcome, second: &Outcome) -> Vec<Line> {
     lines
 }
 
-/// Returns the limit in words; both descriptions if they differ.
+/// Returns the limit in words. If the two policies define it differently, returns both
+/// descriptions.
 fn rules(one: Option<&LimitOutcome>, other: Option<&LimitOutcome>) -> String {
     match (one, other) {
         (Some(one), Some(other)) if one.rule != other.rule => {

@@ -1,12 +1,13 @@
-//! Counts by hour of the day: for each day of a short log, for each weekday of a long one.
+//! Counts by hour of the day. A short log has a row for each day, and a long log has a row for each
+//! weekday.
 
 use super::super::utc::{DAY, HOUR, Utc, WEEKDAYS, weekday};
 use super::{Counts, RequestOutcome};
 
-/// The number of days after which days are combined by weekday.
+/// The number of days of a log after which its days are combined by weekday.
 const DAYS_MAX: usize = 14;
 
-/// The hours of a day.
+/// The counts of the hours of one day.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Row {
     pub(crate) hours: [Counts; 24],
@@ -15,9 +16,9 @@ pub(crate) struct Row {
 /// Counts by day and hour in UTC.
 #[derive(Clone, Debug)]
 pub(crate) enum Hours {
-    /// Starts at `first`, a day since the epoch.
+    /// One row for each day. The first row is for the day `first`, in days since the epoch.
     ByDate { first: u64, days: Vec<Row> },
-    /// Starts on Monday.
+    /// One row for each weekday, from Monday.
     ByWeekday(Box<[Row; 7]>),
 }
 
@@ -28,7 +29,7 @@ impl Default for Hours {
 }
 
 impl Hours {
-    /// Counts a request. Requests must be in order.
+    /// Counts a request. Requests must be counted in the order of their times.
     pub(super) fn add(&mut self, now: u64, outcome: RequestOutcome) {
         let (day, hour) = (now / DAY, (now / HOUR % 24) as usize);
         if let Self::ByDate { first, days } = self {

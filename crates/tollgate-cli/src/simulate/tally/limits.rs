@@ -18,7 +18,8 @@ pub(crate) struct LimitTally {
     pub(crate) counts: Counts,
     /// Requests that this limit would have refused if it were not in shadow mode.
     pub(crate) shadow_refused: u64,
-    /// The results of the limit's candidate, for requests that both evaluated.
+    /// The results of the limit's candidate, for the requests that both the limit and the candidate
+    /// evaluated.
     pub(crate) trials: CandidateCounts,
     /// The most units that any subject had used at one moment.
     pub(crate) peak: u64,
@@ -72,7 +73,7 @@ impl LimitTally {
         }
     }
 
-    /// Returns whether requests were evaluated on this limit and it counts requests in flight.
+    /// Returns whether the limit counts requests in flight and has evaluated at least one request.
     pub(crate) fn is_of_leases(&self) -> bool {
         self.counts.requests > 0 && self.is_concurrency()
     }

@@ -18,8 +18,8 @@ pub(crate) use refusals::Episode;
 pub(crate) use subjects::SubjectTally;
 pub(crate) use timeline::{Point, Timeline};
 
-/// Requests by result. `requests` is `admitted` plus `refused`; `refunded` requests are also in
-/// `admitted`.
+/// The numbers of requests by their results. `requests` is `admitted` plus `refused`. `refunded`
+/// requests are also counted in `admitted`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct Counts {
     pub(crate) requests: u64,
@@ -58,15 +58,15 @@ impl Counts {
 #[derive(Debug)]
 pub(crate) struct Tally {
     pub(crate) counts: Counts,
-    /// In the policy's order.
+    /// The limits, in the order of the policy.
     pub(crate) limits: Vec<LimitTally>,
     pub(crate) timeline: Timeline,
     pub(crate) hours: Hours,
     /// Requests that no rule or limit of the policy applies to.
     pub(crate) unlimited: u64,
-    /// Requests for which the store had no room, decided by the policy's `on_failure`.
+    /// Requests for which the store had no room. `on_failure` of the policy decided about them.
     pub(crate) undecided: u64,
-    /// Requests with a host name as client in the log.
+    /// Requests for which the log has a host name instead of the client's address.
     pub(crate) host_names: u64,
     /// Requests for which the log has the duration.
     pub(crate) durations: u64,
@@ -77,7 +77,7 @@ pub(crate) struct Tally {
 pub(super) struct Judged<'d> {
     pub(super) evaluation: &'d Evaluation,
     pub(super) source: DecisionSource,
-    /// The rest of the decision, if the request needed more than its charges.
+    /// The whole decision, if the request needed more than its charges.
     pub(super) decision: Option<&'d Decision>,
 }
 

@@ -1,4 +1,5 @@
-//! The times when a subject was refused, as a few episodes, whatever the number of refusals.
+//! The times when a subject was refused. They are combined into a few episodes, however many
+//! refusals there are.
 
 use serde::Serialize;
 
@@ -15,21 +16,22 @@ pub(crate) struct Episode {
     /// The first refusal, in milliseconds since the epoch.
     #[serde(serialize_with = "utc::serialize")]
     pub(crate) from: u64,
-    /// The last one.
+    /// The last refusal, in milliseconds since the epoch.
     #[serde(serialize_with = "utc::serialize")]
     pub(crate) to: u64,
     /// The number of refusals.
     pub(crate) count: u64,
 }
 
-/// A subject's refusals. Beyond [`EPISODES_MAX`] episodes, the two closest ones are combined.
+/// The refusals of a subject. If there would be more than [`EPISODES_MAX`] episodes, the two
+/// episodes that are closest to each other are combined.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Refusals {
     episodes: Vec<Episode>,
 }
 
 impl Refusals {
-    /// Adds a refusal. Refusals must be in order.
+    /// Adds a refusal. Refusals must be added in the order of their times.
     pub(super) fn add(&mut self, now: u64) {
         match self.episodes.last_mut() {
             Some(last) if now - last.to <= GAP => {
@@ -43,7 +45,7 @@ impl Refusals {
         }
     }
 
-    /// The episodes, by time.
+    /// Returns the episodes in the order of their times.
     pub(crate) fn episodes(&self) -> &[Episode] {
         &self.episodes
     }

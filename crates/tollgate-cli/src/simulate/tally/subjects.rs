@@ -9,7 +9,8 @@ use tollgate::model::Subject;
 use super::Counts;
 use super::refusals::Refusals;
 
-/// The number of subjects that are kept for a limit after twice as many were reached.
+/// The number of subjects that a limit keeps when it drops the others. It drops them when it has
+/// twice this number.
 const SUBJECTS_KEPT: usize = 50_000;
 
 /// The results for one subject's requests.
@@ -23,8 +24,8 @@ pub(crate) struct SubjectTally {
     pub(crate) refusals: Refusals,
 }
 
-/// The subjects of one limit. If there are more than twice [`SUBJECTS_KEPT`], those with the fewest
-/// refusals and requests are dropped.
+/// The subjects of one limit. If there are more than twice [`SUBJECTS_KEPT`], the subjects with the
+/// fewest refusals and requests are dropped.
 #[derive(Debug, Default)]
 pub(crate) struct Subjects {
     tallies: HashMap<Subject, SubjectTally>,
@@ -60,7 +61,8 @@ impl Subjects {
         self.tallies.values().filter(|tally| tally.counts.refused > 0).count() as u64
     }
 
-    /// Returns the `count` subjects with the most refusals, then those with the most requests.
+    /// Returns the `count` subjects with the most refusals. Among subjects with equally many
+    /// refusals, those with more requests come first.
     pub(crate) fn top(&self, count: usize) -> Vec<(&Subject, &SubjectTally)> {
         let mut subjects: Vec<_> = self.tallies.iter().collect();
         let order = |one: &(&Subject, &SubjectTally), other: &(&Subject, &SubjectTally)| {
@@ -84,7 +86,7 @@ impl Subjects {
     }
 }
 
-/// The relevance of a subject: refusals, then requests.
+/// Returns the relevance of a subject: its refusals, then its requests.
 pub(crate) fn rank(tally: &SubjectTally) -> (u64, u64) {
     (tally.counts.refused, tally.counts.requests)
 }

@@ -8,7 +8,7 @@ use super::{Counts, RequestOutcome};
 /// The most points of a timeline.
 const POINTS_MAX: u64 = 120;
 
-/// Steps in seconds. Each divides the next, so points can be combined.
+/// The possible steps in seconds. Each step divides the next one, so points can be combined.
 const STEPS: [u64; 14] =
     [1, 5, 10, 30, 60, 300, 600, 1_800, 3_600, 7_200, 21_600, 43_200, 86_400, 604_800];
 
@@ -22,10 +22,11 @@ pub(crate) struct Point {
     pub(crate) counts: Counts,
 }
 
-/// Counts over time without gaps: at most [`POINTS_MAX`] points, each one step wide.
+/// Counts over time without gaps. There are at most [`POINTS_MAX`] points, and each point covers
+/// one step.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Timeline {
-    /// Milliseconds from a point to the next.
+    /// The milliseconds from one point to the next.
     #[serde(rename = "step_ms")]
     step: u64,
     points: Vec<Point>,
@@ -38,7 +39,7 @@ impl Default for Timeline {
 }
 
 impl Timeline {
-    /// Counts a request. Requests must be in order.
+    /// Counts a request. Requests must be counted in the order of their times.
     pub(super) fn add(&mut self, now: u64, outcome: RequestOutcome) {
         if let Some(last) = self.points.last_mut()
             && (last.time..last.time + self.step).contains(&now)
@@ -59,7 +60,7 @@ impl Timeline {
         }
     }
 
-    /// Milliseconds from a point to the next.
+    /// Returns the milliseconds from one point to the next.
     pub(crate) fn step(&self) -> u64 {
         self.step
     }

@@ -13,8 +13,9 @@ use values::Values;
 
 /// Parses one JSON object and reads the values that `fields` maps.
 ///
-/// The object must be well-formed up to its end. Other values are skipped. It must contain a time,
-/// and a client or a target: servers mix other messages into their JSON logs.
+/// The object must be well-formed up to its end. Values that `fields` does not map are skipped. The
+/// object must contain a time, and a client or a target, because servers mix other messages into
+/// their JSON logs.
 pub(super) fn parse(
     line: &[u8],
     fields: &FieldMap,

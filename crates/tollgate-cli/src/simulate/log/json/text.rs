@@ -11,8 +11,9 @@ pub(super) struct Text<'a> {
 }
 
 impl<'a> Text<'a> {
-    /// Parses the string whose opening quote precedes `rest`. Returns it with the number of bytes
-    /// of `rest` up to and including the closing quote, or `None` if there is no closing quote.
+    /// Parses the string whose opening quote precedes `rest`. Returns the string with the number of
+    /// bytes of `rest` up to and including the closing quote, or `None` if there is no closing
+    /// quote.
     pub(super) fn before_quote(rest: &'a [u8]) -> Option<(Self, usize)> {
         let mut at = 0;
         loop {
@@ -34,8 +35,8 @@ impl<'a> Text<'a> {
         Cow::Owned(out)
     }
 
-    /// Appends the unescaped bytes of the string to `out`, never more than it has between its
-    /// quotes.
+    /// Appends the unescaped bytes of the string to `out`. There are never more of them than bytes
+    /// between the quotes of the string.
     ///
     /// `\xHH`, which nginx writes if a log format lacks `escape=json`, is accepted too.
     pub(super) fn append_to(&self, out: &mut Vec<u8>) {
@@ -69,7 +70,7 @@ fn simple(letter: u8) -> u8 {
 }
 
 /// Appends the character of `\uXXXX`; `rest` starts after the `u`. Half a surrogate pair or invalid
-/// digits result in U+FFFD. Returns the rest.
+/// digits result in U+FFFD. Returns the text after the escape.
 fn unicode<'a>(rest: &'a [u8], out: &mut Vec<u8>) -> &'a [u8] {
     let Some((first, rest)) = code_unit(rest) else {
         return replacement(out, rest);
@@ -86,8 +87,8 @@ fn unicode<'a>(rest: &'a [u8], out: &mut Vec<u8>) -> &'a [u8] {
     rest
 }
 
-/// Returns `?` instead of U+FFFD if that would be longer than the broken escape: text must not
-/// grow.
+/// Appends `?` in place of a broken escape that is shorter than U+FFFD, because the text must not
+/// grow. Returns `rest`.
 fn replacement<'a>(out: &mut Vec<u8>, rest: &'a [u8]) -> &'a [u8] {
     out.push(b'?');
     rest

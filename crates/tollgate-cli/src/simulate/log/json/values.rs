@@ -11,7 +11,8 @@ use super::super::request_line;
 use super::super::time::{ClfClock, epoch, rfc3339, scaled};
 use super::scanner::Scalar;
 
-/// A draft that several keys may fill: the key with the best rank is used, or the first of equals.
+/// A draft in which several keys may set the same field. The value of the key with the best rank is
+/// used, or the first value of several keys with the same rank.
 #[derive(Debug)]
 pub(super) struct Values<'d> {
     clock: &'d mut ClfClock,
@@ -36,7 +37,8 @@ impl<'d> Values<'d> {
         Self { clock, draft, ranks: [UNRANKED; SLOTS + 5], time: TimeField::Absent }
     }
 
-    /// Sets the field of `alias` to a scalar, unless it already has a value with a better rank.
+    /// Sets the field of `alias` to a scalar, unless the field already has a value with the same or
+    /// a better rank.
     pub(super) fn set(&mut self, alias: Alias, scalar: Scalar<'_>) -> Result<(), Malformed> {
         if alias.rank >= self.ranks[index(alias.field)] {
             return Ok(());

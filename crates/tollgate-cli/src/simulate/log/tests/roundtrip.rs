@@ -23,12 +23,12 @@ struct Request {
 
 prop_compose! {
     fn requests()(
-        // Whole seconds, for a format without fractions, below the number from which epoch seconds
-        // count as milliseconds.
+        // The times are whole seconds, for a format without fractions. They are below the number
+        // from which on a number since the epoch counts as milliseconds.
         seconds in 0u64..100_000_000_000,
         address in any::<IpAddr>(),
         user in option::of("[a-zA-Z0-9@.]{1,12}"),
-        // Without spaces: a request line would end there.
+        // The path has no spaces, because a request line would end there.
         path in vec(any::<u8>().prop_filter("no space", |byte| !byte.is_ascii_whitespace()), 0..40),
         status in 100u16..=599,
         bytes in any::<u64>(),

@@ -9,8 +9,8 @@ pub(super) fn days(year: u32, month: u32, day: u32) -> Option<u64> {
     if day > month_length(year, month) {
         return None;
     }
-    // Years start in March here, which makes the leap day the last day of its year and gives month
-    // lengths a single formula.
+    // In this calculation, years start in March. The leap day is then the last day of its year, and
+    // one formula gives the lengths of all months.
     let (years, months) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
     let leap_days = years / 4 - years / 100 + years / 400;
     let since_year_0 = 365 * years + leap_days + (153 * months + 2) / 5 + day - 1;
@@ -59,8 +59,8 @@ pub(super) fn offset(sign: u8, hours: u32, minutes: u32) -> Option<i64> {
     }
 }
 
-/// Returns the milliseconds since the epoch from a day, the seconds in it, and the offset of the
-/// clock.
+/// Returns the milliseconds since the epoch, computed from a day, the seconds in the day, and the
+/// offset of the clock.
 pub(super) fn millis(days: u64, second: u64, offset: i64) -> Option<u64> {
     (days * 86_400 + second).checked_add_signed(-offset).map(|seconds| seconds * 1000)
 }

@@ -1,7 +1,7 @@
 //! Converts decimal numbers to scaled integers without floating point.
 
-/// Returns `floor(number × 10^power)` of a JSON number, or `None` if it is negative, not a number,
-/// or exceeds 64 bits.
+/// Returns `floor(number × 10^power)` of a JSON number, or `None` if `number` is negative or not a
+/// number, or if the result exceeds 64 bits.
 pub(crate) fn scaled(number: &[u8], power: i32) -> Option<u64> {
     let (mantissa, exponent) = split_exponent(number)?;
     let point = memchr::memchr(b'.', mantissa);
@@ -33,8 +33,8 @@ fn split_exponent(number: &[u8]) -> Option<(&[u8], i32)> {
         return Some((number, 0));
     };
     let exponent = std::str::from_utf8(&number[at + 1..]).ok()?.parse::<i32>().ok()?;
-    // Beyond this, every 64-bit result is 0 or an overflow. Below it, sums of exponents cannot
-    // overflow.
+    // Beyond this exponent, every 64-bit result is 0 or an overflow. Within it, sums of exponents
+    // cannot overflow.
     Some((&number[..at], exponent.clamp(-1_000_000, 1_000_000)))
 }
 

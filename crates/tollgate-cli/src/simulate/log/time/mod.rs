@@ -12,9 +12,9 @@ pub(super) use rfc3339::parse as rfc3339;
 /// The latest time of a decision: the largest integer that a double represents exactly.
 pub(super) const TIME_MAX: u64 = (1 << 53) - 1;
 
-/// Converts a number since the epoch to milliseconds. Its size determines the unit: seconds below
-/// 10^11 (the year 5138), then milliseconds, microseconds and nanoseconds for each factor of a
-/// thousand. Fractions of a millisecond are cut off.
+/// Converts a time since the epoch to milliseconds. The size of the number determines its unit:
+/// seconds below 10^11 (the year 5138), then milliseconds, microseconds and nanoseconds for each
+/// factor of a thousand. Fractions of a millisecond are cut off.
 pub(super) fn epoch(number: &[u8]) -> Option<u64> {
     let whole = scaled(number, 0)?;
     let power = match whole {

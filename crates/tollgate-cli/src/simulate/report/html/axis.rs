@@ -1,4 +1,4 @@
-//! Axes of charts: round numbers on the vertical one, times on the horizontal one.
+//! Axes of charts: round numbers on the vertical axis, times on the horizontal axis.
 
 use super::super::super::utc::{DAY, HOUR, Utc};
 
@@ -12,8 +12,8 @@ pub(super) fn round_marks(most: u64, count: u64) -> Vec<u64> {
     (0..=most.max(1).div_ceil(step)).map(|n| n.saturating_mul(step)).collect()
 }
 
-/// Returns times to mark between `from` and `to`, at full hours or days, at most `count`, each with
-/// its label.
+/// Returns at most `count` times to mark between `from` and `to`, at full hours or days. Each time
+/// has its label.
 pub(super) fn time_marks(from: u64, to: u64, count: u64) -> Vec<(u64, String)> {
     const STEPS: [u64; 14] = [
         1_000,

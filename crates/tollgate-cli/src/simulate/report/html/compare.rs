@@ -5,7 +5,7 @@ use super::super::number::{Count, Difference};
 use super::super::side_by_side::{Line, lines};
 use super::markup::Markup;
 
-/// Returns a table with the counts of both policies and of their limits.
+/// Adds a table with the counts of both policies and of their limits.
 pub(super) fn section(page: &mut Markup, outcome: &Outcome, other: &Outcome) {
     page.raw("<section><h2>Comparison</h2><p class=\"soft\">The difference is what the second policy would change.</p>");
     page.raw("<div class=\"scroll\"><table><thead><tr><th></th><th class=\"n\">")

@@ -5,11 +5,12 @@ use super::super::super::tally::Counts;
 use super::super::number::Count;
 use super::markup::Markup;
 
-/// The width and height of an hour's cell, and the space for the names of days.
+/// The width and the height of the rectangle of an hour. `LEFT` is the space for the names of days.
 const CELL: (u64, u64) = (17, 20);
 const LEFT: u64 = 78;
 
-/// Returns the heat maps: requests, and the refusals of each policy that refuses.
+/// Adds a heat map of the requests, and a heat map of the refusals for each policy that refuses
+/// requests.
 pub(super) fn section(page: &mut Markup, simulation: &Simulation) {
     if simulation.outcome.hours.rows().is_empty() {
         return;
@@ -73,7 +74,7 @@ fn map(
     page.raw("</svg>");
 }
 
-/// Returns the opacity in percent. Cells above zero are always visible.
+/// Returns the opacity in percent. A rectangle with a count above zero is always visible.
 fn opacity(count: u64, most: u64) -> u128 {
     if count == 0 { 99 } else { 18 + u128::from(count) * 81 / u128::from(most) }
 }

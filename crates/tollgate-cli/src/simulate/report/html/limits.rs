@@ -5,7 +5,7 @@ use super::super::number::Count;
 use super::markup::Markup;
 use super::summary::meter;
 
-/// Returns a table of the limits that applied to requests.
+/// Adds a table of the limits that applied to requests.
 pub(super) fn section(page: &mut Markup, outcome: &Outcome) {
     page.raw("<section><h2>Limits</h2><p class=\"soft\">").text(&outcome.policy).raw("</p>");
     page.raw("<div class=\"scroll\"><table><thead><tr><th>limit</th><th class=\"n\">requests</th>")

@@ -1,4 +1,5 @@
-//! The report as one HTML page: no network access, no script, all charts drawn here.
+//! The report as one HTML page, without network access and without scripts. This module draws all
+//! charts.
 
 mod axis;
 mod compare;

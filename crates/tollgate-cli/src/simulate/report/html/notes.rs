@@ -5,7 +5,7 @@ use super::super::caveats::caveats;
 use super::super::number::Malformed;
 use super::markup::Markup;
 
-/// Returns limitations and malformed lines, if there are any.
+/// Adds the limitations and the malformed lines, if there are any.
 pub(super) fn section(page: &mut Markup, simulation: &Simulation) {
     let caveats = caveats(simulation);
     if caveats.is_empty() && simulation.malformed == 0 {

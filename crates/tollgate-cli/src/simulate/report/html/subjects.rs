@@ -5,10 +5,11 @@ use super::super::number::Count;
 use super::super::times;
 use super::markup::Markup;
 
-/// The number of refusal episodes that are written out; all of them are drawn.
+/// The number of refusal episodes that are listed as text. The chart shows all of them.
 const EPISODES_SHOWN: usize = 3;
 
-/// Returns a table of the subjects, with bars and with lanes that show when they were refused.
+/// Adds a table of the subjects. It has bars for their requests, and lanes that show when they were
+/// refused.
 pub(super) fn section(page: &mut Markup, simulation: &Simulation, outcome: &Outcome) {
     let (Some(from), Some(to)) = (simulation.from, simulation.to) else {
         return;
@@ -48,8 +49,8 @@ fn row(page: &mut Markup, subject: &SubjectOutcome, most: u64, period: (u64, u64
     page.raw("</td></tr>");
 }
 
-/// Returns a bar of the subject's requests relative to the busiest subject, with the refused ones
-/// at the end.
+/// Adds a bar for the subject's requests, relative to the requests of the busiest subject. The
+/// refused requests are at the end of the bar.
 fn bar(page: &mut Markup, subject: &SubjectOutcome, most: u64) {
     let width = |part: u64| part.saturating_mul(140) / most.max(1);
     let (all, refused) = (width(subject.counts.requests).max(1), width(subject.counts.refused));

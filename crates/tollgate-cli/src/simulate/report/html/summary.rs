@@ -4,7 +4,7 @@ use super::super::super::outcome::{Outcome, Savings, Simulation};
 use super::super::number::{Count, Difference, Malformed, Share};
 use super::markup::Markup;
 
-/// `15 of 10,000 requests would have been refused, from 2 of 1,753 subjects.`
+/// Adds for example `15 of 10,000 requests would have been refused, from 2 of 1,753 subjects.`
 pub(super) fn sentence(page: &mut Markup, outcome: &Outcome) {
     let counts = outcome.counts;
     if counts.refused == 0 {
@@ -26,7 +26,7 @@ pub(super) fn sentence(page: &mut Markup, outcome: &Outcome) {
     page.raw(".");
 }
 
-/// The large numbers.
+/// Adds the cards with the large numbers.
 pub(super) fn cards(page: &mut Markup, simulation: &Simulation) {
     let counts = simulation.outcome.counts;
     let other = simulation.compare.as_ref().map(|other| other.counts);
@@ -94,7 +94,7 @@ pub(super) fn savings(page: &mut Markup, outcome: &Outcome) {
     page.raw("</div></section>");
 }
 
-/// Returns a horizontal bar of `part` in `whole`.
+/// Adds a horizontal bar that shows the share of `part` in `whole`.
 pub(super) fn meter(page: &mut Markup, class: &'static str, part: u64, whole: u64) {
     let width = f64::from(
         u32::try_from(u128::from(part) * 10_000 / u128::from(whole.max(1))).unwrap_or(10_000),

@@ -8,8 +8,8 @@ use crate::simulate::progress::ProgressTarget;
 
 const HOSTILE: &str = "\"><script>alert(1)</script>";
 
-/// Requests from a host name that is markup, with a policy of one request per hour that also has
-/// markup as its name.
+/// Returns a simulation of requests from a host name that is markup. Its policy admits one request
+/// per hour, and has a name that is markup too.
 fn simulation() -> Simulation {
     let folder = tempfile::TempDir::new().unwrap();
     let log = folder.path().join("a.log");

@@ -7,17 +7,17 @@ use super::super::number::Count;
 use super::axis::{round_marks, time_marks};
 use super::markup::Markup;
 
-/// The position of the plot in a drawing with the page's width.
+/// The left edge of the plot in a drawing that is as wide as the page.
 const LEFT: f64 = 52.0;
 const WIDTH: f64 = 1_010.0;
 const TOP: f64 = 8.0;
-/// The space for the labels below.
+/// The space for the labels below the plot.
 const FOOT: f64 = 24.0;
 
-/// A colour and the height of its part of a bar.
+/// A part of a bar: its colour and its height.
 type Part = (&'static str, u64);
 
-/// Returns the charts, with their numbers in a table.
+/// Adds the charts, and a table with their numbers.
 pub(super) fn section(page: &mut Markup, simulation: &Simulation) {
     let timeline = &simulation.outcome.over_time;
     if timeline.points().is_empty() {
@@ -41,7 +41,8 @@ pub(super) fn section(page: &mut Markup, simulation: &Simulation) {
     page.raw("</section>");
 }
 
-/// Refusals have their own scale, because they are few compared with admitted requests.
+/// Adds the chart of the refusals. It has a scale of its own, because refusals are few compared
+/// with admitted requests.
 fn refusals(page: &mut Markup, simulation: &Simulation) {
     if simulation.outcomes().all(|outcome| outcome.counts.refused == 0) {
         return;
@@ -69,7 +70,7 @@ enum Bars {
     SideBySide,
 }
 
-/// Returns a bar chart with this `height`. `parts` returns the parts of the bar at each point.
+/// Adds a bar chart with this `height`. `parts` returns the parts of the bar at each point.
 fn chart(
     page: &mut Markup,
     title: &'static str,
