@@ -125,7 +125,7 @@ fn rules_in_shadow_mode_show_what_they_would_refuse() {
     page.until(&format!("{} === 'shadow'", cell("tried", "Mode")));
     page.until(&format!("{} === '–'", cell("real", "Would refuse")));
     page.click("tbody a", "new");
-    page.says("In shadow mode it would have refused 3 of 5 requests.");
+    page.says("In shadow mode the limit would have refused 3 of 5 requests.");
     page.says("no subjects: its rules are in shadow mode");
     page.until("document.querySelector('.legend').innerText.includes('Would refuse')");
     page.is_clean();

@@ -50,7 +50,7 @@ export function limit({ refuse }, [name]) {
     if (!known) return say(totals, 'No decisions yet.');
     const { admitted, refused, degraded, wouldAdmit, wouldRefuse } = known.counts;
     const evaluated = wouldAdmit + wouldRefuse;
-    const shadow = evaluated ? ` In shadow mode it would have refused ${count(wouldRefuse)} of ${many(evaluated, 'request')}.` : '';
+    const shadow = evaluated ? ` In shadow mode the limit would have refused ${count(wouldRefuse)} of ${many(evaluated, 'request')}.` : '';
     say(totals, `Requests since the node started: ${count(admitted)} admitted, ${count(refused)} refused by this limit. The fallback decided ${count(degraded)} of them (degraded).${shadow}`);
     chart.draw(feed, known.traffic);
   };

@@ -14,7 +14,7 @@ const COUNTS = {
   fallback_decisions: 'Calls that the local fallback answered because the store did not.',
   unanswered: 'Calls that neither the store nor the local fallback answered.',
   deadline_misses: 'Calls that were aborted at the deadline of the decision.',
-  refund_failures: 'Charges of refused requests that could not be refunded.',
+  refund_failures: 'Charges that one shard had made when another shard refused the request or failed, and that could not be refunded. In a rollout, also refunds that may not have reached both stores.',
   discarded: 'Calls that found invalid state in the store. Invalid state counts as empty.',
   percent: 'In a rollout, the percentage of clients that use the new store. With a shadow store, the percentage of clients whose requests are also sent to it.',
   transferred: 'Counters that were transferred to the new store.',

@@ -57,7 +57,7 @@ export function whatIf({ refuse }) {
   const node = element('div', {},
     element('h1', {}, 'What if'),
     element('section', { class: 'card', 'aria-label': 'Simulation' },
-      element('p', { class: 'words' }, 'Shows how many of these requests the policy would refuse. The simulation uses the times of the requests and its own counters. No subject is charged.'),
+      element('p', { class: 'words' }, 'Shows how many of the requests that you select here the current policy would refuse, and the other policy if you enter one. The simulation uses the times of the requests and its own counters. No subject is charged.'),
       form, told),
     results);
   return { node };
@@ -190,7 +190,7 @@ function sample({ one_of: oneOf }) {
 function oddities({ malformed, malformed_examples: examples, late }) {
   if (!malformed && !late) return null;
   return notice('calm',
-    element('p', {}, `${many(malformed, 'line')} could not be read. ${many(late, 'line')} ${late === 1 ? 'was' : 'were'} too far out of order to be sorted, and evaluated at the time that the log had reached.`),
+    element('p', {}, `${many(malformed, 'line')} could not be read. ${many(late, 'line')} ${late === 1 ? 'was' : 'were'} too far out of order to be sorted: ${late === 1 ? 'it was' : 'they were'} evaluated at the time of the last line before.`),
     examples.length && element('ul', {}, examples.map(({ line, why, excerpt }) =>
       element('li', {}, `line ${line}: ${why} `, element('code', {}, excerpt)))));
 }
