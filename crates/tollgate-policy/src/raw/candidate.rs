@@ -22,7 +22,7 @@ keys! {
         /// For `token_bucket`: the most units that can be saved up. If the limit has another
         /// algorithm, the default is the candidate's quota.
         burst: Whole,
-        /// For `sliding_window`: the length of the pieces that the window is divided into.
+        /// For `sliding_window`: the length of the blocks that the window is divided into.
         precision: Duration,
         /// For `fixed_window`: when a window begins.
         anchor: AnchorName,

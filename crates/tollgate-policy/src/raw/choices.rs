@@ -43,7 +43,7 @@ words! {
     struct AlgorithmName(Kind) as "an algorithm" {
         /// Counts from zero in every window.
         "fixed_window" => Kind::FixedWindow,
-        /// Counts the units of the last window, divided into pieces of `precision`.
+        /// Counts the units of the last window, divided into blocks of `precision`.
         "sliding_window" => Kind::SlidingWindow,
         /// Estimates the usage of the last window from the current and the previous fixed window.
         /// It needs two numbers per subject, whatever the quota.
@@ -233,7 +233,7 @@ words! {
         /// store in advance. It never admits more than the quota and needs far fewer store calls.
         /// Units that other nodes have taken and not used count as used for up to half a second.
         /// Only for `fixed_window` and `sliding_window`, and not with `count_refused`. A lease
-        /// lasts for one window, or for one piece of a sliding window.
+        /// lasts for one window, or for one block of a sliding window.
         "leased" => LimitMode::Leased,
     }
 }

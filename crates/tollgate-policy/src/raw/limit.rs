@@ -37,8 +37,8 @@ keys! {
         /// For `token_bucket`: the most units that can be saved up, as a number or by subject like
         /// `quota`. By default the quota.
         burst: Amount,
-        /// For `sliding_window`: the length of the pieces that the window is divided into, at most
-        /// 1,000 pieces. By default a sixtieth of the window.
+        /// For `sliding_window`: the length of the blocks that the window is divided into, at most
+        /// 1,000 blocks. By default a sixtieth of the window.
         precision: Duration,
         /// For `fixed_window`: when a window begins. By default `first_request`.
         anchor: AnchorName,
