@@ -17,9 +17,9 @@ pub(crate) struct TokenReader {
 }
 
 impl TokenReader {
-    /// Creates a reader of tokens. `description` describes the accepted tokens and all settings.
-    /// Two readers are equal if their descriptions and their `keys` are equal. If `keys` is `None`,
-    /// tokens are not verified.
+    /// Returns a reader of tokens that `description` describes with all settings. Two readers are
+    /// equal if their descriptions and their `keys` are equal. Without keys, tokens are not
+    /// verified.
     pub(crate) fn new(verifier: Verifier, description: String, keys: Option<&str>) -> Self {
         let mut hasher = SipHasher13::new();
         for part in [&description, keys.unwrap_or_default()] {

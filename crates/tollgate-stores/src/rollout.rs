@@ -26,7 +26,7 @@ pub enum OnMove {
     /// The subject keeps its usage and its current window.
     #[default]
     Transfer,
-    /// The subject starts with unused limits: one additional window for each move.
+    /// The subject starts with unused limits, so it gets one additional window for each move.
     Reset,
 }
 

@@ -19,7 +19,7 @@ use super::{Format, Written};
 /// The most lines that wait to be written. Further lines are dropped and counted.
 const MAX_QUEUED: usize = 16_384;
 
-/// The time after which an idle thread checks whether it has to open the file again.
+/// The time after which an idle thread checks whether to open the file again.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
 /// The shortest time between two warnings about lines that could not be written.

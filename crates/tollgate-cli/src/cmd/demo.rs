@@ -40,10 +40,10 @@ pub(crate) struct Flags {
     once: bool,
 }
 
-/// Prints a line. If the reader closes the pipe early, the demo continues.
+/// Prints a line. If the reader closes the pipe early, the command continues.
 macro_rules! say {
     ($($text:tt)*) => {{
-        // An error means a closed pipe or a full disk. The replay is still useful.
+        // An error means a closed pipe or a full disk: the replay continues without its output.
         let _ = writeln!(std::io::stdout(), $($text)*);
     }};
 }

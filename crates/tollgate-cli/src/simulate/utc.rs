@@ -50,27 +50,27 @@ impl Utc {
         format!("{day:02}/{month}/{year}:{hour:02}:{minute:02}:{second:02} +0000")
     }
 
-    /// Returns for example `17 May 2015`.
+    /// Returns the date, such as `17 May 2015`.
     pub(crate) fn long_date(self) -> String {
         format!("{} {}", self.short_date(), self.year)
     }
 
-    /// Returns for example `17 May`.
+    /// Returns the date without the year, such as `17 May`.
     pub(crate) fn short_date(self) -> String {
         format!("{} {}", self.day, self.month_name())
     }
 
-    /// Returns for example `10:05`.
+    /// Returns the time of day, such as `10:05`.
     pub(crate) fn clock(self) -> String {
         format!("{:02}:{:02}", self.hour, self.minute)
     }
 
-    /// Returns for example `10:05:03`.
+    /// Returns the time of day with seconds, such as `10:05:03`.
     pub(crate) fn clock_with_seconds(self) -> String {
         format!("{:02}:{:02}:{:02}", self.hour, self.minute, self.second)
     }
 
-    /// Returns for example `May`.
+    /// Returns the abbreviated name of the month, such as `May`.
     pub(crate) fn month_name(self) -> &'static str {
         usize::try_from(self.month - 1).ok().and_then(|month| MONTHS.get(month)).unwrap_or(&"")
     }

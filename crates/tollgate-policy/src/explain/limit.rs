@@ -17,8 +17,7 @@ use tollgate_core::{
 
 use super::descriptor;
 
-/// Describes the limits of a rule and their costs, for example `search, points at 5, cpu at a unit
-/// for each 1ms`.
+/// Returns for example `search, points at 5, cpu at a unit for each 1ms`.
 pub(crate) fn uses(policy: &Policy, rule: &Rule) -> String {
     let one = |used: &LimitRef| {
         let name = policy.limits()[used.limit].limit.name();
@@ -37,8 +36,8 @@ pub(crate) fn uses(policy: &Policy, rule: &Rule) -> String {
     }
 }
 
-/// Describes a metered cost, for example `the value at /usage/total_tokens in the response
-/// (reserved: the value at /max_tokens in the request, else 1024)`.
+/// Returns for example `the value at /usage/total_tokens in the response (reserved: the value at
+/// /max_tokens in the request, else 1024)`.
 fn metered(metered: &MeteredLimit, otherwise: u64) -> String {
     let cost = match &*metered.meter {
         Meter::Header { field } => format!("the value of the response header {field}"),
@@ -359,8 +358,8 @@ pub(crate) fn mode_notes(rule: &Rule) -> String {
     format!("{mode}{charge}{refund}{refusal}{on_failure}{priority}{queue}")
 }
 
-/// Describes the response to a refused request, for example `status 403, JSON and HTML, 1 header
-/// field, documentation at https://example.com/limits`.
+/// Returns for example `status 403, JSON and HTML, 1 header field, documentation at
+/// https://example.com/limits`.
 pub(crate) fn refusal(refusal: &RefusalSettings) -> String {
     let mut parts = Vec::new();
     if let Some(status) = refusal.status {

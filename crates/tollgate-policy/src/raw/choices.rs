@@ -118,9 +118,9 @@ words! {
 words! {
     /// The treatment of a reservation that expires before it is settled.
     struct OnExpiryName(OnExpiry) as "an on_expiry mode" {
-        /// The units of the reservation are refunded to the limit.
+        /// The reserved units are refunded to the limit.
         "release" => OnExpiry::Release,
-        /// The units of the reservation stay used.
+        /// The reserved units stay used.
         "charge" => OnExpiry::Charge,
     }
 }
@@ -162,12 +162,9 @@ pub(crate) enum Kept {
 words! {
     /// The answer to a request with a body in which a subject cannot be read.
     struct UnreadName(UnreadBodies) as "a setting for unread bodies" {
-        /// The request passes as a request without the subject.
+        /// The request is treated like a request without the subject.
         "pass" => UnreadBodies::Pass,
-        /// The request is refused by `tollgate proxy`: with 415 if its `Content-Type` is not JSON
-        /// or its body is compressed, 413 if the body is longer than 256 KiB, 408 if the body takes
-        /// longer than 5 s, 417 with `Expect: 100-continue`, 503 if there is no room to read the
-        /// body, and 400 if the body has neither a text nor a number at that pointer.
+        /// The request is refused by `tollgate proxy`: with 415 if its `Content-Type` is not JSON or its body is compressed, 413 if the body is longer than 256 KiB, 408 if the body takes longer than 5 s, 417 with `Expect: 100-continue`, 503 if there is no room to read the body, and 400 if the body has neither a text nor a number at that pointer.
         "refuse" => UnreadBodies::Refuse,
     }
 }
@@ -206,10 +203,9 @@ words! {
 words! {
     /// The answer to requests with a path that services interpret in different ways.
     struct AmbiguousPathsName(AmbiguousPaths) as "a setting for ambiguous paths" {
-        /// Such requests are answered with 400 and charged nothing.
+        /// The requests are answered with 400 and are not charged.
         "refuse" => AmbiguousPaths::Refuse,
-        /// Such requests are matched by the decoded segments of their paths and forwarded
-        /// unchanged.
+        /// The requests are matched by their decoded segments and forwarded unchanged.
         "pass" => AmbiguousPaths::Pass,
     }
 }
@@ -254,7 +250,7 @@ words! {
     struct DescriptorMode(NodeMode) as "a mode" {
         /// The request is refused.
         "enforce" => NodeMode::Enforce,
-        /// No effect: the descriptor is counted and evaluated, but never refuses a request.
+        /// The descriptor is counted and evaluated, but never refuses a request.
         "shadow" => NodeMode::Shadow,
         /// The request is refused when all its quotas are exceeded. Quotas with the same
         /// `backend_name` and `model_name_override` are exceeded together.

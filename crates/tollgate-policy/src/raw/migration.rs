@@ -52,8 +52,7 @@ words! {
     struct OnMoveName(OnMove) as "an on_move mode" {
         /// The counters are transferred: used units stay used, and the current window continues.
         "transfer" => OnMove::Transfer,
-        /// The counters start from zero, so the client has one additional quota of each limit for
-        /// each move.
+        /// The counters start from zero, so a client gets one additional window for each move.
         "reset" => OnMove::Reset,
     }
 }

@@ -25,9 +25,9 @@ keys! {
 words! {
     /// Whether to follow the caller's decision about whether its trace is recorded.
     struct ParentsName(ParentSampling) as "a parents mode" {
-        /// Follow the caller's decision. `sample` applies only to traces that Tollgate starts.
+        /// The caller's decision is followed; `sample` applies only to traces that Tollgate starts.
         "follow" => ParentSampling::Follow,
-        /// Ignore the caller's decision. `sample` applies to all traces. For listeners that
+        /// The caller's decision is ignored; `sample` applies to all traces. For listeners that
         /// untrusted callers can reach.
         "ignore" => ParentSampling::Ignore,
     }

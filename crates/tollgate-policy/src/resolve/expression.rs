@@ -1,9 +1,8 @@
 //! Compiles expressions in a subset of the Common Expression Language (CEL).
 //!
-//! The crate `cel` parses expressions and does not evaluate them. The compiler knows the types, so
-//! it finds mistakes when the policy is loaded. The evaluation of the compiled form cannot fail and
-//! has no loops. For a small condition, `cel` executes 33,000 processor instructions, and the
-//! compiled form executes some hundreds.
+//! The crate `cel` parses expressions, but does not evaluate them. The compiled form knows the
+//! types, so a mistake is found when the policy is loaded, and an evaluation cannot fail and has no
+//! loops. `cel` takes 33,000 instructions for a small condition, the compiled form some hundreds.
 
 use std::thread;
 

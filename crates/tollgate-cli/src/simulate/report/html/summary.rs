@@ -4,7 +4,8 @@ use super::super::super::outcome::{Outcome, Savings, Simulation};
 use super::super::number::{Count, Difference, Malformed, Share};
 use super::markup::Markup;
 
-/// Adds for example `15 of 10,000 requests would have been refused, from 2 of 1,753 subjects.`
+/// Adds a sentence such as `15 of 10,000 requests would have been refused, from 2 of 1,753
+/// subjects.`
 pub(super) fn sentence(page: &mut Markup, outcome: &Outcome) {
     let counts = outcome.counts;
     if counts.refused == 0 {
