@@ -140,7 +140,8 @@ impl Server {
         Ok(())
     }
 
-    /// Returns how often it ran commands with names that begin with one of `names` since its start.
+    /// Returns how often the server ran commands with names that begin with one of `names` since
+    /// its start.
     pub(crate) async fn ran(&self, names: &[&str]) -> Result<u64, ChaosError> {
         let stats: String = self.ask(&["INFO", "commandstats"]).await?;
         Ok(stats.lines().filter_map(|line| calls_of(line, names)).sum())

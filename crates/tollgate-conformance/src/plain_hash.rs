@@ -2,8 +2,8 @@
 
 use tollgate_core::KeyedHash;
 
-/// FNV-1a in 128 bits, without a key. The hash of a value is the same in every run. Tests need
-/// this, but a deployment must never use such a hash.
+/// FNV-1a in 128 bits, without a key. The hash is the same in every run, which tests need. A
+/// deployment must never use it, because anyone can compute it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PlainHash;
 

@@ -19,7 +19,7 @@ use tollgate_conformance::{check, check_charges};
 use tollgate_memcached::Address;
 use tollgate_policy::{KeySource, LoadedPolicy, parse};
 
-/// Longer than anything takes on a busy machine.
+/// The limit of each wait, which is longer than any step takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_123);
 

@@ -18,7 +18,7 @@ use crate::kit::Server;
 use crate::memcached_kit::Server as Memcached;
 use crate::redis::fleet::{PATIENT, shards};
 
-/// Longer than anything takes on a busy machine.
+/// The limit of each wait, which is longer than any step takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 const POLICY: &str = "

@@ -162,7 +162,8 @@ async fn sees_primaries(fleet: &Fleet, count: usize) -> Result<(), ChaosError> {
     until("that all nodes see who calls itself primary", seen).await
 }
 
-/// How many fleets of several that start now do not charge `url` with each of their nodes.
+/// Starts several fleets, and returns how many of them do not charge `url` with each of their
+/// nodes.
 async fn fleets_elsewhere(words: &str, url: &str) -> Result<u64, ChaosError> {
     let mut elsewhere = 0;
     for _ in 0..NEW_FLEETS {

@@ -56,7 +56,7 @@ impl WorldNode {
         Arc::clone(&self.serving.borrow())
     }
 
-    /// Replaces its policy file by `text`, starts a process with it, directs callers to that
+    /// Replaces the node's policy file by `text`, starts a process with it, directs callers to that
     /// process, and ends the old one.
     pub(crate) async fn restart(&self, text: &str) -> Result<(), ChaosError> {
         let number = self.started.fetch_add(1, Ordering::Relaxed);

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::{chaos, tollgate};
 
-/// Longer than anything takes on a busy machine.
+/// The limit of each wait, which is longer than any step takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(10);
 

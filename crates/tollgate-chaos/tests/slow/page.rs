@@ -5,7 +5,7 @@ use std::path::Path;
 use crate::{chaos, said};
 
 const PAGE: &str = "docs/chaos.md";
-/// Where the page links to files of the repository.
+/// The start of the page's links to files of the repository.
 const REPOSITORY: &str = "https://github.com/tollgate-rs/tollgate/blob/main/";
 
 fn shipped(path: &Path) -> String {

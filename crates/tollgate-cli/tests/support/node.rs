@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
-/// Longer than any step takes on a busy machine.
+/// The limit of each wait, which is longer than any step takes on a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A policy with a limit that no test reaches, for every listener.

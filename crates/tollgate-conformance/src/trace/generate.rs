@@ -15,7 +15,7 @@ const SUBJECTS: u64 = 2;
 /// The longest time in milliseconds by which a clock is behind the latest time. It is shorter than
 /// a difference that counts as impossible.
 const STEP_BACK: u64 = 3_000;
-/// A time that is longer than a trace takes on a busy machine.
+/// The skew of limits on a slow machine, which is longer than a trace takes there.
 const SLOW: Millis = Millis::from_secs(60);
 
 impl Trace {

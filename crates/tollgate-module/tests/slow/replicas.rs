@@ -16,7 +16,7 @@ use crate::loaded::start;
 
 const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 
-/// Longer than anything takes on a busy machine.
+/// The limit of each wait, which is longer than any step takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// The time within which an error must be there, or stay away.
 const SHORT: Duration = Duration::from_millis(500);

@@ -139,7 +139,7 @@ async fn an_upstream_that_is_slow_is_no_client_that_stops_reading() {
             stream.write_all(piece).await.expect("the proxy reads");
             sleep(Duration::from_millis(300)).await;
         }
-        // Until the proxy closes the connection.
+        // Waits until the proxy closes the connection.
         let _ = stream.read(&mut [0]).await;
     })
     .await;

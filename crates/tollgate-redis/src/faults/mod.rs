@@ -25,7 +25,8 @@ use crate::batcher::{Batcher, BatcherError, BatcherLimits};
 use crate::connection::Endpoint;
 use crate::link::RequiredRole;
 
-/// Longer than anything takes on a busy machine, and shorter than a test run.
+/// The limit of each wait, which is longer than any step takes on a busy machine and shorter than a
+/// test run.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The deadline of jobs that the server is expected to execute.

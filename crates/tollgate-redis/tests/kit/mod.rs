@@ -43,7 +43,7 @@ const PORT_TRIES: usize = 10;
 /// The most checks whether a starting server is ready, and the pause between them.
 const READY_TRIES: usize = 500;
 const READY_PAUSE: Duration = Duration::from_millis(20);
-/// Longer than any answer takes on a busy machine.
+/// The limit of each wait, which is longer than any step takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A server on a free loopback port that stores nothing on disk.

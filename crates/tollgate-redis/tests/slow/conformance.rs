@@ -13,7 +13,7 @@ use tollgate_redis::{
     Secret, SecretSource, ShardSettings, StepRuntime, function_library,
 };
 
-/// Longer than anything takes on a busy machine.
+/// The limit of each wait, which is longer than any step takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// The pause between two checks whether a store has found its server.
 const PAUSE: Duration = Duration::from_millis(1);

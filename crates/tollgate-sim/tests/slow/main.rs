@@ -15,10 +15,10 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 const TIME: Duration = Duration::from_secs(120);
 const THREADS: usize = 2;
 
-/// The worlds that run even on a slow machine.
+/// The number of worlds that run even on a slow machine.
 const LEAST: u64 = 400;
 
-/// The worlds that run on a fast one.
+/// The number of worlds that run on a fast machine.
 const MOST: u64 = 10_000;
 
 /// Returns the seed of a world: a third of them are among the first seeds, a third among the second

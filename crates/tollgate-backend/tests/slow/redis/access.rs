@@ -15,7 +15,7 @@ on_every_version! {
     the_shipped_user_drives_the_whole
 }
 
-/// Two shards, each with a replica that is read from.
+/// The policy has two shards, each with a replica that is read from.
 async fn the_shipped_user_drives_the_whole(version: Version) {
     let pairs = pairs(version, 2).await;
     for server in pairs.iter().flatten() {

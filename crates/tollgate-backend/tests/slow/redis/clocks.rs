@@ -15,7 +15,7 @@ use crate::redis::fleet::{PATIENT, key, open};
 
 const QUOTA: u64 = 10;
 const CALLS: u64 = 100;
-/// Longer than any answer takes on a busy machine.
+/// The limit of each wait, which is longer than any step takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(20);
 const HALF_A_MINUTE: i64 = 30_000;
@@ -55,7 +55,7 @@ struct Node {
 }
 
 impl Node {
-    /// One that is not connected yet.
+    /// Creates a node that is not connected yet.
     fn new(loaded: &LoadedPolicy, clock: SkewedClock) -> Self {
         let store = open(loaded);
         let clock = store.clock(clock);

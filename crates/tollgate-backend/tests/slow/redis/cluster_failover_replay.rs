@@ -17,7 +17,7 @@ use crate::kit::{Cluster, PRIMARIES, Replicas, Server, Version};
 use crate::redis::fleet::{PATIENT, key, open};
 use crate::redis::pairs::until;
 
-/// Longer than anything takes on a busy machine.
+/// The limit of each wait, which is longer than any step takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(1);
 const QUOTA: u64 = 20;

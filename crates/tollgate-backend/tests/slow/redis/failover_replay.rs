@@ -19,7 +19,7 @@ use tollgate_stores::FailoverReplay;
 use crate::kit::{Passage, Proxy, QUICK, Server};
 use crate::redis::fleet::{PATIENT, key, open};
 
-/// Longer than anything takes on a busy machine.
+/// The limit of each wait, which is longer than any step takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// The delay from the primary to its replica.
 const DELAY: Duration = Duration::from_millis(100);

@@ -14,7 +14,7 @@ use tollgate_policy::{LoadedPolicy, parse};
 use crate::kit::{QUICK, Server};
 use crate::redis::fleet::{PATIENT, key, open};
 
-/// Longer than anything takes on a busy machine.
+/// The limit of each wait, which is longer than any step takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(1);
 const QUOTA: u64 = 40;

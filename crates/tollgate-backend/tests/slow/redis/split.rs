@@ -13,7 +13,7 @@ use crate::redis::fleet::{PATIENT, key, loaded, open};
 
 const NODES: usize = 6;
 const QUOTA: usize = 10;
-/// Longer than any answer takes on a busy machine.
+/// The limit of each wait, which is longer than any step takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(20);
 

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use crate::support::world::{Answer, Proxy};
 
-/// Longer than any step takes on a busy machine.
+/// The limit of each wait, which is longer than any step takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The requests that the service can process at a time. It responds to one more with 500.

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::packaging::files::{root, run, shipped, yaml};
 use crate::packaging::helm;
 
-/// Values with everything for operators.
+/// Returns values with all settings for operators.
 fn operated() -> Value {
     json!({
         "existingSecret": "limits",

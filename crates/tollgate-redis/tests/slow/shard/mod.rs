@@ -29,7 +29,7 @@ use crate::kit::{Server, Version};
 pub(crate) use site::Way;
 use site::{Client, Site, in_every_way, in_every_way_of_keys, patient};
 
-/// Longer than anything takes on a busy machine.
+/// The limit of each wait, which is longer than any step takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// The deadline of calls that the server is expected to leave unanswered.
 const SHORT: Duration = Duration::from_millis(15);

@@ -11,7 +11,7 @@ use crate::kit::{Server, Version, on_every_version};
 use crate::shard::Way;
 use crate::transfer::store;
 
-/// Longer than anything takes on a busy machine.
+/// The limit of each wait, which is longer than any step takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 on_every_version! {

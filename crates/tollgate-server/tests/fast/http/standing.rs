@@ -46,7 +46,7 @@ async fn without_a_limit_all_limits_of_the_subject_are_reported() {
     assert_eq!(nothing.problem(422), "invalid-subject");
     let admin = Some(Access::Open);
     let world = World::over(Memory::default(), HttpOptions { admin, ..HttpOptions::default() });
-    // To forget more than was named would be a surprise.
+    // A request must not reset more counters than it names.
     let forget = Request::delete("/v1/standing?subject[token]=a").body(Body::empty()).unwrap();
     assert_eq!(world.ask(forget).await.problem(400), "invalid-query");
 }
