@@ -10,7 +10,7 @@ pub(crate) struct Curve {
     /// For each number of requests, the number of subjects that have so many requests in their
     /// busiest window.
     peaks: BTreeMap<u64, u64>,
-    /// For each number of requests, the number of windows that have so many requests.
+    /// The number of windows for each number of requests in a window.
     windows: BTreeMap<u64, u64>,
 }
 

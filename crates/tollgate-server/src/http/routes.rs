@@ -35,10 +35,10 @@ const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 
 /// Returns the routes of the HTTP/JSON listener over `limiter`, to merge into another axum server.
 ///
-/// Decisions require a token if `options` contains tokens. `/healthz`, `/readyz` and
-/// `/openapi.json` never require one. Without tokens, `/v1/authorize` needs the [`Peer`] in the
-/// request's extensions to trust a proxy. `/readyz` reports that a node drains only if the
-/// extensions also contain the [`Shutdown`] of the node.
+/// If `options` require tokens, decisions require a token. `/healthz`, `/readyz` and
+/// `/openapi.json` never require one. Without tokens, `/v1/authorize` trusts only a [`Peer`] in the
+/// request's extensions. A node that drains stays ready unless its [`Shutdown`] is in the
+/// extensions, too.
 pub fn router<S: Store + 'static>(limiter: Arc<Limiter<S>>, options: HttpOptions) -> Router {
     let app = App::new(limiter, options);
     Router::new().fallback_service(service_fn(move |request: Request<axum::body::Body>| {

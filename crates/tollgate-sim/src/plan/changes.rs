@@ -13,7 +13,8 @@ const MOVE_WINDOW: u64 = 15;
 /// the lifetime again and one observation.
 const MOVE_TIME: u64 = 20_500 + MOVE_WINDOW * 1_000 + 1_000 + 14_000;
 
-/// The time for which callers ask for a subject in such a world, in ms: within one window.
+/// The time in ms for which callers send requests for one subject in a world with a move of
+/// subjects. It is shorter than the window.
 const MOVE_SUBJECT_LIFE: u64 = 6_000;
 
 impl Plan {
