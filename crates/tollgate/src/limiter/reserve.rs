@@ -162,7 +162,8 @@ impl<S: Store> Limiter<S> {
         Ok(Settled { policy, limits, outcome })
     }
 
-    /// Returns the readings of the store that made the reservation. A fallback did not make it.
+    /// Returns the readings of the store that made the reservation. An answer of the fallback is an
+    /// error, because the fallback did not make the reservation.
     async fn apply_at_store(
         &self,
         now: Timestamp,
