@@ -37,5 +37,5 @@ export function end({ expires }) {
 
 /// Describes the end of an override within a sentence.
 export function until({ expires }) {
-  return expires === null ? 'without an end' : `until ${moment(expires)}`;
+  return expires === null ? 'until it is removed' : `until ${moment(expires)}`;
 }

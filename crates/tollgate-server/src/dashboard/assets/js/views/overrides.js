@@ -89,7 +89,7 @@ class Form {
       element('div', { class: 'row' }, field('Limit', this.limit), field('Applies to', this.meant)),
       this.whose,
       element('div', { class: 'row' }, field('Effect', this.effect), this.amount,
-        field('Duration', this.lasts, 'for example 90s, 15m, 12h or 7d; “never” means without an end'),
+        field('Duration', this.lasts, 'for example 90s, 15m, 12h or 7d; “never” means until it is removed'),
         field('Reason', this.reason, 'shown to administrators, never to clients'),
         element('button', { type: 'submit' }, 'Set')));
     this.drawWhose();

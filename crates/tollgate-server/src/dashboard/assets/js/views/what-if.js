@@ -57,7 +57,7 @@ export function whatIf({ refuse }) {
   const node = element('div', {},
     element('h1', {}, 'What if'),
     element('section', { class: 'card', 'aria-label': 'Simulation' },
-      element('p', { class: 'words' }, 'Shows how many of the requests that you select here the current policy would refuse, and the other policy if you enter one. The simulation uses the times of the requests and its own counters. No subject is charged.'),
+      element('p', { class: 'words' }, 'Shows how many of the selected requests the current policy would refuse. If you enter another policy, it also shows how many that policy would refuse. The simulation uses the times of the requests and its own counters. No subject is charged.'),
       form, told),
     results);
   return { node };
@@ -182,15 +182,15 @@ function period({ from, to }) {
 /// Explains what the sample of this node contains.
 function sample({ one_of: oneOf }) {
   const clients = oneOf > 1 ? `all requests of about one in ${count(oneOf)} clients` : 'all requests';
-  return element('p', { class: 'words' }, `The sample contains ${clients}. It does not contain responses: refunds and limits `
-    + 'that depend on the status of the response are simulated as if no response had such a status. Credentials are hashed.');
+  return element('p', { class: 'words' }, `The sample contains ${clients}. It does not contain responses. Refunds and limits `
+    + 'that apply only to certain response statuses are simulated as if no response had one of these statuses. Credentials are hashed.');
 }
 
 /// Shows the lines that could not be read, with examples.
 function oddities({ malformed, malformed_examples: examples, late }) {
   if (!malformed && !late) return null;
   return notice('calm',
-    element('p', {}, `${many(malformed, 'line')} could not be read. ${many(late, 'line')} ${late === 1 ? 'was' : 'were'} too far out of order to be sorted: ${late === 1 ? 'it was' : 'they were'} evaluated at the time of the last line before.`),
+    element('p', {}, `${many(malformed, 'line')} could not be read. ${many(late, 'line')} ${late === 1 ? 'was' : 'were'} too far out of order to be sorted: ${late === 1 ? 'it was' : 'they were'} evaluated at the latest time that the log had reached.`),
     examples.length && element('ul', {}, examples.map(({ line, why, excerpt }) =>
       element('li', {}, `line ${line}: ${why} `, element('code', {}, excerpt)))));
 }
