@@ -1,13 +1,13 @@
-//! Stores that answer at once.
+//! Stores that answer in the call itself, without a future.
 
 use std::sync::Arc;
 
 use tollgate_core::{Charge, DecisionSource, Reading, Store, StoreError, Timestamp};
 
-/// A store that answers at once, into a list that the caller uses again.
+/// A store that answers without a future, into a list that the caller uses again for the next call.
 pub trait ImmediateStore: Store {
-    /// Applies charges like [`apply`](Store::apply), without a future. Replaces `readings` by the
-    /// answer, and returns its source.
+    /// Applies charges like [`apply`](Store::apply), without a future. Replaces the content of
+    /// `readings` by the readings of `charges`, and returns the source of the readings.
     ///
     /// # Errors
     /// [`StoreError`] if the store does not answer.

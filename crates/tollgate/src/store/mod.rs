@@ -1,6 +1,6 @@
 //! The store that keeps the counters of limits in this process.
 //!
-//! Stores around stores, such as shards and fallbacks, are in the crate `tollgate-stores`.
+//! Stores that wrap other stores, such as shards and fallbacks, are in the crate `tollgate-stores`.
 
 mod immediate;
 pub mod memory;

@@ -2,7 +2,7 @@
 
 use super::shares::{Places, Shares};
 
-/// The bounds of a [`Memory`](super::Memory) store. Both apply at the same time.
+/// The bounds of a [`Memory`](super::Memory) store. The store never exceeds either bound.
 ///
 /// ```
 /// use tollgate::store::memory::Bounds;
@@ -12,71 +12,73 @@ use super::shares::{Places, Shares};
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
-    /// The most entries: one for each limit and subject in use, and one for each refund that is
-    /// remembered because it may arrive again.
+    /// The most entries. The store has one entry for each limit and subject in use, and one for
+    /// each refund that it remembers because the same refund may arrive again.
     pub max_entries: usize,
-    /// The most bytes allocated for entries. While a table grows, its old part exists for a moment
-    /// in addition.
+    /// The most bytes allocated for entries. While the table of a shard grows, its old slots exist
+    /// for a moment in addition.
     pub max_bytes: usize,
 }
 
 impl Default for Bounds {
-    /// A million entries, 64 MiB.
+    /// Returns bounds of a million entries and 64 MiB.
     fn default() -> Self {
         Self { max_entries: 1_000_000, max_bytes: 64 * 1024 * 1024 }
     }
 }
 
-/// The minimum entries and bytes of a shard. A small number of entries is spread unevenly over
-/// shards, so a store with fewer entries has fewer shards.
+/// The minimum entries and bytes of a shard. Subjects are spread over shards by chance, and a small
+/// number of them is spread unevenly, so a store with fewer entries has fewer shards.
 const SHARD_ENTRIES: usize = 2_048;
 const SHARD_BYTES: usize = 64 * 1024;
 
-/// The number of shards at which locks are no bottleneck any more, and still stay in the processor's
-/// cache: with 4,096 of them, a decision on one of a thousand keys takes a fifth longer.
+/// The number of shards up to which more shards make locks faster. The locks of 256 shards still
+/// fit in the processor's cache: with 4,096 shards, a decision on one of a thousand keys takes a
+/// fifth longer.
 const ENOUGH_SHARDS: usize = 256;
 
-/// The most entries of a shard, up to [`MAX_SHARDS`]: a shard is locked while its table grows.
+/// The most entries of a shard, while the store has fewer than [`MAX_SHARDS`] shards. This bound
+/// exists because a shard is locked while its table grows.
 const MAX_SHARD_ENTRIES: usize = 32_768;
 const MAX_SHARDS: usize = 4_096;
 
-/// The minimum number of overflow counters of each limit, over all shards, if the store has enough
-/// bytes.
+/// The minimum number of overflow counters of each limit, in all shards together, if the store has
+/// enough bytes.
 pub const OVERFLOW_COUNTERS: usize = 512;
 
-/// The most limits that have shares and overflow counters of their own at a time. A subject of a
-/// further limit is refused if the store has no room for its entry.
+/// The most limits that have shares and overflow counters of their own at one time. A subject of
+/// any further limit is refused if the store has no room for its entry.
 pub const MAX_LIMITS: usize = 255;
 
-/// The divisors of `max_bytes`: one part in `POOL_OF` is for states larger than 4 KiB and the cells
-/// of overflow counters, and one in `COUNTERS_OF` for the counters themselves; the rest is for
-/// entries.
+/// The divisors of `max_bytes`. One part in `POOL_OF` is for states larger than 4 KiB and for the
+/// states of overflow counters. One part in `COUNTERS_OF` is for the overflow counters themselves.
+/// The rest is for entries.
 const POOL_OF: usize = 4;
 const COUNTERS_OF: usize = 8;
 
-/// The minimum number of limits with counters. If the store has few bytes, each limit has fewer
-/// counters.
+/// The minimum number of limits with overflow counters. To reach this number in a store with few
+/// bytes, each limit gets fewer overflow counters.
 const LEAST_LIMITS: usize = 16;
 
-/// The divisor of `max_bytes` for the largest state of one subject that always fits in an otherwise
-/// empty store. It takes into account that a list grows by a half, and that a limit takes at most
-/// half of the pool.
+/// The divisor of `max_bytes` that gives the size of the largest state of one subject that always
+/// fits in an otherwise empty store. The divisor takes into account that a list grows by a half,
+/// and that one limit takes at most half of the pool of bytes for large states.
 const STATE_OF: usize = 32;
 
-/// The bounds of one shard.
+/// The bounds of one shard: its part of [`Bounds`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Part {
     pub(super) max_entries: usize,
-    /// For entries: slots of the table and states of at most 4 KiB.
+    /// The most bytes for entries: for the slots of the table and for states of at most 4 KiB.
     pub(super) max_bytes: usize,
     pub(super) places: Places,
 }
 
 impl Bounds {
-    /// Returns the number of entries of each limit that other limits can never take, while `limits`
-    /// limits are in use: its newcomers up to this number are counted exactly, whatever other
-    /// limits hold. Subjects are spread over the shards by chance: one shard may be a little ahead
-    /// of the others.
+    /// Returns the number of entries that each limit is guaranteed while `limits` limits are in
+    /// use. Up to this number of entries, each new subject of a limit gets an entry of its own,
+    /// however many entries other limits have. The number is not exact, because subjects are spread
+    /// over the shards by chance: one shard may be full a little before the others.
     ///
     /// ```
     /// use tollgate::store::memory::Bounds;
@@ -102,12 +104,13 @@ impl Bounds {
         most.clamp(1, wanted)
     }
 
-    /// The bytes of the pool.
+    /// Returns the bytes of the pool for large states and for the states of overflow counters.
     pub(super) const fn pool(self) -> usize {
         self.max_bytes / POOL_OF
     }
 
-    /// The bounds of shard `index` among `shards`: all together, with the pool, are at most these.
+    /// Returns the bounds of shard `index` among `shards` shards. The bounds of all shards and the
+    /// pool are together at most `self`.
     pub(super) fn of_shard(self, index: usize, shards: usize) -> Part {
         let part = |whole: usize| whole / shards + usize::from(index < whole % shards);
         let reserve = self.max_bytes / COUNTERS_OF;
@@ -117,7 +120,8 @@ impl Bounds {
     }
 }
 
-/// The counters and limits of each of `shards` shards, in `bytes`.
+/// Returns the number of limits with overflow counters, and of overflow counters of each limit, for
+/// each of `shards` shards. These counters use at most `bytes` in a shard.
 fn places(bytes: usize, shards: usize) -> Places {
     let wanted = OVERFLOW_COUNTERS.div_ceil(shards);
     let mut counters = wanted;

@@ -1,4 +1,4 @@
-//! One call with several charges: locks all of their shards together.
+//! One call with several charges. The call locks the shards of all charges together.
 
 use smallvec::SmallVec;
 use tollgate_core::{DecisionSource, Reading, Timestamp};
@@ -9,12 +9,12 @@ use super::shard::Shard;
 use super::sync::MutexGuard;
 use super::target::{CallOutcome, Seat, Target};
 
-/// Charges of one call that are decided without an allocation.
+/// The most charges of one call that are decided without an allocation.
 pub(super) const INLINE: usize = 6;
 
-/// The shards of one call.
+/// The locked shards of one call.
 struct Locked<'a> {
-    /// Each shard once, in rising order, so two calls never wait for each other in a circle.
+    /// Each shard once, in rising order, so calls never wait for each other in a circle.
     shards: SmallVec<[(usize, MutexGuard<'a, Shard>); INLINE]>,
 }
 
@@ -32,7 +32,7 @@ impl<'a> Locked<'a> {
         Self { shards: SmallVec::from_iter([(index, shard)]) }
     }
 
-    /// The shard of `target`, which is one of the call's.
+    /// Returns the shard of `target`, which must be one of the locked shards.
     fn of(&mut self, target: &Target<'_>) -> &mut Shard {
         let position = self.shards.partition_point(|(other, _)| *other < target.shard);
         &mut self.shards[position].1
@@ -47,10 +47,11 @@ impl<'a> Locked<'a> {
     }
 }
 
-/// The change that each charge of a call makes, if it changes only its own entry.
+/// For each charge of a call, the change of its entry; `None` if the charge changes more than its
+/// entry.
 type Plan = SmallVec<[Option<InPlace>; INLINE]>;
 
-/// Carries out `targets` as one atomic step.
+/// Applies the operations `targets` as one atomic step.
 pub(super) fn apply(
     memory: &Memory,
     now: Timestamp,
@@ -66,7 +67,7 @@ pub(super) fn apply(
         }
         return apply_locked(locked, now, targets, readings);
     }
-    // The charges of a request usually have one subject, and are in one shard.
+    // The charges of a request usually have one subject, and are therefore in one shard.
     let mut shard = memory.lock(first);
     shard.sweep(now);
     if shard.charge_together(now, targets, readings) {
@@ -97,7 +98,7 @@ fn apply_locked(
         locked.release_room();
         let wanted = seats;
         seats = find_seats(&mut locked, now, (targets, &plan), outcome);
-        // The charges without room are those that caused the refusal of the call.
+        // The charges that had no room caused the refusal of the call, so they are counted nowhere.
         for (seat, wanted) in seats.iter_mut().zip(wanted) {
             if wanted == Seat::Nowhere {
                 *seat = Seat::Nowhere;
@@ -116,11 +117,11 @@ fn apply_locked(
     if locked.took_overflow() { DecisionSource::Overflow } else { DecisionSource::Store }
 }
 
-/// Returns the change that each charge makes in its entry, if it fits and changes nothing else.
-/// Makes no change itself.
+/// Returns, for each charge, the change of its entry if the charge fits and changes nothing else.
+/// Does not apply the changes.
 fn plan_in_place(locked: &mut Locked<'_>, now: Timestamp, targets: &[Target<'_>]) -> Plan {
     let planned = |target: &Target<'_>| {
-        // Two charges of one entry depend on each other.
+        // Two charges of the same entry depend on each other, so neither is planned alone.
         let is_alone = targets.iter().filter(|other| other.key == target.key).count() == 1;
         is_alone.then(|| locked.of(target).plan_in_place(now, target)).flatten()
     };
@@ -128,7 +129,7 @@ fn plan_in_place(locked: &mut Locked<'_>, now: Timestamp, targets: &[Target<'_>]
 }
 
 impl Shard {
-    /// Applies a call of one charge, as [`apply`] does for any call.
+    /// Applies a call with one charge. The result is that of [`apply`].
     #[cold]
     pub(super) fn apply_alone(
         &mut self,
@@ -149,7 +150,7 @@ impl Shard {
         (reading, source)
     }
 
-    /// Returns whether an overflow counter took part since the last call of this function.
+    /// Returns whether an overflow counter was used since the last call of this function.
     fn took_overflow(&mut self) -> bool {
         let took = std::mem::take(&mut self.overflowed);
         self.counts.overflow += u64::from(took);
@@ -157,7 +158,7 @@ impl Shard {
     }
 }
 
-/// Whether a charge of the call finds no room anywhere.
+/// Returns whether a charge of the call has no room in an entry or in an overflow counter.
 fn lacks_room(targets: &[Target<'_>], seats: &[Seat]) -> bool {
     let lacks = |(target, seat): (&Target<'_>, &Seat)| {
         *seat == Seat::Nowhere && target.charge.operation.as_charge().is_some()
@@ -165,7 +166,7 @@ fn lacks_room(targets: &[Target<'_>], seats: &[Seat]) -> bool {
     targets.iter().zip(seats).any(lacks)
 }
 
-/// Reserves room for everything that the call adds, before it changes anything.
+/// Reserves room for everything that the call adds, before the call changes anything.
 fn find_seats(
     locked: &mut Locked<'_>,
     now: Timestamp,

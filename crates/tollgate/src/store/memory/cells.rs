@@ -1,4 +1,5 @@
-//! States that are larger than two words, stored densely outside the table.
+//! States that are larger than two words. They are stored in a list without gaps, outside the
+//! table.
 
 use std::sync::Arc;
 use tollgate_core::algo::{concurrency, fixed_window, sliding_log, sliding_window};
@@ -11,55 +12,59 @@ use super::pool::{LARGE, Pool};
 
 /// The large states of one shard and the bytes that they use.
 ///
-/// The states are stored without gaps, so the memory can shrink: the last state moves to the place
-/// of a removed one. The pool accounts for the bytes of a state larger than [`LARGE`].
+/// The states are stored without gaps, so the memory can shrink: when a state is removed, the last
+/// state moves to its place. The [`Pool`] accounts for the bytes of a state larger than [`LARGE`].
 pub(super) struct Cells {
     cells: Vec<(Fingerprint, Cell)>,
-    /// Bytes that states of at most [`LARGE`] bytes have allocated for themselves.
+    /// Bytes that the states of at most [`LARGE`] bytes have allocated for themselves.
     heap: usize,
-    /// Bytes that larger states have allocated from the pool.
+    /// Bytes of the pool that the larger states have allocated.
     pooled: usize,
-    /// The list of a subject whose last permit was released, for the first permit of another: most
-    /// requests of a concurrency limit take the first permit and release it.
+    /// The empty list of a subject whose last permit was released. It is used again for the first
+    /// permit of another subject, because most requests of a concurrency limit take the first
+    /// permit of their subject and release it.
     spare: Vec<concurrency::Permit>,
     pool: Arc<Pool>,
 }
 
-/// The bytes of one state outside the table, without its own allocations.
+/// The bytes of one state outside the table, without the memory that the state itself allocates.
 pub(super) const CELL_BYTES: usize = size_of::<(Fingerprint, Cell)>();
 
-/// The maximum bytes that a new state of any algorithm allocates: four permits.
+/// The most bytes that a new state of any algorithm allocates: those of four permits.
 pub(super) const FRESH_HEAP: usize = 4 * size_of::<concurrency::Permit>();
 
-/// The bytes that the first reservation of a state allocates: itself, and room for four.
+/// The bytes that the first reservation of a state allocates: a new cell, and room for four
+/// reservations.
 pub(super) const FRESH_RESERVATION_HEAP: usize =
     size_of::<ReservedCell>() + 4 * size_of::<Reservation>();
 
-/// A placeholder for a state that is being decided on.
+/// A placeholder in the list while the state at its index is taken out for a decision.
 const TAKEN: Cell = Cell::FixedWindow(fixed_window::State { used: 0, resets_at: Timestamp::EPOCH });
 
 impl Cells {
-    /// Creates an empty collection. Large states will be charged to `pool`.
+    /// Creates an empty collection. States larger than [`LARGE`] will be charged to `pool`.
     pub(super) const fn new(pool: Arc<Pool>) -> Self {
         Self { cells: Vec::new(), heap: 0, pooled: 0, spare: Vec::new(), pool }
     }
 
-    /// The bytes that large states have taken from the pool.
+    /// Returns the bytes of the pool that the states have allocated.
     pub(super) const fn pooled(&self) -> usize {
         self.pooled
     }
 
-    /// The bytes allocated now, without those of the pool.
+    /// Returns the bytes that are allocated now, without those of the pool.
     pub(super) fn bytes(&self) -> usize {
         Self::bytes_of(self.cells.capacity()) + self.heap + bytes_of(&self.spare)
     }
 
-    /// The bytes allocated once `more` states fit.
+    /// Returns the bytes that are allocated after the collection has grown by `more` states,
+    /// without those of the pool.
     pub(super) fn bytes_with(&self, more: usize) -> usize {
         Self::bytes_of(self.capacity_with(more)) + self.heap + bytes_of(&self.spare)
     }
 
-    /// Returns an empty state as [`seed`] does, in memory that is there if possible.
+    /// Returns an empty state as [`seed`] does, in memory that is allocated already if there is
+    /// any.
     pub(super) fn seed(&mut self, limit: &Limit) -> Option<Cell> {
         match limit.algorithm() {
             Algorithm::Concurrency(_) if self.spare.capacity() > 0 => {
@@ -70,7 +75,7 @@ impl Cells {
         }
     }
 
-    /// Keeps the memory of a state that is over, if the next state can use it.
+    /// Keeps the memory of a state that is no longer needed, if the next state can use this memory.
     pub(super) fn recycle(&mut self, cell: Cell) {
         let Cell::Concurrency(concurrency::State { mut permits }) = cell else { return };
         if self.spare.capacity() == 0 && bytes_of(&permits) <= FRESH_HEAP {
@@ -79,8 +84,8 @@ impl Cells {
         }
     }
 
-    /// Returns the bytes of the list for the next first permit, if it and a place for the state are
-    /// allocated already.
+    /// Returns the bytes of the kept list for the next first permit. Returns `None` if no list is
+    /// kept, or if the collection must grow for one more state.
     pub(super) fn spare_heap(&self) -> Option<usize> {
         let is_ready = self.spare.capacity() > 0 && self.cells.len() < self.cells.capacity();
         is_ready.then(|| bytes_of(&self.spare))
@@ -92,7 +97,7 @@ impl Cells {
         self.cells.reserve_exact(capacity - self.cells.len());
     }
 
-    /// The state at `index`.
+    /// Returns the state at `index`.
     pub(super) fn get(&self, index: usize) -> Option<&Cell> {
         self.cells.get(index).map(|(_, cell)| cell)
     }
@@ -105,14 +110,14 @@ impl Cells {
         self.cells.len() - 1
     }
 
-    /// Takes the state at `index` out, until [`Self::put_back`].
+    /// Takes the state at `index` out until [`Self::put_back`] is called.
     pub(super) fn lend(&mut self, bucket: u8, index: usize) -> Option<Cell> {
         let cell = std::mem::replace(&mut self.cells.get_mut(index)?.1, TAKEN);
         self.release(bucket, heap_of(&cell));
         Some(cell)
     }
 
-    /// Puts a state back, without the memory that it no longer needs.
+    /// Puts a state back at `index`, and frees the memory that the state no longer needs.
     pub(super) fn put_back(&mut self, bucket: u8, index: usize, mut cell: Cell) {
         trim(&mut cell);
         self.charge(bucket, heap_of(&cell));
@@ -121,7 +126,8 @@ impl Cells {
         }
     }
 
-    /// Removes the state at `index`. Returns the owner of the state that replaces it, if one does.
+    /// Removes the state at `index`. If another state moves to `index`, returns the owner of that
+    /// state.
     pub(super) fn remove(&mut self, bucket: u8, index: usize) -> Option<Fingerprint> {
         if index >= self.cells.len() {
             return None;
@@ -134,7 +140,7 @@ impl Cells {
         self.cells.get(index).map(|(owner, _)| *owner)
     }
 
-    /// Charges the `bytes` that a state has allocated.
+    /// Accounts for `bytes` that a state has allocated.
     fn charge(&mut self, bucket: u8, bytes: usize) {
         if bytes > LARGE {
             self.pooled += bytes;
@@ -154,12 +160,12 @@ impl Cells {
         }
     }
 
-    /// The bytes that the state at `index` has allocated for itself.
+    /// Returns the bytes that the state at `index` has allocated for itself.
     pub(super) fn heap(&self, index: usize) -> usize {
         self.get(index).map_or(0, heap_of)
     }
 
-    /// The bytes that the state at `index` must allocate before it can take one more charge.
+    /// Returns the bytes that the state at `index` must allocate before one more charge fits in it.
     pub(super) fn growth(&self, index: usize) -> usize {
         self.get(index).map_or(0, growth_of_cell)
     }
@@ -176,7 +182,8 @@ impl Cells {
 }
 
 /// Returns an empty state with room for exactly one charge, for algorithms whose state is a list.
-/// It is equivalent to no state, and most subjects that occur once stay this small.
+/// An empty state is equivalent to no state. Most subjects that occur only once keep a state of
+/// this size.
 pub(super) fn seed(limit: &Limit) -> Option<Cell> {
     match limit.algorithm() {
         Algorithm::SlidingWindow(_) => {
@@ -192,7 +199,7 @@ pub(super) fn seed(limit: &Limit) -> Option<Cell> {
     }
 }
 
-/// Whether states of `limit` are lists.
+/// Returns whether the states of `limit` are lists.
 pub(super) const fn is_list(limit: &Limit) -> bool {
     let algorithm = limit.algorithm();
     !matches!(
@@ -218,13 +225,13 @@ pub(super) fn heap_of(cell: &Cell) -> usize {
     }
 }
 
-/// Returns `cell` with room for one more charge, so the charge itself allocates nothing.
+/// Returns `cell` with memory for one more charge, so the charge itself allocates nothing.
 pub(super) fn grown(mut cell: Cell) -> Cell {
     grow_cell(&mut cell);
     cell
 }
 
-/// Returns `cell` without spare memory.
+/// Returns `cell` without memory that it does not use.
 pub(super) fn fitted(mut cell: Cell) -> Cell {
     admission(&mut cell);
     cell
@@ -243,7 +250,7 @@ fn admission(cell: &mut Cell) {
     }
 }
 
-/// Frees memory if most of it is not needed.
+/// Frees the unused memory of `cell` if most of its memory is unused.
 fn trim(cell: &mut Cell) {
     match cell {
         Cell::SlidingWindow(state) => shrink(&mut state.blocks),
@@ -257,7 +264,7 @@ fn trim(cell: &mut Cell) {
     }
 }
 
-/// The bytes that `cell` must allocate before it can take one more charge.
+/// Returns the bytes that `cell` must allocate before one more charge fits in it.
 pub(super) fn growth_of_cell(cell: &Cell) -> usize {
     match cell {
         Cell::SlidingWindow(state) => growth_of(&state.blocks),
@@ -270,7 +277,7 @@ pub(super) fn growth_of_cell(cell: &Cell) -> usize {
     }
 }
 
-/// Allocates the bytes that [`growth_of_cell`] returns.
+/// Allocates the bytes that [`growth_of_cell`] returns for `cell`.
 fn grow_cell(cell: &mut Cell) {
     match cell {
         Cell::SlidingWindow(state) => grow(&mut state.blocks),
@@ -284,7 +291,8 @@ fn grow_cell(cell: &mut Cell) {
     }
 }
 
-/// Returns all units in `cell`, of any window: an upper bound of the usage of its subject.
+/// Returns all units in `cell`, of every window. The sum is an upper bound of the usage of its
+/// subject.
 pub(super) fn units_of(cell: &Cell) -> u64 {
     let sum = |units: u64, more: u64| units.saturating_add(more);
     match cell {
@@ -312,7 +320,8 @@ fn grow<T>(list: &mut Vec<T>) {
     }
 }
 
-/// The number of items by which a full list grows: a half, so growing costs little per item.
+/// Returns the number of items by which a full list grows: half of its length, so growing costs
+/// little time per item.
 fn step<T>(list: &[T]) -> usize {
     (list.len() / 2).max(1)
 }

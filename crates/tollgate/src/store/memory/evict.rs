@@ -14,22 +14,23 @@ use super::table::Table;
 
 type Slots = Table<Packed>;
 
-/// An eviction drops one in this many entries, so its search is amortized over as many charges.
+/// The part of a limit's entries that one eviction drops: one in this many. The cost of the search
+/// for these entries is then spread over as many later charges.
 const EVICTED_OF: usize = 16;
 
-/// The number of calls between two steps of the sweep, and the number of slots that a step checks.
-/// The slots are adjacent, because the processor loads neighbours together.
+/// The number of calls between two steps of the sweep, and the number of slots that one step
+/// checks. These slots are adjacent, because the processor loads adjacent memory together.
 const SWEEP_EVERY: u32 = 32;
 const SWEEP_SLOTS: usize = 16;
 
-/// A table with fewer entries than one in this many slots is made smaller.
+/// A table is made smaller if fewer than one in this many of its slots have an entry.
 const SPARSE_OF: usize = 4;
 
 impl Shard {
-    /// Removes entries among the next few slots that expired some time ago.
+    /// Checks the next few slots, and removes their entries that expired some time ago.
     ///
-    /// Callers' clocks may differ a little: an entry stays until no caller can decide at a time
-    /// before its end.
+    /// The clocks of callers may differ a little, so an entry stays until no caller can decide at a
+    /// time before the end of the entry.
     #[inline]
     pub(super) fn sweep(&mut self, now: Timestamp) {
         self.unswept_calls += 1;
@@ -55,7 +56,8 @@ impl Shard {
         self.shrink();
     }
 
-    /// Removes all entries that expired some time ago, except `pinned` ones. Returns their number.
+    /// Removes the entries that have expired for every caller, except those for which `pinned`
+    /// returns true. Returns their number.
     pub(super) fn drop_over_for_all(
         &mut self,
         now: Timestamp,
@@ -64,8 +66,8 @@ impl Shard {
         self.drop_expired(now, DEFAULT_SKEW_MAX, pinned)
     }
 
-    /// Removes all entries that expired at least `time` ago, except `pinned` ones. Returns their
-    /// number.
+    /// Removes the entries that expired at least `time` ago, except those for which `pinned`
+    /// returns true. Returns their number.
     pub(super) fn drop_expired(
         &mut self,
         now: Timestamp,
@@ -79,7 +81,7 @@ impl Shard {
         let mut first_end = Timestamp::from_millis(MAX_EXACT);
         while slot < self.table.capacity() {
             match self.table.get(slot) {
-                // A removal moves the next entry to this slot, so the slot is checked again.
+                // A removal moves the next entry to this slot, so the same slot is checked again.
                 Some((key, packed)) if packed.expires_at().after(time) <= now && !pinned(key) => {
                     self.forget(slot);
                     dropped += 1;
@@ -97,11 +99,13 @@ impl Shard {
         dropped
     }
 
-    /// Drops entries to make room for a newcomer of the limit in `share`: expired ones, or else the
-    /// least used ones of the limit that has the most. Returns whether any entry was dropped.
+    /// Drops entries to make room for a new subject of the limit in `share`. Drops expired entries
+    /// if there are any. Otherwise drops the least used entries of the limit that uses the most.
+    /// Returns whether any entry was dropped.
     ///
-    /// A limit that reached its guarantee cannot displace subjects of another limit that are at
-    /// their limit: that would cost the other limit's newcomers more than it gains.
+    /// A limit that has reached its guaranteed share cannot displace subjects of another limit that
+    /// have reached that limit. The new subjects of the other limit would lose more by this than
+    /// the new subject gains.
     pub(super) fn make_room(
         &mut self,
         now: Timestamp,
@@ -131,9 +135,9 @@ impl Shard {
         })
     }
 
-    /// Drops the least used sixteenth of the entries of `victim` with this `retention`, at least
-    /// one; among equally used ones those that end first. Returns their number. Their usage becomes
-    /// part of the ceilings of their counters.
+    /// Drops the least used sixteenth of those entries of `victim` that have this `retention`, at
+    /// least one entry. Among equally used entries, drops those that end first. Returns the number
+    /// of dropped entries. The usage of each raises the ceiling of its overflow counter.
     fn evict(
         &mut self,
         now: Timestamp,
@@ -155,7 +159,7 @@ impl Shard {
         let (mut slot, mut dropped) = (0, 0);
         while slot < self.table.capacity() && dropped < count {
             match self.table.get(slot) {
-                // A removal moves the next entry to this slot, so the slot is checked again.
+                // A removal moves the next entry to this slot, so the same slot is checked again.
                 Some((key, packed)) if may_go(key, packed) && self.loss(packed, now) <= last => {
                     let ceiling = self.ceiling(packed);
                     if let Some(counter) = self.shares.open_counter(victim, key) {
@@ -172,18 +176,18 @@ impl Shard {
         dropped
     }
 
-    /// Returns the loss if an entry is dropped, comparable within one limit: the usage, then the
-    /// end.
+    /// Returns the value by which entries of one limit are ordered for dropping: the usage, then
+    /// the end. An entry with a smaller value is dropped first.
     fn loss(&self, packed: Packed, now: Timestamp) -> (u64, Timestamp) {
         let used = match packed.content() {
-            // A bucket fills evenly, so the time until it is full measures its usage.
+            // A bucket fills evenly, so its usage is proportional to the time until it is full.
             Content::Plain(Plain::TokenBucket(_)) => packed.expires_at().since(now).get(),
             _ => self.ceiling(packed).used,
         };
         (used, packed.expires_at())
     }
 
-    /// Returns the upper bound of the usage of an entry's subject.
+    /// Returns an upper bound of the usage of the entry's subject.
     fn ceiling(&self, packed: Packed) -> Ceiling {
         let used = match packed.content() {
             Content::Plain(Plain::FixedWindow(state)) => state.used,
@@ -193,12 +197,13 @@ impl Shard {
         Ceiling { used, until: packed.expires_at() }
     }
 
-    /// Returns the most slots that the table can have with the current cells.
+    /// Returns the most slots that the table can have in the bytes that the states outside the
+    /// table leave.
     fn largest_table(&self) -> usize {
         self.bounds.max_bytes.saturating_sub(self.cells.bytes()) / Slots::bytes(1)
     }
 
-    /// Frees memory if most of the table is empty.
+    /// Makes the table smaller if most of its slots are empty.
     fn shrink(&mut self) {
         let roomy = Table::<Packed>::capacity_for(self.table.len()) * 5 / 4;
         if self.table.len() < self.table.capacity() / SPARSE_OF && roomy < self.table.capacity() {
@@ -208,7 +213,8 @@ impl Shard {
     }
 }
 
-/// Whether an entry has expired for every caller, with the largest clock difference allowed.
+/// Returns whether an entry has expired for every caller, even for a caller with a clock that is
+/// behind by the largest allowed difference.
 fn is_expired_everywhere(packed: Packed, now: Timestamp) -> bool {
     packed.expires_at().after(DEFAULT_SKEW_MAX) <= now
 }

@@ -1,11 +1,12 @@
-//! Fingerprints of subjects: keyed hashes of 96 bits, in a shard that further bits select.
+//! Fingerprints of subjects: keyed hashes of 96 bits. Further bits of a hash select the shard.
 //!
-//! The two foldhash hashes have independent random keys, which never leave the store, and no client
-//! sees a hash: it can choose neither subjects that crowd one place of a table nor two that share a
-//! fingerprint. Among a million entries, of a store with the default bounds, the chance that any two
-//! collide is about one in 2^65, so the bytes of a subject need not be stored. foldhash is no
-//! cryptographic function: all of this rests on the secrecy of the keys. SipHash-1-3 with 128 bits
-//! would take 230 instructions for a key of 19 bytes, a third of a decision; these two take 90.
+//! Two foldhash hashes with independent random keys make a fingerprint. The keys never leave the
+//! store, and no client sees a hash. A client can therefore choose neither subjects that crowd one
+//! place of a table nor two subjects with the same fingerprint. Among a million entries, the
+//! default bound of a store, the chance that any two fingerprints are equal is about one in 2^65,
+//! so the bytes of a subject need not be stored. foldhash is not a cryptographic function: these
+//! guarantees rest on the secrecy of the keys. For a key of 19 bytes, SipHash-1-3 with 128 bits
+//! would take 230 instructions, a third of a decision; the two foldhash hashes take 90.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 
@@ -13,7 +14,7 @@ use foldhash::SharedSeed;
 use foldhash::quality::FoldHasher;
 use tollgate_core::{ChargeId, Limit, Subject};
 
-/// The keyed hash of one entry's name, unique in its shard.
+/// The keyed hash that identifies one entry in its shard.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Fingerprint {
     /// Selects the slot in the table.
@@ -21,21 +22,22 @@ pub(super) struct Fingerprint {
     pub(super) rest: u32,
 }
 
-/// The keyed hash of one subject, before it is combined with a limit.
+/// The keyed hash of one subject, before the hash is combined with a limit.
 #[derive(Clone, Copy)]
 pub(super) struct SubjectHash {
     place: u64,
-    /// The upper half selects the shard: the entries of a subject for all limits are in one shard,
-    /// and one lock serves a request.
+    /// The upper half selects the shard. It does not depend on the limit, so the entries of a
+    /// subject for all limits are in one shard, and a request needs only one lock.
     rest: u64,
 }
 
 impl SubjectHash {
-    /// Returns the fingerprint of the subject's state for `limit`.
+    /// Returns the fingerprint of the state that `limit` has for this subject.
     ///
-    /// The digest of the limit's name, which the limit has precomputed, is added to the hash. Two
-    /// different pairs collide only if the hashes of two subjects differ by exactly the difference
-    /// of two digests, which no client can cause without the key.
+    /// The fingerprint is the sum of the hash and the digest of the limit's name, which the limit
+    /// has precomputed. Two different pairs of a subject and a limit have the same fingerprint only
+    /// if the difference of the subjects' hashes is exactly the difference of the limits' digests.
+    /// No client can cause this without the key.
     #[inline]
     pub(super) const fn on(self, limit: &Limit) -> Fingerprint {
         let name = limit.state_digest();
@@ -45,7 +47,7 @@ impl SubjectHash {
         }
     }
 
-    /// Returns the entry's shard among `count` shards, at most 2^32.
+    /// Returns the index of the subject's shard among `count` shards. `count` is at most 2^32.
     #[inline]
     pub(super) const fn shard(self, count: usize) -> usize {
         (((self.rest >> 32) * count as u64) >> 32) as usize
@@ -53,20 +55,22 @@ impl SubjectHash {
 }
 
 impl Fingerprint {
-    /// Returns the subject's overflow counter among `count` counters, whatever the shard.
+    /// Returns the index of the subject's overflow counter among `count` overflow counters. The
+    /// index does not depend on the shard.
     pub(super) const fn part(self, count: usize) -> usize {
         ((self.rest as u64 * count as u64) >> 32) as usize
     }
 }
 
-/// The name of the only dimension of a subject that is a plain key.
+/// The name of the only dimension of a subject that consists of one plain key.
 pub(crate) const KEY_DIMENSION: &str = "key";
 
-/// Creates the fingerprints of one store, under keys that never leave it.
+/// Creates the fingerprints of one store, with keys that never leave the store.
 pub(super) struct Fingerprinter {
     charges: KeyedHash,
-    /// For subjects with only a clear value of [`KEY_DIMENSION`]. The value is hashed in place: a
-    /// copy into an encoding, read again at once in whole words, costs more than the hash.
+    /// For subjects that have only the dimension [`KEY_DIMENSION`] with an unhashed value. The
+    /// value is hashed where it is: copying it into a subject's encoding, and reading the copy
+    /// again at once, would take longer than the hash.
     keys: KeyedHash,
     refunds: KeyedHash,
 }
@@ -84,7 +88,7 @@ impl KeyedHash {
         Self { place: seeds(), rest: seeds() }
     }
 
-    /// Hashes `bytes` one after the other.
+    /// Hashes the slices of `bytes` one after the other.
     #[inline]
     fn hash(&self, bytes: &[&[u8]]) -> SubjectHash {
         let half = |(key, seed): &(u64, SharedSeed)| {
@@ -97,10 +101,10 @@ impl KeyedHash {
 }
 
 impl Fingerprinter {
-    /// Creates keys from the operating system's randomness.
+    /// Creates a fingerprinter with keys from the randomness of the operating system.
     ///
-    /// [`RandomState`] is seeded from it; its hashes of different inputs reveal nothing about one
-    /// another.
+    /// This randomness seeds [`RandomState`], whose hashes of different inputs reveal nothing about
+    /// one another.
     pub(super) fn random() -> Self {
         let (source, mut number) = (RandomState::new(), 0_u8);
         let mut random = || {
@@ -123,15 +127,15 @@ impl Fingerprinter {
         }
     }
 
-    /// Returns the hash of the subject whose only dimension is [`KEY_DIMENSION`], with the clear
-    /// value `key`, as [`subject`](Self::subject) does for any subject.
+    /// Returns the hash of the subject that has only the dimension [`KEY_DIMENSION`], with the
+    /// unhashed value `key`. For such a subject it replaces [`subject`](Self::subject).
     #[inline]
     pub(super) fn key(&self, key: &[u8]) -> SubjectHash {
         self.keys.hash(&[key])
     }
 
-    /// Returns the fingerprint of the refund of the charge `id`. The id precedes the subject and
-    /// has a fixed length.
+    /// Returns the fingerprint of the record that the charge `id` was refunded. The hashed bytes
+    /// are unambiguous: the id precedes the subject and has a fixed length.
     pub(super) fn refunded(&self, limit: &Limit, subject: &Subject, id: ChargeId) -> Fingerprint {
         self.refunds.hash(&[&id.0.to_le_bytes(), subject.as_bytes()]).on(limit)
     }

@@ -1,5 +1,5 @@
-//! Charges whose state fits in the entry of the table before and after the charge, as nearly all
-//! states do.
+//! Charges with a state that fits in the entry of the table both before and after the charge.
+//! Nearly all charges are such charges.
 
 use tollgate_core::decide::{Plain, charge_plain};
 use tollgate_core::{Admission, Charge, Cost, Limit, Operation, Reading, StoredState, Timestamp};
@@ -9,7 +9,7 @@ use super::packed::{Content, Packed, Retention};
 use super::shard::{Shard, retention};
 use super::target::{CallOutcome, Target, counts};
 
-/// A charge that fits in the state that its entry contains.
+/// A planned charge that fits, with its state in the entry of the table.
 #[derive(Clone, Copy)]
 pub(super) struct InPlace {
     pub(super) reading: Reading,
@@ -18,8 +18,8 @@ pub(super) struct InPlace {
 }
 
 impl Shard {
-    /// Charges `cost`, the only charge of a call. Returns `None`, with nothing changed, if the entry
-    /// does not contain a state of `limit`.
+    /// Charges `cost` as the only charge of a call. Returns `None`, with nothing changed, if the
+    /// entry does not contain a state of `limit`.
     #[inline(always)]
     pub(super) fn take_in_place(
         &mut self,
@@ -37,8 +37,8 @@ impl Shard {
         Some(reading)
     }
 
-    /// Returns what `target` changes, if it is a charge that fits in the state that its entry
-    /// contains. Changes nothing.
+    /// Returns the change that `target` makes, if `target` is a charge that fits and its entry
+    /// contains the state. Otherwise returns `None`. Changes nothing.
     pub(super) fn plan_in_place(&self, now: Timestamp, target: &Target<'_>) -> Option<InPlace> {
         let Charge { limit, operation: Operation::Charge { cost, .. }, .. } = target.charge else {
             return None;
@@ -49,8 +49,8 @@ impl Shard {
         (planned.reading.admission == Admission::Now).then_some(planned)
     }
 
-    /// Carries out what [`plan_in_place`](Self::plan_in_place) returned for the entry of `key`, which
-    /// has not changed since.
+    /// Applies `planned`, which [`plan_in_place`](Self::plan_in_place) returned for the entry of
+    /// `key`. The entry must be unchanged since that call.
     pub(super) fn set_in_place(&mut self, key: Fingerprint, planned: &InPlace) -> Reading {
         if let Some(slot) = self.table.find(key)
             && let Some(before) = self.table.replace(slot, planned.after)
@@ -60,7 +60,7 @@ impl Shard {
         planned.reading
     }
 
-    /// Records that a charge with this `reading` replaced the entry `before`.
+    /// Records that a charge with this `reading` replaced the entry `before` by `after`.
     #[inline]
     pub(super) fn turn(&mut self, before: Packed, after: Packed, reading: &Reading) {
         self.shares.turn(before.share(), before.retention(), after.retention());
@@ -86,7 +86,7 @@ pub(super) fn charged(
             Admission::Now => plain_retention(next, limit, cost, reading.fits_again, now),
             Admission::At(_) | Admission::Never => Retention::AtLimit,
         };
-        // A plain state expires as soon as none of it is used.
+        // A state that fits in its entry expires as soon as none of its units is used.
         Packed::plain(next, reading.full_reset_at, retention).in_share_of(packed)
     } else if is_refused && reading.found == StoredState::Present {
         packed.protected()
@@ -96,7 +96,8 @@ pub(super) fn charged(
     Some(InPlace { reading, after })
 }
 
-/// Returns the [`retention`] of a plain state, which needs no cell for an operation of one unit.
+/// Returns the [`retention`] of a state that fits in its entry. If the operation is of one unit,
+/// the state is not converted to a cell.
 #[inline]
 fn plain_retention(
     state: Plain,

@@ -1,12 +1,13 @@
-//! A duration in ten bits, rounded up: its five leading digits, of which the first is implicit, and
-//! the number of bits by which they are shifted.
+//! Encodes a duration in ten bits, rounded up. The code contains the five leading binary digits of
+//! the duration, without the first, which is always one, and the number of bits by which the digits
+//! are shifted.
 
 use tollgate_core::Millis;
 
-/// Bits of a code.
+/// The number of bits of a code.
 pub(super) const BITS: u32 = 10;
 
-/// Digits that are written, after a leading one.
+/// The number of binary digits that a code stores, after the leading one, which it does not store.
 const DIGITS: u32 = 4;
 const LEADING: u64 = 1 << DIGITS;
 
@@ -22,7 +23,7 @@ pub(super) const fn encode(length: Millis) -> u64 {
     ((shift as u64 + 1) << DIGITS) + (digits - LEADING)
 }
 
-/// Returns the duration of `code`.
+/// Returns the duration that `code` represents.
 pub(super) const fn decode(code: u64) -> Millis {
     if code < LEADING {
         return Millis::new(code);

@@ -1,24 +1,27 @@
-//! The store in the memory of this process: bounded, sharded, and swept by its calls.
+//! The store in the memory of this process. Its size is bounded, it is divided into shards, and its
+//! calls remove expired entries.
 //!
 //! - An entry is 28 bytes: a keyed hash of the limit's name and the subject, and the state in two
-//!   words. States that are lists (sliding windows, logs, leases) are stored outside the
-//!   table.
+//!   words. States that are lists (sliding windows, logs, permits) are stored outside the table of
+//!   entries.
 //! - **Bounded.** [`Bounds`] are divided among the shards. A full shard selects the limit with the
-//!   most entries, and drops the least used sixteenth of them. The usage of a dropped subject is
-//!   not forgotten: it raises the ceiling of its overflow counter, from which every newcomer of
-//!   that counter starts.
-//! - **Never beyond a quota.** If all entries are at their limit or in flight, a newcomer is
-//!   counted in an overflow counter, which it shares with other subjects ([`OVERFLOW_COUNTERS`] for
-//!   each limit), and the answer's source is [`Source::Overflow`](tollgate_core::DecisionSource). A
+//!   most entries, and drops the least used sixteenth of that limit's entries. The usage of a
+//!   dropped subject is not forgotten: each overflow counter has a ceiling, the highest usage of
+//!   any of its subjects whose entry was dropped. A subject without an entry starts with at least
+//!   this usage.
+//! - **Never beyond a quota.** If a full shard can drop no entry, because all entries are at their
+//!   limit or have units in flight, a subject without an entry is counted in an overflow counter.
+//!   It shares this counter with other subjects of the limit ([`OVERFLOW_COUNTERS`] for each
+//!   limit), and the answer's source is [`Source::Overflow`](tollgate_core::DecisionSource). A
 //!   client that fills the store gains no request beyond a limit.
 //! - **Shared fairly.** Each limit is guaranteed [`Bounds::guaranteed_entries`]. A limit that
 //!   exceeds its own guarantee cannot use the guaranteed entries of another limit. Permits,
 //!   reservations and remembered refunds are never dropped to make room, and take at most half of a
 //!   shard.
-//! - **Swept by its calls.** Every call checks a few entries and removes expired ones, so no thread
-//!   is needed.
-//! - **Atomic.** A call locks all of its shards in a fixed order, and changes nothing before every
-//!   charge is decided and has room.
+//! - **Swept by its calls.** Every call checks a few entries and removes expired ones, so the store
+//!   needs no thread.
+//! - **Atomic.** A call locks all of its shards in a fixed order. It changes the state only after
+//!   every charge of the call is decided and has room.
 
 mod bounds;
 mod call;
@@ -67,11 +70,11 @@ use shard::Shard;
 use sync::{Mutex, MutexGuard};
 use target::Target;
 
-/// The shortest wait of a charge that is refused because there is no room for it, not even in an
-/// overflow counter.
+/// The shortest wait of a charge that is refused because neither an entry nor an overflow counter
+/// has room for the charge.
 pub const RETRY_WITHOUT_ROOM: Millis = Millis::from_secs(1);
 
-/// Remembers limits in this process.
+/// A store that keeps the state of limits in the memory of this process.
 ///
 /// ```
 /// use tollgate::model::algo::{Anchor, FixedWindow};
@@ -98,12 +101,13 @@ pub struct Memory {
     shards: Box<[Padded]>,
 }
 
-/// A shard on cache lines of its own: two threads with different shards do not disturb each other.
+/// A shard on cache lines of its own, so two threads that use different shards do not slow each
+/// other down.
 #[repr(align(64))]
 struct Padded(Mutex<Shard>);
 
 impl Memory {
-    /// Creates an empty store that holds at most `bounds`.
+    /// Creates an empty store that never exceeds `bounds`.
     ///
     /// ```
     /// use tollgate::store::memory::{Bounds, Memory};
@@ -124,11 +128,11 @@ impl Memory {
         Self { fingerprints: Fingerprinter::random(), shards: (0..count).map(shard).collect() }
     }
 
-    /// Applies `charges` at `now`, as [`Store::apply`] does, without a future: it waits for nothing
-    /// but a short lock.
+    /// Applies `charges` at `now`, as [`Store::apply`] does, without a future. The call waits only
+    /// for locks that other calls hold for a short time.
     ///
     /// # Errors
-    /// None: a store without room refuses, and the readings' source reports it.
+    /// None: a store without room refuses the charges, and the source of the readings reports this.
     pub fn apply_now(
         &self,
         now: Timestamp,
@@ -154,7 +158,7 @@ impl Memory {
         let mut targets = SmallVec::<[Target<'_>; call::INLINE]>::new();
         let mut last: Option<(&Subject, SubjectHash)> = None;
         for charge in charges {
-            // The charges of a request usually have one subject.
+            // The charges of a request usually have the same subject, so its hash is computed once.
             let hash = match last {
                 Some((subject, hash)) if subject == charge.subject => hash,
                 _ => self.fingerprints.subject(charge.subject),
@@ -165,9 +169,9 @@ impl Memory {
         call::apply(self, now, &targets, readings)
     }
 
-    /// Returns the usage of the store by each of `limits`, in their order.
+    /// Returns the usage of the store by each of `limits`, in the order of `limits`.
     ///
-    /// Reads one shard after the other, as [`Self::stats`] does.
+    /// Reads one shard after the other, so the numbers are of slightly different times.
     #[must_use]
     pub fn limit_stats<'a>(&self, limits: impl IntoIterator<Item = &'a Limit>) -> Vec<LimitStats> {
         let mut all = HashMap::<u128, LimitStats>::new();
@@ -182,9 +186,9 @@ impl Memory {
         limits.into_iter().map(of).collect()
     }
 
-    /// Returns the usage of the store, and counts since it was created.
+    /// Returns the usage of the store now, and its counts since it was created.
     ///
-    /// Reads one shard after the other: the numbers are of slightly different times.
+    /// Reads one shard after the other, so the numbers are of slightly different times.
     #[must_use]
     pub fn stats(&self) -> Stats {
         let mut stats = Stats::default();
@@ -194,7 +198,8 @@ impl Memory {
         stats
     }
 
-    /// Applies a call of one charge, the most frequent call, as [`call::apply`] does for any call.
+    /// Applies a call with one charge, the most frequent call. The result is that of
+    /// [`call::apply`].
     #[inline]
     fn apply_one(&self, now: Timestamp, charge: &Charge<'_>) -> Readings {
         let hash = self.fingerprints.subject(charge.subject);
@@ -210,8 +215,8 @@ impl Memory {
         Readings::one(reading).with_source(source)
     }
 
-    /// Charges `limit` for the subject whose only dimension is [`KEY_DIMENSION`], with the clear
-    /// value `key`, without an allocation. `operation` is a charge.
+    /// Charges `limit` for the subject that has only the dimension [`KEY_DIMENSION`], with the
+    /// unhashed value `key`. Allocates no memory. `operation` must be a charge.
     #[inline]
     pub(crate) fn charge_key(
         &self,
@@ -229,7 +234,7 @@ impl Memory {
         {
             return reading;
         }
-        // The shard identifies the subject by `key` alone.
+        // The shard reads only the hash `key` of the subject, so `subject` is a placeholder.
         let charge = Charge { limit, subject: &Subject::default(), operation };
         shard.apply_alone(now, &Target { charge, shard: index, key, refund: None }).0
     }
@@ -292,7 +297,7 @@ impl Store for Memory {
 }
 
 impl Default for Memory {
-    /// With the default [`Bounds`].
+    /// Creates a store with the default [`Bounds`].
     fn default() -> Self {
         Self::new(Bounds::default())
     }

@@ -1,10 +1,10 @@
 //! Overflow counters: shared counters for subjects that have no entry of their own.
 //!
-//! A counter is an upper bound of the usage of each of its subjects: [`Counter::bound`] is the sum
-//! of its ceiling (the highest usage of any subject whose entry was dropped) and of its cell
-//! (everything that was charged here, for all subjects together). A subject that this counter
-//! decides is never admitted beyond the quota. A subject that later gets an entry starts with that
-//! bound as its usage.
+//! A counter is an upper bound of the usage of each of its subjects. [`Counter::bound`] is the sum
+//! of two parts: the ceiling (the highest usage of any subject with a dropped entry) and the cell
+//! (everything that this counter charged, for all of its subjects together). While the counter
+//! decides for a subject, the subject is never admitted beyond the quota. When the subject gets an
+//! entry later, the entry starts with that bound as its usage.
 
 use std::borrow::Cow;
 
@@ -17,17 +17,18 @@ use tollgate_core::{
 
 use super::cells::units_of;
 
-/// An upper bound of the usage of one subject, until it expires.
+/// An upper bound of the usage of one subject, valid until the time at which all of that usage has
+/// expired.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Ceiling {
-    /// Units; for a token bucket `until` alone determines the usage.
+    /// Used units. For a token bucket this field is 0, because `until` alone determines the usage.
     pub(super) used: u64,
-    /// The time at which no unit is used any more.
+    /// The time from which no unit is used any more.
     pub(super) until: Timestamp,
 }
 
 impl Ceiling {
-    /// Raises this ceiling, if necessary, to be an upper bound of `other` too.
+    /// Raises this ceiling, if necessary, to an upper bound of the usage in `other` too.
     pub(super) fn raise(&mut self, other: Self, now: Timestamp) {
         if self.until <= now {
             *self = other;
@@ -37,7 +38,7 @@ impl Ceiling {
         self.until = self.until.max(other.until);
     }
 
-    /// Returns the units that are still used at `now`.
+    /// Returns the units that are still used at `now`, at most.
     fn used_at(self, limit: &Limit, now: Timestamp) -> u64 {
         if self.until <= now {
             return 0;
@@ -54,30 +55,31 @@ impl Ceiling {
 pub(super) struct Counter {
     /// The highest usage of any subject whose entry was dropped.
     pub(super) ceiling: Ceiling,
-    /// The state of everything that was charged here.
+    /// The state of everything that this counter charged, for all of its subjects together.
     pub(super) cell: Option<Cell>,
     /// The time at which the cell expires.
     pub(super) cell_over_at: Timestamp,
 }
 
 impl Counter {
-    /// Returns whether the counter has expired for every caller, with the largest allowed clock
-    /// difference.
+    /// Returns whether the counter has expired for every caller, even for a caller with a clock
+    /// that is behind by the largest allowed difference.
     pub(super) fn is_over(&self, now: Timestamp) -> bool {
         self.ceiling.until.max(self.cell_over_at).after(DEFAULT_SKEW_MAX) <= now
     }
 
     /// Returns a state of `limit` that has used at least as much as any subject of this counter.
     ///
-    /// Permits are distinguished by their ids, so the permits of all subjects are a bound
-    /// themselves.
+    /// For a concurrency limit this state is the cell: permits are distinguished by their ids, so
+    /// the permits of all subjects together are an upper bound for each subject.
     pub(super) fn bound(&self, limit: &Limit, now: Timestamp) -> Option<Cow<'_, Cell>> {
         if matches!(limit.algorithm(), Algorithm::Concurrency(_)) {
             return self.cell.as_ref().map(Cow::Borrowed);
         }
         let dropped = self.ceiling.used_at(limit, now);
         let charged = self.cell.as_ref().map_or(0, |cell| {
-            // An estimate that decays over time is counted in full at the time of the last charge.
+            // Such a state is an estimate that decays over time. All of its units are counted until
+            // the state expires.
             if matches!(limit.algorithm(), Algorithm::TwoBucket(_)) {
                 return if now < self.cell_over_at { units_of(cell) } else { 0 };
             }
@@ -98,12 +100,12 @@ impl Counter {
         charged_until(limit, used, until, now).map(Cow::Owned)
     }
 
-    /// Returns the reading of an operation of one of its subjects. Changes nothing.
+    /// Returns the reading of `operation` for a subject of this counter. Changes nothing.
     pub(super) fn judge(&self, limit: &Limit, operation: Operation, now: Timestamp) -> Reading {
         let bound = self.bound(limit, now);
         let reading = assess_operation(bound.as_deref(), limit, operation, now);
         match &self.cell {
-            // The reservations of all subjects together have a bound of their own.
+            // The reservations are only in the cell, so the operation must fit in the cell as well.
             Some(cell @ Cell::Reserved(_)) => {
                 let own = assess_operation(Some(cell), limit, operation, now);
                 let (admission, fits_again) =
@@ -120,15 +122,15 @@ impl Counter {
         }
     }
 
-    /// Sets the cell after a decision.
+    /// Stores the cell that results from a decision.
     pub(super) fn keep(&mut self, cell: Option<Cell>, limit: &Limit) {
         self.cell_over_at = cell.as_ref().map_or(Timestamp::EPOCH, |cell| expires_at(cell, limit));
         self.cell = cell.filter(|_| self.cell_over_at > Timestamp::EPOCH);
     }
 }
 
-/// Returns a fresh state of `limit` that has used `units`, all of which expire at `until` and not
-/// before.
+/// Returns a new state of `limit` that has used `units`. All of these units expire at `until`, none
+/// earlier.
 fn charged_until(limit: &Limit, units: u64, until: Timestamp, now: Timestamp) -> Option<Cell> {
     let operation = Operation::Charge { cost: Cost::up_to(units), id: ChargeId::default() };
     let charged_at = |at| charge_admitted(None, limit, operation, at).1;
@@ -137,12 +139,12 @@ fn charged_until(limit: &Limit, units: u64, until: Timestamp, now: Timestamp) ->
     }
     let span = expires_at(&charged_at(until)?, limit).since(until);
     let at = Timestamp::from_millis(until.as_millis().saturating_sub(span.get()));
-    // A state from an impossible future would count as none.
+    // The store ignores a state from an impossible future, so the time of the charge is capped.
     charged_at(at.min(now.after(limit.skew_tolerance())))
 }
 
-/// Returns the reading of a charge for which there is no room anywhere: refused, with a time to
-/// retry.
+/// Returns the reading of a charge for which neither an entry nor an overflow counter has room. The
+/// charge is refused, with a time to retry.
 pub(super) fn no_room(limit: &Limit, cost: Cost, reading: Reading, now: Timestamp) -> Reading {
     let ready_at = now.after(super::RETRY_WITHOUT_ROOM).max(match reading.admission {
         Admission::At(moment) => moment,
@@ -164,23 +166,23 @@ pub(super) fn no_room(limit: &Limit, cost: Cost, reading: Reading, now: Timestam
     }
 }
 
-/// The bit that marks the position of a charge in an overflow counter: the lowest one above the
-/// bits of the algorithm. A fallback around this store uses the bits above it to mark which of its
-/// stores made the charge.
+/// The bit that marks a [`ChargePosition`] as that of a charge in an overflow counter. It is the
+/// lowest bit above the bits that the algorithm uses. A fallback that contains this store uses the
+/// bits above this one to mark which of the fallback's stores made the charge.
 const TAG: u64 = MAX_EXACT + 1;
 
-/// Returns the position of a charge in an overflow counter.
+/// Returns `position`, marked as that of a charge in an overflow counter.
 pub(super) const fn tagged(position: ChargePosition) -> ChargePosition {
     ChargePosition(position.0 | TAG)
 }
 
-/// Returns the position as the algorithm made it, without the marks of stores.
+/// Returns the position that the algorithm made, without the marks that stores added.
 pub(super) const fn untagged_mark(mark: ChargePosition) -> ChargePosition {
     ChargePosition(mark.0 & MAX_EXACT)
 }
 
-/// Returns the operation with the counter's own position if it refers to a charge in an overflow
-/// counter.
+/// If `operation` refers to a charge in an overflow counter, returns the operation with the
+/// position as the algorithm made it. Otherwise returns `None`.
 pub(super) fn untagged(mut operation: Operation) -> Option<Operation> {
     match &mut operation {
         Operation::Refund { position, .. }

@@ -1,8 +1,8 @@
-//! The state of one entry in two words.
+//! One entry of the table in two words: the state, its end and its retention.
 //!
-//! Every quantity of a decision is below 2^53, which leaves eleven bits of each word. They contain
-//! the kind of the entry, whether it may be evicted, the number of the share in which it counts,
-//! and an estimate of when a bucket is full.
+//! Every number that a decision needs is below 2^53, so eleven bits of each word are free. These
+//! bits contain the kind of the entry, whether the entry may be dropped to make room, the number of
+//! the limit's share, and, for a token bucket, an estimate of the time until the bucket is full.
 
 use std::num::NonZeroU64;
 
@@ -12,17 +12,19 @@ use tollgate_core::{MAX_EXACT, Millis, Timestamp};
 
 use super::lifetime;
 
-/// Whether an entry may be dropped to make room for another. Its usage then raises the
-/// [`Ceiling`](super::overflow::Ceiling) of its counter.
+/// Whether an entry may be dropped to make room for another. When an entry is dropped, its usage
+/// raises the [`Ceiling`](super::overflow::Ceiling) of the overflow counter of its subject.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Retention {
-    /// The limit has units left: the entry is dropped first.
+    /// The limit has units left for the subject: such entries are dropped first.
     Evictable,
-    /// The limit is reached. The entry is dropped only for a newcomer of another limit that is
-    /// within its guaranteed share, because afterwards the ceiling refuses every newcomer of the
-    /// counter.
+    /// The subject has reached its limit. The entry is dropped only to make room for a subject of
+    /// another limit, and only while that other limit has less than its guaranteed share. The
+    /// reason is that a dropped entry of this kind raises the ceiling of its overflow counter to
+    /// the limit, and the counter then refuses all of its subjects that have no entry.
     AtLimit,
-    /// Units are in flight or held, or a refund is remembered: the entry is never dropped.
+    /// Units are in flight or reserved, or a refund is remembered: the entry is never dropped to
+    /// make room.
     Pinned,
 }
 
@@ -31,7 +33,7 @@ pub(super) enum Retention {
 pub(super) enum Content {
     /// The state itself.
     Plain(Plain),
-    /// The index of the state, which is larger than two words, among the [`Cells`].
+    /// The state is larger than two words. The number is its index among the [`Cells`].
     ///
     /// [`Cells`]: super::cells::Cells
     Large(usize),
@@ -39,7 +41,8 @@ pub(super) enum Content {
     Refunded,
 }
 
-/// [`Content`] with its end and its [`Retention`], 16 bytes also as an `Option`.
+/// [`Content`] with the time at which it expires and its [`Retention`]. An `Option` of this type is
+/// 16 bytes too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Packed {
     head: NonZeroU64,
@@ -49,11 +52,13 @@ pub(super) struct Packed {
 const NUMBER_BITS: u32 = 53;
 const TAG_SHIFT: u32 = 61;
 const PROTECTED: u64 = 1 << 60;
-/// The bits of the head between the number and [`PROTECTED`].
+/// The number of bits of `head` between the 53-bit number and [`PROTECTED`]. They hold the low bits
+/// of the code of a lifetime.
 const SPARE_BITS: u32 = 7;
-/// The bits of the tail that hold the rest of a lifetime.
+/// The number of bits of `tail` that hold the other bits of the code of a lifetime.
 const LATE_BITS: u32 = lifetime::BITS - SPARE_BITS;
-/// Above them is the number of the share.
+/// The lowest bit of the share's number in `tail`: it is above the number and the bits of the
+/// lifetime.
 const SHARE_SHIFT: u32 = NUMBER_BITS + LATE_BITS;
 const SHARE: u64 = !0 << SHARE_SHIFT;
 
@@ -64,13 +69,13 @@ const REFUNDED: NonZeroU64 = tag(4);
 const PINNED: NonZeroU64 = tag(5);
 const TAG: u64 = !0 << TAG_SHIFT;
 
-/// No tag is zero, and therefore no head is.
+/// Returns the bits of the tag `number`. No tag is zero, so no `head` is zero.
 const fn tag(number: u64) -> NonZeroU64 {
     NonZeroU64::new(number << TAG_SHIFT).unwrap()
 }
 
 impl Packed {
-    /// Creates an entry of `state`, which expires at `expires_at`.
+    /// Creates an entry that contains `state` and expires at `expires_at`.
     #[inline]
     pub(super) fn plain(state: Plain, expires_at: Timestamp, retention: Retention) -> Self {
         match state {
@@ -87,13 +92,13 @@ impl Packed {
         }
     }
 
-    /// The state with this `index` among the large ones.
+    /// Creates an entry with its large state at `index` among the [`Cells`](super::cells::Cells).
     pub(super) fn large(index: usize, expires_at: Timestamp, retention: Retention) -> Self {
         let tag = if retention == Retention::Pinned { PINNED } else { LARGE };
         Self::of(tag, index as u64, expires_at.as_millis(), retention)
     }
 
-    /// Creates a record that a charge was refunded, which is needed until `expires_at`.
+    /// Creates a record that a charge was refunded. The record is needed until `expires_at`.
     pub(super) fn refunded(expires_at: Timestamp) -> Self {
         Self::of(REFUNDED, 0, expires_at.as_millis(), Retention::Pinned)
     }
@@ -138,14 +143,14 @@ impl Packed {
         }
     }
 
-    /// Returns the time at which the entry expires. It is never too early, and for a token bucket
-    /// it is too late by at most a sixteenth of the time to fill.
+    /// Returns the time at which the entry expires. This time is never too early. For a token
+    /// bucket it is too late by at most a sixteenth of the time that the bucket takes to fill.
     pub(super) fn expires_at(self) -> Timestamp {
         let moment = Timestamp::from_millis(self.tail & MAX_EXACT);
         moment.after(self.lifetime())
     }
 
-    /// Returns whether the entry may be dropped.
+    /// Returns whether the entry may be dropped to make room.
     #[inline]
     pub(super) fn retention(self) -> Retention {
         match self.head.get() & TAG {
@@ -155,20 +160,20 @@ impl Packed {
         }
     }
 
-    /// Returns the same entry, marked as having reached its limit.
+    /// Returns the same entry, marked as that of a subject that has reached its limit.
     #[inline]
     pub(super) fn protected(self) -> Self {
         Self { head: self.head | PROTECTED, ..self }
     }
 
-    /// Returns the same entry after its large state has moved to `index`. Only entries with a large
-    /// state have an index.
+    /// Returns the same entry after its large state has moved to `index`. Valid only for an entry
+    /// with a large state, because other entries have no index.
     pub(super) fn moved_to(self, index: usize) -> Self {
         Self::large(index, self.expires_at(), self.retention()).in_share_of(self)
     }
 
-    /// Returns the time to add to the end in the tail: only a token bucket has any of these bits
-    /// set.
+    /// Returns the time between the time in `tail` and the end of the entry. It is zero unless the
+    /// entry is a token bucket.
     fn lifetime(self) -> Millis {
         let low = (self.head.get() >> NUMBER_BITS) & ((1 << SPARE_BITS) - 1);
         lifetime::decode(low | (self.tail & !SHARE) >> NUMBER_BITS << SPARE_BITS)

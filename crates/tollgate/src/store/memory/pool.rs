@@ -1,20 +1,22 @@
-//! Bytes for states larger than [`LARGE`]: one budget for the whole store, so a state may grow
-//! beyond its shard's part.
+//! A budget of bytes for states larger than [`LARGE`]. The whole store has one such budget, so a
+//! state may grow beyond the bytes of its shard.
 
 use std::sync::atomic::Ordering;
 
 use super::sync::AtomicUsize;
 
-/// A state that allocates more than this many bytes is charged to the [`Pool`], not to its shard.
+/// The bytes that a state may allocate within its shard's budget. A larger state is charged to the
+/// [`Pool`] instead.
 pub(super) const LARGE: usize = 4 * 1024;
 
-/// The number of buckets among which limits are divided: two limits in one bucket share its part of
-/// the pool.
+/// The number of buckets among which limits are divided. Two limits in one bucket are treated as
+/// one limit: they share one part of the pool.
 const BUCKETS: usize = 64;
 
-/// The bytes of all large states and of all overflow counters.
-///
-/// A limit may take as many bytes as are still free ("dynamic thresholds", Choudhury and Hahne,
+/// The budget of bytes for all large states and for the states of all overflow counters.
+/// A limit may take at most as many bytes as remain free ("dynamic thresholds", Choudhury and
+/// Hahne, 1998). If only one limit uses the pool, it can take half of the pool, and a second limit
+/// can then still take a quarter.
 /// 1998): one limit alone takes half of the pool, and a second one still finds a quarter.
 pub(super) struct Pool {
     bytes: usize,
@@ -22,19 +24,20 @@ pub(super) struct Pool {
     of_limits: [AtomicUsize; BUCKETS],
 }
 
-/// The bucket of the limit with this state digest.
+/// Returns the bucket of the limit with this state digest.
 pub(super) const fn bucket(digest: u128) -> u8 {
     ((digest ^ (digest >> 64)) as usize % BUCKETS) as u8
 }
 
 impl Pool {
-    /// An empty pool of `bytes`.
+    /// Creates a pool of `bytes`, all of which are free.
     pub(super) fn new(bytes: usize) -> Self {
         let of_limits = std::array::from_fn(|_| AtomicUsize::new(0));
         Self { bytes, used: AtomicUsize::new(0), of_limits }
     }
 
-    /// Allocates `bytes` to the limits in `bucket` if there are enough.
+    /// Allocates `bytes` to the limits in `bucket` if enough bytes are free. Returns whether it
+    /// did.
     pub(super) fn try_take(&self, bucket: u8, bytes: usize) -> bool {
         let of_limit = self.of_limit(bucket).load(Ordering::Relaxed);
         let fits = |used: usize| {
@@ -48,13 +51,13 @@ impl Pool {
         true
     }
 
-    /// Allocates `bytes` that were reserved.
+    /// Allocates `bytes` that were reserved before, so the allocation cannot fail.
     pub(super) fn take(&self, bucket: u8, bytes: usize) {
         self.used.fetch_add(bytes, Ordering::Relaxed);
         self.of_limit(bucket).fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Returns `bytes`.
+    /// Returns `bytes` of the limits in `bucket` to the pool.
     pub(super) fn release(&self, bucket: u8, bytes: usize) {
         self.used.fetch_sub(bytes, Ordering::Relaxed);
         self.of_limit(bucket).fetch_sub(bytes, Ordering::Relaxed);

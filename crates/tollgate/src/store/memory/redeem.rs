@@ -9,7 +9,8 @@ use super::shard::{Shard, retention};
 use super::target::{Growth, Target, is_concurrency, remembered_until};
 
 impl Shard {
-    /// Refunds a charge unless it was refunded before. Remembers the refund if it may arrive again.
+    /// Refunds a charge unless the same charge was refunded before. Remembers the refund if the
+    /// same refund may arrive again.
     pub(super) fn refund(
         &mut self,
         now: Timestamp,
@@ -36,7 +37,8 @@ impl Shard {
         reading
     }
 
-    /// Refunds, settles or extends a charge where it was counted.
+    /// Refunds, settles or extends a charge in the entry or the overflow counter that counted the
+    /// charge.
     ///
     /// Settling removes the reservation from the state, and may add a charge with the real cost.
     /// The state then frees the memory that it does not need.
@@ -47,14 +49,15 @@ impl Shard {
         if !is_concurrency(limit) || self.table.find(target.key).is_none() {
             return reading;
         }
-        // The entry began with every permit of the counter.
+        // The entry was created with a copy of every permit of the counter, so the permit is in
+        // both.
         let charge = Charge { operation: there, ..target.charge };
         let here = self.change(now, &Target { charge, ..*target });
         let refunded = here.refunded.max(reading.refunded);
         Reading { admission: here.admission.min(reading.admission), refunded, ..here }
     }
 
-    /// Renews a permit wherever it is counted.
+    /// Renews a permit in the entry, in the overflow counter, or in both.
     pub(super) fn renew(&mut self, now: Timestamp, target: &Target<'_>) -> Reading {
         if self.table.find(target.key).is_none() {
             let renewed = self.renew_by_overflow(now, target);

@@ -1,5 +1,5 @@
-//! Room for the additions of a call. It is reserved before anything is changed, so a store without
-//! room refuses the whole call.
+//! The room that a call needs for everything that it adds. The room is reserved before the call
+//! changes anything, so a store without room refuses the whole call.
 
 use std::ops::{Add, AddAssign};
 
@@ -9,35 +9,36 @@ use super::cells::{self, CELL_BYTES, FRESH_HEAP, FRESH_RESERVATION_HEAP};
 use super::pool::LARGE;
 use super::shares::Usage;
 
-/// An addition to a shard.
+/// The room that a call, or a part of it, needs in a shard.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Room {
     pub(super) entries: usize,
-    /// States that are larger than an entry.
+    /// New states that are stored outside the table, because they are larger than an entry.
     pub(super) cells: usize,
-    /// Bytes that those states allocate for themselves.
+    /// Bytes that the states outside the table allocate for themselves.
     pub(super) heap: usize,
-    /// Bytes of the pool, for states that are large or become large.
+    /// Bytes of the pool, for states that exceed [`LARGE`] bytes after the call.
     pub(super) pool: usize,
-    /// Entries that are pinned from now on.
+    /// Entries that become pinned by the call: from then on they are not dropped to make room.
     pub(super) pinned: usize,
-    /// Whether the entry that the room is for is pinned afterwards.
+    /// Whether the entry that needs this room is pinned after the call.
     pub(super) pins: bool,
 }
 
 impl Room {
-    /// Nothing is added.
+    /// No room, because nothing is added.
     pub(super) const NONE: Self =
         Self { entries: 0, cells: 0, heap: 0, pool: 0, pinned: 0, pins: false };
-    /// An entry that contains its state.
+    /// The room for an entry that contains its state.
     pub(super) const ENTRY: Self = Self { entries: 1, ..Self::NONE };
 
-    /// For the first charge of a subject.
+    /// Returns the room for the first charge of a subject on `limit`.
     pub(super) fn for_entry(limit: &Limit) -> Self {
         Self::ENTRY + Self::for_change(limit)
     }
 
-    /// For the state of an entry that had another kind of content, or that contains its state.
+    /// Returns the room for a state of `limit` in an existing entry that has no state outside the
+    /// table.
     pub(super) fn for_change(limit: &Limit) -> Self {
         if cells::is_large(limit) {
             Self { cells: 1, heap: FRESH_HEAP, ..Self::NONE }
@@ -46,17 +47,18 @@ impl Room {
         }
     }
 
-    /// For a state in an entry that has reserved units from now on.
+    /// Returns the room for the first reserved units of an entry that has no state outside the
+    /// table.
     pub(super) const fn for_reservation() -> Self {
         Self { cells: 1, heap: FRESH_HEAP + FRESH_RESERVATION_HEAP, ..Self::NONE }
     }
 
-    /// For a large state that has reserved units from now on.
+    /// Returns the room for the first reserved units of a state that is outside the table already.
     pub(super) const fn for_first_reservation() -> Self {
         Self { heap: FRESH_RESERVATION_HEAP, ..Self::NONE }
     }
 
-    /// For a state of `heap` bytes that grows by `growth`.
+    /// Returns the room for a state that has allocated `heap` bytes and grows by `growth` bytes.
     pub(super) const fn for_growth(heap: usize, growth: usize) -> Self {
         if growth == 0 || heap + growth <= LARGE {
             return Self { heap: growth, ..Self::NONE };
@@ -65,13 +67,13 @@ impl Room {
         Self { pool, ..Self::NONE }
     }
 
-    /// Returns the room for an entry that is pinned after the call. `was_pinned` is whether it was
-    /// pinned before.
+    /// Returns this room for an entry that is pinned after the call. `was_pinned` states whether
+    /// the entry is pinned before the call.
     pub(super) const fn pinning(self, was_pinned: bool) -> Self {
         Self { pinned: if was_pinned { 0 } else { 1 }, pins: true, ..self }
     }
 
-    /// Returns the part that is pinned in its shard.
+    /// Returns the part of this room that counts as pinned in its shard.
     pub(super) const fn pinned_usage(self) -> Usage {
         if !self.pins {
             return Usage { entries: 0, bytes: 0 };
@@ -79,7 +81,7 @@ impl Room {
         Usage { entries: self.pinned, ..self.usage() }
     }
 
-    /// Returns the part that belongs to the shard, without the pool's.
+    /// Returns the part of this room that is in the shard, without the bytes of the pool.
     pub(super) const fn usage(self) -> Usage {
         Usage { entries: self.entries, bytes: self.cells * CELL_BYTES + self.heap }
     }

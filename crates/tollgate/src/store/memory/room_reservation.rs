@@ -1,5 +1,5 @@
-//! Reserves room: evicts entries if necessary, or reports that there is none before anything is
-//! changed.
+//! Reserves room for a call before the call changes anything. Drops entries if necessary, or
+//! reports that there is no room.
 
 use tollgate_core::{Millis, Timestamp};
 
@@ -13,7 +13,7 @@ use super::table::Table;
 type Slots = Table<Packed>;
 
 impl Shard {
-    /// Reserves `room` for the limit in `share` until [`Self::release_room`]. Evicts entries if
+    /// Reserves `room` for the limit in `share` until [`Self::release_room`]. Drops entries if
     /// necessary, but none that the call itself uses. Returns whether there was room.
     pub(super) fn reserve_room(
         &mut self,
@@ -26,7 +26,8 @@ impl Shard {
             return true;
         }
         let most = Usage { entries: self.bounds.max_entries, bytes: self.bounds.max_bytes };
-        // Entries without a share of their own cannot be reclaimed: they count as pinned.
+        // Entries of limits without a share of their own are never dropped to make room, so they
+        // count as pinned.
         let pinned = if share == OTHERS { room.usage() } else { room.pinned_usage() };
         if !self.shares.may_pin(share, pinned, most) {
             let dropped = self.drop_expired(now, Millis::ZERO, exempt);
@@ -47,7 +48,7 @@ impl Shard {
         true
     }
 
-    /// Reserves bytes of the pool.
+    /// Reserves `bytes` of the pool for the limit in `share`. Returns whether they were free.
     pub(super) fn promise_pool(&mut self, share: u8, bytes: usize) -> bool {
         let bucket = self.shares.bucket(share);
         let fits = self.pool.try_take(bucket, bytes);
@@ -71,8 +72,8 @@ impl Shard {
         Slots::bytes(self.table.capacity()) + self.cells.bytes() + self.shares.bytes() + pooled
     }
 
-    /// Checks whether `wanted` fits within the bounds, and then grows the table for it. Otherwise
-    /// returns the resource that is short.
+    /// Grows the table for `wanted` if `wanted` fits within the bounds. Otherwise returns the
+    /// resource that is used up.
     fn fits(
         &mut self,
         now: Timestamp,
@@ -92,12 +93,13 @@ impl Shard {
         if needed <= self.table.capacity() && self.table.capacity() <= largest {
             return Ok(());
         }
-        // Expired entries are removed before the table grows.
+        // Before the table grows, expired entries are removed, because they may leave enough room.
         if self.drop_over_for_all(now, exempt) > 0 {
             return self.fits(now, wanted, exempt);
         }
         if needed > largest {
-            // States outside the table leave no room for its slots, or the table itself is full.
+            // Either the states outside the table leave no room for more slots, or the table itself
+            // is too large.
             let is_table = beside <= self.bounds.max_bytes / 2;
             return Err(if is_table { Resource::Entries } else { Resource::Bytes });
         }

@@ -1,7 +1,7 @@
 //! Tests in which threads use one store, in many orders of their steps.
 //!
-//! A lock or a counter is a point at which another thread may run. `shuttle` chooses the next one at
-//! random, and reports a deadlock. It compiles only with `--cfg shuttle`:
+//! At each use of a lock or a counter, another thread may run. `shuttle` chooses that thread at
+//! random, and reports a deadlock. This module compiles only with `--cfg shuttle`:
 //!
 //! ```sh
 //! RUSTFLAGS="--cfg shuttle" cargo test --profile schedules -p tollgate --lib schedules
@@ -19,7 +19,7 @@ use tollgate_core::{
 use super::pool::Pool;
 use super::{Bounds, Memory};
 
-/// The schedules of each test.
+/// The number of orders in which each test runs its threads.
 const SCHEDULES: usize = 20_000;
 const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 const MINUTE: Millis = Millis::from_secs(60);
@@ -58,27 +58,27 @@ fn used(store: &Memory, limit: &Limit, subject: &Subject) -> u64 {
     apply(store, &[limit], subject, Operation::Peek { cost: Cost::PEEK })[0].used
 }
 
-/// Several shards, so that a call for two subjects usually locks two of them.
+/// Creates a store with several shards, so a call for two subjects usually locks two of them.
 fn sharded() -> Arc<Memory> {
     let store = Memory::new(Bounds { max_entries: 32 * 2_048, max_bytes: 64 << 20 });
     assert!(store.shards.len() > 4, "{} shards", store.shards.len());
     Arc::new(store)
 }
 
-/// Calls that name the same limits in opposite orders must not wait for each other, and each is
+/// Calls that name the same limits in opposite orders must not wait for each other. Each call is
 /// charged to all of its limits or to none.
 #[test]
 fn calls_over_several_shards_are_whole_and_never_wait_in_a_circle() {
     calls_are_whole(["a", "b", "c"]);
 }
 
-/// The entries of one subject are in one shard.
+/// A call for one subject locks one shard, because all entries of the subject are in this shard.
 #[test]
 fn calls_of_one_subject_are_whole() {
     calls_are_whole(["a", "a", "a"]);
 }
 
-/// Charges three limits, each for one of `subjects`, from several threads.
+/// From several threads, charges three limits, each for one of `subjects`.
 fn calls_are_whole(subjects: [&'static str; 3]) {
     shuttle::check_random(
         move || {
@@ -118,7 +118,7 @@ fn calls_are_whole(subjects: [&'static str; 3]) {
     );
 }
 
-/// A refund that arrives twice counts once, in whatever order it and other charges run.
+/// A refund that arrives twice counts once, in whatever order the refunds and other charges run.
 #[test]
 fn a_refund_that_two_threads_send_counts_once() {
     shuttle::check_random(
@@ -145,7 +145,7 @@ fn a_refund_that_two_threads_send_counts_once() {
     );
 }
 
-/// A store without room for all subjects admits none of them beyond its quota.
+/// A store that has no room for all subjects admits none of these subjects beyond its quota.
 #[test]
 fn newcomers_of_a_full_store_are_never_beyond_the_quota() {
     shuttle::check_random(
@@ -172,7 +172,8 @@ fn newcomers_of_a_full_store_are_never_beyond_the_quota() {
     );
 }
 
-/// States of more than 4 KiB share one budget. It is never exceeded, and all of it comes back.
+/// States of more than 4 KiB share one budget of bytes. The threads never exceed this budget, and
+/// at the end all of its bytes are free again.
 #[test]
 fn the_pool_of_large_states_is_never_exceeded_and_is_returned() {
     shuttle::check_random(
@@ -199,7 +200,8 @@ fn the_pool_of_large_states_is_never_exceeded_and_is_returned() {
     );
 }
 
-/// Permits are lists outside of the table, which grow and shrink under several threads.
+/// The permits of a subject are a list outside of the table, which grows and shrinks under several
+/// threads.
 #[test]
 fn permits_that_threads_take_and_release_stay_within_the_quota() {
     shuttle::check_random(

@@ -1,4 +1,4 @@
-//! The place where a charge is counted: the subject's own entry, an overflow counter, or none.
+//! Finds where a charge is counted: in the subject's own entry, in an overflow counter, or nowhere.
 
 use tollgate_core::decide::{charge_admitted, charge_refused, decide};
 use tollgate_core::{Admission, Charge, ChargePosition, Cost, Operation, Reading, Timestamp};
@@ -13,7 +13,7 @@ use super::shares::OTHERS;
 use super::target::{CallOutcome, Seat, Target, counts, is_concurrency};
 
 impl Shard {
-    /// Finds where to count `target`, and reserves the room that it needs there.
+    /// Finds where to count the charge `target`, and reserves the room that the charge needs there.
     pub(super) fn seat(
         &mut self,
         now: Timestamp,
@@ -40,7 +40,8 @@ impl Shard {
         Seat::Nowhere
     }
 
-    /// Reserves the bytes by which the counter of `target` grows.
+    /// Reserves the bytes by which the overflow counter of `target` grows. Returns whether they
+    /// were free.
     fn promise_overflow(&mut self, share: u8, target: &Target<'_>) -> bool {
         let Charge { limit, operation, .. } = target.charge;
         if share == OTHERS {
@@ -59,7 +60,8 @@ impl Shard {
         growth + reservation == 0 || self.promise_pool(share, growth + reservation)
     }
 
-    /// Returns the status of a subject without an entry of its own.
+    /// Returns the reading of `target` for a subject without an entry of its own, from its overflow
+    /// counter if there is one.
     pub(super) fn judge_newcomer(&self, now: Timestamp, target: &Target<'_>) -> Reading {
         let Charge { limit, operation, .. } = target.charge;
         match self.shares.counter(limit.state_digest(), target.key) {
@@ -68,7 +70,7 @@ impl Shard {
         }
     }
 
-    /// Counts a charge in its overflow counter.
+    /// Counts a charge in the overflow counter of its subject.
     pub(super) fn take_by_overflow(
         &mut self,
         now: Timestamp,
@@ -107,7 +109,7 @@ impl Shard {
         }
     }
 
-    /// Refunds, settles or extends a charge that an overflow counter counted.
+    /// Refunds, settles or extends a charge that was counted in an overflow counter.
     pub(super) fn redeem_by_overflow(
         &mut self,
         now: Timestamp,
@@ -126,8 +128,8 @@ impl Shard {
         reading
     }
 
-    /// Renews a permit in an overflow counter. Returns `None` if the counter has no permit with
-    /// this id.
+    /// Renews a permit in an overflow counter. Returns `None` if the overflow counter has no permit
+    /// with the id of the charge.
     pub(super) fn renew_by_overflow(
         &mut self,
         now: Timestamp,
@@ -142,7 +144,8 @@ impl Shard {
         (reading.admission == Admission::Now).then_some(reading)
     }
 
-    /// Charges the pool for the growth of a counter's cell, which had `before` bytes before.
+    /// Updates the bytes that the cell of an overflow counter charges to the pool. The cell used
+    /// `before` bytes before its change.
     fn account_counter(&mut self, share: u8, key: Fingerprint, before: usize) {
         let counter = self.shares.open_counter(share, key);
         let cell = counter.and_then(|counter| counter.cell.as_ref());
@@ -153,7 +156,7 @@ impl Shard {
         self.shares.pooled = self.shares.pooled - before + after;
     }
 
-    /// Returns the room of a new entry that starts from the state of its counter.
+    /// Returns the room that a new entry needs if it starts from the state of its overflow counter.
     pub(super) fn room_of_bound(&self, target: &Target<'_>) -> Room {
         let limit = target.charge.limit;
         if !is_concurrency(limit) {
@@ -163,13 +166,14 @@ impl Shard {
         let Some(cell) = counter.and_then(|counter| counter.cell.as_ref()) else {
             return Room::NONE;
         };
-        // A copy has the size of the cell, and grows by a half.
+        // The entry's copy has the size of the cell, and its list then grows by a half.
         let heap = cells::heap_of(cell) / 2 * 3 + FRESH_HEAP;
         if heap > LARGE { Room { pool: heap, ..Room::NONE } } else { Room { heap, ..Room::NONE } }
     }
 }
 
-/// Applies `operation` to the counter's cell. Returns the bytes that the cell had allocated before.
+/// Applies `operation` to the cell of `counter`. Returns the bytes that the cell had allocated
+/// before the operation, and the reading.
 fn redeem(
     counter: &mut Counter,
     target: &Target<'_>,

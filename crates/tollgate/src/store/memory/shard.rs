@@ -19,26 +19,27 @@ use super::shares::{Shares, Weight};
 use super::table::Table;
 use super::target::{CallOutcome, Growth, Seat, Target, counts, is_concurrency, remembered_until};
 
-/// Some of the entries, and the bounds of their number and bytes.
+/// A part of the entries of the store, with bounds on their number and bytes.
 ///
-/// The order of the fields puts those that every charge uses next to the lock, in one cache line.
+/// The order of the fields puts the fields that every charge uses next to the lock, in one cache
+/// line.
 #[repr(C)]
 pub(super) struct Shard {
     pub(super) table: Table<Packed>,
-    /// Calls since the last step of the sweep.
+    /// The number of calls since the last step of the sweep.
     pub(super) unswept_calls: u32,
     pub(super) cells: Cells,
     pub(super) bounds: Part,
     pub(super) shares: Shares,
     /// The pool of the whole store.
     pub(super) pool: Arc<Pool>,
-    /// The room that is reserved for calls in progress and not yet used.
+    /// The room that is reserved for the call in progress and is not used yet.
     pub(super) reserved_room: Room,
-    /// The reserved bytes of the pool, by bucket.
+    /// The bytes of the pool that are reserved for the call in progress, with the bucket of each.
     pub(super) promised_pool: SmallVec<[(u8, usize); 4]>,
-    /// No entry expires before this time.
+    /// A time before which no entry expires.
     pub(super) first_end: Timestamp,
-    /// Whether an overflow counter took part in the call in progress.
+    /// Whether an overflow counter was used by the call in progress.
     pub(super) overflowed: bool,
     /// The slot at which the sweep continues.
     pub(super) cursor: usize,
@@ -75,13 +76,13 @@ impl Shard {
         }
     }
 
-    /// Returns whether `target` permits the call: it is a charge that fits, or another operation.
+    /// Returns whether `target` lets the call be admitted: it is a charge that fits, or no charge.
     pub(super) fn admits(&self, now: Timestamp, target: &Target<'_>) -> bool {
         target.charge.operation.as_charge().is_none()
             || self.look(now, target).admission == Admission::Now
     }
 
-    /// Returns the room that [`Self::execute`] will need.
+    /// Returns the room that [`Self::execute`] will need for `target`.
     pub(super) fn room_for(
         &self,
         now: Timestamp,
@@ -132,7 +133,8 @@ impl Shard {
         if room != Room::NONE && (pins || is_pinned) { room.pinning(is_pinned) } else { room }
     }
 
-    /// Whether the entry or the counter that `target` was charged to exists.
+    /// Returns whether the entry or the overflow counter that counted the charge of `target`
+    /// exists.
     fn has_charged(&self, target: &Target<'_>) -> bool {
         let Charge { limit, operation, .. } = target.charge;
         match untagged(operation) {
@@ -145,7 +147,8 @@ impl Shard {
         Room::for_growth(self.cells.heap(index), self.cells.growth(index))
     }
 
-    /// Executes the operation of `target`. Room for its additions must have been reserved.
+    /// Executes the operation of `target`. The room for everything that the operation adds must
+    /// have been reserved.
     pub(super) fn execute(
         &mut self,
         now: Timestamp,
@@ -215,7 +218,7 @@ impl Shard {
         })
     }
 
-    /// Returns the status of the limit.
+    /// Returns the reading of `target`. Changes nothing.
     pub(super) fn look(&self, now: Timestamp, target: &Target<'_>) -> Reading {
         let Some(slot) = self.table.find(target.key) else {
             return self.judge_newcomer(now, target);
@@ -228,8 +231,8 @@ impl Shard {
         )
     }
 
-    /// Returns the reading of a charge that is not counted. If the entry's limit refused it, the
-    /// entry is marked as at its limit.
+    /// Returns the reading of a charge that is not counted. If the subject's limit refused the
+    /// charge, marks the subject's entry as one that has reached its limit.
     pub(super) fn leave(&mut self, now: Timestamp, target: &Target<'_>) -> Reading {
         let reading = self.look(now, target);
         let refused = reading.admission != Admission::Now && reading.found == StoredState::Present;
@@ -246,7 +249,7 @@ impl Shard {
         reading
     }
 
-    /// Passes the state of `target` to `decide` and stores the result.
+    /// Passes the state of `target` to `decide`, and stores the state that `decide` returns.
     pub(super) fn step(
         &mut self,
         target: &Target<'_>,
@@ -271,7 +274,8 @@ impl Shard {
         reading
     }
 
-    /// Stores `cell` in the slot of `target`, which had this weight before, or in a new slot.
+    /// Stores `cell` in a new slot or in the existing slot of `target`, where the entry had this
+    /// weight before.
     pub(super) fn keep(
         &mut self,
         target: &Target<'_>,
@@ -341,7 +345,8 @@ impl Shard {
         }
     }
 
-    /// Removes a large state, and updates the index in the entry of the state that replaces it.
+    /// Removes the large state at `index`. If another state moves to `index`, updates the index in
+    /// the entry of that state.
     fn forget_large(&mut self, share: u8, index: Option<usize>) {
         let Some(index) = index else { return };
         let bucket = self.shares.bucket(share);
@@ -354,7 +359,8 @@ impl Shard {
         }
     }
 
-    /// Returns the weight of an entry in its share: without the bytes that the pool accounts for.
+    /// Returns the amounts by which an entry adds to its share. The bytes of the pool are not
+    /// included.
     pub(super) fn weigh(&self, packed: Packed) -> Weight {
         let bytes = match packed.content() {
             Content::Large(index) => {
@@ -379,9 +385,9 @@ impl Shard {
     }
 }
 
-/// Returns the retention of a state after an operation of `cost`. It is pinned while units are in
-/// flight or reserved. Otherwise it depends on whether one more unit fits. `fits_again` is valid
-/// only if `cost` is one unit.
+/// Returns the retention of a state after an operation of `cost`. The state is pinned while it has
+/// units in flight or reserved units. Otherwise the retention depends on whether one more unit
+/// fits. `fits_again` is used only if `cost` is one unit.
 pub(super) fn retention(
     cell: Option<&Cell>,
     limit: &Limit,

@@ -1,4 +1,4 @@
-//! The limits of a shard: the usage of each, and its overflow counters.
+//! The shares of a shard: for each limit, its usage of the shard and its overflow counters.
 
 use tollgate_core::{Cell, Timestamp};
 
@@ -8,26 +8,28 @@ use super::overflow::Counter;
 use super::packed::Retention;
 use super::pool::{Pool, bucket};
 
-/// The common share of limits without a share of their own. They have no overflow counters, so a
-/// newcomer of one of them is refused if there is no room for its entry.
+/// The number of the share that all limits without a share of their own have in common. These
+/// limits have no overflow counters, so a subject without an entry is refused if the shard has no
+/// room for its entry.
 pub(super) const OTHERS: u8 = 0;
 
-/// How many limits have shares of their own, and how many counters each has.
+/// The number of limits that have a share of their own, and the number of overflow counters of
+/// each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Places {
     pub(super) limits: usize,
     pub(super) counters: usize,
 }
 
-/// The usage of entries.
+/// The number of entries, and the bytes that they use outside the table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Usage {
     pub(super) entries: usize,
-    /// Bytes of states outside the table.
+    /// Bytes of the states that are stored outside the table.
     pub(super) bytes: usize,
 }
 
-/// One entry as it counts in its share.
+/// The amounts by which one entry adds to its share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Weight {
     pub(super) share: u8,
@@ -35,7 +37,7 @@ pub(super) struct Weight {
     pub(super) bytes: usize,
 }
 
-/// A resource that can be short.
+/// A resource of a shard that can be used up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Resource {
     Entries,
@@ -48,20 +50,20 @@ struct LocalShare {
     evictable: Usage,
     at_limit: Usage,
     pinned: Usage,
-    /// Empty while no counter is in use.
+    /// The overflow counters. Empty while none is in use.
     counters: Box<[Counter]>,
 }
 
-/// The shares of one shard, by their numbers.
+/// The shares of one shard. The number of a share is its index.
 pub(super) struct Shares {
     shares: Vec<LocalShare>,
     pinned: Usage,
     places: Places,
-    /// The number of shares that have counters.
+    /// The number of shares that have overflow counters.
     counting: usize,
-    /// The share with the counters that the next sweep checks.
+    /// The share with the overflow counters that the next sweep checks.
     cursor: usize,
-    /// Bytes that cells of counters have allocated from the pool.
+    /// Bytes of the pool that the cells of overflow counters have allocated.
     pub(super) pooled: usize,
 }
 
@@ -93,7 +95,7 @@ impl LocalShare {
         }
     }
 
-    /// The part that other limits can reclaim.
+    /// Returns the usage of the entries that may be dropped to make room for other limits.
     const fn reclaimable(&self, resource: Resource) -> usize {
         self.evictable.of(resource) + self.at_limit.of(resource)
     }
@@ -114,24 +116,25 @@ impl Shares {
         Self { shares, pinned, places, counting: 0, cursor: 0, pooled: 0 }
     }
 
-    /// The bytes that shares and counters take, without the heap of the counters' cells.
+    /// Returns the bytes of the shares and overflow counters, without the allocations of the
+    /// counters' cells.
     pub(super) fn bytes(&self) -> usize {
         let counters: usize = self.shares.iter().map(|share| share.counters.len()).sum();
         (self.shares.len() - 1) * size_of::<LocalShare>() + counters * size_of::<Counter>()
     }
 
-    /// The bytes of one limit with `counters`.
+    /// Returns the bytes of the share of one limit that has `counters` overflow counters.
     pub(super) const fn bytes_of(counters: usize) -> usize {
-        // A vector of shares may have twice the room that it needs.
+        // A vector of shares may have allocated twice the memory that its shares need.
         2 * size_of::<LocalShare>() + counters * size_of::<Counter>()
     }
 
-    /// Whether any limit has counters.
+    /// Returns whether any limit has overflow counters.
     pub(super) const fn has_counters(&self) -> bool {
         self.counting > 0
     }
 
-    /// Returns the number of counters that exist.
+    /// Returns the number of overflow counters that exist.
     pub(super) fn counters(&self) -> usize {
         self.shares.iter().map(|share| share.counters.len()).sum()
     }
@@ -143,13 +146,14 @@ impl Shares {
         u8::try_from(found + 1).ok()
     }
 
-    /// Returns the share number of the limit with this state digest. Creates a share if a number is
-    /// free.
+    /// Returns the share number of the limit with this state digest. If the limit has no share,
+    /// creates one if a number is free. Otherwise returns [`OTHERS`].
     pub(super) fn enter(&mut self, digest: u128) -> u8 {
         if let Some(share) = self.find(digest) {
             return share;
         }
-        // An unused share may have reserved room in the same call, so a new share is preferred.
+        // A new share is preferred to an unused one, for which the same call may have reserved
+        // room.
         let index = if self.shares.len() <= self.places.limits {
             self.shares.push(LocalShare::default());
             self.shares.len() - 1
@@ -163,13 +167,13 @@ impl Shares {
         u8::try_from(index).unwrap_or(OTHERS)
     }
 
-    /// The bucket of the pool that the states of `share` are charged to.
+    /// Returns the bucket of the pool to which the states of `share` are charged.
     pub(super) fn bucket(&self, share: u8) -> u8 {
         bucket(self.shares[usize::from(share)].digest)
     }
 
-    /// Returns the usage of each limit: its state digest, its entries and how many of them are
-    /// pinned.
+    /// Returns the usage of each limit: its state digest, the number of its entries, and the number
+    /// of its entries that are never dropped to make room.
     pub(super) fn iter(&self) -> impl Iterator<Item = (u128, usize, usize)> {
         let shares = self.shares.iter().skip(1);
         shares.map(|share| (share.digest, share.entries(), share.pinned.entries))
@@ -191,7 +195,8 @@ impl Shares {
         }
     }
 
-    /// Records that the retention of an entry without bytes of its own has changed.
+    /// Records that the retention of an entry has changed. The entry has no bytes outside the
+    /// table.
     #[inline]
     pub(super) fn turn(&mut self, share: u8, from: Retention, to: Retention) {
         if from != to {
@@ -215,8 +220,9 @@ impl Shares {
         }
     }
 
-    /// Returns whether `share` may pin `more` in a shard with the bounds `most`. At most half of
-    /// the shard may be pinned, and a limit may pin at most as much of that as it leaves free.
+    /// Returns whether `share` may add `more` entries and bytes that are never dropped, in a shard
+    /// with the bounds `most`. At most half of the shard may be used in this way, and no limit may
+    /// use more of this half than remains free.
     pub(super) fn may_pin(&self, share: u8, more: Usage, most: Usage) -> bool {
         let own = &self.shares[usize::from(share)].pinned;
         let fits = |resource| {
@@ -228,15 +234,16 @@ impl Shares {
         fits(Resource::Entries) && fits(Resource::Bytes)
     }
 
-    /// Returns the share with the most reclaimable usage.
+    /// Returns the share with the largest usage of `resource` by entries that may be dropped.
     pub(super) fn largest(&self, resource: Resource) -> Option<u8> {
         let shares = self.shares.iter().enumerate().skip(1);
         let (index, share) = shares.max_by_key(|(_, share)| share.reclaimable(resource))?;
         (share.reclaimable(Resource::Entries) > 0).then_some(u8::try_from(index).ok()?)
     }
 
-    /// Returns whether `share` has less than its guaranteed part of `most`. The half that cannot be
-    /// pinned is guaranteed in equal parts to the limits that exist.
+    /// Returns whether `share` uses less than its guaranteed part of `most`. Half of a shard cannot
+    /// be used by entries that are never dropped. This half is guaranteed in equal parts to the
+    /// limits that exist.
     pub(super) fn is_within_guarantee(&self, share: u8, resource: Resource, most: usize) -> bool {
         let own = usize::from(share);
         let is_there = |(index, share): &(usize, &LocalShare)| !share.is_unused() || *index == own;
@@ -244,7 +251,7 @@ impl Shares {
         share != OTHERS && self.shares[own].reclaimable(resource) < guaranteed(most, limits)
     }
 
-    /// Returns the counter of the subject at `key`, if it exists.
+    /// Returns the overflow counter of the subject at `key`, if this counter exists.
     #[inline]
     pub(super) fn counter(&self, digest: u128, key: Fingerprint) -> Option<&Counter> {
         if self.counting == 0 {
@@ -254,7 +261,7 @@ impl Shares {
         counters.get(key.part(counters.len()))
     }
 
-    /// Returns the same counter for a change.
+    /// Returns the counter that [`counter`](Self::counter) returns, for a change.
     pub(super) fn counter_mut(&mut self, digest: u128, key: Fingerprint) -> Option<&mut Counter> {
         if self.counting == 0 {
             return None;
@@ -264,8 +271,8 @@ impl Shares {
         counters.get_mut(key.part(counters.len()))
     }
 
-    /// Returns the counter of the subject at `key`, and creates it if necessary. Returns `None` if
-    /// the limit has no share.
+    /// Returns the overflow counter of the subject at `key`, and creates the counter if necessary.
+    /// Returns `None` if the limit has no share of its own.
     pub(super) fn open_counter(&mut self, share: u8, key: Fingerprint) -> Option<&mut Counter> {
         if share == OTHERS {
             return None;
@@ -298,7 +305,8 @@ impl Shares {
     }
 }
 
-/// Returns the bytes of a counter's cell that are charged to the pool: all bytes that it allocates.
+/// Returns the bytes that the cell of an overflow counter charges to the pool: all bytes that the
+/// cell allocates.
 pub(super) fn heap_of_counted(cell: &Cell) -> usize {
     heap_of(cell)
 }

@@ -1,10 +1,11 @@
-//! An open-addressing hash table whose keys are already hashes.
+//! An open-addressing hash table. Its keys are hashes already, so the table does not hash them.
 //!
-//! Linear probing with the Robin Hood rule (Celis, 1986): an entry farther from its home slot
-//! replaces a nearer one, so a search ends early even at 7/8 full. Home slots are computed by a
-//! multiplication, not a mask, so the capacity can grow by a tenth instead of doubling, and the
-//! entries are in the order of their keys, so growing is one pass. A removal shifts its successors
-//! back, so no tombstones are left. An entry of the store is 28 bytes.
+//! The table uses linear probing with the Robin Hood rule (Celis, 1986): an entry farther from its
+//! home slot takes the slot of an entry that is nearer to its own home slot. A search therefore
+//! ends early even if the table is 7/8 full. A home slot is computed by a multiplication, not by a
+//! mask, so the capacity can grow by a tenth instead of doubling. The entries are in the order of
+//! their keys, so growing is one pass. When an entry is removed, the entries after it shift back by
+//! one slot, so no marks of removed entries remain. An entry of the store is 28 bytes.
 
 use super::fingerprint::Fingerprint;
 
@@ -14,7 +15,8 @@ pub(super) struct Table<V> {
     len: usize,
 }
 
-/// Without padding, because a word of padding would be an eighth of an entry.
+/// A slot of the table. It has no padding, because a word of padding would be an eighth of an
+/// entry.
 #[derive(Clone, Copy)]
 #[repr(C, packed(4))]
 struct Slot<V> {
@@ -30,7 +32,8 @@ impl<V: Copy> Slot<V> {
         Fingerprint { place: self.place, rest: self.rest }
     }
 
-    /// Whether it has no entry. A reference to the value would not be aligned.
+    /// Returns whether the slot has no entry. Takes the slot by value, because a reference to its
+    /// value would not be aligned.
     #[inline]
     const fn is_empty(self) -> bool {
         let value = self.value;
@@ -41,7 +44,8 @@ impl<V: Copy> Slot<V> {
 /// The highest load factor: seven slots in eight.
 const FULL_OF: (usize, usize) = (7, 8);
 
-/// A table grows by one slot in this many: of a hundred slots and more, at least 78 are then used.
+/// When a table is full, it grows by one slot in this many. A table of at least 100 slots then has
+/// entries in at least 78 % of its slots.
 const GROWN_OF: usize = 10;
 
 /// The smallest capacity of a table that is not empty.
@@ -63,12 +67,12 @@ impl<V: Copy> Table<V> {
         self.slots.len()
     }
 
-    /// The bytes that `capacity` slots take.
+    /// Returns the bytes of `capacity` slots.
     pub(super) const fn bytes(capacity: usize) -> usize {
         capacity.saturating_mul(size_of::<Slot<V>>())
     }
 
-    /// The smallest capacity for `len` entries.
+    /// Returns the smallest capacity for `len` entries.
     pub(super) const fn capacity_for(len: usize) -> usize {
         if len == 0 {
             return 0;
@@ -77,23 +81,23 @@ impl<V: Copy> Table<V> {
         if fitting < SMALLEST { SMALLEST } else { fitting }
     }
 
-    /// The most entries that `capacity` slots may hold.
+    /// Returns the most entries that `capacity` slots may have.
     pub(super) const fn len_for(capacity: usize) -> usize {
         (capacity as u128 * FULL_OF.0 as u128 / FULL_OF.1 as u128) as usize
     }
 
-    /// The capacity to grow to when there is no more room.
+    /// Returns the capacity to which the table grows when it is full.
     pub(super) const fn grown(&self) -> usize {
         let by = self.capacity() / GROWN_OF;
         self.capacity() + if by < SMALLEST { SMALLEST } else { by }
     }
 
-    /// Whether an entry can be added without growing the table.
+    /// Returns whether an entry can be added without growing the table.
     pub(super) const fn has_room(&self) -> bool {
         self.len < Self::len_for(self.capacity())
     }
 
-    /// The slot of `key`.
+    /// Returns the slot of `key`, if the table has an entry with this key.
     #[inline]
     pub(super) fn find(&self, key: Fingerprint) -> Option<usize> {
         if self.len == 0 {
@@ -106,8 +110,9 @@ impl<V: Copy> Table<V> {
             if there.place == key.place && there.rest == key.rest {
                 return Some(slot);
             }
-            // An entry nearer to its home than this key would be was not displaced by it. Entries are
-            // in the order of their places, but for those at the end that continue at the beginning.
+            // If `key` were in the table, it would have taken the slot of an entry that is nearer
+            // to its home slot. Entries are in the order of their places, except those that wrap
+            // around to the beginning.
             if there.place > key.place && self.distance(there.place, slot) < distance {
                 return None;
             }
@@ -123,7 +128,7 @@ impl<V: Copy> Table<V> {
         Some((there.key(), there.value?))
     }
 
-    /// Replaces the value of the entry in `slot`, and returns the one before.
+    /// Replaces the value of the entry in `slot`, and returns the previous value.
     #[inline]
     pub(super) fn replace(&mut self, slot: usize, value: V) -> Option<V> {
         let there = self.slots.get_mut(slot)?;
@@ -132,8 +137,9 @@ impl<V: Copy> Table<V> {
         Some(before)
     }
 
-    /// Passes the value of `key` to `change`, and stores the value that it returns beside its result.
-    /// `None`, with nothing changed, if there is no entry or `change` returns `None`.
+    /// Passes the value of `key` to `change`, stores the new value that `change` returns, and
+    /// returns the result of `change`. Returns `None`, with nothing changed, if there is no entry
+    /// or if `change` returns `None`.
     #[inline(always)]
     pub(super) fn change<R>(
         &mut self,
@@ -153,7 +159,7 @@ impl<V: Copy> Table<V> {
         debug_assert!(before.is_some(), "an empty slot has no value to replace");
     }
 
-    /// Adds an entry whose key is not in the table, and grows the table if necessary.
+    /// Adds an entry with a key that must not be in the table, and grows the table if necessary.
     pub(super) fn insert(&mut self, key: Fingerprint, value: V) {
         if !self.has_room() {
             self.resize(self.grown());
@@ -161,7 +167,7 @@ impl<V: Copy> Table<V> {
         self.place(key, value);
     }
 
-    /// Removes the entry in `slot`; its successors may move one slot back.
+    /// Removes the entry in `slot`. The entries after it may move back by one slot.
     pub(super) fn remove(&mut self, slot: usize) -> Option<V> {
         let removed = self.slots.get(slot)?.value?;
         self.len -= 1;
@@ -178,13 +184,13 @@ impl<V: Copy> Table<V> {
         }
     }
 
-    /// Moves all entries to a table of `capacity` slots, or as many as they need.
+    /// Moves all entries to a table of `capacity` slots, or of more slots if the entries need more.
     pub(super) fn resize(&mut self, capacity: usize) {
         let capacity = capacity.max(Self::capacity_for(self.len));
         let slots = vec![Slot::EMPTY; capacity].into_boxed_slice();
         let old = std::mem::replace(&mut self.slots, slots);
         self.len = 0;
-        // Entries before the first empty slot may continue the end.
+        // The entries before the first empty slot may have wrapped around from the end.
         let first_empty = old.iter().position(|slot| slot.is_empty()).unwrap_or_default();
         let (begin, rest) = old.split_at(first_empty);
         let mut free = 0;
@@ -229,7 +235,8 @@ impl<V: Copy> Table<V> {
         self.len += 1;
     }
 
-    /// Returns the home slot of a key with this `place`: its slot in an otherwise empty table.
+    /// Returns the home slot of a key with this `place`: the slot of the key in an otherwise empty
+    /// table.
     #[inline]
     fn home(&self, place: u64) -> usize {
         ((u128::from(place) * self.slots.len() as u128) >> 64) as usize
@@ -261,7 +268,8 @@ mod tests {
         Resize(usize),
     }
 
-    /// A few home slots, so entries collide, crowd the end of the table and wrap around it.
+    /// Keys with few different home slots, so entries collide, crowd the end of the table and wrap
+    /// around to its beginning.
     fn keys() -> impl Strategy<Value = Fingerprint> {
         let place = prop_oneof![Just(0), Just(u64::MAX), Just(u64::MAX / 2), any::<u64>()];
         (place, 0_u32..12).prop_map(|(place, rest)| Fingerprint { place, rest })

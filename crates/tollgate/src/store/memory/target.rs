@@ -1,4 +1,4 @@
-//! One charge of a call, with its place and its outcome.
+//! One operation of a call, with its shard, its keys and its outcome.
 
 use tollgate_core::decide::refundable_until;
 use tollgate_core::{
@@ -7,7 +7,7 @@ use tollgate_core::{
 
 use super::fingerprint::Fingerprint;
 
-/// One charge and the keys of its entries.
+/// One operation of a call, and the keys of the entries that it uses.
 #[derive(Clone, Copy)]
 pub(super) struct Target<'a> {
     pub(super) charge: Charge<'a>,
@@ -15,14 +15,15 @@ pub(super) struct Target<'a> {
     pub(super) shard: usize,
     /// The key of the limit and the subject.
     pub(super) key: Fingerprint,
-    /// The key of the refund, if it may arrive twice.
+    /// The key of the entry that records the refund, if the operation is a refund that may arrive
+    /// twice.
     pub(super) refund: Option<Fingerprint>,
 }
 
 /// How the memory of a list changes during a decision.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Growth {
-    /// The list grows by the room that was reserved for one more item.
+    /// The list grows by half of its length, for which room was reserved.
     ByHalf,
     /// The list keeps its memory.
     Kept,
@@ -33,27 +34,28 @@ pub(super) enum Growth {
 /// The outcome of a call: whether all of its charges fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CallOutcome {
-    /// Every charge fits: all are counted.
+    /// Every charge fits, so all of them are counted.
     Admitted,
-    /// Not every charge fits: none is counted, unless its limit counts refusals.
+    /// At least one charge does not fit. No charge is counted, except on limits that count
+    /// refusals.
     Refused,
 }
 
 impl CallOutcome {
-    /// Returns the outcome of a call of one charge with this `admission`.
+    /// Returns the outcome of a call if its only charge has this `admission`.
     pub(super) fn of(admission: Admission) -> Self {
         if admission == Admission::Now { Self::Admitted } else { Self::Refused }
     }
 }
 
-/// The place that counts one charge of a call.
+/// Where one charge of a call is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Seat {
-    /// In the subject's own entry, which exists or has room.
+    /// In the subject's own entry, which exists or for which room was reserved.
     Entry,
-    /// In the overflow counter of the limit that the subject shares.
+    /// In an overflow counter of the limit, which the subject shares with other subjects.
     Overflow,
-    /// There is no room: a charge is refused, and a refund is not made.
+    /// Nowhere, because there is no room: a charge is refused, and a refund is not made.
     Nowhere,
 }
 
@@ -62,14 +64,16 @@ pub(super) const fn is_concurrency(limit: &Limit) -> bool {
     matches!(limit.algorithm(), Algorithm::Concurrency(_))
 }
 
-/// Whether a charge changes the stored state.
+/// Returns whether a charge with this `cost` changes the stored state, in a call with this
+/// `outcome`.
 pub(super) fn counts(limit: &Limit, cost: Cost, outcome: CallOutcome) -> bool {
     let is_counted = outcome == CallOutcome::Admitted || limit.refusals() == Refusals::Counted;
     cost != Cost::PEEK && is_counted
 }
 
-/// Returns the time until which a refund of the charge at `mark` is remembered. A receipt from
-/// outside cannot extend it beyond the time until which a charge made now could be refunded.
+/// Returns the time until which the store remembers a refund of the charge at `mark`. `mark` may
+/// come from a receipt that a client presents, so this time is at most the time until which a
+/// charge that is made now could be refunded.
 pub(super) fn remembered_until(limit: &Limit, mark: ChargePosition, now: Timestamp) -> Timestamp {
     let longest = now.after(limit.window()).after(limit.window()).after(limit.skew_tolerance());
     refundable_until(limit, mark).min(longest)

@@ -1,4 +1,5 @@
-//! Calls in which only entries of one shard change: one lock and one pass.
+//! Calls that change only entries of one shard. Such a call takes one lock and one pass over its
+//! charges.
 
 use smallvec::SmallVec;
 use tollgate_core::decide::{charge_admitted, expires_at};
@@ -12,18 +13,19 @@ use super::shard::Shard;
 use super::shares::{Usage, Weight};
 use super::target::Target;
 
-/// The change that a charge makes, once all charges of its call fit.
+/// The change that a charge makes. The changes are applied after all charges of the call have been
+/// found to fit.
 enum Change {
     /// The entry in this slot is replaced.
     Entry(usize, Packed),
-    /// The subject gets its first permit, and an entry for it.
+    /// The subject gets its first permit and a new entry for the permit.
     FirstPermit,
 }
 
 impl Shard {
-    /// Carries out `targets`, which are all of this shard, if each is a charge that fits in the state
-    /// that its entry contains; one of them may be a subject's first permit. Appends their readings.
-    /// Otherwise returns false, with nothing changed.
+    /// Applies `targets`, which are all in this shard, if each of them is a charge that fits and
+    /// its entry contains the state. One of them may be a subject's first permit. Appends their
+    /// readings to `readings`. Otherwise returns false, with nothing changed.
     pub(super) fn charge_together(
         &mut self,
         now: Timestamp,
@@ -51,15 +53,16 @@ impl Shard {
                 Change::FirstPermit => first_permit = Some(index),
             }
         }
-        // Adding an entry moves other entries. The slots of the other charges are not used after
-        // this.
+        // Adding an entry moves other entries, so the entry is added after the slots of all other
+        // charges have been used.
         if let Some(index) = first_permit {
             readings[start + index] = self.open_permit(now, &targets[index]);
         }
         true
     }
 
-    /// Returns the change of `target` and its reading, which is not valid yet for a first permit.
+    /// Returns the change of `target` and its reading. For a first permit, the reading is a
+    /// placeholder.
     #[inline(always)]
     fn change_of(
         &self,
@@ -75,7 +78,7 @@ impl Shard {
             let fits = !changes.iter().any(is_first) && self.has_room_for_permit(limit, cost);
             return fits.then(|| (Change::FirstPermit, Reading::default()));
         };
-        // Two charges of one entry depend on each other.
+        // Two charges of the same entry depend on each other, so they are not decided here.
         if changes.iter().any(|change| matches!(change, Change::Entry(other, _) if *other == slot))
         {
             return None;
@@ -84,7 +87,8 @@ impl Shard {
         (reading.admission == Admission::Now).then_some((Change::Entry(slot, after), reading))
     }
 
-    /// Whether the first permit of a subject fits, and into memory that is allocated already.
+    /// Returns whether the first permit of a subject fits, both within the limit and into memory
+    /// that is already allocated.
     fn has_room_for_permit(&self, limit: &Limit, cost: Cost) -> bool {
         let Algorithm::Concurrency(permits) = limit.algorithm() else { return false };
         if cost == Cost::PEEK || cost.needed() > permits.quota() || self.shares.has_counters() {
@@ -99,8 +103,8 @@ impl Shard {
             && self.shares.may_pin(share, more, most)
     }
 
-    /// Charges the first permit of a subject, for which
-    /// [`has_room_for_permit`](Self::has_room_for_permit) found room.
+    /// Charges the first permit of a subject. [`has_room_for_permit`](Self::has_room_for_permit)
+    /// must have returned true before.
     fn open_permit(&mut self, now: Timestamp, target: &Target<'_>) -> Reading {
         let Charge { limit, operation, .. } = target.charge;
         let share = self.shares.enter(limit.state_digest());

@@ -1,4 +1,4 @@
-//! Transfers of cells to and from another store.
+//! Transfers of the states of subjects to and from another store.
 
 use std::borrow::Cow;
 
@@ -62,12 +62,13 @@ impl Shard {
         (found == StoredState::Present).then(|| cell.into_owned())
     }
 
-    /// Joins `cell` into the subject's entry. Without room for an entry, `cell` raises the ceiling
-    /// of the subject's overflow counter.
+    /// Joins `cell` with the state in the subject's entry. If there is no room for an entry, raises
+    /// the ceiling of the subject's overflow counter to the usage in `cell`.
     ///
     /// # Errors
-    /// [`StoreError::Full`] if there is no room for that either, or if `cell` has permits or
-    /// reservations and there is no room for an entry. Nothing is changed then.
+    /// [`StoreError::Full`] if no entry has room for the joined state, and an overflow counter
+    /// cannot replace the entry: the state has permits or reservations, the subject has an entry
+    /// already, or the limit has no overflow counters. Nothing is changed then.
     fn join(&mut self, now: Timestamp, target: &Target<'_>, cell: Cell) -> Result<(), StoreError> {
         let limit = target.charge.limit;
         let digest = limit.state_digest();
@@ -99,7 +100,8 @@ impl Shard {
         if !self.reserve_room(now, share, room, &|key| key == target.key) {
             return self.raise(now, target, &joined, retention);
         }
-        // The cell was read, joined and is written as a whole, so the old one is removed first.
+        // The joined cell contains the previous state, so the previous entry is removed before it
+        // is stored.
         if let Some(slot) = self.table.find(target.key) {
             self.forget(slot);
         }
@@ -108,7 +110,8 @@ impl Shard {
         Ok(())
     }
 
-    /// Raises the ceiling of the subject's overflow counter to the usage in `cell`.
+    /// Raises the ceiling of the subject's overflow counter to the usage in `cell`, if it was
+    /// lower.
     fn raise(
         &mut self,
         now: Timestamp,
