@@ -1,8 +1,10 @@
-//! The limiter: a policy, a store, and one clock reading per decision.
+//! The limiter. It decides by a policy, with the counters in a store, and reads the clock once per
+//! decision.
 //!
-//! [`Limiter::decide`] is the one way to decide; [`Limiter::check`] and [`Limiter::reserve`] are
-//! short forms of it. [`Limiter::check_now`] makes the same decision without a future or an
-//! allocation, if the decision needs only the policy and a store that answers immediately.
+//! [`Limiter::decide`] makes every decision that needs a future; [`Limiter::check`] and
+//! [`Limiter::reserve`] are short forms of it. [`Limiter::check_now`] makes the same decision
+//! without a future and without an allocation, if the decision needs only the policy and a store
+//! that answers immediately.
 
 mod background;
 mod candidate;
@@ -66,7 +68,7 @@ pub struct Limiter<S> {
     clock: Box<dyn Clock>,
     key: HashKey,
     observer: Box<dyn Observer>,
-    /// Whether an observer was set.
+    /// Whether an observer was set, which every decision must notify.
     is_observed: bool,
     worker: Arc<Worker>,
     overrides: Arc<Overrides>,
@@ -81,8 +83,9 @@ pub struct Limiter<S> {
 impl<S: Store> Limiter<S> {
     /// Creates a limiter with a [`CounterClock`] and a random hash key.
     ///
-    /// The clock shows the machine's time within a millisecond, and a step of the wall clock within
-    /// 10 ms. The first one of a process calibrates the processor's counter, for up to 200 ms.
+    /// The clock differs from the machine's time by at most a millisecond, and follows a step of
+    /// the wall clock within 10 ms. The first such clock of a process calibrates the processor's
+    /// counter, for up to 200 ms.
     pub fn new(policy: impl Into<Revision>, store: S) -> Self {
         let tenants = Arc::new(Tenants::default());
         let policy = policy.into().with_tenants(&tenants);
@@ -134,13 +137,13 @@ impl<S: Store> Limiter<S> {
         self
     }
 
-    /// The tracer.
+    /// Returns the tracer.
     #[must_use]
     pub const fn tracer(&self) -> &Tracer {
         &self.tracer
     }
 
-    /// Runs `work` after a response, without delaying its client.
+    /// Runs `work` after a response was made, without delaying the client of this response.
     pub(crate) fn in_background(&self, work: impl Future<Output = ()> + Send + 'static) {
         self.background.run(work);
     }
@@ -148,9 +151,9 @@ impl<S: Store> Limiter<S> {
     /// Waits until the background work of the [layer](crate::tower) has ended: refunds, charges on
     /// completion, settlements, releases of permits.
     ///
-    /// Await it when no request is in flight any more and before the runtime ends, which drops
-    /// unfinished work. It has no timeout of its own; it ends soon if the store answers within a
-    /// deadline.
+    /// Await this future when no request is in flight any more and before the runtime ends, because
+    /// the end of the runtime drops unfinished work. This function has no timeout. The background
+    /// work ends soon if the store answers each call within a deadline.
     pub async fn finished(&self) {
         self.background.finished().await;
     }
@@ -164,11 +167,12 @@ impl<S: Store> Limiter<S> {
         self.policy.load_full()
     }
 
-    /// Replaces the current policy. Decisions that have begun finish with the policy that they
-    /// began with. Running windows continue as [`OnChange`](tollgate_core::OnChange) of each limit
-    /// says.
+    /// Replaces the current policy. A decision that has begun continues with the policy with which
+    /// it began. The setting [`OnChange`](tollgate_core::OnChange) of each limit determines how
+    /// running windows continue.
     ///
-    /// Call it from one task at a time: of two concurrent calls, either may win.
+    /// Call this function from one task at a time: after two concurrent calls, either policy may be
+    /// the current one.
     pub fn replace_policy(&self, policy: Revision) {
         let policy = policy.replacing(&self.policy.load(), self.now()).with_tenants(&self.tenants);
         self.observer.on_policy_replaced(&policy);
@@ -176,31 +180,32 @@ impl<S: Store> Limiter<S> {
         self.policy.store(Arc::new(policy));
     }
 
-    /// The tenants, for policies that [name them](tollgate_core::Policy::with_tenants).
+    /// Returns the tenants, for policies that [name them](tollgate_core::Policy::with_tenants).
     #[must_use]
     pub const fn tenants(&self) -> &Arc<Tenants> {
         &self.tenants
     }
 
-    /// The store.
+    /// Returns the store.
     #[must_use]
     pub const fn store(&self) -> &S {
         &self.store
     }
 
-    /// The key under which credentials are hashed.
+    /// Returns the key under which credentials are hashed.
     #[must_use]
     pub const fn key(&self) -> &HashKey {
         &self.key
     }
 
-    /// Reads the clock.
+    /// Returns the current time of the clock.
     #[must_use]
     pub fn now(&self) -> Timestamp {
         self.clock.now()
     }
 
-    /// Notifies the observer if one of `charges` opens or ends a permit or a reservation.
+    /// Notifies the observer of `answer` if one of `charges` opens or ends a permit or a
+    /// reservation.
     fn notify_holds(&self, charges: &[Charge<'_>], answer: &Result<Readings, StoreError>) {
         if charges.iter().any(is_hold) {
             self.observer.on_reservation(charges, answer);

@@ -1,4 +1,4 @@
-//! Store calls after responses, for which no client waits.
+//! Store calls that run after a response, so no client waits for them.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -6,14 +6,14 @@ use std::task::{Context, Poll, Waker};
 
 use tokio::sync::watch;
 
-/// Refunds, charges on completion, settlements and releases of permits after responses. Counts the
-/// running tasks, which lets a process wait for them before it ends.
+/// Runs refunds, charges on completion, settlements and releases of permits after responses. Counts
+/// the running tasks, so a process can wait for their end before the process ends.
 #[derive(Debug, Default)]
 pub(super) struct Background(Arc<watch::Sender<usize>>);
 
 impl Background {
-    /// Polls `work` once, which is enough for a memory store, and spawns a task for the rest. Drops
-    /// the rest if there is no runtime.
+    /// Polls `work` once, which completes the work if the store is in memory. Otherwise spawns a
+    /// task for the rest of the work. Drops the rest if there is no runtime.
     pub(super) fn run(&self, work: impl Future<Output = ()> + Send + 'static) {
         let mut work = Box::pin(work);
         let mut context = Context::from_waker(Waker::noop());
@@ -30,12 +30,12 @@ impl Background {
 
     /// Waits until no task is running.
     pub(super) async fn finished(&self) {
-        // The sender is in `self`, so there is no error.
+        // `self` owns the sender, so the channel is open and waiting returns no error.
         let _ = self.0.subscribe().wait_for(|running| *running == 0).await;
     }
 }
 
-/// Counts one running task until it is dropped.
+/// A guard that counts one running task until the guard is dropped.
 struct Running(Arc<watch::Sender<usize>>);
 
 impl Running {

@@ -1,4 +1,4 @@
-//! Candidates of limits, which are charged for the same requests as their limits.
+//! Candidates of limits. A candidate is charged for the same requests as its limit.
 
 use std::sync::Arc;
 
@@ -7,19 +7,19 @@ use tollgate_core::{Evaluation, LimitStatus};
 
 use crate::decision::Evaluated;
 
-/// The candidate of a limit, to be charged for the same request.
+/// A candidate of a limit, and the status of this limit for one request.
 pub(super) struct Candidate {
-    /// The position of the limit's status in the decision.
+    /// The position of the status of the candidate's limit in the decision.
     pub(super) evaluated: Evaluated,
-    /// The status of the limit in force.
+    /// The status of the candidate's limit, which is the limit in force.
     pub(super) live: LimitStatus,
     /// The charge of the candidate.
     pub(super) planned: PlannedCharge,
 }
 
 impl Candidate {
-    /// Returns the candidates of the limits of `planned`. `evaluation` has the statuses of these
-    /// limits, and `mode` reports whether they were enforced.
+    /// Returns the candidates of the limits of `planned`. `evaluation` contains the statuses of
+    /// these limits, and `mode` states whether these limits were enforced.
     pub(super) fn of(
         mode: RuleMode,
         planned: &[PlannedCharge],

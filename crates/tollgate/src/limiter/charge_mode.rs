@@ -1,4 +1,4 @@
-//! How the charges of a decision are applied: charged, peeked at, or reserved.
+//! The way in which a decision applies its charges: it charges, peeks at or reserves each limit.
 
 use tollgate_core::charge::{ChargeId, Operation};
 use tollgate_core::policy::{ChargeOn, PlannedCharge};
@@ -7,35 +7,36 @@ use tollgate_core::{Millis, Timestamp};
 
 use crate::decision::is_planned_later;
 
-/// The limits that a decision reserves until the real cost of the request is known.
+/// The limits on which a decision reserves units until the real cost of the request is known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Reservation {
-    /// None. If the response reports the cost of a limit, the limit is charged the amount that
-    /// would be reserved.
+    /// No limit. If the response reports the cost of a limit, the decision charges this limit the
+    /// amount that it would otherwise reserve.
     #[default]
     Nothing,
-    /// Reserves the limits whose cost the response reports, each for its
-    /// [`ReservationTerms::max`](tollgate_core::ReservationTerms::max), and charges the other
+    /// Every limit with a cost that the response reports. On such a limit the decision reserves
+    /// [`ReservationTerms::max`](tollgate_core::ReservationTerms::max); it charges the other
     /// limits. The caller [extends](super::Limiter::hold_on) and
     /// [settles](super::Limiter::settle_metered_at) the reservation.
     Metered,
-    /// Every limit, on arrival, for this time or as long as the limit allows.
+    /// Every limit. The decision reserves on arrival, for this time or for the longest time that
+    /// the limit allows, whichever is shorter.
     All(Millis),
 }
 
-/// How a decision applies its charges.
+/// The way in which one decision applies its charges.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum ChargeMode {
-    /// Charges every limit, or only peeks at it until the response is known.
+    /// Charges every limit. If the charges are made on completion, only peeks at the limits now.
     Charge(ChargeOn),
-    /// Reserves every limit until that time.
+    /// Reserves units of every limit until this time.
     Reserve(Timestamp),
-    /// Reserves the limits with a cost that the response reports, until that time; charges the
-    /// others.
+    /// Until this time, reserves units of the limits with a cost that the response reports. Charges
+    /// the other limits as [`ChargeMode::Charge`] does.
     Metered(ChargeOn, Timestamp),
 }
 
-/// The store's operation for one charge.
+/// The kind of the store's operation for one charge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Action {
     Take,
@@ -53,7 +54,8 @@ impl ChargeMode {
         }
     }
 
-    /// Returns the mode of charges that never reject: they do not wait for the response.
+    /// Returns the mode for charges that never reject a request. They are made on arrival, and do
+    /// not wait for the response.
     pub(super) const fn on_arrival(self) -> Self {
         match self {
             Self::Charge(_) => Self::Charge(ChargeOn::Arrival),

@@ -1,5 +1,5 @@
-//! Evaluates charges that cannot reject: rules in shadow mode, limits that are not enforced for a
-//! subject, and candidates of limits.
+//! Evaluates the charges that cannot reject a request: of rules in shadow mode, of limits that are
+//! not enforced for a subject, and of candidates of limits.
 
 use tollgate_core::charge::ChargeId;
 use tollgate_core::policy::{PlannedCharge, RuleMode};
@@ -15,8 +15,9 @@ use crate::overrides::Effect;
 use crate::receipt::Receipt;
 
 impl<S: Store> Limiter<S> {
-    /// Makes the charges that cannot reject the request of `decision`, and adds the result to the
-    /// decision: `counted` in one store call, and the candidates of all limits in another.
+    /// Makes the charges that cannot reject the request of `decision`, and adds their results to
+    /// the decision. The charges `counted` are made in one store call, and the candidates of all
+    /// limits in another.
     pub(super) async fn evaluate_counted(
         &self,
         id: ChargeId,
@@ -26,7 +27,7 @@ impl<S: Store> Limiter<S> {
         mode: ChargeMode,
     ) -> Decision {
         let mode = mode.on_arrival();
-        // This is later than the arrival of the request if the request waited in a queue.
+        // If the request waited in a queue, this time is later than the arrival of the request.
         let now = decision.evaluation.now;
         if let Some(counted) = counted {
             let (charges, mut applied) =
@@ -51,8 +52,8 @@ impl<S: Store> Limiter<S> {
         decision
     }
 
-    /// Charges the candidates as if each of them replaced its limit: in one store call, all or
-    /// none. Skips them if a limit without a candidate refused the request.
+    /// Charges the candidates in one store call, all or none, as if each candidate replaced its
+    /// limit. Charges no candidate if a limit without a candidate refused the request.
     async fn evaluate_candidates(
         &self,
         now: Timestamp,
@@ -67,13 +68,14 @@ impl<S: Store> Limiter<S> {
         }
         let (live, planned): (Vec<_>, Vec<_>) =
             candidates.into_iter().map(|one| ((one.evaluated, one.live), one.planned)).unzip();
-        // The candidates that are sent to the store: an override may lift one.
+        // The positions of the candidates that are sent to the store: an override may remove a
+        // candidate.
         let mut asked = ChargePositions::default();
         let (charges, _) = self.apply_overrides(now, planned, Evaluated::Enforced, &mut asked);
         let outcome =
             self.evaluate(now, id, RuleMode::Shadow, charges, mode, FailureTerms::COUNTED).await;
         decision.add(outcome.record);
-        // A fallback has no counters of candidates to compare with.
+        // A fallback has no counters of candidates, so there is nothing to compare.
         if let DecisionSource::Fallback(_) | DecisionSource::Failure(_) = outcome.source {
             return;
         }
@@ -92,7 +94,7 @@ impl<S: Store> Limiter<S> {
 }
 
 impl Decision {
-    /// Adds the charges of the same request that cannot reject it.
+    /// Adds `record`, the charges of the same request that cannot reject the request.
     fn add(&mut self, record: ChargeRecord) {
         self.receipt = Receipt::joined(self.receipt.take(), record.receipt);
         self.reserved = Receipt::joined(self.reserved.take(), record.reserved);

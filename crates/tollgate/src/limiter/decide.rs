@@ -1,4 +1,4 @@
-//! The limiter's decisions: one function for every request.
+//! The limiter's decisions. One function, [`Limiter::decide`], makes them for every request.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -14,14 +14,14 @@ use crate::overrides::Effect;
 use crate::receipt::new_charge_id;
 use crate::revision::Revision;
 
-/// The limiter's input for one decision: the charges of one request, and how to charge them.
+/// The limiter's input for one decision: the charges of one request, and how to make them.
 ///
-/// [`new`](Self::new) takes every field from the rules of the plan; replace single fields with the
-/// update syntax.
+/// [`new`](Self::new) takes every field from the rules of the plan. To replace single fields, use
+/// the struct update syntax.
 ///
 /// # Examples
 ///
-/// A caller that does not see the response charges on arrival, whatever the rules say:
+/// A caller that does not see the response must charge on arrival, whatever the rules say:
 ///
 /// ```
 /// use tollgate::model::policy::ChargeOn;
@@ -44,22 +44,23 @@ pub struct DecisionRequest<'p> {
     pub now: Timestamp,
     /// The policy that made the plan.
     pub policy: &'p Arc<Revision>,
-    /// The charges.
+    /// The charges that the policy plans for the request.
     pub plan: Plan<'p>,
-    /// When the enforced charges are made. [`Reservation::All`] is always on arrival.
+    /// When the enforced charges are made. With [`Reservation::All`], the units are always reserved
+    /// on arrival.
     pub charge: ChargeOn,
     /// How the request is decided while the store does not answer.
     pub on_failure: OnFailure,
-    /// The limits that are reserved until the real cost is known.
+    /// The limits on which units are reserved until the real cost of the request is known.
     pub reservation: Reservation,
-    /// How long the request waits for a free slot of a concurrency limit. The evaluation then has the
-    /// time at which the decision was made.
+    /// How long the request waits for a free slot of a concurrency limit; `None`: it does not wait.
+    /// After a wait, the time of the evaluation is the time at which the decision was made.
     pub queue: Option<Queue>,
 }
 
 impl<'p> DecisionRequest<'p> {
-    /// Creates a request for `plan` on the terms of its rules. It reserves nothing and does not
-    /// wait.
+    /// Creates a request for `plan`, with the settings of the plan's rules. The request reserves
+    /// nothing and does not wait for a slot.
     #[must_use]
     pub fn new(now: Timestamp, policy: &'p Arc<Revision>, plan: Plan<'p>) -> Self {
         let (charge, on_failure) = (plan.charge(), plan.on_failure());
@@ -67,7 +68,8 @@ impl<'p> DecisionRequest<'p> {
         Self { now, policy, plan, charge, on_failure, reservation, queue }
     }
 
-    /// Creates a request for the charges `enforced`, which no rule planned: charged on arrival.
+    /// Creates a request for the charges `enforced`, which no rule planned. They are made on
+    /// arrival.
     #[must_use]
     pub fn of_charges(
         now: Timestamp,
@@ -81,7 +83,8 @@ impl<'p> DecisionRequest<'p> {
     }
 }
 
-/// The enforced charges of a plan, split by whether their limits are enforced for their subjects.
+/// The charges of a plan's enforced rules, split by whether the limit of each charge is enforced
+/// for its subject.
 pub(super) struct Split {
     pub(super) enforced: Vec<PlannedCharge>,
     pub(super) counted: Vec<PlannedCharge>,
@@ -89,10 +92,9 @@ pub(super) struct Split {
 }
 
 impl<S: Store> Limiter<S> {
-    /// Checks a request against the current policy, now, and charges every limit that applies, or
-    /// none.
+    /// Checks a request now against the current policy. Charges every limit that applies, or none.
     ///
-    /// Short for [`decide`](Self::decide) with the policy's own [plan](Self::plan_at) and terms.
+    /// Short for [`decide`](Self::decide) with the policy's own [plan](Self::plan_at) and settings.
     pub fn check(
         &self,
         attributes: &RequestAttributes<'_>,
@@ -102,9 +104,9 @@ impl<S: Store> Limiter<S> {
         self.decide(DecisionRequest::new(now, &policy, plan))
     }
 
-    /// Checks a request, now, and reserves every limit that applies for `hold_for`, or as long as
-    /// the limit allows, or none. When the time is over, the units are released or charged, as the
-    /// limit says.
+    /// Checks a request now, and reserves units of every limit that applies, or of none. A
+    /// reservation lasts for `hold_for`, or for the longest time that the limit allows. When a
+    /// reservation expires, its units are released or charged, as the limit says.
     ///
     /// Short for [`decide`](Self::decide) with [`Reservation::All`].
     pub fn reserve(
@@ -119,8 +121,8 @@ impl<S: Store> Limiter<S> {
     }
 
     /// Returns the charges that `policy` plans for a request.
-    /// [Overrides](crate::overrides::OverrideTarget::Rule) switch rules off or to shadow mode. The
-    /// observer is notified.
+    /// [Overrides](crate::overrides::OverrideTarget::Rule) can switch rules off or to shadow mode.
+    /// Notifies the observer of the plan.
     #[must_use]
     pub fn plan_at<'p>(
         &self,
@@ -143,15 +145,16 @@ impl<S: Store> Limiter<S> {
         self.observer.on_ambiguous_request(now, ambiguity);
     }
 
-    /// Decides on a request: charges every limit that is enforced for it, or none.
+    /// Decides on a request: charges every limit that is enforced for the request, or none.
     ///
-    /// If the rules charge on completion, the limits are only peeked at, and [`Decision::pending`]
-    /// has the charges. Shadow rules and limits that are not enforced for their subjects are
-    /// charged in a second store call, candidates in a third; neither rejects the request. An
-    /// active override replaces the policy's limit for its subject.
+    /// If the rules charge on completion, this call only peeks at the limits, and
+    /// [`Decision::pending`] contains the charges. A second store call charges the limits of shadow
+    /// rules and the limits that are not enforced for their subjects. A third store call charges
+    /// candidates. Neither call can reject the request. An active override replaces the policy's
+    /// limit for its subject.
     ///
-    /// Never fails: if the store does not answer, `on_failure` decides and [`Decision::source`]
-    /// reports it. The returned future borrows nothing of `request`.
+    /// Never fails: if the store does not answer, [`DecisionRequest::on_failure`] decides, and
+    /// [`Decision::source`] reports this. The returned future borrows nothing of `request`.
     pub fn decide<'s>(
         &'s self,
         request: DecisionRequest<'_>,
@@ -177,7 +180,7 @@ impl<S: Store> Limiter<S> {
             if let Some(planned) = unpaid {
                 Box::pin(self.charge_unpaid(now, planned)).await;
             }
-            // All charges of the request share the id: they are refunded and renewed together.
+            // All charges of the request share this id, so they are refunded and renewed together.
             let id = new_charge_id();
             let terms = FailureTerms { on_failure, queue };
             let outcome = self.evaluate(now, id, RuleMode::Enforce, charges, mode, terms).await;
@@ -203,7 +206,8 @@ impl<S: Store> Limiter<S> {
                 decision.overrides = Vec::new();
             }
             if has_counted || !candidates.is_empty() {
-                // Boxed: rare work must not enlarge the future of every decision.
+                // This future is boxed because it is rarely needed and must not enlarge the future
+                // of every decision.
                 let counted = has_counted.then_some(shadowed);
                 let counted = self.evaluate_counted(id, decision, counted, candidates, mode);
                 decision = Box::pin(counted).await;
@@ -214,8 +218,9 @@ impl<S: Store> Limiter<S> {
         }
     }
 
-    /// Splits `planned` by whether each limit is enforced for its subject at `now`. Limits of
-    /// overrides are always enforced, unless the override says that they only count.
+    /// Splits `planned` by whether the limit of each charge is enforced for its subject at `now`.
+    /// The limit of an override is always enforced, unless the override says that its limit only
+    /// counts.
     pub(super) fn split(
         &self,
         now: Timestamp,
@@ -237,7 +242,7 @@ impl<S: Store> Limiter<S> {
         Split { enforced, counted, positions }
     }
 
-    /// Whether the limit of `planned` is enforced for its subject at `now`.
+    /// Returns whether the limit of `planned` is enforced for its subject at `now`.
     fn is_enforced(&self, now: Timestamp, planned: &PlannedCharge) -> bool {
         let PlannedCharge { limit, subject, .. } = planned;
         match self.overrides.find(limit, subject, &self.key, now) {

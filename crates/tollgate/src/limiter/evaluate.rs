@@ -1,5 +1,5 @@
-//! Applies overrides to the charges of a plan, evaluates those that remain in one store call, and
-//! records what was charged.
+//! Evaluates the charges of a plan: applies overrides to them, sends the remaining charges to the
+//! store in one call, and records the charges that the store made.
 
 use std::sync::Arc;
 
@@ -18,16 +18,17 @@ use crate::decision::{AppliedOverride, ChargePositions, Evaluated, Pending};
 use crate::overrides::{MAX_OVERRIDE_DURATION, NEVER, Overrides, ResolvedOverride};
 use crate::receipt::{Purpose, Receipt};
 
-/// Charges after the overrides in force were applied to them.
+/// The charges of a plan after the overrides in force were applied to them.
 pub(super) enum Resolved {
     /// The charges that the store evaluates.
     Charges(Vec<PlannedCharge>),
-    /// The statuses of subjects that overrides block. Nothing is charged for them.
+    /// No charge is evaluated, because overrides block these subjects. The second list has the
+    /// statuses of the subjects.
     Blocked(Vec<PlannedCharge>, Vec<LimitStatus>),
 }
 
 impl<S> Limiter<S> {
-    /// The overrides in force.
+    /// Returns the overrides of this limiter.
     #[must_use]
     pub const fn overrides(&self) -> &Arc<Overrides> {
         &self.overrides
@@ -35,8 +36,9 @@ impl<S> Limiter<S> {
 }
 
 impl<S: Store> Limiter<S> {
-    /// Returns the limit that replaces the policy's `limit` for `subject` at `now`: the limit of an
-    /// override, or `limit` itself; `None` if an override lifts it.
+    /// Returns the limit that is charged for `subject` at `now` instead of the policy's `limit`:
+    /// the limit of an override, or `limit` itself if no override replaces it. Returns `None` if an
+    /// override lifts the limit.
     #[must_use]
     pub fn counted_by(
         &self,
@@ -56,7 +58,7 @@ impl<S: Store> Limiter<S> {
     /// Applies the overrides in force at `now` to one `list` of charges.
     ///
     /// Returns the charges that remain to be evaluated, and the overrides that were applied, in the
-    /// plan's order. Removes from `positions` the charges that are not sent to the store.
+    /// order of the plan. Removes the charges that are not sent to the store from `positions`.
     pub(super) fn apply_overrides(
         &self,
         now: Timestamp,
@@ -79,7 +81,7 @@ impl<S: Store> Limiter<S> {
             match ruled.map(|(ruled, _)| ruled) {
                 Some(ResolvedOverride::Unlimited) => continue,
                 Some(ResolvedOverride::Blocked(until)) => {
-                    // A client cannot wait for an override without an end.
+                    // A client cannot wait for the end of an override that has no end.
                     let until =
                         if until == NEVER { now.after(MAX_OVERRIDE_DURATION) } else { until };
                     statuses.push(blocked_until(until, &one));
@@ -88,7 +90,8 @@ impl<S: Store> Limiter<S> {
                     continue;
                 }
                 Some(ResolvedOverride::Limit(limit)) => one.limit = limit,
-                // Already among the charges that are only counted.
+                // In this case the charge is already among the charges that cannot reject the
+                // request.
                 Some(ResolvedOverride::Counted) | None => {}
             }
             charged.push(one);
@@ -104,8 +107,8 @@ impl<S: Store> Limiter<S> {
         (resolved, applied)
     }
 
-    /// Replaces the limits of `receipt` by the limits of overrides: a refund is not cut to the
-    /// policy's smaller bucket, and a settlement can use the override's quota.
+    /// Replaces the limits of `receipt` by the limits of overrides. A refund is then not cut to the
+    /// policy's smaller bucket, and a settlement can use the quota of the override.
     pub(super) fn with_overridden_limits(&self, now: Timestamp, receipt: Receipt) -> Receipt {
         receipt.by(|limit, subject| {
             match self.overrides.resolve(limit, subject, &self.key, now)?.0 {
@@ -118,7 +121,8 @@ impl<S: Store> Limiter<S> {
     }
 }
 
-/// Returns the status of a blocked subject: the whole limit is used until the override expires.
+/// Returns the status of a subject that an override blocks: the whole quota is used until the
+/// override expires.
 fn blocked_until(until: Timestamp, planned: &PlannedCharge) -> LimitStatus {
     LimitStatus {
         limit: Arc::clone(&planned.limit),
@@ -132,7 +136,8 @@ fn blocked_until(until: Timestamp, planned: &PlannedCharge) -> LimitStatus {
     }
 }
 
-/// The behavior if the store does not answer, or if only a concurrency limit has no free slot.
+/// The behavior of an evaluation if the store does not answer, and if only a slot of a concurrency
+/// limit is missing.
 #[derive(Clone, Copy)]
 pub(super) struct FailureTerms {
     pub(super) on_failure: OnFailure,
@@ -140,26 +145,29 @@ pub(super) struct FailureTerms {
 }
 
 impl FailureTerms {
-    /// The terms of charges that cannot reject: they do not wait, and a fallback's charges remain.
+    /// The terms of charges that cannot reject a request: the request does not wait for a slot, and
+    /// the charges that a fallback made remain.
     pub(super) const COUNTED: Self = Self { on_failure: OnFailure::Local, queue: None };
 }
 
-/// The result of one evaluation.
+/// The result of evaluating one list of charges.
 pub(super) struct EvaluationOutcome {
     pub(super) evaluation: Evaluation,
     pub(super) source: DecisionSource,
     pub(super) record: ChargeRecord,
     /// The candidates of the limits that were evaluated.
     pub(super) candidates: Vec<Candidate>,
-    /// The charge of each status, if one of them is conditional; otherwise empty.
+    /// The planned charge of each status, in the same order. Empty unless one of the charges is
+    /// conditional.
     pub(super) conditional: Vec<PlannedCharge>,
 }
 
 impl<S: Store> Limiter<S> {
-    /// Makes all of `charges` or none, peeks at the limits that are charged later, and records
-    /// both.
+    /// Makes all of `charges` or none, peeks at the limits that are charged later, and records the
+    /// charges and the peeks.
     ///
-    /// Every decision moves this future, so it stores no value twice and boxes rare work.
+    /// Every decision moves this future in memory, so the future stores no value twice, and rare
+    /// work is boxed.
     pub(super) async fn evaluate(
         &self,
         now: Timestamp,
@@ -210,8 +218,8 @@ impl<S: Store> Limiter<S> {
         Box::pin(self.undo(now, outcome, terms.on_failure)).await
     }
 
-    /// Returns the statuses of `planned` after the store returned `readings`, with the suggested waits
-    /// of concurrency limits.
+    /// Returns the statuses of `planned` for the `readings` that the store returned, with suggested
+    /// waits for concurrency limits.
     pub(super) fn evaluate_readings(
         &self,
         now: Timestamp,
@@ -223,7 +231,8 @@ impl<S: Store> Limiter<S> {
         evaluation
     }
 
-    /// Replaces `evaluation` by that of `planned` after the store returned `readings`.
+    /// Replaces `evaluation` by the evaluation of `planned` for the `readings` that the store
+    /// returned.
     pub(super) fn evaluate_into(
         &self,
         now: Timestamp,
@@ -241,7 +250,7 @@ impl<S: Store> Limiter<S> {
         }
     }
 
-    /// Notifies the observer and the tracer of limits that were enforced.
+    /// Notifies the observer and the tracer of `evaluation`, if its limits were enforced.
     fn notify_evaluated(&self, mode: RuleMode, planned: &[PlannedCharge], evaluation: &Evaluation) {
         if mode == RuleMode::Enforce && !planned.is_empty() {
             self.observer.evaluated(planned, evaluation);
@@ -258,7 +267,7 @@ impl<S: Store> Limiter<S> {
     ) -> EvaluationOutcome {
         if !outcome.evaluation.is_admitted() {
             let ChargeRecord { receipt, reserved, .. } = std::mem::take(&mut outcome.record);
-            // Units of limits that count refusals remain charged.
+            // A limit that counts refusals keeps the units of the refused request.
             let undone = receipt.map(Receipt::without_counted_refusals);
             for receipt in undone.into_iter().chain(reserved) {
                 let _ = self.refund_at(now, receipt).await;
@@ -276,7 +285,7 @@ impl<S: Store> Limiter<S> {
         }
     }
 
-    /// Charges all of `planned` or nothing, under `id`.
+    /// Makes all charges of `planned` or none, under `id`.
     pub(super) async fn take(
         &self,
         now: Timestamp,
@@ -286,7 +295,7 @@ impl<S: Store> Limiter<S> {
         self.apply(now, planned, |planned| Operation::Charge { cost: planned.cost, id }).await
     }
 
-    /// Sends all of `planned` to the store in one call.
+    /// Sends the operations for all of `planned` to the store in one call.
     pub(super) async fn apply(
         &self,
         now: Timestamp,
@@ -310,8 +319,8 @@ impl<S: Store> Limiter<S> {
 }
 
 impl EvaluationOutcome {
-    /// Whether the charges remain. They are undone if a peek refused the request, or if a fallback
-    /// made them for rules without a fallback.
+    /// Returns whether the charges remain. Otherwise the caller undoes them: a peek refused the
+    /// request, or a fallback made the charges although the rules allow no local fallback.
     fn is_final(&self, on_failure: OnFailure) -> bool {
         let is_wanted = on_failure == OnFailure::Local;
         let is_unwanted_fallback = matches!(self.source, DecisionSource::Fallback(_)) && !is_wanted;
@@ -324,42 +333,42 @@ impl EvaluationOutcome {
         Self { evaluation, source, record, candidates, conditional }
     }
 
-    /// The outcome if neither the store nor a fallback answered.
+    /// Returns the outcome if neither the store nor a fallback answered.
     fn failure(now: Timestamp, error: StoreError) -> Self {
         let (evaluation, source) =
             (Evaluation::without_statuses(now), DecisionSource::Failure(error));
         Self::without_charges(evaluation, source)
     }
 
-    /// The outcome if overrides block the request.
+    /// Returns the outcome if overrides block the request.
     fn blocked(now: Timestamp, statuses: Vec<LimitStatus>) -> Self {
         let (evaluation, source) = (Evaluation { now, statuses }, DecisionSource::DenyCache);
         Self::without_charges(evaluation, source)
     }
 }
 
-/// The charges and reservations that a store call made for a request, and the charges still to be
-/// made.
+/// The charges and the reservations that a store call made for a request, and the charges that are
+/// to be made later.
 #[derive(Default)]
 pub(super) struct ChargeRecord {
-    /// The receipt of the charges; in [`ChargeMode::Reserve`] of the reservation.
+    /// The receipt of the charges. In [`ChargeMode::Reserve`], the receipt of the reservation.
     pub(super) receipt: Option<Receipt>,
     /// The receipt of the units that are reserved until the response reports its cost.
     pub(super) reserved: Option<Receipt>,
-    /// The charges that were only peeked at.
+    /// The charges whose limits were only peeked at, to be made later.
     pub(super) pending: Option<Pending>,
 }
 
 impl ChargeRecord {
-    /// Returns the record of the charges `planned`, for which the store returned `readings`. Empty
-    /// if the store refused them.
+    /// Returns the record of the charges `planned`, for which the store returned `readings`. The
+    /// record is empty if the store refused the charges.
     pub(super) fn of(
         id: ChargeId,
         mode: ChargeMode,
         planned: Vec<PlannedCharge>,
         readings: &Readings,
     ) -> Self {
-        // The store makes all charges or none, whatever the results of the peeks.
+        // The store makes all charges or none, independently of the results of the peeks.
         let mut read = planned.iter().zip(readings.iter());
         if !read.all(|(one, reading)| {
             mode.action(one) == Action::Look || reading.admission == Admission::Now
@@ -369,7 +378,7 @@ impl ChargeRecord {
         let is_taken = |planned: &PlannedCharge| mode.action(planned) == Action::Take;
         let marks = readings.iter().map(|reading| reading.position);
         if planned.iter().all(is_taken) {
-            // The common case: nothing to separate.
+            // In the most frequent case every limit was charged, so there is nothing to separate.
             let receipt = receipt(id, Purpose::Charge, planned.into_iter().zip(marks));
             return Self { receipt, ..Self::default() };
         }
@@ -390,13 +399,13 @@ impl ChargeRecord {
         let receipt = receipt(id, Purpose::Charge, taken.into_iter());
         let pending = Pending::new(looked_at);
         match mode {
-            // The caller requested the reservation and settles it.
+            // The caller asked for the reservation, and will settle it.
             ChargeMode::Reserve(_) => Self { receipt: reserved, reserved: None, pending },
             ChargeMode::Charge(_) | ChargeMode::Metered(..) => Self { receipt, reserved, pending },
         }
     }
 
-    /// Whether nothing was charged or reserved, and nothing is still to be charged.
+    /// Returns whether nothing was charged or reserved, and nothing is to be charged later.
     pub(super) const fn is_empty(&self) -> bool {
         self.receipt.is_none() && self.reserved.is_none() && self.pending.is_none()
     }

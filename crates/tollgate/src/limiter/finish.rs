@@ -1,4 +1,4 @@
-//! Ends requests: refunds, charges on completion, renewals of permits.
+//! The end of requests: refunds, charges on completion, renewals of permits.
 
 use std::sync::Arc;
 
@@ -12,13 +12,15 @@ use crate::receipt::{Receipt, new_charge_id};
 impl<S: Store> Limiter<S> {
     /// Makes the charges of `pending`, now that the response is known.
     ///
-    /// This charge never takes a limit above its quota. Requests that peeked at the last units at
-    /// the same time were all admitted, and only the first of them are charged. A limit therefore
-    /// admits above its quota at most the cost of the requests that are in flight at one time. Each
-    /// of them results in [`Completion::Overrun`].
+    /// This charge never takes a limit above its quota. If several requests peeked at the last
+    /// units at the same time, all of them were admitted, but only the first of them to complete
+    /// are charged. A limit therefore admits more than its quota by at most the cost of the
+    /// requests that are in flight at one time. Each request that could not be charged results in
+    /// [`Completion::Overrun`].
     ///
     /// # Errors
-    /// [`StoreError`] if the store does not answer; it is then unknown whether it charged.
+    /// [`StoreError`] if the store does not answer. The caller then does not know whether the store
+    /// made the charges.
     pub async fn complete(&self, pending: Pending) -> Result<Completion, StoreError> {
         self.complete_at(self.now(), pending).await
     }
@@ -46,8 +48,8 @@ impl<S: Store> Limiter<S> {
         if readings.all_admitted() {
             return Ok(Completion::Charged);
         }
-        // A full limit does not stop the others from being charged. If one of those fills up at
-        // this moment, nothing is charged twice, and there is no third attempt.
+        // A full limit does not stop the other limits from being charged. If another limit fills up
+        // at this moment, nothing is charged twice, and there is no third attempt.
         let mut readings = readings.iter();
         planned
             .retain(|_| readings.next().is_some_and(|reading| reading.admission == Admission::Now));
@@ -55,7 +57,7 @@ impl<S: Store> Limiter<S> {
         Ok(Completion::Overrun)
     }
 
-    /// Refunds everything that `receipt` charged, in windows that are not over.
+    /// Refunds everything that `receipt` charged in windows that have not ended.
     ///
     /// # Errors
     /// [`StoreError`] if the store does not answer; the charges then remain.
@@ -71,7 +73,8 @@ impl<S: Store> Limiter<S> {
         self.refund_shared(now, &receipt).await
     }
 
-    /// Refunds a receipt that a renewal task shares. The caller refunds it once.
+    /// Refunds a receipt that is shared with a renewal task. The caller must refund the receipt
+    /// only once.
     pub(crate) async fn refund_shared(
         &self,
         now: Timestamp,
@@ -88,7 +91,8 @@ impl<S: Store> Limiter<S> {
         answer.map(|_| ())
     }
 
-    /// Renews every permit of `receipt`: it expires one lease time from now.
+    /// Renews every permit of `receipt`. Each permit then expires after its full lifetime, counted
+    /// from now.
     ///
     /// # Errors
     /// [`StoreError`] if the store does not answer; the permits then expire as before.
@@ -101,16 +105,16 @@ impl<S: Store> Limiter<S> {
 }
 
 impl<S: Store + 'static> Limiter<S> {
-    /// Completes `decision` when its response is known: makes the charges of `pending` that
-    /// `settlement` keeps, and refunds those that it does not keep. Updates the evaluation for the
-    /// client. The store calls happen in the background.
+    /// Completes `decision` when its response is known. Makes the charges of `pending` that
+    /// `settlement` keeps, and refunds the charges that `settlement` does not keep. Updates the
+    /// evaluation that the client receives. The store calls run in the background.
     pub(crate) fn finish(
         self: &Arc<Self>,
         decision: &mut Decision,
         pending: &mut Option<Pending>,
         settlement: Settlement,
     ) {
-        // A receipt may also have charges of rules in shadow mode.
+        // A receipt may also contain charges of rules in shadow mode.
         let receipt = decision.receipt.take_if(|receipt| receipt.is_refunded(settlement));
         let is_kept = receipt.is_none() && !decision.is_refunded(settlement);
         if decision.charge == ChargeOn::Arrival && is_kept {
@@ -139,8 +143,8 @@ impl<S: Store + 'static> Limiter<S> {
         if let Some(pending) = pending {
             let limiter = Arc::clone(self);
             self.in_background(async move {
-                // The observer receives the outcome. A charge that may have been counted is not
-                // sent again.
+                // The observer receives the outcome. If the store does not answer, the charges are
+                // not sent again, because the store may have made them.
                 let _ = limiter.complete_at(now, pending).await;
             });
         }

@@ -7,13 +7,13 @@ use tollgate_core::{DecisionSource, Evaluation, Store, StoreError, Timestamp};
 use super::Limiter;
 
 impl<S: Store> Limiter<S> {
-    /// Resets the counter of each limit and subject of `planned`, or none, and returns their
-    /// statuses. The next charge begins a new window, and earlier receipts are void. The costs of
-    /// `planned` do not matter.
+    /// Resets the counter of each limit and subject of `planned`, or of none, and returns the
+    /// statuses of the subjects. The next charge begins a new window, and earlier receipts are
+    /// void. The costs of `planned` have no effect.
     ///
     /// # Errors
-    /// [`StoreError`] if the store does not answer; it is then unknown whether the counters were
-    /// reset.
+    /// [`StoreError`] if the store does not answer. The caller then does not know whether the
+    /// counters were reset.
     pub async fn forget_at(
         &self,
         now: Timestamp,
@@ -24,7 +24,7 @@ impl<S: Store> Limiter<S> {
             DecisionSource::Store | DecisionSource::DenyCache | DecisionSource::Overflow => {
                 Ok(self.evaluate_readings(now, planned, &readings))
             }
-            // A fallback does not have the store's counters.
+            // A fallback does not have the store's counters, so it cannot reset them.
             DecisionSource::Fallback(error) | DecisionSource::Failure(error) => Err(error),
         }
     }

@@ -1,8 +1,9 @@
-//! How long requests hold their permits, to suggest a wait to a client that found none free.
+//! How long requests hold their permits. This time is the wait that is suggested to a client that
+//! found no free permit.
 //!
-//! A concurrency limit has no reset: a permit is free when a request ends, and that time cannot be
-//! computed. The store returns the time at which a permit expires, which is a minute away although
-//! most permits are free within a second.
+//! A concurrency limit has no reset: a permit becomes free when a request ends, and the time of
+//! that end cannot be computed. The store returns the time at which a permit expires. That time is
+//! a minute away, although most permits become free within a second.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -10,25 +11,25 @@ use tollgate_core::{Admission, Algorithm, Evaluation, Limit, Millis, Timestamp};
 
 use crate::receipt::Receipt;
 
-/// The number of concurrency limits with observed hold times. Two limits with the same slot replace
-/// each other.
+/// The most concurrency limits with recorded hold times. If two limits have the same slot, the
+/// limit that was recorded last replaces the other.
 const SLOTS: usize = 64;
 
-/// The shortest suggested wait, and the one without an observation.
+/// The shortest suggested wait. It is also the wait of a limit with unknown hold times.
 const MIN_WAIT: Millis = Millis::from_secs(1);
 
-/// An observation moves the mean by one `WEIGHT`th of the difference between both.
+/// An observed hold time moves the mean by one part in `WEIGHT` of their difference.
 const WEIGHT: u64 = 8;
 
 /// The mean hold time of permits, for each concurrency limit.
 ///
-/// The slots are updated without a lock: an update that is lost changes an estimate only.
+/// The slots are updated without a lock. A lost update changes only an estimate.
 #[derive(Debug)]
 pub(crate) struct HoldTimes(Box<[Slot]>);
 
 #[derive(Debug, Default)]
 struct Slot {
-    /// The digest of the limit's name. 0: empty.
+    /// The digest of the limit's name; 0 if the slot is empty.
     limit: AtomicU64,
     mean_millis: AtomicU64,
 }
@@ -60,8 +61,8 @@ impl HoldTimes {
         slot.mean_millis.store(mean, Ordering::Relaxed);
     }
 
-    /// Replaces the wait of concurrency limits that refused by their mean hold time, at least 1 s,
-    /// and never later than the permits end.
+    /// Replaces the wait of each concurrency limit that refused by the limit's mean hold time, at
+    /// least 1 s. The new wait never ends later than the permits expire.
     pub(crate) fn suggest_waits(&self, evaluation: &mut Evaluation) {
         let now = evaluation.now;
         for status in &mut evaluation.statuses {
@@ -72,8 +73,8 @@ impl HoldTimes {
         }
     }
 
-    /// Returns the time that replaces the one of `admission`, if `limit` is a concurrency limit that
-    /// refused.
+    /// Returns the time at which a client should retry, to replace the time of `admission`. Returns
+    /// `None` unless `limit` is a concurrency limit that refused.
     pub(crate) fn retry_at(
         &self,
         limit: &Limit,

@@ -1,4 +1,4 @@
-//! Decisions without a future, in memory that is used again.
+//! Decisions without a future. They use the memory of earlier decisions again.
 
 use smallvec::SmallVec;
 use tollgate_core::charge::{Charge, ChargeId, Operation};
@@ -12,17 +12,17 @@ use crate::headers::{self, Fields};
 use crate::receipt::{Purpose, Receipt, new_charge_id};
 use crate::store::ImmediateStore;
 
-/// The charges of a call that are prepared without an allocation.
+/// The most charges of a call that are prepared without an allocation.
 const INLINE: usize = 6;
 
-/// The memory of [`Limiter::check_now`], which the next decision uses again.
+/// The memory that a call of [`Limiter::check_now`] uses, and that the next call uses again.
 #[derive(Debug, Default)]
 pub struct Workspace {
     plan: PlainPlan,
     answer: Answer,
 }
 
-/// The answer to the charges of one request, in memory that the next answer uses again.
+/// The answer to the charges of one request. The next answer uses the same memory again.
 #[derive(Debug, Default)]
 pub struct Answer {
     id: ChargeId,
@@ -43,13 +43,14 @@ impl<S: ImmediateStore> Limiter<S> {
     /// Makes the same decision as [`check`](Self::check), without a future, in the memory of
     /// `workspace`.
     ///
-    /// `None` if the decision needs more than one call of the store: a rule in shadow mode or with
-    /// charges on completion, a limit with a candidate or that is not enforced for every subject, an
-    /// override, an ambiguous request, all matching rules, or an observer or a tracer of the
-    /// limiter. Nothing is charged then, and [`check`](Self::check) decides.
+    /// Returns `None`, with nothing charged, if the decision needs more than one call of the store
+    /// or a step that this function lacks. Call [`check`](Self::check) then. The causes are: a rule
+    /// in shadow mode or with charges on completion, a limit with a candidate, a limit that is not
+    /// enforced for every subject, an override, an ambiguous request, a policy that charges all
+    /// matching rules, and an observer or a tracer of the limiter.
     ///
-    /// Allocates nothing once the workspace has been used for a request with as many limits, and
-    /// the store knows the subject.
+    /// Allocates nothing if the workspace was used before for a request with as many limits, and if
+    /// the store already has state of the subject.
     ///
     /// # Examples
     ///
@@ -76,7 +77,7 @@ impl<S: ImmediateStore> Limiter<S> {
     /// ```
     ///
     /// # Errors
-    /// [`StoreError`] if the store does not answer. No fallback decides then.
+    /// [`StoreError`] if the store does not answer. No fallback decides in its place.
     pub fn check_now<'w>(
         &self,
         policy: &tollgate_core::Policy,
@@ -92,15 +93,15 @@ impl<S: ImmediateStore> Limiter<S> {
         Some(charged.map(|()| ImmediateDecision { planned, answer }))
     }
 
-    /// Charges all of `planned` at `now`, or nothing. `planned` comes from
-    /// [`plan_plain`](tollgate_core::Policy::plan_plain), and nothing of it is reserved or charged
-    /// on completion.
+    /// Charges all of `planned` at `now`, or nothing. `planned` must come from
+    /// [`plan_plain`](tollgate_core::Policy::plan_plain), and must not contain a charge that is
+    /// reserved or made on completion.
     ///
-    /// `None` if an override, an observer or a tracer of the limiter needs
-    /// [`decide`](Self::decide). Nothing is charged then.
+    /// Returns `None`, with nothing charged, if an override, an observer or a tracer of the limiter
+    /// needs [`decide`](Self::decide).
     ///
     /// # Errors
-    /// [`StoreError`] if the store does not answer. No fallback decides then.
+    /// [`StoreError`] if the store does not answer. No fallback decides in its place.
     pub fn charge_now(
         &self,
         now: Timestamp,
@@ -110,7 +111,7 @@ impl<S: ImmediateStore> Limiter<S> {
         self.is_immediate().then(|| self.charge_into(now, planned, answer))
     }
 
-    /// Returns whether only the policy and the store take part in decisions.
+    /// Returns whether decisions need only the policy and the store.
     fn is_immediate(&self) -> bool {
         !self.is_observed
             && !self.tracer.is_on()
@@ -154,7 +155,7 @@ impl Answer {
         self.source
     }
 
-    /// Returns the receipt of the charges `planned`, for which this is the answer; `None` if
+    /// Returns the receipt of the charges `planned`, to which this is the answer. Returns `None` if
     /// nothing was charged.
     #[must_use]
     pub fn receipt(&self, planned: &[PlannedCharge]) -> Option<Receipt> {
@@ -188,14 +189,15 @@ impl ImmediateDecision<'_> {
         self.answer.source
     }
 
-    /// Returns the receipt of the charges; `None` if nothing was charged. A request that takes a
-    /// permit of a concurrency limit [refunds](Limiter::refund) the permit when it ends.
+    /// Returns the receipt of the charges, or `None` if nothing was charged. A request that takes a
+    /// permit of a concurrency limit must [refund](Limiter::refund) this receipt when the request
+    /// ends.
     #[must_use]
     pub fn receipt(&self) -> Option<Receipt> {
         self.answer.receipt(self.planned)
     }
 
-    /// Writes the header fields of the response in each of `profiles`.
+    /// Writes the header fields of the response for every profile of `profiles`.
     pub fn write_headers(&self, profiles: &[HeaderProfile], fields: &mut impl Fields) {
         headers::write(profiles, self.evaluation(), fields);
     }

@@ -1,4 +1,4 @@
-//! Peeks: the status of limits, without charging them.
+//! Peeks, which return the status of limits without charging them.
 
 use std::future::Future;
 
@@ -12,10 +12,10 @@ use super::decide::Split;
 use super::evaluate::Resolved;
 use crate::decision::{AppliedOverride, ChargePositions, Evaluated, PlanPosition};
 
-/// The decision that a request would get now.
+/// The decision that a request would receive now.
 #[derive(Clone, Debug)]
 pub struct Peek {
-    /// The status of every limit that would decide.
+    /// The status of every limit that would take part in the decision.
     pub evaluation: Evaluation,
     /// The source of the statuses.
     pub source: DecisionSource,
@@ -24,8 +24,8 @@ pub struct Peek {
 }
 
 impl<S: Store> Limiter<S> {
-    /// Returns whether a request with the charges `planned` would be admitted at `now`. Charges
-    /// nothing, and leaves out limits that are not enforced for their subjects.
+    /// Returns the decision that a request with the charges `planned` would receive at `now`.
+    /// Charges nothing. Leaves out limits that are not enforced for their subjects.
     ///
     /// # Errors
     /// [`StoreError`] if the store does not answer.
@@ -46,8 +46,8 @@ impl<S: Store> Limiter<S> {
         Ok(Peek { evaluation, source, overrides })
     }
 
-    /// Returns the status of every limit of `planned` at `now`, and their source. Charges nothing;
-    /// includes limits that are not enforced for their subjects.
+    /// Returns the status of every limit of `planned` at `now`, and the source of the statuses.
+    /// Charges nothing. Includes limits that are not enforced for their subjects.
     ///
     /// # Errors
     /// [`StoreError`] if the store does not answer.
@@ -65,8 +65,8 @@ impl<S: Store> Limiter<S> {
         self.look_at_resolved(now, &charges).await
     }
 
-    /// Returns the status of every visible limit that is enforced for the client of a request, at
-    /// any path. Charges nothing.
+    /// Returns the status of every visible limit that is enforced for the client of a request,
+    /// whatever the path of the limit's rule. Charges nothing.
     ///
     /// # Errors
     /// [`StoreError`] if the store does not answer.
@@ -79,7 +79,7 @@ impl<S: Store> Limiter<S> {
         async move { self.look_at(now, &planned).await.map(|(evaluation, _)| evaluation) }
     }
 
-    /// The visible limits that are enforced for the client of a request.
+    /// Returns the visible limits that are enforced for the client of a request.
     pub(super) fn status_plan(
         &self,
         now: Timestamp,

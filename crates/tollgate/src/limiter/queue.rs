@@ -1,9 +1,10 @@
-//! Requests that wait for a free slot of a concurrency limit, in the order in which they arrived.
+//! Queues of requests that wait for a free slot of a concurrency limit, in the order of their
+//! arrival.
 //!
 //! Every node has its own queues, one for each subject of a concurrency limit. Only the first
-//! request of a queue queries the store: when a slot is freed on its node, and every [`QUEUE_POLL`]
-//! for slots that other nodes freed. The load on the store therefore does not depend on the length
-//! of the queue.
+//! request of a queue queries the store. It does so when a request on the same node frees a slot,
+//! and every [`QUEUE_POLL`] to find slots that other nodes freed. The load on the store therefore
+//! does not depend on the length of the queue.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -22,13 +23,14 @@ use tollgate_core::{
 use super::Limiter;
 use crate::receipt::Receipt;
 
-/// The interval at which the first request of a queue queries for slots that other nodes freed.
+/// The interval at which the first request of a queue queries the store for slots that other nodes
+/// freed.
 pub const QUEUE_POLL: Duration = Duration::from_millis(50);
 
 /// The most requests that wait on one node at a time, in all queues together.
 pub const MAX_QUEUED: usize = 10_000;
 
-/// The time of a store call, and the store's answer.
+/// The time at which a store call was made, and the store's answer.
 type Answered = (Timestamp, Result<Readings, StoreError>);
 
 impl<S: Store> Limiter<S> {
@@ -38,8 +40,8 @@ impl<S: Store> Limiter<S> {
         self.queues.queued.load(Ordering::Relaxed)
     }
 
-    /// Sends all of `planned` to the store. If only slots are missing, waits in a queue, at most
-    /// for the time of `queue`.
+    /// Sends all of `planned` to the store. If the store refuses only because slots are missing,
+    /// the request waits in a queue, at most for the time that `queue` allows.
     pub(super) async fn apply_queued(
         &self,
         now: Timestamp,
@@ -47,14 +49,14 @@ impl<S: Store> Limiter<S> {
         operation: impl Fn(&PlannedCharge) -> Operation + Copy,
         queue: Queue,
     ) -> Answered {
-        // Waiting needs the timer of a runtime.
+        // Waiting needs the timer of a runtime, so without a runtime the request does not wait.
         if Handle::try_current().is_err() {
             return (now, self.apply(now, planned, operation).await);
         }
         let until = Instant::now() + Duration::from_millis(queue.wait.get());
         let mut answered = None;
         let slot = match self.queues.waited_for(planned) {
-            // No request overtakes those that wait.
+            // Other requests wait for this slot already, so this request joins their queue.
             Some(slot) => slot,
             None => {
                 let readings = self.apply(now, planned, operation).await;
@@ -70,8 +72,8 @@ impl<S: Store> Limiter<S> {
         }
     }
 
-    /// Waits to be the first of the queue, and then for a slot. At its deadline the request queries
-    /// the store once more: the requests before it arrived earlier and have left.
+    /// Waits until the request is the first of the queue, and then until a slot is free. When its
+    /// time is over, the request queries the store once more, even if it is not the first.
     async fn wait_for_slot(
         &self,
         ticket: &Ticket<'_>,
@@ -94,9 +96,9 @@ impl<S: Store> Limiter<S> {
         }
     }
 
-    /// Queries the store although the queue is full. Free slots belong to the requests that wait,
-    /// so this call only peeks. If no slot is missing, no request waits any more, and the request
-    /// is charged.
+    /// Queries the store although the queue is full. Free slots belong to the requests in the
+    /// queue, so this function first only peeks. If the peek finds all slots free that the request
+    /// needs, no request waits for them any more, and the request is charged.
     async fn apply_past_full_queue(
         &self,
         now: Timestamp,
@@ -113,7 +115,7 @@ impl<S: Store> Limiter<S> {
     }
 }
 
-/// Returns the first charge that needs a slot, if the store refused nothing else.
+/// Returns the first charge that lacks a slot, if the store refused the call for no other reason.
 fn missing_slot<'p>(
     planned: &'p [PlannedCharge],
     readings: &Result<Readings, StoreError>,
@@ -130,26 +132,27 @@ fn is_slot(planned: &PlannedCharge) -> bool {
     matches!(planned.limit.algorithm(), Algorithm::Concurrency(_))
 }
 
-/// The queues of a node.
+/// The queues of one node.
 #[derive(Debug, Default)]
 pub(super) struct Queues {
-    /// The requests in all queues, to be read without a lock.
+    /// The number of requests in all queues, which can be read without a lock.
     queued: AtomicUsize,
     by_key: Mutex<HashMap<QueueKey, (Arc<SlotQueue>, usize)>>,
 }
 
-/// The name of a limit, and the subject that the slots belong to.
+/// The name of a limit, and the subject that has the slots for which the requests wait.
 type QueueKey = (Box<str>, Subject);
 
 #[derive(Debug, Default)]
 struct SlotQueue {
-    /// The first request holds this lock; the others acquire it in the order of their arrival.
+    /// The first request of the queue holds this lock. The other requests acquire it in the order
+    /// of their arrival.
     turn: tokio::sync::Mutex<()>,
-    /// Notified when a slot is freed.
+    /// Notified when a slot is freed on this node.
     freed: Notify,
 }
 
-/// A request in a queue. It leaves the queue when this is dropped.
+/// A request in a queue. The request leaves the queue when this value is dropped.
 struct Ticket<'l> {
     queues: &'l Queues,
     key: QueueKey,
@@ -157,9 +160,9 @@ struct Ticket<'l> {
 }
 
 impl Queues {
-    /// Notifies the first request of each queue whose slots `receipt` freed.
+    /// Notifies the first request of each queue for a slot that `receipt` freed.
     pub(super) fn slots_freed(&self, receipt: &Receipt) {
-        // A request that joins after this queries the store after the slot was freed.
+        // A request that joins a queue after this line queries the store after the slot was freed.
         if self.queued.load(Ordering::SeqCst) == 0 {
             return;
         }
@@ -171,7 +174,7 @@ impl Queues {
         }
     }
 
-    /// Returns the first of `planned` whose slots other requests wait for.
+    /// Returns the first charge of `planned` that needs slots for which other requests wait.
     fn waited_for<'p>(&self, planned: &'p [PlannedCharge]) -> Option<&'p PlannedCharge> {
         if self.queued.load(Ordering::SeqCst) == 0 {
             return None;
@@ -183,7 +186,7 @@ impl Queues {
         planned.iter().find(is_waited_for)
     }
 
-    /// Joins the queue for a slot of `planned`; `None` if the queue is full.
+    /// Joins the queue for a slot of `planned`. Returns `None` if the queue is full.
     fn join(&self, planned: &PlannedCharge, queue: Queue) -> Option<Ticket<'_>> {
         let key = key_of(&planned.limit, &planned.subject);
         let mut queues = self.by_key.lock();

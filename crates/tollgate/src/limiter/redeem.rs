@@ -1,4 +1,4 @@
-//! Receipts that were sealed as text for a client, and are presented again.
+//! Redeems receipts: a client received a receipt as a sealed text, and presents this text later.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,9 +15,10 @@ use crate::revision::Revision;
 /// The result of redeeming a receipt.
 #[derive(Clone, Debug)]
 pub struct Redeemed {
-    /// The policy that the receipt was read with.
+    /// The policy by which the receipt was read.
     pub policy: Arc<Revision>,
-    /// Each charged limit that the policy still has; empty if the receipt has expired.
+    /// The limits that the receipt charged and that the policy still has. Empty if the receipt has
+    /// expired.
     pub limits: Vec<Refunded>,
     /// The effect of the receipt.
     pub outcome: Outcome,
@@ -28,25 +29,27 @@ pub struct Redeemed {
 pub enum Outcome {
     /// The receipt refunded its charges, or the remaining part of them.
     Refunded,
-    /// No effect: the receipt was refunded before, its windows are over, or it is empty.
+    /// No effect: the receipt was refunded before, its windows have ended, or it contains no
+    /// charge.
     Unchanged,
-    /// No effect: every window that the receipt charged is over.
+    /// No effect: every window that the receipt charged has ended.
     Expired,
 }
 
-/// The refund of one limit, and the status of the limit afterwards.
+/// The refund on one limit, and the status of the limit after this refund.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refunded {
-    /// Whole units; 0 if the window is over or they were refunded before.
+    /// The refunded units, as a whole number. 0 if the window has ended or the units were refunded
+    /// before.
     pub units: u64,
-    /// The status, for a cost of one unit.
+    /// The status of the limit for a request that costs one unit.
     pub status: LimitStatus,
 }
 
 impl<S: Store> Limiter<S> {
-    /// Returns the text of a receipt for a charge that was made at `charged_at`, for clients that
-    /// refund later, on this node or on another one with the same key. It can be redeemed often and
-    /// refunds once.
+    /// Returns the text of a receipt for a charge that was made at `charged_at`. A client can
+    /// present this text later for a refund, on this node or on another node with the same key. The
+    /// text can be redeemed repeatedly, and refunds the charge once.
     #[must_use]
     #[allow(
         clippy::needless_pass_by_value,
@@ -56,8 +59,8 @@ impl<S: Store> Limiter<S> {
         receipt.seal(&self.key, charged_at)
     }
 
-    /// Refunds the charges that the `text` of a receipt proves. Redeeming it again has no further
-    /// effect.
+    /// Refunds the charges that the `text` of a receipt proves. Redeeming the same text again has
+    /// no further effect.
     ///
     /// # Errors
     /// [`RedeemError`] if the text is not a valid receipt, or if the store does not answer; the
@@ -68,13 +71,13 @@ impl<S: Store> Limiter<S> {
         self.redeem(now, policy, opened).await
     }
 
-    /// Refunds those charges of the `text` of a receipt that the policy refunds after a response
-    /// with `status`: by the limit's own statuses, those of the rule, or those of the policy. The
-    /// request has ended, so its permits are released. A receipt is settled once: a later refund of
-    /// it has no further effect on a limit that this one refunded.
+    /// Refunds those charges in the `text` of a receipt that the policy refunds after a response
+    /// with `status`. The statuses of the limit apply, otherwise those of the rule, otherwise those
+    /// of the policy. The request has ended, so its permits are released. If this call refunds a
+    /// limit, a later refund of the same receipt has no further effect on the limit.
     ///
     /// # Errors
-    /// As [`redeem_at`](Self::redeem_at), and for the receipt of a reservation.
+    /// As [`redeem_at`](Self::redeem_at). The receipt of a reservation is an error too.
     pub async fn report_status_at(
         &self,
         now: Timestamp,
@@ -91,9 +94,9 @@ impl<S: Store> Limiter<S> {
         self.redeem(now, policy, UnsealedReceipt { receipt, expires_at }).await
     }
 
-    /// Releases the permits that the `text` of a receipt proves, and keeps counted units, as the
-    /// ordinary end of a request does. Releases a reservation as a whole. Releasing again has no
-    /// further effect.
+    /// Releases the permits that the `text` of a receipt proves. Counted units remain charged, as
+    /// at the ordinary end of a request. A reservation is released as a whole. Releasing the same
+    /// text again has no further effect.
     ///
     /// # Errors
     /// As [`redeem_at`](Self::redeem_at).
@@ -129,7 +132,7 @@ impl<S: Store> Limiter<S> {
         self.notify_holds(&refunds, &readings);
         let readings = readings.map_err(RedeemError::Store)?;
         self.queues.slots_freed(&receipt);
-        // A fallback did not make this charge.
+        // A fallback did not make this charge, so its answer is an error.
         if let DecisionSource::Fallback(error) | DecisionSource::Failure(error) = readings.source()
         {
             return Err(RedeemError::Store(error));
@@ -145,12 +148,12 @@ impl<S: Store> Limiter<S> {
     }
 }
 
-/// Why a receipt was not redeemed.
+/// The reason why a receipt was not redeemed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RedeemError {
     /// The text is not a valid receipt.
     Receipt(ReceiptError),
-    /// The store did not answer. The receipt may be redeemed again.
+    /// The store did not answer. The caller can redeem the receipt again.
     Store(StoreError),
 }
 

@@ -1,4 +1,4 @@
-//! Ends reservations: units that are held until the real cost of a request is known.
+//! Ends reservations, which hold units until the real cost of a request is known.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::revision::Revision;
 /// The result of settling or extending a reservation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HoldOutcome {
-    /// The reservation was open, and is settled or extended now.
+    /// The reservation was open, and this call settled or extended it.
     Done,
     /// Nothing changed: the reservation was settled before, or has expired.
     Unchanged,
@@ -26,49 +26,52 @@ pub enum HoldOutcome {
 /// The result of a settlement.
 #[derive(Clone, Debug)]
 pub struct Settled {
-    /// The policy that the receipt was read with.
+    /// The policy by which the receipt was read.
     pub policy: Arc<Revision>,
-    /// Each reserved limit that the policy still has; empty if the receipt has expired.
+    /// The limits that the receipt reserved and that the policy still has. Empty if the receipt has
+    /// expired.
     pub limits: Vec<SettledLimit>,
-    /// Whether a reservation was settled.
+    /// Whether this call settled a reservation.
     pub outcome: HoldOutcome,
 }
 
-/// The settlement of one limit, and the status of the limit afterwards.
+/// The settlement of one limit, and the status of the limit after this settlement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SettledLimit {
-    /// Whole units that were refunded; 0 if the window is over.
+    /// The refunded units, as a whole number. 0 if the window has ended.
     pub refunded: u64,
-    /// Whole units that were charged beyond the reservation, as far as capacity and overdraft allow.
+    /// The units that were charged beyond the reservation, as a whole number, as far as the
+    /// capacity and the overdraft of the limit allow.
     pub added: u64,
-    /// The status, for a cost of one unit.
+    /// The status of the limit for a request that costs one unit.
     pub status: LimitStatus,
 }
 
 /// The result of an extension.
 #[derive(Clone, Debug)]
 pub struct Extended {
-    /// The policy that the receipt was read with.
+    /// The policy by which the receipt was read.
     pub policy: Arc<Revision>,
-    /// Whether every limit still held the reservation.
+    /// Whether the reservation was still open on every limit.
     pub outcome: HoldOutcome,
-    /// The time at which the first limit releases the reservation, if all limits held it.
+    /// The earliest time at which a limit releases the reservation, if it was open on every limit.
     pub until: Timestamp,
-    /// The text to use from now on. The old text is valid until its own end only.
+    /// The new text of the receipt, to be used from now on. The old text expires at its own end.
     pub receipt: Option<String>,
     /// The status of each limit.
     pub statuses: Vec<LimitStatus>,
 }
 
 impl<S: Store> Limiter<S> {
-    /// Replaces the reserved amounts of `receipt` by the real cost. `real` returns the cost for a
-    /// limit and its reserved amount: the rest is refunded, and an excess is charged now. What the
-    /// limit has no room for is carried over, as [`settle_metered_at`](Self::settle_metered_at)
-    /// does.
+    /// Replaces the reserved amounts of `receipt` by the real cost. `real` receives a limit and its
+    /// reserved amount, and returns the real cost on this limit. If this cost is less than the
+    /// reserved amount, the rest is refunded. If this cost is more, the excess is charged now. An
+    /// excess for which the limit has no room is carried over, as
+    /// [`settle_metered_at`](Self::settle_metered_at) does.
     ///
     /// # Errors
-    /// [`RedeemError`] if the receipt is not of a reservation, or if the store does not answer; the
-    /// reservation then expires as before.
+    /// [`RedeemError`] if the receipt is not of a reservation, or if the store does not answer. The
+    /// reservation then expires at its previous end.
     pub async fn settle(
         &self,
         receipt: Receipt,
@@ -79,7 +82,7 @@ impl<S: Store> Limiter<S> {
     }
 
     /// Settles the `text` of a receipt like [`settle`](Self::settle), at the time `now`. Settling
-    /// again has no further effect.
+    /// the same text again has no further effect.
     ///
     /// # Errors
     /// As [`settle`](Self::settle). If the store does not answer, the text can be used again.
@@ -94,8 +97,8 @@ impl<S: Store> Limiter<S> {
         self.settle_opened(now, policy, opened, real).await
     }
 
-    /// Extends the reservation of the `text` of a receipt until `hold_for` after `now`, or as far
-    /// as each limit allows. Never shortens it.
+    /// Extends the reservation in the `text` of a receipt until `hold_for` after `now`, or as far
+    /// as each limit allows. Never shortens the reservation.
     ///
     /// # Errors
     /// [`RedeemError`] if the receipt is not of a reservation, or if the store does not answer; the
@@ -127,7 +130,7 @@ impl<S: Store> Limiter<S> {
         {
             return Ok(unchanged(HoldOutcome::Unchanged, statuses));
         }
-        // A limit that already holds the reservation until a later time keeps that end.
+        // A limit on which the reservation already ends later keeps that later end.
         let receipt = receipt.extended(until.max(expires_at));
         let until = receipt.ends_at(now).unwrap_or(until);
         let text = receipt.seal(self.key(), now);
@@ -162,8 +165,9 @@ impl<S: Store> Limiter<S> {
         Ok(Settled { policy, limits, outcome })
     }
 
-    /// Returns the readings of the store that made the reservation. An answer of the fallback is an
-    /// error, because the fallback did not make the reservation.
+    /// Sends `receipt`'s operations to the store that made the reservation, and returns the
+    /// readings. An answer of a fallback is an error, because the fallback did not make the
+    /// reservation.
     async fn apply_at_store(
         &self,
         now: Timestamp,

@@ -1,4 +1,5 @@
-//! Costs that the response reports: reserved when the request arrives, settled when it ends.
+//! Costs that the response reports. The units are reserved when the request arrives, and settled
+//! when the request ends.
 
 use tollgate_core::policy::Meter;
 use tollgate_core::policy::outcome::Settlement;
@@ -10,14 +11,16 @@ use crate::receipt::Receipt;
 
 impl<S: Store> Limiter<S> {
     /// Replaces the reserved amounts of `reserved` by the cost that each meter reports, as far as
-    /// `settlement` keeps it. If a meter reports none, the reserved amount is charged. Settling
-    /// again has no further effect.
+    /// `settlement` keeps this cost. If a meter reports no cost, the reserved amount is charged.
+    /// Settling the same receipt again has no further effect.
     ///
-    /// What the limit has no room for is charged before the next decisions of this limiter on the
-    /// same subject, for at most [`MAX_UNPAID`](super::MAX_UNPAID) limits of subjects.
+    /// A cost for which the limit has no room is carried over: this limiter charges it before its
+    /// next decisions on the same subject. A node carries over costs for at most
+    /// [`MAX_UNPAID`](super::MAX_UNPAID) pairs of a limit and a subject.
     ///
     /// # Errors
-    /// [`StoreError`] if the store does not answer; the reservation then expires as before.
+    /// [`StoreError`] if the store does not answer. The reservation then expires at its previous
+    /// end.
     pub async fn settle_metered_at(
         &self,
         now: Timestamp,
@@ -28,7 +31,8 @@ impl<S: Store> Limiter<S> {
         self.settle_shared(now, &reserved, settlement, measured).await
     }
 
-    /// Settles a receipt that a renewal task shares. The caller settles it once.
+    /// Settles a receipt that is shared with a renewal task. The caller must settle the receipt
+    /// only once.
     pub(crate) async fn settle_shared(
         &self,
         now: Timestamp,
@@ -49,8 +53,8 @@ impl<S: Store> Limiter<S> {
 
     /// Extends the reservation of `reserved`, as far as each limit allows.
     ///
-    /// # Errors
-    /// [`StoreError`] if the store does not answer; the reservation then expires as before.
+    /// [`StoreError`] if the store does not answer. The reservation then expires at its previous
+    /// end.
     pub async fn hold_on(&self, reserved: &Receipt) -> Result<(), StoreError> {
         let now = self.now();
         self.store.apply(now, &reserved.extensions(now.after(MAX_WINDOW))).await.map(|_| ())

@@ -1,7 +1,8 @@
-//! Starts a request: the first of the two calls of a server in front of a service.
+//! Starts a request. A server in front of a service calls the limiter twice for each request, and
+//! this is the first call.
 //!
-//! Answers the status path, refuses ambiguous requests and sheds load, before any limit is charged;
-//! then decides.
+//! Before any limit is charged, the call answers the status path, refuses ambiguous requests and
+//! sheds load. The decision on the limits follows.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -23,22 +24,22 @@ use crate::receipt::{Receipt, new_charge_id};
 use crate::revision::Revision;
 use crate::shed::{FLEET_RETRY_AFTER, InFlightSlot, ShedCause, ShedDecision, TICK, Worker};
 
-/// How often [`Limiter::watch_load`] measures how late its task runs.
+/// The interval at which [`Limiter::watch_load`] measures the delay of its own task.
 pub const PROBE_PERIOD: Duration = Duration::from_millis(20);
 
-/// The interval at which [`Limiter::watch_load`] checks whether a new policy sheds load, while the
+/// The interval at which [`Limiter::watch_load`] checks whether a new policy sheds load, if the
 /// current policy does not.
 const IDLE_PERIOD: Duration = Duration::from_millis(TICK.get() * 10);
 
-/// The permits that an admitted request holds while it runs.
+/// The permits that an admitted request holds while the request runs.
 #[derive(Debug, Default)]
 #[must_use = "a request is in flight until its permits are dropped"]
 pub struct AdmissionPermits {
-    /// The request's permit on this node, if the node limits requests in flight.
+    /// The request's permit on this node, if the node limits the number of requests in flight.
     pub slot: Option<InFlightSlot>,
-    /// The request's permit for all nodes together, if they limit requests in flight.
-    /// [Renew](Limiter::renew) it while the request runs and [refund](Limiter::refund) it at the
-    /// end.
+    /// The request's permit in the fleet, if the number of requests in flight on all nodes together
+    /// is limited. [Renew](Limiter::renew) this permit while the request runs and
+    /// [refund](Limiter::refund) it at the end.
     pub fleet: Option<Receipt>,
 }
 
@@ -47,11 +48,11 @@ pub struct AdmissionPermits {
 pub(crate) enum Started<H> {
     /// The client asked for the status of its limits.
     Status(Result<Evaluation, StoreError>),
-    /// The request can be read in more than one way and is refused. Nothing was charged.
+    /// The request can be read in more than one way, and is refused. Nothing was charged.
     Ambiguous(Ambiguity),
     /// The request is shed. Nothing was charged.
     ShedDecision(ShedDecision),
-    /// The request was decided on. The first value holds its permits.
+    /// The limiter decided on the request. The first value holds the permits of the request.
     Decided(H, Decision),
 }
 
@@ -115,15 +116,16 @@ impl<S: Store> Limiter<S> {
 }
 
 impl<S: Store> Limiter<S> {
-    /// Admits a request of `priority`, or sheds it, as `policy` says. Charges no limit:
-    /// [decide](Self::decide) next, by the same policy.
+    /// Admits a request of `priority`, or sheds the request, as `policy` says. Charges no limit:
+    /// call [`decide`](Self::decide) next, with the same policy.
     ///
-    /// Checks the load of this node first, then the requests in flight on all nodes, which takes
-    /// one store call. If the store does not answer, the fallback decides; without a fallback the
-    /// request is admitted.
+    /// Checks the load of this node first, and then the number of requests in flight on all nodes,
+    /// which takes one store call. If the store does not answer, the fallback decides; without a
+    /// fallback the request is admitted.
     ///
     /// # Errors
-    /// [`ShedDecision`] if the load is too high. Nothing is held, and nothing was charged.
+    /// [`ShedDecision`] if the load is too high. The request then holds no permit, and nothing was
+    /// charged.
     pub fn enter<'s>(
         &'s self,
         now: Timestamp,
@@ -137,7 +139,8 @@ impl<S: Store> Limiter<S> {
             .map(|fleet| (fleet.mode.max(unenforced(SheddingTarget::Fleet)), fleet));
         let fleet = fleet.filter(|(mode, _)| *mode != ShedMode::Off);
         let fleet = fleet.map(|(mode, fleet)| (mode, policy.fleet_plan(&fleet, priority)));
-        // Without a bound on the node, no request waits for the lock of its load.
+        // If the policy does not bound the load of a node, no request waits for the lock of this
+        // load.
         let is_bounded = policy.shedding().worker().is_some();
         let worker = if is_bounded { unenforced(SheddingTarget::Worker) } else { ShedMode::Off };
         async move {
@@ -148,7 +151,8 @@ impl<S: Store> Limiter<S> {
             let Some((mode, planned)) = fleet else {
                 return Ok(AdmissionPermits { slot, fleet: None });
             };
-            // Boxed: it must not enlarge the future if the requests of all nodes are not limited.
+            // This future is boxed, so it does not enlarge the outer future if the fleet's requests
+            // are not limited.
             let fleet = Box::pin(self.enter_fleet(now, mode, planned, priority)).await?;
             Ok(AdmissionPermits { slot, fleet })
         }
@@ -174,7 +178,8 @@ impl<S: Store> Limiter<S> {
         }
     }
 
-    /// Counts a request of `priority` for which the fleet has no free slot. Admits it in shadow mode.
+    /// Counts a request of `priority` that found no free slot in the fleet. In shadow mode, the
+    /// request is admitted.
     fn shed_by_fleet(&self, mode: ShedMode, priority: Priority) -> Result<(), ShedDecision> {
         let shed =
             ShedDecision { priority, cause: ShedCause::Fleet, retry_after: FLEET_RETRY_AFTER };
@@ -185,15 +190,15 @@ impl<S: Store> Limiter<S> {
         }
     }
 
-    /// Returns the load of this node, and counts of the requests that were shed.
+    /// Returns the load of this node, and the counts of requests that were shed.
     #[must_use]
     pub const fn worker(&self) -> &Arc<Worker> {
         &self.worker
     }
 
-    /// Measures how late tasks of this runtime run, and updates the load of the node while no
-    /// requests arrive. Spawn it if the policy sheds by the load of a node. Never returns; measures
-    /// nothing while the policy does not shed.
+    /// Measures the delay of the tasks of this runtime, and updates the load of the node while no
+    /// requests arrive. Spawn this future if the policy sheds by the load of a node. It never
+    /// returns. It measures nothing while the policy does not shed load.
     pub async fn watch_load(self: Arc<Self>) {
         loop {
             if !self.worker.is_watched() {

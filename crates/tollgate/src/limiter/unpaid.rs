@@ -1,4 +1,5 @@
-//! Costs that a settlement could not charge because the limit was full. They are charged later.
+//! Unpaid costs: a settlement could not charge them because the limit was full, so they are charged
+//! later.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,25 +12,26 @@ use tollgate_core::{Admission, Cost, Limit, Millis, Reading, Store, Subject, Tim
 use super::Limiter;
 use crate::receipt::{Receipt, new_charge_id};
 
-/// The largest number of limits of subjects for which a node carries over unpaid costs. One more
-/// replaces the oldest.
+/// The most pairs of a limit and a subject for which a node carries over unpaid costs. A further
+/// pair replaces the oldest pair.
 pub const MAX_UNPAID: usize = 4_096;
 
-/// How long the reservation lasts that charges an unpaid cost, if its settlement is lost.
+/// The time after which the reservation expires that charges an unpaid cost, if its settlement is
+/// lost.
 const HOLD: Millis = Millis::from_secs(1);
 
 /// The unpaid costs of this node, by limit and subject.
 ///
 /// A client can reserve less than its request costs. The settlement charges the rest as far as the
-/// limit and its overdraft allow. What remains is charged before the next decision on the same
-/// subject, window after window, until it is paid.
+/// limit and its overdraft allow. The remaining cost is charged before the next decisions on the
+/// same subject, in one window after another, until the whole cost is paid.
 #[derive(Debug, Default)]
 pub(super) struct UnpaidCosts {
     table: Mutex<HashMap<Key, Unpaid>>,
     is_used: AtomicBool,
 }
 
-/// The name of a limit, and the subject.
+/// The name of a limit, and a subject of this limit.
 type Key = (Box<str>, Subject);
 
 #[derive(Clone, Copy, Debug)]
@@ -39,7 +41,7 @@ struct Unpaid {
 }
 
 impl UnpaidCosts {
-    /// Returns whether no subject has unpaid costs. This costs one load.
+    /// Returns whether no subject has unpaid costs. This check is one atomic load.
     pub(super) fn is_empty(&self) -> bool {
         !self.is_used.load(Ordering::Acquire)
     }
@@ -61,7 +63,8 @@ impl UnpaidCosts {
         });
     }
 
-    /// Removes the unpaid cost of a subject. A concurrent request then does not charge it as well.
+    /// Removes and returns the unpaid cost of a subject, so a concurrent request does not charge
+    /// the same cost.
     fn take(&self, limit: &Limit, subject: &Subject) -> Option<Unpaid> {
         self.with(|table| table.remove(&(limit.name().into(), subject.clone())))
     }
@@ -75,7 +78,7 @@ impl UnpaidCosts {
 }
 
 impl<S: Store> Limiter<S> {
-    /// Records the units that the settlement of `receipt` by `charges` did not charge.
+    /// Records the units that `charges`, the settlement of `receipt`, did not charge.
     pub(super) fn carry_over(
         &self,
         now: Timestamp,
@@ -93,7 +96,7 @@ impl<S: Store> Limiter<S> {
         }
     }
 
-    /// Charges the unpaid costs of the subjects of `planned`, as far as their limits have room now.
+    /// Charges the unpaid costs of the subjects of `planned`, as far as the limits have room now.
     pub(super) async fn charge_unpaid(&self, now: Timestamp, planned: Vec<PlannedCharge>) {
         for PlannedCharge { limit, subject, .. } in &planned {
             let Some(unpaid) = self.unpaid.take(limit, subject) else { continue };
@@ -106,7 +109,7 @@ impl<S: Store> Limiter<S> {
     }
 
     /// Charges at most `cost`: as many units as the limit and its overdraft have left. Returns the
-    /// number of units. Units of an answer that was lost are charged again.
+    /// number of charged units. If the store's answer is lost, its units are charged again later.
     async fn charge_up_to(
         &self,
         now: Timestamp,

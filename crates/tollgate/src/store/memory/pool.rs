@@ -14,10 +14,10 @@ pub(super) const LARGE: usize = 4 * 1024;
 const BUCKETS: usize = 64;
 
 /// The budget of bytes for all large states and for the states of all overflow counters.
-/// A limit may take at most as many bytes as remain free ("dynamic thresholds", Choudhury and
-/// Hahne, 1998). If only one limit uses the pool, it can take half of the pool, and a second limit
-/// can then still take a quarter.
-/// 1998): one limit alone takes half of the pool, and a second one still finds a quarter.
+///
+/// A limit may take at most as many bytes as remain free ("dynamic thresholds", Choudhury and Hahne,
+/// 1998). If only one limit uses the pool, it can take half of the pool, and a second limit can then
+/// still take a quarter.
 pub(super) struct Pool {
     bytes: usize,
     used: AtomicUsize,
