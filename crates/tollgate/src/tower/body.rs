@@ -1,4 +1,4 @@
-//! The body of a limited response: the service's own, or a refusal.
+//! The body of a limited response. It is the service's own body, or that of a refusal.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -10,7 +10,8 @@ use pin_project_lite::pin_project;
 use super::in_flight::InFlight;
 
 pin_project! {
-    /// The body of a response: the service's, passed through unchanged, or the limiter's.
+    /// The body of a response: the body of the service, passed through unchanged, or a body that
+    /// the limiter made.
     pub struct Body<B> {
         #[pin]
         kind: Kind<B>,
@@ -48,8 +49,8 @@ impl<B: http_body::Body<Data = Bytes>> http_body::Body for Body<B> {
                 let frame = ready!(body.poll_frame(context));
                 match &frame {
                     Some(Ok(frame)) => watch(in_flight.as_mut(), frame),
-                    // The response ends here: its permits and reservations end before the
-                    // connection does.
+                    // The response ends here, so its permits and reservations end now, even if the
+                    // connection stays open.
                     Some(Err(_)) | None => *in_flight = None,
                 }
                 Poll::Ready(frame)

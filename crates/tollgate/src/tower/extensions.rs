@@ -1,4 +1,4 @@
-//! Extensions of requests and responses by which a server passes facts to the layer.
+//! Extensions of requests and responses, by which a server and the layer exchange data.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -10,9 +10,10 @@ use tollgate_core::{CertificateName, Limit};
 
 use super::meter::is_json;
 
-/// The client's address on the connection. The server puts it into a request's extensions.
+/// The address from which the client's connection comes. The server puts this address into a
+/// request's extensions.
 ///
-/// Unless the policy names trusted proxies, the limiter trusts no other address.
+/// Unless the policy names trusted proxies, the limiter trusts no other address of the client.
 ///
 /// ```
 /// use http::Request;
@@ -25,8 +26,8 @@ use super::meter::is_json;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Peer(pub SocketAddr);
 
-/// The names in the certificate that the client presented on its TLS connection. The server puts it
-/// into a request's extensions after it has verified the certificate.
+/// The names in the certificate that the client presented on its TLS connection. The server puts
+/// these names into a request's extensions after it has verified the certificate.
 ///
 /// ```
 /// use http::Request;
@@ -42,15 +43,15 @@ pub struct TlsClient(pub Arc<ClientCertificate>);
 /// The names in a client's certificate.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClientCertificate {
-    /// The whole subject, such as `C=DE,O=Example,CN=billing`.
+    /// The whole subject of the certificate, such as `C=DE,O=Example,CN=billing`.
     pub subject: Option<String>,
-    /// The common name in the subject.
+    /// The common name in the certificate's subject.
     pub common_name: Option<String>,
-    /// The first DNS name of the subject alternative names.
+    /// The first DNS name of the certificate's subject alternative names.
     pub dns: Option<String>,
-    /// The first URI of the subject alternative names.
+    /// The first URI of the certificate's subject alternative names.
     pub uri: Option<String>,
-    /// The first email address of the subject alternative names.
+    /// The first email address of the certificate's subject alternative names.
     pub email: Option<String>,
 }
 
@@ -67,29 +68,30 @@ impl ClientCertificate {
     }
 }
 
-/// Finds the client's address in a request's extensions.
+/// A function that finds the client's address in a request's extensions.
 pub(crate) type PeerFrom = fn(&Extensions) -> Option<SocketAddr>;
 
-/// The whole JSON body of a request. A server that has read the body puts it into the request's
-/// extensions, for policies that need it ([`Policy::reads_bodies`]). The request's own body does
-/// not change.
+/// The whole JSON body of a request. A server that has read the body puts its bytes into the
+/// request's extensions, for policies that need the body ([`Policy::reads_bodies`]). The request's
+/// own body does not change.
 ///
-/// Never put a part of a body here: the rest of it may change the meaning of the part.
+/// Never put only a part of a body into the extensions: the rest of the body may change the meaning
+/// of this part.
 ///
 /// [`Policy::reads_bodies`]: tollgate_core::Policy::reads_bodies
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JsonBody(pub Bytes);
 
 impl JsonBody {
-    /// Whether the body of a request with these header fields is JSON, and not compressed.
+    /// Returns whether `headers` announce that the request's body is JSON and not compressed.
     #[must_use]
     pub fn is_announced_by(headers: &HeaderMap) -> bool {
         is_json(headers)
     }
 }
 
-/// The reason why a server that reads bodies did not read the body of a request. The server puts it
-/// into the request's extensions. A policy can refuse the request for it.
+/// The reason why a server that reads bodies did not read the body of a request. The server puts
+/// this reason into the request's extensions. A policy can refuse the request for this reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnreadBody(pub Ambiguity);
 
@@ -105,33 +107,33 @@ impl ApplicationValues {
 }
 
 /// The names of the rules that matched an admitted request, in the order of the policy. A layer
-/// [with matched rules](super::Layer::with_matched_rules) puts it into the request's extensions, for
-/// services that treat the requests of some rules differently.
+/// [with matched rules](super::Layer::with_matched_rules) puts these names into the request's
+/// extensions, for services that treat the requests of some rules differently.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MatchedRules(pub Vec<Arc<str>>);
 
-/// Marks a response that a proxy sends in place of an upstream that failed. The proxy puts it into
-/// the response's extensions.
+/// Marks a response that a proxy sends in place of the response of an upstream that failed. The
+/// proxy puts this mark into the response's extensions.
 ///
-/// It distinguishes such a 502 or 504 from one that the upstream itself sent, so a policy can
-/// refund a response that the client never received.
+/// The mark distinguishes a 502 or 504 of the proxy from a 502 or 504 that the upstream itself
+/// sent. A policy can therefore refund a request after a failure of the upstream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UpstreamFailed;
 
-/// Marks a response that the layer made instead of the service. The layer puts it into the
+/// Marks a response that the layer made in place of the service. The layer puts this mark into the
 /// response's extensions, for access logs.
 #[derive(Clone, Debug)]
 pub struct Refused {
-    /// The limit that refused. `None` if the request was refused for another reason: load shedding,
-    /// an ambiguous path, or a store that does not answer.
+    /// The limit that refused the request. `None` if the request was refused for another reason:
+    /// load shedding, an ambiguous path, or a store that does not answer.
     pub limit: Option<Arc<Limit>>,
 }
 
-/// Marks a response that a proxy sends in place of the upstream before the request's body has
-/// ended. The proxy puts it into the response's extensions.
+/// Marks a response that a proxy sends in place of the upstream before the whole body of the
+/// request has arrived. The proxy puts this mark into the response's extensions.
 ///
-/// The request may have reached the upstream, and its client could cause the failure by sending no
-/// more. Such a request is never refunded, even if the policy refunds upstream failures or the
-/// response's status.
+/// The request may have reached the upstream, and the client could cause the failure by not sending
+/// the rest of the body. Such a request is never refunded, even if the policy refunds upstream
+/// failures or the response's status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RequestIncomplete;

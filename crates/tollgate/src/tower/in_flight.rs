@@ -12,13 +12,13 @@ use crate::limiter::{AdmissionPermits, Limiter};
 use crate::receipt::Receipt;
 use crate::shed::{InFlightSlot, SampleOutcome};
 
-/// The permits and reservations of a request while it runs: permits of concurrency limits, which
-/// are renewed until this value is dropped, its permit on the node, and the amount that is reserved
-/// until its cost is known. Dropping this value releases or settles all of it: at the end of the
-/// response body or of the upgraded connection, when the client disconnects, or when the service
-/// panics.
+/// The permits and reservations of a request while the request runs: its permits of concurrency
+/// limits, which are renewed until this value is dropped; its permit on the node; and the amount
+/// that is reserved until its cost is known. Dropping this value releases or settles all of them.
+/// The value is dropped at the end of the response body or of the upgraded connection, when the
+/// client disconnects, or when the service panics.
 ///
-/// One word wide, because it moves with the response, and most requests hold nothing.
+/// This value is one word wide, because it moves with the response, and most requests hold nothing.
 pub(super) struct InFlight(Option<Box<Resources>>);
 
 #[derive(Default)]
@@ -28,15 +28,15 @@ struct Resources {
     metering: Option<Metering>,
 }
 
-/// The permits of one receipt.
+/// The permits of one receipt, which are released when this value is dropped.
 struct HeldPermits {
-    /// The renewal task; `None` outside of a runtime, where permits expire.
+    /// The renewal task. `None` outside of a runtime, where the permits are not renewed and expire.
     renewing: Option<AbortHandle>,
     release: Option<Box<dyn FnOnce() + Send + Sync>>,
 }
 
 impl InFlight {
-    /// Creates a value that holds nothing.
+    /// Creates a value that holds no permit and no reservation.
     pub(super) const fn nothing() -> Self {
         Self(None)
     }
@@ -56,7 +56,7 @@ impl InFlight {
         in_flight
     }
 
-    /// Adds the permits of a receipt.
+    /// Adds the permits of the receipt `permits`, and starts to renew them.
     pub(super) fn hold<S: Store + 'static>(&mut self, limiter: &Arc<Limiter<S>>, permits: Receipt) {
         let Some(lease) = permits.shortest_permit_ttl() else { return };
         let (limiter, permits) = (Arc::clone(limiter), Arc::new(permits));
@@ -79,31 +79,33 @@ impl InFlight {
         self.resources().permits.push(HeldPermits { renewing, release: Some(release) });
     }
 
-    /// Adds the meter of the response.
+    /// Adds `metering`, the reservation and the meter of the response.
     pub(super) fn meter(&mut self, metering: Metering) {
         self.resources().metering = Some(metering);
     }
 
-    /// Returns the meter of the response, if there is one.
+    /// Returns the meter of the response, if the request has one.
     pub(super) fn metering(&mut self) -> Option<&mut Metering> {
         self.0.as_mut()?.metering.as_mut()
     }
 
-    /// Releases the reserved amount, for a response that is free.
+    /// Releases the reserved amount, because the response is free.
     pub(super) fn release_reserved(&mut self) {
         if let Some(metering) = self.0.as_mut().and_then(|resources| resources.metering.take()) {
             metering.release();
         }
     }
 
-    /// Records that the service begins the request. Reads the clock only for a permit.
+    /// Records that the service begins the request. Reads the clock only if the request has a
+    /// permit on the node.
     pub(super) fn begins(&mut self, now: impl FnOnce() -> Timestamp) {
         if let Some(slot) = self.0.as_mut().and_then(|resources| resources.slot.as_mut()) {
             slot.begins(now());
         }
     }
 
-    /// Records the service's response. Reads the clock only for a permit.
+    /// Records the outcome of the service's response. Reads the clock only if the request has a
+    /// permit on the node.
     pub(super) fn answered(&self, now: impl FnOnce() -> Timestamp, outcome: SampleOutcome) {
         if let Some(slot) = self.0.as_ref().and_then(|resources| resources.slot.as_ref()) {
             slot.answered(now(), outcome);
@@ -117,7 +119,7 @@ impl InFlight {
 
 impl Drop for HeldPermits {
     fn drop(&mut self) {
-        // A renewal that reaches the store after the release finds no permit, and creates none.
+        // If a renewal reaches the store after the release, it finds no permit, and creates none.
         self.renewing.take().inspect(AbortHandle::abort);
         if let Some(release) = self.release.take() {
             release();

@@ -1,4 +1,4 @@
-//! The layer: a limiter to put in front of services.
+//! The layer, which puts a limiter in front of services.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -10,7 +10,7 @@ use super::extensions::{Peer, PeerFrom};
 use super::service::Service;
 use crate::limiter::Limiter;
 
-/// Puts a [`Limiter`] in front of a service.
+/// A layer that puts a [`Limiter`] in front of a service.
 pub struct Layer<S> {
     limiter: Arc<Limiter<S>>,
     peer_from: PeerFrom,
@@ -24,10 +24,11 @@ impl<S> Layer<S> {
         Self { limiter: limiter.into(), peer_from, with_rules: false }
     }
 
-    /// Takes the client's address from another extension, for servers that use their own type.
+    /// Takes the client's address from another extension than [`Peer`], for servers that have a
+    /// type of their own for this address.
     ///
-    /// Requests without an address share a counter in every limit per address.
-    /// [`RateLimitLayer`](crate::RateLimitLayer) rejects them instead.
+    /// In every limit per address, all requests without an address share one counter.
+    /// [`RateLimitLayer`](crate::RateLimitLayer) rejects such requests instead.
     #[must_use]
     pub fn with_peer_from(mut self, peer_from: fn(&Extensions) -> Option<SocketAddr>) -> Self {
         self.peer_from = peer_from;

@@ -1,10 +1,11 @@
 //! Limiting as a [tower](https://docs.rs/tower) layer, for axum and any other HTTP service.
 //!
-//! Charges a request when it arrives, or when its response is known if its rules say so. Refuses
-//! with 429 and problem details. Writes the status of the limits into every response. Refunds
-//! responses with a free status. Holds and renews permits of concurrency limits until the last byte
-//! of the response is sent or the client disconnects. Reserves costs that the response reports, and
-//! settles them when it ends.
+//! The layer charges a request when the request arrives or, if its rules say so, when its response
+//! is known. The layer refuses requests with status 429 and problem details. It writes the status
+//! of the limits into every response, and refunds responses with a status that the policy makes
+//! free. It holds and renews permits of concurrency limits until the last byte of the response is
+//! sent or the client disconnects. It reserves costs that the response reports, and settles them
+//! when the response ends.
 
 mod body;
 mod extensions;

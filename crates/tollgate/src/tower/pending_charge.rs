@@ -1,4 +1,4 @@
-//! A charge that waits for the response.
+//! A charge that is made when the response is known.
 
 use std::sync::Arc;
 
@@ -7,9 +7,9 @@ use tollgate_core::Store;
 use crate::decision::Pending;
 use crate::limiter::Limiter;
 
-/// The charge of a request that is made when its response is known. If it is dropped before,
-/// because the client disconnected or the service failed, the request is charged: the service has
-/// worked for it.
+/// The charge of a request, to be made when the response of the request is known. If this value is
+/// dropped before, because the client disconnected or the service failed, the request is charged,
+/// because the service has worked for the request.
 pub(super) struct PendingCharge<S: Store + 'static> {
     limiter: Arc<Limiter<S>>,
     pub(super) pending: Option<Pending>,

@@ -1,4 +1,4 @@
-//! Renews permits and reservations as long as a request runs.
+//! Renews the permits and reservations of a request as long as the request runs.
 
 use std::future::Future;
 use std::time::Duration;
@@ -7,12 +7,12 @@ use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
 use tollgate_core::Millis;
 
-/// The part of the term after which permits and reservations are renewed. They survive one renewal
-/// that fails.
+/// The number of renewals in one lifetime of a permit or reservation. Permits and reservations
+/// therefore survive one renewal that fails.
 const RENEWALS_A_TERM: u64 = 3;
 
-/// A task that sleeps until a part of the term has passed or the task is aborted. Most requests end
-/// before that. There is no task outside of a runtime.
+/// Spawns a task that calls `renew` after each part of the `term` until the task is aborted. Most
+/// requests end before the first renewal. Outside of a runtime, no task is spawned.
 pub(super) fn until_aborted<R>(
     term: Millis,
     renew: impl Fn() -> R + Send + 'static,
@@ -25,7 +25,7 @@ where
     let task = runtime.spawn(async move {
         loop {
             tokio::time::sleep(every).await;
-            // If the store does not answer, the next attempt follows after the same time.
+            // If the store does not answer, the next renewal follows after the same interval.
             renew().await;
         }
     });

@@ -1,7 +1,9 @@
-//! The service: reads the request's attributes, asks the limiter, calls the inner service or refuses,
-//! settles the charges and writes header fields.
+//! The service of the layer. It reads the request's attributes, asks the limiter for a decision,
+//! and calls the inner service or refuses the request. Then it settles the charges and writes the
+//! header fields of the response.
 //!
-//! It calls the limiter twice for each request: `start` before the inner service, `finish` after.
+//! The service calls the limiter twice for each request: `start` before the inner service, and
+//! `finish` after the inner service.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -80,8 +82,8 @@ where
         let peer = (self.peer_from)(request.extensions()).map(|peer| peer.ip());
         let with_rules = self.with_rules;
         let span = limiter.tracer().serve(request.headers(), || span_name(request.method()));
-        // The future takes the request as a whole and moves it once, to the service: moving its
-        // parts would copy them at every step.
+        // The future takes the request as a whole and moves it once, to the inner service. Moving
+        // the parts of the request separately would copy them at every step.
         Box::pin(span.run(async move {
             let started = {
                 let fields = Fields::of(&request);
@@ -115,7 +117,8 @@ where
     }
 }
 
-/// The name of a request's span: its method. The target may contain private data.
+/// Returns the name of a request's span, which is the request's method. The name does not contain
+/// the request's target, which may contain private data.
 fn span_name(method: &Method) -> Cow<'static, str> {
     let known = [
         Method::GET,
@@ -126,11 +129,11 @@ fn span_name(method: &Method) -> Cow<'static, str> {
         Method::PATCH,
         Method::OPTIONS,
     ];
-    // Clients can invent methods: the number of names must stay small.
+    // Clients can invent methods, but the number of different span names must stay small.
     if known.contains(method) { method.to_string().into() } else { "HTTP".into() }
 }
 
-/// The header fields of a request, and its body if the server has read it, by reference.
+/// References to the header fields of a request, and to its body if the server has read the body.
 pub(crate) struct Fields<'a> {
     headers: &'a HeaderMap,
     body: Option<&'a JsonBody>,
@@ -186,8 +189,8 @@ impl Headers for Fields<'_> {
     }
 }
 
-/// Returns the attributes of a request. The host is in its target or, in HTTP/1.1's common form, in
-/// the `host` header.
+/// Returns the attributes of a request. The host comes from the request's target or, in the common
+/// form of HTTP/1.1, from the `host` header field.
 pub(crate) fn attributes<'a, B>(
     request: &'a Request<B>,
     fields: &'a Fields<'a>,
@@ -196,7 +199,7 @@ pub(crate) fn attributes<'a, B>(
     attributes_of(request.method(), request.uri(), fields, peer)
 }
 
-/// Returns the attributes of a request, like [`attributes`], from its parts.
+/// Returns the attributes of a request, like [`attributes`], from the parts of the request.
 pub(crate) fn attributes_of<'a>(
     method: &'a Method,
     target: &'a Uri,
@@ -228,15 +231,16 @@ impl<S: Store + 'static> Admitted<S> {
             in_flight.hold(limiter, permits);
         }
         if let Some(reserved) = decision.reserved.take() {
-            // The evaluation has the time at which the request arrived.
+            // The evaluation's time is the time at which the request arrived.
             in_flight.meter(Metering::new(limiter, reserved, decision.evaluation.now));
         }
         let charge = PendingCharge::new(limiter, decision.pending.take());
         Self { decision, charge, in_flight }
     }
 
-    /// Prepares the request for the service, which begins now. If the response reports the cost,
-    /// the request asks for a response that is not compressed.
+    /// Prepares the request for the service, which begins to serve the request now. If the response
+    /// reports the cost, sets a header field of the request that asks the service not to compress
+    /// the response.
     pub(super) fn begin(&mut self, headers: &mut HeaderMap) {
         let limiter = self.charge.limiter();
         self.in_flight.begins(|| limiter.now());
@@ -245,13 +249,13 @@ impl<S: Store + 'static> Admitted<S> {
         }
     }
 
-    /// Records the load that the service's response shows.
+    /// Records the load that the response of the service indicates.
     pub(super) fn answered<B, E>(&self, answered: &Result<Response<B>, E>) {
         self.in_flight.answered(|| self.charge.limiter().now(), outcome(answered));
     }
 
     /// Charges or refunds the request according to the response, and returns the response with the
-    /// limiter's header fields. Permits and reservations are held until the end of its body.
+    /// limiter's header fields. The returned body holds the permits and reservations until its end.
     pub(super) fn finish<B>(mut self, mut response: Response<B>) -> Response<Body<B>> {
         let settlement = settlement(&self.decision, &response);
         match self.in_flight.metering() {
@@ -270,7 +274,7 @@ impl<S: Store + 'static> Admitted<S> {
     }
 }
 
-/// The load that a response shows.
+/// Returns the load that a response indicates.
 fn outcome<B, E>(answered: &Result<Response<B>, E>) -> SampleOutcome {
     let overloaded =
         [StatusCode::BAD_GATEWAY, StatusCode::SERVICE_UNAVAILABLE, StatusCode::GATEWAY_TIMEOUT];
@@ -280,7 +284,7 @@ fn outcome<B, E>(answered: &Result<Response<B>, E>) -> SampleOutcome {
     }
 }
 
-/// Returns what the response means for the charges of its request.
+/// Returns the meaning of a response for the charges of its request.
 fn settlement<B>(decision: &Decision, response: &Response<B>) -> Settlement {
     if response.extensions().get::<RequestIncomplete>().is_some() {
         return Settlement::Charged;

@@ -1,4 +1,4 @@
-//! Connections that continue in another protocol after their request was answered.
+//! Connections that continue in another protocol after a request was answered.
 
 use std::sync::{Arc, Weak};
 
@@ -6,20 +6,20 @@ use parking_lot::Mutex;
 
 use super::in_flight::InFlight;
 
-/// Marks a response after which the connection continues in another protocol. The server puts it
-/// into the response's extensions: the request then keeps its permits and reservations until the
-/// [`WhileUpgraded`] is dropped.
+/// Marks a response after which the connection continues in another protocol. The server puts this
+/// mark into the response's extensions. The request then keeps its permits and reservations until
+/// the [`WhileUpgraded`] of this mark is dropped.
 #[derive(Clone, Debug)]
 pub struct Upgraded(Weak<Mutex<InFlight>>);
 
-/// A guard that the server keeps as long as the upgraded connection is open.
+/// A guard that the server must keep as long as the upgraded connection is open.
 #[derive(Debug)]
 pub struct WhileUpgraded {
     _holds: Arc<Mutex<InFlight>>,
 }
 
-/// Returns a mark for the response, and a guard to keep until the connection ends. They have no
-/// effect if no layer is in between.
+/// Returns a mark for the response, and a guard that the server must keep until the connection
+/// ends. Both have no effect if the response does not pass through the layer.
 #[must_use]
 pub fn upgraded() -> (Upgraded, WhileUpgraded) {
     let holds = Arc::new(Mutex::new(InFlight::nothing()));
@@ -27,8 +27,8 @@ pub fn upgraded() -> (Upgraded, WhileUpgraded) {
 }
 
 impl Upgraded {
-    /// Hands over the permits and reservations of the request. Ends them now if the connection has
-    /// ended already.
+    /// Hands the permits and reservations of the request over to the guard. Ends them now if the
+    /// guard was dropped already.
     pub(super) fn hold(&self, in_flight: InFlight) {
         if let Some(holds) = self.0.upgrade() {
             *holds.lock() = in_flight;

@@ -15,9 +15,9 @@ const BUCKETS: usize = 64;
 
 /// The budget of bytes for all large states and for the states of all overflow counters.
 ///
-/// A limit may take at most as many bytes as remain free ("dynamic thresholds", Choudhury and Hahne,
-/// 1998). If only one limit uses the pool, it can take half of the pool, and a second limit can then
-/// still take a quarter.
+/// A limit may take at most as many bytes as remain free ("dynamic thresholds", Choudhury and
+/// Hahne, 1998). If only one limit uses the pool, it can take half of the pool, and a second limit
+/// can then still take a quarter.
 pub(super) struct Pool {
     bytes: usize,
     used: AtomicUsize,

@@ -1,35 +1,35 @@
-//! The data of server-sent events, read as the response arrives.
+//! A parser for the data of server-sent events, which reads a response as it arrives.
 //!
 //! Written by hand: `eventsource-stream` collects each event in a string without a bound. This parser stores
 //! no byte of the response.
 
-/// A parser state in a stream of server-sent events (the WHATWG's `text/event-stream`). Stores none
-/// of the stream's text.
+/// The state of a parser for a stream of server-sent events (the WHATWG's `text/event-stream`). The
+/// state contains no text of the stream.
 #[derive(Debug, Default)]
 pub(super) struct Events {
     state: State,
-    /// Whether the last byte was a carriage return: a line feed after it belongs to the same line
+    /// Whether the last byte was a carriage return. A line feed after it belongs to the same line
     /// end.
     after_return: bool,
 }
 
-/// The next part of the stream.
+/// A part of the stream that the parser passes to its caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Piece<'a> {
-    /// A part of the current event's data. Line feeds separate its lines.
+    /// A part of the current event's data. The lines of the data are separated by line feeds.
     Data(&'a [u8]),
-    /// The end of the event.
+    /// The end of the current event.
     End,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// In the name of a field, whose first bytes so far are this many bytes of [`DATA`].
+    /// In the name of a field. The name so far consists of this many first bytes of [`DATA`].
     Name(usize),
-    /// After the colon, where one space is ignored.
+    /// Directly after the colon, where one space is ignored.
     Colon,
     Value,
-    /// In a line that is not data.
+    /// In a line that contains no data, which is skipped.
     Other,
 }
 
@@ -42,7 +42,7 @@ impl Default for State {
 }
 
 impl Events {
-    /// Parses the next bytes.
+    /// Parses `bytes`, the next bytes of the stream, and passes each part of the data to `piece`.
     pub(super) fn push<'a>(&mut self, bytes: &'a [u8], piece: &mut impl FnMut(Piece<'a>)) {
         let mut rest = bytes;
         while let Some((&byte, after)) = rest.split_first() {
@@ -89,7 +89,7 @@ impl Events {
         match std::mem::take(&mut self.state) {
             State::Name(0) => piece(Piece::End),
             State::Value => piece(Piece::Data(b"\n")),
-            // A field without a colon has an empty value.
+            // A field without a colon, or with nothing after the colon, has an empty value.
             State::Colon | State::Name(_) | State::Other => {}
         }
     }

@@ -6,20 +6,20 @@
 
 use tollgate_core::json_pointer::MAX_POINTER_BYTES;
 
-/// The longest name or value that is stored, in bytes: no pointer has a longer name.
+/// The longest name or value that a follower stores, in bytes. No pointer contains a longer name.
 const MAX_TEXT: usize = MAX_POINTER_BYTES;
 
-/// A parser state in a JSON document that arrives in pieces.
+/// The state of a parser that follows a pointer in a JSON document that arrives in pieces.
 ///
-/// Values outside of the pointer's path are skipped, at any depth, and checked only as far as
-/// needed to find their end. The follower stores at most [`MAX_TEXT`] bytes of a string, and one
-/// container for each step of the pointer.
+/// The parser skips values outside of the pointer's path, at any depth, and checks them only as far
+/// as necessary to find their end. The state contains at most [`MAX_TEXT`] bytes of a string, and
+/// one container for each step of the pointer.
 #[derive(Debug, Default)]
 pub(super) struct Follower {
     state: State,
-    /// The open containers on the pointer's path, from the document inwards.
+    /// The open containers on the pointer's path, the outermost first.
     path: Vec<Container>,
-    /// The number of open containers outside of the path.
+    /// The number of open containers outside of the pointer's path.
     skipped: u64,
     /// Whether the next value is on the pointer's path or at its end.
     is_on_path: bool,
@@ -35,7 +35,7 @@ enum State {
     Colon,
     /// After a value.
     After,
-    /// Between the values of a container outside of the path.
+    /// Between the values of a container outside of the pointer's path.
     Skipped,
     String(Role),
     Literal(Role),
@@ -43,7 +43,7 @@ enum State {
     Ended,
 }
 
-/// The role of a string or literal.
+/// The role of a string or literal in the document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Role {
     Name,
@@ -58,7 +58,8 @@ enum Container {
 }
 
 impl Follower {
-    /// Parses the next bytes, and calls `found` with each number and string at the pointer `steps`.
+    /// Parses `bytes`, the next bytes of the document. Calls `found` with each number and string at
+    /// the pointer with these `steps`.
     pub(super) fn push(&mut self, steps: &[Box<str>], bytes: &[u8], found: &mut impl FnMut(&str)) {
         let mut rest = bytes;
         while let Some((&byte, after)) = rest.split_first() {
@@ -66,7 +67,8 @@ impl Follower {
             match self.state {
                 State::Ended => return,
                 State::String(Role::Skipped) if !self.text.is_escaped() => {
-                    // Most bytes of most responses are in strings that no pointer leads to.
+                    // Most bytes of most responses are in strings outside of the pointer's path,
+                    // which are skipped quickly.
                     if byte != b'"' && byte != b'\\' {
                         let end = rest.iter().position(|byte| matches!(byte, b'"' | b'\\'));
                         rest = &rest[end.unwrap_or(rest.len())..];
@@ -81,7 +83,7 @@ impl Follower {
         }
     }
 
-    /// Resets the state for another document.
+    /// Resets the state, so the parser can read another document.
     pub(super) fn restart(&mut self) {
         self.path.clear();
         self.text.clear();
@@ -171,7 +173,8 @@ impl Follower {
         }
     }
 
-    /// Returns the step that leads from the innermost container of the path to one of its members.
+    /// Returns the step of the pointer that selects a member of the innermost open container on the
+    /// path.
     fn step<'s>(&self, steps: &'s [Box<str>]) -> &'s str {
         self.path.len().checked_sub(1).and_then(|at| steps.get(at)).map_or("", |step| step)
     }
@@ -226,13 +229,13 @@ fn is_index(step: &str, index: u64) -> bool {
     is_plain && step.parse() == Ok(index)
 }
 
-/// The part of a string that has arrived, with its escapes decoded.
+/// The part of a string that has arrived so far, with its escapes decoded.
 #[derive(Debug, Default)]
 struct Text {
     kept: Vec<u8>,
     is_too_long: bool,
     escape: Escape,
-    /// The first half of a surrogate pair.
+    /// The first half of a surrogate pair, until the second half arrives.
     surrogate: Option<u16>,
 }
 
@@ -257,12 +260,12 @@ impl Text {
         self.escape != Escape::None
     }
 
-    /// Returns the string; `None` if it is too long or not UTF-8.
+    /// Returns the whole string. Returns `None` if the string is too long or is not UTF-8.
     fn whole(&self) -> Option<&str> {
         if self.is_too_long { None } else { std::str::from_utf8(&self.kept).ok() }
     }
 
-    /// Parses the next byte. Returns true at the closing quote.
+    /// Parses the next byte of the string. Returns true if the byte is the closing quote.
     fn push(&mut self, byte: u8) -> bool {
         match self.escape {
             Escape::None if byte == b'"' => {
@@ -295,7 +298,7 @@ impl Text {
         false
     }
 
-    /// Appends a UTF-16 code unit: a character, or half of a surrogate pair.
+    /// Appends a UTF-16 code unit, which is a character or half of a surrogate pair.
     fn unit(&mut self, unit: u16) {
         let units = match self.surrogate.take() {
             Some(high) => vec![high, unit],
@@ -331,7 +334,7 @@ impl Text {
     }
 }
 
-/// Returns the character that a letter after a backslash represents.
+/// Returns the character that `letter` represents after a backslash.
 const fn unescaped(letter: u8) -> u8 {
     match letter {
         b'b' => 8,

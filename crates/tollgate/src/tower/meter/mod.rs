@@ -1,4 +1,5 @@
-//! Costs that the response reports: reserved while it is sent, settled at its end.
+//! Costs that the response reports. Units are reserved while the response is sent, and settled when
+//! the response ends.
 
 mod events;
 mod follower;
@@ -22,10 +23,10 @@ use crate::receipt::Receipt;
 use watch::Watch;
 pub(super) use watch::{is_json, value_at};
 
-/// The reservation of a request while it runs. It is extended, and settled once: at the end of the
-/// response body, when the body breaks, when the client disconnects or when the service fails. The
-/// cost is the cost that the response has reported by then; for each meter without a report, the
-/// reserved amount is charged.
+/// The reservation of a request while the request runs. The reservation is extended repeatedly and
+/// settled once: at the end of the response body, when the body breaks off, when the client
+/// disconnects or when the service fails. Each meter settles the cost that the response has
+/// reported by then. For a meter without a reported cost, the reserved amount is charged.
 pub(super) struct Metering {
     watch: Option<Watch>,
     /// The task that extends the reservation. `None` outside of a runtime, where the reservation
@@ -33,18 +34,19 @@ pub(super) struct Metering {
     holding: Option<AbortHandle>,
     settle: Option<Box<dyn FnOnce(Cost) + Send + Sync>>,
     reserved: Arc<Receipt>,
-    /// What the response means for the charges; they remain until it is known.
+    /// The meaning of the response for the charges. Until the response is known, the charges
+    /// remain.
     settlement: Settlement,
 }
 
-/// The cost of the request, as far as the response has reported it.
+/// The cost with which the reservation is settled.
 enum Cost {
     Measured(Watch, Settlement),
     Free,
 }
 
 impl Metering {
-    /// Meters a request that arrived at `arrived`.
+    /// Creates the metering of a request that arrived at `arrived`.
     pub(super) fn new<S: Store + 'static>(
         limiter: &Arc<Limiter<S>>,
         reserved: Receipt,
@@ -62,7 +64,8 @@ impl Metering {
             })
         });
         let (limiter, kept) = (Arc::clone(limiter), Arc::clone(&reserved));
-        // If the store does not answer, the reservation expires, as its limits say.
+        // If the store does not answer, the reservation expires, and its units are released or
+        // charged as its limits say.
         let settle = Box::new(move |cost| {
             let now = limiter.now();
             let background = Arc::clone(&limiter);
@@ -80,17 +83,18 @@ impl Metering {
         Self { watch, holding, settle, reserved: kept, settlement }
     }
 
-    /// Whether a meter reads the body, so the response must not be compressed.
+    /// Returns whether a meter reads the body. The response must not be compressed then.
     pub(super) fn reads_body(&self) -> bool {
         self.watch.as_ref().is_some_and(Watch::reads_body)
     }
 
-    /// Whether `settlement` releases the whole reservation.
+    /// Returns whether `settlement` releases the whole reservation.
     pub(super) fn is_free(&self, settlement: Settlement) -> bool {
         self.reserved.is_free(settlement)
     }
 
-    /// Reads the header fields of the response, which means `settlement` for the charges.
+    /// Reads the header fields of the response, and records `settlement`, the meaning of the
+    /// response for the charges.
     pub(super) fn answered(&mut self, settlement: Settlement, headers: &HeaderMap) {
         self.settlement = settlement;
         if let Some(watch) = &mut self.watch {
@@ -98,20 +102,20 @@ impl Metering {
         }
     }
 
-    /// Reads a part of the response body.
+    /// Reads `data`, the next part of the response body.
     pub(super) fn saw(&mut self, data: &[u8]) {
         if let Some(watch) = &mut self.watch {
             watch.saw(data);
         }
     }
 
-    /// Releases the reservation, for a response that is free.
+    /// Releases the reservation, because the response is free.
     pub(super) fn release(mut self) {
         self.end(Cost::Free);
     }
 
     fn end(&mut self, cost: Cost) {
-        // An extension that reaches the store after the end finds nothing to extend.
+        // If an extension reaches the store after the settlement, it finds nothing to extend.
         self.holding.take().inspect(AbortHandle::abort);
         if let Some(settle) = self.settle.take() {
             settle(cost);

@@ -1,4 +1,4 @@
-//! Tests of the meters against a parser that reads whole responses.
+//! Tests of the meters. The expected values come from a parser that reads whole responses.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -17,7 +17,7 @@ fn pointer(text: &str) -> JsonPointer {
     JsonPointer::parse(text).unwrap()
 }
 
-/// Returns the values at the pointer `at` in a document that arrives in these pieces.
+/// Returns the values at the pointer `at` in a document that arrives in `pieces`.
 fn found<'d>(at: &str, pieces: impl IntoIterator<Item = &'d [u8]>) -> Vec<String> {
     let pointer = pointer(at);
     let mut follower = Follower::default();
@@ -155,7 +155,7 @@ fn write_json(value: &Json, space: &str, json: &mut String) {
     }
 }
 
-/// Returns every number and string with its pointer.
+/// Appends every number and string in `value` to `found`, each with its pointer.
 fn leaves(value: &Json, at: &str, found: &mut Vec<(String, String)>) {
     match value {
         Json::Word(_) => {}
@@ -211,7 +211,7 @@ fn tokens() -> Arc<Meter> {
     Arc::new(Meter::Json { pointer: pointer("/usage/total_tokens") })
 }
 
-/// Returns the cost that a response with these fields reports after this part of its body.
+/// Returns the cost that a response with `headers` has reported after the part `body` of its body.
 fn told(headers: &HeaderMap, body: &str) -> Option<u64> {
     let meter = tokens();
     let mut watch = Watch::new([&meter].into_iter());

@@ -1,4 +1,4 @@
-//! The cost that a response reports, read as the response arrives.
+//! Finds the cost that a response reports, while the response arrives.
 
 use std::sync::Arc;
 
@@ -11,17 +11,17 @@ use tollgate_core::{Cost, Millis};
 use super::events::{Events, Piece};
 use super::follower::Follower;
 
-/// Reads the values of the meters from a response that passes through. Its memory depends on the
-/// meters, not on the size of the response.
+/// Reads the values of the meters from a response that passes through the layer. The memory that a
+/// watch uses depends on the meters, not on the size of the response.
 #[derive(Debug)]
 pub(in crate::tower) struct Watch {
     readings: Vec<Reading>,
     form: Form,
-    /// Bytes of the body so far; `None` before the response begins.
+    /// The number of bytes of the body so far. `None` before the response begins.
     bytes: Option<u64>,
 }
 
-/// One meter, and the value that it has read so far.
+/// One meter, and the value that this meter has read so far.
 #[derive(Debug)]
 struct Reading {
     meter: Arc<Meter>,
@@ -48,7 +48,7 @@ impl Watch {
         Self { readings: meters.map(reading).collect(), form: Form::Unread, bytes: None }
     }
 
-    /// Whether a meter reads the body. The response must not be compressed then.
+    /// Returns whether a meter reads the body. The response must not be compressed then.
     pub(super) fn reads_body(&self) -> bool {
         self.readings.iter().any(|reading| matches!(*reading.meter, Meter::Json { .. }))
     }
@@ -67,7 +67,7 @@ impl Watch {
         }
     }
 
-    /// Reads the next part of the body.
+    /// Reads `data`, the next part of the body.
     pub(super) fn saw(&mut self, data: &[u8]) {
         let bytes = self.bytes.get_or_insert(0);
         *bytes = bytes.saturating_add(data.len() as u64);
@@ -84,7 +84,7 @@ impl Watch {
         }
     }
 
-    /// Returns the value of `meter` for a response that has taken `time` so far.
+    /// Returns the cost that `meter` has read from a response that has taken `time` so far.
     pub(super) fn cost(&self, meter: &Meter, time: Millis) -> Option<Cost> {
         let told = || self.readings.iter().find(|reading| *reading.meter == *meter)?.told;
         let size = || meter.of_size(self.bytes?);
@@ -103,8 +103,8 @@ impl Reading {
     }
 }
 
-/// Returns the number or string at `pointer` in a whole JSON document; the last one if there are
-/// several.
+/// Returns the number or string at `pointer` in a whole JSON document. If the document has several
+/// values there, returns the last.
 pub(in crate::tower) fn value_at(document: &[u8], pointer: &JsonPointer) -> Option<String> {
     let mut value = None;
     let mut keep = |text: &str| value = Some(text.to_owned());
@@ -112,7 +112,7 @@ pub(in crate::tower) fn value_at(document: &[u8], pointer: &JsonPointer) -> Opti
     value
 }
 
-/// Whether a body with these fields is JSON that can be read as it arrives.
+/// Returns whether a response body with these header fields is JSON that can be read as it arrives.
 pub(in crate::tower) fn is_json(headers: &HeaderMap) -> bool {
     matches!(form(headers), Form::Json)
 }
