@@ -1,11 +1,12 @@
-//! Clocks. No other file of the workspace reads a clock for a decision.
+//! Clocks that return the time of a decision. No other file of the workspace reads a clock for a
+//! decision.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use tollgate_core::{Millis, Timestamp};
 
-/// Returns the time of a decision.
+/// A clock that returns the time of a decision.
 ///
 /// ```
 /// use tollgate::model::Timestamp;
@@ -23,13 +24,13 @@ use tollgate_core::{Millis, Timestamp};
 /// assert!(RateLimiter::per_key(Quota::per_hour(1)).clock(HourAgo).try_check("a").is_admitted());
 /// ```
 pub trait Clock: Send + Sync {
-    /// Returns the current time. It may step back: the limits keep the time of each key from going
-    /// backwards.
+    /// Returns the current time. The clock may step back: the limits do not let the time of a key
+    /// go backwards.
     fn now(&self) -> Timestamp;
 }
 
-/// A stopwatch on a monotonic clock. Decisions never read it: a decision that depends on a duration
-/// receives it as a number.
+/// A stopwatch on a monotonic clock. No decision reads a stopwatch: a decision that depends on a
+/// duration receives the duration as a number.
 #[derive(Clone, Copy, Debug)]
 pub struct Stopwatch(Instant);
 
@@ -53,7 +54,8 @@ impl Stopwatch {
     }
 }
 
-/// Returns the time of day in nanoseconds, for timestamps in reports. No decision depends on it.
+/// Returns the time of day in nanoseconds since 1970, for timestamps in reports. No decision
+/// depends on this time.
 pub(crate) fn epoch_nanos() -> u64 {
     let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since_epoch.as_nanos()).unwrap_or(u64::MAX)
@@ -72,22 +74,24 @@ pub struct SystemClock;
 
 impl Clock for SystemClock {
     fn now(&self) -> Timestamp {
-        // A time before 1970 counts as the epoch: a wrong clock is no reason to stop.
+        // A time before 1970 counts as 1970: the limiter does not stop because a clock is wrong.
         let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Timestamp::from_millis(u64::try_from(since_epoch.as_millis()).unwrap_or(u64::MAX))
     }
 }
 
-/// The machine's wall clock, interpolated by the processor's counter: as exact for a decision as
-/// [`SystemClock`], and read in a fraction of its time.
+/// A clock that follows the machine's wall clock and reads the processor's counter in between. For
+/// a decision, a `CounterClock` is as exact as [`SystemClock`], and a read takes a fraction of the
+/// time.
 ///
-/// The wall clock is read again once [`CounterClock::FOLLOWS_WITHIN`] has passed. Between two
-/// reads, time advances by the counter, which drifts by far less than a millisecond in that time. A
-/// step of the wall clock is detected at the next read. If the processor has no steady counter, the
-/// operating system's monotonic clock replaces it: as exact, and no faster than the wall clock.
+/// The wall clock is read again once [`CounterClock::FOLLOWS_WITHIN`] has passed since the last
+/// read. Between two reads, the time advances by the counter, which drifts by far less than a
+/// millisecond between them. A step of the wall clock is detected at the next read. If the
+/// processor has no steady counter, the operating system's monotonic clock replaces the counter:
+/// the time is then as exact, but a read is no faster than a read of the wall clock.
 ///
-/// Create one when the process starts, and share it: the first one calibrates the counter, which
-/// keeps its thread busy for up to 200 ms.
+/// Create one `CounterClock` when the process starts, and share it. The first `CounterClock` of a
+/// process calibrates the counter, which keeps the calling thread busy for up to 200 ms.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -102,14 +106,15 @@ impl Clock for SystemClock {
 pub struct CounterClock {
     counter: quanta::Clock,
     started_at: u64,
-    /// The counter's nanoseconds since the start at the last read of the wall clock.
+    /// The counter's nanoseconds from the start of this clock to the last read of the wall clock.
     looked_at: AtomicU64,
-    /// The wall clock's nanoseconds since the epoch minus the counter's since the start.
+    /// The wall clock's nanoseconds since 1970, minus the counter's nanoseconds since the start of
+    /// this clock.
     ahead: AtomicU64,
 }
 
 impl CounterClock {
-    /// The longest time for which a step of the wall clock can go undetected.
+    /// The longest time for which a step of the wall clock can stay undetected.
     pub const FOLLOWS_WITHIN: Millis = Millis::new(10);
 
     /// Creates a clock that returns the machine's time.
@@ -133,12 +138,12 @@ impl CounterClock {
         clock
     }
 
-    /// Returns the current time, by a `wall` clock in nanoseconds since the epoch.
+    /// Returns the current time. `wall` returns the wall clock's nanoseconds since 1970.
     #[inline]
     fn by(&self, wall: impl Fn() -> u64) -> Timestamp {
         let elapsed = self.elapsed();
-        // The difference counts in both directions: the counter may have been set back when the
-        // machine was moved or restored.
+        // The absolute difference counts: the counter may have been set back when the machine was
+        // moved or restored.
         let unseen = elapsed.abs_diff(self.looked_at.load(Ordering::Relaxed));
         let ahead = if unseen < Self::FOLLOWS_WITHIN.get() * NANOS_PER_MILLI {
             self.ahead.load(Ordering::Relaxed)
@@ -148,9 +153,11 @@ impl CounterClock {
         Timestamp::from_millis(elapsed.wrapping_add(ahead) / NANOS_PER_MILLI)
     }
 
-    /// Reads the wall clock, and returns its nanoseconds minus the counter's.
+    /// Reads the wall clock, and returns the wall clock's nanoseconds minus the counter's
+    /// nanoseconds.
     ///
-    /// A thread that is delayed between the two clocks reads them again, [`LOOKS`] times at most.
+    /// If the thread is delayed between the reads of the two clocks, it reads both again, at most
+    /// [`LOOKS`] times in all.
     #[cold]
     fn look(&self, wall: impl Fn() -> u64) -> u64 {
         let mut best = (u64::MAX, 0, 0);
@@ -158,7 +165,8 @@ impl CounterClock {
             let (before, wall, after) = (self.elapsed(), wall(), self.elapsed());
             let took = after.abs_diff(before);
             if took < best.0 {
-                // Wraps if the counter is ahead; adding the counter wraps back.
+                // The subtraction wraps if the counter is ahead of the wall clock. The later
+                // addition of the counter wraps back.
                 best = (took, wall.wrapping_sub(before), after);
             }
             if took < PROMPT {
@@ -166,7 +174,8 @@ impl CounterClock {
             }
         }
         let (_, ahead, looked_at) = best;
-        // Any combination of the values that two threads store is a correct clock.
+        // Two threads may store at the same time: any combination of their values gives a correct
+        // time.
         self.ahead.store(ahead, Ordering::Relaxed);
         self.looked_at.store(looked_at, Ordering::Relaxed);
         ahead
@@ -194,7 +203,8 @@ impl Default for CounterClock {
 
 const NANOS_PER_MILLI: u64 = 1_000_000;
 
-/// The most reads of the wall clock, and the nanoseconds within which a read is accepted.
+/// The most reads of the wall clock (`LOOKS`) for one comparison with the counter, and the
+/// nanoseconds (`PROMPT`) within which a read is accepted at once.
 const LOOKS: usize = 4;
 const PROMPT: u64 = 20_000;
 
@@ -234,7 +244,7 @@ impl ManualClock {
         Self(AtomicU64::new(now.as_millis()))
     }
 
-    /// Sets the clock to `now`, earlier or later.
+    /// Sets the clock to `now`, which may be earlier or later than the clock's current time.
     ///
     /// ```
     /// use tollgate::model::Timestamp;
@@ -248,7 +258,7 @@ impl ManualClock {
         self.0.store(now.as_millis(), Ordering::Relaxed);
     }
 
-    /// Advances the clock.
+    /// Advances the clock by `by`.
     ///
     /// ```
     /// use tollgate::model::Millis;
@@ -262,7 +272,8 @@ impl ManualClock {
         self.set(self.now().after(by));
     }
 
-    /// Advances the clock by whole milliseconds; a fraction is dropped.
+    /// Advances the clock by the whole milliseconds of `by`. A fraction of a millisecond is
+    /// dropped.
     ///
     /// ```
     /// use std::time::Duration;

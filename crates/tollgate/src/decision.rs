@@ -20,39 +20,42 @@ pub use positions::{ChargePositions, PlanPosition};
 /// The limiter's decision on one request.
 #[derive(Debug)]
 pub struct Decision {
-    /// The policy that decided, from the plan to the receipt. Answer the client by the same policy.
+    /// The policy that made the decision, from the plan to the receipt. Use the same policy for the
+    /// response to the client.
     pub policy: Arc<Revision>,
     /// The names of the rules that matched, in the policy's order.
     pub rules: Vec<Arc<str>>,
-    /// The limits that decided. Empty if neither the store nor a fallback answered.
+    /// The statuses of the limits that decided. Empty if neither the store nor a fallback answered.
     pub evaluation: Evaluation,
-    /// The charges that were counted and cannot reject: rules in shadow mode, and limits that are
-    /// not enforced for their subjects.
+    /// The statuses of charges that are counted and cannot refuse the request: charges of rules in
+    /// shadow mode, and charges on limits that are not enforced for their subjects.
     pub shadow: Option<Evaluation>,
-    /// The candidate of each limit that has one, compared with its limit. Empty if a limit without
-    /// a candidate refused the request.
+    /// For each limit that has a candidate, the comparison of the limit with the candidate. Empty
+    /// if a limit without a candidate refused the request.
     pub candidates: Vec<CandidateOutcome>,
     /// The overrides that replaced limits. Empty if neither the store nor a fallback answered.
     pub overrides: Vec<AppliedOverride>,
-    /// What decided: the store, this node's deny cache, the fallback, or `on_failure`.
+    /// The component that decided: the store, this node's deny cache, the fallback, or
+    /// `on_failure`.
     pub source: DecisionSource,
     /// The `on_failure` of the request's rules, which decides while the store does not answer.
     pub on_failure: OnFailure,
-    /// When the request's rules charge: on arrival or on completion.
+    /// When the request's rules charge: when the request arrives, or when the request is completed.
     pub charge: ChargeOn,
     /// The receipt of the charges, if there are any. If the caller reserved
-    /// [everything](crate::limiter::Reservation::All), the receipt of the reservation.
+    /// [everything](crate::limiter::Reservation::All), this is the receipt of the reservation.
     pub receipt: Option<Receipt>,
-    /// The receipt of the [metered](crate::limiter::Reservation::Metered) limits that were
-    /// reserved, if any: settle it when the response ends.
+    /// The receipt of the units that were reserved on
+    /// [metered](crate::limiter::Reservation::Metered) limits, if there are any. Settle this
+    /// receipt when the response ends.
     pub reserved: Option<Receipt>,
-    /// The charges to make once the response is known, if there are any: pass them to
-    /// [`Limiter::complete`](crate::Limiter::complete) unless the response is free.
+    /// The charges to make once the response is known, if there are any. Pass them to
+    /// [`Limiter::complete`](crate::Limiter::complete), unless the policy makes the response free.
     pub pending: Option<Pending>,
-    /// Which charge of the plan each status belongs to: see [`charge_at`](Self::charge_at).
+    /// The charge of the plan to which each status belongs: see [`charge_at`](Self::charge_at).
     pub positions: ChargePositions,
-    /// The charge of each status in the evaluation, if one of the charges depends on the status of
-    /// the response by terms of its own; otherwise empty.
+    /// The charge of each status in the evaluation, if the cost of at least one charge depends on
+    /// the status of the response by terms of its own. Otherwise empty.
     pub conditional: Vec<PlannedCharge>,
 }
 
@@ -63,9 +66,9 @@ pub struct EvaluatedCharge<'d> {
     pub role: ChargeRole,
     /// The status of the charge's limit, if the store or a fallback answered.
     pub status: Option<&'d LimitStatus>,
-    /// The override that replaced the charge's limit, if one did.
+    /// The override that replaced the charge's limit, if there was such an override.
     pub applied_override: Option<&'d AppliedOverride>,
-    /// The comparison with the limit's candidate, if it was evaluated.
+    /// The comparison of the limit with its candidate, if the candidate was evaluated.
     pub candidate: Option<&'d CandidateOutcome>,
 }
 
@@ -84,18 +87,18 @@ pub enum ChargeRole {
 /// A limit and its candidate, both evaluated for the same request.
 #[derive(Clone, Debug)]
 pub struct CandidateOutcome {
-    /// The charge that both evaluated.
+    /// The place in the plan of the charge that the limit and its candidate both evaluated.
     pub position: PlanPosition,
     /// The status of the limit in force.
     pub live: LimitStatus,
-    /// The status of its candidate, which has counters of its own.
+    /// The status of the limit's candidate, which has counters of its own.
     pub candidate: LimitStatus,
 }
 
 /// An override that replaced a limit of the policy.
 #[derive(Clone, Debug)]
 pub struct AppliedOverride {
-    /// The charge whose limit the override replaced.
+    /// The place in the plan of the charge whose limit the override replaced.
     pub position: PlanPosition,
     /// The limit as the policy defines it.
     pub limit: Arc<Limit>,
@@ -103,8 +106,8 @@ pub struct AppliedOverride {
     pub said: Arc<Override>,
 }
 
-/// Charges that are still to be made for an admitted request, because its limits were only peeked
-/// at on arrival.
+/// Charges that are made when an admitted request is completed. When the request arrived, the
+/// limiter only read the status of their limits.
 ///
 /// Not `Clone`, because a charge is made once. Dropping the value makes no charge, which is correct
 /// only if the response is free.
@@ -119,8 +122,8 @@ pub struct Pending {
 pub enum Completion {
     /// Every limit was charged.
     Charged,
-    /// Other requests filled a limit in the meantime. The limiter left that limit as it is and
-    /// charged the others.
+    /// Other requests filled a limit in the meantime. The limiter did not charge that limit, and
+    /// charged the other limits.
     Overrun,
 }
 
@@ -144,9 +147,9 @@ impl Decision {
 
     /// Returns how the limiter evaluated the charge at `position` of the plan.
     ///
-    /// A plan from [`Policy::plan_named`](tollgate_core::Policy::plan_named) or one that the caller
-    /// made has the same order: position `Enforced(0)` is the first element of
-    /// [`Plan::enforced`](tollgate_core::policy::Plan::enforced).
+    /// `position` is a place in the plan that the caller passed, or that
+    /// [`Policy::plan_named`](tollgate_core::Policy::plan_named) returned: `Enforced(0)` is the
+    /// first element of [`Plan::enforced`](tollgate_core::policy::Plan::enforced).
     #[must_use]
     pub fn charge_at(&self, position: PlanPosition) -> EvaluatedCharge<'_> {
         let (role, status) = match self.positions.find(position) {
@@ -169,8 +172,9 @@ impl Decision {
         }
     }
 
-    /// Returns the index in [`evaluation`](Self::evaluation) of the status of the charge at `position`,
-    /// if its limit decided and the store or a fallback answered.
+    /// Returns the index in [`evaluation`](Self::evaluation) of the status of the charge at
+    /// `position`. Returns `None` if the limit of the charge did not decide, or if neither the
+    /// store nor a fallback answered.
     #[must_use]
     pub fn status_index(&self, position: PlanPosition) -> Option<usize> {
         match self.positions.find(position)? {
@@ -180,10 +184,12 @@ impl Decision {
     }
 
     /// Updates the evaluation of an admitted request to the status that its client receives with
-    /// the response, which is known at `now`.
+    /// the response. The response is known at `now`.
     ///
-    /// Computed from the decision's own readings, without a second store call: adds charges that
-    /// turned out free, and subtracts charges that were peeked at and are made now. Never below 0.
+    /// The update is computed from the readings of this decision, without a second store call. The
+    /// units of charges that turned out to be free are added to the remaining units. The units of
+    /// charges that were only read on arrival, and are made now, are subtracted. The remaining
+    /// units never fall below 0.
     pub fn settle(&mut self, settlement: Settlement, now: Timestamp) {
         let mut conditional = self.conditional.iter();
         let statuses = std::mem::take(&mut self.evaluation.statuses);
@@ -235,13 +241,13 @@ impl CandidateOutcome {
 }
 
 impl Pending {
-    /// Returns the charges `planned`; `None` if none of them costs anything.
+    /// Returns the charges of `planned` that have a cost; `None` if none of them has a cost.
     pub(crate) fn new(mut planned: Vec<PlannedCharge>) -> Option<Self> {
         planned.retain(|planned| planned.cost != Cost::PEEK);
         (!planned.is_empty()).then_some(Self { planned })
     }
 
-    /// Returns the charges that remain after `settlement`; `None` if there are none.
+    /// Returns the charges that remain after `settlement`; `None` if no charges remain.
     #[must_use]
     pub fn settled(mut self, settlement: Settlement) -> Option<Self> {
         for planned in &mut self.planned {
@@ -256,14 +262,15 @@ fn kept_of(planned: &PlannedCharge, settlement: Settlement) -> Cost {
     settlement.kept(planned.cost, &planned.estimates, &planned.conditions, |_| None)
 }
 
-/// Returns whether `planned` is only peeked at on arrival, and charged when the response is known.
-/// A limit that counts statuses is always charged on arrival, so concurrent requests cannot exceed
-/// it.
+/// Returns whether the limit of `planned` is only read when the request arrives, and charged when
+/// the response is known. A limit that counts statuses is always charged on arrival, so concurrent
+/// requests cannot exceed the limit.
 pub(crate) fn is_planned_later(charge: ChargeOn, planned: &PlannedCharge) -> bool {
     is_charged_later(charge, &planned.limit) && !planned.counts_statuses()
 }
 
-/// Returns whether `limit` is only peeked at on arrival, and charged when the response is known.
+/// Returns whether `limit` is only read when the request arrives, and charged when the response is
+/// known.
 fn is_charged_later(charge: ChargeOn, limit: &Limit) -> bool {
     charge == ChargeOn::Completion && !limit.is_charged_on_arrival()
 }

@@ -8,8 +8,8 @@ use ring::hmac::{self, HMAC_SHA256};
 use siphasher::sip128::SipHasher24;
 use tollgate_core::KeyedHash;
 
-/// A secret 128-bit key. Nodes that share a store share the key, or they see other subjects, and
-/// refuse each other's receipts.
+/// A secret 128-bit key of a deployment. Nodes that share a store must share the key. Nodes with
+/// different keys hash a credential to different subjects, and refuse each other's receipts.
 ///
 /// ```
 /// use tollgate::{HashKey, Quota, RateLimiter};
@@ -26,8 +26,8 @@ use tollgate_core::KeyedHash;
 #[derive(Clone)]
 pub struct HashKey {
     subjects: [u8; 16],
-    /// A second key, for the nonces of receipts: a client that can choose credentials and sees
-    /// their hashes learns nothing about it.
+    /// A second key, for the nonces of receipts. A client that can choose credentials and sees
+    /// their hashes learns nothing about this key.
     nonces: [u8; 16],
     /// The key that encrypts receipts.
     receipts: [u8; CHACHA_KEY],
@@ -36,11 +36,12 @@ pub struct HashKey {
 /// The length of a key of ChaCha20-Poly1305, in bytes.
 const CHACHA_KEY: usize = 32;
 
-/// The bytes that encryption adds to a text: a nonce, and a tag that proves who wrote it.
+/// The bytes that encryption adds to a text: a nonce, and a tag that proves that a holder of the
+/// key wrote the text.
 pub(crate) const SEAL_BYTES: usize = NONCE_LEN + 16;
 
 impl HashKey {
-    /// Creates a key from the operating system's randomness. No other process has it.
+    /// Creates a key from the operating system's random numbers. No other process has this key.
     ///
     /// ```
     /// use tollgate::{HashKey, Quota, RateLimiter};
@@ -67,7 +68,8 @@ impl HashKey {
         Self::with(sip128(&[0; 16], secret), sip128(&[1; 16], secret), secret)
     }
 
-    /// Creates a key whose key for receipts is derived from `secret` (HKDF, RFC 5869).
+    /// Creates a key from the keys for subjects and nonces. The key that encrypts receipts is
+    /// derived from `secret` (HKDF, RFC 5869).
     fn with(subjects: [u8; 16], nonces: [u8; 16], secret: &[u8]) -> Self {
         let hmac = |key: &[u8], text: &[u8]| hmac::sign(&hmac::Key::new(HMAC_SHA256, key), text);
         let extracted = hmac(b"tollgate receipts", secret);
@@ -77,15 +79,17 @@ impl HashKey {
         Self { subjects, nonces, receipts }
     }
 
-    /// Returns the cipher of receipts. It always exists, because the key has the right length.
+    /// Returns the cipher of receipts. The result is never `None`, because the key has the right
+    /// length.
     fn cipher(&self) -> Option<LessSafeKey> {
         UnboundKey::new(&CHACHA20_POLY1305, &self.receipts).ok().map(LessSafeKey::new)
     }
 
-    /// Encrypts a receipt's `bytes` from `clear` on, in place, and appends the tag that proves that
-    /// a node with this key wrote all of them. [`SEAL_BYTES`] are added.
+    /// Encrypts a receipt's `bytes` from the index `clear` on, in place. Appends the nonce, and the
+    /// tag that proves that a node with this key wrote all of the bytes: [`SEAL_BYTES`] bytes in
+    /// all.
     ///
-    /// The nonce is a keyed hash of the bytes, so two different receipts never share one.
+    /// The nonce is a keyed hash of the bytes, so two different receipts never share a nonce.
     pub(crate) fn seal(&self, bytes: &mut Vec<u8>, clear: usize) {
         let hash = sip128(&self.nonces, bytes);
         let mut nonce = [0; NONCE_LEN];
@@ -95,14 +99,14 @@ impl HashKey {
         let sealed = self.cipher().and_then(|cipher| {
             cipher.seal_in_place_separate_tag(unique, Aad::from(&*head), secret).ok()
         });
-        // The only error is a text of more than 256 GiB.
+        // Encryption fails only for a text of more than 256 GiB.
         let Some(tag) = sealed else { return bytes.clear() };
         bytes.extend(nonce);
         bytes.extend(tag.as_ref());
     }
 
-    /// Decrypts `bytes` that [`seal`](Self::seal) wrote, in place, and returns them from `clear`
-    /// on. Returns `None` if they were changed or written with another key.
+    /// Decrypts `bytes` that [`seal`](Self::seal) wrote, in place, and returns the bytes from the
+    /// index `clear` on. Returns `None` if `bytes` were changed or written with another key.
     pub(crate) fn unseal<'a>(&self, bytes: &'a mut [u8], clear: usize) -> Option<&'a mut [u8]> {
         let (head, rest) = bytes.split_at_mut_checked(clear)?;
         let split = rest.len().checked_sub(SEAL_BYTES)?;

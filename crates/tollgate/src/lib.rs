@@ -94,7 +94,7 @@
 //! assert!(!limiter.try_check_n("alice", 2).is_admitted());
 //! ```
 //!
-//! The other algorithms (see [what each admits](https://github.com/tollgate-rs/tollgate/blob/main/docs/semantics.md)):
+//! The other algorithms (see [what each algorithm admits](https://github.com/tollgate-rs/tollgate/blob/main/docs/semantics.md)):
 //!
 //! ```
 //! # use std::time::Duration;
@@ -111,7 +111,7 @@
 //! }
 //! ```
 //!
-//! A key of two parts, which no other pair is equal to:
+//! A key of two parts, which differs from every other pair:
 //!
 //! ```
 //! # use tollgate::{Quota, RateLimiter};
@@ -203,7 +203,7 @@
 //! # assert!(limiter.try_check("alice").is_admitted());
 //! ```
 //!
-//! A test with a clock that moves only when it is told to:
+//! A test with a clock that advances only when the test advances it:
 //!
 //! ```
 //! use std::{sync::Arc, time::Duration};

@@ -1,4 +1,4 @@
-//! Observers of decisions: metrics, logs, a terminal.
+//! Observers of decisions, for metrics, logs and terminals.
 
 mod ambiguous;
 mod candidates;
@@ -30,15 +30,16 @@ pub use reservations::{ReservationCounts, Reservations};
 pub use rows::{MAX_COUNTED_LIMITS, OTHER};
 pub use top::{RankBy, TOP_PERIOD, TOP_STRIPES, TOP_SUBJECTS, Top, TopOfLimit, TopSubject};
 
-/// Receives every decision, once, before the caller does.
+/// Receives every decision once, before the caller receives the decision.
 ///
-/// Observers combine: a pair notifies both, and an observer in an [`Arc`] can be read at any time.
+/// A pair of observers is an observer that calls both. An observer in an [`Arc`] can be read at any
+/// time.
 pub trait Observer: Send + Sync {
-    /// Called for every decision. The request waits for it: keep it short.
+    /// Receives every decision. The request waits for this method, so the method must be fast.
     fn on_decision(&self, decision: &Decision);
 
-    /// Called with every request and its plan, before the request is decided. The request waits for
-    /// it: keep it short.
+    /// Receives every request and its plan, before the request is decided. The request waits for
+    /// this method, so the method must be fast.
     fn on_plan(
         &self,
         _now: Timestamp,
@@ -48,19 +49,19 @@ pub trait Observer: Send + Sync {
     ) {
     }
 
-    /// Called with the enforced charges of a request and their statuses, in the same order. Called
-    /// before [`on_decision`](Self::on_decision), unless no limit applies or neither the store nor a fallback
-    /// answered.
+    /// Receives the enforced charges of a request and their statuses, in the same order, before
+    /// [`on_decision`](Self::on_decision). Not called if no limit applies, or if neither the store
+    /// nor a fallback answered.
     fn evaluated(&self, _planned: &[PlannedCharge], _evaluation: &Evaluation) {}
 
-    /// Called with the result of a charge on completion.
+    /// Receives the result of a charge on completion.
     fn on_completion(&self, _outcome: &Result<Completion, StoreError>) {}
 
-    /// Called with the store's answer to charges that open or end permits and reservations.
+    /// Receives the store's answer to charges that open or end permits and reservations.
     fn on_reservation(&self, _charges: &[Charge<'_>], _answer: &Result<Readings, StoreError>) {}
 
-    /// Called for every request that is refused without a decision because it can be read in more
-    /// than one way.
+    /// Called for every request that is refused without a decision because the request can be read
+    /// in more than one way.
     fn on_ambiguous_request(&self, _now: Timestamp, _ambiguity: Ambiguity) {}
 
     /// Called before the policy is replaced. Decisions that began under the old policy may still
@@ -68,7 +69,7 @@ pub trait Observer: Send + Sync {
     fn on_policy_replaced(&self, _policy: &Policy) {}
 }
 
-/// Observes nothing.
+/// An observer that does nothing.
 impl Observer for () {
     fn on_decision(&self, _decision: &Decision) {}
 }

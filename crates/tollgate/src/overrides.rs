@@ -1,10 +1,10 @@
-//! Overrides: replacements of the policy's limits for some subjects, temporary unless they say
-//! otherwise.
+//! Overrides: replacements of the policy's limits for some subjects. An override is temporary
+//! unless it has no end.
 //!
 //! An [`Override`] sets another quota for its subjects, admits them without a limit, counts without
-//! enforcing, or blocks them, until it expires. All overrides in force are one small
-//! [`OverrideTable`] that every node keeps in memory: a decision needs no call to another process,
-//! and costs one relaxed load while there are no overrides.
+//! enforcing, or blocks them, until the override expires. All overrides in force are one small
+//! [`OverrideTable`], which every node keeps in memory. To find an override, a decision calls no
+//! other process, and it costs one relaxed load while there are no overrides.
 
 mod bytes;
 mod change;
@@ -26,7 +26,7 @@ pub use table::{OverrideTable, TableVersion};
 /// The most overrides that are in force at one time.
 pub const MAX_OVERRIDES: usize = 10_000;
 
-/// The longest that an override is in force.
+/// The longest time for which an override with an end is in force.
 pub const MAX_OVERRIDE_DURATION: Millis = Millis::from_secs(366 * 24 * 3_600);
 
 /// The time at which an override without an end expires.
@@ -57,30 +57,32 @@ pub struct OverrideScope {
     pub target: OverrideTarget,
 }
 
-/// The target of an override. If several overrides match a subject, the most specific one applies:
-/// subject, then value, then smallest network, then everybody. Within a target, an override of one
-/// limit precedes an override of all limits.
+/// The target of an override. If several overrides match a subject, the most specific target
+/// applies: first the subject, then a value, then the smallest network, then everybody. For the
+/// same target, an override of one limit takes precedence over an override of all limits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OverrideTarget {
-    /// One [veiled](Subject::veiled) subject, for limits that count by exactly its dimensions.
-    /// [`OverrideTarget::subject`] sorts its pairs.
+    /// One [veiled](Subject::veiled) subject. The override applies to limits that count by exactly
+    /// the names of the subject's pairs. [`OverrideTarget::subject`] sorts these pairs.
     Subject(Subject),
-    /// Every subject that contains this pair, given as a veiled subject of one dimension.
+    /// Every subject that contains this pair of a name and a value. The pair is given as a veiled
+    /// subject with only this pair.
     Value(Subject),
     /// Every subject with an address in this network.
     Network {
-        /// The dimension that contains the address.
+        /// The name of the pair with the address, such as `ip`.
         dimension: Box<str>,
-        /// The network. A network with a longer prefix than the dimension keeps matches no subject.
+        /// The network. If its prefix is longer than the prefix that the policy keeps of an
+        /// address, the network matches no subject.
         network: Network,
     },
     /// Every subject: a kill switch of the limit.
     Everybody,
-    /// Every request that matches the rule of this name: a switch of the rule. It has no limit, and
-    /// the effect [`Effect::Unlimited`] or [`Effect::Counted`].
+    /// Every request that matches the rule of this name: a switch of the rule. The override names
+    /// no limit, and has the effect [`Effect::Unlimited`] or [`Effect::Counted`].
     Rule(Box<str>),
-    /// Every request that would be shed: a switch of load shedding. It has no limit, and the effect
-    /// [`Effect::Unlimited`] or [`Effect::Counted`].
+    /// Every request that would be shed: a switch of load shedding. The override names no limit,
+    /// and has the effect [`Effect::Unlimited`] or [`Effect::Counted`].
     Shedding(SheddingTarget),
 }
 
@@ -114,8 +116,8 @@ impl SheddingTarget {
 /// The effect of an override.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// Replaces the quota, in the running window ([`Limit::with_quota`]). A limit that cannot count
-    /// this quota keeps its own.
+    /// Replaces the quota, from the running window on ([`Limit::with_quota`]). If the limit cannot
+    /// count this quota, the limit keeps its own quota.
     Quota {
         /// Units per window.
         quota: u64,
@@ -126,7 +128,7 @@ pub enum Effect {
     Unlimited,
     /// The limit refuses every request until the override expires, and counts nothing.
     Blocked,
-    /// The limit counts and is evaluated as in a rule in shadow mode, and admits every request.
+    /// The limit is counted and evaluated as in a rule in shadow mode, and admits every request.
     Counted,
 }
 
@@ -140,7 +142,8 @@ impl Override {
 }
 
 impl OverrideTarget {
-    /// Returns the target for the subject `veiled`, whatever the order of its pairs.
+    /// Returns the target for the subject `veiled`. The order of the subject's pairs does not
+    /// matter.
     #[must_use]
     pub fn subject(veiled: &Subject) -> Self {
         Self::Subject(in_order(veiled))
@@ -159,7 +162,7 @@ fn in_order(veiled: &Subject) -> Subject {
 }
 
 impl OverrideScope {
-    /// Whether the override applies to `limit`. Does not compare the subject.
+    /// Returns whether the override applies to `limit`. Does not compare the subject.
     #[must_use]
     pub fn applies_to(&self, limit: &Limit) -> bool {
         self.limit.as_ref().is_none_or(|name| **name == *limit.name())

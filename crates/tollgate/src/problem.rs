@@ -1,4 +1,4 @@
-//! The body of a refusal: problem details (RFC 9457), by the types of the IETF draft.
+//! The body of a refusal: problem details (RFC 9457), with the problem types of the IETF draft.
 
 use std::fmt::Write;
 
@@ -11,8 +11,8 @@ use crate::shed::{ShedCause, ShedDecision};
 /// The media type of the body.
 pub const CONTENT_TYPE: &str = "application/problem+json";
 
-/// The media type for clients of GitHub's API. Octokit parses a body only if its media type is this
-/// one, and it recognizes secondary limits by the message in the body.
+/// The media type for clients of GitHub's API. Octokit parses a body only if the body has this
+/// media type, and recognizes secondary limits by the message in the body.
 pub const GITHUB_CONTENT_TYPE: &str = "application/json; charset=utf-8";
 
 const TYPES: &str = "https://iana.org/assignments/http-problem-types";
@@ -90,8 +90,8 @@ pub fn store_unavailable() -> String {
     )
 }
 
-/// Returns the body of a refusal with [`Ambiguity::status`], of a request that can be read in more
-/// than one way.
+/// Returns the body of a refusal of a request that can be read in more than one way. Its status is
+/// [`Ambiguity::status`].
 #[must_use]
 pub fn ambiguous(ambiguity: Ambiguity) -> String {
     let (status, detail) = (ambiguity.status(), ambiguity.detail());

@@ -1,4 +1,4 @@
-//! Quotas: how much a key may use, and how its use is counted.
+//! Quotas: how much a key may use, and how the use is counted.
 
 mod algorithm;
 mod error;
@@ -29,7 +29,7 @@ use algorithm::Counting;
 /// | [`sliding_log`](Self::sliding_log) | exact time of every charge |
 /// | [`concurrent`](Self::concurrent) | requests in flight |
 ///
-/// A quota is checked when a limiter is created with it.
+/// A limiter checks its quotas when the limiter is created.
 ///
 /// ```
 /// use std::time::Duration;
@@ -106,9 +106,9 @@ impl Quota {
         Self::new(units, Duration::from_secs(86_400))
     }
 
-    /// Allows `units` in flight. An admitted request holds its units until they are
-    /// [refunded](crate::RateLimiter::refund), and for at most 30 seconds: see
-    /// [`permit_ttl`](Self::permit_ttl).
+    /// Allows `units` in flight at the same time. An admitted request holds its units until they
+    /// are [refunded](crate::RateLimiter::refund), and for at most 30 seconds unless
+    /// [`permit_ttl`](Self::permit_ttl) sets another time.
     ///
     /// ```
     /// use tollgate::{Decision, Quota, RateLimiter};
@@ -188,8 +188,8 @@ impl Quota {
         Self { counting: Counting::TwoBucket, ..self }
     }
 
-    /// Counts exactly: no interval of the window's length has more than the quota. Every charge is
-    /// stored, so the quota is at most 10,000.
+    /// Counts exactly: no interval of the window's length has more charged units than the quota.
+    /// The time of every charge is stored, so the quota is at most 10,000.
     ///
     /// ```
     /// # use tollgate::{Quota, RateLimiter};
@@ -200,8 +200,8 @@ impl Quota {
         Self { counting: Counting::SlidingLog, ..self }
     }
 
-    /// Sets how long a [concurrent](Self::concurrent) unit is held if it is never refunded. Other
-    /// quotas ignore it.
+    /// Sets how long a unit of a [concurrent](Self::concurrent) quota is held if the unit is never
+    /// refunded. Other quotas ignore this time.
     ///
     /// ```
     /// # use std::time::Duration;
@@ -214,8 +214,8 @@ impl Quota {
         Self { window, ..self }
     }
 
-    /// Sets the units beyond the quota that [settling](crate::RateLimiter::settle) a reservation
-    /// may charge.
+    /// Sets how many units beyond the quota may be charged when a reservation is
+    /// [settled](crate::RateLimiter::settle).
     ///
     /// ```
     /// # use tollgate::Quota;
@@ -229,8 +229,8 @@ impl Quota {
     /// Sets the name of the limit in shared stores, headers and refusals: 1 to 64 letters, digits,
     /// `_`, `-` and `.`.
     ///
-    /// Limiters that share a store and a name share counters. The default is `limit`, then
-    /// `limit-2` and so on.
+    /// Limiters that share a store share the counters of limits with the same name. The default
+    /// name is `limit`, then `limit-2` and so on.
     ///
     /// ```
     /// # use tollgate::Quota;
@@ -242,8 +242,9 @@ impl Quota {
         self
     }
 
-    /// Counts separately for each value of `subjects`: a name, or an array of names, of subjects of
-    /// a [`RequestLimiterBuilder`](crate::RequestLimiterBuilder).
+    /// Counts separately for each value of a subject, or for each combination of the values of
+    /// several subjects. `subjects` is the name of a subject of a
+    /// [`RequestLimiterBuilder`](crate::RequestLimiterBuilder), or an array of such names.
     ///
     /// ```
     /// # use tollgate::Quota;
@@ -255,7 +256,7 @@ impl Quota {
         SubjectQuota::new(self, subjects)
     }
 
-    /// Creates the limit of this quota, as the `index`th of its limiter.
+    /// Creates the limit of this quota, which is the quota at `index` of its limiter.
     pub(crate) fn to_limit(&self, index: usize) -> Result<Limit, QuotaError> {
         let default = match index {
             0 => "limit".to_owned(),

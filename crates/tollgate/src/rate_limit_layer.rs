@@ -1,4 +1,4 @@
-//! The layer of the library's users: a quota or a limiter in front of any HTTP service.
+//! The layer for users of the library: puts a quota or a limiter in front of any HTTP service.
 
 use std::fmt;
 use std::future::{Future, ready};
@@ -33,19 +33,20 @@ use crate::tower::{Body, Layer, Peer, PeerFrom, Service, answer};
 ///
 /// # The client's address
 ///
-/// A limit by address needs the address of the connection. The layer finds it in the request's
-/// extensions: as [`Peer`], or, with the crate's feature `axum`, as axum's
+/// A limit by address needs the address of the connection. The layer finds the address in the
+/// request's extensions: as [`Peer`], or, with the crate's feature `axum`, as axum's
 /// `ConnectInfo<SocketAddr>`, which axum provides if it serves with
 /// `app.into_make_service_with_connect_info::<SocketAddr>()`. [`peer_from`](Self::peer_from) reads
 /// other extensions. Without an address, the layer answers 500 and logs what to do, because one
-/// counter for all clients would let one of them lock out the others.
+/// counter for all clients would let one client lock out the others.
 pub struct RateLimitLayer<S = Memory> {
     limiter: RequestLimiter<S>,
     peer_from: PeerFrom,
 }
 
 impl RateLimitLayer {
-    /// Limits each client address by `quota`, of IPv6 each `/64` network, in memory.
+    /// Limits each client address by `quota`, in memory. An IPv6 address is counted by its `/64`
+    /// network.
     ///
     /// ```
     /// use tollgate::{Quota, RateLimitLayer};
@@ -81,8 +82,8 @@ impl RateLimitLayer {
         Ok(Self::new(builder.limit("per-address", quota.per("ip")).build()?))
     }
 
-    /// Limits each key that `read` reads from the request by `quota`, in memory. Requests without a
-    /// key share one counter.
+    /// Limits each key by `quota`, in memory. `read` reads the key from the request. Requests
+    /// without a key share one counter.
     ///
     /// ```
     /// use http::request::Parts;
@@ -132,7 +133,7 @@ impl<S: Store + 'static> RateLimitLayer<S> {
         Self { limiter: limiter.into(), peer_from: known_peer }
     }
 
-    /// Reads the client's address from another extension of the request.
+    /// Uses `peer_from` to read the client's address from another extension of the request.
     ///
     /// ```
     /// use std::net::SocketAddr;
@@ -267,7 +268,7 @@ where
 
 /// Answers a request whose client's address is unknown, and logs what to do.
 fn without_peer<B>() -> Response<Body<B>> {
-    // Once: a client must not be able to fill the log.
+    // Log only once: a client must not be able to fill the log.
     static LOGGED: Once = Once::new();
     LOGGED.call_once(|| {
         tracing::error!(

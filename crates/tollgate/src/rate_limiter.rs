@@ -1,4 +1,4 @@
-//! The limiter of keys: no request, no policy.
+//! The limiter of keys, which needs neither a request nor a policy.
 
 mod charge;
 mod decision;
@@ -59,16 +59,16 @@ pub struct RateLimiter<S = Memory> {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OnStoreError {
-    /// Admits: an outage of the limiter does not become one of the service.
+    /// Admits the charge: an outage of the store does not become an outage of the service.
     #[default]
     Admit,
-    /// Refuses, for operations where no limit is worse than no service.
+    /// Refuses the charge, for operations where no service is better than no limit.
     Refuse,
 }
 
 impl RateLimiter {
     /// Creates a limiter in memory, with one counter for each key and quota. With several quotas, a
-    /// charge counts on all of them or on none.
+    /// charge counts on all quotas or on none.
     ///
     /// ```
     /// use tollgate::{Quota, RateLimiter};
@@ -101,8 +101,7 @@ impl RateLimiter {
     /// # Ok::<(), tollgate::QuotaError>(())
     /// ```
     ///
-    /// # Errors
-    /// [`QuotaError`] names the limit and what is wrong with it.
+    /// # Errors [`QuotaError`] names the limit and the mistake.
     pub fn try_per_key(quotas: impl Into<Quotas>) -> Result<Self, QuotaError> {
         Ok(Self {
             limits: quotas.into().limits()?,
@@ -114,7 +113,7 @@ impl RateLimiter {
         })
     }
 
-    /// Charges one unit to `key`, without a future: it needs no runtime.
+    /// Charges one unit to `key` without a future, so the call needs no runtime.
     ///
     /// ```
     /// # use tollgate::{Quota, RateLimiter};
@@ -128,7 +127,7 @@ impl RateLimiter {
         self.try_check_n(key, 1)
     }
 
-    /// Charges `units` to `key`, all or none, without a future.
+    /// Charges `units` to `key`, all or none. The call needs no future.
     ///
     /// ```
     /// # use tollgate::{Quota, RateLimiter};
@@ -141,7 +140,7 @@ impl RateLimiter {
         self.charge_in_memory(&self.store, key, units)
     }
 
-    /// Returns the status of `key` without charging it and without a future.
+    /// Returns the status of `key` without a charge and without a future.
     ///
     /// ```
     /// # use tollgate::{Quota, RateLimiter};
@@ -161,8 +160,8 @@ impl RateLimiter {
 impl<S: Store + 'static> RateLimiter<S> {
     /// Keeps the counters in `store`, which several processes can share.
     ///
-    /// All of them need the same names of quotas ([`Quota::named`](crate::Quota::named)) and the same
-    /// [hash key](Self::hash_key).
+    /// All these processes need the same names of quotas ([`Quota::named`](crate::Quota::named))
+    /// and the same [hash key](Self::hash_key).
     ///
     /// ```
     /// use std::sync::Arc;
@@ -238,7 +237,7 @@ impl<S: Store + 'static> RateLimiter<S> {
         self.check_n(key, 1).await
     }
 
-    /// Charges `units` to `key`, all or none. Zero units check whether one unit is left.
+    /// Charges `units` to `key`, all or none. If `units` is zero, checks whether one unit is left.
     ///
     /// ```
     /// # use tollgate::{Quota, RateLimiter};
@@ -275,8 +274,8 @@ impl<S: Store + 'static> RateLimiter<S> {
         Ok(self.status(now, &readings, Admission::Now))
     }
 
-    /// Returns the units of `admitted` to `key`, unless their window is over. Releases the units of
-    /// [concurrent](crate::Quota::concurrent) quotas.
+    /// Returns the units of the charge `admitted` to `key`, unless the window of the charge is
+    /// over. Releases the units of [concurrent](crate::Quota::concurrent) quotas.
     ///
     /// ```
     /// # use tollgate::{Quota, RateLimiter};
@@ -307,7 +306,8 @@ impl<S: Store + 'static> RateLimiter<S> {
         Ok(())
     }
 
-    /// Returns the limits that a charge counts on: the [lower level](crate::model).
+    /// Returns the limits on which a charge counts. [`Limit`] is a type of the [lower
+    /// level](crate::model).
     #[must_use]
     #[doc(hidden)]
     pub fn limits(&self) -> &[Arc<Limit>] {

@@ -14,8 +14,8 @@ use tollgate_core::{Algorithm, Cost, Limit, Millis, Refusals, Subject, Timestamp
 pub use sealed::ReceiptError;
 pub(crate) use sealed::UnsealedReceipt;
 
-/// The receipt of a charge or a reservation. Not `Clone`, because a refund consumes it: nothing is
-/// refunded twice.
+/// The receipt of a charge or a reservation. A receipt is not `Clone`: a refund consumes the
+/// receipt, so nothing is refunded twice.
 #[derive(Debug)]
 #[must_use = "a charge that may have to be refunded needs its receipt"]
 pub struct Receipt {
@@ -23,7 +23,7 @@ pub struct Receipt {
     entries: Vec<Entry>,
     deduplication: Deduplication,
     purpose: Purpose,
-    /// The time of the charge, if this process made it.
+    /// The time of the charge, if this process made the charge.
     charged_at: Option<Timestamp>,
 }
 
@@ -32,7 +32,7 @@ pub struct Receipt {
 pub(crate) enum Purpose {
     /// A charge, which can be refunded.
     Charge,
-    /// A reservation until that time, which is settled.
+    /// A reservation that ends at this time, and can be settled before.
     Reservation(Timestamp),
 }
 
@@ -42,15 +42,17 @@ struct Entry {
     subject: Subject,
     cost: Cost,
     position: ChargePosition,
-    /// The parts of the cost that are reserved until the response reports them.
+    /// The parts of the cost for which an estimate is reserved until the response reports the
+    /// actual cost.
     estimates: Vec<Estimate>,
-    /// The parts of the cost that depend on the status of the response in their own way.
+    /// The parts of the cost that depend on the status of the response by terms of their own.
     conditions: Vec<ConditionalCost>,
 }
 
 impl Receipt {
-    /// Creates the receipt of the charges `charged`, each with its position in the counters. A cost
-    /// of 0 leaves nothing to refund.
+    /// Creates the receipt of the charges `charged`. The position of a charge is the window or
+    /// block in which it was counted. A charge with a cost of 0 is left out, because nothing can be
+    /// refunded.
     pub(crate) fn new(
         id: ChargeId,
         purpose: Purpose,
@@ -95,8 +97,8 @@ impl Receipt {
         self.entries.is_empty()
     }
 
-    /// Splits it into counted units, which remain, and permits of concurrency limits, which end
-    /// with the request.
+    /// Splits the receipt into counted units, which remain, and permits of concurrency limits,
+    /// which end with the request.
     pub fn split_permits(self) -> (Self, Self) {
         let Self { id, entries, deduplication, purpose, charged_at } = self;
         if !entries.iter().any(Entry::is_permit) {
@@ -119,7 +121,7 @@ impl Receipt {
         permits.min()
     }
 
-    /// Replaces the receipt's limits by those that `other` returns.
+    /// Replaces each limit of the receipt by the limit that `other` returns.
     pub(crate) fn by(
         mut self,
         other: impl Fn(&Arc<Limit>, &Subject) -> Option<Arc<Limit>>,
@@ -132,9 +134,10 @@ impl Receipt {
         self
     }
 
-    /// Joins two receipts of the same request. If both charged the same window or block, because one
-    /// rule enforces a limit that another one only counts, that becomes one entry with both costs.
-    /// Entries of two windows stay separate, and one call refunds each where it was charged.
+    /// Joins two receipts of the same request. If one rule enforces a limit that another rule only
+    /// counts, both receipts may have a charge in the same window or block of this limit. These two
+    /// charges become one entry with both costs. Charges in two windows stay separate entries, and
+    /// one call refunds each charge in its window.
     pub(crate) fn joined(one: Option<Self>, other: Option<Self>) -> Option<Self> {
         match (one, other) {
             (Some(mut one), Some(other)) => {
@@ -154,15 +157,15 @@ impl Receipt {
         }
     }
 
-    /// Returns the part to refund if another limit refuses the request: limits that count refusals
-    /// stay charged.
+    /// Returns the part of the receipt to refund if another limit refuses the request. Charges on
+    /// limits that count refusals are not refunded.
     pub(crate) fn without_counted_refusals(mut self) -> Self {
         self.entries.retain(|entry| entry.limit.refusals() != Refusals::Counted);
         self
     }
 
-    /// Returns the part of a receipt of charges that `settlement` refunds. Permits are part of it
-    /// as a whole: the request has ended.
+    /// Returns the part of a receipt of charges that `settlement` refunds. Permits are always
+    /// refunded, because the request has ended.
     pub fn refundable(mut self, settlement: Settlement) -> Self {
         for entry in self.entries.iter_mut().filter(|entry| !entry.is_permit()) {
             let kept = entry.kept(settlement, |_| None);
@@ -206,9 +209,10 @@ impl Receipt {
         }
     }
 
-    /// Returns the id under which the entry at `index` is refunded: the id of the charge. Two rules
-    /// of one request may have charged two windows or blocks of one limit; the second entry then
-    /// has another id, so the store does not treat it as a repetition of the first refund.
+    /// Returns the id under which the entry at `index` is refunded. This is normally the id of the
+    /// charge. Two rules of one request may have charged two windows or blocks of one limit. The
+    /// second entry then has another id, so the store does not treat its refund as a repetition of
+    /// the first refund.
     fn refund_id(&self, index: usize) -> ChargeId {
         let Some((entry, before)) = self.entries.get(..=index).and_then(<[_]>::split_last) else {
             return self.id;
@@ -218,7 +222,7 @@ impl Receipt {
         ChargeId(self.id.0 ^ (before as u128) << 64)
     }
 
-    /// Returns the store call that replaces the reserved amount of each limit by the real cost.
+    /// Returns the store call that replaces the reserved amount on each limit by the real cost.
     pub(crate) fn settlements(&self, real: impl Fn(&Limit, Cost) -> Cost) -> Vec<Charge<'_>> {
         self.charges(|entry| {
             let cost = real(&entry.limit, entry.cost);
@@ -226,9 +230,9 @@ impl Receipt {
         })
     }
 
-    /// Returns the store call that replaces the reserved amount of each limit by the cost that the
-    /// meters report, as far as `settlement` keeps it. If a meter reports none, the reserved amount
-    /// is charged.
+    /// Returns the store call that replaces the reserved amount on each limit by the cost that the
+    /// meters report, so far as `settlement` keeps this cost. If a meter reports no cost, the
+    /// reserved amount is charged.
     pub(crate) fn measurements(
         &self,
         settlement: Settlement,
@@ -240,7 +244,7 @@ impl Receipt {
         })
     }
 
-    /// The meters of the costs that are only reserved.
+    /// Returns the meters of the costs for which an estimate is reserved.
     pub fn meters(&self) -> impl Iterator<Item = &Arc<Meter>> {
         self.entries.iter().flat_map(|entry| &entry.estimates).map(|estimate| &estimate.meter)
     }
@@ -263,8 +267,8 @@ impl Receipt {
         self.charges(|entry| Operation::Extend { id: self.id, position: entry.position, until })
     }
 
-    /// Returns the time at which the first limit releases the reservation, if its end was requested
-    /// at `asked_at`.
+    /// Returns the earliest time at which a limit releases the reservation, if the end of the
+    /// reservation was requested at `asked_at`.
     pub(crate) fn ends_at(&self, asked_at: Timestamp) -> Option<Timestamp> {
         let Purpose::Reservation(until) = self.purpose else { return None };
         self.entries.iter().map(|entry| entry.held_until(until, asked_at)).min()
@@ -280,7 +284,7 @@ impl Receipt {
         self.entries.iter().map(|entry| &entry.limit)
     }
 
-    /// The units that each of its limits holds, in the order of the store calls.
+    /// Returns the units that the receipt holds on each limit, in the order of the store calls.
     pub(crate) fn held(&self) -> impl Iterator<Item = Cost> {
         self.entries.iter().map(|entry| entry.cost)
     }
@@ -318,8 +322,8 @@ impl Entry {
         matches!(self.limit.algorithm(), Algorithm::Concurrency(_))
     }
 
-    /// Whether `other` was charged to the same window or block. All charges of one token bucket
-    /// are.
+    /// Returns whether `other` was charged in the same window or block. All charges on a token
+    /// bucket count as charged in the same window.
     fn is_where(&self, other: &Self) -> bool {
         let is_bucket = matches!(self.limit.algorithm(), Algorithm::TokenBucket(_));
         self.is_of(other) && (is_bucket || self.position == other.position)

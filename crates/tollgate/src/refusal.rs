@@ -1,4 +1,5 @@
-//! The response to a refused request, as the policy sets it and the client accepts it.
+//! The response to a refused request, by the settings of the policy and the client's `Accept`
+//! field.
 
 mod accept;
 
@@ -34,10 +35,10 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    /// Returns the response to a request that `evaluation` refused. Its settings are those of the
-    /// first refusing limit with settings of its own, else of the first of `rules` with such
-    /// settings, else of the policy. `accept` is the client's `Accept` field; without one, the
-    /// client accepts everything.
+    /// Returns the response to a request that `evaluation` refused. The response has the settings
+    /// of the first refusing limit that has settings. If there is no such limit, it has the
+    /// settings of the first of `rules` that has settings, or else those of the policy. `accept` is
+    /// the client's `Accept` field. A client without this field accepts everything.
     #[must_use]
     pub fn new(
         policy: &Policy,
@@ -80,8 +81,8 @@ impl Refusal {
         Self::new(&decision.policy, &decision.rules, &decision.evaluation, accept)
     }
 
-    /// Returns the additional header fields: names in lower case, and values. The fields of the
-    /// limits and the media type are not among them.
+    /// Returns the additional header fields: names in lower case, with their values. The header
+    /// fields of the limits and the media type are not included.
     pub fn fields(&self) -> impl Iterator<Item = (&str, Cow<'_, str>)> {
         let settings = self.settings.as_deref();
         let vary = settings.filter(|settings| accept::is_negotiated(settings));
@@ -96,7 +97,7 @@ impl Refusal {
     /// Adds [`fields`](Self::fields) to a response.
     pub fn write_fields(&self, fields: &mut HeaderMap) {
         for (name, value) in self.fields() {
-            // The policy checks both when it is loaded.
+            // Names and values were checked when the policy was loaded.
             let field = (HeaderName::try_from(name), HeaderValue::try_from(&*value));
             if let (Ok(name), Ok(value)) = field {
                 fields.append(name, value);
@@ -110,7 +111,8 @@ fn settings(
     rules: &[Arc<str>],
     evaluation: &Evaluation,
 ) -> Option<Arc<RefusalSettings>> {
-    // An override replaces a limit by one with the same name, without these settings.
+    // An override replaces a limit by a limit of the same name, which lacks the settings of a
+    // refusal.
     let of_limit = || {
         evaluation.refusals().find_map(|status| {
             let mut limits = policy.limits().iter().map(|binding| &binding.limit);
@@ -164,7 +166,7 @@ impl Values<'_> {
     }
 }
 
-/// Returns `text` as the content of a JSON string.
+/// Escapes `text` for a JSON string.
 fn in_json(text: &str) -> Cow<'_, str> {
     let mut escaped = String::with_capacity(text.len());
     for letter in text.chars() {
@@ -179,7 +181,7 @@ fn in_json(text: &str) -> Cow<'_, str> {
     escaped.into()
 }
 
-/// Returns `text` as text or a quoted attribute of HTML.
+/// Escapes `text` for the text or a quoted attribute of HTML.
 fn in_html(text: &str) -> Cow<'_, str> {
     let mut escaped = String::with_capacity(text.len());
     for letter in text.chars() {

@@ -31,8 +31,8 @@ use crate::tower::{ApplicationValues, Fields, attributes_of};
 /// Limits HTTP requests by several limits, subjects and rules. Cloning is cheap and shares the
 /// counters.
 ///
-/// Put it in front of a service with [`RateLimitLayer::new`](crate::RateLimitLayer::new), or call
-/// [`check`](Self::check).
+/// Put the limiter in front of a service with [`RateLimitLayer::new`](crate::RateLimitLayer::new),
+/// or call [`check`](Self::check).
 ///
 /// ```
 /// use tollgate::{Quota, RateLimitLayer, RateLimiter};
@@ -111,7 +111,7 @@ impl<S: Store + 'static> RequestLimiter<S> {
         self.needs_peer
     }
 
-    /// Returns the [limiter](Limiter) below: the lower level, which is not stable.
+    /// Returns the [limiter](Limiter) of the lower level, whose interface is not stable.
     ///
     /// ```
     /// # use tollgate::{Quota, RateLimiter};
@@ -125,7 +125,7 @@ impl<S: Store + 'static> RequestLimiter<S> {
     }
 }
 
-/// A limiter of the lower level, for example one by a policy file.
+/// Uses a limiter of the lower level, for example a limiter that a policy file describes.
 impl<S: Store + 'static> From<Limiter<S>> for RequestLimiter<S> {
     fn from(limiter: Limiter<S>) -> Self {
         Self::new(limiter, Vec::new())

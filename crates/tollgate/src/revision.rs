@@ -16,19 +16,19 @@ pub struct Revision {
 }
 
 impl Revision {
-    /// Sets the version of `policy`: use the same version for the same policy on every node.
+    /// Gives `policy` a version. Use the same version for the same policy on every node.
     #[must_use]
     pub fn new(policy: Policy, version: impl Into<Arc<str>>) -> Self {
         Self { policy, version: version.into() }
     }
 
-    /// The version; empty if it has none.
+    /// Returns the version of the policy; empty if the policy has no version.
     #[must_use]
     pub const fn version(&self) -> &Arc<str> {
         &self.version
     }
 
-    /// Adds the rows of the tenants, if the policy has tenants.
+    /// Adds the table of tenants to the policy, if the policy has tenants.
     pub(crate) fn with_tenants(self, tenants: &Arc<Tenants>) -> Self {
         if self.policy.tenant_dimension().is_none() {
             return self;
@@ -37,7 +37,8 @@ impl Revision {
         Self { policy: self.policy.with_tenant_rows(rows), ..self }
     }
 
-    /// Replaces `old` from `now` on, and continues the windows of limits that did not change.
+    /// Returns this policy as the replacement of `old` from `now` on. Limits that did not change
+    /// continue their windows.
     pub(crate) fn replacing(self, old: &Self, now: Timestamp) -> Self {
         Self { policy: self.policy.replacing(&old.policy, now), ..self }
     }

@@ -9,7 +9,8 @@ pub use tollgate_core::Percent;
 #[derive(Clone, Debug)]
 pub struct RolloutPercentage(Arc<AtomicU64>);
 
-/// The lowest two bytes are the percentage in parts of ten thousand; the rest counts the changes.
+/// One change in the shared number. The lowest two bytes of this number are the percentage in parts
+/// of ten thousand, and the other bytes count the changes.
 const CHANGE: u64 = 1 << 16;
 
 impl RolloutPercentage {
@@ -25,7 +26,7 @@ impl RolloutPercentage {
         self.read().0
     }
 
-    /// Changes the percentage. Does nothing if it already has this value.
+    /// Changes the percentage. Does nothing if the percentage already has this value.
     pub fn set(&self, percent: Percent) {
         let turned = |state: u64| {
             let is_there = state % CHANGE == u64::from(percent.parts());

@@ -4,9 +4,9 @@ use std::fmt::Write;
 
 use tollgate_core::{Evaluation, LimitStatus};
 
-/// Returns `{"resources": {…}, "rate": …}`: limit, used, remaining and reset of each visible
-/// resource, and again the resource `core`, or else the first, as the `rate` that older clients
-/// read.
+/// Returns `{"resources": {…}, "rate": …}`. `resources` has limit, used, remaining and reset of
+/// each visible resource. `rate`, which older clients read, repeats the resource `core`, or else
+/// the first resource.
 #[must_use]
 pub fn to_json(evaluation: &Evaluation) -> String {
     let mut resources = String::new();

@@ -1,8 +1,8 @@
 //! Tenants: clients with a plan and quotas of their own, which last until they are removed.
 //!
-//! Every node keeps all rows in memory, in [`PARTITIONS`] partitions that a hash of the tenant's
-//! name selects. A row costs its name and about 12 bytes, a decision one lookup without a lock. A
-//! change replaces one partition.
+//! Every node keeps all rows in memory, in [`PARTITIONS`] partitions. A hash of the tenant's name
+//! selects the partition of a row. A row takes the bytes of its name and about 12 bytes more. A
+//! decision takes one lookup without a lock. A change replaces one partition.
 
 mod batch;
 mod limits;
@@ -18,19 +18,19 @@ pub use row::{MAX_PLAN, MAX_TENANT_NAME, MAX_TENANT_QUOTAS, RowError, Tenant, Te
 pub use store::{TenantStorage, TenantStore, TenantStoreError, TenantsChanged};
 pub use table::{NextPartitions, Tenants};
 
-/// The most tenants with a row.
+/// The most tenants that the table can have.
 pub const MAX_TENANTS: usize = 1_000_000;
 
 /// The number of partitions.
 pub const PARTITIONS: usize = 1_024;
 
-/// The most bytes of a partition. memcached stores values below 1 MiB.
+/// The most bytes of a partition, because memcached stores only values below 1 MiB.
 pub const MAX_PARTITION_BYTES: usize = 900 * 1024;
 
-/// Returns the hash of a tenant's name: the partition and the slot of the row.
+/// Returns the hash of a tenant's name, which selects the partition and the slot of the row.
 ///
-/// It is the same in every process. The names that are stored come from administrators, so clients
-/// cannot make rows collide.
+/// The hash of a name is the same in every process. Administrators choose the names that are
+/// stored, so clients cannot make rows collide.
 pub(crate) fn name_hash(name: &[u8]) -> u64 {
     // FNV-1a, and the finalizer of SplitMix64.
     let hash = name.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
@@ -48,7 +48,7 @@ pub fn partition_of(name: &str) -> usize {
 }
 
 pub(crate) const fn partition_of_hash(hash: u64) -> usize {
-    // The upper 10 bits; the slots use the lower ones.
+    // The upper 10 bits select the partition; the lower bits select the slot.
     (hash >> 54) as usize
 }
 

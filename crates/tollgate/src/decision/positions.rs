@@ -1,6 +1,6 @@
 //! The mapping between the statuses of a decision and the charges of its plan.
 
-/// The position of a charge in its [`Plan`](tollgate_core::policy::Plan).
+/// The place of a charge in its [`Plan`](tollgate_core::policy::Plan).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PlanPosition {
     /// An index into [`Plan::enforced`](tollgate_core::policy::Plan::enforced).
@@ -9,23 +9,25 @@ pub enum PlanPosition {
     Shadowed(usize),
 }
 
-/// The position of a charge's status in a decision.
+/// The place of a charge's status in a decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Evaluated {
-    /// At this index of the decision's evaluation.
+    /// An index into the statuses of the decision's evaluation.
     Enforced(usize),
-    /// At this index of the decision's shadow evaluation.
+    /// An index into the statuses of the decision's shadow evaluation.
     Counted(usize),
 }
 
 /// The mapping between the statuses of a decision and the charges of its plan.
 ///
-/// A plan that is evaluated unchanged needs no table: the statuses of the evaluation are those of
-/// its enforced charges, the statuses of the shadow evaluation those of its shadowed charges.
+/// No table is needed if all charges of a plan are evaluated in the plan's order. The statuses of
+/// the evaluation are then those of the plan's enforced charges, and the statuses of the shadow
+/// evaluation are those of its shadowed charges.
 #[derive(Clone, Debug, Default)]
 pub struct ChargePositions(Option<Box<Table>>);
 
-/// The positions of evaluated charges; `None` for a list that is evaluated as planned.
+/// The place in the plan of each evaluated charge. A list is `None` if its charges are evaluated in
+/// the plan's order.
 #[derive(Clone, Debug, Default)]
 struct Table {
     enforced: Option<Vec<PlanPosition>>,
@@ -33,9 +35,10 @@ struct Table {
 }
 
 impl ChargePositions {
-    /// Returns the positions of a plan with `shadowed` shadowed charges. Some of its enforced
-    /// charges are only counted, after the shadowed ones: `are_enforced` has one element for each
-    /// enforced charge.
+    /// Creates the mapping for a plan of which some enforced charges are only counted.
+    /// `are_enforced` has one element for each enforced charge of the plan, which is false if the
+    /// charge is only counted. In the shadow evaluation, these charges follow the shadowed charges
+    /// of the plan. `shadowed` is the number of shadowed charges.
     pub(crate) fn split(are_enforced: &[bool], shadowed: usize) -> Self {
         let mut enforced = Vec::new();
         let mut counted: Vec<_> = (0..shadowed).map(PlanPosition::Shadowed).collect();
@@ -46,7 +49,7 @@ impl ChargePositions {
         Self(Some(Box::new(Table { enforced: Some(enforced), counted: Some(counted) })))
     }
 
-    /// Returns the position in the plan of an evaluated charge.
+    /// Returns the place in the plan of the charge with the status at `evaluated`.
     pub(crate) fn of(&self, evaluated: Evaluated) -> PlanPosition {
         let table = self.0.as_deref();
         match evaluated {
@@ -61,8 +64,8 @@ impl ChargePositions {
         }
     }
 
-    /// Returns the position at which the charge at `position` of the plan was evaluated; `None` if
-    /// it was not.
+    /// Returns the place of the status of the charge at `position` of the plan; `None` if the
+    /// charge was not evaluated.
     pub(crate) fn find(&self, position: PlanPosition) -> Option<Evaluated> {
         let (enforced, counted) = match self.0.as_deref() {
             Some(table) => (table.enforced.as_ref(), table.counted.as_ref()),
@@ -82,8 +85,8 @@ impl ChargePositions {
         in_enforced.map(Evaluated::Enforced).or_else(|| in_counted().map(Evaluated::Counted))
     }
 
-    /// Keeps the charges at the indices `kept` of one list; the others are not sent to the store.
-    /// `list` creates the list's positions.
+    /// Keeps the charges at the indices `kept` of one list. The other charges of this list are not
+    /// sent to the store. `list` is the variant of [`Evaluated`] for this list.
     pub(crate) fn keep(&mut self, list: fn(usize) -> Evaluated, kept: &[usize]) {
         let positions = kept.iter().map(|index| self.of(list(*index))).collect();
         let table = self.0.get_or_insert_default();

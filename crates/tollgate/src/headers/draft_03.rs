@@ -1,5 +1,6 @@
-//! `x-ratelimit-*` as Envoy and Limitador send them, after draft 03 of the IETF document: the
-//! tightest limit, then every visible policy with its window.
+//! The `x-ratelimit-*` fields as Envoy and Limitador send them, after draft 03 of the IETF
+//! document. They report the tightest limit, and then every visible limit with its quota and its
+//! window.
 
 use tollgate_core::Evaluation;
 

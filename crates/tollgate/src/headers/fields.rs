@@ -11,14 +11,15 @@ use super::list::{push_policy, separate};
 /// A target of header profiles: a response's header fields, or a document that describes a
 /// response.
 pub trait Fields {
-    /// Sets the field `name`, which is in lower case, to `value` only.
+    /// Sets the field `name` to `value`, and removes the field's other values. `name` is in lower
+    /// case.
     fn set(&mut self, name: &'static str, value: FieldValue);
 
-    /// Adds `value` to the list in the field `name`, which is in lower case.
+    /// Adds `value` to the list in the field `name`. `name` is in lower case.
     fn add(&mut self, name: &'static str, value: FieldValue);
 
-    /// Adds the list of `limits`, each with its name, its quota and its window, as
-    /// `ratelimit-policy` has them.
+    /// Adds the list of `limits`, each with its name, its quota and its window, in the format of
+    /// `ratelimit-policy`.
     fn add_policies<'l>(
         &mut self,
         name: &'static str,
@@ -33,14 +34,14 @@ pub trait Fields {
         });
     }
 
-    /// Sets a field like [`set`](Self::set), to the text that `write` appends.
+    /// Sets a field, like [`set`](Self::set), to the text that `write` appends to an empty string.
     fn set_text(&mut self, name: &'static str, write: impl FnOnce(&mut String)) {
         let mut text = String::new();
         write(&mut text);
         self.set(name, FieldValue::Text(text));
     }
 
-    /// Adds a field like [`add`](Self::add), with the text that `write` appends.
+    /// Adds to a field, like [`add`](Self::add), the text that `write` appends to an empty string.
     fn add_text(&mut self, name: &'static str, write: impl FnOnce(&mut String)) {
         let mut text = String::new();
         write(&mut text);
@@ -48,12 +49,12 @@ pub trait Fields {
     }
 }
 
-/// The value of a field.
+/// The value of a header field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FieldValue {
-    /// Whole units or seconds.
+    /// A number of whole units or seconds.
     Number(u64),
-    /// Names of limits and numbers: visible ASCII and spaces.
+    /// A text of limit names and numbers, in visible ASCII characters and spaces.
     Text(String),
 }
 

@@ -9,7 +9,8 @@ pub(super) fn write(evaluation: &Evaluation, fields: &mut impl Fields) {
     let explaining = evaluation.tightest();
     let Some(status) = explaining.or_else(|| evaluation.tightest_visible()) else { return };
     fields.set("x-ratelimit-limit", Number(status.limit.capacity()));
-    // If only hidden limits refused, the units that a visible limit has left would contradict it.
+    // If only hidden limits refused, the remaining units of a visible limit would contradict the
+    // refusal.
     if explaining.is_some() {
         fields.set("x-ratelimit-remaining", Number(status.remaining));
         fields.set("x-ratelimit-used", Number(status.used));
@@ -19,10 +20,11 @@ pub(super) fn write(evaluation: &Evaluation, fields: &mut impl Fields) {
 }
 
 /// Returns whether `x-ratelimit-reset` already reports the time to retry, in the form that clients
-/// of GitHub's API recognize as a primary rate limit: no units remain, and no hidden limit refused.
+/// of GitHub's API recognize as a primary rate limit. The result is true if no units remain and no
+/// hidden limit refused.
 ///
-/// GitHub sends `retry-after` only for secondary limits, and githubkit treats every refusal with
-/// that field as one of a secondary limit.
+/// GitHub sends `retry-after` only for secondary limits, and the client githubkit treats every
+/// refusal with `retry-after` as a refusal by a secondary limit.
 pub(super) fn reports_the_wait(evaluation: &Evaluation) -> bool {
     let Some(status) = evaluation.tightest() else { return false };
     let reset = status.resets_at.as_secs_ceil();

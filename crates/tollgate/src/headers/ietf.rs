@@ -1,5 +1,5 @@
-//! `ratelimit-policy` and `ratelimit`: structured fields (RFC 9651) after
-//! draft-ietf-httpapi-ratelimit-headers, every visible limit by its name.
+//! The fields `ratelimit-policy` and `ratelimit`, which list every visible limit by its name. They
+//! are structured fields (RFC 9651) after draft-ietf-httpapi-ratelimit-headers.
 
 use tollgate_core::Evaluation;
 

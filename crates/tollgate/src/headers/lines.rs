@@ -1,4 +1,4 @@
-//! Header fields as lines of HTTP/1.1, in memory that is used again.
+//! Header fields as lines of HTTP/1.1, in memory that is reused for the next response.
 
 use std::sync::Arc;
 
@@ -11,16 +11,17 @@ use super::push_number;
 /// The header fields of a response as they are sent over HTTP/1.1: `name: value` and CRLF, in the
 /// order in which they were written.
 ///
-/// [`clear`](Self::clear) keeps its memory for the next response.
+/// [`clear`](Self::clear) keeps the allocated memory for the next response.
 #[derive(Clone, Debug, Default)]
 pub struct HeaderLines {
     text: String,
-    /// The [bits](bit) of the names in the text: no line has a name whose bit is missing.
+    /// The [bits](bit) of the names in `text`. If the bit of a name is not set, no line has this
+    /// name.
     names: u64,
     policies: Policies,
 }
 
-/// Limits and their items in `ratelimit-policy`, which are the same in every response.
+/// The items of limits in `ratelimit-policy`. A limit has the same item in every response.
 #[derive(Clone, Debug, Default)]
 struct Policies {
     items: Vec<(Arc<Limit>, Box<str>)>,
@@ -32,9 +33,9 @@ struct Policies {
 const MAX_POLICIES: usize = 16;
 
 impl Policies {
-    /// Returns the item of `limit`.
+    /// Returns the item of `limit` in `ratelimit-policy`.
     fn of(&mut self, limit: &Arc<Limit>) -> &str {
-        // The list has the limit itself, so no other limit is at the same address.
+        // The list keeps its limits alive, so no other limit can have the same address.
         let known = self.items.iter().position(|(known, _)| Arc::ptr_eq(known, limit));
         let index = known.unwrap_or_else(|| self.add(limit));
         &self.items[index].1
@@ -56,8 +57,8 @@ impl Policies {
     }
 }
 
-/// Returns one of 64 bits for a name. The names that the profiles set have different ones, but for
-/// `ratelimit-reset` and `ratelimit-policy`.
+/// Returns one of 64 bits for a name. The names that the profiles set have different bits, except
+/// that `ratelimit-reset` and `ratelimit-policy` share a bit.
 #[inline(always)]
 const fn bit(name: &str) -> u64 {
     let [.., before, last] = name.as_bytes() else { return 1 };
@@ -65,7 +66,7 @@ const fn bit(name: &str) -> u64 {
 }
 
 impl HeaderLines {
-    /// Returns the lines. Each of them ends with CRLF.
+    /// Returns the lines. Each line ends with CRLF.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.text
@@ -93,7 +94,7 @@ impl HeaderLines {
         }
     }
 
-    /// Removes the lines of `name`.
+    /// Removes the lines of the field `name`.
     #[cold]
     fn remove_lines(&mut self, name: &str) {
         let is_other =
@@ -184,7 +185,7 @@ mod tests {
         lines.add("list", FieldValue::Number(2));
         lines.set_text("a", |text| text.push_str("three"));
         assert_eq!(lines.as_str(), "list: x\r\nb: two\r\nlist: 2\r\na: three\r\n");
-        // A name may begin with another.
+        // `li` is only the beginning of the name `list`, so the line of `list` stays.
         lines.set("li", FieldValue::Number(3));
         assert!(lines.as_str().contains("list: x\r\nb: two\r\n"));
         lines.set("list", FieldValue::Number(4));

@@ -4,25 +4,27 @@ use tollgate_core::{Algorithm, Limit, Unit};
 
 use super::push_number;
 
-/// The usual size of one limit in either field, in bytes: most names need no more.
+/// The usual size of a limit's item in `ratelimit-policy` or `ratelimit`, in bytes. Most names need
+/// no more.
 pub(super) const USUAL: usize = 48;
 
-/// Separates the next item of a list that begins at `start` from the one before.
+/// Appends a separator if the list that begins at the index `start` has an item already.
 pub(super) fn separate(list: &mut String, start: usize) {
     if list.len() > start {
         list.push_str(", ");
     }
 }
 
-/// Appends a name, which needs no escapes.
+/// Appends the name of a limit in quotes. A name needs no escapes.
 pub(super) fn push_name(list: &mut String, name: &str) {
     list.push('"');
     list.push_str(name);
     list.push('"');
 }
 
-/// Appends the name of a limit, its `q`, `qu` and `w` as the policy defines them, and `burst` of a
-/// token bucket. The window is in whole seconds, and is omitted if the limit has none.
+/// Appends the item of a limit: its name, the parameters `q`, `qu` and `w` as the policy defines
+/// them, and `burst` if the limit is a token bucket. The window `w` is in whole seconds, and is
+/// omitted if the limit has no window.
 pub(super) fn push_policy(policies: &mut String, limit: &Limit) {
     policies.reserve(USUAL);
     push_name(policies, limit.name());

@@ -1,6 +1,6 @@
-//! An evaluation as response header fields, one file per profile.
+//! Writes an evaluation as response header fields. Each header profile has a file.
 //!
-//! The profiles compute nothing but the form: whole seconds, rounded up.
+//! The profiles only format the statuses. Times are in whole seconds, rounded up.
 
 mod draft_03;
 mod fields;
@@ -16,12 +16,13 @@ use tollgate_core::{Evaluation, LimitStatus, Timestamp};
 pub use fields::{FieldValue, Fields};
 pub use lines::HeaderLines;
 
-/// Adds the fields of `profiles` for `evaluation` to `fields`, such as a `HeaderMap`.
+/// Adds the fields of the header `profiles` for `evaluation` to `fields`, such as a `HeaderMap`.
 ///
-/// A field with one value replaces the upstream's; a list (`ratelimit`, `ratelimit-policy`) keeps
-/// the upstream's items, since an upstream's own limits are equally valid. A refusal shows no
-/// status that would contradict it. `retry-after` is on refusals only, at least 1; GitHub's profile
-/// alone leaves it out if `x-ratelimit-reset` reports the same time, as GitHub does.
+/// If the upstream already set a field with one value, the new value replaces the upstream's value.
+/// A list (`ratelimit`, `ratelimit-policy`) keeps the upstream's items, because the upstream's own
+/// limits are equally valid. A refusal shows no status that would contradict the refusal. Only a
+/// refusal has `retry-after`, which is at least 1. Only the profile `github` omits `retry-after` if
+/// `x-ratelimit-reset` reports the same time, as GitHub does.
 pub fn write(profiles: &[HeaderProfile], evaluation: &Evaluation, fields: &mut impl Fields) {
     for profile in profiles {
         match profile {
@@ -51,7 +52,8 @@ fn seconds_to_reset(status: &LimitStatus, now: Timestamp) -> u64 {
     status.resets_at.since(now).as_secs_ceil()
 }
 
-/// Appends a number's digits. The standard formatting would cost more than the rest of the field.
+/// Appends the digits of `number`. The standard formatting would take longer than the rest of the
+/// field.
 fn push_number(text: &mut String, number: u64) {
     text.push_str(itoa::Buffer::new().format(number));
 }

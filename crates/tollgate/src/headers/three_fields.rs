@@ -1,4 +1,5 @@
-//! `ratelimit-limit`, `-remaining` and `-reset` as drafts 04 to 06 of the IETF document had them.
+//! The fields `ratelimit-limit`, `ratelimit-remaining` and `ratelimit-reset` as drafts 04 to 06 of
+//! the IETF document defined them.
 
 use tollgate_core::Evaluation;
 

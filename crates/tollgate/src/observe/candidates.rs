@@ -28,7 +28,7 @@ impl CandidateCounts {
         } += 1;
     }
 
-    /// The number of requests.
+    /// Returns the number of requests that the limit and its candidate both evaluated.
     #[must_use]
     pub const fn total(&self) -> u64 {
         self.both_admit + self.both_refuse + self.only_live_refuses + self.only_candidate_refuses

@@ -7,7 +7,8 @@ use tollgate_core::StoreError;
 use super::Observer;
 use crate::decision::{Completion, Decision};
 
-/// Counts the results of charges on completion: how many requests were admitted above a limit.
+/// Counts the results of charges on completion. [`CompletionCounts::overrun`] shows how many
+/// requests were admitted above a limit.
 #[derive(Debug, Default)]
 pub struct Completions {
     charged: AtomicU64,
@@ -18,16 +19,17 @@ pub struct Completions {
 /// Charges on completion, by result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CompletionCounts {
-    /// Charged on every limit.
+    /// Charges on completion that charged every limit.
     pub charged: u64,
-    /// Charges on a limit that other requests had filled while the request was in flight.
+    /// Charges on completion for which other requests had filled a limit while the request was in
+    /// flight.
     pub overrun: u64,
-    /// The store did not answer; it is unknown whether they were charged.
+    /// Charges on completion that the store did not answer. It is unknown whether they were made.
     pub lost: u64,
 }
 
 impl Completions {
-    /// The counts since this observer was created.
+    /// Returns the counts since this observer was created.
     #[must_use]
     pub fn counts(&self) -> CompletionCounts {
         CompletionCounts {

@@ -14,10 +14,11 @@ use crate::decision::Decision;
 
 /// Counts decisions by limit, result and decider.
 ///
-/// Its table has a row for each limit of the policy, up to
-/// [`MAX_COUNTED_LIMITS`](super::MAX_COUNTED_LIMITS). When the policy is replaced, limits keep
-/// their rows, also those that were removed: no counter decreases. A decision costs one addition,
-/// and one or two for each of its limits; it allocates nothing and takes no lock.
+/// The observer has a row for each limit of the policy, up to
+/// [`MAX_COUNTED_LIMITS`](super::MAX_COUNTED_LIMITS). When the policy is replaced, all limits keep
+/// their rows, even limits that the new policy does not have, so no counter decreases. A decision
+/// costs one addition, and one or two more for each of its limits. Counting allocates nothing and
+/// takes no lock.
 #[derive(Debug)]
 pub struct Decisions {
     rows: ArcSwap<Rows<Row>>,
@@ -29,17 +30,17 @@ pub struct Decisions {
 pub enum Decider {
     /// The store.
     Store,
-    /// The deny cache of this node: the store refused before.
+    /// The deny cache of this node, which remembers a refusal of the store.
     Remembered,
     /// An overflow counter of the full memory store.
     Overflow,
     /// The fallback, while the store does not answer.
     Fallback,
-    /// `on_failure`: neither the store nor a fallback answered.
+    /// The policy's `on_failure`, because neither the store nor a fallback answered.
     Failure,
 }
 
-/// Decisions of one kind by decider, in the order of [`Decider::ALL`].
+/// The number of decisions of one kind for each decider, in the order of [`Decider::ALL`].
 pub type ByDecider = [u64; Decider::ALL.len()];
 
 /// The counts of one limit.
@@ -57,16 +58,16 @@ pub struct LimitCounts {
     pub shadow_admitted: u64,
     /// Requests that rules in shadow mode with this limit would have refused.
     pub shadow_refused: u64,
-    /// The limit compared with its candidate.
+    /// The comparisons of the limit with its candidate.
     pub trials: CandidateCounts,
 }
 
 impl Decider {
-    /// All values.
+    /// All deciders.
     pub const ALL: [Self; 5] =
         [Self::Store, Self::Remembered, Self::Overflow, Self::Fallback, Self::Failure];
 
-    /// Returns the name in metrics.
+    /// Returns the decider's name in metrics.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -101,13 +102,14 @@ impl Decisions {
         }
     }
 
-    /// Returns all decisions by decider: those that admitted, and those that refused.
+    /// Returns the number of all decisions by decider: first the decisions that admitted the
+    /// request, then those that refused it.
     #[must_use]
     pub fn totals(&self) -> (ByDecider, ByDecider) {
         (read(&self.whole.admitted), read(&self.whole.refused))
     }
 
-    /// The counts of each limit, [`OTHER`](super::OTHER) last.
+    /// Returns the counts of each limit. The counts of [`OTHER`](super::OTHER) are the last.
     #[must_use]
     pub fn limits(&self) -> Vec<LimitCounts> {
         self.rows.load().named().map(|(limit, row)| row.counts(limit)).collect()

@@ -13,14 +13,14 @@ use crate::decision::Decision;
 /// The least time between two log lines with the same cause.
 pub const LOG_INTERVAL: Millis = Millis::from_secs(1);
 
-/// Counts the decisions that the store did not make, by rule and cause, and logs those that were
-/// made because it did not answer: at most one line per cause every [`LOG_INTERVAL`], with the number
-/// of decisions since the last line. Refusals from the deny cache are counted and not logged: they
-/// are exact.
+/// Counts the decisions that the store did not make, by rule and cause. Decisions that were made
+/// because the store did not answer are also logged: at most one line per cause every
+/// [`LOG_INTERVAL`], with the number of decisions since the last line. Refusals from the deny cache
+/// are counted and not logged, because these refusals are exact.
 ///
-/// Its table has a row for each rule of the policy and one for unknown rules. When the policy is
-/// replaced, rules keep their rows, and the counts of removed rules move to the last row. A decision
-/// of the store costs one comparison.
+/// The observer has a row for each rule of the policy, and one last row for unknown rules. When the
+/// policy is replaced, the rules that remain keep their rows, and the counts of removed rules move
+/// to the last row. A decision of the store costs one comparison.
 #[derive(Debug)]
 pub struct Degraded {
     rows: ArcSwap<Vec<Arc<Row>>>,
@@ -36,7 +36,7 @@ pub struct DegradedCount {
     pub rule: Option<Arc<str>>,
     /// The decider, and why the store did not decide.
     pub source: DecisionSource,
-    /// The number of decisions. A decision of several rules counts for each of them.
+    /// The number of decisions. A decision of several rules counts once for each rule.
     pub decisions: u64,
 }
 
@@ -46,7 +46,7 @@ struct Row {
     counts: [AtomicU64; CAUSES],
 }
 
-/// The last log line of a cause, and the decisions since.
+/// The time of the last log line of a cause, and the number of decisions since that line.
 #[derive(Debug, Default)]
 pub(super) struct Line {
     /// The time of the last log line, in milliseconds since the epoch; zero before the first line.
@@ -66,7 +66,8 @@ impl Degraded {
         }
     }
 
-    /// The counts since this observer was created: rules in the policy's order, without zeros.
+    /// Returns the counts since this observer was created, in the order of the policy's rules.
+    /// Counts of zero are omitted.
     #[must_use]
     pub fn snapshot(&self) -> Vec<DegradedCount> {
         let known = self.rows.load();
@@ -141,12 +142,12 @@ impl Row {
 }
 
 impl Line {
-    /// Returns the number of decisions since the last line if a line is due now.
+    /// Returns the number of decisions since the last log line, if a line is due at `now`.
     pub(super) fn is_due(&self, now: Timestamp) -> Option<u64> {
         let now = now.as_millis();
         let logged_at = self.logged_at.load(Ordering::Relaxed);
-        // The difference counts in both directions: otherwise a clock that is set back would
-        // suppress the log until it has caught up.
+        // The absolute difference counts: otherwise a clock that is set back would suppress the log
+        // until the clock has caught up.
         let is_late = logged_at == 0 || now.abs_diff(logged_at) >= LOG_INTERVAL.get();
         let order = Ordering::Relaxed;
         if is_late && self.logged_at.compare_exchange(logged_at, now.max(1), order, order).is_ok() {
@@ -157,14 +158,15 @@ impl Line {
     }
 }
 
-/// Why a store does not answer, as far as this version knows.
+/// The reasons, known to this version, why a store does not answer.
 const ERRORS: [StoreError; 4] =
     [StoreError::Full, StoreError::Unavailable, StoreError::TimedOut, StoreError::Corrupt];
 
-/// The deny cache, an overflow counter, and for each error the fallback and `on_failure`.
+/// The number of causes: the deny cache, an overflow counter, and for each error the fallback and
+/// `on_failure`.
 const CAUSES: usize = 2 + 2 * ERRORS.len();
 
-/// The index of the cause; `None` if the store decided.
+/// Returns the index of the cause; `None` if the store decided.
 fn cause(source: DecisionSource) -> Option<usize> {
     match source {
         DecisionSource::Store => None,
@@ -184,7 +186,8 @@ fn source(cause: usize) -> DecisionSource {
     }
 }
 
-/// An error that this version does not know counts as a corrupt answer.
+/// Returns the index of `error`. An error that this version does not know counts as a corrupt
+/// answer.
 fn index(error: StoreError) -> usize {
     ERRORS.iter().position(|known| *known == error).unwrap_or(ERRORS.len() - 1)
 }

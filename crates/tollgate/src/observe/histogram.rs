@@ -5,14 +5,15 @@ use std::time::Duration;
 
 use crate::clock::Stopwatch;
 
-/// The upper bounds of the buckets, in microseconds: from a decision in this process to one that
-/// waited for a distant store. Longer durations are counted in one more bucket.
+/// The upper bounds of the buckets, in microseconds. They range from a decision within this process
+/// to a decision that waited for a distant store. Durations above the highest bound are counted in
+/// one more bucket.
 pub const DURATION_BUCKETS: [u64; 14] = [
     50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 15_000, 25_000, 50_000, 100_000, 250_000,
     1_000_000,
 ];
 
-/// Counts durations: two relaxed additions for each, without a lock.
+/// Counts durations in buckets. Each duration costs two relaxed additions, and takes no lock.
 #[derive(Debug, Default)]
 pub struct Histogram {
     counts: [AtomicU64; DURATION_BUCKETS.len() + 1],
@@ -27,8 +28,8 @@ pub struct Observed {
     pub sum_micros: u64,
 }
 
-/// Measures the time until this value is dropped. Cancelled work is measured too, because it
-/// usually took the longest.
+/// A guard that measures the time until it is dropped. Cancelled work is measured too, because
+/// cancelled work usually took the longest.
 #[derive(Debug)]
 pub struct Measuring<'h> {
     histogram: &'h Histogram,
@@ -36,13 +37,13 @@ pub struct Measuring<'h> {
 }
 
 impl Histogram {
-    /// Returns a guard. When it is dropped, the time since this call is counted.
+    /// Returns a guard. When the guard is dropped, the time since this call is counted.
     #[must_use]
     pub fn measure(&self) -> Measuring<'_> {
         Measuring { histogram: self, since: Stopwatch::start() }
     }
 
-    /// Counts `duration` in the first bucket whose bound is not below it.
+    /// Counts `duration` in the first bucket whose upper bound is at least `duration`.
     pub fn observe(&self, duration: Duration) {
         let micros = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
         let bucket = DURATION_BUCKETS.partition_point(|bound| *bound < micros);
@@ -77,7 +78,7 @@ impl Observed {
         self.counts.iter().sum()
     }
 
-    /// Returns the durations of both snapshots.
+    /// Returns a snapshot with the durations of both snapshots.
     #[must_use]
     pub fn plus(&self, other: &Self) -> Self {
         let count = |bucket: usize| self.counts[bucket].saturating_add(other.counts[bucket]);
@@ -97,9 +98,9 @@ impl Observed {
         }
     }
 
-    /// Returns the duration in microseconds that `percent` of the durations do not exceed,
-    /// interpolated within its bucket. Returns `None` without durations, and the highest bound if
-    /// the duration is above it.
+    /// Returns the duration in microseconds that `percent` percent of the durations do not exceed,
+    /// interpolated within its bucket. Returns `None` if there are no durations, and the highest
+    /// bound if the duration is above that bound.
     #[must_use]
     pub fn percentile(&self, percent: u64) -> Option<u64> {
         let rank = self.count().saturating_mul(percent).div_ceil(100).max(1);
@@ -115,8 +116,8 @@ impl Observed {
         None
     }
 
-    /// Returns each bound in microseconds with the number of durations up to it; the last has no
-    /// bound.
+    /// Returns each bound in microseconds, with the number of durations up to this bound. The last
+    /// element has no bound and counts all durations.
     pub fn cumulative(&self) -> impl Iterator<Item = (Option<u64>, u64)> + '_ {
         let bounds = DURATION_BUCKETS.iter().copied().map(Some).chain([None]);
         bounds.zip(&self.counts).scan(0, |all, (bound, count)| {

@@ -14,11 +14,12 @@ use crate::decision::Decision;
 
 /// Counts the permits of concurrency limits and the reservations that this node opened and ended.
 ///
-/// A request that holds units of two limits counts twice. Another node may end a permit or
-/// reservation that this node opened, or it expires, which no node observes. Over all nodes, the
-/// number opened minus the numbers settled and released is the number open now plus the number
-/// expired. The rows are those of [`Decisions`](super::Decisions), and two for the limits by which
-/// the fleet sheds load. A charge that opens and ends nothing costs one comparison.
+/// A request that holds units of two limits counts twice. Another node can end a permit or
+/// reservation that this node opened. A permit or reservation can also expire, which no node
+/// observes. Over all nodes, the number opened minus the numbers settled and released is the number
+/// open now plus the number expired. The rows are those of [`Decisions`](super::Decisions), and two
+/// more for the limits by which the fleet sheds load. A charge that opens and ends nothing costs
+/// one comparison.
 #[derive(Debug)]
 pub struct Reservations {
     rows: ArcSwap<Rows<Row>>,
@@ -50,7 +51,7 @@ impl Reservations {
         Self { rows: ArcSwap::from_pointee(Rows::of(policy, Pools::Counted)) }
     }
 
-    /// The counts of each limit that held anything.
+    /// Returns the counts of each limit for which a count is not zero.
     #[must_use]
     pub fn limits(&self) -> Vec<ReservationCounts> {
         let rows = self.rows.load();
@@ -91,7 +92,8 @@ impl Observer for Reservations {
     }
 }
 
-/// Whether nothing was charged: the charges of one call are all or nothing.
+/// Returns whether a charge of the call was refused. Then no charge of the call was made, because a
+/// call makes all of its charges or none.
 fn is_refused(charges: &[Charge<'_>], readings: &Readings) -> bool {
     let mut both = charges.iter().zip(readings.iter());
     both.any(|(charge, reading)| {
@@ -124,7 +126,9 @@ struct Row {
 }
 
 impl Row {
-    /// The counter for `charge`; `None` if the store did not answer whether it was opened.
+    /// Returns the counter for `charge`. Returns `None` if `charge` neither opens nor ends
+    /// anything, or if the store did not answer and it is unknown whether a permit or reservation
+    /// was opened.
     fn counter(&self, charge: &Charge<'_>, reading: Option<&Reading>) -> Option<&AtomicU64> {
         if !is_hold(charge) {
             return None;

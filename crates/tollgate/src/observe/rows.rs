@@ -4,29 +4,31 @@ use std::sync::Arc;
 
 use tollgate_core::{Limit, Policy};
 
-/// The most limits with a row of their own. Decisions of further limits are counted together, under
-/// [`OTHER`].
+/// The most limits with a row of their own. Decisions of all other limits are counted together in
+/// the row [`OTHER`].
 pub const MAX_COUNTED_LIMITS: usize = 1_000;
 
-/// The name of the row of all limits without a row of their own. A limit of this name is counted
-/// there too.
+/// The name of the row of all limits without a row of their own. A limit that has this name is
+/// counted in this row too.
 pub const OTHER: &str = "other";
 
-/// The rows of all limits that were ever in force, and an index by address of the current policy's.
+/// The rows of all limits that were ever in force, and an index of the current policy's limits by
+/// their addresses in memory.
 #[derive(Debug)]
 pub(super) struct Rows<R> {
-    /// Sorted by address. Each entry keeps its limit alive, so its address is not reused.
+    /// The current policy's limits, sorted by address. Each entry keeps its limit alive, so the
+    /// limit's address is not reused.
     in_force: Vec<(Arc<Limit>, Arc<R>)>,
-    /// In the order in which the limits came into force.
+    /// The rows with their limits' names, in the order in which the limits came into force.
     rows: Vec<(Box<str>, Arc<R>)>,
-    /// Sorted by name. Names come from policies, so no client can choose names that slow the
-    /// lookup.
+    /// The rows sorted by their limits' names. Names come from policies, so no client can choose
+    /// names that slow the lookup.
     by_name: Vec<(Box<str>, Arc<R>)>,
     other: Arc<R>,
     pools: Pools,
 }
 
-/// How the concurrency limits of the fleet's load shedding are counted.
+/// Whether the concurrency limits of the fleet's load shedding have rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pools {
     /// The limits have rows like all other limits.
@@ -43,7 +45,7 @@ impl<R: Default> Rows<R> {
         Self { in_force, rows: Vec::new(), by_name: Vec::new(), other, pools }.extended(policy)
     }
 
-    /// Returns these rows with the limits of `policy` in force.
+    /// Returns these rows, and adds rows for the limits of `policy`, which are then in force.
     pub(super) fn extended(&self, policy: &Policy) -> Self {
         let (mut rows, mut by_name) = (self.rows.clone(), self.by_name.clone());
         let mut in_force = Vec::with_capacity(policy.limits().len());
@@ -69,8 +71,9 @@ impl<R: Default> Rows<R> {
         Self { in_force, rows, by_name, other: Arc::clone(&self.other), pools: self.pools }
     }
 
-    /// Returns the row of `limit`. A limit that the policy in force does not have is found by its
-    /// name: it came with a request, from an override, or from a policy that was just replaced.
+    /// Returns the row of `limit`. If `limit` is not in the policy in force, its row is found by
+    /// its name: such a limit came with a request, from an override, or from a policy that was just
+    /// replaced.
     pub(super) fn row(&self, limit: &Limit) -> &R {
         let address = std::ptr::from_ref(limit).addr();
         match self.in_force.binary_search_by_key(&address, |(limit, _)| Arc::as_ptr(limit).addr()) {

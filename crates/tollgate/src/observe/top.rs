@@ -20,7 +20,7 @@ use crate::decision::Decision;
 /// The length of a counting period. A ranking covers the running period and the one before it.
 pub const TOP_PERIOD: Millis = Millis::from_secs(300);
 
-/// The parts into which the subjects of a limit are divided, each with its own lock.
+/// The number of parts into which the subjects of a limit are divided. Each part has its own lock.
 pub const TOP_STRIPES: usize = 4;
 
 /// The most subjects that are stored for one limit, for each kind of weight and each period.
@@ -36,16 +36,16 @@ pub enum RankBy {
     Refused,
 }
 
-/// Ranks the recent heaviest subjects of each limit, by the decisions of this node.
+/// Ranks the subjects of each limit that this node's recent decisions charged most or refused most.
 ///
-/// A bounded sketch, [Space-Saving](https://doi.org/10.1007/978-3-540-30570-5_27): it stores at most
-/// [`TOP_SUBJECTS`] subjects for each limit, kind and period, whatever the traffic is. It contains
-/// every subject that weighs more than a 32nd of its stripe; a stripe is a quarter of all subjects,
-/// by a hash that clients cannot guess. The rows of limits are those of
-/// [`Decisions`](super::Decisions).
+/// The ranking is a bounded sketch, [Space-Saving](https://doi.org/10.1007/978-3-540-30570-5_27).
+/// It stores at most [`TOP_SUBJECTS`] subjects for each limit, kind of weight and period, whatever
+/// the traffic is. A hash that clients cannot guess divides the subjects into four stripes. The
+/// sketch contains every subject with more than a 32nd of the weight of its stripe. The rows of
+/// limits are those of [`Decisions`](super::Decisions).
 ///
-/// A decision costs, for each limit that it charged or that refused it, one hash of the subject and
-/// one short lock that only subjects of the same limit and stripe share.
+/// For each limit that a decision charged, or that refused the request, the decision costs one hash
+/// of the subject and one short lock. Only subjects of the same limit and stripe share a lock.
 #[derive(Debug)]
 pub struct Top {
     rows: ArcSwap<Rows<Row>>,
@@ -59,14 +59,14 @@ pub struct Top {
 pub struct TopOfLimit {
     /// The limit's name.
     pub limit: Box<str>,
-    /// The heaviest first.
+    /// The subjects, the heaviest first.
     pub subjects: Vec<TopSubject>,
 }
 
 /// A heavy subject.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TopSubject {
-    /// The subject, as stores receive it.
+    /// The subject, in the form in which stores receive it.
     pub subject: Subject,
     /// The upper bound of the subject's weight, in units.
     pub units: u64,
@@ -92,8 +92,8 @@ impl Top {
         Timestamp::from_millis(before.saturating_mul(TOP_PERIOD.get())).max(self.began)
     }
 
-    /// Returns the `count` heaviest subjects of each limit at `now`, or of one `limit`. Leaves out
-    /// limits without subjects; the order is that in which the limits were added.
+    /// Returns the `count` heaviest subjects of each limit at `now`, or only those of `limit`.
+    /// Limits without subjects are left out. The limits are in the order in which they were added.
     #[must_use]
     pub fn ranked(
         &self,
@@ -124,7 +124,8 @@ impl Top {
         }
         let hash = self.hasher.hash(planned.subject.as_bytes());
         let rows = self.rows.load();
-        // The high bits choose the stripe, all bits the entry in it.
+        // The high bits of the hash choose the stripe. All bits of the hash find the entry in the
+        // stripe.
         let stripe = (hash >> 32) as usize % TOP_STRIPES;
         let stripe = &rows.row(limit).stripes(by)[stripe];
         stripe.lock().add(period(now), hash, &planned.subject, units);
@@ -150,7 +151,7 @@ impl Observer for Top {
     }
 }
 
-/// The number of the period of `now`.
+/// Returns the number of the period that contains `now`.
 const fn period(now: Timestamp) -> u64 {
     now.as_millis() / TOP_PERIOD.get()
 }
@@ -173,7 +174,7 @@ impl Row {
     }
 }
 
-/// A part of the subjects of a limit, in two periods.
+/// A part of the subjects of a limit, with their weights in two periods.
 #[derive(Debug, Default)]
 struct Stripe {
     period: u64,
@@ -187,12 +188,13 @@ impl Stripe {
         self.running.add(hash, subject, units);
     }
 
-    /// The subjects of `period` and the one before.
+    /// Returns the subjects of `period` and of the period before.
     fn merged(&mut self, period: u64) -> Vec<TopSubject> {
         self.turn_to(period);
         let mut told: HashMap<&Subject, (u64, u64)> = HashMap::new();
         for WeightedSubject { subject, units, error } in self.running.entries() {
-            // A subject that the other period does not store may have this weight there.
+            // If the earlier period does not store the subject, its weight there may be up to this
+            // bound.
             let missed = self.before.untracked_weight();
             told.insert(subject, (units.saturating_add(missed), error.saturating_add(missed)));
         }
@@ -200,7 +202,7 @@ impl Stripe {
             (self.before.untracked_weight(), self.running.untracked_weight());
         let unknown = untracked_weight.saturating_add(missed);
         for WeightedSubject { subject, units, error } in self.before.entries() {
-            // For a subject of both periods, the exact weight replaces the upper bound.
+            // If the earlier period stores the subject, its stored weight replaces this bound.
             let (counted, doubt) = told.entry(subject).or_insert((unknown, unknown));
             *counted = (*counted - missed).saturating_add(*units);
             *doubt = (*doubt - missed).saturating_add(*error);
@@ -213,7 +215,8 @@ impl Stripe {
         told.into_iter().map(subject).collect()
     }
 
-    /// Begins `period` if it is later than the running one. A clock that is set back changes nothing.
+    /// Begins `period` if it is later than the running period. If the clock was set back, nothing
+    /// changes.
     fn turn_to(&mut self, period: u64) {
         if period <= self.period {
             return;

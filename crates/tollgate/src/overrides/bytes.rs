@@ -1,4 +1,4 @@
-//! The binary encoding of an override table, as it is kept in a store.
+//! The binary encoding in which a store keeps an override table.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,9 +12,10 @@ use super::{Effect, MAX_OVERRIDES, Override, OverrideScope, OverrideTarget, Shed
 /// The newest version of the encoding. An incompatible encoding gets another number.
 const FORM: u8 = 3;
 
-/// The oldest version of the encoding, which lacks overrides that apply to all subjects, and
-/// [`Effect::Counted`]. Version 2 lacks switches of rules and of load shedding. A table is written
-/// in the oldest version that can represent it, for nodes that run older releases.
+/// The oldest version of the encoding. It cannot represent overrides that apply to all subjects, or
+/// [`Effect::Counted`]. Version 2 cannot represent switches of rules and of load shedding. A table
+/// is written in the oldest version that can represent the table, so nodes with older releases can
+/// read it.
 const OLDEST: u8 = 1;
 
 impl OverrideTable {
@@ -42,7 +43,7 @@ impl OverrideTable {
     }
 }
 
-/// Why bytes are not a valid table.
+/// The reason why bytes are not a valid table of overrides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TableError {
     /// The encoding has a version that this release does not support.

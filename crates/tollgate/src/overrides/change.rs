@@ -9,17 +9,17 @@ use super::{MAX_OVERRIDES, Override, OverrideScope};
 /// A change of one override.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OverrideChange {
-    /// Sets this override, and replaces an earlier one of the same target.
+    /// Sets this override, and replaces an earlier override of the same target.
     Set(Override),
     /// Removes the override of this target.
     Remove(OverrideScope),
 }
 
-/// Why a change was not made.
+/// The reason why the change of an override was not made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OverrideStoreError {
-    /// [`MAX_OVERRIDES`] are in force already.
+    /// [`MAX_OVERRIDES`] overrides are in force already.
     Full,
     /// The target has no override.
     Missing,
@@ -27,9 +27,10 @@ pub enum OverrideStoreError {
     Contended,
     /// The store cannot be used; it is unknown whether the change was made.
     Store(StoreError),
-    /// The store does not answer, and this node has the most changes that it keeps for the store.
+    /// The store does not answer, and this node already keeps as many changes for the store as it
+    /// can.
     LocalFull {
-        /// The number of changes.
+        /// The number of changes that this node keeps.
         changes: usize,
     },
 }

@@ -16,26 +16,27 @@ use super::{Effect, Override, OverrideTarget, in_order};
 
 /// The overrides that are in force on this node.
 ///
-/// A lookup takes no call. It costs one relaxed load while there are no overrides; otherwise a
-/// keyed hash of each value of the subject, and a lookup for the subject, for each of its values,
-/// and for each prefix length of the networks that have an override.
+/// A lookup makes no call to another process. It costs one relaxed load while there are no
+/// overrides. Otherwise it costs a keyed hash of each value of the subject, and one table lookup
+/// for the subject, for each of the subject's values, and for each prefix length of the networks
+/// that have an override.
 #[derive(Default)]
 pub struct Overrides {
-    /// Whether there are any overrides. While there are none, nothing else is read.
+    /// Whether there are any overrides. While there are none, a lookup reads nothing else.
     any: AtomicBool,
     index: ArcSwap<Index>,
-    /// Locked while the next table is made from the current one.
+    /// Locked while a new table is made from the table in force.
     changing: Mutex<()>,
 }
 
 /// The effect of an override on a limit.
 #[derive(Clone, Debug)]
 pub(crate) enum ResolvedOverride {
-    /// This limit replaces the policy's.
+    /// This limit replaces the policy's limit.
     Limit(Arc<Limit>),
     /// The limit does not apply.
     Unlimited,
-    /// Every request is refused before that time.
+    /// Every request is refused before this time.
     Blocked(Timestamp),
     /// The limit counts and does not refuse.
     Counted,
@@ -54,8 +55,8 @@ impl Overrides {
         self.install(table);
     }
 
-    /// Replaces the table in force by the one that `make` creates from it. Concurrent updates run
-    /// one after the other.
+    /// Replaces the table in force by the table that `make` creates from the table in force.
+    /// Concurrent updates run one after the other.
     pub(super) fn update<T, E>(
         &self,
         make: impl FnOnce(&OverrideTable) -> Result<(T, Arc<OverrideTable>), E>,
@@ -88,14 +89,14 @@ impl Overrides {
         Some(Arc::clone(&index.find(limit, subject, key, now)?.said))
     }
 
-    /// Returns the override of `limit` for everybody at `now`: its kill switch.
+    /// Returns the kill switch of `limit` at `now`: the override of `limit` for everybody.
     #[must_use]
     pub fn switch_of(&self, limit: &Limit, now: Timestamp) -> Option<Arc<Override>> {
         best(&self.index.load().everybody, limit, now).map(|entry| Arc::clone(&entry.said))
     }
 
-    /// Returns the latest override in force at `now` of a rule or of load shedding with a target
-    /// that `is_meant` accepts.
+    /// Returns the override of a rule or of load shedding that is in force at `now` and whose
+    /// target `is_meant` accepts. If several match, returns the latest.
     pub(super) fn switch(
         &self,
         now: Timestamp,
@@ -114,7 +115,7 @@ impl Overrides {
         !self.any.load(Ordering::Relaxed)
     }
 
-    /// Returns the effect of the override of `limit` for `subject` at `now`, and the override;
+    /// Returns the override of `limit` for `subject` at `now`, and the effect of this override;
     /// `None` if there is none.
     pub(crate) fn resolve(
         &self,
@@ -140,11 +141,12 @@ impl fmt::Debug for Overrides {
     }
 }
 
-/// An override, and the limit that was last created from it.
+/// An override, and the limit that was last created from the override.
 #[derive(Debug)]
 struct Entry {
     said: Arc<Override>,
-    /// The policy's limit, and its replacement if the limit can count the override's quota.
+    /// The policy's limit, and its replacement. The replacement is `None` if the limit cannot count
+    /// the override's quota.
     made: ArcSwapOption<(Arc<Limit>, Option<Arc<Limit>>)>,
 }
 
@@ -156,7 +158,7 @@ impl Entry {
             Effect::Counted => return Some(ResolvedOverride::Counted),
             Effect::Quota { quota, burst } => (quota, burst),
         };
-        // The entry keeps the limit alive, so its address cannot be reused for another limit.
+        // The entry keeps its limit alive, so no other limit can have the same address.
         if let Some(made) = &*self.made.load()
             && Arc::ptr_eq(&made.0, limit)
         {
@@ -182,10 +184,10 @@ struct Index {
     switches: Vec<Arc<Override>>,
 }
 
-/// The networks of one dimension.
+/// The networks of addresses with one name, such as `ip`, in a subject.
 #[derive(Debug, Default)]
 struct Networks {
-    /// The prefix lengths in use. A lookup tries only these.
+    /// The prefix lengths in use. A lookup tries only these prefix lengths.
     lengths: BTreeSet<u8>,
     entries: HashMap<Network, Vec<Arc<Entry>>>,
 }
@@ -254,13 +256,13 @@ impl Index {
     }
 }
 
-/// Parses a value as a network; `None` if it is neither an address nor a network.
+/// Parses a value as a network; `None` if the value is neither an address nor a network.
 fn network(stored: Stored<'_>) -> Option<Network> {
     let Stored::Clear(bytes) = stored else { return None };
     Network::parse(std::str::from_utf8(bytes).ok()?).ok()
 }
 
-/// Returns the override of this limit among the overrides of one target, or else the one of all
+/// Returns, among the overrides of one target, the override of `limit`, or else the override of all
 /// limits.
 fn best<'e>(entries: &'e [Arc<Entry>], limit: &Limit, now: Timestamp) -> Option<&'e Arc<Entry>> {
     let lasting = entries

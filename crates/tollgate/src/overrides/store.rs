@@ -12,10 +12,11 @@ use super::index::Overrides;
 use super::table::OverrideTable;
 use super::{Override, OverrideScope};
 
-/// Stores overrides and distributes them to every node that shares them.
+/// Stores overrides and distributes them to all nodes that use the same store.
 pub trait OverrideStore: fmt::Debug + Send + Sync {
-    /// Applies `change`. When the future returns `Ok`, the change is in force on this node, and is
-    /// stored where the other nodes read it unless [`ChangeResult::pending`] says otherwise.
+    /// Applies `change`. When the future returns `Ok`, the change is in force on this node. The
+    /// change is also stored where the other nodes read it, unless [`ChangeResult::pending`] has an
+    /// error.
     fn change(
         &self,
         now: Timestamp,
@@ -36,22 +37,23 @@ pub struct ChangeResult {
     pub before: Option<Arc<Override>>,
     /// The table that is in force now.
     pub table: Arc<OverrideTable>,
-    /// Why the store does not have the change yet, if only this node has it. The node stores it
-    /// when the store answers again.
+    /// If only this node has the change, the error because of which the store does not have it yet.
+    /// The node stores the change when the store answers again.
     pub pending: Option<StoreError>,
 }
 
 /// Where overrides are stored, and whether the last read succeeded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OverrideStorage {
-    /// In this process: they are lost when it ends, and other nodes do not receive them.
+    /// In this process. The overrides are lost when the process ends, and other nodes do not
+    /// receive them.
     InProcess,
     /// In the store, where every node reads them.
     InStore {
-        /// Why the last read failed, if it did. The overrides of the last successful read stay in
-        /// force.
+        /// The reason why the last read failed, if it failed. The overrides of the last successful
+        /// read stay in force.
         failure: Option<String>,
-        /// The targets of the changes that are on this node alone, because the store did not answer.
+        /// The targets of the changes that only this node has, because the store did not answer.
         pending: Vec<OverrideScope>,
     },
 }

@@ -1,4 +1,5 @@
-//! Switches of rules and of load shedding, which operators use to stop them at once.
+//! Switches of rules and of load shedding. An operator uses a switch to stop a rule or load
+//! shedding at once.
 
 use std::sync::Arc;
 
@@ -27,13 +28,13 @@ impl Overrides {
         self.rule_switch(&rule.name, now).map_or(RuleSwitch::On, |said| match said.effect {
             Effect::Unlimited => RuleSwitch::Off,
             Effect::Counted => RuleSwitch::Counted,
-            // Overrides of rules never have these effects.
+            // An override of a rule never sets a quota and never blocks.
             Effect::Quota { .. } | Effect::Blocked => RuleSwitch::On,
         })
     }
 
-    /// Returns the mode that overrides of `target` and of [`SheddingTarget::All`] set at `now`: the
-    /// milder of the two.
+    /// Returns the mode that the overrides of `target` and of [`SheddingTarget::All`] set at `now`.
+    /// If both set a mode, the milder mode applies.
     pub(crate) fn shed_mode(&self, target: SheddingTarget, now: Timestamp) -> ShedMode {
         let of = |target| {
             self.shedding_switch(target, now).map_or(ShedMode::Enforce, |said| mode(&said))

@@ -1,4 +1,4 @@
-//! All overrides that are in force, in one version.
+//! All overrides that are in force, as one version of a table.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
@@ -8,18 +8,19 @@ use tollgate_core::Timestamp;
 use super::change::{OverrideChange, OverrideStoreError};
 use super::{MAX_OVERRIDES, Override, OverrideScope};
 
-/// One version of all overrides. Immutable: a change creates the next version.
+/// One version of the table of all overrides. A table is immutable: a change creates the next
+/// version.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OverrideTable {
     version: TableVersion,
     overrides: Vec<Arc<Override>>,
 }
 
-/// The version of a table: the number of changes, and a random number, which differs between two
-/// tables that were made from the same predecessor.
+/// The version of a table: the number of changes, and a random number. The random number differs
+/// between two tables that were made from the same predecessor.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TableVersion {
-    /// The number of changes that led to the table; 0 if there was none.
+    /// The number of changes that led to the table; 0 if there was no change.
     pub changes: u64,
     /// A random number of the node that made the last change.
     pub drawn: u64,
@@ -39,7 +40,8 @@ impl OverrideTable {
         self.version
     }
 
-    /// Returns all overrides, the oldest first, including those that expired after the last change.
+    /// Returns all overrides, the oldest first, including overrides that expired after the last
+    /// change.
     #[must_use]
     pub fn overrides(&self) -> &[Arc<Override>] {
         &self.overrides
@@ -51,8 +53,8 @@ impl OverrideTable {
         self.overrides.iter().find(|one| one.target == *target && now < one.expires_at)
     }
 
-    /// Returns the next table: this one after `change` at `now`, without overrides that have
-    /// expired.
+    /// Returns the next table: this table after `change` at `now`, without overrides that have
+    /// expired at `now`.
     ///
     /// # Errors
     /// [`OverrideStoreError::Full`] if there would be more than [`MAX_OVERRIDES`],

@@ -1,4 +1,4 @@
-//! Tests of overrides: which one applies, its effect, and its encoding.
+//! Tests of the choice among overrides, of their effects, and of their encoding.
 
 use proptest::prelude::*;
 use tollgate_core::algo::{Anchor, FixedWindow};
@@ -51,7 +51,7 @@ fn in_force(overrides: &[Override]) -> Arc<Overrides> {
     held
 }
 
-/// The quota that is in force.
+/// Returns the quota that is in force for `subject`.
 fn quota(held: &Overrides, name: &str, subject: &Subject, now: Timestamp) -> u64 {
     match held.resolve(&limit(name), subject, &key(), now).map(|(ruled, _)| ruled) {
         None => 10,
@@ -241,7 +241,8 @@ proptest! {
         let table = OverrideTable::new(TableVersion { changes, drawn }, overrides).unwrap();
         let bytes = table.to_bytes();
         prop_assert_eq!(OverrideTable::from_bytes(&bytes), Ok(table));
-        // Cut anywhere, it is another table or none, and nothing panics.
+        // The bytes of a table that are cut anywhere are another table or an error, and nothing
+        // panics.
         for end in 0..bytes.len() {
             let _ = OverrideTable::from_bytes(&bytes[..end]);
         }

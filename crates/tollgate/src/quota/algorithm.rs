@@ -1,4 +1,4 @@
-//! From a quota to the algorithm of its limit.
+//! Converts a quota to the algorithm of its limit.
 
 use std::time::Duration;
 
@@ -9,8 +9,8 @@ use tollgate_core::{Algorithm, Millis};
 
 use super::error::QuotaError;
 
-/// The step in which units of a [sliding](super::Quota::sliding) window expire: a finer precision
-/// needs more memory for each key.
+/// The step in which the units of a [sliding](super::Quota::sliding) window expire. A finer
+/// precision needs more memory for each key.
 ///
 /// ```
 /// use std::time::Duration;
@@ -22,7 +22,7 @@ use super::error::QuotaError;
 pub struct Precision(Duration);
 
 impl Precision {
-    /// A precision of `step`, a whole number of milliseconds.
+    /// Creates a precision of `step`, a whole number of milliseconds.
     ///
     /// ```
     /// # use std::time::Duration;
@@ -35,7 +35,7 @@ impl Precision {
         Self(step)
     }
 
-    /// A precision of `seconds`.
+    /// Creates a precision of `seconds`.
     ///
     /// ```
     /// # use tollgate::{Precision, Quota};
@@ -47,7 +47,7 @@ impl Precision {
         Self(Duration::from_secs(seconds))
     }
 
-    /// A precision of `minutes`.
+    /// Creates a precision of `minutes`.
     ///
     /// ```
     /// # use tollgate::{Precision, Quota};
@@ -73,7 +73,7 @@ pub(super) enum Counting {
 }
 
 impl Counting {
-    /// Returns the algorithm for `units` per `window` of the limit `name`.
+    /// Returns the algorithm that counts `units` per `window` for the limit `name`.
     pub(super) fn algorithm(
         self,
         units: u64,
@@ -103,7 +103,7 @@ impl Counting {
     }
 }
 
-/// Converts a duration that is a whole number of milliseconds.
+/// Converts the duration `given`, which must be a whole number of milliseconds.
 fn millis(what: &'static str, given: Duration, name: &str) -> Result<Millis, QuotaError> {
     let whole = u64::try_from(given.as_millis()).ok().map(Millis::new);
     match whole {

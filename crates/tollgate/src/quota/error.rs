@@ -1,4 +1,4 @@
-//! Why a quota cannot be used.
+//! The error for a quota that cannot be used.
 
 use std::error::Error;
 use std::fmt;

@@ -2,7 +2,7 @@
 
 use super::Quota;
 
-/// One name of a subject or several: `"user"`, `["user", "ip"]`, or `Vec<String>`.
+/// The name of a subject, or several names: `"user"`, `["user", "ip"]`, or `Vec<String>`.
 ///
 /// Tollgate implements the trait for these types; other crates cannot implement it.
 ///
@@ -57,8 +57,8 @@ impl SubjectNames for &[&str] {
     }
 }
 
-/// A quota and the subjects that it counts, from [`Quota::per`]. A plain [`Quota`] converts to one
-/// counter for all requests.
+/// A quota, and the subjects for which it counts separately, from [`Quota::per`]. A plain [`Quota`]
+/// converts to a `SubjectQuota` with one counter for all requests.
 ///
 /// ```
 /// use tollgate::{Quota, SubjectQuota};

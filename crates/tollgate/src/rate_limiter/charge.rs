@@ -1,4 +1,4 @@
-//! Charges of a key: the fast path in memory, and the general one.
+//! Charges on the limits of a key: the fast path in memory, and the path for any store.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ pub(super) fn refund(admitted: &Admitted, index: usize) -> Operation {
     Operation::Refund { cost, position, id, deduplication: Deduplication::Unneeded }
 }
 
-/// Returns the id of a charge on `limit`. Only permits are found by their ids.
+/// Returns the id of a charge on `limit`. Only a permit is found again by its id.
 #[inline]
 fn id_of(limit: &Limit) -> ChargeId {
     match limit.algorithm() {
@@ -45,7 +45,8 @@ impl<S: 'static> RateLimiter<S> {
 }
 
 impl<S> RateLimiter<S> {
-    /// Charges `units` to `key` in `memory`. One limit is charged without an allocation.
+    /// Charges `units` to `key` in `memory`. If the limiter has only one limit, the charge needs no
+    /// allocation.
     #[inline]
     pub(super) fn charge_in_memory<K: Key + ?Sized>(
         &self,
@@ -55,7 +56,8 @@ impl<S> RateLimiter<S> {
     ) -> Decision {
         let (now, cost) = (self.clock.now(), Cost::up_to(units));
         key.with_bytes(|key| match &*self.limits {
-            // A longer key is stored as its hash.
+            // A key that is longer than `MAX_INLINE_VALUE` is stored as its hash, by the general
+            // path.
             [limit] if key.len() <= MAX_INLINE_VALUE => {
                 let operation = Operation::Charge { cost, id: id_of(limit) };
                 let reading = memory.charge_key(now, limit, key, operation);
@@ -79,7 +81,8 @@ impl<S> RateLimiter<S> {
         Subject::new([(KEY_DIMENSION, Value::Clear(key))], &self.hash_key)
     }
 
-    /// Returns the store call with one operation for each limit, by its index.
+    /// Returns the charges of a store call: for each limit, the operation that `operation` returns
+    /// for its index.
     pub(super) fn charges<'c>(
         &'c self,
         subject: &'c Subject,
@@ -93,7 +96,7 @@ impl<S> RateLimiter<S> {
         self.limits.iter().enumerate().map(charge).collect()
     }
 
-    /// Returns the status that matters most.
+    /// Returns the status on the limit that matters most.
     pub(super) fn status(
         &self,
         now: Timestamp,
@@ -107,8 +110,9 @@ impl<S> RateLimiter<S> {
             .unwrap_or_else(|| Status::unused(&self.limits[0], without_readings, now))
     }
 
-    /// Returns the status on `limit`. The wait for a permit is the observed hold time: the end of the
-    /// longest permit may be far away although one is free soon.
+    /// Returns the status on `limit`. If no permit of a `concurrency` limit is free, the wait is
+    /// the observed hold time of permits, and not the time until the longest permit expires: that
+    /// time may be far away although another permit is free soon.
     #[inline]
     fn status_on(&self, limit: &Limit, reading: &Reading, now: Timestamp) -> Status {
         let status = Status::new(limit, reading, now);
@@ -118,7 +122,7 @@ impl<S> RateLimiter<S> {
         }
     }
 
-    /// Records how long `admitted`, which was refunded at `now`, held its permits.
+    /// Records how long the charge `admitted` held its permits, until it was refunded at `now`.
     pub(super) fn observe_hold_times(&self, admitted: &Admitted, now: Timestamp) {
         for limit in &self.limits {
             if matches!(limit.algorithm(), Algorithm::Concurrency(_)) {
@@ -127,7 +131,7 @@ impl<S> RateLimiter<S> {
         }
     }
 
-    /// Converts the reading of a call with one charge.
+    /// Converts the reading of a call with one charge to a decision.
     #[inline]
     fn decide_one(
         &self,
@@ -144,7 +148,7 @@ impl<S> RateLimiter<S> {
         Decision::Admitted(Admitted { status, id, cost, positions, store_error })
     }
 
-    /// Converts the result of a store call with `operation` on every limit.
+    /// Converts the result of a store call with `operation` on every limit to a decision.
     pub(super) fn decide(
         &self,
         now: Timestamp,

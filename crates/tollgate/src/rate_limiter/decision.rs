@@ -29,10 +29,10 @@ pub enum Decision {
     Refused(Refused),
 }
 
-/// An admitted charge. Pass it to [`RateLimiter::refund`](crate::RateLimiter::refund) to return its
-/// units.
+/// An admitted charge. Pass this value to [`RateLimiter::refund`](crate::RateLimiter::refund) to
+/// return its units.
 ///
-/// The numbers are those of the limit with the smallest share left.
+/// The methods report the status on the limit with the smallest share left.
 ///
 /// ```
 /// use std::time::Duration;
@@ -49,12 +49,13 @@ pub struct Admitted {
     pub(super) status: Status,
     pub(super) id: ChargeId,
     pub(super) cost: Cost,
-    /// One for each limit, in their order. Empty if the store did not answer.
+    /// The positions of the charge, one for each limit in the order of the limits. Empty if the
+    /// store did not answer.
     pub(super) positions: SmallVec<[ChargePosition; 1]>,
     pub(super) store_error: Option<StoreError>,
 }
 
-/// A refused charge. The numbers are those of the limit with the longest wait.
+/// A refused charge. The methods report the status on the limit with the longest wait.
 ///
 /// ```
 /// use tollgate::{Decision, Quota, RateLimiter};
@@ -142,8 +143,8 @@ impl Decision {
         self.status().reset_after()
     }
 
-    /// Returns the time after which the same check is admitted if no other charge is made. Zero if
-    /// it was admitted; `None` if no wait helps.
+    /// Returns the time after which the same check is admitted if no other charge is made. The time
+    /// is zero if this check was admitted, and `None` if no wait helps.
     ///
     /// ```
     /// # use tollgate::{Quota, RateLimiter};
@@ -202,9 +203,9 @@ macro_rules! numbers {
                 self.status.reset_after()
             }
 
-            /// Returns the reason if the store did not answer and
-            /// [`on_store_error`](crate::RateLimiter::on_store_error) decided. The memory store
-            /// always answers.
+            /// Returns the store's error if the store did not answer and
+            /// [`on_store_error`](crate::RateLimiter::on_store_error) decided. Returns `None` if
+            /// the store answered, as the memory store always does.
             ///
             /// ```
             /// # use tollgate::{Quota, RateLimiter};
@@ -224,9 +225,9 @@ numbers!(Admitted);
 numbers!(Refused);
 
 impl Refused {
-    /// Returns the time after which the same check is admitted if no other charge is made; an
-    /// earlier retry fails, even by a millisecond. `None` if no wait helps, because the cost exceeds
-    /// a limit's capacity.
+    /// Returns the time after which the same check is admitted if no other charge is made. A retry
+    /// that is even a millisecond earlier fails. Returns `None` if no wait helps, because the cost
+    /// exceeds a limit's capacity.
     ///
     /// ```
     /// # use tollgate::{Quota, RateLimiter};

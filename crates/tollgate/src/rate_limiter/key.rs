@@ -82,7 +82,7 @@ macro_rules! integer_keys {
 
 integer_keys!(u8, u16, u32, u64, u128, usize, i8, i16, i32, i64, i128, isize);
 
-/// The text of an address, at most 45 bytes, without an allocation.
+/// The text of an address, at most 45 bytes, which needs no allocation.
 struct Text(SmallVec<[u8; 64]>);
 
 impl Write for Text {
@@ -107,7 +107,7 @@ macro_rules! address_keys {
 
 address_keys!(IpAddr, Ipv4Addr, Ipv6Addr);
 
-/// `5:alice2:42`: each part with its length.
+/// The bytes of a pair are, for example, `5:alice2:42`: each part follows its length.
 impl<A: Key, B: Key> Key for (A, B) {
     fn with_bytes<R>(&self, read: impl FnOnce(&[u8]) -> R) -> R {
         let mut pair = SmallVec::<[u8; 128]>::new();

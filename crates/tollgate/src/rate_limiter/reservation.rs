@@ -110,8 +110,8 @@ impl Settled {
         self.added
     }
 
-    /// Returns whether the reservation was still held on every limit. An expired one changes
-    /// nothing.
+    /// Returns whether the reservation was still held on every limit when it was settled. Settling
+    /// an expired reservation changes nothing.
     ///
     /// ```
     /// # use std::time::Duration;
@@ -130,8 +130,8 @@ impl Settled {
 }
 
 impl<S: Store + 'static> RateLimiter<S> {
-    /// Reserves `units` of `key` for at most `hold_for`, and for at most five minutes. Use it if the
-    /// cost is known only at the end: reserve an estimate and [settle](Self::settle) the cost.
+    /// Reserves `units` of `key` for at most `hold_for`, and for at most five minutes. If a cost is
+    /// known only at the end, reserve an estimate and [settle](Self::settle) the cost.
     ///
     /// ```
     /// # use std::time::Duration;
@@ -167,7 +167,8 @@ impl<S: Store + 'static> RateLimiter<S> {
         }
     }
 
-    /// Replaces the reserved units by `cost` and ends the reservation. A cost of zero releases it.
+    /// Replaces the reserved units by `cost` and ends the reservation. A cost of zero returns all
+    /// reserved units.
     ///
     /// ```
     /// # use std::time::Duration;

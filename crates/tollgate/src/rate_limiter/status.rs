@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use tollgate_core::{Admission, Limit, Reading, Timestamp};
 
-/// The status of a key on the limit that matters most: the one with the longest wait, or, if none
-/// is used up, the one with the smallest share left.
+/// The status of a key on the limit that matters most. This is the limit with the longest wait, or,
+/// if no limit is used up, the limit with the smallest share left.
 ///
 /// ```
 /// use tollgate::{Quota, RateLimiter};
@@ -40,7 +40,8 @@ impl Status {
         Self { now, limit: limit.capacity(), used: 0, resets_at: now, admission }
     }
 
-    /// Returns the status that matters more.
+    /// Returns, of two statuses, the status with the longer wait, or else the status with the
+    /// smaller share left.
     #[inline]
     pub(super) fn tighter(self, other: Self) -> Self {
         let share = |one: &Self, of: &Self| u128::from(one.remaining()) * u128::from(of.limit);
@@ -87,8 +88,8 @@ impl Status {
         self.limit.saturating_sub(self.used)
     }
 
-    /// Returns the time until all used units are free again, as long as the same charge still fits;
-    /// otherwise the time until it fits again.
+    /// Returns the time until all used units are free again, if the same charge still fits. If the
+    /// charge does not fit, returns the time until it fits again.
     ///
     /// ```
     /// # use tollgate::{Quota, RateLimiter};
@@ -99,9 +100,10 @@ impl Status {
         Duration::from_millis(self.resets_at.since(self.now).get())
     }
 
-    /// Returns the time after which a check is admitted if no other charge is made: zero if it fits
-    /// now, `None` if it never fits. If no permit of a [concurrent](crate::Quota::concurrent) quota
-    /// is free, it is the mean time for which permits were held, and at least a second.
+    /// Returns the time after which a check is admitted if no other charge is made: zero if the
+    /// check fits now, `None` if it never fits. If no permit of a
+    /// [concurrent](crate::Quota::concurrent) quota is free, the result is the mean time for which
+    /// permits were held, and at least a second.
     ///
     /// ```
     /// # use tollgate::{Quota, RateLimiter};

@@ -10,8 +10,9 @@ use super::decision::{Admitted, Decision, Refused};
 use super::key::Key;
 
 impl<S: Store + 'static> RateLimiter<S> {
-    /// Waits until one unit is charged to `key`, for at most `deadline`. Returns at once if the wait
-    /// would be longer. Callers that wait for the same key are not ordered.
+    /// Waits until one unit is charged to `key`, for at most `deadline`. Returns at once if the
+    /// wait would be longer than `deadline`. Callers that wait for the same key are admitted in any
+    /// order.
     ///
     /// Needs a Tokio runtime with a timer.
     ///
@@ -69,7 +70,7 @@ impl<S: Store + 'static> RateLimiter<S> {
                 Decision::Refused(refused) => refused,
             };
             let Some(wait) = refused.retry_after() else { return Err(refused) };
-            // At least a millisecond: a stopped clock then causes no busy loop.
+            // Wait at least a millisecond, so a stopped clock causes no busy loop.
             let until = Instant::now() + wait.max(Duration::from_millis(1));
             if until.duration_since(started) > deadline {
                 return Err(refused);

@@ -1,8 +1,9 @@
 //! Receipts as text that leaves the process: opaque, and invalid if one letter is changed.
 //!
-//! The text is URL-safe base64 of a version, and of the charges and the time until which they can
-//! be refunded, encrypted under the deployment's key (ChaCha20-Poly1305). It contains subjects as
-//! stores do, credentials as their keyed hashes, and only nodes with the key can read it.
+//! The text is URL-safe base64 of a version and of encrypted data: the charges, and the time until
+//! which they can be refunded. The data are encrypted under the deployment's key
+//! (ChaCha20-Poly1305), so only nodes with this key can read them. The subjects are in the form in
+//! which stores receive them, with credentials as keyed hashes.
 
 use std::fmt;
 use std::sync::Arc;
@@ -22,12 +23,12 @@ use crate::hash_key::{HashKey, SEAL_BYTES};
 const VERSION: u8 = 3;
 const RESERVED: u8 = 4;
 
-/// The bytes that are not encrypted: the version.
+/// The number of bytes that are not encrypted: the version.
 const CLEAR: usize = 1;
 
-/// Bytes before the entries: version, id and expiry.
+/// The number of bytes before the entries: version, id and expiry.
 const HEAD: usize = 1 + 16 + 8;
-/// Bytes of an entry without its subject: limit, kind, cost, position and length.
+/// The number of bytes of an entry without its subject: limit, kind, cost, position and length.
 const ENTRY: usize = 16 + 1 + 8 + 8 + 4;
 
 /// Added to the number of an algorithm if parts of the cost depend on the status of the response.
@@ -45,8 +46,8 @@ pub(crate) struct UnsealedReceipt {
 }
 
 impl Receipt {
-    /// Returns the text of a receipt for charges that were made at `now`. Every client that has the
-    /// text can refund them.
+    /// Returns the text of the receipt of charges that were made at `now`. Every client that has
+    /// the text can refund the charges.
     pub(crate) fn seal(&self, key: &HashKey, now: Timestamp) -> String {
         let (version, expires_at) = match self.purpose {
             Purpose::Charge => {
@@ -70,8 +71,9 @@ impl Receipt {
         text
     }
 
-    /// Reads the text that [`seal`](Self::seal) wrote under the same key, on this node or another.
-    /// A text can be presented twice, so the store deduplicates its refunds by the charge's id.
+    /// Reads the text that [`seal`](Self::seal) wrote under the same key, on this node or on
+    /// another node. A client can present a text twice, so the store deduplicates the refunds by
+    /// the charge's id.
     pub(crate) fn open(
         text: &str,
         key: &HashKey,
@@ -110,7 +112,7 @@ fn read(version: u8, mut rest: &[u8], policy: &Policy) -> Option<UnsealedReceipt
 
 impl Entry {
     /// Returns the time until which the charge can be refunded. A permit that is not renewed
-    /// expires by itself.
+    /// expires without a refund.
     fn refundable_until(&self, charged_at: Timestamp) -> Timestamp {
         match self.limit.algorithm() {
             Algorithm::Concurrency(limit) => charged_at.after(limit.permit_ttl()),
@@ -118,8 +120,8 @@ impl Entry {
         }
     }
 
-    /// Returns the time at which a reservation ends that was requested at `asked_at` to last until
-    /// `until`.
+    /// Returns the time at which a reservation ends if the caller requested at `asked_at` that it
+    /// lasts until `until`.
     pub(super) fn held_until(&self, until: Timestamp, asked_at: Timestamp) -> Timestamp {
         match self.limit.algorithm() {
             Algorithm::Concurrency(limit) => asked_at.after(limit.permit_ttl()),
@@ -135,7 +137,7 @@ impl Entry {
         let estimates = self.estimates.iter().map(|one| (one.reserved, &one.terms));
         let parts = estimates.chain(self.conditions.iter().map(|one| (one.cost, &one.terms)));
         let is_conditional = |part: &(Cost, &ResponseTerms)| *part.1 != ResponseTerms::default();
-        // Their number always fits: a request matches few rules.
+        // The number of parts always fits: a request matches few rules.
         let parts: Vec<_> = parts.filter(is_conditional).take(usize::from(u8::MAX)).collect();
         let flag = if parts.is_empty() { 0 } else { CONDITIONAL };
         // A longer value is left out: no policy has one.
@@ -157,9 +159,9 @@ impl Entry {
         }
     }
 
-    /// Reads one entry. Returns `None` if it is incomplete; `Some(None)` if the policy no longer
-    /// has the limit, or counts it by another algorithm or in another place, which makes the
-    /// position meaningless.
+    /// Reads one entry. Returns `None` if the entry is incomplete. Returns `Some(None)` if the
+    /// policy no longer has the limit, or counts the limit by another algorithm or in another
+    /// place. The position of the entry then has no meaning.
     fn read(rest: &mut &[u8], policy: &Policy) -> Option<Option<Self>> {
         let digest = u128::from_be_bytes(take(rest)?);
         let [flagged_kind] = take(rest)?;
@@ -220,7 +222,7 @@ fn read_part(rest: &mut &[u8]) -> Option<ConditionalCost> {
     Some(ConditionalCost { cost, terms: ResponseTerms { counted, refund } })
 }
 
-/// Returns a number for each algorithm that never changes.
+/// Returns the number of the limit's algorithm. The number of an algorithm never changes.
 const fn kind(limit: &Limit) -> u8 {
     match limit.algorithm() {
         Algorithm::FixedWindow(_) => 1,
@@ -248,9 +250,9 @@ pub enum ReceiptError {
     Version(u8),
     /// The receipt was changed, or sealed with another key.
     Foreign,
-    /// The receipt is that of a charge, not of a reservation.
+    /// The receipt is of a charge, but a receipt of a reservation is needed.
     NotReserved,
-    /// The receipt is that of a reservation, which is settled by a cost and not by a status.
+    /// The receipt is of a reservation. A reservation is settled by a cost and not by a status.
     Reserved,
 }
 

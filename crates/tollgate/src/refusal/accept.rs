@@ -2,7 +2,7 @@
 
 use tollgate_core::refusal::RefusalSettings;
 
-/// The most bytes of the field that are read. A longer field counts as absent.
+/// The most bytes of the `Accept` field that are read. A longer field counts as absent.
 const MAX_FIELD: usize = 4_096;
 
 /// A body that the limiter can send.
@@ -25,12 +25,12 @@ impl Offer {
     }
 }
 
-/// Returns whether the policy has several bodies to choose from.
+/// Returns whether the policy sets several bodies, of which the client can choose one.
 pub(super) fn is_negotiated(settings: &RefusalSettings) -> bool {
     own(settings).count() > 1
 }
 
-/// Returns the bodies of the policy.
+/// Returns the bodies that the policy sets.
 fn own(settings: &RefusalSettings) -> impl Iterator<Item = Offer> {
     let json = settings.json.as_ref().map(|_| Offer::Json);
     let html = settings.html.as_ref().map(|_| Offer::Html);
@@ -39,8 +39,8 @@ fn own(settings: &RefusalSettings) -> impl Iterator<Item = Offer> {
 }
 
 /// Returns the body that the client prefers. If the policy has only one body, every client receives
-/// it. If the client prefers several equally, or accepts none, it receives the first in this order:
-/// JSON of the policy, problem details, JSON, HTML, text.
+/// this body. If the client prefers several bodies equally, or accepts no body, it receives the
+/// first in this order: JSON of the policy, problem details, JSON, HTML, text.
 pub(super) fn choose(settings: &RefusalSettings, accept: Option<&[u8]>) -> Offer {
     if !is_negotiated(settings) {
         return own(settings).next().unwrap_or(Offer::Problem);
@@ -67,7 +67,8 @@ pub(super) fn choose(settings: &RefusalSettings, accept: Option<&[u8]>) -> Offer
     best.0
 }
 
-/// Returns the quality of `offer` in thousandths, by the most specific range that contains it.
+/// Returns the quality that `accept` gives `offer`, in thousandths. The most specific media range
+/// that contains the offer decides.
 fn quality(accept: &str, offer: Offer) -> u16 {
     let (kind, name) = offer.media_type();
     let mut found = (0, 0);
@@ -94,7 +95,7 @@ fn quality(accept: &str, offer: Offer) -> u16 {
     found.1
 }
 
-/// Reads `0.25` as 250.
+/// Parses a quality as thousandths: `0.25` is 250.
 fn thousandths(text: &str) -> Option<u16> {
     let (whole, rest) = text.split_once('.').unwrap_or((text, ""));
     if rest.len() > 3 || !rest.bytes().all(|byte| byte.is_ascii_digit()) {

@@ -22,7 +22,8 @@ use crate::store::Memory;
 /// Builds a [`RequestLimiter`]: limits, the subjects that they count, and rules.
 ///
 /// The subjects `ip`, `host`, `method` and `route` exist without a definition. `ip` is the client's
-/// address, of IPv6 its `/64` network. Requests without a value share one counter.
+/// address, or the `/64` network of an IPv6 address. Requests without a value of a subject share
+/// one counter.
 ///
 /// ```
 /// use http::request::Parts;
@@ -167,9 +168,9 @@ impl<O: OpenStore> RequestLimiterBuilder<O> {
         self
     }
 
-    /// Trusts the proxies of `network`, such as `10.0.0.0/8`, to report the client's address in
+    /// Trusts the proxies in `network`, such as `10.0.0.0/8`, to report the client's address in
     /// `X-Forwarded-For`. Without a trusted proxy, the header is ignored, because clients can write
-    /// it.
+    /// the header.
     ///
     /// ```
     /// # use tollgate::{Quota, RateLimiter};

@@ -1,4 +1,4 @@
-//! From the calls of a builder to a policy, or to every mistake in them.
+//! Compiles the calls of a builder to a policy, or returns every mistake in the calls.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ impl Draft {
         self.subjects.push(Dimension { name: name.into(), source });
     }
 
-    /// Whether a subject is a credential.
+    /// Returns whether a subject of the draft is a credential.
     pub(super) fn has_credentials(&self) -> bool {
         let is_secret =
             |subject: &Dimension| matches!(subject.source, SubjectSource::Credential { .. });
@@ -50,8 +50,8 @@ pub(super) fn compile(draft: &Draft) -> Result<Policy, Vec<String>> {
     Ok(policy?.with_forwarding(forwarding))
 }
 
-/// Returns the built-in subjects and those of the draft. A subject of the draft replaces a built-in
-/// subject of the same name.
+/// Returns the built-in subjects and the subjects of the draft. A subject of the draft replaces a
+/// built-in subject of the same name.
 fn subjects(defined: &[Dimension], mistakes: &mut Vec<String>) -> Vec<Dimension> {
     let mut all: Vec<Dimension> = Vec::new();
     for dimension in defined {
@@ -108,7 +108,7 @@ fn limits(
     bindings
 }
 
-/// Returns the rules of the draft, and one for the requests that none of them matches.
+/// Returns the rules of the draft, and a rule for the requests that no rule of the draft matches.
 fn rules(drafts: &[Rule], limits: &[&str], mistakes: &mut Vec<String>) -> Vec<PolicyRule> {
     let mut rules: Vec<_> = drafts
         .iter()
@@ -161,12 +161,13 @@ fn rule(number: usize, draft: &Rule, limits: &[&str], mistakes: &mut Vec<String>
     rule
 }
 
-/// Returns `` `a`, `b` ``.
+/// Returns the names in backquotes, with commas between them: `` `a`, `b` ``.
 fn quoted<'a>(names: impl Iterator<Item = &'a str>) -> String {
     names.map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }
 
-/// Returns the forwarding by the proxies `trusted`, or adds the mistakes.
+/// Returns the settings by which the proxies in `trusted` report the client's address, or adds the
+/// mistakes in `trusted`.
 fn forwarding(trusted: &[Box<str>], mistakes: &mut Vec<String>) -> Forwarding {
     let mut networks = Vec::new();
     for text in trusted {

@@ -66,8 +66,8 @@ impl RequestDecision {
         self.0.evaluation.retry_after().map(|wait| Duration::from_millis(wait.get()))
     }
 
-    /// Returns the name of the limit that matters most: the one with the longest wait, or the one
-    /// with the smallest share left. `None` if no limit applies.
+    /// Returns the name of the limit that matters most: the limit with the longest wait, or else
+    /// the limit with the smallest share left. Returns `None` if no limit applies.
     ///
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
@@ -82,7 +82,7 @@ impl RequestDecision {
         self.tightest().map(|status| status.limit.name())
     }
 
-    /// Returns the units that remain of that limit.
+    /// Returns the units that remain of the limit that [`limit_name`](Self::limit_name) names.
     ///
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {

@@ -7,10 +7,10 @@ use tollgate_core::{Policy, Store};
 
 use crate::hash_key::HashKey;
 
-/// A store, or the settings of one that [`build`](crate::RequestLimiterBuilder::build) opens.
+/// A store, or settings from which [`build`](crate::RequestLimiterBuilder::build) opens a store.
 ///
-/// Every [`Store`] is one. Crates with stores that need the policy or the hash key implement it for
-/// their settings.
+/// Every [`Store`] implements this trait. If opening a store needs the policy or the hash key, the
+/// store's crate implements this trait for the store's settings.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -28,7 +28,7 @@ pub trait OpenStore {
     /// The reason why a store cannot be opened.
     type Error: Error + Send + Sync + 'static;
 
-    /// Whether several processes share the store. Credentials then need a
+    /// Whether several processes share the store. If they do, credentials need a
     /// [key](crate::RequestLimiterBuilder::hash_key) that is the same on every node.
     const IS_SHARED: bool = false;
 

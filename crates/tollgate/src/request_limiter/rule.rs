@@ -4,8 +4,8 @@ use crate::quota::SubjectNames;
 
 /// The requests that a rule matches, the limits that they are charged on, and their cost.
 ///
-/// The first rule that matches decides. A request that no rule matches is charged one unit on every
-/// limit.
+/// The first rule that matches a request decides. A request that no rule matches is charged one
+/// unit on every limit.
 ///
 /// ```
 /// use tollgate::Rule;
@@ -21,7 +21,7 @@ pub struct Rule {
     pub(super) paths: Vec<Box<str>>,
     pub(super) methods: Vec<Box<str>>,
     pub(super) hosts: Vec<Box<str>>,
-    /// `None` for every limit of the limiter.
+    /// The limits that the rule charges; `None` for every limit of the limiter.
     pub(super) limits: Option<Vec<Box<str>>>,
     pub(super) cost: Option<u64>,
     pub(super) shadow: bool,
@@ -75,8 +75,8 @@ impl Rule {
         self
     }
 
-    /// Matches only requests to this host; `*.example.com` matches every name below it. Further
-    /// calls add hosts.
+    /// Matches only requests to this host. `*.example.com` matches every name below `example.com`.
+    /// Further calls add hosts.
     ///
     /// ```
     /// # use tollgate::Rule;
@@ -88,7 +88,7 @@ impl Rule {
         self
     }
 
-    /// Charges these limits instead of all.
+    /// Charges only the limits with these names, instead of all limits.
     ///
     /// ```
     /// # use tollgate::Rule;
@@ -100,7 +100,7 @@ impl Rule {
         self
     }
 
-    /// Charges nothing.
+    /// Charges no limit: the requests of the rule are exempt.
     ///
     /// ```
     /// # use tollgate::Rule;
@@ -124,7 +124,7 @@ impl Rule {
         self
     }
 
-    /// Counts and reports, but never refuses.
+    /// Counts and reports the requests of the rule, but never refuses them.
     ///
     /// ```
     /// # use tollgate::Rule;

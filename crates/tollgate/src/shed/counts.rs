@@ -25,7 +25,7 @@ pub struct ShedCount {
     pub cause: ShedCause,
     /// The number of requests that were shed.
     pub shed: u64,
-    /// The number of requests that shadow mode admitted and enforcement would have shed.
+    /// The number of requests that were admitted only because the mode was shadow mode.
     pub shadowed: u64,
 }
 

@@ -1,25 +1,25 @@
-//! Persistent delays, distinguished from short ones.
+//! Persistent delays, distinguished from short delays.
 
 use tollgate_core::{Millis, Timestamp};
 
-/// The time for which a delay must persist without a break to count.
+/// The time for which a delay must persist without a break before it counts.
 pub const INTERVAL: Millis = Millis::new(100);
 
-/// The least delay of the last whole [`INTERVAL`]. The delay of a burst has passed by then; a delay
-/// that remains is a persistent queue. After `CoDel` (Nichols and Jacobson, "Controlling Queue
-/// Delay", 2012).
+/// The least delay of the last whole [`INTERVAL`]. The delay of a short burst passes within an
+/// interval, so a delay that remains comes from a persistent queue. The method is that of `CoDel`
+/// (Nichols and Jacobson, "Controlling Queue Delay", 2012).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PersistentDelay {
     /// The start of the current interval.
     began_at: Timestamp,
     /// The least delay of the current interval, in microseconds; `None` if none was observed.
     least: Option<u64>,
-    /// The least delay of the interval before.
+    /// The least delay of the interval before the current interval.
     persistent: Option<u64>,
 }
 
 impl PersistentDelay {
-    /// Records a delay of `micros` that was observed at `now`.
+    /// Records a delay of `micros` microseconds that was observed at `now`.
     pub fn observe(&mut self, now: Timestamp, micros: u64) {
         self.turn(now);
         self.least = Some(self.least.map_or(micros, |least| least.min(micros)));
@@ -31,10 +31,10 @@ impl PersistentDelay {
         self.persistent.unwrap_or(0)
     }
 
-    /// Ends the current interval if it is over.
+    /// Begins a new interval if the current interval is over.
     fn turn(&mut self, now: Timestamp) {
         let intervals = match now < self.began_at {
-            // The clock was set back: there are no observations of this time.
+            // The clock was set back, so no delay was observed at this time.
             true => u64::MAX,
             false => now.since(self.began_at).get() / INTERVAL.get(),
         };

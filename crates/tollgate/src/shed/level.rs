@@ -3,7 +3,8 @@
 use tollgate_core::policy::Priority;
 use tollgate_core::{Millis, Timestamp};
 
-/// The level at which the whole of one priority is shed, and none of the next.
+/// The range of levels of one priority. At its end, all requests of this priority are shed, and no
+/// request of the next priority.
 pub const PRIORITY_SPAN: u32 = 1_000;
 
 /// The level at which everything is shed.
@@ -12,10 +13,11 @@ pub const MAX_LEVEL: u32 = PRIORITY_SPAN * Priority::ALL.len() as u32;
 /// The interval at which the level is updated.
 pub const TICK: Millis = Millis::new(100);
 
-/// The most by which the level rises in a tick: all of a priority is shed after 2 s.
+/// The most by which the level rises in a [`TICK`]: all requests of a priority are shed after 2 s.
 pub const MAX_RISE: u32 = 50;
 
-/// The most by which the level falls in a tick: a priority is fully admitted again after 10 s.
+/// The most by which the level falls in a [`TICK`]: all requests of a priority are admitted again
+/// after 10 s.
 pub const MAX_FALL: u32 = 10;
 
 /// The time for which the load must have been low before the level falls.
@@ -24,7 +26,8 @@ pub const RECOVERY_TIME: Millis = Millis::from_secs(1);
 /// The load, in thousandths of its bound, above which the level rises.
 pub const OVERLOAD: u32 = 1_000;
 
-/// The load below which the level falls. In between it does not change.
+/// The load, in thousandths of its bound, below which the level falls. Between [`RECOVERED`] and
+/// [`OVERLOAD`] the level does not change.
 pub const RECOVERED: u32 = 800;
 
 /// The level of shedding, from 0 to [`MAX_LEVEL`]: [`PRIORITY_SPAN`] for each [`Priority`], the
@@ -32,14 +35,15 @@ pub const RECOVERED: u32 = 800;
 ///
 /// The level changes slowly, whatever the load does:
 ///
-/// - it rises by at most [`MAX_RISE`] in a [`TICK`], and only while the load is above [`OVERLOAD`];
-/// - it falls by at most [`MAX_FALL`] in a tick, and only once the load was below [`RECOVERED`] for
-///   [`RECOVERY_TIME`] without a break;
-/// - so it turns from rising to falling at most once in [`RECOVERY_TIME`], and a priority that was
-///   shed completely returns over [`PRIORITY_SPAN`] ÷ [`MAX_FALL`] ticks.
+/// - the level rises by at most [`MAX_RISE`] in a [`TICK`], and only while the load is above
+///   [`OVERLOAD`];
+/// - the level falls by at most [`MAX_FALL`] in a tick, and only once the load was below
+///   [`RECOVERED`] for [`RECOVERY_TIME`] without a break;
+/// - so the level turns from rising to falling at most once in [`RECOVERY_TIME`], and a priority
+///   that was shed completely returns over [`PRIORITY_SPAN`] ÷ [`MAX_FALL`] ticks.
 ///
-/// It reads no clock: the caller passes `now`. A clock that jumps ahead raises the level by one
-/// step at most, and a clock that is set back costs the current tick.
+/// A `ShedLevel` reads no clock: the caller passes `now`. A clock that jumps ahead raises the level
+/// by one step at most, and after a clock is set back, the current tick begins again.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ShedLevel {
     level: u32,
@@ -47,8 +51,9 @@ pub struct ShedLevel {
     ticked_at: Timestamp,
     /// The time since which the load is low.
     eased_since: Option<Timestamp>,
-    /// The debt of each priority, in thousandths of a request. A share of requests is shed without
-    /// randomness: one request whenever the debt reaches a whole one.
+    /// The debt of each priority, in thousandths of a request. Each request adds the share that is
+    /// to be shed. A request is shed whenever the debt reaches a whole request, so shedding needs
+    /// no randomness.
     owed: [u32; Priority::ALL.len()],
 }
 
@@ -68,7 +73,8 @@ impl ShedLevel {
         }
         self.ticked_at = self.ticked_at.after(Millis::new(ticks.saturating_mul(TICK.get())));
         if load > OVERLOAD {
-            // The load of ticks without an update is unknown.
+            // The level rises by one step only, because the load of ticks without an update is
+            // unknown.
             self.level = (self.level + MAX_RISE).min(MAX_LEVEL);
         } else if let Some(since) = self.eased_since {
             let calm = now.since(since).get().saturating_sub(RECOVERY_TIME.get()) / TICK.get();
@@ -96,14 +102,15 @@ impl ShedLevel {
     }
 
     /// Returns the time until some requests of `priority` are admitted again, if all are shed now
-    /// and the load is low from now on; `None` if some are admitted now.
+    /// and the load is low from now on. Returns zero if some requests of `priority` are admitted
+    /// now.
     #[must_use]
     pub fn passes_after(&self, priority: Priority) -> Millis {
         if self.share(priority) < PRIORITY_SPAN {
             return Millis::ZERO;
         }
         let above = self.level - begins(priority) - PRIORITY_SPAN + 1;
-        // The tick that first observes the low load does not count yet.
+        // The tick that first observes the low load does not lower the level yet.
         let ticks = above.div_ceil(MAX_FALL) + 1;
         Millis::new(RECOVERY_TIME.get() + u64::from(ticks) * TICK.get())
     }

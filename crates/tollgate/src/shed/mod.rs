@@ -1,18 +1,19 @@
 //! Load shedding: refuses requests with 503 under overload, so the most important requests are
 //! still served in time.
 //!
-//! Two shedders, after Stripe's ("Scaling your API with rate limiters", 2017), each with a mode of
-//! its own and one [`ShedMode`](tollgate_core::policy::shedding::ShedMode) over both:
+//! There are two shedders, after those of Stripe ("Scaling your API with rate limiters", 2017).
+//! Each has a mode of its own, and one
+//! [`ShedMode`](tollgate_core::policy::shedding::ShedMode) applies to both:
 //!
 //! - the **fleet** sheds requests that are not critical when they would use the slots that are
 //!   reserved for critical requests: two concurrency limits in the store, which all nodes share;
 //! - each **worker** sheds by its own load, the lowest [`Priority`] first: requests in flight
-//!   compared with a bound, which may be [adaptive](Adaptive), how long they queue, and how late
-//!   tasks run. A [`ShedLevel`] that rises and falls slowly sets the share of requests that it
-//!   sheds.
+//!   compared with a bound, which can be [adaptive](Adaptive), the time that requests queue, and
+//!   the delay of tasks. A [`ShedLevel`], which rises and falls slowly, sets the share of requests
+//!   that the worker sheds.
 //!
-//! [`Limiter::enter`](crate::Limiter::enter) checks both before any limit is charged, and
-//! [`tower::Layer`](crate::tower::Layer) calls it for every request.
+//! [`Limiter::enter`](crate::Limiter::enter) asks both shedders before any limit is charged.
+//! [`tower::Layer`](crate::tower::Layer) calls this method for every request.
 
 mod adaptive;
 mod counts;

@@ -11,21 +11,21 @@ use super::decision::ShedDecision;
 use super::worker::Worker;
 use crate::clock::Stopwatch;
 
-/// Counts as one request in flight until it is dropped.
+/// A guard that counts as one request in flight until the guard is dropped.
 #[derive(Debug)]
 #[must_use = "a request is in flight for as long as its permit lives"]
 pub struct InFlightSlot {
     worker: Arc<Worker>,
-    /// Requests in flight when this one was admitted, with this one.
+    /// The number of requests in flight when this request was admitted, including this request.
     in_flight: u32,
-    /// The time since the request was admitted or, once the service has begun it, since the
-    /// beginning.
+    /// The time since the request was admitted. Once the service has begun the request, the time
+    /// since then.
     since: Stopwatch,
 }
 
 impl Worker {
-    /// Admits a request, or sheds it. Returns no permit if the policy does not shed load, and for a
-    /// request that is shed in shadow mode.
+    /// Admits a request, or sheds it. Returns `None` if the policy does not shed load, and for a
+    /// request that is admitted only because the mode is shadow mode.
     ///
     /// # Errors
     /// [`ShedDecision`] if the load is too high for its priority.
@@ -37,8 +37,8 @@ impl Worker {
         self.enter_with_mode(now, priority, ShedMode::Enforce)
     }
 
-    /// Admits a request or sheds it, like [`enter`](Self::enter), in a mode that is at least as
-    /// mild as `unenforced`.
+    /// Admits a request or sheds it, like [`enter`](Self::enter), in the mode of the settings or in
+    /// the mode `unenforced`, whichever is milder.
     pub(crate) fn enter_with_mode(
         self: &Arc<Self>,
         now: Timestamp,
@@ -55,7 +55,8 @@ impl Worker {
 }
 
 impl InFlightSlot {
-    /// Records that the service begins the request at `now`: it waited until then.
+    /// Records that the service begins the request at `now`. The request waited from its admission
+    /// until `now`.
     pub fn begins(&mut self, now: Timestamp) {
         self.worker.observe_queue_delay(now, self.since.micros());
         self.since = Stopwatch::start();

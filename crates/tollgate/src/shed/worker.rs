@@ -13,16 +13,17 @@ use super::decision::{ShedCause, ShedDecision};
 use super::delay::PersistentDelay;
 use super::level::{OVERLOAD, ShedLevel};
 
-/// At this multiple of its bound on requests in flight a worker admits only critical requests,
-/// whatever its [`ShedLevel`] is: requests that arrive while the level still rises do not pile up.
+/// The multiple of the bound on requests in flight from which on a worker admits only critical
+/// requests, whatever its [`ShedLevel`] is. Requests that arrive while the level still rises
+/// therefore do not pile up.
 pub const HARD_LIMIT_FACTOR: u32 = 2;
 
 /// The load of one node, and which requests it sheds.
 ///
-/// The [`ShedLevel`] sets the share of each priority that is shed. Above [`HARD_LIMIT_FACTOR`]
-/// times the bound on requests in flight, all requests except critical ones are shed at once. A
-/// request that is shed in shadow mode is admitted and not counted as in flight, so the others are
-/// shed as if the mode were enforced.
+/// The [`ShedLevel`] sets the share of each priority that is shed. Once the requests in flight
+/// reach [`HARD_LIMIT_FACTOR`] times their bound, all requests except critical requests are shed at
+/// once. A request that is shed in shadow mode is admitted and not counted as in flight, so other
+/// requests are shed as if the mode were enforced.
 #[derive(Debug, Default)]
 pub struct Worker {
     state: Mutex<State>,
@@ -38,7 +39,7 @@ struct State {
     queue_delay: PersistentDelay,
     loop_delay: PersistentDelay,
     level: ShedLevel,
-    /// The highest load when the level last rose.
+    /// The kind of load that was highest when the level last rose.
     cause: Option<ShedCause>,
 }
 
@@ -62,8 +63,9 @@ impl Worker {
         worker
     }
 
-    /// Sheds as `shedding` says from now on. Requests in flight continue. The level and the adaptive
-    /// bound stay, unless `shedding` switches them off or sets another bound.
+    /// Sheds as `shedding` says from now on. Requests in flight continue. The level stays unless
+    /// `shedding` switches load shedding off. The adaptive bound stays unless `shedding` removes or
+    /// changes it.
     pub fn follow(&self, shedding: &Shedding) {
         let mut state = self.state.lock();
         let settings = shedding.worker();
@@ -80,9 +82,9 @@ impl Worker {
         state.settings = settings;
     }
 
-    /// Admits a request, or sheds it, in `override_mode` mode or the mode of the settings, whichever is
-    /// milder. Returns the number of requests in flight with this one; `None` if it is not counted.
-    /// A counted request [leaves](Self::leave) when it ends.
+    /// Admits a request, or sheds it, in the mode `override_mode` or the mode of the settings,
+    /// whichever is milder. Returns the number of requests in flight, including this request;
+    /// `None` if this request is not counted. A counted request [leaves](Self::leave) when it ends.
     ///
     /// # Errors
     /// [`ShedDecision`] if the load is too high for its priority.
@@ -107,7 +109,8 @@ impl Worker {
         Ok(Some(state.in_flight))
     }
 
-    /// Updates the level by the load at `now`, while no request arrives that would update it.
+    /// Updates the level by the load at `now`. Call this method while no requests arrive, because
+    /// each request updates the level too.
     pub fn look(&self, now: Timestamp) {
         let mut state = self.state.lock();
         if let Some(settings) = state.settings {
@@ -115,12 +118,13 @@ impl Worker {
         }
     }
 
-    /// Records that a task ran `micros` late at `now`.
+    /// Records that a task ran `micros` microseconds late at `now`.
     pub fn observe_loop_delay(&self, now: Timestamp, micros: u64) {
         self.state.lock().loop_delay.observe(now, micros);
     }
 
-    /// Records that a request waited `micros` before the service began it at `now`.
+    /// Records that a request waited `micros` microseconds before the service began the request at
+    /// `now`.
     pub fn observe_queue_delay(&self, now: Timestamp, micros: u64) {
         self.state.lock().queue_delay.observe(now, micros);
     }
@@ -152,7 +156,8 @@ impl Worker {
         WorkerStatus { in_flight: state.in_flight, bound, level: state.level.get() }
     }
 
-    /// Counts of what this node shed, by its own load and because the fleet had no free slot.
+    /// Returns the counts of the requests that this node shed, because of its own load or because
+    /// the fleet had no free slot.
     #[must_use]
     pub const fn counts(&self) -> &ShedCounts {
         &self.counts
@@ -169,7 +174,7 @@ impl State {
         }
     }
 
-    /// The highest load, in thousandths of its bound.
+    /// Returns the highest load, in thousandths of its bound, and the kind of this load.
     fn load(&mut self, now: Timestamp, settings: &WorkerShedding) -> (u32, ShedCause) {
         let in_flight = self.bound(settings).map(|bound| {
             (thousandths(u64::from(self.in_flight), u64::from(bound.get())), ShedCause::InFlight)
@@ -184,7 +189,7 @@ impl State {
         most.unwrap_or((0, ShedCause::InFlight))
     }
 
-    /// Returns why a request of `priority` is shed, if it is.
+    /// Returns the cause if a request of `priority` is shed.
     fn shed(&mut self, settings: &WorkerShedding, priority: Priority) -> Option<ShedDecision> {
         let is_shed = self.level.sheds(priority);
         let bound = self.bound(settings).filter(|_| priority != Priority::Critical);

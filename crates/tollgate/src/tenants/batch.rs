@@ -4,7 +4,8 @@ use super::row::{RowError, Tenant, TenantQuota};
 use super::row_bytes::{read_number, read_text, write_number, write_text};
 use super::{PARTITIONS, partition_of};
 
-/// Changes that are made together. They are kept as bytes, a million rows in some 50 MB.
+/// Changes of tenants that are made together. A batch keeps the changes as bytes: a million rows
+/// take some 50 MB.
 #[derive(Clone, Debug)]
 pub struct TenantBatch {
     parts: Vec<Vec<u8>>,
@@ -41,7 +42,8 @@ impl TenantBatch {
         Self { replace: true, ..Self::default() }
     }
 
-    /// Adds the row of a tenant. If the batch has one already, the later row counts.
+    /// Adds the row of a tenant. If the batch already has a row of this tenant, the later row
+    /// counts.
     ///
     /// # Errors
     /// [`RowError`] if the row is invalid.
@@ -61,8 +63,7 @@ impl TenantBatch {
         Ok(())
     }
 
-    /// Removes the row of the tenant called `name`. Removing one that does not exist changes
-    /// nothing.
+    /// Removes the row of the tenant called `name`. If there is no such row, nothing changes.
     pub fn remove(&mut self, name: &str) {
         let bytes = &mut self.parts[partition_of(name)];
         bytes.push(0);
@@ -88,12 +89,13 @@ impl TenantBatch {
         self.replace
     }
 
-    /// Returns whether the batch changes the partition, which has `rows` rows.
+    /// Returns whether the batch changes the partition with the index `partition`, which has `rows`
+    /// rows.
     pub(super) fn touches(&self, partition: usize, rows: usize) -> bool {
         self.parts.get(partition).is_some_and(|part| !part.is_empty()) || self.replace && rows > 0
     }
 
-    /// Returns the changes of a partition.
+    /// Returns the changes of the rows of a partition.
     pub(super) fn changes(&self, partition: usize) -> Vec<Change> {
         let mut rest = self.parts.get(partition).map_or(&[][..], |part| &part[..]);
         std::iter::from_fn(|| read_change(&mut rest)).collect()

@@ -1,4 +1,4 @@
-//! Limits with tenants' own quotas, made once and kept in a bounded cache.
+//! Limits with the quotas of tenants. Each limit is created once and kept in a bounded cache.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use tollgate_core::Limit;
 /// The most limits in the cache, some 600 bytes each. A limit that was evicted is created again.
 pub(super) const CACHED_LIMITS: usize = 4_096;
 
-/// A limit, and the one that was made from it for a quota and a burst.
+/// A limit of the policy, and the limit that was created from it for a tenant's quota and burst.
 #[derive(Debug)]
 struct Entry {
     base: Arc<Limit>,
@@ -17,7 +17,8 @@ struct Entry {
     made: Option<Arc<Limit>>,
 }
 
-/// A cache of limits, by the policy's limit and the tenant's numbers. Each slot holds one limit.
+/// A cache of limits with the quotas of tenants. The key is the policy's limit, with the quota and
+/// the burst of the tenant. Each slot holds one limit.
 #[derive(Debug)]
 pub(super) struct LimitCache(Box<[ArcSwapOption<Entry>]>);
 
@@ -28,7 +29,7 @@ impl Default for LimitCache {
 }
 
 impl LimitCache {
-    /// Returns `base` with this quota; `None` if it cannot count it.
+    /// Returns `base` with this quota; `None` if `base` cannot count this quota.
     pub(super) fn get(
         &self,
         base: &Arc<Limit>,
@@ -38,7 +39,7 @@ impl LimitCache {
             .wrapping_add(burst.unwrap_or(u64::MAX).rotate_left(41))
             .wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let place = &self.0[(mixed >> 52) as usize % CACHED_LIMITS];
-        // The entry keeps the base alive, so its address cannot be reused for another limit.
+        // The entry keeps its base alive, so no other limit can have the address of the base.
         if let Some(entry) = &*place.load()
             && Arc::ptr_eq(&entry.base, base)
             && entry.numbers == numbers

@@ -1,4 +1,5 @@
-//! A partition: the rows of the tenants with one part of the hashes, sorted by name.
+//! A partition of the table of tenants: the rows that the hash of the tenant's name selects, sorted
+//! by name.
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
@@ -10,25 +11,25 @@ use super::row_bytes::{RowView, read_number, read_text, write_number, write_row,
 use super::{MAX_PARTITION_BYTES, MAX_TENANTS, name_hash};
 use crate::overrides::TableVersion;
 
-/// The first byte of a partition.
+/// The first byte of a partition: the version of the format.
 const FORMAT: u8 = 1;
 
-/// A slot without a row.
+/// The value of a slot without a row.
 const EMPTY: u32 = u32::MAX;
 
 /// One version of the rows of a partition. Immutable: a change creates the next version.
 ///
-/// The rows stay as they are stored. A table of slots, at most two thirds full, has the position of
-/// each row.
+/// The rows are kept in the form in which they are stored. A table of slots, at most two thirds
+/// full, has the index of each row in the bytes.
 #[derive(Clone, PartialEq, Eq)]
 pub struct TenantPartition {
     version: TableVersion,
-    /// When it was written, in seconds since the Unix epoch.
+    /// The time at which the partition was written, in seconds since the Unix epoch.
     written_at: u64,
     /// The names of plans and limits.
     words: Box<[Box<str>]>,
     bytes: Box<[u8]>,
-    /// The position of the first row.
+    /// The index of the first row in the bytes.
     first: usize,
     rows: usize,
     slots: Box<[u32]>,
@@ -38,7 +39,7 @@ pub struct TenantPartition {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PartitionError {
-    /// The bytes are of another version of this program, or of another program.
+    /// Another version of this program, or another program, wrote the bytes.
     Garbled,
     /// The partition would have more than [`MAX_PARTITION_BYTES`].
     Full,
@@ -105,17 +106,18 @@ impl TenantPartition {
         is_whole.then_some(Self { version, written_at, words, bytes, first, rows, slots })
     }
 
-    /// Returns the rows of `old` after `changes`, with those of `changes` alone if `replace` is set.
+    /// Returns the rows of `old` after `changes`. If `replace` is set, returns only the rows of
+    /// `changes`.
     ///
     /// # Errors
-    /// [`PartitionError::Full`] if they do not fit.
+    /// [`PartitionError::Full`] if the rows do not fit.
     pub(crate) fn merged(
         old: Option<&Self>,
         mut changes: Vec<Change>,
         replace: bool,
         (version, written_at): (TableVersion, u64),
     ) -> Result<Self, PartitionError> {
-        // Of two changes of one tenant the later one counts: the sort is stable.
+        // If one tenant has several changes, the last change counts, because the sort is stable.
         changes.sort_by(|one, other| one.name().cmp(other.name()));
         let mut rows = Rows::default();
         let mut kept = old.filter(|_| !replace).into_iter().flat_map(Self::tenants).peekable();
@@ -189,7 +191,7 @@ impl TenantPartition {
         self.views().map(|row| self.tenant(&row))
     }
 
-    /// Returns the tenants with a name that starts with `prefix` and is greater than `after`.
+    /// Returns the tenants whose name starts with `prefix` and is greater than `after`.
     pub fn listed<'p>(
         &'p self,
         prefix: &'p str,
@@ -224,7 +226,7 @@ impl TenantPartition {
         Tenant { name, plan: row.plan.map(word), quotas: quotas.collect() }
     }
 
-    /// Returns the word with this index.
+    /// Returns the name of the plan or limit that has this index.
     pub(super) fn word(&self, index: usize) -> Option<&str> {
         self.words.get(index).map(|word| &**word)
     }
@@ -254,7 +256,7 @@ impl fmt::Debug for TenantPartition {
     }
 }
 
-/// Returns free slots for `rows`, at most two thirds of them used.
+/// Returns a table of free slots that is at most two thirds full with `rows` rows.
 fn slots(rows: usize) -> Box<[u32]> {
     let count = (rows + rows / 2 + 1).next_power_of_two();
     vec![EMPTY; count].into_boxed_slice()

@@ -26,7 +26,8 @@ pub struct Tenant {
     pub name: Box<str>,
     /// The plan.
     pub plan: Option<Box<str>>,
-    /// The own quotas, which take precedence over those of the plan. At most one for each limit.
+    /// The tenant's own quotas, which take precedence over the quotas of the plan. A limit has at
+    /// most one.
     pub quotas: Vec<TenantQuota>,
 }
 
@@ -79,19 +80,19 @@ fn check_text(text: &str, most: usize) -> Result<(), ()> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RowError {
-    /// The name of the tenant.
+    /// The name of the tenant is invalid.
     Name,
-    /// The name of the plan.
+    /// The name of the plan is invalid.
     Plan,
-    /// The name of a limit.
+    /// The name of a limit is invalid.
     Limit,
     /// The row has neither a plan nor a quota.
     Empty,
-    /// More than [`MAX_TENANT_QUOTAS`] quotas.
+    /// The row has more than [`MAX_TENANT_QUOTAS`] quotas.
     Quotas,
-    /// Two quotas of this limit.
+    /// The row has two quotas of this limit.
     Twice(Box<str>),
-    /// A number of this limit that is too large.
+    /// The quota or the burst of this limit is too large.
     Number(Box<str>),
 }
 

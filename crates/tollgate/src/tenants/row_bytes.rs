@@ -1,4 +1,5 @@
-//! Rows as bytes: a name, the index of the plan's word, and quotas by the indices of their limits.
+//! Encodes rows as bytes: the tenant's name, the index of the plan's name, and the quotas with the
+//! indices of their limits' names.
 //!
 //! Numbers are LEB128: seven bits per byte, the lowest first.
 
@@ -46,7 +47,8 @@ pub(super) fn read_text<'b>(rest: &mut &'b [u8]) -> Option<&'b [u8]> {
     Some(text)
 }
 
-/// Appends a row. `word` returns the index of a word, which it adds if it is new.
+/// Appends a row. `word` returns the index of the name of a plan or limit, and adds the name if it
+/// is new.
 pub(super) fn write_row(bytes: &mut Vec<u8>, row: &Tenant, mut word: impl FnMut(&str) -> u64) {
     write_text(bytes, &row.name);
     let plan = row.plan.as_deref().map_or(0, |plan| word(plan) + 1);
@@ -63,7 +65,7 @@ pub(super) fn write_row(bytes: &mut Vec<u8>, row: &Tenant, mut word: impl FnMut(
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RowView<'b> {
     pub(super) name: &'b [u8],
-    /// The index of the plan's word.
+    /// The index of the plan's name.
     pub(super) plan: Option<usize>,
     quotas: u64,
     rest: &'b [u8],
@@ -79,7 +81,7 @@ impl<'b> RowView<'b> {
         Some(Self { name, plan, quotas, rest })
     }
 
-    /// Returns the quotas: the index of the limit's word, the quota, and the burst.
+    /// Returns the quotas. Each has the index of the limit's name, the quota, and the burst.
     pub(super) fn quotas(&self) -> Quotas<'b> {
         Quotas { left: self.quotas, rest: self.rest }
     }
@@ -92,7 +94,7 @@ pub(super) struct Quotas<'b> {
 }
 
 impl Quotas<'_> {
-    /// Returns whether all of them were read.
+    /// Returns whether all quotas were read.
     pub(super) const fn is_complete(&self) -> bool {
         self.left == 0
     }

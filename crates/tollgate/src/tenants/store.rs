@@ -10,7 +10,7 @@ use super::MAX_TENANTS;
 use super::batch::TenantBatch;
 use super::partition::PartitionError;
 
-/// Stores tenants and distributes them to every node that shares them.
+/// Stores tenants and distributes them to all nodes that use the same store.
 pub trait TenantStore: fmt::Debug + Send + Sync {
     /// Applies `batch`. When the future returns `Ok`, the changes are in force on this node and
     /// stored where the other nodes read them.
@@ -36,35 +36,36 @@ pub struct TenantsChanged {
 /// Where tenants are stored, and whether the last read succeeded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TenantStorage {
-    /// In this process: they are lost when it ends, and other nodes do not receive them.
+    /// In this process. The tenants are lost when the process ends, and other nodes do not receive
+    /// them.
     InProcess,
     /// In the store, where every node reads them.
     InStore {
         /// Whether this node has read all tenants since it started.
         is_loaded: bool,
-        /// Why the last read failed, if it did. The tenants of the last successful read stay in
-        /// force.
+        /// The reason why the last read failed, if it failed. The tenants of the last successful
+        /// read stay in force.
         failure: Option<String>,
     },
 }
 
-/// Why changes were not made.
+/// The reason why the changes of a batch were not made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TenantStoreError {
-    /// There would be more than [`MAX_TENANTS`].
+    /// There would be more than [`MAX_TENANTS`] tenants.
     Full,
     /// A part of the table cannot be read or written.
     Partition(PartitionError),
     /// Every attempt failed, because another node changed the tenants at the same time.
     Contended,
-    /// The store cannot be used. Of the parts of the batch, `stored` are stored for certain.
+    /// The store cannot be used. `stored` parts of the batch are stored for certain.
     Store {
         /// The error of the store.
         error: StoreError,
-        /// The number of parts that are stored.
+        /// The number of parts that are stored for certain.
         stored: usize,
-        /// The number of all parts.
+        /// The number of all parts of the batch.
         parts: usize,
     },
 }

@@ -1,4 +1,4 @@
-//! The rows that are in force on this node.
+//! The table of the tenants that are in force on this node.
 
 use std::fmt;
 use std::future::{Future, ready};
@@ -21,12 +21,12 @@ use crate::overrides::TableVersion;
 
 /// The tenants that are in force on this node.
 ///
-/// A lookup takes no lock. Without tenants it costs one load.
+/// A lookup takes no lock. While there are no tenants, a lookup costs one load.
 #[derive(Default)]
 pub struct Tenants {
-    /// Made when the first partition is installed.
+    /// Created when the first partition is installed.
     inner: OnceLock<Inner>,
-    /// Locked while the next partitions are made from the current ones.
+    /// Locked while new versions of partitions are made from the current versions.
     changing: Mutex<()>,
 }
 
@@ -35,7 +35,7 @@ struct Inner {
     limits: LimitCache,
 }
 
-/// The next version of some partitions.
+/// The next versions of some partitions, each with the index of its partition.
 pub type NextPartitions = Vec<(usize, Arc<TenantPartition>)>;
 
 impl Tenants {
@@ -78,8 +78,9 @@ impl Tenants {
     }
 
     /// Returns up to `count` tenants with a name that starts with `prefix`, in the order of their
-    /// partitions and names, from the tenant after `after` on. Looks at `scanned` rows at most, and
-    /// also returns the name from which the next page continues, if there is more.
+    /// partitions and names. The list begins after the tenant `after`. It ends early after the
+    /// partition in which the number of rows that were looked at reaches `scanned`. If there may be
+    /// more tenants, also returns the name to pass as `after` for the next page.
     #[must_use]
     pub fn list(
         &self,
@@ -134,7 +135,7 @@ impl Tenants {
         Ok(next)
     }
 
-    /// Returns the partition after `held`, with the changes of `batch`.
+    /// Returns the next version of the partition `held`, with the changes of `batch`.
     ///
     /// # Errors
     /// [`TenantStoreError`] if the partition is full.
@@ -189,7 +190,8 @@ impl TenantLookup for Tenants {
         let row = partition.find(tenant, hash)?;
         let is_it = |limit: usize| partition.word(limit) == Some(base.name());
         let own = row.quotas().find(|(limit, ..)| is_it(*limit));
-        // A quota that the limit cannot count, after a change of the policy, has no effect.
+        // After a change of the policy, the limit may be unable to count the quota. The quota then
+        // has no effect.
         if let Some((_, quota, burst)) = own
             && let Some(made) = inner.limits.get(base, (quota, burst))
         {

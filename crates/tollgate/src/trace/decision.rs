@@ -64,7 +64,8 @@ fn texts(texts: impl Iterator<Item = String>) -> Value {
     Value::Array(Array::String(texts.map(StringValue::from).collect()))
 }
 
-/// `token=#0123…, route=#4567…`, as the admin listener shows subjects that are not revealed.
+/// Formats the subject as `token=#0123…, route=#4567…`, as the admin listener shows subjects that
+/// are not revealed.
 fn hashed(subject: &Subject, key: &HashKey) -> String {
     let mut text = String::new();
     for (name, stored) in subject.pairs() {

@@ -6,8 +6,8 @@
 use http::{HeaderMap, HeaderValue};
 use opentelemetry::trace::{SpanContext, SpanId, TraceFlags, TraceId, TraceState};
 
-/// The longest `tracestate` that is kept and passed on, in bytes; a longer one is dropped, as the
-/// recommendation allows.
+/// The longest `tracestate` that is kept and passed on, in bytes. A longer `tracestate` is dropped,
+/// as the recommendation allows.
 pub const MAX_TRACE_STATE_BYTES: usize = 512;
 
 pub(super) const TRACEPARENT: &str = "traceparent";
@@ -20,7 +20,7 @@ const LENGTH: usize = 55;
 #[derive(Debug, PartialEq)]
 pub(super) struct Parent {
     pub(super) context: SpanContext,
-    /// Whether it came with a `tracestate` that is short enough to be forwarded.
+    /// Whether the request has a `tracestate` that is short enough to be forwarded.
     pub(super) has_state: bool,
 }
 
@@ -31,15 +31,16 @@ impl Parent {
         let (first, second) = (named.next()?, named.next());
         let first = first.to_str().ok().filter(|_| second.is_none())?;
         let state = state_of(headers);
-        // One that OpenTelemetry cannot read is forwarded, but not recorded.
+        // A `tracestate` that OpenTelemetry cannot read is forwarded, but not recorded.
         let readable = state.as_deref().and_then(|state| state.parse().ok()).unwrap_or_default();
         Some(Self { context: parse(first, readable)?, has_state: state.is_some() })
     }
 }
 
-/// Parses a `traceparent`; `None` if it is invalid, which counts as absent.
+/// Parses a `traceparent`. Returns `None` if it is invalid: an invalid `traceparent` counts as
+/// absent.
 ///
-/// Future versions are read as far as this version's fields go, as the recommendation requires.
+/// Of future versions, only the fields of this version are read, as the recommendation requires.
 fn parse(traceparent: &str, state: TraceState) -> Option<SpanContext> {
     let (known, rest) = traceparent.split_at_checked(LENGTH)?;
     let is_formed = known.bytes().enumerate().all(|(at, byte)| match at {

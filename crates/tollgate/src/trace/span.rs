@@ -1,4 +1,4 @@
-//! Work within a span, and what it records there.
+//! Work within a span, and the attributes that this work records in the span.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -17,8 +17,8 @@ use pin_project_lite::pin_project;
 use super::parent::{TRACEPARENT, TRACESTATE, traceparent};
 use crate::clock::{Stopwatch, epoch_nanos};
 
-/// The part of a context that all spans of a request share. Spans of others, which lack it, are
-/// neither changed nor continued.
+/// The part of a context that all spans of a request share. Spans that other code opened lack this
+/// part, and are neither changed nor continued.
 pub(super) struct RequestTrace {
     pub(super) tracer: Arc<BoxedTracer>,
     /// Whether the request's `tracestate` is forwarded.
@@ -37,7 +37,7 @@ pub fn is_recording() -> bool {
     Context::map_current(|context| recording(context).is_some())
 }
 
-/// Adds an attribute to the current span, if it is recorded.
+/// Adds an attribute to the current span, if this span is recorded.
 pub fn record(name: &'static str, value: impl Into<Value>) {
     with_recording(|span| span.set_attribute(KeyValue::new(name, value)));
 }
@@ -58,7 +58,7 @@ pub fn record_status(status: StatusCode) {
     });
 }
 
-/// Opens a child of the current span; none if that is not recorded.
+/// Opens a child of the current span. Opens no span if the current span is not recorded.
 pub fn child(kind: SpanKind, name: impl Into<Cow<'static, str>>) -> OpenSpan {
     let parent = Context::map_current(|context| recording(context).map(|_| context.clone()));
     let opened = parent.and_then(|parent| {
@@ -68,7 +68,7 @@ pub fn child(kind: SpanKind, name: impl Into<Cow<'static, str>>) -> OpenSpan {
     opened.unwrap_or_default()
 }
 
-/// Wraps `work` for another task, within the current span.
+/// Wraps `work` to run within the current span when another task runs it.
 pub fn instrument<F: Future>(work: F) -> InSpan<F> {
     let current = Context::map_current(|context| {
         context.get::<RequestTrace>().map(|_| Box::new(SpanWork::within(context.clone())))
@@ -76,7 +76,8 @@ pub fn instrument<F: Future>(work: F) -> InSpan<F> {
     InSpan { span: current, work }
 }
 
-/// Writes the current span into the `headers` of a request. Without a trace they stay unchanged.
+/// Writes the current span into the `headers` of a request. Without a trace the headers stay
+/// unchanged.
 pub fn inject(headers: &mut HeaderMap) {
     Context::map_current(|context| inject_from(context, headers));
 }
@@ -90,7 +91,7 @@ fn inject_from(context: &Context, headers: &mut HeaderMap) {
     }
 }
 
-/// Returns the span of `context`, if it belongs to a request here and is recorded.
+/// Returns the span of `context`, if `context` has a [`RequestTrace`] and the span is recorded.
 fn recording(context: &Context) -> Option<SpanRef<'_>> {
     context.get::<RequestTrace>()?;
     Some(context.span()).filter(SpanRef::is_recording)
@@ -100,13 +101,13 @@ fn with_recording(tell: impl FnOnce(&SpanRef<'_>)) {
     Context::map_current(|context| recording(context).as_ref().map(tell));
 }
 
-/// A span that was opened, or none if there is no trace.
+/// A span that was opened, or no span if there is no trace.
 #[derive(Debug, Default)]
 #[must_use = "a span is of the work that runs within it"]
 pub struct OpenSpan(Option<Box<SpanWork>>);
 
 impl OpenSpan {
-    /// Opens a span below the span of `parent`.
+    /// Opens a span as a child of the span of `parent`.
     pub(super) fn start(
         tracer: &BoxedTracer,
         parent: &Context,
@@ -121,7 +122,7 @@ impl OpenSpan {
     }
 
     /// Writes this span into the `headers` of a request. If this span is not recorded, writes the
-    /// [current](inject) one.
+    /// [current](inject) span instead.
     pub fn inject(&self, headers: &mut HeaderMap) {
         match &self.0 {
             Some(span) => inject_from(&span.context, headers),
@@ -135,17 +136,17 @@ impl OpenSpan {
     }
 }
 
-/// A context that work runs in, and the end of its span.
+/// A context in which work runs, and the end of the context's span.
 #[derive(Debug)]
 struct SpanWork {
     context: Context,
-    /// When the span began, if it is recorded and ends with this work. Its duration is measured by
-    /// a monotonic clock.
+    /// The time at which the span began, if the span is recorded and ends with this work. A
+    /// monotonic clock measures the duration of the span.
     ends: Option<(SystemTime, Stopwatch)>,
 }
 
 impl SpanWork {
-    /// Creates one for work that does not end the span of `context`.
+    /// Creates a context for work that does not end the span of `context`.
     const fn within(context: Context) -> Self {
         Self { context, ends: None }
     }

@@ -12,7 +12,8 @@ use opentelemetry::trace::{Span, SpanKind, TraceContextExt};
 use super::parent::Parent;
 use super::span::{OpenSpan, RequestTrace};
 
-/// Opens spans, if it is on. Clones share one OpenTelemetry tracer; the default is off.
+/// Opens spans, if tracing is on. Clones share one OpenTelemetry tracer. By default, tracing is
+/// off.
 #[derive(Clone, Default)]
 pub struct Tracer(Option<Arc<BoxedTracer>>);
 
@@ -34,9 +35,9 @@ impl Tracer {
         self.0.is_some()
     }
 
-    /// Opens the span of a request with `headers`: a child of the active span of the program, or
-    /// of the parent that they name, or the first span of a trace. If the tracer is off, opens none
-    /// and does not call `name`.
+    /// Opens the span of a request with `headers`. The span is a child of the program's active
+    /// span, or of the parent that `headers` name, or it is the first span of a trace. If the
+    /// tracer is off, opens no span and does not call `name`.
     pub fn serve(&self, headers: &HeaderMap, name: impl FnOnce() -> Cow<'static, str>) -> OpenSpan {
         let Some(tracer) = &self.0 else { return OpenSpan::default() };
         let named = Parent::of(headers);

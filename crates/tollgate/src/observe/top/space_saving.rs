@@ -8,16 +8,18 @@ pub(super) const COUNTERS: usize = 32;
 /// The Space-Saving sketch of Metwally, Agrawal and El Abbadi, "Efficient Computation of Frequent
 /// and Top-k Elements in Data Streams" (ICDT 2005), with weights.
 ///
-/// It contains every subject whose weight is more than a 32nd of the total ([`COUNTERS`]). A
-/// subject's true weight is at most the reported weight, and at least the reported weight minus the
-/// reported error, which is at most a 32nd of the total.
+/// The sketch contains every subject whose weight is more than a 32nd of the total weight
+/// ([`COUNTERS`] is 32). A subject's true weight is at most the reported weight, and at least the
+/// reported weight minus the reported error. The reported error is at most a 32nd of the total
+/// weight.
 #[derive(Debug, Default)]
 pub(super) struct SpaceSaving {
-    /// The hashes, separate from the entries, so a lookup reads few cache lines.
+    /// The hashes of the subjects, separate from the entries, so a lookup reads few cache lines.
     hashes: Vec<u64>,
     entries: Vec<WeightedSubject>,
-    /// The least weight at the last search for it, and the index at which that search stopped. No
-    /// entry before this index has so little weight, because weights only grow.
+    /// The least weight that the last search for the lightest entry found, and the index at which
+    /// this search stopped. No entry before this index has so little weight, because weights only
+    /// grow.
     least: u64,
     hand: usize,
 }
@@ -31,7 +33,7 @@ pub(super) struct WeightedSubject {
 }
 
 impl SpaceSaving {
-    /// Adds `units` to the weight of `subject`, which has this hash.
+    /// Adds `units` to the weight of `subject`, whose hash is `hash`.
     pub(super) fn add(&mut self, hash: u64, subject: &Subject, units: u64) {
         if let Some(place) = self.place(hash, subject) {
             let entry = &mut self.entries[place];
@@ -49,7 +51,7 @@ impl SpaceSaving {
         }
     }
 
-    /// Returns the weight of each subject in the sketch, in no order.
+    /// Returns the weight of each subject in the sketch, in no particular order.
     pub(super) fn entries(&self) -> &[WeightedSubject] {
         &self.entries
     }
@@ -71,8 +73,9 @@ impl SpaceSaving {
         places.map(|(place, _)| place).find(|place| self.entries[*place].subject == *subject)
     }
 
-    /// Returns the index of an entry with the least weight. In a stream of many subjects that occur
-    /// once, the next such entry follows the last one, so a full scan is needed only once a round.
+    /// Returns the index of an entry with the least weight. If the stream has many subjects that
+    /// occur only once, the next entry with the least weight follows the last such entry. A search
+    /// of all entries is then needed only once in [`COUNTERS`] calls.
     fn lightest(&mut self) -> usize {
         let least = self.least;
         let is_lightest = |entry: &WeightedSubject| entry.units == least;

@@ -26,7 +26,7 @@ fn planned(limit: &Arc<Limit>, user: &str, cost: u64) -> PlannedCharge {
     PlannedCharge::new(Arc::clone(limit), subject, Cost::new(cost).unwrap())
 }
 
-/// Returns an evaluation over `planned` in which each limit fits as given.
+/// Passes an evaluation of the charges `planned` to `top`. Each charge has the given admission.
 fn judge(top: &Top, now: Timestamp, planned: &[(PlannedCharge, Admission)]) {
     let statuses = planned.iter().map(|(planned, admission)| {
         let reading = Reading { admission: *admission, ..Reading::default() };
@@ -37,7 +37,7 @@ fn judge(top: &Top, now: Timestamp, planned: &[(PlannedCharge, Admission)]) {
     top.evaluated(&planned, &evaluation);
 }
 
-/// Returns each limit, and its subjects with their units and errors.
+/// Each limit with its subjects, and the units and the error of each subject.
 type Told = Vec<(String, Vec<(String, u64, u64)>)>;
 
 fn ranked(top: &Top, by: RankBy, now: Timestamp) -> Told {

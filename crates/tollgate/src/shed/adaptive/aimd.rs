@@ -6,8 +6,9 @@ use tollgate_core::{Millis, Timestamp};
 
 use super::{Sample, SampleOutcome, WINDOW};
 
-/// A bound that grows by one with each response in time while at least half of it is in use, and
-/// shrinks by a tenth when a response reports overload or takes too long.
+/// A bound on requests in flight. The bound grows by one with each response in time while at least
+/// half of the bound is in use, and shrinks by a tenth when a response reports overload or takes
+/// too long.
 ///
 /// The rule is that of TCP's congestion avoidance (Chiu and Jain, "Analysis of the Increase and
 /// Decrease Algorithms for Congestion Avoidance", 1989), with the numbers of `AIMDLimit` in
@@ -45,7 +46,7 @@ impl Aimd {
     }
 
     fn lessen(&mut self, now: Timestamp) {
-        // A clock that was set back does not delay the next decrease.
+        // A clock that was set back does not delay the next decrease of the bound.
         let is_known = |at: Timestamp| now >= at && now.since(at) < WINDOW;
         if !self.lessened_at.is_some_and(is_known) {
             self.bound = self.bound * BACKOFF / 1_000;

@@ -6,29 +6,30 @@ use tollgate_core::Timestamp;
 
 use super::{Sample, SampleOutcome, WINDOW};
 
-/// A bound that shrinks by the gradient of latency, and otherwise grows by a small queue.
+/// A bound on requests in flight that shrinks while latency rises, and otherwise grows slowly.
 ///
-/// After `Gradient2Limit` in Netflix's concurrency-limits ("Performance Under Load", 2018), with
-/// its numbers: the short time is the mean of one [`WINDOW`] of responses, the long time an
-/// exponential mean over 600 of them; the gradient is `1.5 × long ÷ short`, from a half to one; the
-/// bound becomes `bound × gradient + 4`, smoothed by a fifth. If less than half of the bound is in
-/// use, it does not change: latency then does not depend on it. Responses that report overload are
-/// not measured: a fast error does not mean a fast service.
+/// The algorithm is that of `Gradient2Limit` in Netflix's concurrency-limits ("Performance Under
+/// Load", 2018), with its numbers. The short-term latency is the mean of one [`WINDOW`] of
+/// responses. The long-term latency is an exponential mean over 600 such windows. The gradient is
+/// `1.5 × long ÷ short`, from a half to one. The bound becomes `bound × gradient + 4`, smoothed by
+/// a fifth. If less than half of the bound is in use, the bound does not change, because latency
+/// then does not depend on the bound. Responses that report overload are not measured, because a
+/// fast error does not mean a fast service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Gradient {
-    /// In thousandths of a request.
+    /// The bound, in thousandths of a request.
     bound: u64,
-    /// The long time, in thousandths of a microsecond; 0 before the first window.
+    /// The long-term latency, in thousandths of a microsecond; 0 before the first window.
     long: u64,
-    /// The number of windows in the long time, up to [`WARM_UP`].
+    /// The number of windows in the long-term latency, up to [`WARM_UP`].
     windows: u64,
     window: Window,
 }
 
-/// The number of windows that the long time covers.
+/// The number of windows that the long-term latency covers.
 const LONG: u64 = 600;
 
-/// The number of windows up to which the long time is their plain mean.
+/// The number of windows up to which the long-term latency is their plain mean.
 const WARM_UP: u64 = 10;
 
 /// The fewest responses in a window that is evaluated.
@@ -37,14 +38,14 @@ const LEAST_SAMPLES: u64 = 10;
 /// The queue that is tolerated, in thousandths of a request.
 const QUEUE: u64 = 4_000;
 
-/// The tolerated ratio of the short time to the long time, in thousandths.
+/// The tolerated ratio of the short-term latency to the long-term latency, in thousandths.
 const TOLERANCE: u64 = 1_500;
 
-/// The share of a new bound in the smoothed one, in thousandths.
+/// The share of the new bound in the smoothed bound, in thousandths.
 const SMOOTHING: u64 = 200;
 
-/// The longest latency that is measured: one hour. Longer ones are cut to it, which keeps products
-/// exact.
+/// The longest latency that is measured: one hour. A longer latency counts as one hour, which keeps
+/// products exact.
 const LONGEST_MICROS: u64 = 3_600_000_000;
 
 const UNIT: u64 = 1_000;
@@ -98,7 +99,7 @@ impl Gradient {
         self.bound = (self.bound * (1_000 - SMOOTHING) + bound * SMOOTHING) / 1_000;
     }
 
-    /// Adds a window to the long time.
+    /// Adds a window to the long-term latency.
     fn lengthen(&mut self, short: u64) {
         if self.windows < WARM_UP {
             self.long = (self.long * self.windows + short) / (self.windows + 1);
@@ -106,7 +107,7 @@ impl Gradient {
         } else {
             self.long = (self.long * (LONG - 1) + short * 2) / (LONG + 1);
         }
-        // A service that became faster must not be compared with its slow past.
+        // If the service became much faster, the long-term latency follows in larger steps.
         if self.long > short * 2 {
             self.long = self.long * 95 / 100;
         }

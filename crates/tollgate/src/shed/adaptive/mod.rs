@@ -14,8 +14,9 @@ pub use gradient::Gradient;
 /// The time for which responses are collected before the bound changes.
 pub const WINDOW: Millis = Millis::new(250);
 
-/// A bound on requests in flight that follows the service's responses. Uses integers only, always
-/// stays between its minimum and its maximum, and reads no clock: the caller passes `now`.
+/// A bound on requests in flight that follows the service's responses. The bound uses integers only
+/// and always stays between its minimum and its maximum. It reads no clock: the caller passes
+/// `now`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Adaptive {
     bound: AdaptiveBound,
