@@ -9,10 +9,10 @@ use crate::error::StepError;
 pub(crate) enum Answer {
     /// The readings of a job with charges.
     Readings(Readings),
-    /// The cells of a job that reads cells, in the order of its places. Cells that do not count are
-    /// `None`.
+    /// The cells that a job read, in the order of the job's operations. A cell that does not count
+    /// as state is `None`.
     CellTransfer(Vec<Option<Cell>>),
-    /// The cells of a job were joined.
+    /// The cells of the job were joined with the stored cells.
     Joined,
 }
 

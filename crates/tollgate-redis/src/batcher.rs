@@ -50,12 +50,12 @@ pub struct BatcherLimits {
     pub call: usize,
     /// The most bytes of the jobs in one call. A larger job is sent alone.
     pub call_bytes: usize,
-    /// The time after which a call is overdue and no longer delays other calls; at least twice the
-    /// round trip.
+    /// The time after which a call counts as overdue and no longer delays other calls. A call is on
+    /// time for at least twice the round trip.
     pub overdue_after: Duration,
-    /// The time for which a call waits, within its deadline, for the answer of a connection that is
-    /// being replaced. A demoted server still reports which calls it did not execute. Nothing else
-    /// is sent to the shard during this time.
+    /// The longest time for which a call waits for its reply while its connection is being
+    /// replaced. The deadline of the call limits this time further. A demoted server still reports
+    /// which calls it did not execute. During this time, nothing else is sent to the shard.
     pub last_words: Duration,
 }
 
@@ -72,10 +72,10 @@ impl Default for BatcherLimits {
     }
 }
 
-/// The status of the batcher to one server.
+/// The status of a batcher and of its connections to one server.
 #[derive(Clone, Debug)]
 pub struct BatcherStatus {
-    /// The address that the batcher is connected to, if any.
+    /// The address of the server that the batcher is connected to, or `None` without a connection.
     pub address: Option<String>,
     /// The state of the batcher's circuit breaker.
     pub circuit_state: CircuitState,
@@ -85,7 +85,8 @@ pub struct BatcherStatus {
     pub clock_steps: u64,
     /// The counts of calls and jobs.
     pub counts: BatcherCounts,
-    /// The estimated round trip of a call, without waiting times. `None` before the first answer.
+    /// The estimated round trip of a call, without the time for which the call waits in the
+    /// batcher, the network or the server. `None` before the first reply.
     pub round_trip: Option<Duration>,
     /// Why the last attempt to connect failed, or the last connection was lost.
     pub last_error: Option<LinkError>,
@@ -94,22 +95,23 @@ pub struct BatcherStatus {
 /// The longest time for a decision if the caller sets none.
 pub const DEFAULT_DEADLINE: Duration = Duration::from_millis(15);
 
-/// The maximum number of a batcher's calls in flight, separately for calls that callers sent
-/// themselves and for calls with queued jobs.
+/// The maximum number of a batcher's calls in flight, one maximum for calls that callers send
+/// themselves, and the same one again for calls with queued jobs.
 pub(crate) const CALLS_IN_FLIGHT: usize = MAX_CONNECTIONS;
 
 /// Sends the jobs of all callers to one server.
 ///
-/// A job is sent at once, by its caller, if another call may be in flight: no other task has to wake
-/// up. Otherwise it is queued, and the queued jobs are sent in one call when a call ends or is
-/// overdue. A distant server has up to [`CALLS_IN_FLIGHT`] calls in flight, a near one a single
-/// call. Each call uses a connection of its own if possible, so a delayed reply delays no other call.
-/// The server decides the jobs of a call one after the other, and calls in flight in any order.
+/// If another call may be in flight, the caller of a job sends the job at once, and no other task
+/// has to wake up. Otherwise the job is queued, and the queued jobs are sent in one call when a
+/// call ends or is overdue. A distant server has up to [`CALLS_IN_FLIGHT`] calls in flight, a near
+/// server has a single call. Each call uses a connection of its own if possible, so a delayed reply
+/// delays no other call. The server decides the jobs of a call one after the other, but may decide
+/// the calls in flight in any order.
 ///
 /// - Every job is answered by its deadline, whatever the server does.
 /// - A job is sent again only if the server proved that it did not run.
-/// - A caller that stops waiting takes back a job that was not sent; one that was sent is decided
-///   once, or refused by the server as late.
+/// - If a caller stops waiting, its job is dropped if it has not been sent. A job that has been
+///   sent is decided once, or the server refuses it as late.
 pub(crate) struct Batcher<C: Codec> {
     codec: Arc<C>,
     entry: QueueSender<C>,
@@ -139,8 +141,8 @@ impl<C: Codec> Batcher<C> {
         )
     }
 
-    /// Opens a batcher to the first server of `members` with the role `required_role`, and changes
-    /// to another one when the member list requires it. Needs a tokio runtime.
+    /// Opens a batcher to the first server of `members` with the role `required_role`. The batcher
+    /// moves to another server when the member list requires that. Needs a tokio runtime.
     pub(crate) fn follow(
         members: Arc<Members>,
         required_role: RequiredRole,
@@ -164,7 +166,7 @@ impl<C: Codec> Batcher<C> {
         Self { codec, entry, link, counters, dispatcher, pacing, driver }
     }
 
-    /// Has the server execute `job` by `deadline`.
+    /// Sends `job` to the server, and returns the answer or an error by `deadline`.
     ///
     /// # Errors
     /// [`BatcherError`], which says whether the job may have been executed. If the server is known
@@ -177,11 +179,12 @@ impl<C: Codec> Batcher<C> {
         self.submit_by(Route::Any, Priority::Normal, job, deadline).await
     }
 
-    /// Submits a job like [`Self::submit`], with this `route`, which may name a node of a cluster,
-    /// and this `priority`, which determines whether the job is held back.
+    /// Submits a job like [`Self::submit`]. `route`, which may name a node of a cluster, says which
+    /// jobs may share a command with this job. `priority` says whether this job may be rejected
+    /// while charges are held back.
     ///
     /// # Errors
-    /// Also [`BatcherError::Redirected`], which is returned at once.
+    /// The errors of [`Self::submit`], and [`BatcherError::Redirected`], which is returned at once.
     pub(crate) async fn submit_by(
         &self,
         route: Route,
@@ -210,8 +213,9 @@ impl<C: Codec> Batcher<C> {
         answer.unwrap_or_else(|| Err(self.unanswered(submitted, deadline)))
     }
 
-    /// Returns a slot if the caller may send its job itself: no other job waits, and another call may
-    /// be in flight. While the batcher is not connected, the driver waits for all callers.
+    /// Returns a [`Slot`] if the caller may send its job itself. The caller may do so if no other
+    /// job is queued and another call may be in flight. Without a connection, the caller must queue
+    /// its job, and the driver waits for the connection on behalf of all callers.
     fn slot(&self) -> Option<Slot> {
         let is_connected = self.link.circuit().circuit_state() == CircuitState::Closed;
         if is_connected && self.entry.is_empty() { self.pacing.try_begin() } else { None }
@@ -226,7 +230,7 @@ impl<C: Codec> Batcher<C> {
         })
     }
 
-    /// Returns why a job has no answer.
+    /// Returns the error for a job without an answer.
     fn unanswered(&self, submitted: Progress, deadline: Instant) -> BatcherError {
         if Instant::now() < deadline {
             return BatcherError::Unavailable;
@@ -236,8 +240,9 @@ impl<C: Codec> Batcher<C> {
         BatcherError::TimedOut
     }
 
-    /// Drops the connection to the server at `address`, if the batcher uses it, and connects to
-    /// another candidate: the server has reported that it is no longer the primary.
+    /// Drops the connection to the server at `address`, if the batcher uses that connection, and
+    /// connects to another candidate. Called when the server has reported that it is no longer the
+    /// primary.
     pub(crate) fn leave(&self, address: &str) {
         if let Phase::Up(connection) = &*self.link.phases().borrow()
             && connection.address() == address
@@ -247,20 +252,22 @@ impl<C: Codec> Batcher<C> {
         }
     }
 
-    /// From now on rejects jobs that are not of [`Priority::Replay`] with
-    /// [`BatcherError::Unavailable`] while the epoch of the data is not released.
+    /// Holds back charges from now on: until the current replication epoch is
+    /// [released](Self::release), rejects every job that is not of [`Priority::Replay`] with
+    /// [`BatcherError::Unavailable`].
     pub(crate) fn pause_until_replayed(&self) {
         self.link.histories().pause_until_replayed();
     }
 
-    /// Returns whether the batcher holds back charges now, until a replay has finished.
+    /// Returns whether the batcher rejects charges now, because the current replication epoch is
+    /// not [released](Self::release).
     pub(crate) fn holds(&self) -> bool {
         self.link.histories().holds()
     }
 
     /// Returns the priority of a job. A job that only reads decides nothing, so it is not held
-    /// back: it is sent with other replay jobs while jobs are held back, and otherwise with normal
-    /// jobs.
+    /// back. While charges are held back, this job has the priority of replay jobs and is sent
+    /// together with them. Otherwise it has the normal priority.
     pub(crate) fn priority(&self, is_read_only: impl FnOnce() -> bool) -> Priority {
         if self.holds() && is_read_only() { Priority::Replay } else { Priority::Normal }
     }
@@ -270,17 +277,18 @@ impl<C: Codec> Batcher<C> {
         self.link.histories().number()
     }
 
-    /// Returns how long no server was connected when the current epoch began.
+    /// Returns the time without a connected server before the current replication epoch began.
     pub(crate) fn outage(&self) -> Millis {
         self.link.histories().outage()
     }
 
-    /// Sends the jobs that wait until data of the epoch `history` may be charged.
+    /// Permits charges in the replication epoch with the number `history`, after missing charges
+    /// were replayed.
     pub(crate) fn release(&self, history: u64) {
         self.link.histories().release(history);
     }
 
-    /// Returns the link.
+    /// Returns the link to the server.
     pub(crate) fn link(&self) -> &Link {
         &self.link
     }

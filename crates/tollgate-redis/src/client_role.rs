@@ -3,10 +3,11 @@
 /// The role in which a shard is opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ClientRole {
-    /// A node that decides. It writes to the servers: the step, and a key that shows whether
-    /// counters were lost.
+    /// A node that makes decisions. The node writes to the servers: the step, and a key that shows
+    /// whether counters were lost.
     #[default]
     ReadWrite,
-    /// An observer. It loads nothing into the servers and writes nothing. It must not decide.
+    /// An observer. The observer loads nothing into the servers, writes nothing, and must not make
+    /// decisions.
     ReadOnly,
 }

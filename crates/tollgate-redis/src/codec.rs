@@ -1,4 +1,5 @@
-//! The codec of a batcher: encodes jobs into one command and decodes their answers from the reply.
+//! The codec of a batcher. It encodes jobs into one command and decodes the answers to the jobs
+//! from the reply.
 
 use std::future::Future;
 
@@ -9,9 +10,10 @@ use tollgate_core::Timestamp;
 use crate::error::StepError;
 use crate::offset::ClockAt;
 
-/// Encodes jobs into one command, and decodes its reply into answers.
+/// Encodes jobs into one command, and decodes the reply into answers to the jobs.
 ///
-/// The server executes the jobs of one command one after the other, each of them all or nothing.
+/// The server executes the jobs of one command one after the other. Each job is executed completely
+/// or not at all.
 pub(crate) trait Codec: Send + Sync + 'static {
     /// One caller's request to one shard.
     type Job: Send + 'static;
@@ -20,37 +22,37 @@ pub(crate) trait Codec: Send + Sync + 'static {
 
     /// Returns one command that executes `jobs` in their order.
     ///
-    /// With a `deadline`, by the shard's clock, the server refuses all jobs if it starts the
-    /// command later, because then no caller waits for the answers.
+    /// If there is a `deadline`, and the server starts the command after that time of the shard's
+    /// clock, the server refuses all jobs, because no caller waits for the answers any more.
     fn encode(&self, jobs: &[Self::Job], deadline: Option<Timestamp>) -> Cmd;
 
     /// Returns one answer for each of `jobs`, in their order.
     fn decode(&self, jobs: &[Self::Job], reply: Value) -> Vec<Result<Self::Answer, StepError>>;
 
-    /// Returns the shard's clock at the time of the reply. The reply contains it if the command had
-    /// a deadline.
+    /// Returns the time that the shard's clock showed when the server replied. The reply contains
+    /// this time if the command had a deadline.
     fn clock(&self, reply: &Value) -> Option<Timestamp>;
 
-    /// Replaces the times of `jobs` that differ too much from the shard's clock, just before they
-    /// are encoded.
+    /// Replaces the time of each of `jobs` if the time differs too much from the shard's clock.
+    /// Called just before the jobs are encoded.
     fn retime(&self, jobs: &mut [Self::Job], shard: ClockAt);
 
     /// Returns the approximate size in bytes that `job` adds to a command.
     fn job_bytes(&self, job: &Self::Job) -> usize;
 
-    /// Prepares the server for commands of this codec. Called once for each new connection, and
-    /// again after [`Remedy::Load`].
+    /// Prepares the server for the commands of this codec. Called once for each new connection, and
+    /// again when an error reply leads to [`Remedy::Load`].
     fn load(
         &self,
         connection: &mut MultiplexedConnection,
     ) -> impl Future<Output = RedisResult<()>> + Send;
 
-    /// Returns the needs of the server's replicas: see [`ReplicaNeeds`].
+    /// Returns the requirements for replicas of the server.
     fn replica_needs(&self) -> ReplicaNeeds {
         ReplicaNeeds::Nothing
     }
 
-    /// Checks whether a replica of the server can execute the server's commands.
+    /// Checks whether a replica of the server can execute the commands that the server replicates.
     fn check_replica(
         &self,
         connection: &mut MultiplexedConnection,
@@ -59,30 +61,31 @@ pub(crate) trait Codec: Send + Sync + 'static {
         std::future::ready(Ok(ReplicaFitness::Fit))
     }
 
-    /// Returns the reaction to an error reply to a command of this codec.
+    /// Returns how to react to an error reply to a command of this codec.
     fn remedy(&self, error: &RedisError) -> Remedy;
 }
 
-/// The reaction to an error reply.
+/// How to react to an error reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Remedy {
-    /// Nothing ran because the server does not have the step. Load it, then encode and send the
-    /// jobs again.
+    /// No job was executed, because the server does not have the step. Load the step, then encode
+    /// and send the jobs again.
     Load,
-    /// Nothing ran because the server is out of memory. The codec has recorded that; encode and
-    /// send the jobs again.
+    /// No job was executed, because the server is out of memory. The codec has recorded that fact.
+    /// Encode and send the jobs again.
     Reencode,
-    /// The codec has no remedy for this error.
+    /// The codec does not know how to react to this error.
     Nothing,
 }
 
-/// The needs of replicas that follow a server.
+/// The requirements for a replica that follows a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReplicaNeeds {
-    /// Any server can follow.
+    /// The replica needs nothing special.
     Nothing,
-    /// The server replicates the commands of the Tollgate module. A replica without the module
-    /// rejects them, so its copy would differ from the primary's.
+    /// The replica needs the Tollgate module, because the server replicates commands of this
+    /// module. A replica without the module rejects these commands, so its copy would differ from
+    /// the primary's data.
     Module,
 }
 

@@ -1,5 +1,5 @@
-//! The encoding of a command: many jobs in the form that the step reads. Keys and limits are listed
-//! once.
+//! Encodes many jobs into one command, in the form that the step reads. The command contains each
+//! key and each limit once.
 
 mod places;
 mod run;
@@ -12,10 +12,10 @@ use self::places::{NamedPlace, place_keys};
 use self::run::{Keys, Run};
 use crate::job::{Job, JobCharge, Op, Rule};
 
-/// Whether the step may create keys.
+/// Whether a command may create keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum KeyCreation {
-    /// The command may create keys.
+    /// The step may create keys.
     Allowed,
     /// The step must not create keys, because the server is out of memory.
     Denied,
@@ -33,13 +33,14 @@ pub(crate) enum Layout {
 /// A command for the server.
 #[derive(Debug)]
 pub(crate) struct Command<'a> {
-    /// Every key of the jobs, once.
+    /// Every key of the jobs. Each key occurs once.
     pub(crate) keys: Vec<&'a [u8]>,
     /// The argument of the step.
     pub(crate) argument: Vec<u8>,
 }
 
-/// The encoded size of a job and of a charge, in bytes, without keys.
+/// The encoded size of a job in bytes, without its keys and charges. `ASK_BYTES` is the size of a
+/// charge without its key.
 pub(crate) const JOB_BYTES: usize = 11;
 pub(crate) const ASK_BYTES: usize = 40;
 
@@ -76,7 +77,7 @@ impl<'a> Command<'a> {
         let mut argument = Vec::with_capacity(12 + indexes.rules.len() * 30 + body.len());
         let has_places = layout == Layout::Tables;
         argument.push(u8::from(room == KeyCreation::Denied) + 2 * u8::from(has_places));
-        // A deadline of zero means none.
+        // A deadline of zero means that the command has no deadline.
         push_number(&mut argument, deadline.map_or(0, |deadline| deadline.as_millis().max(1)));
         push_index(&mut argument, indexes.rules.len());
         for rule in &indexes.rules {
@@ -92,7 +93,7 @@ impl<'a> Command<'a> {
     }
 }
 
-/// The indexes of keys and limits in a command, counted from 1 as in Lua.
+/// The indexes of keys and limits in a command. The first index is 1, as in Lua.
 #[derive(Default)]
 struct Indexes<'a> {
     places: Vec<NamedPlace<'a>>,
@@ -110,7 +111,8 @@ impl<'a> Indexes<'a> {
         })
     }
 
-    /// Returns a run with only this job, if the job has one charge.
+    /// Returns a run that contains only this job, or `None` if the job does not have exactly one
+    /// charge.
     fn run(&mut self, job: &'a Job) -> Option<Run> {
         let [operation @ JobCharge { op: Op::Take { cost }, .. }] = &*job.asks else { return None };
         let rule = self.rule(operation.rule_at(job.now));
@@ -126,7 +128,7 @@ impl<'a> Indexes<'a> {
     }
 }
 
-/// A job of at most this many charges can be encoded without a code for each of them.
+/// The most charges of a job that can be encoded without a code for each charge.
 const MAX_TAKES: usize = 16;
 const TAKE_ALL: u8 = 8;
 
@@ -147,7 +149,8 @@ fn push_job<'a>(out: &mut Vec<u8>, indexes: &mut Indexes<'a>, job: &'a Job) {
     }
 }
 
-/// Returns whether a job charges different keys, all by fixed windows that do not count refusals.
+/// Returns whether each charge of a job is on a key of its own, and all charges are by fixed
+/// windows that do not count refusals.
 fn takes_from_windows(job: &Job) -> bool {
     job.asks.len() <= MAX_TAKES
         && job.asks.iter().enumerate().all(|(index, operation)| {
@@ -231,12 +234,14 @@ fn push_target<'a>(
     push_number(out, cost);
 }
 
-/// Appends seven bytes, the lowest first; 56 bits are enough for every exact integer.
+/// Appends the seven lowest bytes of `number`, the lowest byte first. These 56 bits are enough for
+/// every integer that a double represents exactly.
 fn push_number(out: &mut Vec<u8>, number: u64) {
     out.extend_from_slice(&number.to_le_bytes()[..7]);
 }
 
-/// Appends four bytes. A command with more than 2^32 keys would not fit into the server's memory.
+/// Appends `index` as four bytes. Four bytes are enough: a command with more than 2^32 keys would
+/// not fit into the server's memory.
 fn push_index(out: &mut Vec<u8>, index: usize) {
     out.extend_from_slice(&(index as u32).to_le_bytes());
 }

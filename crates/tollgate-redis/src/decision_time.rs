@@ -1,4 +1,4 @@
-//! The time at which a job is decided.
+//! The choice of the time at which a job is decided.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -8,40 +8,42 @@ use tollgate_core::{Millis, Timestamp};
 
 use crate::offset::ShardClock;
 
-/// The clock that decides.
+/// The clock that gives the time of decisions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DecisionClock {
-    /// The application's: the time that each call brings.
+    /// The application's clock: each call brings its time.
     #[default]
     Application,
-    /// The shard's time, estimated from the shard's replies. Until the first reply, the time of the
-    /// call.
+    /// The shard's clock, estimated from the shard's replies. Until the first reply, the time that
+    /// the call brings.
     Shard,
 }
 
-/// How old a job's time may become while the job waits, if the shard's clock decides.
+/// The most that the time of a waiting job may differ from the shard's clock, if the shard's clock
+/// decides.
 const SHARD_TIME_TTL: Millis = Millis::from_secs(1);
 
-/// The rule by which a store chooses the time of a job.
+/// Chooses the times of a store's jobs.
 #[derive(Debug, Default)]
 pub(crate) struct DecisionTime {
     clock: DecisionClock,
-    /// Whether the application's clock is compared with the shard's.
+    /// Whether the application's clock is compared with the shard's clock.
     is_checked: AtomicBool,
 }
 
-/// The time of a job, and when the shard's clock replaces it.
+/// The time of a job, and the difference from the shard's clock at which the shard's time replaces
+/// it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct JobTime {
     /// The time of the decision.
     pub(crate) now: Timestamp,
-    /// The largest difference from the shard's clock with which the job is sent: beyond it, the
-    /// shard's time replaces [`now`](Self::now). `None` if the job's time is final.
+    /// The largest difference from the shard's clock with which the job is sent. If the difference
+    /// is larger, the shard's time replaces [`now`](Self::now). `None` if the job's time is final.
     pub(crate) tolerance: Option<Millis>,
 }
 
 impl From<Timestamp> for JobTime {
-    /// A time that is final.
+    /// Returns a time that is final, because no clock replaces it.
     fn from(now: Timestamp) -> Self {
         Self { now, tolerance: None }
     }
@@ -52,18 +54,18 @@ impl DecisionTime {
         self.clock = clock;
     }
 
-    /// Compares the application's clock with the shard's from now on.
+    /// From now on, compares the application's clock with the shard's clock.
     pub(crate) fn check(&self) {
         self.is_checked.store(true, Ordering::Relaxed);
     }
 
-    /// Returns the time of a job that was made at `begun`, when the application's clock showed
-    /// `now`, for limits with the tolerances `skews`.
+    /// Returns the time of a job that was created at `begun`, when the application's clock showed
+    /// `now`. `skews` are the tolerances of the job's limits for state from the future.
     ///
     /// The application's clock may differ from the shard's by up to half of the smallest tolerance
-    /// in `skews`. Beyond that, the job gets the shard's time. Two nodes whose clocks differ from
-    /// the shard's in opposite directions then differ from each other by at most the whole
-    /// tolerance, so neither node discards state that the other one stored.
+    /// in `skews`. If it differs by more, the job gets the shard's time. Two nodes whose clocks
+    /// differ from the shard's clock in opposite directions then differ from each other by at most
+    /// the whole tolerance, so neither node discards state that the other node stored.
     pub(crate) fn of_job(
         &self,
         shard: &ShardClock,

@@ -9,7 +9,7 @@ use tollgate_core::StoreError;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum StepError {
-    /// The server is out of memory, and the job needs a new key.
+    /// The server is out of memory, and the job needs a key that does not exist yet.
     Full,
     /// The command arrived after its deadline.
     Late,

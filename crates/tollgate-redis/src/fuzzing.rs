@@ -1,4 +1,4 @@
-//! The entry of the fuzz target `step_reply`. It is compiled only with `--cfg fuzzing`.
+//! The entry point of the fuzz target `step_reply`. It is compiled only with `--cfg fuzzing`.
 
 use tollgate_core::{ChargeId, Timestamp};
 
@@ -6,10 +6,11 @@ use crate::command::{Command, KeyCreation, Layout};
 use crate::job::{Job, JobCharge, Op, Rule};
 use crate::reply;
 
-/// Decodes `data` as the reply to jobs that its first bytes choose.
+/// Decodes `data` as a reply. The first bytes of `data` choose the jobs, and the other bytes are
+/// the reply to these jobs.
 ///
 /// # Panics
-/// If a job has no answer, or several.
+/// If a job gets no answer, or more than one.
 pub fn reply(data: &[u8]) {
     let Some((choice, reply)) = data.split_first_chunk::<4>() else { return };
     let jobs: Vec<Job> = choice.iter().map(|choice| job(*choice)).collect();

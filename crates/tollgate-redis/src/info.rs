@@ -13,7 +13,7 @@ impl Info {
         Self(text.into())
     }
 
-    /// Reads a reply; returns `None` if it is not a text.
+    /// Reads a reply. Returns `None` if the reply is not a text.
     pub(crate) fn from_reply(reply: &Value) -> Option<Self> {
         let text = match reply {
             Value::BulkString(bytes) => std::str::from_utf8(bytes).ok()?,

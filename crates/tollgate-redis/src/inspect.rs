@@ -1,4 +1,4 @@
-//! Information about a server, for checks of a deployment.
+//! Collects information about a server, for checks of a deployment.
 
 mod excess_permissions;
 
@@ -14,14 +14,14 @@ use crate::script;
 
 pub use excess_permissions::{ExcessPermissions, PermissionCheck};
 
-/// The names of the queries in errors.
+/// The names, in errors, of the commands that query the server.
 const QUESTIONS: &str = "INFO, TIME, ACL WHOAMI and CONFIG GET";
 /// The number of round trips that are measured.
 const ROUND_TRIPS: usize = 5;
 
 const RIGHTS: &str = "questions for the user's rights";
 
-/// Information about a server. Values that the user may not read are `None`.
+/// Information about a server. A value that the user may not read is `None`.
 #[derive(Clone, Debug, Default)]
 pub struct Inspection {
     /// The whole reply to `INFO`.
@@ -30,21 +30,24 @@ pub struct Inspection {
     pub round_trip: Option<Duration>,
     /// The server's clock during the query, in microseconds since the Unix epoch.
     pub micros: Option<u64>,
-    /// The user of the query: as the server reports it, otherwise as the endpoint names it.
+    /// The user that sent the query, as the server reports it. If the server does not report the
+    /// user, the user that the endpoint names.
     pub user: Option<Box<str>>,
     /// The snapshot schedule, as `CONFIG GET save` reports it.
     pub save: Option<Box<str>>,
-    /// Permissions of that user that Tollgate does not need. Not checked on sentinels.
+    /// The permissions of `user` that Tollgate does not need. `None` for sentinels, which are not
+    /// checked.
     pub excess: Option<ExcessPermissions>,
-    /// Whether that user may load functions or scripts. Not checked on sentinels.
+    /// Whether `user` may load functions or scripts. `None` for sentinels, which are not checked.
     pub loads_code: Option<bool>,
 }
 
-/// Queries the server at `endpoint` on a separate connection. Writes no key. Servers of Redis 7.0
-/// or later keep one short script in their script cache.
+/// Queries the server at `endpoint` on a separate connection. This writes no key. A server of Redis
+/// 7.0 or later then has one short script in its script cache.
 ///
 /// # Errors
-/// [`LinkError`] if the server did not answer within `within`, or not like a Redis server.
+/// [`LinkError`] if the server did not answer within `within`, or if its answer is not that of a
+/// Redis server.
 pub async fn inspect(endpoint: &Endpoint, within: Duration) -> Result<Inspection, LinkError> {
     let address = endpoint.to_string();
     let slow = |_| LinkError::Slow { address: address.clone(), within };
@@ -93,8 +96,8 @@ async fn ask(endpoint: &Endpoint) -> Result<Inspection, LinkError> {
     })
 }
 
-/// Returns whether the user may load functions or scripts. To check this, sends a text that is
-/// neither: the server rejects the user or the text.
+/// Returns whether the user may load functions or scripts. For this check, sends a text that is
+/// neither a function nor a script. The server rejects either the user or the text.
 async fn may_load_code(connection: &mut MultiplexedConnection) -> RedisResult<bool> {
     for kind in ["FUNCTION", "SCRIPT"] {
         match script::ask(connection, redis::cmd(kind).arg("LOAD").arg("no code")).await {
@@ -106,8 +109,8 @@ async fn may_load_code(connection: &mut MultiplexedConnection) -> RedisResult<bo
     Ok(false)
 }
 
-/// Returns the shortest of [`ROUND_TRIPS`] round trips, or `None` if the connection fails. The next
-/// queries return that error.
+/// Returns the shortest of [`ROUND_TRIPS`] round trips, or `None` if the connection fails. The
+/// queries that follow return the error of the connection.
 async fn round_trip(connection: &MultiplexedConnection) -> Option<Duration> {
     let (mut connection, mut shortest) = (connection.clone(), None);
     for _ in 0..ROUND_TRIPS {
@@ -119,7 +122,7 @@ async fn round_trip(connection: &MultiplexedConnection) -> Option<Duration> {
     shortest
 }
 
-/// Returns the value of the one pair in a reply to `CONFIG GET`.
+/// Returns the value in a reply to `CONFIG GET` that contains one setting.
 fn setting(reply: &Value) -> Option<Box<str>> {
     let pairs: Vec<(String, String)> = redis::from_redis_value_ref(reply).ok()?;
     pairs.into_iter().next().map(|(_, value)| value.into())

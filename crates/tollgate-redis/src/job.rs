@@ -1,4 +1,4 @@
-//! A job: one store call, with the numbers that the step needs.
+//! A job: one store call, with the parameters that the step needs.
 
 mod cells;
 
@@ -15,7 +15,7 @@ use crate::offset::{ClockAt, ClockOffset};
 #[derive(Clone, Debug)]
 pub(crate) struct Job {
     pub(crate) now: Timestamp,
-    /// As [`JobTime::tolerance`].
+    /// The largest difference from the shard's clock: see [`JobTime::tolerance`].
     pub(crate) tolerance: Option<Millis>,
     pub(crate) asks: Box<[JobCharge]>,
 }
@@ -23,28 +23,30 @@ pub(crate) struct Job {
 /// One charge of a job.
 #[derive(Clone, Debug)]
 pub(crate) struct JobCharge {
-    /// The parameters, without the window of a schedule: [`rule_at`](Self::rule_at) adds it.
+    /// The parameters of the limit. If the limit has a schedule, [`rule_at`](Self::rule_at) adds
+    /// the window.
     pub(crate) rule: Rule,
-    /// The windows of the limit, if they have different lengths.
+    /// The schedule of the limit's windows, if the windows have different lengths.
     pub(crate) schedule: Option<Schedule>,
     pub(crate) key: Box<[u8]>,
     pub(crate) op: Op,
 }
 
-/// The parameters of a limit for the step.
+/// The parameters of a limit, as the step reads them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Rule {
     pub(crate) kind: u8,
     pub(crate) counts_refused: u8,
     pub(crate) quota: u64,
     pub(crate) window: u64,
-    /// The anchor or the end of the current window, the precision, or the burst.
+    /// A number. The algorithm determines its meaning: the anchor or the end of the current window,
+    /// the precision, or the burst.
     pub(crate) extra: u64,
     pub(crate) skew_max: u64,
 }
 
-/// An operation of a charge. `Cell` reads a cell, and `Join` joins the bytes of another one into
-/// it.
+/// The operation on one cell. `Cell` reads the cell. `Join` joins the bytes of another cell into
+/// the cell.
 #[derive(Clone, Debug)]
 pub(crate) enum Op {
     Take {
@@ -85,7 +87,7 @@ pub(crate) enum Op {
         id: ChargeId,
         until: Timestamp,
     },
-    /// The units used may rise to `most`.
+    /// Replaces a reservation by the actual `cost`. The used units may rise to at most `most`.
     Settle {
         cost: u64,
         id: ChargeId,
@@ -98,7 +100,7 @@ pub(crate) enum Op {
 }
 
 impl Job {
-    /// The job that carries out `charges` at `time` under the names of `keys`.
+    /// Creates the job that executes `charges` at `time`. `keys` gives the names of their keys.
     pub(crate) fn new(keys: &Keys, time: impl Into<JobTime>, charges: &[Charge<'_>]) -> Self {
         let JobTime { now, tolerance } = time.into();
         let operation = |charge: &Charge<'_>| {
@@ -109,7 +111,7 @@ impl Job {
         Self { now, tolerance, asks: charges.iter().map(operation).collect() }
     }
 
-    /// Returns the same job with a time that is not replaced. A replica needs this, because its
+    /// Returns the same job with a final time. Jobs for a replica need this, because the replica's
     /// clock must not replace the time of a job.
     pub(crate) fn timed(&self) -> Self {
         Self { tolerance: None, ..self.clone() }
@@ -120,12 +122,13 @@ impl Job {
         self.tolerance = time.tolerance;
     }
 
-    /// Returns how far in the future each limit of the job lets stored state be.
+    /// Returns, for each limit of the job, how far in the future stored state may be.
     pub(crate) fn skews(&self) -> impl Iterator<Item = Millis> {
         self.asks.iter().map(|operation| Millis::new(operation.rule.skew_max))
     }
 
-    /// Replaces the job's time by the shard's time if they differ too much.
+    /// Replaces the job's time by the shard's time if the two times differ by more than the job's
+    /// tolerance.
     pub(crate) fn retime(&mut self, shard: ClockAt) {
         let Some(tolerance) = self.tolerance else { return };
         let offset = shard.ahead_of(self.now);
@@ -135,7 +138,7 @@ impl Job {
         }
     }
 
-    /// Returns whether the job changes nothing, whatever the state.
+    /// Returns whether the job changes nothing, whatever state the server has.
     pub(crate) fn is_read_only(&self) -> bool {
         self.asks.iter().all(|operation| match operation.op {
             Op::Take { cost } | Op::TakeLease { cost, .. } | Op::Reserve { cost, .. } => cost == 0,
@@ -159,8 +162,9 @@ impl JobCharge {
         Self { rule: Rule::new(limit), schedule, key, op }
     }
 
-    /// Returns the parameters for a decision at `now`, the job's time when it is sent. The shard's
-    /// time may have replaced the time at which the job was created.
+    /// Returns the parameters for a decision at `now`, the job's time when the job is sent. This
+    /// may be another time than that at which the job was created, because the shard's time may
+    /// have replaced it.
     pub(crate) fn rule_at(&self, now: Timestamp) -> Rule {
         let Some(schedule) = self.schedule else { return self.rule };
         let end = schedule.window_at(now).end.as_millis();
@@ -212,8 +216,8 @@ impl Op {
             Operation::Peek { cost } => Self::Look { cost: cost.get() },
             Operation::Refund { id, .. } if has_leases => Self::RefundLease { id },
             Operation::Refund { cost, position, id, deduplication } => {
-                // No step creates a position above the largest exact integer, so all larger ones
-                // can be treated alike.
+                // The step never creates a charge position above the largest exact integer, so all
+                // larger positions can be treated alike.
                 let (cost, place) = (cost.get(), position.0.min(MAX_EXACT + 1));
                 match deduplication {
                     Deduplication::Unneeded => Self::Refund { cost, position: place },
@@ -235,14 +239,14 @@ impl Op {
 }
 
 impl Op {
-    /// Moves the times that were computed from the job's time.
+    /// Shifts the times of this operation that were computed from the job's time.
     fn shift(&mut self, offset: ClockOffset) {
         match self {
             Self::Reserve { until, .. } | Self::Extend { until, .. } => {
                 *until = offset.shift(*until);
             }
-            // This time may have been computed from stored state. In the worst case, the refund is
-            // remembered for longer than necessary.
+            // The time `until` may have been computed from stored state and not from the job's
+            // time. In the worst case, the refund is remembered for longer than necessary.
             Self::RefundGuarded { until, .. } => *until = offset.shift(*until).max(*until),
             _ => {}
         }
@@ -271,8 +275,9 @@ impl Op {
     }
 }
 
-/// Returns the time until which a refund is remembered: while its charge can be refunded, but for
-/// at most two windows and the skew, even if the receipt claims more.
+/// Returns the time until which the server remembers a refund. The server remembers the refund
+/// while its charge can be refunded, but for at most two windows and the tolerated clock
+/// difference, even if the receipt claims more.
 fn remembered_until(limit: &Limit, position: ChargePosition, now: Timestamp) -> Timestamp {
     let window: Millis = limit.window();
     let longest = now.after(window).after(window).after(limit.skew_tolerance());

@@ -1,5 +1,5 @@
-//! The names of keys. They contain the limit and the subject, but no bytes that a client can choose
-//! freely.
+//! The names of keys. A name contains the limit and the subject, but no bytes that a client can
+//! choose freely.
 
 use std::collections::HashSet;
 use std::fmt::{self, Write as _};
@@ -9,67 +9,70 @@ use tollgate_core::{ChargeId, KeyedHash, Limit, Subject};
 
 use crate::slot::Slot;
 
-/// The version of the format of names and values. Another format has another prefix.
+/// The prefix of all keys, which contains the version of the format of names and values. Each
+/// version of the format has a prefix of its own.
 pub(crate) const PREFIX: &str = "tg1";
 
-/// The characters, in addition to letters and digits, that are not escaped in clear subjects.
+/// The characters in clear-text subjects that are not escaped, in addition to letters and digits.
 /// Braces are escaped because they delimit the hash tag.
 const KEPT: &[u8] = b"._-:/@";
 
-/// The longest subject in clear text, in bytes. Longer ones are hashed.
+/// The longest subject in clear text, in bytes. Longer subjects are hashed.
 const MAX_CLEAR_SUBJECT_BYTES: usize = 512;
 
 /// The naming scheme of keys: `tg1:<limit>:{<subject>}`, or `tg1:<limit>~<generation>:{<subject>}`
 /// if the limit has a generation.
 ///
-/// The subject is the keyed hash of its encoding. For limits that reveal their subjects it is in
-/// clear text, with everything but letters, digits and `. _ - : / @` escaped. The braces are the
-/// hash tag for clusters: all limits of one subject share a slot, and no client can choose the
-/// slot.
+/// `<subject>` is the keyed hash of the subject's encoding. If the limit reveals its subjects,
+/// `<subject>` is the subject in clear text, and all characters but letters, digits and `. _ - : /
+/// @` are escaped. The part in braces is the hash tag for clusters: all limits of one subject share
+/// a slot, and no client can choose the slot.
 ///
-/// With a [`Tag`] the names are `tg1:<limit>:<subject>{<tag>}`. The tag is the keyed hash of a part
-/// of the subject. If the tag covers the whole subject, the subject before it is left out.
+/// With a [`Tag`], the names are `tg1:<limit>:<subject>{<tag>}`. `<tag>` is the keyed hash of a
+/// part of the subject. If `<tag>` covers the whole subject, `<subject>` is left out.
 pub struct Keys {
     hash: Box<dyn KeyedHash + Send + Sync>,
     revealed: HashSet<Box<str>>,
     tag: Option<Tag>,
 }
 
-/// The part of a subject that is the hash tag of its keys. Subjects with the same tag share a
-/// cluster slot.
+/// Selects a part of a subject. The hash of this part is the hash tag of the subject's keys.
+/// Subjects with the same tag share a cluster slot.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Tag {
-    /// The first pair: limits on `token` and on `token, route` share a slot.
+    /// The first pair of a name and a value. Limits on `token` and on `token, route` share a slot.
     #[default]
     First,
-    /// The pair of the dimension with this name, or the first pair of subjects that have none.
+    /// The pair with this name. For subjects without such a pair, the first pair.
     Dimension(Box<str>),
-    /// The whole subject: limits on different parts of a subject are in different slots.
+    /// The whole subject. Limits on different parts of a subject are in different slots.
     Whole,
 }
 
 impl Keys {
     /// Creates a naming scheme that hashes every subject with `hash`. Nodes that share a server
-    /// must share its key.
+    /// must use the same hash key.
     pub fn new(hash: impl KeyedHash + Send + Sync + 'static) -> Self {
         Self { hash: Box::new(hash), revealed: HashSet::new(), tag: None }
     }
 
-    /// Writes the subjects of the limit called `limit` in clear text.
+    /// Returns the same naming scheme, which writes the subjects of the limit called `limit` in
+    /// clear text.
     #[must_use]
     pub fn with_revealed(mut self, limit: &str) -> Self {
         self.revealed.insert(limit.into());
         self
     }
 
-    /// Tags every key with the keyed hash of the part of its subject that `tag` selects.
+    /// Returns the same naming scheme, which adds a hash tag to every key: the keyed hash of the
+    /// part of its subject that `tag` selects.
     #[must_use]
     pub fn with_tag(mut self, tag: Tag) -> Self {
         self.tag = Some(tag);
         self
     }
 
-    /// Returns the cluster slot of the keys of `subject` if they have a [`Tag`]; otherwise that of
+    /// Returns the cluster slot of the keys of `subject`. Without a [`Tag`], this is the slot of
     /// the keys that do not reveal the subject.
     pub(crate) fn slot(&self, subject: &Subject) -> Slot {
         let mut tag = String::with_capacity(22);
@@ -77,7 +80,7 @@ impl Keys {
         Slot::of(tag.as_bytes())
     }
 
-    /// Appends the subject, in clear text if its limit reveals it, otherwise hashed.
+    /// Appends the subject: in clear text if its limit reveals its subjects, otherwise as a hash.
     fn push_subject(&self, name: &mut String, reveal: Reveal, subject: &Subject) {
         let begin = name.len();
         if reveal == Reveal::Clear {
@@ -91,9 +94,9 @@ impl Keys {
         }
     }
 
-    /// Returns the `SCAN` pattern for the keys of `limit` with subjects that begin with `first`: a
-    /// dimension and the first bytes of its value. Without a value it matches all revealed
-    /// subjects.
+    /// Returns the `SCAN` pattern for the keys of `limit` with subjects that begin with the name
+    /// `dimension` and with a value that begins with `value`. If `value` is empty, the pattern
+    /// matches all revealed subjects.
     pub(crate) fn pattern(&self, limit: &Limit, (dimension, value): (&str, &[u8])) -> String {
         let mut pattern = String::from(PREFIX);
         pattern.push(':');
@@ -107,7 +110,8 @@ impl Keys {
             pattern.push('=');
             push_readable(&mut pattern, value, KEPT);
         }
-        // Excludes the records of refunds, which have a suffix after the brace.
+        // The pattern excludes the records of refunds, because their names have a suffix after the
+        // brace.
         pattern.push_str(if self.tag.is_none() { "*}" } else { "*{*}" });
         pattern
     }
@@ -126,7 +130,8 @@ impl Keys {
         self.tag.as_ref().map_or_else(|| subject.as_bytes(), |tag| tag.part_of(subject))
     }
 
-    /// Returns the name of the key of `limit` for `subject`. Different pairs have different names.
+    /// Returns the name of the key of `limit` for `subject`. Two pairs of a limit and a subject
+    /// never have the same name.
     #[must_use]
     pub fn name(&self, limit: &Limit, subject: &Subject) -> Box<[u8]> {
         let limit_name = limit.name();
@@ -159,12 +164,12 @@ impl Keys {
     }
 }
 
-/// The form of a subject in a name.
+/// The form in which a name contains its subject.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reveal {
-    /// Clear text.
+    /// The name contains the subject in clear text.
     Clear,
-    /// Hashed.
+    /// The name contains a hash of the subject.
     Nothing,
 }
 

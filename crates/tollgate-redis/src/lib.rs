@@ -1,12 +1,13 @@
-//! Rate limits in Redis and Valkey: one server-side step decides, in one round trip.
+//! Rate limits in Redis and Valkey. A step that runs in the server makes each decision in one round
+//! trip.
 //!
 //! [`Redis`] is a [`Store`](tollgate_core::Store) on one server. The step is written in Lua, in
 //! `src/step`, and computes the same integers as [`tollgate_core::decide()`]. It runs as a function
 //! on servers that support functions, otherwise as a script ([`StepRuntime`]).
 //!
-//! [`RedisShard`] is the store for production: calls that wait for the same server are sent as a
-//! batch, each call is answered by its deadline whatever the server does, and lost servers are
-//! reconnected.
+//! [`RedisShard`] is the store for production. It sends calls that wait for the same server as a
+//! batch, answers each call by its deadline whatever the server does, and reconnects to lost
+//! servers.
 
 mod answer;
 mod batcher;

@@ -1,4 +1,4 @@
-//! The listing of subjects that keys reveal, one step at a time.
+//! Lists the subjects that keys contain in clear text, one step at a time.
 
 use std::fmt;
 
@@ -10,34 +10,35 @@ use tollgate_core::{Limit, StoreError, Subject};
 use crate::key::Keys;
 use crate::link::{Link, Phase};
 
-/// The number of keys that a server scans in one step of a listing. The step blocks the server for
+/// The number of keys that a server scans in one step of a listing. One step blocks the server for
 /// a fraction of a millisecond.
 pub const KEYS_PER_LIST_STEP: usize = 500;
 
-/// The filter for the keys to list.
+/// Selects the keys to list.
 #[derive(Clone, Copy, Debug)]
 pub struct ListFilter<'s> {
-    /// The limit.
+    /// The limit of the keys that are listed.
     pub limit: &'s Limit,
-    /// The first dimension that the limit counts by.
+    /// The name of the first subject that the limit counts by.
     pub dimension: &'s str,
-    /// The prefix of the dimension's value.
+    /// The first bytes of the value of `dimension`.
     pub prefix: &'s [u8],
 }
 
 /// The result of one step of a listing.
 #[derive(Debug)]
 pub struct ListPage {
-    /// The subjects found. Some may be repeated while the server resizes its key table.
+    /// The subjects that were found. While the server resizes its key table, a subject may be found
+    /// repeatedly.
     pub subjects: Vec<Subject>,
-    /// The cursor of the next step; `None` at the end.
+    /// The cursor of the next step. `None` at the end of the listing.
     pub next: Option<u64>,
 }
 
-/// The reason why a step failed.
+/// The reason why a step of a listing failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ListError {
-    /// The server's user may not list keys.
+    /// The server's access rules do not permit the user to list keys.
     NotPermitted,
     /// The server did not answer.
     Store(StoreError),
@@ -64,7 +65,7 @@ impl std::error::Error for ListError {
     }
 }
 
-/// Scans some keys of the server that `link` is connected to, starting at `cursor`; 0 is the
+/// Scans some keys of the server that `link` is connected to. The scan starts at `cursor`; 0 is the
 /// beginning.
 pub(crate) async fn list(
     link: &Link,

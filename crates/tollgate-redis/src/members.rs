@@ -1,4 +1,4 @@
-//! The servers of one shard, and which of them may be charged.
+//! The servers of a shard, and which of them may be charged.
 
 mod data_loss;
 mod primary_election;
@@ -19,35 +19,37 @@ use self::data_loss::DataLossMonitor;
 use self::primary_election::PrimaryElection;
 use crate::connection::{Endpoint, LinkError, ServerReport};
 
-/// The information about a shard's servers that all of its connections share.
+/// The information about a shard's servers that all connections of the shard share.
 ///
-/// When one connection detects a promotion, none of them charges the old primary any more.
+/// When one connection detects a promotion, no connection charges the old primary any more.
 #[derive(Debug)]
 pub(crate) struct Members {
     election: Mutex<PrimaryElection>,
     view: watch::Sender<MembersView>,
-    /// Changes when the roles of all servers must be queried at once.
+    /// A value that changes when the roles of all servers must be queried at once.
     inquiries: watch::Sender<u64>,
     losses: DataLossMonitor,
-    /// The reason why no server is known, if none is.
+    /// The reason why no server is known, if there is no known server.
     trouble: Mutex<Option<LinkError>>,
 }
 
-/// The known servers of a shard.
+/// The current information about the servers of a shard.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct MembersView {
     /// All servers.
     pub(crate) servers: Arc<[Endpoint]>,
     /// The addresses of the servers.
     addresses: Arc<[Box<str>]>,
-    /// The primary that a trusted vote of sentinels names.
+    /// The address of the primary that a trusted vote of sentinels names.
     primary: Option<Box<str>>,
-    /// The servers that must not be charged, each with its successor.
+    /// The servers that must not be charged, because another server replaced them. Each has the
+    /// address of its successor.
     deposed: Arc<BTreeMap<Box<str>, Box<str>>>,
-    /// The servers that report themselves as primary and are not chosen, and the chosen one.
+    /// The servers that report the role of a primary and are not chosen. Each has the address of
+    /// the chosen server.
     outranked: Arc<BTreeMap<Box<str>, Box<str>>>,
-    /// Servers that neither answered nor failed to since the start: one of them may hold the
-    /// counters, so no server is charged.
+    /// The servers that have neither answered nor failed to answer since the start. One of them may
+    /// have the counters, so no server is charged until this set is empty.
     unasked: Arc<BTreeSet<Box<str>>>,
 }
 
@@ -64,7 +66,7 @@ impl MembersView {
         is_chosen && self.unasked.is_empty() && self.has(address)
     }
 
-    /// Returns the servers without the announced primary.
+    /// Returns the servers, except the primary that the sentinels name.
     pub(crate) fn replicas(&self) -> Vec<Endpoint> {
         let named = self.servers.iter().zip(&*self.addresses);
         let replicas = named.filter(|(_, address)| self.primary.as_ref() != Some(address));
@@ -77,14 +79,14 @@ impl MembersView {
 }
 
 impl Members {
-    /// Creates a list of configured servers.
+    /// Creates a member list of the configured servers.
     pub(crate) fn of(servers: Vec<Endpoint>, limits: &LinkLimits) -> Arc<Self> {
         Self::new(servers, 0, limits)
     }
 
-    /// Creates a list of `servers` for a shard without sentinels. If several servers are primaries,
-    /// the mark of the shard selects one of them, or else the order of `servers`. No server is
-    /// charged until each one was queried once.
+    /// Creates a member list of `servers` for a shard without sentinels. If several servers report
+    /// the role of a primary, the mark of the shard selects one of them. If the marks are equal,
+    /// the order of `servers` selects one. No server is charged until each server was queried once.
     pub(crate) fn chosen_by_mark(servers: Vec<Endpoint>, limits: &LinkLimits) -> Arc<Self> {
         let members = Self::of(servers, limits);
         members.view.send_modify(|view| {
@@ -95,7 +97,8 @@ impl Members {
         members
     }
 
-    /// Creates a list for servers that this number of configured sentinels will name.
+    /// Creates a member list without servers. The given number of configured sentinels will name
+    /// the servers.
     pub(crate) fn with_sentinels(sentinels: usize, limits: &LinkLimits) -> Arc<Self> {
         Self::new(Vec::new(), sentinels, limits)
     }
@@ -110,7 +113,7 @@ impl Members {
         })
     }
 
-    /// Returns the current view, to read and to wait for.
+    /// Returns the receiver of the current view. The receiver can be read and waited for.
     pub(crate) fn view(&self) -> watch::Receiver<MembersView> {
         self.view.subscribe()
     }
@@ -120,9 +123,10 @@ impl Members {
         self.view.borrow().permits(address)
     }
 
-    /// Waits until the server at `address` may not be charged any more, and returns the reason.
+    /// Waits until the server at `address` must not be charged any more, and returns the reason.
     pub(crate) async fn forbids(&self, address: &str) -> LinkError {
-        // An error means that the list was dropped, which is impossible during this call.
+        // An error of this wait means that the list was dropped, which is impossible during this
+        // call.
         let _ = self.view().wait_for(|view| !view.permits(address)).await;
         self.reason(address)
     }
@@ -130,7 +134,7 @@ impl Members {
     /// Records the report of the server at `address` about itself.
     ///
     /// # Errors
-    /// The reason why it must not be charged, although it may have the role of a primary.
+    /// The reason why the server must not be charged, although it may report the role of a primary.
     pub(crate) fn record_report(
         &self,
         address: &str,
@@ -156,16 +160,17 @@ impl Members {
 
     /// Waits until every server was queried once. Each query ends within [`LinkLimits::connect`].
     pub(crate) async fn settled(&self) {
-        // An error means that the member list is gone.
+        // An error of this wait means that the member list was dropped.
         let _ = self.view().wait_for(|view| view.unasked.is_empty()).await;
     }
 
-    /// Returns the servers that report themselves as primary and answer.
+    /// Returns the reachable servers that report the role of a primary.
     pub(crate) fn leaders(&self) -> Vec<String> {
         self.election.lock().reachable_leaders(Instant::now())
     }
 
-    /// Returns the epoch of a server to which nodes move from another one; `None` if it needs none.
+    /// Returns the epoch to write on a server when nodes move to it from another server. Returns
+    /// `None` if the mark of the shard does not choose the primary.
     pub(crate) fn next_epoch(&self) -> Option<u64> {
         self.election.lock().next_epoch()
     }
@@ -191,11 +196,11 @@ impl Members {
         }
     }
 
-    /// Sets the servers that the sentinels name.
+    /// Sets the servers of the list to the servers that the sentinels name.
     pub(crate) fn has_servers(&self, servers: Vec<Endpoint>) {
         let mut named: Vec<(String, Endpoint)> =
             servers.into_iter().map(|server| (server.to_string(), server)).collect();
-        // The same servers in another order are not a change.
+        // The servers are sorted, because the same servers in another order are not a change.
         named.sort_by(|(one, _), (other, _)| one.cmp(other));
         let mut election = self.election.lock();
         election.retain(|address| named.iter().any(|(known, _)| known == address));
@@ -211,12 +216,12 @@ impl Members {
         self.publish(&election);
     }
 
-    /// Sets another reason why the servers are unknown.
+    /// Sets the reason why no server is known.
     pub(crate) fn set_error(&self, trouble: LinkError) {
         *self.trouble.lock() = Some(trouble);
     }
 
-    /// Returns why there is no server to connect to.
+    /// Returns the reason why there is no server to connect to.
     pub(crate) fn error(&self) -> Option<LinkError> {
         self.trouble.lock().clone()
     }
@@ -226,7 +231,7 @@ impl Members {
         self.inquiries.subscribe()
     }
 
-    /// Returns the monitor of the shard's losses.
+    /// Returns the monitor that detects losses of the shard's data.
     pub(crate) const fn losses(&self) -> &DataLossMonitor {
         &self.losses
     }
@@ -234,7 +239,7 @@ impl Members {
     fn publish(&self, election: &PrimaryElection) {
         let primary = election.named(Instant::now());
         self.view.send_if_modified(|view| {
-            // If no primary is reported for a while, the last one stays.
+            // If no primary is reported for a while, the last reported primary stays.
             let is_other = primary.is_some() && view.primary.as_deref() != primary;
             if is_other {
                 view.primary = primary.map(Box::from);

@@ -31,8 +31,8 @@ impl NodeAddress {
         }
     }
 
-    /// Parses `host:port`. An empty host, or `?`, means the host of the node that sent the text,
-    /// `told_by`.
+    /// Parses `host:port`. If the host is empty or `?`, it is the host of the node that sent the
+    /// text, `told_by`.
     pub(crate) fn read(text: &str, told_by: &str) -> Option<Self> {
         let (host, port) = text.rsplit_once(':')?;
         let host = if matches!(host, "" | "?") { told_by } else { host };
@@ -51,7 +51,7 @@ impl NodeAddress {
         self.port
     }
 
-    /// Returns an endpoint for this address with the user and the certificates of `like`.
+    /// Returns an endpoint for this address. The user and the certificates are those of `like`.
     pub(crate) fn endpoint(&self, like: Option<&Endpoint>) -> Endpoint {
         let tls = like.and_then(|like| match &like.address {
             Address::Tcp { tls, .. } => tls.clone(),

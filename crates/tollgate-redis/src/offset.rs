@@ -1,4 +1,4 @@
-//! An estimate of a shard's clock from its replies.
+//! Estimates a shard's clock from the shard's replies.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -6,18 +6,19 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 use tollgate_core::{Millis, Timestamp};
 
-/// The most that the clocks of two machines may drift apart, in microseconds per second. Crystals
-/// drift by less than 100, and time daemons slew by up to 500.
+/// The most that the clocks of two machines may drift apart, in microseconds per second. Crystal
+/// clocks drift by less than 100, and time daemons correct a clock by up to 500.
 const DRIFT_PER_SECOND: i64 = 600;
 
 const MICROS_PER_MILLI: i64 = 1_000;
 
-/// The shard's clock, estimated as an interval.
+/// An estimate of the shard's clock: an interval that contains its time.
 ///
-/// A reply with a time was read from the shard's clock after the call was sent and before the reply
-/// arrived. This bounds the clock from both sides (Cristian 1989). The bounds of many replies are
-/// intersected (Marzullo 1984), and widen again at the rate at which clocks drift. A reply outside
-/// of the bounds means that the shard's clock was set: then only the new reply counts.
+/// If a reply contains a time, the shard read its clock after the call was sent and before the
+/// reply arrived. Each such reply bounds the shard's clock from both sides (Cristian 1989). The
+/// bounds of many replies are intersected (Marzullo 1984). With time, the bounds widen at the rate
+/// at which clocks drift. If a reply is outside of the bounds, the shard's clock was set, and from
+/// then on only the new reply counts.
 ///
 /// The estimate is relative to this process's monotonic clock, so setting this machine's wall clock
 /// does not affect it.
@@ -27,7 +28,7 @@ pub(crate) struct ShardClock {
     steps: AtomicU64,
 }
 
-/// One reply's information about the shard's clock.
+/// The information of one reply about the shard's clock.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reading {
     /// A time not later than the server's reading of its clock.
@@ -43,13 +44,15 @@ pub(crate) struct Reading {
 /// The offset of the shard's clock from another clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClockOffset {
-    /// The estimate in milliseconds; negative if the shard's clock is behind.
+    /// The estimated offset in milliseconds. It is negative if the shard's clock is behind the
+    /// other clock.
     pub millis: i64,
-    /// The largest error of the estimate, in milliseconds.
+    /// The largest error of the estimated offset, in milliseconds.
     pub uncertainty: u64,
 }
 
-/// The shard's clock at `at` is within `low..=high`, in microseconds since the Unix epoch.
+/// Bounds of the shard's clock. At `at`, the clock is within `low..=high`, in microseconds since
+/// the Unix epoch.
 #[derive(Clone, Copy, Debug)]
 struct Bounds {
     at: Instant,
@@ -58,7 +61,7 @@ struct Bounds {
 }
 
 impl Reading {
-    /// Returns the reading of a clock that showed `time`, in whole milliseconds.
+    /// Returns the reading of a clock that showed `time`. This clock shows whole milliseconds.
     pub(crate) fn of_millis(sent: Instant, received: Instant, time: Timestamp) -> Self {
         let earliest = signed(time.as_millis()).saturating_mul(MICROS_PER_MILLI);
         Self { sent, received, earliest, latest: earliest + MICROS_PER_MILLI - 1 }
@@ -85,66 +88,69 @@ impl ShardClock {
         });
     }
 
-    /// Replaces the offset: another server answers from now on, and it returned `reading`.
+    /// Replaces the estimate, because another server answers from now on. `reading` is that
+    /// server's first reading.
     ///
-    /// In one step, so that no decision finds the clock unknown between two servers.
+    /// This is one step. A decision therefore never finds the clock unknown between two servers.
     pub(crate) fn begin(&self, reading: Option<Reading>) {
         *self.bounds.lock() = reading.map(Bounds::from_reading);
     }
 
-    /// Returns the last millisecond of the shard's clock that is certainly over by `deadline`. A
-    /// command that starts while the shard's clock shows at most this time is not late. Returns
-    /// `None` before the first reply.
+    /// Returns the last millisecond of the shard's clock that has certainly passed by `deadline`. A
+    /// command is not late if it starts while the shard's clock shows at most this millisecond.
+    /// Returns `None` before the first reply.
     pub(crate) fn deadline(&self, deadline: Instant) -> Option<Timestamp> {
         let bounds = (*self.bounds.lock())?.moved(deadline);
         Some(millis(bounds.low / MICROS_PER_MILLI - 1))
     }
 
-    /// Returns the shard's time at `at`, as the middle of the bounds, or `None` before the first
-    /// reply.
+    /// Returns the estimated time of the shard's clock at `at`: the middle of the bounds. Returns
+    /// `None` before the first reply.
     pub(crate) fn time(&self, at: Instant) -> Option<Timestamp> {
         let bounds = (*self.bounds.lock())?.moved(at);
         Some(millis(bounds.middle() / MICROS_PER_MILLI))
     }
 
-    /// Returns how far the shard's clock is ahead of a clock that shows `now` at `at`, or `None`
-    /// before the first reply.
+    /// Returns how far the shard's clock is ahead of another clock that shows `now` at `at`.
+    /// Returns `None` before the first reply.
     pub(crate) fn ahead_of(&self, now: Timestamp, at: Instant) -> Option<ClockOffset> {
         Some(self.at(at)?.ahead_of(now))
     }
 
-    /// Returns the reading of the shard's clock at `at`, for comparisons with many times. Returns
-    /// `None` before any reply.
+    /// Returns the estimate of the shard's clock at `at`, for comparisons with many times. Returns
+    /// `None` before the first reply.
     pub(crate) fn at(&self, at: Instant) -> Option<ClockAt> {
         Some(ClockAt((*self.bounds.lock())?.moved(at)))
     }
 
-    /// Returns how often the shard's clock was found to have been set.
+    /// Returns how often replies showed that the shard's clock was set.
     pub(crate) fn steps(&self) -> u64 {
         self.steps.load(Ordering::Relaxed)
     }
 }
 
-/// The reading of the shard's clock at one instant.
+/// The estimate of the shard's clock at one instant.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ClockAt(Bounds);
 
 impl ClockAt {
-    /// Returns how far the shard's clock is ahead of a clock that shows `now` at that instant.
+    /// Returns how far the shard's clock is ahead of another clock that shows `now` at the instant
+    /// of this estimate.
     pub(crate) fn ahead_of(self, now: Timestamp) -> ClockOffset {
         let Self(bounds) = self;
         let other = signed(now.as_millis()).saturating_mul(MICROS_PER_MILLI);
         let half = (bounds.high - bounds.low).max(0).unsigned_abs() / 2;
         ClockOffset {
             millis: bounds.middle().saturating_sub(other).div_euclid(MICROS_PER_MILLI),
-            // The other clock shows whole milliseconds.
+            // One millisecond is added, because the other clock shows whole milliseconds.
             uncertainty: half.div_ceil(MICROS_PER_MILLI.unsigned_abs()) + 1,
         }
     }
 }
 
 impl ClockOffset {
-    /// Whether the two clocks differ by at most `tolerance`, at the worst of the uncertainty.
+    /// Returns whether the two clocks differ by at most `tolerance` even with the largest error of
+    /// the estimate.
     #[must_use]
     pub const fn is_within(&self, tolerance: Millis) -> bool {
         self.millis.unsigned_abs().saturating_add(self.uncertainty) <= tolerance.get()
@@ -167,7 +173,7 @@ impl Bounds {
         }
     }
 
-    /// Returns the bounds at another time.
+    /// Returns the bounds of the clock at the time `to`.
     fn moved(self, to: Instant) -> Self {
         let passed = micros(self.at, to);
         let drift = passed.abs().saturating_mul(DRIFT_PER_SECOND) / 1_000_000 + 1;
@@ -189,7 +195,7 @@ impl Bounds {
     }
 }
 
-/// Returns the microseconds from `from` to `to`; negative if `to` is earlier.
+/// Returns the microseconds from `from` to `to`. The result is negative if `to` is before `from`.
 fn micros(from: Instant, to: Instant) -> i64 {
     let between = |early: Instant, late: Instant| {
         i64::try_from(late.saturating_duration_since(early).as_micros()).unwrap_or(i64::MAX)

@@ -2,7 +2,8 @@
 
 use std::hash::{BuildHasher, RandomState};
 
-/// Returns a random number; in a simulation, the next one of its seed.
+/// Returns a random number. In a simulation, returns the next number that follows from the seed of
+/// the simulation.
 pub(crate) fn random() -> u64 {
     #[cfg(feature = "simulation")]
     if let Some(number) = tollgate_link::simulation::draw() {

@@ -1,4 +1,4 @@
-//! The redirects of cluster nodes.
+//! The replies by which cluster nodes redirect a job.
 
 use std::fmt;
 
@@ -7,31 +7,33 @@ use redis::{ErrorKind, RedisError, ServerErrorKind};
 use crate::connection::Endpoint;
 use crate::node_address::NodeAddress;
 
-/// The reason why a cluster node did not execute a job. No part of the job ran.
+/// The reason why a cluster node did not execute a job. No part of the job was executed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Redirect {
     /// Another node owns the slot.
     Moved {
-        /// The owner.
+        /// The owner of the slot.
         to: NodeAddress,
-        /// The node that redirected, as its URL.
+        /// The URL of the node that redirected the job.
         from: String,
     },
-    /// The slot is being moved to another node, and the job's keys are not on this one.
+    /// The slot is being moved to another node, and the job's keys are not on the node that
+    /// redirected the job.
     Operation {
         /// The node that receives the slot.
         to: NodeAddress,
     },
-    /// The slot is being moved, and only a part of the job's keys is on this node.
+    /// The slot is being moved, and only a part of the job's keys is on the node that redirected
+    /// the job.
     TryAgain,
     /// The cluster does not serve the slot.
     Down,
 }
 
 impl Redirect {
-    /// Parses `error`, which the server at the URL `from` returned. Returns `None` if it is not a
-    /// redirect, or not a valid one.
+    /// Parses `error`, which the server at the URL `from` returned. Returns `None` if `error` is
+    /// not a valid redirect.
     pub(crate) fn of(error: &RedisError, from: &str) -> Option<Self> {
         let ErrorKind::Server(kind) = error.kind() else { return None };
         match kind {

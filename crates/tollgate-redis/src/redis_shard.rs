@@ -1,4 +1,4 @@
-//! The store for one shard, through a batcher with bounded waits.
+//! The store for one shard. A batcher sends its calls, and each call has a deadline.
 
 mod cells;
 mod listing;
@@ -22,18 +22,21 @@ use crate::script::{RuntimeChoice, StepRuntime};
 use crate::shard::{PrimaryChoice, Shard, ShardSettings};
 use crate::step_codec::StepCodec;
 
-/// The shortest deadline that is divided between a replica and the primary, half for each.
+/// The shortest deadline that a read divides between a replica and the primary. Each of them gets
+/// half of the deadline.
 const SHARED_FROM: Duration = Duration::from_millis(10);
 
 /// Limits in one shard: a primary, and replicas that may be promoted.
 ///
-/// Calls that wait for the primary are sent as a batch. Each call is answered by its deadline, and
-/// at once while the primary is known to be down. A call that timed out is not charged later: the
-/// server rejects commands that arrive after the deadline by its own clock.
+/// Calls that wait for the primary are sent as a batch. Each call is answered by its deadline.
+/// While the primary is known to be down, each call gets an error at once. A call that timed out is
+/// not charged after its deadline: the server compares the deadline with its own clock, and rejects
+/// commands that arrive later.
 ///
-/// Read-only calls are answered by replicas if [`ShardSettings::reads`] selects that. Their data
-/// may be some seconds old ([`LAG_MAX`](crate::LAG_MAX)), but is evaluated at `now`, so a window
-/// that has ended counts as ended there too. Only the primary admits.
+/// Read-only calls are answered by replicas if [`ShardSettings::reads`] selects that. The data of a
+/// replica may be some seconds old ([`LAG_MAX`](crate::LAG_MAX)), but a replica evaluates it at the
+/// time of the call. So a window that has ended counts as ended on a replica too. Only the primary
+/// charges.
 #[derive(Debug)]
 pub struct RedisShard {
     shard: Shard<StepCodec>,
@@ -65,7 +68,7 @@ impl RedisShard {
         Self { deadline, ..self }
     }
 
-    /// Returns the same store with decisions by `clock`.
+    /// Returns the same store with `clock` as the clock that decides.
     #[must_use]
     pub fn with_clock(mut self, clock: DecisionClock) -> Self {
         self.time.set_clock(clock);
@@ -74,17 +77,19 @@ impl RedisShard {
 
     /// Compares the application's clock with the shard's from now on: a call whose time differs
     /// from the shard's by more than half of a limit's [`skew_max`](tollgate_core::Limit::skew_max)
-    /// is decided by the shard's time. Not for callers that pass times of their own choice.
+    /// is decided by the shard's time. Do not use this setting if the caller chooses the times of
+    /// its calls freely.
     ///
-    /// No call is sent before the shard's clock is known, where the server may be asked for `TIME`.
+    /// If the user may send `TIME` to the server, no call is sent before the shard's clock is
+    /// known.
     pub fn check_clock(&self) {
         self.time.check();
     }
 
     /// Returns the same store, which holds back charges after the primary's replication epoch
-    /// changed, for example in a failover, until the epoch is
-    /// [released](ReplicationEpochs::release). This allows missing charges to be joined first. The
-    /// first epoch is held back too. Read-only calls are never held back.
+    /// changed, for example in a failover. Charges are rejected until the new epoch is
+    /// [released](ReplicationEpochs::release). In the meantime, missing charges can be joined. The
+    /// first epoch must be released too. Read-only calls are never held back.
     #[must_use]
     pub fn with_paused_epochs(self) -> Self {
         self.shard.primary().pause_until_replayed();
@@ -94,48 +99,50 @@ impl RedisShard {
     /// Waits until the primary is connected.
     ///
     /// # Errors
-    /// The reason, if it was not connected `within` that time. The store continues to connect.
+    /// If the primary is not connected after the time `within`, the reason for that. The store
+    /// continues to connect.
     pub async fn ready(&self, within: Duration) -> Result<(), LinkError> {
         self.shard.ready(within).await
     }
 
-    /// Returns the runtime of the step in the primary.
+    /// Returns the form in which the step runs in the primary.
     #[must_use]
     pub fn runtime(&self) -> StepRuntime {
         self.shard.primary().codec().runtime()
     }
 
-    /// Returns the status of the batchers. The primary's is the first. Those of the replicas that
-    /// are read from follow, in the order of the settings, or of their addresses if sentinels name
-    /// them.
+    /// Returns the status of the batchers. The batcher to the primary is the first. The batchers to
+    /// the replicas that serve reads follow. Their order is the order of the settings, or the order
+    /// of their addresses if sentinels name them.
     #[must_use]
     pub fn status(&self) -> Vec<BatcherStatus> {
         self.shard.status()
     }
 
-    /// Returns how often lost counters were detected since the store was opened, and the last
-    /// reason. Each time, some or all windows started again. A loss while no primary is connected
-    /// is detected when one is connected again.
+    /// Returns how often lost counters were detected since the store was opened, and the reason of
+    /// the last loss. After each loss, some or all windows started again. A loss that happens while
+    /// no primary is connected is detected at the next connection.
     #[must_use]
     pub fn windows_lost(&self) -> (u64, Option<DataLoss>) {
         self.shard.losses()
     }
 
-    /// The servers that call themselves primary and answer, of a shard with several servers: more
-    /// than one is a split. All nodes charge the same one of them, and the others' counters are lost.
+    /// Returns the reachable servers that report themselves as primary. If the shard has several
+    /// servers and more than one of them is returned, the shard is split. All nodes charge the same
+    /// one of these servers, and the counters of the others are lost.
     #[must_use]
     pub fn primaries(&self) -> Vec<String> {
         self.shard.leaders()
     }
 
-    /// Returns how far the shard's clock is ahead of the application's, which shows `now`, or
-    /// `None` before the first reply.
+    /// Returns how far the shard's clock is ahead of the application's clock, which shows `now`.
+    /// Returns `None` before the first reply.
     #[must_use]
     pub fn clock_offset(&self, now: Timestamp) -> Option<ClockOffset> {
         self.shard.primary().link().clock().ahead_of(now, Instant::now())
     }
 
-    /// Applies charges like [`Store::apply`], with a time limit for this call, and returns the
+    /// Applies charges like [`Store::apply`], within a time limit for this call, and returns the
     /// detailed error.
     ///
     /// # Errors
@@ -158,12 +165,13 @@ impl RedisShard {
             return answer.into_readings().map_err(BatcherError::Step);
         }
         let priority = batcher.priority(|| job.is_read_only());
-        // A replica that did not answer has charged nothing and has used half of the time.
+        // The replica did not answer. It has charged nothing, and half of the time has passed.
         let answer = batcher.submit_by(Route::Any, priority, job, begun + within).await?;
         answer.into_readings().map_err(BatcherError::Step)
     }
 
-    /// The time of a job about `limits` that is made when the application's clock shows `now`.
+    /// Returns the time of a job on `limits` that is created when the application's clock shows
+    /// `now`.
     fn time<'l>(
         &self,
         now: Timestamp,
@@ -181,9 +189,9 @@ impl Store for RedisShard {
     }
 }
 
-/// A replication epoch ends with a promotion or a restart. It continues when a connection is
-/// replaced, and when keys are deleted, which may be intended. If the user may not send `INFO` to
-/// the primary, each connection counts as a new epoch.
+/// A replication epoch ends with a promotion or a restart. The epoch continues when a connection is
+/// replaced, and also when keys are deleted, because the deletion may be intended. If the user may
+/// not send `INFO` to the primary, each connection counts as a new epoch.
 impl ReplicationEpochs for RedisShard {
     fn history(&self) -> u64 {
         self.shard.primary().history()

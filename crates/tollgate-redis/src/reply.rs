@@ -1,4 +1,4 @@
-//! The decoding of replies, which validates every number.
+//! Decodes replies, and validates every number in them.
 
 mod cell;
 mod window;
@@ -18,18 +18,19 @@ const LATE: u8 = 1;
 const FULL: u8 = 1;
 const REFUSED: u8 = 2;
 const REPEATED: u8 = 3;
-/// The flag of a reading that is followed by its reserved and added units.
+/// The flag of a reading after which its reserved units and its added units follow.
 const MORE: u8 = 1;
 
-/// Returns the server's clock at the time of its answer, if it was requested.
+/// Returns the time that the server's clock showed when the server answered. The reply contains
+/// this time only if the command requested it.
 pub(crate) fn clock(reply: &[u8]) -> Option<Timestamp> {
     let mut rest = reply;
     take_byte(&mut rest)?;
     take_number(&mut rest).filter(|millis| *millis > 0).map(Timestamp::from_millis)
 }
 
-/// Returns one answer for each of `jobs`. An invalid reply gives [`StepError::Corrupt`] for all of
-/// them.
+/// Returns one answer for each of `jobs`. If the reply is invalid, every answer is
+/// [`StepError::Corrupt`].
 pub(crate) fn decode(jobs: &[Job], reply: &[u8]) -> Vec<Result<Answer, StepError>> {
     answers(jobs, reply).unwrap_or_else(|| vec![Err(StepError::Corrupt); jobs.len()])
 }
@@ -77,7 +78,7 @@ fn answer(job: &Job, rest: &mut &[u8]) -> Option<Result<Answer, StepError>> {
     }
 }
 
-/// Decodes the answers to a job's charges, all of which are of one kind.
+/// Decodes the answers to the charges of a job. All charges of the job are of the same kind.
 fn take_decided(job: &Job, rest: &mut &[u8]) -> Option<Answer> {
     let mut asks = job.asks.iter();
     match job.asks.first()?.op {
@@ -99,7 +100,7 @@ fn take_window_readings(job: &Job, rest: &mut &[u8], outcome: Outcome) -> Option
     (outcome == Outcome::Admitted || !readings.all_admitted()).then_some(readings)
 }
 
-/// The rest of one answer to many charges of one window.
+/// The rest of an answer that several jobs share, which charge the same window one after the other.
 #[derive(Default)]
 struct Run {
     jobs: u64,
@@ -216,7 +217,7 @@ mod tests {
         let bytes = reply(DECIDED, &[&window[..], &[REFUSED], full, &twice].concat());
         let impossible = reply(DECIDED, &[&[REFUSED], &window[..]].concat());
         assert_eq!(decode(&[job(1)], &impossible)[0].as_ref().unwrap_err(), &StepError::Corrupt);
-        // The fourth job has no charges; it is between jobs that share an answer.
+        // The fourth job has no charges. It is between two jobs that share an answer.
         let jobs = [job(1), job(1), job(1), job(0), job(1), job(1)];
         let used: Vec<_> = decode(&jobs, &bytes)
             .into_iter()
@@ -226,7 +227,7 @@ mod tests {
         let at = Admission::At(Timestamp::from_millis(1_700_000_000_123));
         let (first, refused) = (Some((1, Admission::Now)), Some((1, at)));
         assert_eq!(used, [first, refused, first, None, refused, refused]);
-        // Fewer or more jobs than in the answer.
+        // There are fewer or more jobs than the answer contains.
         for jobs in [&jobs[..5], &[job(1), job(1), job(1), job(1), job(1), job(1)]] {
             assert_eq!(decode(jobs, &bytes)[0].as_ref().unwrap_err(), &StepError::Corrupt);
         }

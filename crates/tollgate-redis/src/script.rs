@@ -1,4 +1,4 @@
-//! The step's source, as a server function and as a script.
+//! The source of the step, as a function and as a script for a server.
 
 mod load;
 
@@ -15,18 +15,20 @@ use crate::command::{Command, KeyCreation, Layout};
 /// The form in which the step runs in a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StepRuntime {
-    /// The server module `tollgate`, with the keys and values of functions and scripts.
+    /// The server module `tollgate`, with the same keys and values as the function and the script.
     Module,
     /// The server module `tollgate`, with tables that many subjects share.
     Tables,
-    /// A function, which the server stores and replicates: Redis 7.0 and later, and Valkey.
+    /// A function. The server stores and replicates it. Redis 7.0 and later and Valkey support
+    /// functions.
     Function,
-    /// A script, which the server may drop from its cache and which is then loaded again.
+    /// A script. The server may drop the script from its cache, and then the script is loaded
+    /// again.
     Script,
 }
 
 impl StepRuntime {
-    /// Returns where the step stores state in this form.
+    /// Returns where the step stores state if it runs in this form.
     pub(crate) const fn layout(self) -> Layout {
         match self {
             Self::Tables => Layout::Tables,
@@ -46,60 +48,64 @@ impl fmt::Display for StepRuntime {
     }
 }
 
-/// The permitted forms of the step.
+/// The forms in which the step may run in a server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RuntimeChoice {
     /// The module if the server has loaded it, otherwise a function if the server supports
-    /// functions, otherwise a script. All of them use the same keys and values.
+    /// functions, otherwise a script. These forms use the same keys and values.
     #[default]
     Best,
     /// Only the module, with tables that many subjects share. A server without the module is not
-    /// used. Other forms do not see what is in tables. In a Redis Cluster the same as `Best`.
+    /// used. The other forms of the step cannot read the state in tables. In a Redis Cluster, this
+    /// choice is the same as `Best`.
     Tables,
-    /// Only a function. A server without functions, or one that does not permit the user to call
-    /// them, is not used.
+    /// Only a function. A server is not used if it has no functions, or if it does not permit the
+    /// user to call them.
     Function,
     /// A script, whatever the server supports.
     Script,
 }
 
-/// The commands that run the step for reads.
+/// The commands that run the step for jobs that only read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReadVerb {
-    /// `FCALL_RO` or `EVALSHA_RO`: since Redis 7.0, for users that may call them.
+    /// `FCALL_RO` or `EVALSHA_RO`. Servers have these commands since Redis 7.0. They are used if
+    /// the user may call them.
     ReadOnly,
-    /// The commands that may also write.
+    /// The same commands as for jobs that write.
     Plain,
 }
 
-/// The access of a call to the server's keys.
+/// Whether a call may write to the server's keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Access {
-    /// The call may change keys, and create them if memory permits.
+    /// The call may change keys. The value says whether the call may also create keys.
     Write(KeyCreation),
-    /// The call only reads. It also runs on replicas, and without free memory or disk space.
+    /// The call only reads. So the call also runs on replicas, and on servers without free memory
+    /// or disk space.
     Read(ReadVerb),
 }
 
-/// The step of this version.
+/// The step of this version of Tollgate.
 pub(crate) static STEP: LazyLock<Step> = LazyLock::new(Step::new);
 
 /// Returns the library of functions that nodes of this version call, as the argument of `FUNCTION
 /// LOAD`.
 ///
-/// A node loads it itself if its user may. Otherwise an administrator loads it into each primary
-/// before nodes of this version start; libraries of other versions remain.
+/// A node loads the library itself if its user has the permission. Otherwise, an administrator must
+/// load the library into each primary before nodes of this version start. The libraries of other
+/// versions stay in the server.
 #[must_use]
 pub fn function_library() -> &'static str {
     &STEP.library
 }
 
-/// The step's source texts and names.
+/// The source texts of the step, and its names in servers.
 pub(crate) struct Step {
-    /// The name of the library and of its function. It depends on the source, so nodes of two
-    /// versions never replace each other's function.
+    /// The name of the library and of its first function. The name depends on the source, so nodes
+    /// of two versions never replace each other's function.
     name: String,
-    /// The name of the function for servers that are out of memory.
+    /// The name of the function that is called while the server is out of memory.
     tight_name: String,
     /// The name of the function that does not write.
     look_name: String,
@@ -108,7 +114,7 @@ pub(crate) struct Step {
     script_hash: String,
 }
 
-/// The parts, in the order of their dependencies.
+/// The parts of the source. Each part comes after the parts that it depends on.
 const SOURCE: &str = concat!(
     include_str!("step/numbers.lua"),
     include_str!("step/fixed_window.lua"),
@@ -138,9 +144,10 @@ impl Step {
         let hash = Script::new(SOURCE).get_hash()[..8].to_owned();
         let name = format!("tollgate_v1_{hash}");
         let (tight_name, look_name) = (format!("{name}_tight"), format!("{name}_look"));
-        // A function without flags is rejected before it runs if the server is out of memory. The
-        // second function is called then, which creates no keys. The third runs on replicas. All of
-        // them are the same step, because jobs that only read change nothing.
+        // If the server is out of memory, it rejects a function without flags before the function
+        // runs. In that case, the second function is called, which creates no keys. The third
+        // function runs on replicas. All three functions run the same step, because jobs that only
+        // read change nothing.
         let library = format!(
             "#!lua name={name}\n{SOURCE}\n\
              redis.register_function('{name}', run)\n\
@@ -178,7 +185,7 @@ impl Step {
     }
 }
 
-/// Returns the call of the module that executes `command`.
+/// Returns the call that makes the module execute `command`.
 fn module_call(access: Access, command: &Command<'_>) -> Cmd {
     let mut call = redis::cmd(match access {
         Access::Write(KeyCreation::Allowed) => "TOLLGATE.STEP",
@@ -194,7 +201,7 @@ pub(crate) fn is_without_module(error: &RedisError) -> bool {
     detail(error).contains("unknown command") && detail(error).contains("TOLLGATE.")
 }
 
-/// Returns the server's reply to `command`, with an error reply as an error.
+/// Sends `command` and returns the server's reply. An error reply is returned as an error.
 pub(crate) async fn ask(
     connection: &mut MultiplexedConnection,
     command: &Cmd,
@@ -207,8 +214,8 @@ pub(crate) fn is_unloaded(error: &RedisError) -> bool {
     error.code() == Some("NOSCRIPT") || detail(error).contains("Function not found")
 }
 
-/// Returns whether the error means that the server is out of memory. Before 7.0 the error of a
-/// script is contained in another one.
+/// Returns whether the error means that the server is out of memory. Before Redis 7.0, the server
+/// reports this error of a script inside another error.
 pub(crate) fn is_out_of_memory(error: &RedisError) -> bool {
     error.code() == Some("OOM") || detail(error).contains("OOM command not allowed")
 }

@@ -21,17 +21,18 @@ use replica_pool::ReplicaPool;
 /// The servers that answer read-only calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ReadFrom {
-    /// The replicas that keep up with the primary, in rotation. If none answers, the primary.
+    /// The replicas that keep up with the primary answer, in rotation. If no replica answers, the
+    /// primary answers.
     #[default]
     Replicas,
-    /// The primary.
+    /// The primary answers.
     Primary,
 }
 
 /// The settings of a shard: its servers and the limits of its connections.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShardSettings {
-    /// The servers.
+    /// The source of the shard's servers.
     pub topology: Topology,
     /// The servers that answer read-only calls.
     pub reads: ReadFrom,
@@ -69,33 +70,35 @@ impl ShardSettings {
     }
 }
 
-/// How one of several primaries is chosen, if neither took over from the other.
+/// How one of several primaries is chosen if none of them has taken over from another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PrimaryChoice {
-    /// By the shard's mark and then by the order of the configuration, where no sentinels name one.
+    /// If no sentinels name the primary, the shard's mark chooses. If the marks are equal, the
+    /// order of the configuration chooses.
     ByMark,
-    /// By the roles of the servers only, because a cluster agrees on one primary.
+    /// Only the roles of the servers choose, because the nodes of a cluster agree on one primary.
     ByRole,
 }
 
 /// The batchers to a shard's servers.
 ///
 /// The servers report which of them is the primary. Each server is queried for its role when a
-/// connection to it opens, and twice per heartbeat if the shard has several servers. If two servers
-/// report themselves as primary, [`Members`] selects the one that is charged.
+/// connection to it is opened. If the shard has several servers, each server is also queried twice
+/// per heartbeat. If two servers report themselves as primary, [`Members`] selects the server that
+/// is charged.
 #[derive(Debug)]
 pub(crate) struct Shard<C: Codec> {
     members: Arc<Members>,
     primary: Batcher<C>,
     replicas: ReplicaPool<C>,
-    /// Queries the roles of the servers, if there are several.
+    /// Queries the roles of the servers. `None` if there is only one server.
     _discovery: Option<ServerDiscovery>,
     _sentinels: Option<SentinelWatch>,
 }
 
 impl<C: Codec> Shard<C> {
-    /// Opens the batchers and starts to connect. Batchers to replicas use the codec that
-    /// `for_replica` creates from `codec`. Needs a tokio runtime.
+    /// Opens the batchers and starts to connect to the servers. The function `for_replica` creates
+    /// the codec of each replica's batcher from `codec`. Needs a tokio runtime.
     pub(crate) fn open(
         settings: &ShardSettings,
         codec: C,
@@ -104,7 +107,8 @@ impl<C: Codec> Shard<C> {
     ) -> Self {
         let (link, codec) = (settings.link, Arc::new(codec));
         let progress = Arc::<ReplicationProgress>::default();
-        // Another server can answer a read, so one miss opens the circuit of a replica.
+        // Another server can answer a read, so a single missed deadline opens the circuit breaker
+        // of a replica.
         let impatient = LinkLimits { misses: 1, ..link };
         let (lane_limits, writer) = (settings.batcher, Arc::clone(&codec));
         let read = Arc::clone(&progress);
@@ -162,7 +166,8 @@ impl<C: Codec> Shard<C> {
     /// Waits until the primary is connected.
     ///
     /// # Errors
-    /// The reason, if it was not connected `within` that time. The shard continues to connect.
+    /// If the primary is not connected after the time `within`, the reason for that. The shard
+    /// continues to connect.
     pub(crate) async fn ready(&self, within: Duration) -> Result<(), LinkError> {
         let link = self.primary.link();
         timeout(within, link.up()).await.map_err(|_| {
@@ -176,29 +181,33 @@ impl<C: Codec> Shard<C> {
         &self.primary
     }
 
-    /// Returns the next replica in rotation that answers, if replicas are read from and one does.
-    /// Skips replicas that lag behind, load their data, or fail.
+    /// Returns the batcher to the next replica in rotation that answers. Skips replicas that lag
+    /// behind, load their data, or fail. Returns `None` if replicas do not serve reads or no
+    /// replica answers.
     pub(crate) fn replica(&self) -> Option<Arc<Batcher<C>>> {
         self.replicas.next()
     }
 
-    /// Returns the status of the batchers: the primary's, then those of the replicas that are read
-    /// from, in the order of the settings, or of their addresses if sentinels name them.
+    /// Returns the status of the batchers. The batcher to the primary is the first. The batchers to
+    /// the replicas that serve reads follow. Their order is the order of the settings, or the order
+    /// of their addresses if sentinels name them.
     pub(crate) fn status(&self) -> Vec<BatcherStatus> {
         std::iter::once(self.primary.status()).chain(self.replicas.status()).collect()
     }
 
-    /// Uses `key`, which the primary must own, to detect that all keys were lost.
+    /// From now on, uses `key` to detect that all keys were lost. The primary must own the slot of
+    /// `key`.
     pub(crate) fn keep_generation_at(&self, key: String) {
         self.members.losses().keep_at(key);
     }
 
-    /// The reachable servers that report themselves as primary: one, unless there is a fault.
+    /// Returns the reachable servers that report themselves as primary. Unless there is a fault,
+    /// this is one server.
     pub(crate) fn leaders(&self) -> Vec<String> {
         self.members.leaders()
     }
 
-    /// Returns how often counters were lost, and the last reason.
+    /// Returns how often counters were lost, and the reason of the last loss.
     pub(crate) fn losses(&self) -> (u64, Option<DataLoss>) {
         self.members.losses().totals()
     }

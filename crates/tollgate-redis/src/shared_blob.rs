@@ -1,4 +1,4 @@
-//! Documents that nodes share: two keys each, for the version and the content.
+//! Documents that nodes share. Each document has two keys, for its version and its content.
 
 use std::sync::LazyLock;
 use std::time::Duration;
@@ -11,8 +11,8 @@ use tollgate_core::shared_blob::{BLOB_DEADLINE, CasOutcome, SharedBlob};
 
 use crate::link::{Link, Phase};
 
-/// A script that compares the version and replaces the document and its version. It needs only
-/// permissions that the step also needs.
+/// A script that compares the version of a document and, if it is the expected one, replaces the
+/// document and its version. The script needs only permissions that the step also needs.
 static REPLACE: LazyLock<Script> = LazyLock::new(|| {
     Script::new(
         "local kept = redis.call('MGET', KEYS[1])[1]
@@ -23,8 +23,8 @@ static REPLACE: LazyLock<Script> = LazyLock::new(|| {
     )
 });
 
-/// The keys of a document called `NAME`: `tg1:{NAME}:version` and `tg1:{NAME}:document`. They share
-/// a cluster slot, and no limit's key has such a name.
+/// The keys of a document called `NAME`: `tg1:{NAME}:version` and `tg1:{NAME}:document`. The two
+/// keys share a cluster slot. No key of a limit has such a name.
 #[derive(Clone, Debug)]
 pub(crate) struct BlobKeys {
     pub(crate) version: String,
@@ -37,7 +37,8 @@ impl BlobKeys {
         Self { version: key("version"), document: key("document") }
     }
 
-    /// Returns the version without the content; empty if there is no document.
+    /// Returns the version of the document without its content. The version is empty if there is no
+    /// document.
     pub(crate) async fn version(&self, link: &Link) -> Result<Vec<u8>, StoreError> {
         let mut command = redis::cmd("MGET");
         command.arg(&self.version);
@@ -54,14 +55,15 @@ impl BlobKeys {
         command.arg(&self.version).arg(&self.document);
         let asked = async |connection: &mut MultiplexedConnection| {
             let [version, bytes]: [Option<Vec<u8>>; 2] = command.query_async(connection).await?;
-            // If eviction removed one of the two, the document does not exist.
+            // If the server evicted one of the two keys, the document does not exist.
             let both = version.zip(bytes);
             Ok(both.map(|(version, bytes)| SharedBlob { version, bytes }).unwrap_or_default())
         };
         within(link, asked).await
     }
 
-    /// Replaces the document of version `before` by `document`, which expires after `lasting`.
+    /// Replaces the document by `document`, if its version is `before`. The new document expires
+    /// after `lasting`.
     pub(crate) async fn replace(
         &self,
         link: &Link,

@@ -8,20 +8,22 @@ pub(crate) const SLOTS: u16 = 16_384;
 pub(crate) struct Slot(u16);
 
 impl Slot {
-    /// Returns the slot with this number, or `None` if it is not below [`SLOTS`].
+    /// Returns the slot with this number, or `None` if the number is not below [`SLOTS`].
     pub(crate) const fn new(number: u16) -> Option<Self> {
         if number < SLOTS { Some(Self(number)) } else { None }
     }
 
-    /// Returns the slot of `key`. The hash tag selects it: the bytes between the first `{` and the
-    /// next `}`. If there is no tag or it is empty, the whole key selects it.
+    /// Returns the slot of `key`. The hash tag of the key selects the slot. The hash tag is the
+    /// text between the first `{` and the next `}`. If the hash tag is missing or empty, the whole
+    /// key selects the slot.
     pub(crate) fn of(key: &[u8]) -> Self {
         Self(crc16(tag(key).unwrap_or(key)) % SLOTS)
     }
 
-    /// Returns a hash tag for this slot: the smallest number whose text hashes to it.
+    /// Returns a hash tag for this slot: the smallest number that, as decimal text, has this slot.
     pub(crate) fn tag(self) -> String {
-        // The hashes are evenly spread, so one of the first 200,000 or so numbers matches.
+        // The hashes of numbers are evenly spread, so one of the first 200,000 or so numbers has
+        // this slot.
         let mut numbers = (0_u64..).map(|number| number.to_string());
         numbers.find(|tag| Self(crc16(tag.as_bytes()) % SLOTS) == self).unwrap_or_default()
     }
@@ -50,7 +52,7 @@ fn crc16(bytes: &[u8]) -> u16 {
         .fold(0, |crc: u16, byte| crc << 8 ^ REMAINDERS[usize::from((crc >> 8) as u8 ^ byte)])
 }
 
-/// The remainder of each first byte.
+/// The CRC remainder of each possible first byte.
 const REMAINDERS: [u16; 256] = remainders();
 
 const fn remainders() -> [u16; 256] {
@@ -75,14 +77,14 @@ mod tests {
 
     #[test]
     fn the_check_value_is_the_published_one() {
-        // The check value of the CRC catalogue for XMODEM, which the cluster specification repeats.
+        // The CRC catalogue and the cluster specification list this check value for XMODEM.
         assert_eq!(crc16(b"123456789"), 0x31c3);
         assert_eq!(crc16(b""), 0);
     }
 
     #[test]
     fn keys_are_in_the_slots_that_servers_say() {
-        // The slots are those that `CLUSTER KEYSLOT` returns.
+        // These are the slots that `CLUSTER KEYSLOT` returns.
         for (key, slot) in [
             ("foo", 12_182),
             ("bar", 5_061),

@@ -1,4 +1,4 @@
-//! The codec of the step: jobs to commands, and replies to readings.
+//! The codec of the step. It encodes jobs into commands, and decodes replies into readings.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
@@ -20,24 +20,26 @@ use crate::script::{
     is_without_module,
 };
 
-/// The number of commands that create no keys after a server reported that it is out of memory. The
-/// next command tries again.
+/// After a server reported that it is out of memory, this number of commands create no keys. The
+/// command after them tries again to create keys.
 const TIGHT_COMMANDS: u32 = 64;
 
-/// The codec of one server's step.
+/// The codec for the step in one server.
 #[derive(Debug)]
 pub(crate) struct StepCodec {
     choice: RuntimeChoice,
     client_role: ClientRole,
-    /// The step's form and commands in the server, shared with the codecs of its replicas.
+    /// The form of the step in the server, and its commands for reads. The codecs of the server's
+    /// replicas share this value.
     ways: Arc<AtomicRuntimeInfo>,
-    /// For a replica: the step's form in its primary.
+    /// If the server is a replica, the form of the step in its primary.
     primary: Option<Arc<AtomicRuntimeInfo>>,
     tight_commands_left: AtomicU32,
 }
 
 impl StepCodec {
-    /// Creates a codec for a new server. Until [`Codec::load`] it uses the script form.
+    /// Creates a codec for a server that is not connected yet. Until [`Codec::load`], the codec
+    /// uses the script form of the step.
     pub(crate) fn new(choice: RuntimeChoice, client_role: ClientRole) -> Self {
         let (ways, tight_commands_left) = (Arc::default(), AtomicU32::new(0));
         Self { choice, client_role, ways, primary: None, tight_commands_left }
@@ -48,12 +50,12 @@ impl StepCodec {
         Self { primary: Some(Arc::clone(&self.ways)), ..Self::new(self.choice, self.client_role) }
     }
 
-    /// Returns the runtime of the step in the server.
+    /// Returns the form in which the step runs in the server.
     pub(crate) fn runtime(&self) -> StepRuntime {
         self.ways.get().map_or(StepRuntime::Script, |ways| ways.runs)
     }
 
-    /// Returns the access of the next command for `jobs` to the server's keys.
+    /// Returns whether the next command for `jobs` may write to the server's keys.
     fn access(&self, jobs: &[Job]) -> Access {
         if jobs.iter().all(Job::is_read_only) {
             return Access::Read(self.ways.get().map_or(ReadVerb::Plain, |ways| ways.reads));
@@ -61,7 +63,7 @@ impl StepCodec {
         Access::Write(self.room())
     }
 
-    /// Returns whether the next command may create keys.
+    /// Returns whether the next command may create keys, and counts this command.
     fn room(&self) -> KeyCreation {
         let fewer = |left: u32| left.checked_sub(1);
         match self.tight_commands_left.try_update(Ordering::Relaxed, Ordering::Relaxed, fewer) {
@@ -119,7 +121,8 @@ impl Codec for StepCodec {
         let ways = match (&self.primary, self.client_role) {
             (None, ClientRole::ReadWrite) => STEP.load(connection, self.choice).await?,
             (None, ClientRole::ReadOnly) => STEP.predict(connection, self.choice).await?,
-            // A replica has the step if its primary has it, and the primary is checked.
+            // A replica has the step if its primary has the step. The check of the primary is
+            // enough.
             (Some(_), ClientRole::ReadOnly) => return Ok(()),
             (Some(primary), ClientRole::ReadWrite) => {
                 let runs = primary.get().map(|ways| ways.runs);
@@ -160,7 +163,7 @@ impl Codec for StepCodec {
     }
 }
 
-/// A [`RuntimeInfo`] that any thread can read and set, once it is known.
+/// A [`RuntimeInfo`] that is unknown at first. Any thread can read or set it.
 #[derive(Debug, Default)]
 struct AtomicRuntimeInfo(AtomicU8);
 

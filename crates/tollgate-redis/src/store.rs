@@ -14,13 +14,14 @@ use crate::key::Keys;
 use crate::script::{RuntimeChoice, StepRuntime, ask, is_out_of_memory};
 use crate::step_codec::StepCodec;
 
-/// The most attempts to send one call if the server reports that nothing of it ran.
+/// The most attempts to send one call. A call is sent again only if the server reports that no part
+/// of the call was executed.
 const MAX_SENDS: usize = 8;
 
-/// Limits in one server, decided by the step that runs in it.
+/// Limits in one server. The step in the server decides each call.
 ///
 /// The store is exact: a call is one command and one round trip, is atomic in the server, and
-/// returns the integers of [`tollgate_core::decide()`].
+/// returns the same integers as [`tollgate_core::decide()`].
 #[derive(Debug)]
 pub struct Redis {
     connection: MultiplexedConnection,
@@ -32,7 +33,7 @@ impl Redis {
     /// Creates a store on `connection` and loads the step if the server does not have it.
     ///
     /// # Errors
-    /// The server's error, if the step can be loaded in none of the forms of `choice`.
+    /// The server's error, if the step can run in none of the forms that `choice` permits.
     pub async fn new(
         mut connection: MultiplexedConnection,
         keys: Keys,
@@ -43,13 +44,14 @@ impl Redis {
         Ok(Self { connection, codec, keys })
     }
 
-    /// Returns the runtime of the step in the server.
+    /// Returns the form in which the step runs in the server.
     #[must_use]
     pub fn runtime(&self) -> StepRuntime {
         self.codec.runtime()
     }
 
-    /// Executes `calls` one after the other in one round trip, each as [`Store::apply`] does.
+    /// Executes `calls` one after the other, in one round trip. Each call is executed as
+    /// [`Store::apply`] executes it.
     ///
     /// # Errors
     /// [`StoreError`] for each call that the server did not answer.

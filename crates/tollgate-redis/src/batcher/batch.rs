@@ -9,14 +9,15 @@ use tokio::time::Instant;
 use super::BatcherError;
 use super::route::{Priority, Route};
 
-/// A job with less time left than this is not sent: the shard's clock, which is known to two
-/// milliseconds at best, would refuse it as late.
+/// A job with less time than this before its deadline is not sent. The batcher knows the shard's
+/// clock to two milliseconds at best, so the shard would refuse the job as late.
 const TOO_LATE_TO_SEND: Duration = Duration::from_millis(2);
 
-/// The most times that one job may be sent, including the first. Its deadline usually comes sooner.
+/// The most times that one job may be sent, including the first time. The deadline of the job
+/// usually ends the attempts earlier.
 const MAX_SENDS: u8 = 8;
 
-/// The caller that waits for a job, and its deadline.
+/// The caller that waits for the answer to a job, and the deadline of the job.
 #[derive(Debug)]
 pub(super) struct Waiter<A> {
     answer: oneshot::Sender<Result<A, BatcherError>>,
@@ -26,7 +27,7 @@ pub(super) struct Waiter<A> {
     sends: u8,
 }
 
-/// Jobs and, at the same indexes, their waiters.
+/// Jobs, and the waiter for each job at the same index.
 #[derive(Debug)]
 pub(super) struct Batch<J, A> {
     jobs: Vec<J>,
@@ -43,17 +44,19 @@ impl<A> Waiter<A> {
         Self { answer, deadline, route, priority, sends: 0 }
     }
 
-    /// Returns whether this job and that of `other` may share a command.
+    /// Returns whether this waiter's job and the job of `other` may share a command.
     fn joins(&self, other: &Self) -> bool {
         self.priority == other.priority && self.route.joins(other.route)
     }
 
-    /// Returns whether the caller still waits, for long enough that sending is useful.
+    /// Returns whether the caller still waits, and has enough time before its deadline for sending
+    /// the job to be useful.
     fn waits(&self, now: Instant) -> bool {
         !self.answer.is_closed() && self.deadline.saturating_duration_since(now) > TOO_LATE_TO_SEND
     }
 
-    /// Sends the answer. If the caller no longer waits, the answer is dropped intentionally.
+    /// Sends the answer to the caller. If the caller no longer waits, the answer is dropped
+    /// intentionally.
     fn complete(self, answer: Result<A, BatcherError>) {
         let _ = self.answer.send(answer);
     }
@@ -90,18 +93,19 @@ impl<J, A> Batch<J, A> {
         self.jobs.is_empty()
     }
 
-    /// Returns the earliest deadline. A job that runs later would run for a caller that has left.
+    /// Returns the earliest deadline of the jobs. After that time, the caller of one job no longer
+    /// waits for the result.
     pub(super) fn first_deadline(&self) -> Option<Instant> {
         self.waiters.iter().map(|waiter| waiter.deadline).min()
     }
 
-    /// Returns the latest deadline. After it no caller waits.
+    /// Returns the latest deadline of the jobs. After that time, no caller waits.
     pub(super) fn last_deadline(&self) -> Option<Instant> {
         self.waiters.iter().map(|waiter| waiter.deadline).max()
     }
 
-    /// Drops jobs without a waiting caller, and those that cannot be executed in time any more.
-    /// None of them has been executed.
+    /// Drops the jobs without a waiting caller, and the jobs that cannot be executed in time any
+    /// more. No dropped job has been executed.
     pub(super) fn drop_expired(&mut self, now: Instant) {
         if self.waiters.iter().all(|waiter| waiter.waits(now)) {
             return;
@@ -116,9 +120,9 @@ impl<J, A> Batch<J, A> {
         }
     }
 
-    /// Records that the jobs are being sent. Jobs that were sent too often get
-    /// [`BatcherError::Unavailable`] and are dropped: each time, the server proved that it did not
-    /// run them.
+    /// Records that the jobs are being sent. Jobs that were sent too often are dropped, and their
+    /// callers get [`BatcherError::Unavailable`]. No dropped job was executed: after each attempt,
+    /// the server proved that it did not run the job.
     pub(super) fn note_sending(&mut self) {
         if self.waiters.iter().any(|waiter| waiter.sends >= MAX_SENDS) {
             let (jobs, waiters) =
@@ -136,8 +140,8 @@ impl<J, A> Batch<J, A> {
         }
     }
 
-    /// Splits the batch into parts with jobs that may share a command, each in the original order.
-    /// For a server that has every key there is one part.
+    /// Splits the batch into parts. The jobs of a part may share a command and keep their original
+    /// order. For a server that has every key, jobs of the same priority form one part.
     pub(super) fn into_parts(self) -> Vec<Self> {
         let Some(first) = self.waiters.first() else { return Vec::new() };
         if self.len() == 1 || self.waiters.iter().all(|waiter| waiter.joins(first)) {
@@ -183,8 +187,8 @@ impl<J, A> Batch<J, A> {
         }
     }
 
-    /// Sends each waiter its answer, except those with an error for which `again` returns true.
-    /// Returns their jobs.
+    /// Sends each waiter its answer, except the waiters for an answer that is an error for which
+    /// `again` returns true. Returns the jobs of these waiters.
     pub(super) fn complete_each(
         self,
         answers: impl IntoIterator<Item = Result<A, BatcherError>>,
@@ -205,7 +209,8 @@ impl<J, A> Batch<J, A> {
 mod tests {
     use super::*;
 
-    /// Returns the jobs of each part of a batch of jobs with these routes, numbered from 0.
+    /// Splits jobs with these routes into parts, and returns the numbers of the jobs in each part.
+    /// The first job has the number 0.
     fn parts(routes: &[Route]) -> Vec<Vec<usize>> {
         let usual: Vec<_> = routes.iter().map(|route| (*route, Priority::Normal)).collect();
         parts_by_priority(&usual)

@@ -5,20 +5,20 @@ use redis::{Cmd, Pipeline, RedisResult, Value};
 use super::route::Route;
 use crate::connection::Connection;
 
-/// One command, or several that are written together.
+/// One command, or several commands that are written together.
 pub(super) enum Call {
     One(Cmd),
     Several {
         commands: Pipeline,
-        /// The number of replies.
+        /// The number of replies to all commands.
         replies: usize,
-        /// The indexes of the replies that answer jobs.
+        /// The indexes of the replies that contain answers to jobs.
         answers: Vec<usize>,
     },
 }
 
 impl Call {
-    /// Creates a call of these commands, each with the route of its jobs.
+    /// Creates a call of these commands. Each command has the route of its jobs.
     pub(super) fn of(commands: impl ExactSizeIterator<Item = (Route, Cmd)>) -> Self {
         let mut commands = commands.peekable();
         if commands.len() == 1

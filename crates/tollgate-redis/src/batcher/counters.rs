@@ -2,14 +2,14 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The counts of a batcher since the batcher was opened.
+/// Counts since the batcher was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BatcherCounts {
     /// The calls that were sent.
     pub calls: u64,
-    /// The jobs in the calls. A job that was sent twice counts twice.
+    /// The jobs in these calls. A job that was sent twice counts twice.
     pub jobs: u64,
-    /// The jobs that the server refused as late and that were sent again.
+    /// The jobs that the server refused as late and that the batcher sent again.
     pub late: u64,
     /// The jobs that were rejected because the queue was full.
     pub overloaded: u64,

@@ -23,16 +23,18 @@ use crate::link::{ClaimedConnection, ConnectionPool, Link, Phase};
 use crate::offset::Reading;
 use crate::redirect::Redirect;
 
-/// Sends batches and delivers their answers, for the caller that has the turn to send.
+/// Sends the batches of a batcher and delivers the answers to their callers. The caller or the
+/// driver that sends a batch needs a [`Slot`](super::pacing::Slot) first.
 pub(super) struct Dispatcher<C: Codec> {
     codec: Arc<C>,
     link: Arc<Link>,
     counters: Arc<Counters>,
     last_words: Duration,
-    /// The generation of the last connection that was found to be unusable.
+    /// The generation of the newest connection that was found to be unusable. Older connections are
+    /// not used either.
     left: AtomicU64,
     pacing: Arc<Pacing>,
-    /// When the step was last loaded because the server had lost it.
+    /// The last time at which the step was loaded because the server had lost the step.
     loaded: Mutex<Option<Instant>>,
 }
 
@@ -51,16 +53,19 @@ enum Outcome {
 /// The conclusion from an error reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ErrorClass {
-    /// Nothing ran. This server cannot serve now; another one may, or this one soon.
+    /// Nothing was executed. This server cannot serve now. Another server may be able to serve, or
+    /// this server may be able to serve soon.
     Unfit,
-    /// The connection is closed. It is unknown which jobs ran.
+    /// The connection is closed. It is unknown which jobs were executed.
     Ended,
-    /// The server rejects the call, and would reject it again. It is unknown which jobs ran.
+    /// The server rejects the call, and would reject the same call again. It is unknown which jobs
+    /// were executed.
     Refused,
 }
 
 impl<C: Codec> Dispatcher<C> {
-    /// Creates a dispatcher for `link`, which waits for last answers for
+    /// Creates a dispatcher for `link`. While a connection is being replaced, calls on the old
+    /// connection wait for their replies for up to
     /// [`last_words`](super::BatcherLimits::last_words).
     pub(super) fn new(
         codec: Arc<C>,
@@ -73,18 +78,19 @@ impl<C: Codec> Dispatcher<C> {
         Self { codec, link, counters, last_words, left, pacing, loaded }
     }
 
-    /// Has the server execute `batch`, and delivers the answers.
+    /// Sends `batch` to the server, and delivers the answers.
     ///
-    /// Dropping the future drops the answers. Jobs that were not sent are then not executed.
+    /// If this future is dropped, the answers are dropped too. Jobs that have not been sent by then
+    /// are not executed.
     pub(super) async fn dispatch(&self, mut batch: Jobs<C>) {
-        // Jobs that are sent again are sent separately and first, because they have the least time
-        // left.
+        // Jobs that must be sent again have the least time left. So they are sent first, without
+        // newer jobs.
         while !batch.is_empty() {
             batch = self.send(batch).await;
         }
     }
 
-    /// Sends `batch` once; returns the jobs to send again.
+    /// Sends `batch` once. Returns the jobs that must be sent again.
     async fn send(&self, mut batch: Jobs<C>) -> Jobs<C> {
         let mut phases = self.link.phases();
         let Some(connection) = self.connection(&mut phases, batch.last_deadline()).await else {
@@ -134,8 +140,8 @@ impl<C: Codec> Dispatcher<C> {
         again
     }
 
-    /// Returns the parts that may be sent now. The jobs of the others get an error: they are held
-    /// back until the server's data was repaired.
+    /// Returns the parts that may be sent now. While charges are held back until a failover replay
+    /// has finished, the jobs of all other parts get an error.
     fn unpaused(&self, parts: Vec<Jobs<C>>) -> Vec<Jobs<C>> {
         if !self.link.histories().holds() {
             return parts;
@@ -148,15 +154,17 @@ impl<C: Codec> Dispatcher<C> {
         ahead
     }
 
-    /// Returns the connection to use. If one is being made, waits for it, until `last` at most.
+    /// Returns the connection to use. If a connection is being opened, waits for it, until `last`
+    /// at most.
     async fn connection(
         &self,
         phases: &mut watch::Receiver<Phase>,
         last: Option<Instant>,
     ) -> Option<Arc<ConnectionPool>> {
         let left = self.left.load(Ordering::Relaxed);
-        // A connection that was dropped or closed is still published until the supervisor has
-        // reacted. Jobs that are not sent over it did not run.
+        // The link still offers a connection that was dropped or closed until the link's supervisor
+        // has reacted. Such a connection is not used. The jobs stay unsent and have not been
+        // executed.
         let ready = phases.wait_for(|phase| match phase {
             Phase::Up(connection) => {
                 connection.generation > left
@@ -185,7 +193,7 @@ impl<C: Codec> Dispatcher<C> {
     ) -> Outcome {
         let generation = claimed.connection().generation;
         let left = async {
-            // An error means that the link was dropped, together with the connection.
+            // An error of this wait means that the link was dropped, together with the connection.
             let _ = phases
                 .wait_for(
                     |phase| !matches!(phase, Phase::Up(current) if current.generation == generation),
@@ -196,7 +204,7 @@ impl<C: Codec> Dispatcher<C> {
         let told = {
             let mut told = pin!(call.send(claimed.connection()));
             tokio::select! {
-                // An answer that has arrived counts, however late this task is polled.
+                // A reply that has arrived counts, even if this task is polled late.
                 biased;
                 told = &mut told => Some(told),
                 // A server that was demoted still reports which calls it did not execute.
@@ -228,8 +236,8 @@ impl<C: Codec> Dispatcher<C> {
     }
 
     /// Delivers the answers. Returns the jobs that the server refused as late although their
-    /// callers still wait: the deadline was that of another job in the call, or the shard's clock
-    /// was set.
+    /// callers still wait. The server refuses such a job if another job in the call had an earlier
+    /// deadline, or if the shard's clock was set.
     fn answer(&self, batch: Jobs<C>, reply: Value) -> Jobs<C> {
         let answers = self.codec.decode(batch.jobs(), reply).into_iter();
         let missing = std::iter::repeat_with(|| Err(StepError::Corrupt));
@@ -242,7 +250,8 @@ impl<C: Codec> Dispatcher<C> {
         again
     }
 
-    /// Reacts to an error reply; returns the jobs that did not run according to it.
+    /// Reacts to an error reply. Returns the jobs that were not executed, as far as the error reply
+    /// proves that.
     async fn fail(
         &self,
         connection: &Connection,
@@ -254,7 +263,7 @@ impl<C: Codec> Dispatcher<C> {
         match self.codec.remedy(error) {
             Remedy::Reencode => return batch,
             Remedy::Load => {
-                // If loading the step fails, the next call shows the reason.
+                // If loading the step fails, the reply to the next call contains the reason.
                 let _ = timeout_at(last, self.load(connection, claimed.since())).await;
                 return batch;
             }
@@ -293,8 +302,8 @@ impl<C: Codec> Dispatcher<C> {
         }
     }
 
-    /// Loads the step into the server, unless that was done since `sent`: of several calls that find
-    /// it missing, one loads it, and the others wait.
+    /// Loads the step into the server, unless another call has loaded it since `sent`. If several
+    /// calls find that the step is missing, one of them loads the step, and the others wait.
     async fn load(&self, connection: &Connection, sent: Instant) {
         let mut loaded = self.loaded.lock().await;
         if loaded.is_some_and(|at| sent < at) {
@@ -305,14 +314,14 @@ impl<C: Codec> Dispatcher<C> {
         }
     }
 
-    /// Sends nothing over `connection` any more.
+    /// Excludes `connection` from all further calls.
     pub(super) fn leave(&self, connection: &Connection) {
         self.left.fetch_max(connection.generation, Ordering::Relaxed);
     }
 }
 
-/// Classifies error replies. Only those listed here prove that nothing ran; after any other error
-/// the jobs are not sent again.
+/// Classifies error replies. Only the errors that are listed in this function prove that no job was
+/// executed. After any other error, the jobs are not sent again.
 fn classify(error: &RedisError) -> ErrorClass {
     match error.kind() {
         ErrorKind::Server(
@@ -324,7 +333,7 @@ fn classify(error: &RedisError) -> ErrorClass {
             | ServerErrorKind::Ask
             | ServerErrorKind::TryAgain,
         ) => ErrorClass::Unfit,
-        // Codes without a name in the client library.
+        // The client library has no names for these error codes.
         _ if matches!(error.code(), Some("NOREPLICAS" | "BUSY")) => ErrorClass::Unfit,
         _ if is_refused_write(error) => ErrorClass::Unfit,
         ErrorKind::Server(_) | ErrorKind::Extension => ErrorClass::Refused,
@@ -332,8 +341,8 @@ fn classify(error: &RedisError) -> ErrorClass {
     }
 }
 
-/// Returns whether a script's first write was rejected, and therefore every write. Before 7.0 the
-/// server reports that inside an error of its own without a code.
+/// Returns whether the server rejected the first write of a script. In that case, the script has
+/// written nothing. Before Redis 7.0, the server wraps this error in another error without a code.
 fn is_refused_write(error: &RedisError) -> bool {
     let detail = error.detail().unwrap_or_default();
     ["-READONLY ", "-NOREPLICAS "].iter().any(|code| detail.contains(code))

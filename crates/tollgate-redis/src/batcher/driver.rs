@@ -11,13 +11,14 @@ use super::pacing::{Pacing, Slot};
 use super::queue::{Jobs, QueueReceiver};
 use crate::codec::Codec;
 
-/// Sends the jobs that callers could not send themselves. Jobs that are queued while no call may be
-/// sent form the next one.
+/// Sends the jobs that callers could not send themselves. The jobs that are queued while no call
+/// may be sent form the next call.
 pub(super) struct Driver<C: Codec> {
     exit: QueueReceiver<C>,
     dispatcher: Arc<Dispatcher<C>>,
     pacing: Arc<Pacing>,
-    /// Calls in flight, at most [`CALLS_IN_FLIGHT`]. Dropping the set aborts them.
+    /// The calls in flight, at most [`CALLS_IN_FLIGHT`]. If the set is dropped, the calls are
+    /// aborted.
     calls: JoinSet<()>,
 }
 
@@ -33,7 +34,8 @@ impl<C: Codec> Driver<C> {
     pub(super) async fn run(mut self) {
         while self.exit.wait().await {
             while self.calls.try_join_next().is_some() {}
-            // Each of these calls ends at the last deadline of its jobs at the latest.
+            // The number of calls falls again: each call ends at the last deadline of its jobs at
+            // the latest.
             while self.calls.len() >= CALLS_IN_FLIGHT {
                 self.calls.join_next().await;
             }
@@ -44,14 +46,15 @@ impl<C: Codec> Driver<C> {
         }
     }
 
-    /// Sends `batch`. Returns when another call may be sent, or has to be waited for.
+    /// Sends `batch`. If only one call may be in flight, waits until this call has ended or is
+    /// overdue. Otherwise, returns at once.
     async fn send(&mut self, batch: Jobs<C>, mut slot: Slot) {
         let dispatcher = Arc::clone(&self.dispatcher);
         let mut call = Box::pin(async move { dispatcher.dispatch(batch).await });
         if self.pacing.allowed() == 1 {
             if timeout(slot.overdue_after(), &mut call).await.is_ok() {
-                // Callers that just received an answer run first. Their next jobs then travel
-                // together instead of after the first of them.
+                // Callers that have just received an answer run before this task continues. The
+                // next jobs of these callers are then sent together in one call.
                 yield_now().await;
                 return;
             }

@@ -15,16 +15,17 @@ pub enum BatcherError {
     Overloaded,
     /// The server cannot be reached, or cannot serve. The job was not executed.
     Unavailable,
-    /// There was no answer by the deadline. It is unknown whether the job was executed; it is not
-    /// executed after the deadline.
+    /// The server did not answer by the deadline. It is unknown whether the job was executed. The
+    /// job is not executed after the deadline.
     TimedOut,
-    /// The connection was closed before the answer. It is unknown whether the job was executed.
+    /// The connection was closed before the answer arrived. It is unknown whether the job was
+    /// executed.
     Lost,
-    /// The step did not decide.
+    /// The step in the server returned an error instead of a decision.
     Step(StepError),
     /// The cluster node does not serve the job's slot. The job was not executed.
     Redirected(Redirect),
-    /// The server rejected the call with this code. It is unknown whether a job was executed.
+    /// The server rejected the call with this error code. It is unknown whether a job was executed.
     Refused(String),
 }
 

@@ -10,38 +10,40 @@ use tokio::time::{Instant, timeout};
 use super::CALLS_IN_FLIGHT;
 use super::sync::{AtomicU64, AtomicUsize};
 
-/// The part of the round trip for which one more call may be in flight without waiting. A server
-/// that answers sooner has one call at a time, which carries the jobs that were queued during the
-/// last one.
+/// The round trip time for each call that may be in flight without a wait: a longer round trip
+/// permits more calls. If the round trip is shorter than twice this time, one call is in flight at
+/// a time. That call carries the jobs that were queued during the previous call.
 const ROUND_TRIP_PER_CALL: Duration = Duration::from_micros(250);
 
-/// The maximum number of calls in flight that did not wait. Further ones are spread over the round
-/// trip: if all were sent at once, the next job would wait for a whole round trip.
+/// The maximum number of calls in flight that are sent without a wait. Further calls are spread
+/// over the round trip. If all calls were sent at once, the next job would have to wait for a whole
+/// round trip.
 const AT_ONCE: usize = CALLS_IN_FLIGHT / 2;
 
-/// The part of a longer call in the estimate of the round trip: a 32nd. A shorter call replaces it,
-/// because only the shortest calls did not wait in the network or the server.
+/// The weight of a call that took longer than the estimated round trip: the estimate moves by a
+/// 32nd of the difference. A shorter call replaces the estimate, because only the shortest calls
+/// did not wait in the network or in the server.
 const LONGER_CALL_SHARE: u64 = 32;
 
-/// The calls of a batcher that are in flight, and the decision whether another one may be sent.
+/// The calls of a batcher that are in flight. Decides whether another call may be sent.
 #[derive(Debug)]
 pub(super) struct Pacing {
     /// [`overdue_after`](super::BatcherLimits::overdue_after).
     overdue_after: Duration,
     /// Calls in flight that are not overdue.
     on_time: AtomicUsize,
-    /// Calls in flight that their callers sent themselves.
+    /// Calls in flight that were sent by the callers of their jobs.
     by_callers: AtomicUsize,
-    /// Wakes the driver when one of the calls on time ends or becomes overdue.
+    /// Wakes the driver when a call that is not overdue ends or becomes overdue.
     ended: Notify,
     created: Instant,
-    /// When the last call was sent, in microseconds since `created`.
+    /// The time at which the last call was sent, in microseconds since `created`.
     sent: AtomicU64,
     /// The estimate of the round trip, in microseconds. Zero before the first answer.
     round_trip: AtomicU64,
 }
 
-/// A call in flight. Dropping it makes room for another one.
+/// The permission for one call in flight. When the slot is dropped, another call may use the room.
 #[derive(Debug)]
 pub(super) struct Slot {
     pacing: Arc<Pacing>,
@@ -50,7 +52,7 @@ pub(super) struct Slot {
 }
 
 impl Pacing {
-    /// Creates the pacing of a batcher without calls.
+    /// Creates the pacing of a batcher that has no calls in flight.
     pub(super) fn new(overdue_after: Duration) -> Self {
         Self {
             overdue_after,
@@ -63,7 +65,8 @@ impl Pacing {
         }
     }
 
-    /// Returns the slot of a call that its caller sends itself, if another call may be sent.
+    /// Returns a slot for a call that the caller of the job sends itself, if another call may be
+    /// sent.
     pub(super) fn try_begin(self: &Arc<Self>) -> Option<Slot> {
         if !add_below(&self.by_callers, CALLS_IN_FLIGHT) {
             return None;
@@ -73,16 +76,19 @@ impl Pacing {
         slot.is_on_time.then_some(slot)
     }
 
-    /// Waits until another call may be sent, but not longer than a call is on time.
+    /// Waits until another call may be sent, but at most for the time after which a call is
+    /// overdue.
     ///
-    /// The limit keeps the number of calls low and is not needed for correctness, so the driver does
-    /// not wait longer for callers that are not polled or for a slow server.
+    /// The limit on calls in flight keeps their number low. Correctness does not depend on this
+    /// limit. So the driver does not wait longer if a caller does not poll its call or if the
+    /// server is slow.
     pub(super) async fn begin(self: &Arc<Self>) -> Slot {
         let allowed = async {
             while !self.try_add() {
                 let sent = Duration::from_micros(self.sent.load(Ordering::Relaxed));
                 let wait = (sent + self.spacing()).saturating_sub(self.created.elapsed());
-                // The driver is the only waiter. A notification before it waits is kept for it.
+                // Only the driver waits for this notification. A notification that is sent before
+                // the driver waits is kept for the driver.
                 if wait.is_zero() {
                     self.ended.notified().await;
                 } else {
@@ -94,14 +100,14 @@ impl Pacing {
         Slot { pacing: Arc::clone(self), is_on_time, is_by_caller: false }
     }
 
-    /// Returns the number of calls in flight that are on time, and the number of those that their
-    /// callers sent.
+    /// Returns the number of calls in flight that are not overdue, and the number of calls in
+    /// flight that were sent by the callers of their jobs.
     #[cfg(all(test, shuttle))]
     pub(super) fn in_flight(&self) -> (usize, usize) {
         (self.on_time.load(Ordering::Acquire), self.by_callers.load(Ordering::Acquire))
     }
 
-    /// Counts a call if it may be sent now.
+    /// Counts a call if another call may be sent now. Returns whether the call was counted.
     fn try_add(&self) -> bool {
         let now = micros(self.created.elapsed());
         if add_below(&self.on_time, self.allowed()) {
@@ -117,33 +123,34 @@ impl Pacing {
         is_further
     }
 
-    /// Returns how many calls on time may be in flight without waiting.
+    /// Returns how many calls that are not overdue may be in flight without a wait.
     pub(super) fn allowed(&self) -> usize {
         let round_trip = u128::from(self.round_trip.load(Ordering::Relaxed));
         let calls = round_trip / ROUND_TRIP_PER_CALL.as_micros();
         usize::try_from(calls).unwrap_or(AT_ONCE).clamp(1, AT_ONCE)
     }
 
-    /// Returns the time between further calls.
+    /// Returns the time between two calls beyond the number that is sent without a wait.
     fn spacing(&self) -> Duration {
         let calls = u32::try_from(CALLS_IN_FLIGHT - AT_ONCE).unwrap_or(1);
         self.overdue_after.max(self.round_trip().unwrap_or_default() / calls)
     }
 
-    /// Returns the time after which a call is overdue. An overdue call does not keep others from
-    /// being sent.
+    /// Returns the time after which a call is overdue. An overdue call does not prevent other calls
+    /// from being sent.
     pub(super) fn overdue_after(&self) -> Duration {
         self.overdue_after.max(self.round_trip().unwrap_or_default() * 2)
     }
 
-    /// Returns the estimate of the round trip, without waiting times. `None` before the first answer.
+    /// Returns the estimated round trip, without the time for which calls wait in the network or in
+    /// the server. Returns `None` before the first reply.
     pub(super) fn round_trip(&self) -> Option<Duration> {
         let micros = self.round_trip.load(Ordering::Relaxed);
         (micros > 0).then(|| Duration::from_micros(micros))
     }
 
-    /// Takes an answered call into the estimate. Calls that end at the same time may overwrite each
-    /// other's part.
+    /// Updates the estimated round trip with the duration of an answered call. If several calls end
+    /// at the same time, one update may overwrite another.
     pub(super) fn observe(&self, taken: Duration) {
         let taken = micros(taken).max(1);
         let estimate = match self.round_trip.load(Ordering::Relaxed) {
@@ -156,12 +163,12 @@ impl Pacing {
 }
 
 impl Slot {
-    /// Returns the time after which the call is overdue.
+    /// Returns the time after which the call of this slot is overdue.
     pub(super) fn overdue_after(&self) -> Duration {
         self.pacing.overdue_after()
     }
 
-    /// Lets another call be sent although this one has not ended.
+    /// Marks the call of this slot as overdue. Another call may then be sent before this call ends.
     pub(super) fn overdue(&mut self) {
         if std::mem::replace(&mut self.is_on_time, false) {
             self.pacing.on_time.fetch_sub(1, Ordering::AcqRel);
@@ -184,7 +191,7 @@ fn micros(time: Duration) -> u64 {
     u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }
 
-/// Adds one to `count` if it is below `limit`. Returns whether it was.
+/// Adds one to `count` if `count` is below `limit`. Returns whether one was added.
 fn add_below(count: &AtomicUsize, limit: usize) -> bool {
     let more = |now: usize| (now < limit).then_some(now + 1);
     count.fetch_update(Ordering::AcqRel, Ordering::Relaxed, more).is_ok()
@@ -217,7 +224,7 @@ mod tests {
         assert!(slots.iter().all(Option::is_some));
     }
 
-    /// Calls that were all sent at once made the next job wait for a whole round trip.
+    /// In a version that sent all these calls at once, the next job waited for a whole round trip.
     #[tokio::test]
     async fn further_calls_are_spread_over_the_round_trip() {
         let pacing = pacing(Duration::from_millis(400));

@@ -30,7 +30,8 @@ pub(super) struct QueueSender<C: Codec> {
 /// The receiving side of the queue, which returns batches.
 pub(super) struct QueueReceiver<C: Codec> {
     items: Receiver<Item<C>>,
-    /// The next job, if it was waited for or did not fit into the last batch.
+    /// The first job of the next batch, if it is already taken from the channel: because
+    /// [`wait`](Self::wait) received the job, or because the job did not fit into the last batch.
     held: Option<Item<C>>,
     bytes: Arc<AtomicUsize>,
     limits: BatcherLimits,
@@ -53,7 +54,7 @@ impl<C: Codec> QueueSender<C> {
         self.bytes.load(Ordering::Relaxed) == 0
     }
 
-    /// Queues `job`, or rejects it at once.
+    /// Adds `job` to the queue. If the queue is full, rejects the job at once.
     pub(super) fn put(
         &self,
         job: C::Job,
@@ -76,7 +77,8 @@ impl<C: Codec> QueueSender<C> {
 }
 
 impl<C: Codec> QueueReceiver<C> {
-    /// Waits until a job is queued, and takes it. Returns false when no further job can be queued.
+    /// Waits until a job is queued, and keeps the job for the next batch. Returns false when no
+    /// further job can be queued.
     pub(super) async fn wait(&mut self) -> bool {
         if self.held.is_none() {
             self.held = self.items.recv().await;
@@ -84,7 +86,7 @@ impl<C: Codec> QueueReceiver<C> {
         self.held.is_some()
     }
 
-    /// Returns the queued jobs, as far as one call may carry them, or `None` if there are none.
+    /// Returns as many queued jobs as one call may carry, or `None` if no job is queued.
     pub(super) fn take(&mut self) -> Option<Jobs<C>> {
         let first = match self.held.take() {
             Some(item) => item,
@@ -96,8 +98,8 @@ impl<C: Codec> QueueReceiver<C> {
         Some(batch)
     }
 
-    /// Adds queued jobs to `batch`, which contains `bytes` so far, as far as one call may carry
-    /// them.
+    /// Moves queued jobs into `batch` until one call may carry no more jobs. `bytes` is the size of
+    /// the jobs that are already in `batch`.
     fn fill(&mut self, batch: &mut Jobs<C>, mut bytes: usize) {
         while batch.len() < self.limits.call {
             let Ok(item) = self.items.try_recv() else { return };

@@ -1,23 +1,25 @@
 //! The rules for which jobs may share a command.
 
-/// The route of a job to its server.
+/// The route of a job to its server. The route also says which jobs may share a command with the
+/// job.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Route {
-    /// With any other job: the server has every key.
+    /// The job may share a command with any other job of this route: the server has every key.
     #[default]
     Any,
-    /// In a command with jobs of the same slot only: a cluster node rejects commands with keys of
-    /// several slots.
+    /// The job may share a command only with jobs of the same slot. A cluster node rejects commands
+    /// with keys of several slots.
     Slot(u16),
-    /// In a command of its own: the slot is being moved to another node, and both nodes reject a
-    /// command with some moved and some unmoved keys.
+    /// The job is sent in a command of its own, because the slot is being moved to another node.
+    /// Both nodes reject a command if some of its keys have been moved and others have not.
     Alone,
-    /// In a command of its own, after `ASKING`: the slot is being moved to this node.
+    /// The job is sent in a command of its own, after `ASKING`, because the slot is being moved to
+    /// this node.
     Asking,
 }
 
 impl Route {
-    /// Returns whether the server is a cluster node, which may redirect to another one.
+    /// Returns whether the job goes to a cluster node, which may redirect the job to another node.
     pub(crate) fn is_of_a_cluster(self) -> bool {
         self != Self::Any
     }
@@ -32,12 +34,13 @@ impl Route {
     }
 }
 
-/// Whether a job waits until the epoch of the server's data is [released](super::Batcher::release).
+/// Whether a job may be sent before the replication epoch of the server's data is
+/// [released](super::Batcher::release).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) enum Priority {
-    /// The job waits while the batcher holds jobs back.
+    /// The job is rejected while the batcher holds back charges.
     #[default]
     Normal,
-    /// The job never waits: it decides nothing, or repairs the data.
+    /// The job is never held back, because it decides nothing or replays missing charges.
     Replay,
 }

@@ -1,7 +1,7 @@
 //! Tests in which several threads use the queue and the slots of one batcher, in many orders of
 //! their steps.
 //!
-//! Compiles only with `--cfg shuttle`, which chooses the orders:
+//! `shuttle` chooses the orders. This module compiles only with `--cfg shuttle`:
 //!
 //! ```sh
 //! RUSTFLAGS="--cfg shuttle" cargo test --profile schedules -p tollgate-redis --lib schedules
@@ -26,10 +26,11 @@ use crate::codec::{Codec, Remedy};
 use crate::error::StepError;
 use crate::offset::ClockAt;
 
-/// The schedules of each test.
+/// The number of orders of the threads' steps that each test tries.
 const SCHEDULES: usize = 20_000;
 
-/// Jobs that are only queued: their number is their size in bytes.
+/// A codec with numbers as jobs. The size of a job in bytes is its number. The tests queue these
+/// jobs and do not send them.
 struct Sizes;
 
 impl Codec for Sizes {
@@ -69,7 +70,8 @@ fn put(queue: &QueueSender<Sizes>, bytes: usize) -> bool {
     queue.put(bytes, bytes, waiter).is_ok()
 }
 
-/// Whatever fits is queued, whatever is queued is taken once, and the count of bytes returns to 0.
+/// Every job that fits is queued, every queued job is taken once, and the count of bytes returns to
+/// 0.
 #[test]
 fn a_queue_takes_and_returns_every_job_within_its_bounds() {
     let bounds = BatcherLimits { waiting: 4, waiting_bytes: 100, ..BatcherLimits::default() };
@@ -110,7 +112,8 @@ fn a_queue_takes_and_returns_every_job_within_its_bounds() {
     );
 }
 
-/// Calls that begin, become overdue and end in any order never exceed the slots, and return them.
+/// Calls that begin, become overdue and end in any order never use more slots than the limit, and
+/// every call returns its slot.
 #[test]
 fn slots_of_calls_are_bounded_and_all_return() {
     shuttle::check_random(

@@ -1,5 +1,5 @@
-//! The counters that threads share. With `--cfg shuttle` they are those of `shuttle`, which runs the
-//! threads of the tests in `schedules` in chosen orders.
+//! The atomic counters that threads share. With `--cfg shuttle`, these types are those of the crate
+//! `shuttle`, which runs the threads of the tests in `schedules` in chosen orders.
 
 #[cfg(shuttle)]
 pub(super) use shuttle::sync::atomic::{AtomicU64, AtomicUsize};

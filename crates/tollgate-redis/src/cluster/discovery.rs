@@ -17,24 +17,25 @@ use crate::connection::Endpoint;
 use crate::node_address::NodeAddress;
 use crate::script::RuntimeChoice;
 
-/// The shortest time between two discoveries, however many calls were redirected in between.
+/// The shortest time between two discoveries, even if many calls are redirected in this time.
 const REFRESH_AT_MOST_EVERY: Duration = Duration::from_millis(100);
 
-/// The number of nodes that are queried at a time.
+/// The number of nodes that one discovery queries at the same time.
 const MAX_PROBES: usize = 3;
 
-/// The number of consecutive discoveries with an older epoch than the known one after which the
-/// older layout is accepted, because the cluster was created again. Until then, outdated answers of
-/// nodes that were cut off are ignored.
+/// The number of consecutive discoveries that must return an older epoch than the known epoch
+/// before the older layout is accepted. So many older answers mean that the cluster was created
+/// again. Fewer older answers are ignored, because they may come from nodes that were cut off from
+/// the cluster.
 const MAX_STALE_PROBES: u32 = 5;
 
-/// The known layout of a cluster, shared by its users and the discovery task.
+/// The known layout of a cluster. The store and the discovery task share it.
 #[derive(Debug)]
 pub(super) struct SharedMap {
     map: watch::Sender<MapState>,
     /// Wakes the discovery task early.
     news: Notify,
-    /// A node to query first, because a redirect pointed to it.
+    /// The node that the next discovery queries first, because a redirect pointed to it.
     named: Mutex<Option<NodeAddress>>,
     last_error: Mutex<Option<ClusterError>>,
     importing_groups: ImportingGroups,
@@ -49,7 +50,7 @@ enum MapState {
     Pending,
     /// No node answered.
     Unavailable,
-    /// A cluster layout. It is kept even if later discoveries fail.
+    /// The last discovered cluster layout. This layout stays in use even if later discoveries fail.
     Map(Arc<SlotMap>),
 }
 
@@ -66,7 +67,8 @@ impl SharedMap {
         }
     }
 
-    /// Returns the map. Before the first discovery has finished, waits for it until `deadline`.
+    /// Returns the slot map. Before the first discovery has finished, waits for its result until
+    /// `deadline`.
     pub(super) async fn map(&self, deadline: Instant) -> Option<Arc<SlotMap>> {
         let mut findings = self.map.subscribe();
         let found = findings.wait_for(|finding| !matches!(finding, MapState::Pending));
@@ -76,7 +78,7 @@ impl SharedMap {
         }
     }
 
-    /// Returns the map, if there is one.
+    /// Returns the slot map, or `None` if no discovery has succeeded yet.
     pub(super) fn current(&self) -> Option<Arc<SlotMap>> {
         match &*self.map.borrow() {
             MapState::Map(map) => Some(Arc::clone(map)),
@@ -84,31 +86,33 @@ impl SharedMap {
         }
     }
 
-    /// Waits, without a time limit, for the first map.
+    /// Waits, without a time limit, for the first slot map.
     pub(super) async fn first(&self) {
         let mut findings = self.map.subscribe();
-        // An error means that the discovery task has ended, because the cluster was dropped.
+        // An error of this wait means that the discovery task has ended, because the cluster was
+        // dropped.
         let _ = findings.wait_for(|finding| matches!(finding, MapState::Map(_))).await;
     }
 
-    /// Returns why the last discovery failed, if it did.
+    /// Returns the reason why the last discovery failed, or `None` if it succeeded.
     pub(super) fn last_error(&self) -> Option<ClusterError> {
         self.last_error.lock().clone()
     }
 
-    /// Requests a discovery soon, because the map was wrong or a node does not answer.
+    /// Requests a discovery soon. Called when the slot map was wrong or a node does not answer.
     pub(super) fn request_refresh(&self) {
         self.news.notify_one();
     }
 
-    /// Requests a discovery, as [`Self::request_refresh`] does, that queries `node` first.
+    /// Requests a discovery soon, as [`Self::request_refresh`] does. This discovery queries `node`
+    /// first.
     pub(super) fn request_refresh_from(&self, node: &NodeAddress) {
         *self.named.lock() = Some(node.clone());
         self.request_refresh();
     }
 
-    /// Returns a separate group for `node`, which is in no group of the `map`. Returns `None` if
-    /// there are too many such groups.
+    /// Returns a group of its own for `node`, which is in no group of the slot map. Returns `None`
+    /// if there are too many groups of this kind.
     pub(super) fn importing_group(&self, node: &NodeAddress) -> Option<Arc<Group>> {
         let alone = GroupLayout { primary: node.clone(), replicas: Vec::new(), slots: Vec::new() };
         self.importing_groups.ask(node, || self.open(&alone))
@@ -118,7 +122,8 @@ impl SharedMap {
         Group::open(layout, &self.settings, self.choice)
     }
 
-    /// Replaces the map by `layout`. Unchanged groups keep their connections.
+    /// Replaces the slot map by a map of `layout`. Groups that have not changed keep their
+    /// connections.
     fn learn(&self, layout: &Layout) {
         let before = self.current();
         let map = SlotMap::new(layout, |wanted| {
@@ -137,14 +142,14 @@ impl SharedMap {
     }
 }
 
-/// The discovery task.
+/// A task that discovers the slot layout of a cluster periodically.
 pub(super) struct Discovery {
     known: Arc<SharedMap>,
-    /// The cluster epoch of the map.
+    /// The cluster epoch of the current slot map.
     epoch: u64,
-    /// The number of consecutive discoveries with an older epoch.
+    /// The number of consecutive discoveries that returned an older epoch than the known epoch.
     older: u32,
-    /// The position in the rotation of nodes to query.
+    /// The index, in the rotation, of the node that the next discovery queries first.
     turn: usize,
 }
 
@@ -153,8 +158,9 @@ impl Discovery {
         Self { known, epoch: 0, older: 0, turn: 0 }
     }
 
-    /// Runs discoveries forever: on request, but not more often than every
-    /// [`REFRESH_AT_MOST_EVERY`], and at the latest after the refresh time of the settings.
+    /// Runs discoveries forever. A discovery starts soon after a request, but at most one starts
+    /// every [`REFRESH_AT_MOST_EVERY`]. Without a request, a discovery starts after the refresh
+    /// time of the settings.
     pub(super) async fn run(mut self) {
         let refresh = self.known.settings.refresh;
         loop {
@@ -173,7 +179,7 @@ impl Discovery {
             *self.known.last_error.lock() = lost;
             sleep(REFRESH_AT_MOST_EVERY).await;
             let rest = patience.saturating_sub(REFRESH_AT_MOST_EVERY);
-            // Continue at whichever comes first, the notification or the timeout.
+            // Continue after the notification or after the timeout, whichever comes first.
             let _ = timeout(rest, self.known.news.notified()).await;
         }
     }
@@ -186,7 +192,8 @@ impl Discovery {
         Ok(())
     }
 
-    /// Returns the node named by a redirect, then some of the known nodes in rotation.
+    /// Returns the nodes that the next discovery queries: the node that a redirect named, and then
+    /// some of the known nodes in rotation.
     fn next_to_ask(&mut self) -> Vec<Endpoint> {
         let seeds = &self.known.settings.seeds;
         let like = seeds.first();
@@ -203,8 +210,8 @@ impl Discovery {
         named.clone().into_iter().chain(others).take(MAX_PROBES).collect()
     }
 
-    /// Rejects an answer with an older epoch than the known one, unless all nodes have sent such
-    /// answers for some time.
+    /// Rejects an answer with an older epoch than the known epoch. After [`MAX_STALE_PROBES`]
+    /// rejected answers in a row, accepts the next answer with an older epoch.
     fn check(&mut self, answer: &Answer) -> Result<(), ClusterError> {
         let epoch = answer.view.epoch;
         if epoch < self.epoch && self.older < MAX_STALE_PROBES {

@@ -25,14 +25,14 @@ pub enum ClusterError {
         /// The problem with the layout.
         problem: LayoutError,
     },
-    /// A node's answer is older than one that was already received.
+    /// A node's answer is older than an answer that was received before.
     Stale {
         /// The node's address.
         address: String,
     },
     /// No primary answers for some slots.
     Unserved {
-        /// The number of slots that have no primary, or have one that does not answer.
+        /// The number of slots without a primary that answers.
         slots: u16,
     },
 }

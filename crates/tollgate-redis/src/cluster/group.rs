@@ -1,4 +1,4 @@
-//! A primary of a cluster and its replicas.
+//! A primary of a cluster, together with its replicas.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -16,15 +16,16 @@ use crate::shard::{PrimaryChoice, Shard, ShardSettings};
 use crate::slot::Slot;
 use crate::topology::Topology;
 
-/// The nodes that own the same slots, one of which accepts writes, with a batcher to each.
+/// A primary and its replicas, which serve the same slots, with a batcher to each of these nodes.
 ///
-/// The primary is found by the role that the nodes report, as in every shard. A promotion is
-/// therefore detected before the other nodes of the cluster have received it.
+/// The nodes report which of them is the primary, as in every shard. A promotion is therefore
+/// detected before the other nodes of the cluster have received the news of the promotion.
 #[derive(Debug)]
 pub(super) struct Group {
     nodes: Vec<NodeAddress>,
     shard: Shard<NodeCodec>,
-    /// The slot of the generation key, which is lost only together with the other keys.
+    /// The slot of the key that shows a loss of data. This key is lost only together with the other
+    /// keys of the group.
     witness: Mutex<Option<Slot>>,
 }
 
@@ -58,8 +59,7 @@ impl Group {
         group
     }
 
-    /// Sets the slots of the group. The generation key, which shows a loss of keys, is kept in one
-    /// of them.
+    /// Sets the slots of the group. One of these slots contains the key that shows a loss of data.
     pub(super) fn keeps(&self, slots: &[RangeInclusive<u16>]) {
         let mut witness = self.witness.lock();
         let is_kept = |slot: Slot| slots.iter().any(|range| range.contains(&slot.number()));
@@ -77,8 +77,9 @@ impl Group {
         self.nodes.contains(node)
     }
 
-    /// Returns whether the group can serve `layout` unchanged. It may contain more nodes, such as a
-    /// primary that has died, as long as `others` does not list them in another group.
+    /// Returns whether the group can serve `layout` without a change. The group may contain more
+    /// nodes than `layout`, such as a primary that has died, if `others` does not list these nodes
+    /// in another group.
     pub(super) fn serves(&self, layout: &GroupLayout, others: &[GroupLayout]) -> bool {
         let is_elsewhere = |node: &NodeAddress| {
             let others = others.iter().filter(|other| other.primary != layout.primary);
@@ -87,17 +88,18 @@ impl Group {
         layout.nodes().all(|node| self.has(node)) && !self.nodes.iter().any(is_elsewhere)
     }
 
-    /// Returns the nodes, with the layout's primary first.
+    /// Returns the nodes. The primary of the layout with which the group was opened comes first.
     pub(super) fn nodes(&self) -> &[NodeAddress] {
         &self.nodes
     }
 
-    /// Returns the batcher to the primary.
+    /// Returns the batcher that is connected to the primary.
     pub(super) fn primary(&self) -> &Batcher<NodeCodec> {
         self.shard.primary()
     }
 
-    /// Returns the batcher to an answering replica, if replicas are read from and one answers.
+    /// Returns the batcher to a replica that answers. Returns `None` if replicas do not serve reads
+    /// or none of them answers.
     pub(super) fn replica(&self) -> Option<Arc<Batcher<NodeCodec>>> {
         self.shard.replica()
     }
@@ -106,12 +108,12 @@ impl Group {
         &self.shard
     }
 
-    /// Returns the runtime of the step in the primary.
+    /// Returns the form in which the step runs in the primary.
     pub(super) fn runtime(&self) -> StepRuntime {
         self.primary().codec().runtime()
     }
 
-    /// Returns the status of the batchers, with the primary's first.
+    /// Returns the status of the batchers. The batcher to the primary comes first.
     pub(super) fn status(&self) -> Vec<BatcherStatus> {
         self.shard.status()
     }

@@ -1,4 +1,4 @@
-//! Nodes without slots that are called because a redirect pointed to them.
+//! Nodes that own no slots yet and are called because a redirect pointed to them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,14 +9,15 @@ use tokio::time::Instant;
 use super::group::Group;
 use crate::node_address::NodeAddress;
 
-/// The most of these nodes at a time. Each of them is a connection that a server's reply has
-/// caused.
+/// The most nodes of this kind at a time. A server can cause a connection to each of them with a
+/// redirect.
 const MAX_IMPORTING_GROUPS: usize = 64;
 
-/// The time after which a node that is no longer called is dropped.
+/// A node that has not been called for this time is dropped.
 const IDLE_MAX: Duration = Duration::from_secs(60);
 
-/// The groups of nodes that are in no layout, such as a node that is about to get its first slot.
+/// The groups of nodes that are in no known layout, such as a node that is about to get its first
+/// slot. Each group consists of one such node.
 #[derive(Debug, Default)]
 pub(super) struct ImportingGroups(Mutex<Vec<ImportingGroup>>);
 
@@ -27,8 +28,8 @@ struct ImportingGroup {
 }
 
 impl ImportingGroups {
-    /// Returns the group of `node`, and opens it with `open` if it does not exist yet. Returns
-    /// `None` if there are too many.
+    /// Returns the group of `node`. If this group does not exist yet, opens it with `open`. Returns
+    /// `None` if there are too many groups.
     pub(super) fn ask(
         &self,
         node: &NodeAddress,
@@ -48,15 +49,16 @@ impl ImportingGroups {
         Some(group)
     }
 
-    /// Removes and returns the group for which `fits` returns true.
+    /// Removes and returns a group for which `fits` returns true. Returns `None` if there is no
+    /// such group.
     pub(super) fn admit(&self, fits: impl Fn(&Group) -> bool) -> Option<Arc<Group>> {
         let mut importing_groups = self.0.lock();
         let place = importing_groups.iter().position(|guest| fits(&guest.group))?;
         Some(importing_groups.swap_remove(place).group)
     }
 
-    /// Drops groups that have not been called for [`IDLE_MAX`], and those for which `is_known`
-    /// returns true.
+    /// Drops the groups that have not been called for [`IDLE_MAX`], and the groups for which
+    /// `is_known` returns true.
     pub(super) fn clear(&self, is_known: impl Fn(&Group) -> bool) {
         let now = Instant::now();
         self.0.lock().retain(|guest| {

@@ -8,11 +8,11 @@ use redis::Value;
 use crate::node_address::NodeAddress;
 use crate::slot::{SLOTS, Slot};
 
-/// The most nodes of a cluster, each of which is a connection. The cluster specification has the
-/// same limit.
+/// The most nodes of a cluster. Each node is a connection. The cluster specification has the same
+/// limit.
 pub const MAX_NODES: usize = 1_000;
 
-/// The slot owners of a cluster.
+/// The assignment of a cluster's slots to groups of nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Layout {
     /// The groups, in the order of their first slots.
@@ -74,7 +74,7 @@ impl Layout {
 
 type Entry = (RangeInclusive<u16>, NodeAddress, Vec<NodeAddress>);
 
-/// Parses an entry: its slots, the primary, and the replicas.
+/// Parses an entry of the reply: a range of slots, the primary of these slots, and its replicas.
 fn read_entry(entry: &Value, host: &str) -> Result<Entry, LayoutError> {
     let Value::Array(parts) = entry else { return Err(LayoutError::Form) };
     let [first, last, primary, replicas @ ..] = parts.as_slice() else {
@@ -100,8 +100,8 @@ fn read_entry(entry: &Value, host: &str) -> Result<Entry, LayoutError> {
     Ok((first.number()..=last.number(), primary, replicas))
 }
 
-/// Parses a node: endpoint, port, and further fields, which are ignored. A node without an endpoint
-/// has the address of the node that answered.
+/// Parses a node of an entry: an endpoint, a port, and further fields, which are ignored. If the
+/// reply contains no endpoint for the node, the node has the address of the node that answered.
 fn read_node(node: &Value, host: &str) -> Option<NodeAddress> {
     let Value::Array(parts) = node else { return None };
     let [endpoint, Value::Int(port), ..] = parts.as_slice() else { return None };
@@ -119,17 +119,17 @@ fn read_node(node: &Value, host: &str) -> Option<NodeAddress> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LayoutError {
-    /// The reply has another form.
+    /// The reply does not have the form of a cluster layout.
     Form,
     /// No node owns any slot.
     Empty,
-    /// A number is not a slot, or a range ends before it begins.
+    /// A number is not the number of a slot, or a range of slots ends before its beginning.
     Slot,
     /// A primary has no usable address.
     Node,
     /// The layout has more than [`MAX_NODES`] nodes.
     Nodes,
-    /// This slot has two owners.
+    /// The slot with this number has two owners.
     Overlap(u16),
 }
 

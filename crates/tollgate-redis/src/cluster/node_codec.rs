@@ -13,8 +13,9 @@ use crate::offset::ClockAt;
 use crate::script::{RuntimeChoice, StepRuntime, ask};
 use crate::step_codec::StepCodec;
 
-/// The codec of one node's step. It equals that of a single server, except that replicas get
-/// `READONLY` first, without which they do not answer reads.
+/// The codec for one cluster node. This codec equals the codec for a single server, except that a
+/// connection to a replica begins with `READONLY`. Without this command, replicas in a cluster do
+/// not answer reads.
 #[derive(Debug)]
 pub(super) struct NodeCodec {
     step: StepCodec,
@@ -28,8 +29,9 @@ enum CommandKind {
 }
 
 impl NodeCodec {
-    /// Creates the codec of a node. Tables belong to no slot, so each subject has a key of its own
-    /// in a cluster.
+    /// Creates the codec for a node. In a cluster, the state of each subject has a key of its own.
+    /// The tables of [`RuntimeChoice::Tables`] are not used, because a table contains subjects of
+    /// many slots.
     pub(super) fn new(choice: RuntimeChoice, client_role: ClientRole) -> Self {
         let choice = if choice == RuntimeChoice::Tables { RuntimeChoice::Best } else { choice };
         Self { step: StepCodec::new(choice, client_role), kind: CommandKind::Decide }

@@ -1,4 +1,5 @@
-//! The store for a Redis Cluster. A batcher to each node carries the jobs of its slots.
+//! The store for a Redis Cluster. Each node has a batcher, which sends the jobs for the slots of
+//! the node.
 
 mod cells;
 mod listing;
@@ -29,27 +30,31 @@ use crate::offset::ClockOffset;
 use crate::script::RuntimeChoice;
 use crate::slot::{SLOTS, Slot};
 
-/// The shortest deadline that is divided between a replica and the primary, half for each.
+/// The shortest deadline that a read divides between a replica and the primary. Each of them gets
+/// half of the deadline.
 const SHARED_FROM: Duration = Duration::from_millis(10);
 
 /// Limits in a Redis Cluster.
 ///
-/// Subjects with the same [`Tag`](crate::Tag) share a slot. A call on them is one command at the
-/// node that owns the slot, exact, in one round trip. Calls that wait for the same node are sent in
-/// one write, with a command for each slot. While slots move and primaries change, calls follow
-/// redirects within their deadlines: a job is sent again only if a node proved that it did not run.
+/// Subjects with the same [`Tag`](crate::Tag) share a slot. A call on these subjects is one command
+/// to the node that owns the slot. The decision is exact and needs one round trip. Calls that wait
+/// for the same node are sent in one write, with a command for each slot. While slots move and
+/// primaries change, calls follow redirects within their deadlines. A job is sent again only if a
+/// node proved that the job was not executed.
 ///
-/// A call over several slots is several steps. A cluster by itself is therefore not a
-/// [`Store`](tollgate_core::Store): its slots are partitions. A wrapper that makes calls over
-/// several partitions all or nothing turns it into a store.
+/// A call on subjects of several slots needs several steps, which are not atomic together. A
+/// cluster by itself is therefore not a [`Store`](tollgate_core::Store): its slots are partitions.
+/// A wrapper that makes calls over several partitions all or nothing turns the cluster into a
+/// store.
 ///
 /// # Weaknesses
 /// - While a slot is being moved, a call on several of its keys, some of which have already moved,
-///   waits within its deadline until all have moved. A read from a replica can miss keys that have
-///   moved.
-/// - Replication in a cluster is asynchronous: units that a failed primary had not replicated can
-///   be admitted again, unless charges are [held back](AfterFailover::Pause) until the nodes that
-///   received the answers have replayed them.
+///   waits within its deadline until all of its keys have moved. A read from a replica can miss
+///   keys that have moved.
+/// - Replication in a cluster is asynchronous. If a primary fails, units of which it had not
+///   replicated the charges can be admitted again, unless charges are [held
+///   back](AfterFailover::Pause) until the Tollgate nodes that received the decisions have replayed
+///   these charges.
 #[derive(Debug)]
 pub struct RedisCluster {
     known: Arc<SharedMap>,
@@ -84,8 +89,8 @@ impl RedisCluster {
         self
     }
 
-    /// Returns the same store with decisions by `clock`. [`DecisionClock::Shard`] is the clock of
-    /// the node that owns the slot.
+    /// Returns the same store with `clock` as the clock that decides. [`DecisionClock::Shard`]
+    /// selects the clock of the node that owns the subject's slot.
     #[must_use]
     pub fn with_clock(mut self, clock: DecisionClock) -> Self {
         self.time.set_clock(clock);
@@ -95,8 +100,8 @@ impl RedisCluster {
     /// Waits until every slot has a connected primary.
     ///
     /// # Errors
-    /// The reason, if a slot still lacks a connected primary after the time `within`. The store
-    /// continues to connect.
+    /// If a slot still lacks a connected primary after the time `within`, the reason for that. The
+    /// store continues to connect.
     pub async fn ready(&self, within: Duration) -> Result<(), ClusterError> {
         let until = Instant::now() + within;
         let left = || until.saturating_duration_since(Instant::now());
@@ -118,12 +123,12 @@ impl RedisCluster {
         self.keys.slot(subject).index()
     }
 
-    /// Executes `charges`, all of them with subjects of this `partition`, as
+    /// Executes `charges`, with subjects that all belong to `partition`, as
     /// [`Store::apply`](tollgate_core::Store::apply) does.
     ///
     /// # Errors
-    /// [`StoreError`] if the node that owns the slot did not answer. [`StoreError::Corrupt`] if the
-    /// subjects have other partitions.
+    /// [`StoreError`] if the node that owns the slot did not answer. [`StoreError::Corrupt`] if a
+    /// subject belongs to another partition.
     pub async fn apply_at(
         &self,
         partition: usize,
@@ -134,12 +139,13 @@ impl RedisCluster {
         Ok(self.carry(slot, now, charges, self.deadline).await?)
     }
 
-    /// Applies charges like [`Self::apply_at`], at the partition of the first charge, with a time
-    /// limit for this call, and returns the detailed error.
+    /// Applies `charges` like [`Self::apply_at`], within a time limit for this call, and returns
+    /// the detailed error. The subjects of all charges must belong to the same partition.
     ///
     /// # Errors
-    /// [`BatcherError`], which says whether the call may have been charged. If the partitions
-    /// differ, it is [`BatcherError::Refused`] with `CROSSSLOT`, and nothing was charged.
+    /// [`BatcherError`], which says whether the call may have been charged. If the subjects belong
+    /// to different partitions, the error is [`BatcherError::Refused`] with `CROSSSLOT`, and
+    /// nothing was charged.
     pub async fn apply_within(
         &self,
         now: Timestamp,
@@ -170,7 +176,7 @@ impl RedisCluster {
         let time = self.time.of_job(owner.primary().link().clock(), now, begun, skews);
         let job = || Job::new(&self.keys, time, charges);
         let first = job();
-        // A node would reject the command, with all its other jobs.
+        // If this job were sent, the node would reject the command with all of its other jobs.
         if first.asks.iter().any(|operation| Slot::of(&operation.key) != slot) {
             return Err(BatcherError::Refused("CROSSSLOT".into()));
         }
@@ -193,14 +199,14 @@ impl RedisCluster {
             .map_err(BatcherError::Step)
     }
 
-    /// Compares the clocks like [`RedisShard::check_clock`](crate::RedisShard::check_clock), with
-    /// the clock of the node that owns the subject's slot.
+    /// Compares the application's clock with the clock of the node that owns the subject's slot,
+    /// like [`RedisShard::check_clock`](crate::RedisShard::check_clock).
     pub fn check_clock(&self) {
         self.time.check();
     }
 
-    /// Returns the offset from the application's clock, which shows `now`, of the first node with a
-    /// known clock, or `None` before the first reply.
+    /// Returns how far the clock of a node is ahead of the application's clock, which shows `now`.
+    /// The node is the first one with a known clock. Returns `None` before the first reply.
     #[must_use]
     pub fn clock_offset(&self, now: Timestamp) -> Option<ClockOffset> {
         self.known.current()?.groups().iter().find_map(|group| offset(group, now))

@@ -16,13 +16,13 @@ pub const DEFAULT_REFRESH: Duration = Duration::from_secs(5);
 /// The settings of a cluster: its nodes and the limits of its connections.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClusterSettings {
-    /// Some of the cluster's nodes; the others are discovered. All nodes are connected with the
-    /// user and the certificates of the first one.
+    /// Some of the cluster's nodes. The other nodes are discovered. Connections to all nodes use
+    /// the user and the certificates of the first of these endpoints.
     pub seeds: Vec<Endpoint>,
     /// The servers that answer read-only calls.
     pub reads: ReadFrom,
-    /// The part of a subject that selects the slot of its keys. It must be the same on every node
-    /// of a fleet.
+    /// The part of a subject that selects the slot of its keys. Every node of a fleet must select
+    /// the same part.
     pub tag: Tag,
     /// The limits of each batcher.
     pub batcher: BatcherLimits,
@@ -30,20 +30,22 @@ pub struct ClusterSettings {
     pub link: LinkLimits,
     /// The longest time between two discoveries of the slot layout.
     pub refresh: Duration,
-    /// The treatment of charges after a primary's replication epoch changed.
+    /// Whether charges are held back after a primary's replication epoch changed.
     pub after_failover: AfterFailover,
     /// The role in which the cluster is opened.
     pub client_role: ClientRole,
 }
 
-/// The treatment of charges after a primary's replication epoch changed, for example in a failover.
+/// Whether charges are held back after a primary's replication epoch changed, for example in a
+/// failover.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AfterFailover {
-    /// Charges continue.
+    /// Charges are never held back.
     #[default]
     Continue,
-    /// Charges wait until the epoch is [released](crate::RedisCluster::release), which includes the
-    /// first one. This allows missing charges to be joined first. Read-only calls never wait.
+    /// Charges are held back: they are rejected until the current replication epoch is
+    /// [released](crate::RedisCluster::release). The first epoch must be released too. In the
+    /// meantime, missing charges can be joined. Read-only calls are never held back.
     Pause,
 }
 

@@ -1,4 +1,4 @@
-//! The known owners of slots.
+//! The known owner of each slot.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering};
@@ -8,20 +8,20 @@ use super::layout::{GroupLayout, Layout};
 use crate::node_address::NodeAddress;
 use crate::slot::{SLOTS, Slot};
 
-/// The index of a slot without an owner. There are fewer groups than
-/// [`MAX_NODES`](super::MAX_NODES).
+/// The owner index of a slot without an owner. No group has this index, because there are at most
+/// [`MAX_NODES`](super::MAX_NODES) groups.
 const NOBODY: u16 = u16::MAX;
 
 /// The groups of a cluster, and the owner of each slot.
 #[derive(Debug)]
 pub(super) struct SlotMap {
     groups: Vec<Arc<Group>>,
-    /// The index of the owning group for each slot.
+    /// For each slot, the index of the group that owns the slot.
     owners: Box<[AtomicU16]>,
 }
 
 impl SlotMap {
-    /// Creates the map of `layout`. `group` finds or opens each group.
+    /// Creates the map of `layout`. Calls `group` to find or open each group.
     pub(super) fn new(layout: &Layout, mut group: impl FnMut(&GroupLayout) -> Arc<Group>) -> Self {
         let owners: Box<[AtomicU16]> = (0..SLOTS).map(|_| AtomicU16::new(NOBODY)).collect();
         for (place, owner) in (0..).zip(&layout.groups) {
@@ -37,14 +37,15 @@ impl SlotMap {
         self.groups.get(usize::from(self.owners[slot.index()].load(Ordering::Relaxed)))
     }
 
-    /// Records that `node` owns `slot` now. Returns `None` if the node is in no group.
+    /// Records that the group of `node` owns `slot` now, and returns this group. Returns `None` if
+    /// `node` is in no group.
     pub(super) fn moved(&self, slot: Slot, node: &NodeAddress) -> Option<&Arc<Group>> {
         let place = self.groups.iter().position(|group| group.has(node))?;
         self.owners[slot.index()].store(u16::try_from(place).ok()?, Ordering::Relaxed);
         self.groups.get(place)
     }
 
-    /// Returns the group of `node`.
+    /// Returns the group that `node` belongs to.
     pub(super) fn group_of(&self, node: &NodeAddress) -> Option<&Arc<Group>> {
         self.groups.iter().find(|group| group.has(node))
     }
@@ -56,13 +57,14 @@ impl SlotMap {
         such.filter_map(|(place, _)| first(place)).collect()
     }
 
-    /// Returns the groups, in the order of their first slots when the map was created.
+    /// Returns the groups. Their order is the order of their first slots at the time when the map
+    /// was created.
     pub(super) fn groups(&self) -> &[Arc<Group>] {
         &self.groups
     }
 
-    /// Returns how many slots each group owns, in the order of the groups, and how many have no
-    /// owner.
+    /// Returns the number of slots that each group owns, in the order of the groups, and the number
+    /// of slots without an owner.
     pub(super) fn spread(&self) -> (Vec<u16>, u16) {
         let (mut kept, mut lost) = (vec![0; self.groups.len()], 0);
         for owner in &self.owners {

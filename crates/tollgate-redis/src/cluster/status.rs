@@ -18,7 +18,7 @@ pub struct ClusterStatus {
     pub unowned: u16,
     /// The redirects since the store was opened.
     pub redirects: Redirects,
-    /// Why the last discovery of the slot layout failed, if it did.
+    /// The reason why the last discovery of the slot layout failed, or `None` if it succeeded.
     pub last_error: Option<ClusterError>,
 }
 
@@ -27,20 +27,22 @@ pub struct ClusterStatus {
 pub struct GroupStatus {
     /// The number of slots that the primary owns.
     pub slots: u16,
-    /// The runtime of the step in the primary.
+    /// The form in which the step runs in the primary.
     pub runs: StepRuntime,
-    /// The batcher to the primary, then the batchers to the replicas that are read from.
+    /// The status of the batcher to the primary, and then the status of the batchers to the
+    /// replicas that serve reads.
     pub batchers: Vec<BatcherStatus>,
-    /// The offset of the primary's clock from the application's. `None` before the first reply.
+    /// How far the primary's clock is ahead of the application's clock. `None` before the first
+    /// reply.
     pub clock_offset: Option<ClockOffset>,
-    /// How often lost counters were detected since the group was first connected. Each time,
-    /// windows started again.
+    /// How often lost counters were detected since the group was first connected. After each loss,
+    /// some or all windows started again.
     pub windows_lost: u64,
     /// The reason of the last loss.
     pub last_loss: Option<DataLoss>,
 }
 
-/// Counts of jobs for slots that a node did not serve. No part of them ran there.
+/// Counts of jobs that a node did not execute because the node did not serve the slot of the job.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Redirects {
     /// The number of `MOVED` replies: the slot has another owner than the known layout says.
@@ -48,10 +50,10 @@ pub struct Redirects {
     /// The number of `ASK` replies: the slot was being moved, and the keys were on its new node or
     /// did not exist.
     pub asked: u64,
-    /// The number of replies that say that the slot was being moved and that each node had a part
-    /// of the keys.
+    /// The number of `TRYAGAIN` replies: the slot was being moved, and each of its two nodes had a
+    /// part of the job's keys.
     pub tried_again: u64,
-    /// The number of replies that say that the cluster did not serve the slot.
+    /// The number of replies which report that the cluster did not serve the slot.
     pub down: u64,
 }
 

@@ -1,4 +1,4 @@
-//! A query for the slot layout, sent to several nodes.
+//! Queries several nodes for the slot layout.
 
 use std::time::Duration;
 
@@ -10,8 +10,8 @@ use super::ClusterError;
 use super::layout::Layout;
 use crate::connection::{Address, Endpoint, LinkError, Pushes, open};
 
-/// The time to wait for further answers after the first one, because another node may have a newer
-/// layout.
+/// The time to wait for further answers after the first answer, because another node may have a
+/// newer layout.
 const GRACE: Duration = Duration::from_millis(20);
 
 /// The name of the query in errors.
@@ -26,7 +26,8 @@ pub(super) struct Answer {
     pub(super) address: String,
 }
 
-/// The rank of a node's layout. A greater one is newer or more usable.
+/// The rank of a node's layout among the layouts that nodes report. A layout with a greater rank is
+/// newer or more usable.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct ViewRank {
     /// The newest configuration epoch that the node has received.
@@ -38,18 +39,19 @@ pub(super) struct ViewRank {
 /// The cluster state in a node's report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum State {
-    /// The cluster does not serve, or the node does not report its state.
+    /// The node reports that the cluster does not serve, or does not report the state of the
+    /// cluster.
     #[default]
     Fail,
-    /// The cluster serves.
+    /// The node reports that the cluster serves.
     Ok,
 }
 
-/// Queries the servers at `endpoints` concurrently, each within `within`, and returns the best
-/// answer.
+/// Queries the servers at `endpoints` concurrently and returns the answer with the greatest rank.
+/// Each query takes at most `within`.
 ///
 /// # Errors
-/// The first error, if no server answered.
+/// If no server answered, the first error.
 pub(super) async fn probe(
     endpoints: Vec<Endpoint>,
     within: Duration,
@@ -73,7 +75,7 @@ pub(super) async fn probe(
                 }
             }
             Some(Ok(Err(error))) => first_error = first_error.or(Some(error)),
-            // A cancelled task has no result.
+            // A task that was cancelled returns no result.
             Some(Err(_)) => {}
             None => break,
         }
@@ -108,7 +110,7 @@ async fn question(endpoint: &Endpoint) -> Result<Answer, ClusterError> {
     Ok(Answer { layout, view, address })
 }
 
-/// Returns the host for nodes that report none: the host of the queried node.
+/// Returns the host for nodes without a host in the reply: the host of the queried node.
 fn host(endpoint: &Endpoint) -> &str {
     match &endpoint.address {
         Address::Tcp { host, .. } => host,
@@ -117,7 +119,7 @@ fn host(endpoint: &Endpoint) -> &str {
 }
 
 impl ViewRank {
-    /// Parses the reply to `CLUSTER INFO`. Missing fields count as the worst values.
+    /// Parses the reply to `CLUSTER INFO`. A missing field has the value with the lowest rank.
     fn read(reply: &Value) -> Self {
         let text = match reply {
             Value::BulkString(bytes) => std::str::from_utf8(bytes).unwrap_or_default(),

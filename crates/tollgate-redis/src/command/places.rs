@@ -1,8 +1,10 @@
-//! The places of a command for the server module: keys, and entries of tables.
+//! The places where the server module stores the state of a command's charges: keys, and entries of
+//! tables.
 //!
-//! Tables contain the state of many subjects. A command names the first one, and the module finds
-//! the table of each id. An id depends on the name of the key that the state would otherwise have. A
-//! name contains the keyed hash of its subject, so no client can choose an entry.
+//! A table contains the state of many subjects, each in an entry with an id. A command names only
+//! the first table, and the module finds the table of each id. The id is a hash of the name that
+//! the key of the state would have without tables. This name contains the keyed hash of the
+//! subject, so no client can choose an entry.
 
 use std::sync::LazyLock;
 
@@ -11,13 +13,13 @@ use siphasher::sip128::SipHasher13;
 use super::push_index;
 use crate::key::{PREFIX, is_revealed};
 
-/// The size of the id of an entry.
+/// The size in bytes of the id of a table entry.
 const ID_BYTES: usize = 10;
 
-/// The name of the first table. `#` occurs in no name of a limit.
+/// The name of the first table. No name of a limit contains `#`.
 static FIRST_TABLE: LazyLock<String> = LazyLock::new(|| format!("{PREFIX}:table#0"));
 
-/// A key by its name, and the code of the limit's algorithm that uses it.
+/// The name of a key, and the code of the algorithm of the limit that uses the key.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct NamedPlace<'a> {
     pub(super) name: &'a [u8],
@@ -25,9 +27,10 @@ pub(super) struct NamedPlace<'a> {
 }
 
 impl NamedPlace<'_> {
-    /// Returns the id, if the state is in a table: states that are a few numbers, and sliding
-    /// windows. Longer lists have keys of their own, and so have subjects in clear text, which are
-    /// listed by name.
+    /// Returns the id of the table entry, or `None` if the state has a key of its own. States of a
+    /// few numbers, and sliding windows, are in tables. Longer lists have keys of their own. States
+    /// of subjects in clear text have keys of their own too, because these subjects are listed by
+    /// the names of their keys.
     fn entry(&self) -> Option<[u8; ID_BYTES]> {
         let is_small = matches!(self.kind, 1 | 2 | 3 | 5);
         if !is_small || is_revealed(self.name) {
@@ -38,7 +41,8 @@ impl NamedPlace<'_> {
     }
 }
 
-/// Appends the places and returns the keys of the command: the first table, and then the other keys.
+/// Appends the places to `out`. Returns the keys of the command: the first table, and then the keys
+/// of the states that are not in tables.
 pub(super) fn place_keys<'a>(places: &[NamedPlace<'a>], out: &mut Vec<u8>) -> Vec<&'a [u8]> {
     let entries: Vec<_> = places.iter().map(NamedPlace::entry).collect();
     let mut keys: Vec<&'a [u8]> = Vec::new();
@@ -59,7 +63,8 @@ pub(super) fn place_keys<'a>(places: &[NamedPlace<'a>], out: &mut Vec<u8>) -> Ve
     keys
 }
 
-/// Appends two bytes. The module rejects zero, which stands for an index that does not fit.
+/// Appends an index as two bytes. An index that does not fit is encoded as zero, which the module
+/// rejects.
 fn push_key(out: &mut Vec<u8>, index: usize) {
     out.extend_from_slice(&u16::try_from(index).unwrap_or(0).to_le_bytes());
 }
@@ -99,7 +104,7 @@ mod tests {
         let place = |name: &String| NamedPlace { name: name.as_bytes(), kind: 1 }.entry();
         let entries: std::collections::HashSet<_> = names.iter().filter_map(place).collect();
         assert_eq!(entries.len(), names.len());
-        // The last bytes select one of many tables.
+        // The last byte of an id selects one of many tables.
         let ends: std::collections::HashSet<_> = entries.iter().map(|id| id[9]).collect();
         assert_eq!(ends.len(), 256);
     }

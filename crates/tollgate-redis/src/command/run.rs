@@ -1,10 +1,11 @@
-//! Consecutive jobs of one charge each, encoded as one header. Most commands consist of them.
+//! Consecutive jobs with one charge per job, encoded as one header. Most commands consist of such
+//! jobs.
 
 use tollgate_core::Timestamp;
 
 use super::{push_index, push_number};
 
-/// Consecutive jobs that each have one charge, with the same limit, cost and time.
+/// Consecutive jobs with one charge per job. All of them have the same limit, cost and time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Run {
     pub(super) now: Timestamp,
@@ -17,12 +18,12 @@ pub(super) struct Run {
     pub(super) keys: Keys,
 }
 
-/// The keys that a run charges.
+/// The keys that the jobs of a run charge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Keys {
-    /// The keys that follow the first, one for each job.
+    /// Each job charges the key that follows the key of the previous job.
     Consecutive,
-    /// The first key, for every job.
+    /// Every job charges the first key.
     Same,
 }
 
@@ -30,7 +31,8 @@ impl Run {
     const TAKE_EACH: u8 = 9;
     const TAKE_REPEATEDLY: u8 = 10;
 
-    /// Appends `next`, the run of one job, if this run can continue with it.
+    /// Appends `next`, a run of one job, to this run, if that is possible. Returns whether `next`
+    /// was appended.
     pub(super) fn join(&mut self, next: &Self) -> bool {
         if (self.now, self.rule, self.cost) != (next.now, next.rule, next.cost) {
             return false;
@@ -67,7 +69,8 @@ mod tests {
         Run { now, rule: 1, cost: 2, key, jobs: 1, keys: Keys::Consecutive }
     }
 
-    /// Groups jobs on `keys` into runs. Returns the first key and the number of jobs of each.
+    /// Groups jobs on the keys with these indexes into runs. Returns, for each run, the first key,
+    /// the number of jobs and the kind of its keys.
     fn runs(keys: &[usize]) -> Vec<(usize, usize, Keys)> {
         let mut runs: Vec<Run> = Vec::new();
         for key in keys {
@@ -85,7 +88,8 @@ mod tests {
         let mixed = [(4, 2, Keys::Consecutive), (5, 1, Keys::Consecutive), (4, 2, Keys::Same)];
         assert_eq!(runs(&[4, 5, 5, 4, 4]), mixed);
         assert_eq!(runs(&[4, 4, 5]), [(4, 2, Keys::Same), (5, 1, Keys::Consecutive)]);
-        // A run with a repeated key does not continue with the key at its next index.
+        // The second run does not join the first run, because the jobs of the first charge one key
+        // repeatedly.
         assert_eq!(runs(&[4, 4, 6]), [(4, 2, Keys::Same), (6, 1, Keys::Consecutive)]);
     }
 

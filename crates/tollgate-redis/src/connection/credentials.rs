@@ -5,27 +5,28 @@ use std::{env, fmt, fs};
 
 use super::error::LinkError;
 
-/// The longest password that is read, in bytes. A longer file is reported as an error.
+/// The longest password that is read, in bytes. A file with a longer password is reported as an
+/// error.
 const MAX_SECRET_BYTES: u64 = 4096;
 
 /// A user of the server's access control list, and the source of its password.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Credentials {
-    /// The user's name. Without one, the server's default user.
+    /// The user's name. `None` selects the server's default user.
     pub user: Option<String>,
-    /// The source of the password, if the user has one.
+    /// The source of the password. `None` if the user has no password.
     pub password: Option<SecretSource>,
 }
 
-/// The source of a password. It is read again for each connection, so the next connection uses a
-/// rotated password.
+/// The source of a password. The source is read again for each connection, so the next connection
+/// uses a changed password.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SecretSource {
     /// The password is in the configuration.
     Inline(Secret),
-    /// The password is in a file. One line break at its end is removed.
+    /// The password is in a file. A line break at the end of the file is removed.
     File(PathBuf),
-    /// The password is in an environment variable.
+    /// The password is in the environment variable with this name.
     Env(String),
 }
 
@@ -51,7 +52,7 @@ impl fmt::Debug for Secret {
 }
 
 impl SecretSource {
-    /// Reads the current password. May block on a file: do not call it on an async thread.
+    /// Reads the current password. This may block on a file, so do not call it on an async thread.
     pub(crate) fn read(&self) -> Result<Secret, LinkError> {
         match self {
             Self::Inline(secret) => Ok(secret.clone()),

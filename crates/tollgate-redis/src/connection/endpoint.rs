@@ -13,11 +13,12 @@ use super::tls::Tls;
 
 const DEFAULT_PORT: u16 = 6379;
 
-/// One server, with everything that is needed to connect to it.
+/// A server, with all settings that are needed to connect to it.
 ///
-/// Parsed from a URL: `redis://[user[:password]@]host[:port][/database][?protocol=3]`, the same
-/// with `rediss` for TLS, or `unix:///path[?db=…&user=…&protocol=3]`. Its text form is the URL
-/// without the user and the password.
+/// An endpoint is parsed from a URL:
+/// `redis://[user[:password]@]host[:port][/database][?protocol=3]`, the same with `rediss` for TLS,
+/// or `unix:///path[?db=…&user=…&protocol=3]`. The text form of an endpoint is the URL without the
+/// user and the password.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Endpoint {
     /// The server's address.
@@ -59,7 +60,8 @@ pub enum Protocol {
 }
 
 impl Endpoint {
-    /// Returns the server at `host` and `port`, reached with the same credentials and encryption.
+    /// Returns an endpoint for the server at `host` and `port`. All other settings are those of this
+    /// endpoint.
     pub(crate) fn at(&self, host: String, port: u16) -> Self {
         let tls = match &self.address {
             Address::Tcp { tls, .. } => tls.clone(),
@@ -68,23 +70,23 @@ impl Endpoint {
         Self { address: Address::Tcp { host, port, tls }, ..self.clone() }
     }
 
-    /// Returns the same server with `credentials` instead of those in its URL.
+    /// Returns the same endpoint with `credentials` instead of the credentials in its URL.
     #[must_use]
     pub fn with_credentials(self, credentials: Credentials) -> Self {
         Self { credentials, ..self }
     }
 
-    /// Returns the same server with `names` as the resolver of its host name.
+    /// Returns the same endpoint with `names` as the resolver of its host name.
     #[must_use]
     pub fn with_resolver(self, names: NameResolver) -> Self {
         Self { names, ..self }
     }
 
-    /// Returns the same server with these certificates.
+    /// Returns the same endpoint with the certificates in `tls`.
     ///
     /// # Errors
-    /// [`EndpointError`] if its URL does not use TLS. The URL alone decides whether the connection
-    /// is encrypted, so neither choice can be an accident.
+    /// [`EndpointError`] if the URL of the endpoint does not use TLS. The URL alone decides whether
+    /// the connection is encrypted, so certificates cannot turn on encryption by accident.
     pub fn with_tls(mut self, tls: Tls) -> Result<Self, EndpointError> {
         match &mut self.address {
             Address::Tcp { tls: wanted @ Some(_), .. } => *wanted = Some(tls),
@@ -101,7 +103,8 @@ impl FromStr for Endpoint {
     type Err = EndpointError;
 
     fn from_str(text: &str) -> Result<Self, EndpointError> {
-        // The error may contain the text only after the secret parts are removed.
+        // The error may contain the text of the URL only after the user and the password are
+        // removed.
         let url = Url::parse(text)
             .map_err(|_| EndpointError { given: scheme_of(text), problem: Problem::NotAUrl })?;
         parse(&url).map_err(|problem| EndpointError { given: without_secrets(&url), problem })
@@ -209,7 +212,7 @@ fn without_secrets(url: &Url) -> String {
     format!("{}://{host}{port}{}", url.scheme(), url.path())
 }
 
-/// The error for a text that is not a server's URL.
+/// The error for a text that is not the URL of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EndpointError {
     given: String,

@@ -1,21 +1,22 @@
-//! The mark on the servers that contain a shard's counters. An empty server has no mark.
+//! The mark on the servers that contain a shard's counters: a key that an empty server lacks.
 
 use redis::{Cmd, Value};
 
-/// The key of the mark. No limit's key has this form.
+/// The key of the mark. No key of a limit has this form.
 pub(crate) const GENERATION: &str = "tg1:{generation}";
 
-/// The key of the shard's epoch: the number of times that nodes moved to another primary.
+/// The key of the shard's epoch. The epoch is the number of times that nodes moved to another
+/// primary.
 pub(crate) const EPOCH: &str = "tg1:{generation}:epoch";
 
-/// A server's copy of the shard's mark, in the order of preference.
+/// A server's copy of the shard's mark. A server with a greater mark is preferred as the primary.
 ///
-/// The mark is data: the first node that charges a server writes it, and replication copies it to
-/// replicas. A server that returned empty lacks it. A server that returned with old data has an
-/// epoch below that of the server that nodes charged in that time.
+/// The mark is data: the first node that charges a server writes the mark, and replication copies
+/// the mark to replicas. A server that restarts without its data lacks the mark. A server that
+/// restarts with old data has a lower epoch than the server that nodes charged in the meantime.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum EpochMark {
-    /// No mark: no node has charged the server, or it lost its data.
+    /// The server has no mark: no node has charged the server, or the server lost its data.
     Missing,
     /// The mark could not be read.
     #[default]
@@ -25,8 +26,8 @@ pub(crate) enum EpochMark {
 }
 
 impl EpochMark {
-    /// Returns the command that reads the mark. The step uses the same command, so no other
-    /// permission is required.
+    /// Returns the command that reads the mark. The step uses the same command, so reading the mark
+    /// requires no further permission.
     pub(crate) fn question() -> Cmd {
         let mut question = redis::cmd("MGET");
         question.arg(GENERATION).arg(EPOCH);
@@ -46,7 +47,7 @@ impl EpochMark {
         }
     }
 
-    /// The epoch; zero if there is no mark.
+    /// Returns the epoch of the mark, or zero if there is no mark.
     pub(crate) const fn epoch(self) -> u64 {
         match self {
             Self::Present(epoch) => epoch,

@@ -56,19 +56,21 @@ pub enum LinkError {
         /// The required role.
         wanted: &'static str,
     },
-    /// The server is no longer the shard's primary, although it may report that role.
+    /// The server is no longer the shard's primary, although it may still report the role of a
+    /// primary.
     Deposed {
         /// The server's address.
         address: String,
-        /// The server that replaced it. `None` if the server does not belong to the shard.
+        /// The server that replaced this server. `None` if this server does not belong to the
+        /// shard.
         by: Option<String>,
     },
-    /// The server reports the role of primary, but all nodes choose another server that reports it
-    /// too.
+    /// The server reports the role of a primary, but another server reports this role too, and all
+    /// nodes choose the other server.
     Outranked {
         /// The server's address.
         address: String,
-        /// The server that the nodes choose.
+        /// The server that the nodes choose as the primary.
         by: String,
     },
     /// The sentinel does not monitor the service.
@@ -78,16 +80,16 @@ pub enum LinkError {
         /// The name of the service.
         service: String,
     },
-    /// No primary is known: no sentinel has named one yet.
+    /// No primary is known, because no sentinel has named a primary yet.
     NoPrimaryKnown,
     /// The replica does not keep up with its primary.
     Lags {
         /// The server's address.
         address: String,
-        /// The kind of lag.
+        /// The reason why the replica does not keep up.
         lag: Lag,
     },
-    /// A replica does not have the module that its primary replicates by.
+    /// A replica does not have the Tollgate module. Its primary replicates commands of this module.
     ReplicaWithoutModule {
         /// The primary's address.
         address: String,
@@ -102,10 +104,10 @@ pub enum LinkError {
 }
 
 impl LinkError {
-    /// Converts `error`, which `address` returned to the command `asked`.
+    /// Converts `error`, which the server at `address` returned to the command `asked`.
     ///
-    /// Keeps only the code of a server's answer, because its text may repeat the command's
-    /// arguments.
+    /// If `error` is an answer of the server, keeps only its code, because its text may repeat the
+    /// command's arguments.
     pub(crate) fn answered(address: &str, asked: &'static str, error: &RedisError) -> Self {
         if error.is_io_error() || error.is_connection_dropped() {
             return Self::Closed { address: address.to_owned() };

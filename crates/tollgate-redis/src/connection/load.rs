@@ -1,4 +1,4 @@
-//! The calls in flight on one connection.
+//! Counts the calls in flight on one connection.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -8,11 +8,12 @@ use parking_lot::Mutex;
 use redis::aio::MultiplexedConnection;
 use tokio::time::{Instant, timeout};
 
-/// An additional connection that no call used for this long is closed: a firewall may have dropped
-/// its state.
+/// An additional connection is closed after this time without a call, because a firewall may have
+/// dropped the state of an idle connection.
 const CONNECTION_IDLE_MAX: Duration = Duration::from_secs(30);
 
-/// An additional connection that delays a reply for this long is closed and replaced.
+/// If a reply on an additional connection is delayed for this long, the connection is closed and
+/// replaced.
 const STALL_MAX: Duration = Duration::from_millis(250);
 
 /// The calls in flight on a connection.
@@ -25,13 +26,15 @@ struct Calls {
     in_flight: usize,
     /// Calls in flight whose callers no longer wait.
     abandoned: usize,
-    /// Whether a task waits until the abandoned calls are answered.
+    /// Whether a task waits for the server to answer the abandoned calls.
     is_probed: bool,
-    /// When the connection was opened, or the last call was sent.
+    /// The time at which the last call was sent, or at which the connection was opened if no call
+    /// was sent.
     used_at: Instant,
-    /// When the server last answered a call, or the first one was sent to an idle connection.
+    /// The time at which the server last answered a call. If a later call was sent while no other
+    /// call was in flight, the time of that call.
     progress_at: Instant,
-    /// Whether the connection delayed a reply for too long.
+    /// Whether a reply on the connection was delayed for [`STALL_MAX`].
     has_stalled: bool,
 }
 
@@ -59,12 +62,12 @@ impl Load {
         }))
     }
 
-    /// Counts a call.
+    /// Counts a call that is about to be sent.
     pub(crate) fn begin(&self) {
         self.0.lock().begin();
     }
 
-    /// Counts a call if none is in flight.
+    /// Counts a call if no call is in flight. Returns whether the call was counted.
     pub(crate) fn begin_if_idle(&self) -> bool {
         let mut calls = self.0.lock();
         let is_idle = calls.in_flight == 0;
@@ -81,34 +84,37 @@ impl Load {
         calls.progress_at = Instant::now();
     }
 
-    /// Returns the sort key for new calls: connections that delay replies are last, and then those
-    /// with many calls. A reply is delayed if it takes longer than `overdue_after`.
+    /// Returns the sort key by which a connection is chosen for a new call. Connections that delay
+    /// a reply are last. Among the other connections, those with fewer calls in flight are first. A
+    /// reply is delayed if it takes longer than `overdue_after`.
     pub(crate) fn order(&self, overdue_after: Duration) -> (bool, usize) {
         let calls = self.0.lock();
         let is_overdue = calls.in_flight > 0 && calls.progress_at.elapsed() > overdue_after;
         (calls.abandoned > 0 || is_overdue, calls.in_flight)
     }
 
-    /// Returns whether the connection should be kept: it delayed no reply for too long, and is in use
-    /// or was used recently.
+    /// Returns whether the connection should be kept. A connection should be kept if no reply on it
+    /// was delayed for too long, and if the connection is in use or was used recently.
     pub(crate) fn is_fit(&self, now: Instant) -> bool {
         let calls = self.0.lock();
         let is_idle = now.saturating_duration_since(calls.used_at) >= CONNECTION_IDLE_MAX;
         !calls.has_stalled && (calls.in_flight > 0 || !is_idle)
     }
 
-    /// Counts an abandoned call. Returns true if the caller has to start [`Self::settle`].
+    /// Counts a call as abandoned, because its caller no longer waits for the reply. Returns true
+    /// if the caller of this function has to start [`Self::settle`].
     pub(crate) fn abandon(&self) -> bool {
         let mut calls = self.0.lock();
         calls.abandoned += 1;
         !std::mem::replace(&mut calls.is_probed, true)
     }
 
-    /// Waits until the server has answered every abandoned call, or the connection has ended. The
-    /// server answers `PING` after them.
+    /// Waits until the server has answered every abandoned call, or until the connection has ended.
+    /// For this, sends `PING`, which the server answers after these calls.
     ///
-    /// After [`STALL_MAX`] without an answer an additional connection is marked, and closed by the
-    /// next call or heartbeat, which ends this wait. The first connection is closed by the heartbeat.
+    /// If the server answers no call for [`STALL_MAX`], an additional connection is marked as
+    /// stalled. The next call or heartbeat closes the marked connection, which ends this wait. The
+    /// heartbeat also closes the first connection if it does not answer.
     pub(crate) async fn settle(self: Arc<Self>, mut handle: MultiplexedConnection) {
         let ping = redis::cmd("PING");
         loop {

@@ -1,5 +1,5 @@
-//! Connections to servers: addresses, credentials, certificates, and what a server reports about
-//! itself.
+//! Connections to servers: addresses, credentials, certificates, and the reports of servers about
+//! themselves.
 
 mod credentials;
 mod endpoint;

@@ -1,4 +1,4 @@
-//! Opens connections to endpoints and queries the servers.
+//! Opens connections to endpoints and queries the reports of their servers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,10 +19,11 @@ use super::role::Role;
 use super::stream;
 use crate::offset::Reading;
 
-/// The most calls in flight to one server, which the write queue of a connection has to hold.
+/// The most calls in flight to one server. The write queue of a connection has room for so many
+/// calls.
 pub(crate) const CALLS_IN_FLIGHT: usize = 16;
 
-/// The commands that verify a connection, as errors name them.
+/// The names, in errors, of the commands that verify a connection.
 const PROBE: &str = "ROLE, TIME, PING, INFO and MGET";
 
 /// The report of a server about itself.
@@ -34,19 +35,21 @@ pub(crate) struct ServerReport {
     pub(crate) clock: Option<Reading>,
     /// The replication state of the server, if the user may read it.
     pub(crate) replication: Option<Replication>,
-    /// The part of the shard's mark that the server has.
+    /// The server's copy of the shard's mark.
     pub(crate) mark: EpochMark,
     /// The time at which the report arrived.
     pub(crate) at: Instant,
 }
 
-/// A verified connection, and the task that moves its bytes. Dropping it ends the task.
+/// A verified connection, and the task that transfers its bytes. Dropping the connection ends the
+/// task.
 #[derive(Debug)]
 pub(crate) struct Connection {
     redis: MultiplexedConnection,
-    /// The number of the connection among this process's connections of a link.
+    /// The number of the connection. Each later connection of the same link in this process has a
+    /// higher number.
     pub generation: u64,
-    /// True once the server or the network has closed it.
+    /// Whether the server or the network has closed the connection.
     ended: watch::Receiver<bool>,
     address: String,
     driver: AbortHandle,
@@ -57,7 +60,7 @@ pub(crate) struct Connection {
 impl Connection {
     /// Sends `command` and waits, without a time limit, for the reply.
     pub(crate) async fn call(&self, command: &Cmd) -> RedisResult<Value> {
-        // A clone is a handle to the same connection. Sending needs a handle that is not shared.
+        // A clone is a handle to the same connection. Sending needs exclusive access to a handle.
         self.redis.clone().send_packed_command(command).await?.extract_error()
     }
 
@@ -76,9 +79,9 @@ impl Connection {
         self.redis.clone()
     }
 
-    /// Queries role, time, liveness and replication state in one round trip, within `within`. A
-    /// server that loads its data or has lost its primary rejects `PING` but not the other
-    /// commands.
+    /// Queries the server's role, time, mark and replication state, and whether it serves clients,
+    /// in one round trip, which takes at most `within`. A server that loads its data or has lost
+    /// its primary rejects `PING` but not the other commands.
     pub(crate) async fn ask(&self, within: Duration) -> Result<ServerReport, LinkError> {
         let mut questions = redis::pipe();
         questions.cmd("ROLE").cmd("TIME").cmd("PING").cmd("INFO").arg("replication");
@@ -112,7 +115,8 @@ impl Connection {
 
     /// Waits until the server or the network has closed the connection.
     pub(crate) async fn ended(&self) {
-        // An error means that the task has ended, together with the connection.
+        // An error of this wait means that the connection's task has ended, together with the
+        // connection.
         let _ = self.ended.clone().wait_for(|ended| *ended).await;
     }
 
@@ -139,9 +143,9 @@ impl Drop for Connection {
 /// The treatment of push messages from the server.
 #[derive(Debug)]
 pub(crate) enum Pushes {
-    /// No push messages are expected.
+    /// The server is expected to send no push messages.
     Ignored,
-    /// Each message wakes the waiting task.
+    /// Each push message wakes the task that waits for this notification.
     Wake(Arc<Notify>),
 }
 
@@ -156,7 +160,8 @@ pub(crate) async fn open(
     let stream = stream::open(&endpoint.address, &endpoint.names, tls.as_ref())
         .await
         .map_err(|error| LinkError::open(&address, &error))?;
-    // Every wait is limited by the batcher's deadline or the link's limits.
+    // There is no time limit in this configuration. The batcher's deadlines or the link's limits
+    // bound every wait.
     let mut config = AsyncConnectionConfig::new()
         .set_connection_timeout(None)
         .set_response_timeout(None)
@@ -180,7 +185,7 @@ pub(crate) async fn open(
     Ok(Connection { redis, generation, ended, address, driver, endpoint: endpoint.clone(), load })
 }
 
-/// Reads credentials and certificates from files and the environment, outside of the async threads.
+/// Reads credentials and certificates from files and the environment, on a thread that may block.
 async fn prepare(
     endpoint: &Endpoint,
 ) -> Result<(RedisConnectionInfo, Option<TlsConnector>), LinkError> {

@@ -14,17 +14,18 @@ pub(crate) struct Replication {
     pub(crate) role: Role,
     /// The replication id of the server's data. A replica has the id of its primary.
     pub(crate) history: Box<str>,
-    /// The replication offset: how much of that history it has, in bytes.
+    /// The replication offset: how many bytes of the history `history` the server has received or
+    /// written.
     pub(crate) offset: u64,
-    /// The time since a replica last received data from its primary.
+    /// The time since the server last received data from its primary, if the server is a replica.
     pub(crate) silence: Duration,
-    /// The history that this history continues, if it is known.
+    /// The earlier history that this history continues, if such a history is known.
     pub(crate) origin: Option<Origin>,
-    /// The servers that follow this one, at most [`MAX_REPLICAS`].
+    /// The replicas of the server, at most [`MAX_REPLICAS`].
     pub(crate) replicas: Box<[ReplicaAddress]>,
 }
 
-/// The most replicas of one server that are read from its report.
+/// The most replicas that are read from the report of one server.
 const MAX_REPLICAS: usize = 16;
 
 /// The address of a replica, as its primary knows it.
@@ -45,12 +46,12 @@ impl ReplicaAddress {
     }
 }
 
-/// The point at which one replication history continues another: a promotion.
+/// The point at which a replication history continues an earlier one, because of a promotion.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Origin {
     /// The replication id of the earlier history.
     pub(crate) history: Box<str>,
-    /// The number of bytes of that history that were taken over.
+    /// The number of bytes of the earlier history that the later history contains.
     pub(crate) until: u64,
 }
 
@@ -59,7 +60,8 @@ impl Replication {
     pub(crate) fn from_reply(reply: &Value) -> Option<Self> {
         let info = Info::from_reply(reply)?;
         let field = |name: &str| info.field(name);
-        // A replica reports its own applied offset in addition; a primary has only the other field.
+        // A replica reports the offset that it has applied in `slave_repl_offset`. A primary
+        // reports only `master_repl_offset`.
         let offset = field("slave_repl_offset").or_else(|| field("master_repl_offset"))?;
         let silence = field("master_last_io_seconds_ago").map_or(Some(0), |secs| secs.parse().ok());
         Some(Self {
@@ -81,17 +83,18 @@ impl Replication {
         })
     }
 
-    /// Returns whether the server's data continues the history with the id `history`.
+    /// Returns whether the server's data continues another history, which has the id `history`.
     pub(crate) fn descends_from(&self, history: &str) -> bool {
         self.history.as_ref() != history
             && self.origin.as_ref().is_some_and(|origin| &*origin.history == history)
     }
 }
 
-/// Without an earlier history, the offset is -1 and the id consists of zeros.
+/// Returns the earlier history from the fields `history` and `first`. A server without an earlier
+/// history reports the offset -1 and an id that consists of zeros.
 fn origin(history: Option<&str>, first: Option<&str>) -> Option<Origin> {
     let first: u64 = first?.parse().ok()?;
-    // The reported offset is that of the first byte that does not belong to the earlier history.
+    // The server reports the offset of the first byte that does not belong to the earlier history.
     Some(Origin { history: history?.into(), until: first.saturating_sub(1) })
 }
 

@@ -1,4 +1,4 @@
-//! The check whether a replica keeps up with its primary.
+//! Checks whether a replica keeps up with its primary.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -8,34 +8,36 @@ use tokio::time::Instant;
 
 use super::replication::Replication;
 
-/// The greatest age of writes that a replica used for reads may lack, as far as the primary has
-/// reported them.
+/// The longest replication delay of a replica that serves reads: the replica has all writes that
+/// are older than this time, as far as the primary has reported its writes.
 pub const LAG_MAX: Duration = Duration::from_secs(3);
 
-/// The longest time since a replica last received data from its primary. A primary sends data at
-/// least every ten seconds by default.
+/// The longest time without data from the primary before a replica no longer serves reads. A
+/// primary sends data at least every ten seconds by default.
 const MAX_SILENCE: Duration = Duration::from_secs(15);
 
-/// The shortest time between two recorded reports of a primary, which bounds their number.
+/// The shortest time between two reports of a primary that are recorded. This time bounds the
+/// number of recorded reports.
 const REPORT_EVERY: Duration = Duration::from_millis(100);
 
-/// The write progress of a shard's primary: its reports of the last [`LAG_MAX`], and the one
-/// before.
+/// The write progress of a shard's primary: the reports of the last [`LAG_MAX`], and the last
+/// report before that time.
 ///
 /// A replica keeps up if it has everything that the primary had [`LAG_MAX`] ago. The check compares
-/// offsets and not the servers' clocks, so it is valid even if these are wrong.
+/// replication offsets and not the servers' clocks, so the check is valid even if the clocks are
+/// wrong.
 #[derive(Debug, Default)]
 pub(crate) struct ReplicationProgress(Mutex<Reports>);
 
 #[derive(Debug, Default)]
 struct Reports {
     history: Box<str>,
-    /// The primary's offsets with their times, oldest first.
+    /// The primary's offsets and the times of their reports, oldest first.
     offsets: VecDeque<(Instant, u64)>,
 }
 
 impl ReplicationProgress {
-    /// Records what the primary reported at `at`.
+    /// Records the replication state that the primary reported at `at`.
     pub(crate) fn observe(&self, replication: &Replication, at: Instant) {
         let mut reports = self.0.lock();
         if reports.history != replication.history {
@@ -51,10 +53,10 @@ impl ReplicationProgress {
         }
     }
 
-    /// Checks whether a server that reported `replication` at `at` can be read from.
+    /// Checks whether a server that reported `replication` at `at` can serve reads.
     ///
     /// # Errors
-    /// The reason why it cannot.
+    /// The reason why the server cannot serve reads.
     pub(crate) fn check(&self, replication: &Replication, at: Instant) -> Result<(), Lag> {
         let reports = self.0.lock();
         let Some((_, oldest)) = reports.offsets.front() else { return Err(Lag::Unknown) };
@@ -73,18 +75,18 @@ impl ReplicationProgress {
     }
 }
 
-/// The reason why a replica is not read from.
+/// The reason why a replica does not serve reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lag {
     /// The primary has not reported its offset yet.
     Unknown,
     /// The server does not report its offset.
     Unreported,
-    /// The server follows another primary, or none. Its data belongs to another history.
+    /// The server follows another primary, or follows none. Its data belongs to another history.
     OtherHistory,
     /// The server has not received data from its primary for this time.
     Silence(Duration),
-    /// The server lacks this many bytes that the primary had written [`LAG_MAX`] ago.
+    /// The server lacks this many of the bytes that the primary had written [`LAG_MAX`] ago.
     Behind(u64),
 }
 

@@ -11,25 +11,25 @@ use parking_lot::Mutex;
 use tokio::net::{TcpStream, lookup_host};
 use tokio::time::timeout;
 
-/// The longest time for a lookup if an earlier result is known. The rest of the connect time
-/// remains for connecting to that result.
+/// The longest time for a lookup if an earlier result is known. After this time, the earlier result
+/// is used, and the rest of the connect time remains for connecting.
 pub const LOOKUP_MAX: Duration = Duration::from_millis(250);
 
-/// The most addresses of one name that are tried.
+/// The most addresses of one host name that are tried.
 pub const MAX_ADDRESSES: usize = 16;
 
-/// The addresses of a name, or the error of the lookup.
+/// The addresses of a host name, or the error of the lookup.
 pub type LookupResult<'a> = Pin<Box<dyn Future<Output = io::Result<Vec<SocketAddr>>> + Send + 'a>>;
 
 /// A resolver for host names.
 pub trait Lookup: fmt::Debug + Send + Sync {
-    /// Returns the current addresses of `host`, each with `port`. It needs no time limit of its
-    /// own, because the caller has one.
+    /// Returns the current addresses of `host`, each with `port`. The lookup needs no time limit of
+    /// its own, because its caller has a time limit.
     fn look_up<'a>(&'a self, host: &'a str, port: u16) -> LookupResult<'a>;
 }
 
-/// Resolves a server's host name for each new connection. If a failover changes the name's address,
-/// the next connection after the loss of the old server uses the new address.
+/// Resolves a server's host name for each new connection. If the name refers to another address
+/// after a failover, the next connection after the loss of the old server uses the new address.
 ///
 /// If the lookup is slow, fails, or finds no address, the last known addresses are used.
 #[derive(Clone, Debug, Default)]
@@ -42,18 +42,19 @@ pub struct NameResolver {
 }
 
 impl NameResolver {
-    /// Creates a resolver that uses `lookup` instead of the system.
+    /// Creates a resolver that uses `lookup` instead of the system's resolver.
     #[must_use]
     pub fn by(lookup: Arc<dyn Lookup>) -> Self {
         Self { lookup: Some(lookup), ..Self::default() }
     }
 
-    /// Returns a resolver with the same lookup for another server's name.
+    /// Returns a resolver with the same lookup, without the results of this resolver, for the name
+    /// of another server.
     pub(crate) fn of_another(&self) -> Self {
         Self { last: Arc::default(), ..self.clone() }
     }
 
-    /// Returns the network that replaces TCP, in a simulation.
+    /// In a simulation, returns the network that replaces TCP.
     #[cfg(feature = "simulation")]
     pub(super) fn network(&self) -> Option<&dyn tollgate_link::simulation::Network> {
         self.network.0.as_deref()

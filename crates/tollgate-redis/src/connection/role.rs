@@ -7,10 +7,11 @@ use redis::Value;
 pub(crate) enum Role {
     /// The server accepts writes.
     Primary,
-    /// The server follows a primary. Its state is current except for the replication delay.
+    /// The server follows a primary and is connected to it. The server's data is current except for
+    /// the replication delay.
     Replica,
-    /// The server is configured to follow a primary, but is not connected to it. Its data may be of
-    /// any age.
+    /// The server is configured to follow a primary, but is not connected to it. The server's data
+    /// may be of any age.
     DisconnectedReplica,
     /// The server monitors other servers and has no data.
     Sentinel,

@@ -12,13 +12,13 @@ use tokio_rustls::rustls::pki_types::ServerName;
 use super::endpoint::Address;
 use super::resolver::NameResolver;
 
-/// The time that sent bytes may stay unacknowledged before the socket reports an error.
+/// The time for which sent bytes may stay unacknowledged before the socket reports an error.
 ///
-/// The kernel detects a dead machine with it; deadlines and heartbeats usually detect it earlier.
+/// With this time, the kernel detects a dead machine. Deadlines and heartbeats usually detect a
+/// dead machine earlier.
 const UNACKNOWLEDGED: Duration = Duration::from_secs(2);
 
-/// The idle time of a connection after which the kernel tests whether the other machine still
-/// answers.
+/// After this idle time of a connection, the kernel tests whether the other machine still answers.
 const KEEPALIVE: Duration = Duration::from_secs(5);
 
 /// A stream that can be read and written.
@@ -50,7 +50,8 @@ pub(crate) async fn open(
 
 async fn tcp(host: &str, port: u16, names: &NameResolver) -> io::Result<TcpStream> {
     let stream = names.connect(host, port).await?;
-    // A call is one small write. To wait for more bytes would add the delay of an acknowledgement.
+    // A call is one small write. If the socket waited for more bytes, the call would be delayed
+    // until an acknowledgement arrives.
     stream.set_nodelay(true)?;
     let socket = SockRef::from(&stream);
     socket.set_tcp_keepalive(&TcpKeepalive::new().with_time(KEEPALIVE))?;

@@ -10,25 +10,26 @@ use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
-/// The certificates of a connection. The server's certificate is always verified.
+/// The certificates for a TLS connection. The server's certificate is always verified.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tls {
-    /// The PEM file of the trusted authorities; by default the system's authorities.
+    /// The PEM file of the trusted authorities. `None` selects the system's authorities.
     pub authorities: Option<PathBuf>,
     /// The PEM files of the client's certificate chain and private key.
     pub client: Option<(PathBuf, PathBuf)>,
-    /// The name in the server's certificate, if it is not the host name.
+    /// The name in the server's certificate. `None` means that this name is the host name.
     pub server_name: Option<String>,
 }
 
 impl Tls {
-    /// Reads the certificate files. Blocks: do not call it on an async thread.
+    /// Reads the certificate files. This blocks, so do not call it on an async thread.
     pub(crate) fn connector(&self) -> Result<TlsConnector, TlsError> {
         let roots = match &self.authorities {
             Some(path) => own_roots(path)?,
             None => system_roots()?,
         };
-        // Set explicitly, because another library may change the process's default provider.
+        // The provider is set explicitly, because another library may change the process's default
+        // provider.
         let versions = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_safe_default_protocol_versions()
             .map_err(|error| TlsError::Unusable { problem: error.to_string() })?
@@ -53,7 +54,8 @@ fn own_roots(path: &Path) -> Result<RootCertStore, TlsError> {
 
 fn system_roots() -> Result<RootCertStore, TlsError> {
     let mut roots = RootCertStore::empty();
-    // If some of the system's certificates are unreadable, the others are still trusted.
+    // If some of the system's certificates cannot be read, the other certificates are still
+    // trusted.
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     if roots.is_empty() {
         return Err(TlsError::Unusable {

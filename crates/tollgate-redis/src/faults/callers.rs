@@ -1,4 +1,4 @@
-//! Callers: many at once, and some that are cancelled.
+//! Tests with many concurrent callers, and with callers that are cancelled.
 
 use std::collections::BTreeMap;
 use std::pin::pin;
@@ -8,7 +8,7 @@ use super::kit::Server;
 use super::tally::{count, ran};
 use super::*;
 
-/// Polls a future once, so it takes its first step.
+/// Polls a future once to start it.
 fn begin<F: Future>(future: std::pin::Pin<&mut F>) -> Poll<F::Output> {
     future.poll(&mut Context::from_waker(Waker::noop()))
 }
@@ -32,7 +32,7 @@ async fn parallel_callers_of_one_key_are_reported_every_count_once() {
 #[tokio::test]
 async fn what_gathers_while_a_call_is_under_way_is_one_call() {
     let server = Server::start().await;
-    // The call in flight is on time, however long the server is frozen.
+    // The call in flight does not become overdue, even if the server is frozen for long.
     let limits = BatcherLimits { overdue_after: PATIENCE, ..BatcherLimits::default() };
     let batcher = Batcher::start(
         vec![server.url().parse().unwrap()],
@@ -63,8 +63,8 @@ async fn what_gathers_while_a_call_is_under_way_is_one_call() {
     }
     assert_eq!(answers, (1..=201).map(|count| (count, 1)).collect());
     let counts = batcher.status().counts;
-    // One call with the first job, one with the most jobs that a call may carry, and one with the
-    // rest.
+    // There is one call with the first job, one call with the most jobs that a call may carry, and
+    // one call with the rest of the jobs.
     assert_eq!((counts.calls, counts.jobs), (3, 201));
 }
 
@@ -103,7 +103,7 @@ async fn a_caller_that_leaves_a_sent_job_behind_disturbs_nobody() {
         let expected = i64::try_from(round).unwrap() + 1;
         assert_eq!(batcher.run("stays", stays).await, Ok(expected));
     }
-    // Each job that was sent ran once, although its caller did not receive the answer.
+    // Each job that was sent was executed once, although its caller did not receive the answer.
     assert_eq!(ran(&server).await, (0..400).map(|id| (id, 1)).collect());
 }
 
@@ -113,7 +113,7 @@ async fn a_caller_that_is_not_polled_holds_nobody_up() {
     let batcher = ready_batcher(&server.url(), patient()).await;
     let mut idle = pin!(batcher.run("key", 0));
     assert!(begin(idle.as_mut()).is_pending());
-    // The caller sent its job itself, and does not poll for the answer.
+    // The caller sent its job itself, and does not poll the call for the answer.
     assert_eq!(batcher.status().counts.calls, 1);
     for id in 1..=20 {
         let expected = i64::try_from(id).unwrap() + 1;
@@ -132,7 +132,8 @@ async fn jobs_beyond_the_bounds_are_turned_away_at_once() {
         let batcher =
             Batcher::start(vec![endpoint], RequiredRole::Primary, Tally::arc(), limits, patient());
         in_time(batcher.link().up()).await;
-        // This thread does not let the batcher's task run between the first job and the last one.
+        // The test does not yield, so the batcher's task does not run between the first job and the
+        // last job.
         let mut calls: Vec<_> = (0..20).map(|id| Box::pin(batcher.run(key, id))).collect();
         let turned_away = calls
             .iter_mut()

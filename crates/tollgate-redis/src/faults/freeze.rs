@@ -8,8 +8,8 @@ use super::kit::Server;
 use super::tally::ran;
 use super::*;
 
-/// Runs jobs with ids from 1 on until the circuit breaker is open; returns how many were sent
-/// without an answer.
+/// Runs jobs with ids from 1 on until the circuit breaker is open. Returns how many of these jobs
+/// were sent and got no answer.
 async fn wait_in_vain(batcher: &Batcher<Tally>) -> u64 {
     let mut waited = 0;
     while batcher.circuit_state() != CircuitState::Open {
@@ -64,7 +64,8 @@ async fn one_probe_at_a_time_is_under_way() {
     sleep(Duration::from_millis(300)).await;
     server.thaw();
     batcher.recovers(1_000).await;
-    // Old connections are closed. Only the batcher's connection and the test's own remain.
+    // Old connections are closed. Only the batcher's connection and the test's own connection
+    // remain.
     let mut other = server.connect().await;
     in_time(async {
         loop {

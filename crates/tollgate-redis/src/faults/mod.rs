@@ -1,7 +1,8 @@
-//! Batchers on real servers that die, freeze, refuse and lose their networks.
+//! Tests of batchers with real servers that die, freeze, refuse commands or lose their networks.
 //!
-//! The jobs use a codec that counts, in the server, how often each job ran. Whatever happens, no
-//! job may run twice, and no job that was refused or timed out before it was sent may run later.
+//! The jobs use a codec that counts, in the server, how often each job was executed. In every test,
+//! no job is executed twice, and no job that was refused or that timed out before it was sent is
+//! executed later.
 
 #[path = "../../tests/kit/mod.rs"]
 mod kit;
@@ -25,8 +26,8 @@ use crate::batcher::{Batcher, BatcherError, BatcherLimits};
 use crate::connection::Endpoint;
 use crate::link::RequiredRole;
 
-/// The limit of each wait, which is longer than any step takes on a busy machine and shorter than a
-/// test run.
+/// The limit of each wait of a test. It is longer than any step takes on a busy machine, and
+/// shorter than a test run.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The deadline of jobs that the server is expected to execute.
@@ -35,7 +36,7 @@ const AMPLE: Duration = Duration::from_secs(30);
 /// The deadline of jobs that the server is expected to leave unanswered.
 const SHORT: Duration = Duration::from_millis(15);
 
-/// Returns limits with which a machine busy with other tests does not look like a fault.
+/// Returns limits that are so long that a machine busy with other tests does not look like a fault.
 fn patient() -> LinkLimits {
     LinkLimits {
         connect: PATIENCE,
@@ -78,7 +79,7 @@ impl Batcher<Tally> {
         self.link().circuit().circuit_state()
     }
 
-    /// Runs jobs with ids from `first` until one is executed; returns its id.
+    /// Runs jobs with ids from `first` on until one job is executed. Returns the id of that job.
     async fn recovers(&self, first: u64) -> u64 {
         let mut id = first;
         let recovery = async {
@@ -92,7 +93,7 @@ impl Batcher<Tally> {
     }
 }
 
-/// Waits for an event that must happen, however busy the machine is.
+/// Waits for an event that must happen, even on a busy machine.
 async fn in_time<T>(what: impl Future<Output = T>) -> T {
     timeout(PATIENCE, what).await.expect("it did not happen")
 }

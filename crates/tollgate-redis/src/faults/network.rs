@@ -1,4 +1,4 @@
-//! Networks that drop, buffer and delay bytes.
+//! Tests with networks that drop, buffer and delay bytes.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ async fn behind_a_proxy(limits: LinkLimits) -> (Server, Proxy, Batcher<Tally>) {
     (server, proxy, batcher)
 }
 
-/// Runs jobs with ids from 1 until the circuit breaker is open.
+/// Runs jobs with ids from 1 on until the circuit breaker is open.
 async fn wait_in_vain(batcher: &Batcher<Tally>) {
     let mut id = 0;
     while batcher.circuit_state() != CircuitState::Open {

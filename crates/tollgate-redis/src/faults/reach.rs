@@ -1,4 +1,4 @@
-//! Ways to reach a server: sockets, users, protocols, and clocks.
+//! Tests of the ways to reach a server: sockets, users, protocols, and clocks.
 
 use redis::FromRedisValue;
 
@@ -68,7 +68,8 @@ async fn the_clock_of_the_server_is_known_within_its_bounds() {
 
     let clock = batcher.link().clock();
     let ahead = clock.ahead_of(told, before).unwrap();
-    // The server read its clock after `before`, so at `before` it showed at most that time.
+    // The server read its clock after `before`. So at `before`, the server's clock showed at most
+    // the time that the server returned.
     assert!(ahead.millis <= ahead.uncertainty.cast_signed(), "{ahead:?}");
     let ahead = clock.ahead_of(told, after).unwrap();
     assert!(ahead.millis >= -ahead.uncertainty.cast_signed() - 1, "{ahead:?}");

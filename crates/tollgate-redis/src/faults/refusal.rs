@@ -1,4 +1,4 @@
-//! Servers that answer that they cannot serve.
+//! Tests with servers which answer that they cannot serve.
 
 use std::collections::BTreeMap;
 
@@ -22,8 +22,8 @@ async fn when_the_primary_changes_every_job_is_still_decided_once() {
     for id in 0..50 {
         assert!(batcher.run("key", id).await.is_ok());
     }
-    // Operators promote a server first and demote the old primary second, or the reverse. Here the
-    // new primary exists before the old one is demoted.
+    // Operators either promote the new primary first and then demote the old primary, or do this in
+    // the reverse order. In this test, the new primary exists before the old primary is demoted.
     let mut connection = new.connect().await;
     in_time(async {
         while count(&new, "key").await < 50 {
@@ -94,8 +94,8 @@ async fn a_refusal_of_the_server_is_reported_and_not_repeated() {
     let batcher = ready_batcher(&server.url(), patient()).await;
     let mut connection = server.connect().await;
     tell(&mut connection, &["SET", "ran", "no hash"]).await;
-    // The step increments the key before it fails. The batcher cannot see that, so it must not send
-    // the job again.
+    // The step increments the key before the step fails. The batcher cannot detect this increment,
+    // so it must not send the job again.
     let answer = batcher.run("key", 1).await;
     assert!(matches!(answer, Err(BatcherError::Refused(_))), "{answer:?}");
     assert_eq!(count(&server, "key").await, 1);

@@ -1,4 +1,5 @@
-//! A codec with a step that counts how often each key was charged and how often each job ran.
+//! A codec for tests. Its step counts how often each key was charged and how often each job was
+//! executed.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
@@ -12,7 +13,7 @@ use crate::codec::{Codec, Remedy};
 use crate::error::StepError;
 use crate::offset::ClockAt;
 
-/// The hash with the number of runs of each job, by its id.
+/// The key of a hash that contains, for each job id, how often that job was executed.
 const RAN: &str = "ran";
 
 const STEP: &str = r"
@@ -32,7 +33,7 @@ return answers
 
 static SCRIPT: LazyLock<Script> = LazyLock::new(|| Script::new(STEP));
 
-/// The codec.
+/// The codec that counts executed jobs.
 pub(super) struct Tally;
 
 /// A job that adds one to a key.
@@ -98,7 +99,7 @@ impl Codec for Tally {
     }
 }
 
-/// Returns how often each job ran, as recorded in the server.
+/// Returns how often each job was executed, as recorded in the server.
 pub(super) async fn ran(server: &Server) -> BTreeMap<u64, u64> {
     let mut connection = server.connect().await;
     redis::cmd("HGETALL").arg(RAN).query_async(&mut connection).await.unwrap()

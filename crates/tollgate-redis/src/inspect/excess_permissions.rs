@@ -1,18 +1,19 @@
-//! Excess permissions of a user, found without executing any harmful command.
+//! Finds excess permissions of a user without executing any harmful command.
 
 use redis::aio::MultiplexedConnection;
 use redis::{RedisResult, Script, Value};
 
 use crate::script::{ask, is_unloaded};
 
-/// Permissions of a user that Tollgate does not need, as far as they were checked.
+/// Permissions of a user that Tollgate does not need. Only some permissions are checked.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ExcessPermissions {
-    /// The commands, with the most harmful ones first.
+    /// The commands that Tollgate does not need and that the user may execute, with the most
+    /// harmful ones first.
     pub commands: Vec<&'static str>,
-    /// Whether the user may read or write keys that are not Tollgate's.
+    /// Whether the user may read or write keys that do not belong to Tollgate.
     pub foreign_keys: bool,
-    /// Whether the user may execute everything that was checked.
+    /// Whether the user may execute every command that was checked.
     pub everything: bool,
     /// The method of the check.
     pub judged: PermissionCheck,
@@ -21,27 +22,28 @@ pub struct ExcessPermissions {
 /// The method of a permission check.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PermissionCheck {
-    /// The server reported for each command whether its rules permit it: Redis 7.0 and later,
-    /// Valkey.
+    /// The server reported for each command whether the user's access rules permit the command.
+    /// Redis 7.0 and later and Valkey support this method.
     AclRules,
     /// Harmless commands were sent. Commands that change data were not checked.
     #[default]
     Probing,
 }
 
-/// A command that Tollgate never sends.
+/// A command that Tollgate never sends for its own work.
 struct Question {
     name: &'static str,
-    /// The command, with arguments that make it harmless to send if its kind is `Harmless`.
+    /// The command and its arguments. If the kind is `Harmless`, the arguments make the command
+    /// harmless to send.
     words: &'static str,
     sent: ProbeKind,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ProbeKind {
-    /// The command reads a little, or finds nothing to read.
+    /// The command may be sent: it reads little, or finds nothing to read.
     Harmless,
-    /// The command is only checked by the server's rules and never sent.
+    /// The command is never sent. Only the server's access rules are checked for it.
     Harmful,
 }
 
@@ -53,8 +55,9 @@ const fn harmful(name: &'static str, words: &'static str) -> Question {
     Question { name, words, sent: ProbeKind::Harmful }
 }
 
-/// Commands of every kind that rules distinguish. `SCAN` is not included, because it is
-/// [granted](crate::ListError::NotPermitted) to list subjects.
+/// The commands to check, with some of every kind that access rules distinguish. `SCAN` is not
+/// included, because users get the [permission for it](crate::ListError::NotPermitted) to list
+/// subjects.
 const COMMANDS: [Question; 25] = [
     harmful("FLUSHALL", "FLUSHALL"),
     harmful("FLUSHDB", "FLUSHDB"),
@@ -83,25 +86,26 @@ const COMMANDS: [Question; 25] = [
     harmless("GET", "GET tg1:{nobody}"),
 ];
 
-/// Commands that Tollgate sends, here with a key that is not Tollgate's and that does not exist.
+/// Commands that Tollgate sends. For this check, they name a key that does not belong to Tollgate
+/// and that does not exist.
 const FOREIGN: [Question; 3] = [
     harmless("EXISTS", "EXISTS nobody:tg1"),
     harmless("MGET", "MGET nobody:tg1"),
     harmful("SET", "SET nobody:tg1 nothing"),
 ];
 
-/// A command that every user of the script may send. A server that denies it does not support the
-/// check.
+/// A command that every user with permission to send the script may send too. If a server reports
+/// that this command is denied, the server does not support the check by access rules.
 const CONTROL: &str = "EVALSHA nothing 0";
 
 const SCRIPT: &str = include_str!("probe_permissions.lua");
 
 impl ExcessPermissions {
-    /// Checks the permissions of the user of `connection`. The server keeps one script in its
+    /// Checks the permissions of the user of `connection`. The server then has one script in its
     /// script cache.
     ///
     /// # Errors
-    /// The error, if no answer was received.
+    /// The error of the connection, if no answer was received.
     pub(super) async fn ask(connection: &mut MultiplexedConnection) -> RedisResult<Self> {
         if let Some(answers) = by_rules(connection).await? {
             return Ok(Self::of(PermissionCheck::AclRules, questions().zip(answers)));
@@ -132,7 +136,8 @@ fn questions() -> impl Iterator<Item = &'static Question> {
     COMMANDS.iter().chain(&FOREIGN)
 }
 
-/// Returns the server's answer for each command, or `None` if it does not support the check.
+/// Returns, for each command, whether the server's access rules permit it. Returns `None` if the
+/// server does not support this check.
 async fn by_rules(connection: &mut MultiplexedConnection) -> RedisResult<Option<Vec<bool>>> {
     let mut call = redis::cmd("EVALSHA");
     call.arg(Script::new(SCRIPT).get_hash()).arg(0).arg(CONTROL);
@@ -151,7 +156,7 @@ async fn by_rules(connection: &mut MultiplexedConnection) -> RedisResult<Option<
     Ok(is_of_use.then(|| answers.collect()))
 }
 
-/// Sends each command and returns whether it is permitted.
+/// Sends each command and returns, for each command, whether it is permitted.
 async fn by_trying(
     connection: &mut MultiplexedConnection,
     questions: &[&Question],
@@ -169,7 +174,8 @@ async fn by_trying(
 }
 
 /// Returns whether the reply means that the command is permitted. The server checks permissions
-/// before it reports that another node owns the key, or that it has lost its primary.
+/// first. So a reply which says that another node owns the key, or that the server has lost its
+/// primary, means that the command is permitted.
 fn is_permitted(reply: &Value) -> bool {
     match reply {
         Value::ServerError(error) => {
@@ -179,7 +185,8 @@ fn is_permitted(reply: &Value) -> bool {
     }
 }
 
-/// Returns the error unless it is an answer of the server.
+/// Returns the error of the connection. An error that the server sent as its answer is not
+/// returned.
 fn lost(reply: RedisResult<Value>) -> RedisResult<()> {
     match reply {
         Err(error) if error.code().is_none() => Err(error),

@@ -1,4 +1,4 @@
-//! Jobs that read cells, or join cells into the stored ones.
+//! Jobs that read cells, or that join cells with the stored cells.
 
 use tollgate_core::{Cell, CellKey, Cost, StoreError, StoredState, assess};
 
@@ -6,15 +6,15 @@ use super::{Job, JobCharge, Op};
 use crate::decision_time::JobTime;
 use crate::key::Keys;
 
-/// The most places in one job. Each of them has a cell in the reply.
+/// The most cells in one job. The reply contains a cell for each of them.
 const MAX_PLACES: usize = 64;
 
-/// The size in bytes of cells after which a job is full. Other jobs in the same batch wait for a
-/// large job.
+/// A job is full once its cells have more than this size in bytes. This limits the size of a job,
+/// because other jobs in the same batch wait for a large job.
 const CELL_BYTES: usize = 64 * 1024;
 
 impl Job {
-    /// Returns jobs that read the cells of `places`, in their order.
+    /// Returns jobs that read the cells of `places`, in the order of `places`.
     pub(crate) fn of_places(
         keys: &Keys,
         time: impl Into<JobTime>,
@@ -30,11 +30,12 @@ impl Job {
         places.chunks(MAX_PLACES).map(job).collect()
     }
 
-    /// Returns jobs that join `cells`. Leaves out cells that count as no state.
+    /// Returns jobs that join `cells` with the stored cells. Leaves out cells that count as no
+    /// state.
     ///
     /// # Errors
-    /// [`StoreError::Corrupt`] if no store of this version writes such a cell. The step would
-    /// reject it together with all other jobs in the same command.
+    /// [`StoreError::Corrupt`] if a cell has a form that no store of this version writes. The step
+    /// would reject such a cell together with all other jobs in the same command.
     pub(crate) fn joining(
         keys: &Keys,
         time: impl Into<JobTime>,
@@ -69,7 +70,7 @@ impl JobCharge {
     }
 }
 
-/// Returns the encoded cell, if decoding it gives the same cell.
+/// Returns the bytes of `cell`, or `None` if decoding these bytes does not give the same cell.
 fn exact_bytes(cell: &Cell) -> Option<Box<[u8]>> {
     let bytes = cell.to_bytes();
     (Cell::from_bytes(&bytes).as_ref() == Some(cell)).then(|| bytes.into())
@@ -117,7 +118,7 @@ mod tests {
             sizes(&Job::joining(&keys(), NOW, &vec![(place, cell); count]).unwrap())
         };
         assert_eq!(joining(entries(0..1), 65), [64, 1]);
-        // About 28 kB each.
+        // Each of these cells has about 28 kB.
         assert_eq!(joining(entries(0..2_000), 7), [3, 3, 1]);
     }
 

@@ -1,7 +1,8 @@
-//! Additional connections to a link's server, for calls that would wait behind others.
+//! Additional connections to a link's server, for calls that would otherwise wait behind other
+//! calls.
 //!
 //! TCP delivers in order: on one connection, a delayed packet delays every later reply. A call on a
-//! connection of its own delays no other.
+//! connection of its own delays no other call.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -19,27 +20,29 @@ use crate::connection::{
 /// The most connections of one batcher to its server, the first one included.
 pub(crate) const MAX_CONNECTIONS: usize = CALLS_IN_FLIGHT;
 
-/// The maximum number of attempts to open one at a time: a delayed packet may delay an attempt too.
+/// The maximum number of concurrent attempts to open an additional connection. There may be
+/// several, because a delayed packet may delay an attempt too.
 const OPENING_MAX: usize = 4;
 
-/// The time between two attempts to open an additional connection after one failed.
+/// After a failed attempt to open an additional connection, the time before the next attempt.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
-/// The connection in service, and additional ones to the same server.
+/// The first connection of a link, and additional connections to the same server.
 #[derive(Debug)]
 pub(crate) struct ConnectionPool {
     first: Arc<Connection>,
     additional: Option<Arc<AdditionalConnections>>,
 }
 
-/// The additional connections to one server, opened when a call finds none idle.
+/// The additional connections to one server. A connection is opened when a call finds no idle
+/// connection.
 #[derive(Debug)]
 struct AdditionalConnections {
     endpoint: Endpoint,
     required_role: RequiredRole,
     connect: Duration,
     generation: u64,
-    /// The name of the replication epoch of the first connection's server.
+    /// The replication id that the first connection's server reported.
     epoch: Box<str>,
     open: Mutex<Open>,
 }
@@ -47,13 +50,13 @@ struct AdditionalConnections {
 #[derive(Debug, Default)]
 struct Open {
     connections: Vec<Arc<Connection>>,
-    /// Attempts in progress, at most [`OPENING_MAX`].
+    /// The number of attempts in progress, at most [`OPENING_MAX`].
     opening: usize,
     failed_at: Option<Instant>,
 }
 
-/// A connection with one call more in flight. Dropped before [`answered`](Self::answered), it counts
-/// the call until the server has answered it.
+/// A connection on which one call is counted as in flight. If this value is dropped before
+/// [`answered`](Self::answered), the call stays counted until the server has answered it.
 #[derive(Debug)]
 pub(crate) struct ClaimedConnection {
     connection: Arc<Connection>,
@@ -63,12 +66,13 @@ pub(crate) struct ClaimedConnection {
 }
 
 impl ConnectionPool {
-    /// Creates a pool of `first`, whose server has `required_role` and reported `report`. Each
-    /// additional connection is opened within `connect`.
+    /// Creates a pool with the connection `first`. The server of `first` has `required_role` and
+    /// reported `report`. Opening an additional connection takes at most `connect`.
     ///
-    /// There are none if the server did not report its replication epoch, by which another server at
-    /// the same address is detected. There are none either if it did not report its time: without
-    /// it, the server cannot refuse a charge that arrives after its refund on another connection.
+    /// The pool has no additional connections if the server did not report its replication id, by
+    /// which another server at the same address is detected. The pool has none either if the server
+    /// did not report its time: commands then have no deadline, so the server cannot refuse a
+    /// charge that arrives after its refund on another connection.
     pub(super) fn new(
         first: Connection,
         required_role: &RequiredRole,
@@ -89,12 +93,13 @@ impl ConnectionPool {
         Self { first: Arc::new(first), additional }
     }
 
-    /// Returns a connection for one more call: one without a call in flight if there is any, else
-    /// the one with the fewest, and opens another for later.
+    /// Returns a connection for one more call. Prefers an additional connection without a call in
+    /// flight, and then the first connection if it has no call in flight. Otherwise, returns the
+    /// connection with the fewest calls in flight, and opens another connection for later calls.
     ///
-    /// A reply that takes longer than `overdue_after` is delayed; connections with such a call are used
-    /// only if there is no other. The first connection comes last, so that a call that waits for a delayed packet does not
-    /// delay the heartbeat.
+    /// A reply that takes longer than `overdue_after` is delayed. A connection with such a reply is
+    /// used only if there is no other. Of the connections without a call, the first one is used
+    /// last. Otherwise, a call that waits for a delayed packet could delay the heartbeat.
     pub(crate) fn claim(&self, overdue_after: Duration) -> ClaimedConnection {
         let Some(additional) = &self.additional else {
             return ClaimedConnection::new(Arc::clone(&self.first), false);
@@ -108,8 +113,9 @@ impl ConnectionPool {
         additional.claim_least_loaded(&self.first, overdue_after)
     }
 
-    /// Closes additional connections that no call used for a while, that stall, or that have ended.
-    /// The heartbeat calls this, so they are closed also if there are no calls.
+    /// Closes the additional connections that no call used for a while, on which replies are
+    /// delayed for too long, or that have ended. The heartbeat calls this function, so connections
+    /// are closed even if there are no calls.
     pub(super) fn close_unfit(&self) {
         if let Some(additional) = &self.additional {
             additional.close_unfit();
@@ -120,14 +126,15 @@ impl ConnectionPool {
 impl Deref for ConnectionPool {
     type Target = Connection;
 
-    /// The first connection.
+    /// Returns the first connection.
     fn deref(&self) -> &Connection {
         &self.first
     }
 }
 
 impl AdditionalConnections {
-    /// Closes connections that no call used for a while, that stall, or that have ended.
+    /// Closes the connections that no call used for a while, on which replies are delayed for too
+    /// long, or that have ended.
     fn close_unfit(&self) {
         let now = Instant::now();
         self.open.lock().connections.retain(|one| !one.has_ended() && one.load().is_fit(now));
@@ -145,7 +152,8 @@ impl AdditionalConnections {
         Some(ClaimedConnection::begun(Arc::clone(idle), true))
     }
 
-    /// Returns the connection with the fewest calls in flight, which may be `first`. Opens another.
+    /// Returns the connection with the fewest calls in flight, which may be `first`. Also starts to
+    /// open another connection.
     fn claim_least_loaded(
         self: &Arc<Self>,
         first: &Arc<Connection>,
@@ -172,7 +180,7 @@ impl AdditionalConnections {
         let opening = Arc::clone(self).connect();
         tokio::spawn(async move {
             let opened = opening.await;
-            // The first connection may be closed by now, together with the others.
+            // The first connection may be closed by now, together with the additional connections.
             let Some(all) = all.upgrade() else { return };
             let mut open = all.open.lock();
             open.opening = open.opening.saturating_sub(1);
@@ -191,7 +199,7 @@ impl AdditionalConnections {
         let address = self.endpoint.to_string();
         let (endpoint, generation, within) = (self.endpoint.clone(), self.generation, self.connect);
         let (role, epoch) = (self.required_role.clone(), self.epoch.clone());
-        // An attempt must not keep the other connections open.
+        // If this attempt kept `self`, it would keep the other connections open.
         drop(self);
         let opening = async {
             let connection = open(&endpoint, generation, Pushes::Ignored).await?;
@@ -208,7 +216,7 @@ impl AdditionalConnections {
 }
 
 impl ClaimedConnection {
-    /// Counts one more call of `connection`.
+    /// Adds one call to the load of `connection`.
     fn new(connection: Arc<Connection>, is_additional: bool) -> Self {
         connection.load().begin();
         Self::begun(connection, is_additional)
@@ -247,7 +255,7 @@ impl Drop for ClaimedConnection {
         if self.is_answered || !load.abandon() {
             return;
         }
-        // Without a runtime, nothing is sent any more.
+        // Without a runtime, no task can be started and nothing is sent any more.
         if let Ok(runtime) = Handle::try_current() {
             runtime.spawn(Arc::clone(load).settle(self.connection.handle()));
         }

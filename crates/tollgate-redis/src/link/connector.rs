@@ -1,4 +1,4 @@
-//! Opens, verifies and watches the connections to the server of a shard that has a role.
+//! Opens, verifies and watches the connection to the server of a shard that has the required role.
 
 use std::sync::Arc;
 
@@ -26,9 +26,9 @@ pub(super) struct ShardConnector<C> {
     limits: LinkLimits,
     clock: Arc<ShardClock>,
     histories: Arc<EpochTracker>,
-    /// The address of the server that was in service last.
+    /// The address of the server of the last connection.
     served: Option<Box<str>>,
-    /// Whether that is another one than before.
+    /// Whether the server of the last connection is another one than that of the connection before.
     took_over: bool,
 }
 
@@ -48,7 +48,8 @@ impl<C: Codec> Connector for ShardConnector<C> {
         Ok((ConnectionPool::new(connection, role, within, &report), report))
     }
 
-    /// A charge of a new epoch must not count as one of the old epoch.
+    /// Starts a new epoch if necessary, before the connection is used. A charge in a new epoch must
+    /// not count as a charge in the old epoch.
     fn begin(&mut self, connection: &ConnectionPool, report: &ServerReport) {
         self.clock.begin(report.clock);
         self.histories.begin(report.replication.as_ref(), Instant::now());
@@ -94,7 +95,7 @@ impl<C: Codec> Connector for ShardConnector<C> {
         }
     }
 
-    /// Waits until the list of servers changes, or the server to charge.
+    /// Waits until the list of servers changes, or until another server may be charged.
     async fn changed(&mut self) {
         if self.view.changed().await.is_err() {
             std::future::pending::<()>().await;
@@ -120,11 +121,11 @@ impl<C: Codec> ShardConnector<C> {
         Self { members, view, required_role, codec, limits, clock, histories, served, took_over }
     }
 
-    /// Returns the first server that has the required role, or the error of the first server in the
-    /// list.
+    /// Returns a connection to the first server that has the required role. If no server has this
+    /// role, returns the error of the first server in the list.
     ///
-    /// All servers are tried concurrently, so a frozen primary does not hide the replica that took
-    /// over.
+    /// The servers are tried concurrently, so a frozen primary does not delay the connection to the
+    /// replica that took over.
     async fn first_fit(&self, generation: u64) -> Result<(Connection, ServerReport), LinkError> {
         let limits = ConnectLimits { connect: self.limits.connect, proof: self.limits.proof };
         let servers = Arc::clone(&self.members.view().borrow().servers);
@@ -151,7 +152,7 @@ impl<C: Codec> ShardConnector<C> {
         let mut first: Option<(usize, LinkError)> = None;
         while let Some(Ok(attempt)) = attempts.join_next().await {
             match attempt {
-                // Another server may have taken over while this one was prepared.
+                // Another server may have become the primary while this connection was prepared.
                 Ok((connection, server_report)) if self.members.permits(connection.address()) => {
                     return Ok((connection, server_report));
                 }
@@ -168,7 +169,7 @@ impl<C: Codec> ShardConnector<C> {
 
 /// The periodic queries on a connection in use.
 struct Heartbeat<'a, C> {
-    /// Whether another server was in service before.
+    /// Whether another server was in use before the server of this connection.
     took_over: bool,
     connection: &'a ConnectionPool,
     required_role: &'a RequiredRole,
@@ -179,9 +180,9 @@ struct Heartbeat<'a, C> {
 }
 
 impl<C: Codec> Heartbeat<'_, C> {
-    /// Checks periodically that the server, which last reported `server_report`, still has the
-    /// required role and its data, and that its replicas can follow it, and reads its clock.
-    /// Returns the first error.
+    /// Queries the server periodically until a check fails, and returns the first error. Checks
+    /// that the server still has the required role, that it still has its data since
+    /// `server_report`, and that its replicas can follow it. Also reads the server's clock.
     async fn beat(&self, mut server_report: ServerReport) -> LinkError {
         let LinkLimits { heartbeat, heartbeat_answer, .. } = self.limits;
         let mut beats = interval_at(Instant::now() + heartbeat, heartbeat);

@@ -1,4 +1,4 @@
-//! Numbers for the replication epochs of a primary; they only rise.
+//! Numbers for the replication epochs of a primary. A later epoch has a higher number.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -9,36 +9,38 @@ use tollgate_core::Millis;
 
 use crate::connection::Replication;
 
-/// The last number that was assigned. All links of a process share the counter, so a number
-/// identifies an epoch everywhere in the process.
+/// The number that was assigned last. All links of a process share this counter, so a number
+/// identifies an epoch in the whole process.
 static LAST: AtomicU64 = AtomicU64::new(0);
 
-/// Assigns numbers to the replication epochs of a link's servers, each higher than those before.
+/// Assigns numbers to the replication epochs of a link's servers. Each number is higher than all
+/// numbers before.
 ///
-/// A server that is promoted or restarted reports a new replication id; a server that is only
-/// reconnected does not. If a server does not report its id, each connection counts as a new epoch.
+/// A server that is promoted or restarted reports a new replication id. A server that is only
+/// reconnected reports the same id. If a server does not report its id, each connection counts as a
+/// new epoch.
 #[derive(Debug, Default)]
 pub(crate) struct EpochTracker {
     last: Mutex<Last>,
     number: AtomicU64,
-    /// The time without any connection before the current epoch, in milliseconds.
+    /// The time without a connection before the current epoch began, in milliseconds.
     outage: AtomicU64,
     released: AtomicU64,
     is_held: AtomicBool,
 }
 
-/// The last connection.
+/// The epoch of the last connection.
 #[derive(Debug, Default)]
 struct Last {
-    /// The replication id of the epoch's server, if reported.
+    /// The replication id that the connection's server reported, if it did.
     name: Option<Box<str>>,
-    /// The time at which the epoch ended, if it has ended.
+    /// The time at which the connection was lost, if it was lost.
     left: Option<Instant>,
 }
 
 impl EpochTracker {
-    /// Records that a server with the report `replication` was connected at `now`. Call it before
-    /// the connection is used.
+    /// Records that a server with the report `replication` was connected at `now`. Call this
+    /// function before the connection is used.
     pub(super) fn begin(&self, replication: Option<&Replication>, now: Instant) {
         let mut last = self.last.lock();
         let name = replication.map(|replication| replication.history.clone());
@@ -52,22 +54,22 @@ impl EpochTracker {
         }
     }
 
-    /// Records that the connection cannot be used further from `now` on.
+    /// Records that the connection was lost at `now`.
     pub(super) fn leave(&self, now: Instant) {
         self.last.lock().left = Some(now);
     }
 
-    /// Returns the time without any connection before the current epoch.
+    /// Returns the time without a connection before the current epoch began.
     pub(crate) fn outage(&self) -> Millis {
         Millis::new(self.outage.load(Ordering::SeqCst))
     }
 
-    /// Returns the number of the current epoch; zero before the first.
+    /// Returns the number of the current epoch, or zero before the first epoch.
     pub(crate) fn number(&self) -> u64 {
         self.number.load(Ordering::SeqCst)
     }
 
-    /// Returns whether jobs must wait until the current epoch is released.
+    /// Returns whether charges are rejected now, because the current epoch is not released.
     pub(crate) fn holds(&self) -> bool {
         self.is_held.load(Ordering::Relaxed)
             && self.number() != self.released.load(Ordering::SeqCst)

@@ -1,4 +1,4 @@
-//! Checks that every replica of a server can follow it, before the server is written to.
+//! Checks that every replica of a server can follow the server, before a node writes to the server.
 
 use std::time::Duration;
 
@@ -8,23 +8,24 @@ use tokio::time::{Instant, timeout};
 use crate::codec::{Codec, ReplicaFitness, ReplicaNeeds};
 use crate::connection::{Endpoint, LinkError, Pushes, ReplicaAddress, Replication, open};
 
-/// A replica that gave no answer is asked again after this time.
+/// The time after which a replica that gave no answer is queried again.
 const RETRY_AFTER: Duration = Duration::from_secs(5);
 
 /// The replicas of one server that were checked.
 ///
 /// A replica that this process cannot reach, or that does not answer, is not an error: the server
-/// may know it by an address of another network.
+/// may know the replica by an address in another network.
 #[derive(Debug, Default)]
 pub(super) struct ReplicaCheck {
     fit: Vec<ReplicaAddress>,
-    /// Some replicas gave no answer; they are asked again at this time.
+    /// The time at which replicas that gave no answer are queried again. `None` if there are no
+    /// such replicas.
     retry_at: Option<Instant>,
 }
 
 impl ReplicaCheck {
-    /// Checks the replicas in `replication` that were not found fit before. Waits for at most
-    /// `within`.
+    /// Checks the replicas in `replication`, except those that passed an earlier check. Waits for
+    /// at most `within`.
     ///
     /// # Errors
     /// [`LinkError::ReplicaWithoutModule`] names the first replica that cannot follow `primary`.

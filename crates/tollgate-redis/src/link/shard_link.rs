@@ -1,4 +1,4 @@
-//! The link to the server of a shard that has a role.
+//! The link to the server of a shard that has the required role.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::offset::ShardClock;
 /// The state of a link.
 pub(crate) type Phase = tollgate_link::Phase<ConnectionPool>;
 
-/// A link to the server of a member list that has the required role. Dropping it closes the
+/// A link to the server of a member list that has the required role. Dropping the link closes its
 /// connection.
 #[derive(Debug)]
 pub(crate) struct Link {
@@ -28,8 +28,8 @@ pub(crate) struct Link {
 }
 
 impl Link {
-    /// Starts to connect to the first server of `members` that has the role `required_role`, and to
-    /// load what `codec` needs. Needs a tokio runtime.
+    /// Starts to connect to the first server of `members` that has the role `required_role`.
+    /// Prepares each connection for the commands of `codec`. Needs a tokio runtime.
     pub(crate) fn start<C: Codec>(
         members: Arc<Members>,
         required_role: RequiredRole,
@@ -50,7 +50,7 @@ impl Link {
         Self { supervised, members, clock, histories }
     }
 
-    /// Returns the link's phases, to read and to wait for.
+    /// Returns the receiver of the link's state. The receiver can be read and waited for.
     pub(crate) fn phases(&self) -> watch::Receiver<Phase> {
         self.supervised.phases()
     }
@@ -70,34 +70,35 @@ impl Link {
         &self.histories
     }
 
-    /// Returns whether the server of `connection` may be charged, by the current reports.
+    /// Returns whether the server of `connection` may be charged, according to the latest reports
+    /// of servers and sentinels.
     pub(crate) fn permits(&self, connection: &Connection) -> bool {
         self.members.permits(connection.address())
     }
 
-    /// Returns why the last attempt to connect failed or the last connection was lost, if that
-    /// happened.
+    /// Returns the reason why the last attempt to connect failed or the last connection was lost.
+    /// Returns `None` if neither has happened.
     pub(crate) fn last_error(&self) -> Option<LinkError> {
         self.supervised.last_error()
     }
 
-    /// Returns the address of the connection, if there is one.
+    /// Returns the address of the connected server, or `None` without a connection.
     pub(crate) fn address(&self) -> Option<String> {
         self.supervised.connection().map(|connection| connection.address().to_owned())
     }
 
-    /// Waits, without a time limit, until there is a connection that answers.
+    /// Waits, without a time limit, until the link has a connection on which the server answers.
     pub(crate) async fn up(&self) {
         self.supervised.up().await;
     }
 
-    /// Reports that the connection of `generation` cannot be used further.
+    /// Reports that the connection with the number `generation` cannot be used any more.
     pub(crate) fn report(&self, generation: u64, fault: Fault) {
         self.supervised.health().report(generation, fault);
     }
 
-    /// Reports that a decision missed its deadline. `submitted` is the server's progress when the
-    /// decision was submitted.
+    /// Reports that a decision missed its deadline. `submitted` is the server's progress at the
+    /// time when the decision was submitted.
     pub(crate) fn missed(&self, submitted: Progress) {
         self.supervised.health().missed(submitted);
     }

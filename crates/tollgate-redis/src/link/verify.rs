@@ -16,16 +16,17 @@ use crate::members::Members;
 pub(crate) enum RequiredRole {
     /// The server accepts writes.
     Primary,
-    /// The server accepts writes and reports its replication offset, for users of its replicas.
+    /// The server accepts writes and reports its replication offset, which the shard's users of
+    /// replicas need.
     ReportingPrimary(Arc<ReplicationProgress>),
-    /// The server answers reads from a state that is current except for the replication delay.
+    /// The server answers reads. Its data is current except for the replication delay.
     Replica(Arc<ReplicationProgress>),
 }
 
 /// The time limits for opening a connection.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ConnectLimits {
-    /// The longest time from the first packet until the server is ready.
+    /// The longest time from the first packet until the server is ready for commands.
     pub connect: Duration,
     /// The longest time for the round trip that verifies the connection.
     pub proof: Duration,
@@ -34,12 +35,13 @@ pub(super) struct ConnectLimits {
 impl RequiredRole {
     pub(super) fn accepts(&self, role: Role) -> bool {
         match self {
-            // If access rules hide the role, a replica is detected because it rejects writes.
+            // If access rules hide the role, a replica is detected later, because it rejects
+            // writes.
             Self::Primary | Self::ReportingPrimary(_) => {
                 matches!(role, Role::Primary | Role::Unknown)
             }
-            // A promoted one is the shard's primary, or its replication progress shows that it is
-            // not.
+            // A replica that was promoted is accepted too. If it is not the shard's primary, its
+            // replication progress shows that.
             Self::Replica(_) => matches!(role, Role::Primary | Role::Replica | Role::Unknown),
         }
     }
@@ -76,15 +78,15 @@ impl RequiredRole {
         members.record_report(address, server_report)
     }
 
-    /// Returns whether a server in this role is charged.
+    /// Returns whether nodes charge a server in this role.
     pub(crate) fn charges(&self) -> bool {
         !matches!(self, Self::Replica(_))
     }
 }
 
-/// Connects to `endpoint`, verifies that the server has the required role and, by the data in
-/// `members`, may be charged, and loads what `codec` needs. Returns the connection and the server's
-/// report.
+/// Connects to `endpoint` and returns the connection and the server's report. Verifies that the
+/// server has the required role and may be charged according to `members`. Then prepares the server
+/// for the commands of `codec`.
 pub(super) async fn connect<C: Codec>(
     endpoint: &Endpoint,
     required_role: &RequiredRole,
@@ -97,7 +99,8 @@ pub(super) async fn connect<C: Codec>(
     let prepare = async {
         let connection = open(endpoint, generation, Pushes::Ignored).await?;
         members.settled().await;
-        // Verify before anything is loaded: a server with the wrong role is not changed.
+        // The server is verified before anything is loaded, so a server with the wrong role is not
+        // changed.
         let server_report = probe(&connection, required_role, members, limits.proof).await?;
         codec
             .load(&mut connection.handle())
@@ -109,8 +112,8 @@ pub(super) async fn connect<C: Codec>(
     timeout(limits.connect, prepare).await.map_err(slow)?
 }
 
-/// Queries the server as [`Connection::ask`] does, and checks that it has the role `required_role`
-/// and may be charged by the data in `members`.
+/// Queries the server as [`Connection::ask`] does. Checks that the server has the role
+/// `required_role` and may be charged according to `members`.
 pub(super) async fn probe(
     connection: &Connection,
     required_role: &RequiredRole,
@@ -120,7 +123,8 @@ pub(super) async fn probe(
     let server_report = connection.ask(within).await?;
     if !required_role.accepts(server_report.role) {
         if required_role.charges() {
-            // Report the wrong role to those that use this server as the primary.
+            // The report with the wrong role also matters to connections that use this server as
+            // the primary.
             let _ = members.record_report(connection.address(), &server_report);
         }
         return Err(LinkError::Role {

@@ -1,4 +1,4 @@
-//! Detection of lost counters in a shard.
+//! Detects lost counters in a shard.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,51 +12,54 @@ use crate::connection::{Connection, EPOCH, GENERATION, Replication};
 use crate::info::Info;
 use crate::random::random;
 
-/// Returns the generation key for a cluster node that owns the slot of `tag`.
+/// Returns the name of the generation key for a cluster node that owns the slot of `tag`. This key
+/// shows a loss of data.
 pub(crate) fn generation_at(tag: &str) -> String {
     format!("tg1:generation{{{tag}}}")
 }
 
-/// The time to live of the key, and the interval at which each node renews it.
+/// The time to live of the generation key. Each node renews the key at the interval `RENEW_AFTER`.
 const GENERATION_LIVES: Duration = Duration::from_secs(30 * 24 * 3600);
 const RENEW_AFTER: Duration = Duration::from_secs(600);
 
-/// The reason why counters of a shard were lost. Some or all windows started again.
+/// The reason why counters of a shard were lost. After a loss, some or all windows start again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DataLoss {
     /// All keys were deleted, for example by `FLUSHALL`.
     Flushed,
-    /// The primary started without the existing data: it was restarted, or is another server.
+    /// The primary started without the existing data: the primary was restarted, or another server
+    /// took its place.
     Restarted,
     /// The primary started with older data, for example from a snapshot.
     Older,
     /// The promoted server lacks the last writes of the old primary.
     FailedOver {
-        /// The missing bytes of the replication stream, at least.
+        /// The least number of bytes of the replication stream that are missing.
         bytes: u64,
     },
-    /// The primary evicted keys for lack of memory. Each may have been a current counter.
+    /// The primary evicted keys for lack of memory. Each evicted key may have been a current
+    /// counter.
     Evicted {
-        /// The number of keys, from all programs that use the server.
+        /// The number of evicted keys, which may belong to any program that uses the server.
         keys: u64,
     },
 }
 
-/// Monitors the primary's data.
+/// Monitors whether the primary still has its data.
 ///
-/// The shard contains a key with a random value, which nodes renew. If it is missing or different,
-/// the other keys are lost as well. The replication id and the offset of the primary show how far
-/// its data goes. The primary reports how many keys it evicted, but not which. Each node detects
-/// losses from its own start on.
+/// The shard contains a generation key with a random value. Nodes renew the time to live of this
+/// key. If the key is missing or has another value, the other keys are lost as well. The
+/// replication id and the offset of the primary show how far its data goes. The primary reports how
+/// many keys it evicted, but not their names. Each node detects losses from its own start on.
 #[derive(Debug, Default)]
 pub(crate) struct DataLossMonitor(Mutex<KnownState>);
 
 #[derive(Debug, Default)]
 struct KnownState {
-    /// The key of the generation, if it is not [`GENERATION`].
+    /// The name of the generation key, if it is not [`GENERATION`].
     key: Option<Arc<str>>,
-    /// Whether the generation is never written or renewed.
+    /// Whether this node never writes or renews the generation key.
     only_looks: bool,
     generation: Option<Box<[u8]>>,
     history: Option<(Box<str>, u64)>,
@@ -67,7 +70,7 @@ struct KnownState {
     last: Option<DataLoss>,
 }
 
-/// The value that was read at the generation key.
+/// The result of reading the generation key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Found {
     Unreadable,
@@ -76,7 +79,8 @@ enum Found {
 }
 
 impl DataLossMonitor {
-    /// Uses the generation key `key` from now on, which the server must own.
+    /// Uses `key` as the name of the generation key from now on. The server must own the slot of
+    /// this key.
     pub(crate) fn keep_at(&self, key: String) {
         let known = &mut *self.0.lock();
         if known.key.as_deref() != Some(&*key) {
@@ -86,13 +90,14 @@ impl DataLossMonitor {
         }
     }
 
-    /// Writes nothing from now on: reads the generation of other nodes and creates none.
+    /// Writes nothing from now on. The monitor reads the generation key that other nodes wrote, and
+    /// creates none.
     pub(crate) fn set_read_only(&self) {
         self.0.lock().only_looks = true;
     }
 
     /// Checks whether the primary at the other end of `connection`, which reported `server_report`,
-    /// still has its data. Waits for at most `within`. A missing answer proves nothing.
+    /// still has its data. Waits for at most `within`. A missing answer does not count as a loss.
     pub(crate) async fn look(
         &self,
         connection: &Connection,
@@ -106,7 +111,8 @@ impl DataLossMonitor {
         let (found, evicted) = timeout(within, looked).await.unwrap_or((Found::Unreadable, None));
         let known = &mut *self.0.lock();
         if known.key != key {
-            // The key was changed during the read, so the value belongs to the old key.
+            // The name of the generation key was changed during the read, so the value belongs to
+            // the old key.
             return;
         }
         let dropped = known.dropped(server_report, evicted);
@@ -116,8 +122,9 @@ impl DataLossMonitor {
         }
     }
 
-    /// Writes `epoch` on the server at the end of `connection`. If the server refuses it, the shard
-    /// continues without a mark, and the order of the configuration decides.
+    /// Writes `epoch` on the server at the other end of `connection`. If the server rejects the
+    /// write, the shard has no mark, and the order of the configuration chooses among several
+    /// primaries.
     pub(crate) async fn write_epoch(&self, connection: &Connection, epoch: u64, within: Duration) {
         if self.0.lock().only_looks {
             return;
@@ -127,13 +134,14 @@ impl DataLossMonitor {
         let _ = timeout(within, connection.call(&write)).await;
     }
 
-    /// Returns the number of losses and the last one.
+    /// Returns the number of losses and the reason of the last loss.
     pub(crate) fn totals(&self) -> (u64, Option<DataLoss>) {
         let known = self.0.lock();
         (known.count, known.last.clone())
     }
 
-    /// Reads the generation, renews it when it is due, and creates one if it is missing.
+    /// Reads the generation key. Renews the key when it is due, and creates the key if it is
+    /// missing.
     async fn generation(&self, connection: &Connection, key: &str) -> Found {
         let found = read(connection, key).await;
         if self.0.lock().only_looks {
@@ -144,7 +152,7 @@ impl DataLossMonitor {
             Found::Missing => {
                 let mut begin = redis::cmd("SET");
                 begin.arg(key).arg(generation()).arg("NX").arg("PX").arg(lives.to_string());
-                // If the server rejects the write, the shard has no generation. Replication ids
+                // If the server rejects the write, the shard has no generation key. Replication ids
                 // still show losses.
                 let _ = connection.call(&begin).await;
                 let begun = read(connection, key).await;
@@ -166,7 +174,8 @@ impl DataLossMonitor {
     }
 }
 
-/// Reads with `MGET`, which the step also uses, so no further permission is needed.
+/// Reads the generation key with `MGET`. The step also uses this command, so no further permission
+/// is needed.
 async fn read(connection: &Connection, key: &str) -> Found {
     let mut get = redis::cmd("MGET");
     get.arg(key);
@@ -202,8 +211,9 @@ impl KnownState {
         is_due
     }
 
-    /// Returns the new value after a missing one. A known generation that was lost stays lost even
-    /// if the new one cannot be read.
+    /// Returns the result to use after the generation key was found missing and `found` was read
+    /// from its new key. If the new key cannot be read, a known value that was lost still counts as
+    /// lost.
     fn replaces(&self, found: Found) -> Found {
         match found {
             Found::Unreadable if self.generation.is_some() => Found::Missing,
@@ -211,8 +221,8 @@ impl KnownState {
         }
     }
 
-    /// Returns the number of evictions since the last check, or nothing if another server is the
-    /// primary now, because each server has its own count. Call it before
+    /// Returns the number of evictions since the last check. Returns `None` if another server is
+    /// the primary now, because each server has a count of its own. Call this function before
     /// [`observe`](Self::observe), which records the primary's history.
     fn dropped(
         &mut self,
@@ -225,7 +235,7 @@ impl KnownState {
         is_loss.then_some(DataLoss::Evicted { keys })
     }
 
-    /// Returns the loss since the last check.
+    /// Returns the reason of a loss since the last check, if there was a loss.
     fn observe(&mut self, server_report: Option<&Replication>, found: &Found) -> Option<DataLoss> {
         let is_kept = match (&self.generation, found) {
             (None, _) | (_, Found::Unreadable) => None,
@@ -250,7 +260,7 @@ impl KnownState {
         }
     }
 
-    /// Returns how the primary's history relates to the known one.
+    /// Returns the relation of the primary's replication history to the last known history.
     fn lineage(&self, server_report: Option<&Replication>) -> Lineage {
         let (Some((history, offset)), Some(server_report)) = (&self.history, server_report) else {
             return Lineage::Unknown;
@@ -267,25 +277,26 @@ impl KnownState {
                 None | Some(0) => Lineage::Other,
                 Some(bytes) => Lineage::Truncated(bytes),
             },
-            // A primary without replicas for an hour gets a new replication id at the same offset.
+            // A primary that had no replicas for an hour gets a new replication id at the same
+            // offset.
             _ if server_report.offset > 0 && server_report.offset >= *offset => Lineage::Other,
             _ => Lineage::RolledBack,
         }
     }
 }
 
-/// The relation of one history to another.
+/// The relation of the primary's current replication history to the last known history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Lineage {
-    /// The history is the same.
+    /// Both are the same history.
     Same,
     /// The relation is unknown.
     Unknown,
-    /// The history continues the other history, as far as that is known.
+    /// The current history continues the known history. No missing bytes are known.
     Other,
-    /// The history continues the other history without this number of bytes at the end.
+    /// The current history continues the known history without this number of bytes at its end.
     Truncated(u64),
-    /// The history begins before the end of the other history.
+    /// The current history begins before the end of the known history.
     RolledBack,
 }
 
@@ -316,7 +327,8 @@ mod tests {
         Found::Value(text.as_bytes().into())
     }
 
-    /// Returns a primary in the middle of history x with generation g.
+    /// Returns a known primary in the middle of the history `x`. Its generation key has the value
+    /// `g`.
     fn known() -> KnownState {
         let mut known = KnownState::default();
         let server_report = Replication::leading("x", 100, None);

@@ -9,39 +9,43 @@ use tokio::time::Instant;
 
 use crate::connection::{EpochMark, Replication, Role};
 
-/// The reports of servers about themselves and of sentinels about them, and the primary that
-/// follows from them.
+/// Chooses the primary of a shard from the reports of the servers about themselves and the votes of
+/// the sentinels.
 ///
-/// A server that was frozen while another one was promoted still reports itself as primary, for ten
-/// seconds under Sentinel and without end otherwise; charges on it are lost. Of two servers that
-/// report themselves as primary:
+/// If a server was frozen while another server was promoted, it still reports itself as primary
+/// afterwards: for ten seconds with sentinels, and without end otherwise. Charges on this server
+/// are lost. If two servers report themselves as primary, one of them is chosen by these rules, the
+/// first rule that applies:
 ///
-/// - the one that the sentinels name is right: the vote of the latest epoch counts, if most of the
-///   configured sentinels agree, or if the server that it names confirms it;
-/// - otherwise the one with a history that continues the other's;
-/// - otherwise, if a configuration names the servers, the one with the better [mark](EpochMark): a
-///   server with counters is preferred to an empty one, and a later epoch to an earlier one. If the
+/// - The server that the sentinels name. The vote with the latest epoch counts if most of the
+///   configured sentinels agree, or if the named server confirms the vote.
+/// - The server with a replication history that continues the history of the other server.
+/// - If a configuration names the servers, the server with the greater [mark](EpochMark): a server
+///   with counters is preferred to an empty server, and a later epoch to an earlier epoch. If the
 ///   marks are equal, the server that is configured first is used. Every node chooses the same
 ///   server among those that answer.
 ///
 /// A promotion that a node observed takes precedence over every vote, so sentinels that report
-/// wrong data, or have not detected the promotion yet, do not keep a node at the wrong server. A
-/// promotion by mistake ends when the sentinels make the server a replica again.
+/// wrong data, or have not detected the promotion yet, do not make a node stay with the wrong
+/// server. After a promotion by mistake, the promoted server stays the primary until the sentinels
+/// make it a replica again.
 ///
-/// The other server stays deposed until it follows another one, until it is announced, or until the
-/// server that replaced it follows it.
+/// The server that was replaced is not charged until it becomes a replica of another server, until
+/// the sentinels name it as the primary, or until the server that replaced it becomes its replica.
 #[derive(Debug)]
 pub(super) struct PrimaryElection {
-    /// The last report of each server.
+    /// The last report of each server about itself.
     servers: BTreeMap<Box<str>, ServerClaim>,
     /// The last vote of each sentinel.
     words: BTreeMap<Box<str>, SentinelVote>,
-    /// The servers that must not be charged, each with its successor.
+    /// The servers that must not be charged, because another server replaced them. Each has the
+    /// address of its successor.
     deposed: BTreeMap<Box<str>, Box<str>>,
-    /// The servers that report themselves as primary and are not chosen, and the chosen one, until
-    /// one of them changes.
+    /// The servers that report themselves as primary and are not chosen. Each has the address of
+    /// the chosen server. The entry stays until one of the two servers changes.
     outranked: BTreeMap<Box<str>, Box<str>>,
-    /// The servers in the order of the configuration, if the mark chooses among them.
+    /// The servers in the order of the configuration. `None` if the mark does not choose among
+    /// them.
     order: Option<Arc<[Box<str>]>>,
     /// The number of configured sentinels.
     sentinels: usize,
@@ -61,16 +65,16 @@ struct ServerClaim {
     at: Instant,
 }
 
-/// The server that a sentinel reports as the primary.
+/// A sentinel's vote: the server that the sentinel reports as the primary.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SentinelVote {
     /// The primary's address.
     pub(crate) primary: Box<str>,
-    /// The configuration's epoch, which grows with every failover.
+    /// The epoch of the sentinel's configuration, which grows with every failover.
     pub(crate) epoch: u64,
-    /// The sentinel's confidence in the primary.
+    /// Whether the sentinel reaches the primary.
     pub(crate) certainty: Confidence,
-    /// Why the sentinel is trusted.
+    /// The reason why the sentinel is trusted.
     pub(crate) origin: SentinelOrigin,
     /// The time of the vote.
     pub(crate) at: Instant,
@@ -95,8 +99,8 @@ pub(crate) enum SentinelOrigin {
 }
 
 impl PrimaryElection {
-    /// Creates an election without any report, for this number of configured sentinels. Reports and
-    /// votes are valid for `fresh_for`.
+    /// Creates an election without reports and with this number of configured sentinels. Reports
+    /// and votes are valid for `fresh_for`.
     pub(super) const fn new(sentinels: usize, fresh_for: Duration) -> Self {
         Self {
             servers: BTreeMap::new(),
@@ -109,7 +113,7 @@ impl PrimaryElection {
         }
     }
 
-    /// Records the report of the server at `address`.
+    /// Records the report of the server at `address` about itself.
     pub(super) fn record_report(
         &mut self,
         address: &str,
@@ -121,7 +125,8 @@ impl PrimaryElection {
         if matches!(role, Role::Replica | Role::DisconnectedReplica) {
             self.deposed.remove(address);
         }
-        // The successor was demoted again: the server that it follows is the primary after all.
+        // The server at `address` replaced another server and is a replica again. If it follows the
+        // server that it replaced, that server is the primary after all.
         if let (Role::Replica, Some(server_report)) = (role, server_report) {
             let servers = &self.servers;
             self.deposed.retain(|server, by| {
@@ -143,32 +148,35 @@ impl PrimaryElection {
         }
     }
 
-    /// Lets the shard's mark choose from now on, and then the `order` of the configuration.
+    /// From now on, the shard's mark chooses among several primaries. If the marks are equal, the
+    /// `order` of the configuration chooses.
     pub(super) fn choose_by_mark(&mut self, order: Arc<[Box<str>]>) {
         self.order = Some(order);
     }
 
-    /// Returns the servers that report themselves as primary and are not chosen, and the chosen
-    /// one.
+    /// Returns the servers that report themselves as primary and are not chosen. Each has the
+    /// address of the chosen server.
     pub(super) const fn outranked(&self) -> &BTreeMap<Box<str>, Box<str>> {
         &self.outranked
     }
 
-    /// Returns the servers that report themselves as primary and answer.
+    /// Returns the reachable servers that report themselves as primary.
     pub(super) fn reachable_leaders(&self, now: Instant) -> Vec<String> {
         let answers = |claim: &ServerClaim| claim.is_reachable && self.is_fresh(claim.at, now);
         let leaders = self.leaders().filter(|(_, claim)| answers(claim));
         leaders.map(|(address, _)| address.to_string()).collect()
     }
 
-    /// Returns an epoch above all known ones, if the mark chooses.
+    /// Returns an epoch above all known epochs. Returns `None` if the mark does not choose the
+    /// primary.
     pub(super) fn next_epoch(&self) -> Option<u64> {
         self.order.as_ref()?;
         let latest = self.servers.values().map(|claim| claim.mark.epoch()).max();
         Some(latest.unwrap_or_default().saturating_add(1))
     }
 
-    /// Records the vote of a sentinel. Returns true if it names another primary than before.
+    /// Records the vote of a sentinel. Returns true if the vote names another primary than the
+    /// sentinel's last vote.
     pub(super) fn record_vote(&mut self, sentinel: &str, word: SentinelVote) -> bool {
         let at = word.at;
         let primary = word.primary.clone();
@@ -183,7 +191,8 @@ impl PrimaryElection {
         self.deposed.retain(|address, _| is_known(address));
     }
 
-    /// Returns the servers that must not be charged, each with its successor.
+    /// Returns the servers that must not be charged, because another server replaced them. Each has
+    /// the address of its successor.
     pub(super) const fn deposed(&self) -> &BTreeMap<Box<str>, Box<str>> {
         &self.deposed
     }
@@ -213,7 +222,9 @@ impl PrimaryElection {
         self.outranked = self.losers_by_mark(now);
     }
 
-    /// Returns all but the best of the primaries that answer and that no server replaced.
+    /// Returns the primaries that lose against the best primary by their mark. Only primaries that
+    /// answer and that no other server replaced are compared. Each has the address of the best
+    /// primary.
     fn losers_by_mark(&self, now: Instant) -> BTreeMap<Box<str>, Box<str>> {
         let Some(order) = &self.order else { return BTreeMap::new() };
         let place = |address: &str| order.iter().position(|known| **known == *address);
@@ -231,7 +242,7 @@ impl PrimaryElection {
         losers.map(|(address, _)| (address.clone(), best.clone())).collect()
     }
 
-    /// Returns the vote that counts: the trusted one with the latest epoch.
+    /// Returns the vote that counts: of the trusted votes, the vote with the latest epoch.
     fn winning_vote(&self, now: Instant) -> Option<&SentinelVote> {
         let words = self.words.values().filter(|word| self.is_fresh(word.at, now));
         words.filter(|word| self.is_believed(word, now)).max_by_key(|word| word.epoch)
@@ -254,7 +265,7 @@ impl PrimaryElection {
         is_sure || claim.is_some_and(|claim| self.is_confirmed(&word.primary, claim, now))
     }
 
-    /// Returns whether the server of `claim` reports itself as the primary, with data that other
+    /// Returns whether the server of `claim` reports itself as the primary, and has data that other
     /// servers of the shard have too.
     fn is_confirmed(&self, address: &str, claim: &ServerClaim, now: Instant) -> bool {
         if claim.role != Role::Primary || !self.is_fresh(claim.at, now) {
@@ -272,7 +283,8 @@ impl PrimaryElection {
             || others().all(|(_, claim)| claim.role != Role::Primary)
     }
 
-    /// Returns the primary with a history that continues that of `claim`.
+    /// Returns the primary with a replication history that continues the history of the server of
+    /// `claim`.
     fn successor(&self, claim: &ServerClaim, now: Instant) -> Option<&str> {
         let left = &claim.replication.as_ref()?.history;
         let goes_on = |heir: &ServerClaim| {

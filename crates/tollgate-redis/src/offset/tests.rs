@@ -65,7 +65,7 @@ fn a_clock_that_was_set_is_believed_at_once() {
 fn drift_is_no_step_and_widens_the_bounds() {
     let (clock, start) = (ShardClock::default(), Instant::now());
     clock.observe(told(start, 0, 10, 20));
-    // A minute later the shard's clock has gained 500 microseconds per second.
+    // One minute later, the shard's clock has gained 500 microseconds per second.
     clock.observe(told(start, 60_000_000, 60_030_010, 60_000_020));
     assert_eq!(clock.steps(), 0);
 }

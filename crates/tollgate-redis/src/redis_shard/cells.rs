@@ -1,4 +1,4 @@
-//! Export and import of cells by a shard.
+//! Export and import of the cells of a shard.
 
 use tokio::time::Instant;
 use tollgate_core::{Cell, CellKey, CellTransfer, StoreError, Timestamp};
@@ -11,11 +11,11 @@ use crate::job::Job;
 /// Transfers cells through the batcher to the primary, even if replicas answer read-only calls,
 /// because a transfer needs the current state.
 ///
-/// These jobs decide nothing, so they are not held back with the charges of a new epoch.
+/// A transfer decides nothing, so it is not held back when the charges of a new epoch are.
 ///
-/// A job has at most 64 places, and it is full once it has more than 64 KiB of cells to join. The
-/// jobs run one after the other, each with the store's whole deadline. The first error ends the
-/// transfer.
+/// A transfer is split into jobs of at most 64 cells. A job that joins cells is also full once its
+/// cells have more than 64 KiB. The jobs run one after the other, and each job has the store's
+/// whole deadline. The first error ends the transfer.
 impl CellTransfer for RedisShard {
     async fn cells(
         &self,

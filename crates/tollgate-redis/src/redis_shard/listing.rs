@@ -1,4 +1,4 @@
-//! The listing of subjects that keys of the primary reveal.
+//! The listing of the subjects that keys of the primary contain in clear text.
 
 use tokio::time::Instant;
 
@@ -6,9 +6,9 @@ use super::RedisShard;
 use crate::listing::{self, ListError, ListFilter, ListPage};
 
 impl RedisShard {
-    /// Scans some keys of the primary from `cursor` on, 0 being the beginning, for subjects that
-    /// match `filter`. A key that exists from the first step to the last is found. One that is
-    /// created or deleted in between may be found.
+    /// Scans some keys of the primary for subjects that match `filter`. The scan starts at
+    /// `cursor`; 0 is the beginning. A key that exists during the whole listing is found. A key
+    /// that is created or deleted during the listing may be missed.
     ///
     /// # Errors
     /// [`ListError`] if the primary did not answer by `until`, or does not permit the scan.

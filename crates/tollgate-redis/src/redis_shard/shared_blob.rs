@@ -1,4 +1,4 @@
-//! Documents that nodes share, on the primary.
+//! Documents that nodes share. They are stored on the primary.
 
 use std::time::Duration;
 
@@ -8,7 +8,8 @@ use super::RedisShard;
 use crate::shared_blob::BlobKeys;
 
 impl RedisShard {
-    /// Returns the version of the document called `name`; empty if there is none.
+    /// Returns the version of the document called `name`, or an empty version if there is no
+    /// document.
     ///
     /// # Errors
     /// [`StoreError`] if the primary did not answer within
@@ -25,8 +26,8 @@ impl RedisShard {
         BlobKeys::of(name).read(self.shard.primary().link()).await
     }
 
-    /// Replaces the document of version `before` by `document` in one atomic step. The document
-    /// expires after `lasting`.
+    /// Replaces the document called `name` by `document` in one atomic step, if its version is
+    /// `before`. The document expires after `lasting`.
     ///
     /// # Errors
     /// The same as [`shared_blob_version`](Self::shared_blob_version). After an error it is unknown

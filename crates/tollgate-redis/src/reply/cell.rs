@@ -1,11 +1,12 @@
-//! A cell in the step's reply: its length, then its bytes.
+//! Decodes a cell in the step's reply. The reply contains the length of the cell, and then its
+//! bytes.
 
 use tollgate_core::Cell;
 
 use crate::job::{JobCharge, Op};
 
-/// Decodes the cell at the front of `rest` that answers `ask`. Returns `None` if no step could have
-/// sent it.
+/// Decodes the cell at the front of `rest`, which answers `ask`. Returns `None` if no step could
+/// have sent such a cell.
 pub(super) fn take_cell(ask: &JobCharge, rest: &mut &[u8]) -> Option<Option<Cell>> {
     let Op::Cell = ask.op else { return None };
     let (size, after) = rest.split_first_chunk()?;
@@ -18,7 +19,7 @@ pub(super) fn take_cell(ask: &JobCharge, rest: &mut &[u8]) -> Option<Option<Cell
     Cell::from_bytes(bytes).filter(|cell| kind(cell) == ask.rule.kind).map(Some)
 }
 
-/// Returns the code of the algorithm that uses this kind of cell.
+/// Returns the code of the algorithm that uses cells of the same kind as `cell`.
 fn kind(cell: &Cell) -> u8 {
     match cell {
         Cell::FixedWindow(_) => 1,

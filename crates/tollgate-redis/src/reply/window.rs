@@ -6,7 +6,8 @@ use tollgate_core::{Admission, ChargePosition, Reading, StoredState, Timestamp};
 use super::{take_byte, take_number};
 use crate::job::{JobCharge, Op};
 
-/// The nineteen digits of a window: the time of the reset, and six digits of the units in use.
+/// The number of digits of a window: thirteen digits are the time of the reset, and six digits are
+/// the used units.
 const DIGITS: usize = 19;
 const DIGITS_OF_USED: u64 = 1_000_000;
 
@@ -30,8 +31,8 @@ impl Window {
         matches!(byte, b'+' | b'1'..=b'9')
     }
 
-    /// Decodes the window at the front of `rest`: digits, after the units that the same command had
-    /// counted since it read them.
+    /// Decodes the window at the front of `rest`. If the same command has counted units since it
+    /// read the window, these units come before the digits of the window.
     pub(super) fn take(rest: &mut &[u8]) -> Option<Self> {
         let mut counted = 0;
         if rest.first() == Some(&b'+') {
@@ -42,7 +43,7 @@ impl Window {
         *rest = after;
         let mut number = 0;
         for digit in digits {
-            // Nineteen digits fit into 64 bits.
+            // A number of nineteen digits fits into 64 bits.
             number = number * 10 + u64::from(digit.checked_sub(b'0').filter(|digit| *digit < 10)?);
         }
         let resets_at = Timestamp::from_millis(number / DIGITS_OF_USED);
@@ -50,7 +51,7 @@ impl Window {
     }
 
     /// Returns the reading of a charge, and the window after the charge. Returns `None` if no step
-    /// could have answered so.
+    /// could have sent such an answer.
     pub(super) fn reading(self, ask: &JobCharge, outcome: Outcome) -> Option<(Reading, Self)> {
         let Op::Take { cost } = ask.op else { return None };
         let before = self.admission(ask, cost);

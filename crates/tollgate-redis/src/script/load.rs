@@ -1,4 +1,4 @@
-//! Loading of the step into a server.
+//! Loads the step into a server.
 
 use redis::aio::MultiplexedConnection;
 use redis::{RedisError, RedisResult};
@@ -11,20 +11,21 @@ use crate::command::{Command, KeyCreation};
 /// A text that is neither a valid library nor a valid script.
 const NO_STEP: &str = "no step";
 
-/// The form and the commands of the step in a server.
+/// How the step runs in a server: its form and the commands for reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RuntimeInfo {
     /// The form in which the server runs the step.
     pub(crate) runs: StepRuntime,
-    /// The commands for reads.
+    /// The commands that run the step for jobs that only read.
     pub(crate) reads: ReadVerb,
 }
 
 impl Step {
-    /// Determines how the step runs in the server, and loads it if it is missing.
+    /// Determines the form in which the step runs in the server, and loads the step if it is
+    /// missing.
     ///
     /// # Errors
-    /// The last reply, if no form is possible.
+    /// The server's last error, if the step can run in none of the permitted forms.
     pub(crate) async fn load(
         &self,
         connection: &mut MultiplexedConnection,
@@ -56,12 +57,13 @@ impl Step {
         Ok(RuntimeInfo { runs, reads })
     }
 
-    /// Determines how a replica runs the step. Functions arrive only from its primary, which runs
-    /// the step in the form `primary`, if that is known. Scripts are loaded into it as into any
-    /// server.
+    /// Determines the form in which a replica runs the step. `primary` is the form of the step in
+    /// its primary, if that form is known. A replica receives functions only from its primary.
+    /// Scripts are loaded into a replica as into any other server.
     ///
     /// # Errors
-    /// The last reply, also if the primary's function has not arrived yet.
+    /// The server's last error, if the step can run in none of the permitted forms. This is also
+    /// the case if the primary's function has not arrived yet.
     pub(crate) async fn find(
         &self,
         connection: &mut MultiplexedConnection,
@@ -90,11 +92,11 @@ impl Step {
         found.map(|()| RuntimeInfo { runs: StepRuntime::Script, reads })
     }
 
-    /// Determines how the step runs in the server, or how it would run once a node has loaded it.
-    /// Loads nothing.
+    /// Determines the form in which the step runs in the server, or would run once a node has
+    /// loaded the step. Loads nothing.
     ///
     /// # Errors
-    /// The last reply, if no form is possible.
+    /// The server's last error, if the step can run in none of the permitted forms.
     pub(crate) async fn predict(
         &self,
         connection: &mut MultiplexedConnection,
@@ -116,10 +118,11 @@ impl Step {
         self.could_run(connection, StepRuntime::Script).await.map(|()| ways(StepRuntime::Script))
     }
 
-    /// Returns the form of the module if `choice` permits it and the server has loaded it.
+    /// Returns the module's form of the step, if `choice` permits this form and the server has
+    /// loaded the module.
     ///
     /// # Errors
-    /// The last reply, if no other form is permitted or the server cannot answer now.
+    /// The server's last error, if no other form is permitted or if the server cannot answer now.
     async fn find_module(
         &self,
         connection: &mut MultiplexedConnection,
@@ -139,9 +142,9 @@ impl Step {
         }
     }
 
-    /// Checks whether the server supports this form of the step, or whether the user may load it.
-    /// To check this, sends a text that is neither a library nor a script: the server rejects
-    /// either the user or the text.
+    /// Checks whether the server has the step in this form, or whether the user may load the step.
+    /// For the second check, sends a text that is neither a library nor a script. The server
+    /// rejects either the user or the text.
     async fn could_run(
         &self,
         connection: &mut MultiplexedConnection,
@@ -164,14 +167,15 @@ impl Step {
         }
     }
 
-    /// Calls the function and loads it if it is missing. A user that may not load libraries can
-    /// still call one that an administrator has loaded.
+    /// Calls the function of the step, and loads the function if it is missing. A user that may not
+    /// load libraries can still call a function that an administrator has loaded.
     async fn load_function(&self, connection: &mut MultiplexedConnection) -> RedisResult<()> {
         let access = Access::Write(KeyCreation::Allowed);
         let missing = match self.try_out(connection, StepRuntime::Function, access).await {
             Ok(()) => return Ok(()),
             Err(error) if is_unloaded(&error) => error,
-            // The function exists, and will be called by its other name.
+            // The function exists. While the server is out of memory, the function is called by its
+            // other name.
             Err(error) if is_out_of_memory(&error) => return Ok(()),
             Err(error) => return Err(error),
         };
@@ -206,7 +210,7 @@ impl Step {
         ask(connection, redis::cmd("SCRIPT").arg("LOAD").arg(&self.script)).await.map(drop)
     }
 
-    /// Executes an empty command.
+    /// Executes a command without jobs, to check that the server has the step.
     async fn try_out(
         &self,
         connection: &mut MultiplexedConnection,
@@ -221,7 +225,7 @@ impl Step {
 async fn load_library(connection: &mut MultiplexedConnection, library: &str) -> RedisResult<()> {
     match ask(connection, redis::cmd("FUNCTION").arg("LOAD").arg(library)).await {
         Ok(_) => Ok(()),
-        // Another node has loaded it first, with the same source under the same name.
+        // Another node has loaded the function first, with the same source under the same name.
         Err(error) if detail(&error).contains("already exists") => Ok(()),
         Err(error) => Err(error),
     }
@@ -231,8 +235,8 @@ fn is_denied(error: &RedisError) -> bool {
     error.code() == Some("NOPERM")
 }
 
-/// Returns whether an error says nothing about the step: no answer arrived, or this server cannot
-/// answer now.
+/// Returns whether an error shows nothing about the step, because no answer arrived or the server
+/// cannot answer now.
 fn is_connection_error(error: &RedisError) -> bool {
     !matches!(error.code(), Some("ERR" | "NOPERM" | "NOSCRIPT" | "OOM"))
 }

@@ -1,4 +1,4 @@
-//! The batchers to the replicas that are read from.
+//! The batchers to the replicas that serve reads.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -17,7 +17,7 @@ use crate::members::Members;
 /// The batchers to a shard's replicas, used in rotation.
 pub(crate) struct ReplicaPool<C: Codec> {
     batchers: Arc<RwLock<Batchers<C>>>,
-    /// The position in the rotation.
+    /// The index, in the rotation, of the next batcher.
     turn: AtomicUsize,
     following: Option<AbortHandle>,
 }
@@ -25,7 +25,7 @@ pub(crate) struct ReplicaPool<C: Codec> {
 type Batchers<C> = Arc<[Arc<Batcher<C>>]>;
 
 impl<C: Codec> ReplicaPool<C> {
-    /// Creates a pool of fixed batchers.
+    /// Creates a pool with batchers that never change.
     pub(crate) fn fixed(batchers: impl IntoIterator<Item = Batcher<C>>) -> Self {
         let batchers: Batchers<C> = batchers.into_iter().map(Arc::new).collect();
         Self {
@@ -35,8 +35,9 @@ impl<C: Codec> ReplicaPool<C> {
         }
     }
 
-    /// Creates a pool with a batcher, created by `open`, to each server of `members` except the
-    /// announced primary, and updates it when the servers change. Needs a tokio runtime.
+    /// Creates a pool with a batcher to each server of `members`, except the primary that the
+    /// sentinels name. The function `open` creates each batcher. When the servers change, the pool
+    /// is updated. Needs a tokio runtime.
     pub(crate) fn follow(
         members: &Members,
         open: impl Fn(&Endpoint) -> Batcher<C> + Send + 'static,
@@ -61,7 +62,8 @@ impl<C: Codec> ReplicaPool<C> {
         readers
     }
 
-    /// Returns the next batcher in rotation with an answering server, if there is one.
+    /// Returns the next batcher in rotation with a server that answers, or `None` if no server
+    /// answers.
     pub(crate) fn next(&self) -> Option<Arc<Batcher<C>>> {
         let batchers = Arc::clone(&self.batchers.read());
         let first = self.turn.fetch_add(1, Ordering::Relaxed);

@@ -1,12 +1,13 @@
-//! Export and import of cells by a server.
+//! Export and import of the cells of a server.
 
 use tollgate_core::{Cell, CellKey, CellTransfer, StoreError, Timestamp};
 
 use super::Redis;
 use crate::job::Job;
 
-/// A command has at most 64 places, and it is full once it has more than 64 KiB of cells to join.
-/// The commands are sent one after the other. The first error ends the transfer.
+/// A transfer is split into commands of at most 64 cells. A command that joins cells is also full
+/// once its cells have more than 64 KiB. The commands are sent one after the other. The first error
+/// ends the transfer.
 impl CellTransfer for Redis {
     async fn cells(
         &self,

@@ -1,4 +1,4 @@
-//! Periodic queries of the roles of a shard's servers.
+//! Queries the roles of a shard's servers periodically.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,10 +14,11 @@ use crate::members::Members;
 /// The shortest time between two queries to one server.
 const LEAST_PERIOD: Duration = Duration::from_millis(1);
 
-/// Queries the role of every server of a member list periodically until it is dropped.
+/// Queries the role of every server of a member list periodically, until this value is dropped.
 ///
-/// It detects a promoted replica even if the old primary still answers. Its connections are
-/// separate: they carry no charges, and stay open while other connections change.
+/// The queries detect a promoted replica even if the old primary still answers. They use
+/// connections of their own, which carry no charges and stay open when other connections are
+/// replaced.
 #[derive(Debug)]
 pub(crate) struct ServerDiscovery(AbortHandle);
 
@@ -34,7 +35,7 @@ impl Drop for ServerDiscovery {
     }
 }
 
-/// Runs one task for each server.
+/// Runs a task for each server of the member list.
 async fn take(members: Arc<Members>, limits: LinkLimits) {
     let mut view = members.view();
     let (mut visitors, mut visited) = (JoinSet::new(), BTreeMap::<Box<str>, AbortHandle>::new());
@@ -60,7 +61,7 @@ async fn take(members: Arc<Members>, limits: LinkLimits) {
     }
 }
 
-/// Queries one server in each period and on request.
+/// Queries one server once per period, and also when a query is requested.
 async fn visit(server: Endpoint, members: Arc<Members>, limits: LinkLimits) {
     let address = server.to_string();
     let mut inquiries = members.probe_requests();
@@ -75,7 +76,7 @@ async fn visit(server: Endpoint, members: Arc<Members>, limits: LinkLimits) {
         }
         connection = match ask(connection, &server, limits).await {
             Ok((connection, server_report)) => {
-                // The result matters only to connections that charge the server.
+                // The result of this check matters only to connections that charge the server.
                 let _ = members.record_report(&address, &server_report);
                 Some(connection)
             }
@@ -87,7 +88,7 @@ async fn visit(server: Endpoint, members: Arc<Members>, limits: LinkLimits) {
     }
 }
 
-/// Queries on `connection`, or on a new one if it cannot be used.
+/// Queries the server on `connection`. If this connection cannot be used, opens a new connection.
 async fn ask(
     connection: Option<Connection>,
     server: &Endpoint,

@@ -1,4 +1,5 @@
-//! The sources of a shard's servers: the configuration with queries of roles, or sentinels.
+//! The sources of a shard's servers: the configuration, together with queries of their roles, or
+//! sentinels.
 
 mod discovery;
 mod sentinel;
@@ -15,12 +16,12 @@ use crate::connection::Endpoint;
 pub enum Topology {
     /// The configuration names the servers. Their roles show which one is the primary.
     Static {
-        /// The primary in the configuration.
+        /// The server that the configuration names as the primary.
         primary: Endpoint,
-        /// The replicas of the shard. If one of them is promoted, it is detected and receives the
-        /// writes.
+        /// The other servers of the shard. If one of them is promoted, the promotion is detected,
+        /// and the promoted server receives the writes.
         replicas: Vec<Endpoint>,
     },
-    /// Sentinels name the servers.
+    /// Sentinels name the servers of the shard.
     Sentinel(Sentinels),
 }

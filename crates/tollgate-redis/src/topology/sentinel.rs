@@ -1,4 +1,4 @@
-//! The queries to one sentinel.
+//! Queries one sentinel.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,10 +12,11 @@ use tollgate_link::LinkLimits;
 use crate::connection::{Connection, Endpoint, LinkError, Protocol, Pushes, open};
 use crate::members::Confidence;
 
-/// The most servers, and the most sentinels, that are read from one sentinel's report.
+/// The most servers that are read from one sentinel's report. The same limit applies to the
+/// sentinels in the report.
 const MAX_NAMED: usize = 16;
 
-/// The channels of events that trigger a query: the steps of a failover, and added or lost servers.
+/// The channels with events that cause a query: the steps of a failover, and added or lost servers.
 const CHANNELS: [&str; 7] = [
     "+switch-master",
     "+promoted-slave",
@@ -26,10 +27,11 @@ const CHANNELS: [&str; 7] = [
     "-odown",
 ];
 
-/// The name of the query in errors.
+/// The name, in errors, of the commands that query a sentinel.
 const QUESTION: &str = "SENTINEL";
 
-/// The location of a server or a sentinel in a sentinel's report: an address or a name.
+/// The location of a server or a sentinel in a sentinel's report: a host name or IP address, and a
+/// port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ServerLocation {
     pub(super) host: String,
@@ -40,14 +42,14 @@ pub(super) struct ServerLocation {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Report {
     pub(super) primary: ServerLocation,
-    /// The configuration's epoch, which grows with every failover.
+    /// The epoch of the sentinel's configuration, which grows with every failover.
     pub(super) epoch: u64,
     pub(super) certainty: Confidence,
     pub(super) replicas: Vec<ServerLocation>,
     pub(super) sentinels: Vec<ServerLocation>,
 }
 
-/// A connection to a sentinel that reports events.
+/// A connection to a sentinel on which the sentinel reports events.
 pub(super) struct Sentinel {
     connection: Connection,
     news: Arc<Notify>,
@@ -59,7 +61,7 @@ impl Sentinel {
         endpoint: &Endpoint,
         limits: LinkLimits,
     ) -> Result<Self, LinkError> {
-        // Events and replies share one connection, which needs RESP3.
+        // Events and replies arrive on one connection. This needs RESP3.
         let endpoint = Endpoint { protocol: Protocol::Resp3, ..endpoint.clone() };
         let news = Arc::<Notify>::default();
         let opened = async {
@@ -74,7 +76,7 @@ impl Sentinel {
         Ok(Self { connection, news })
     }
 
-    /// Queries the state of `service`, within `within`.
+    /// Queries the sentinel's report about `service`, within the time `within`.
     pub(super) async fn ask(&self, service: &str, within: Duration) -> Result<Report, LinkError> {
         let address = self.connection.address();
         let mut questions = redis::pipe();
@@ -105,7 +107,7 @@ impl Sentinel {
         }
     }
 
-    /// Waits until there is an event, or the connection is closed.
+    /// Waits until the sentinel reports an event or the connection is closed.
     pub(super) async fn news(&self) -> Result<(), LinkError> {
         tokio::select! {
             biased;
@@ -120,7 +122,7 @@ impl Sentinel {
 impl ServerLocation {
     fn new(host: &str, port: &str) -> Option<Self> {
         let port = port.parse().ok().filter(|port| *port != 0)?;
-        // Rejects texts that cannot be a host name or an address.
+        // This check rejects texts that cannot be a host name or an address.
         let is_host = |byte: u8| byte.is_ascii_alphanumeric() || b".-_:".contains(&byte);
         let is_named = (1..=255).contains(&host.len()) && host.bytes().all(is_host);
         is_named.then(|| Self { host: host.to_owned(), port })
@@ -128,7 +130,7 @@ impl ServerLocation {
 }
 
 impl Report {
-    /// Parses the replies; returns `None` if they are invalid.
+    /// Parses the replies to the commands of a query. Returns `None` if they are invalid.
     fn from_replies(replies: &[Value]) -> Option<Self> {
         let [primary, service, replicas, sentinels] = replies else { return None };
         let [host, port] = <[String; 2]>::from_redis_value_ref(primary).ok()?;
@@ -148,7 +150,7 @@ impl Report {
     }
 }
 
-/// Returns the locations in a list; entries that cannot be read are skipped.
+/// Returns the locations in a list. Entries that cannot be parsed are skipped.
 fn places(list: &Value) -> Vec<ServerLocation> {
     let Value::Array(entries) = list else { return Vec::new() };
     let place = |entry| {
@@ -158,7 +160,7 @@ fn places(list: &Value) -> Vec<ServerLocation> {
     entries.iter().filter_map(place).take(MAX_NAMED).collect()
 }
 
-/// Parses names and values, which have a different form in each protocol version.
+/// Parses pairs of names and values, which have another form in each protocol version.
 fn fields(reply: &Value) -> Option<HashMap<String, String>> {
     HashMap::from_redis_value_ref(reply).ok()
 }

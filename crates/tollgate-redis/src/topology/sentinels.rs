@@ -1,4 +1,4 @@
-//! The sentinels of a shard, and the combination of their reports.
+//! Queries the sentinels of a shard, and combines their reports.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::connection::{Address, Credentials, Endpoint, LinkError, NameResolver,
 use crate::members::{Members, SentinelOrigin, SentinelVote};
 use crate::random::random;
 
-/// The most sentinels that are queried, configured ones first.
+/// The most sentinels that are queried. Configured sentinels come first.
 const MAX_SENTINELS: usize = 16;
 
 /// The most servers of a shard.
@@ -23,27 +23,28 @@ const MAX_SERVERS: usize = 64;
 /// The capacity of the queue of reports.
 const MAX_REPORTS: usize = 16;
 
-/// The shortest time between two queries to one sentinel, however many events it sends.
+/// The shortest time between two queries to one sentinel, even if the sentinel reports many events.
 const LEAST_PERIOD: Duration = Duration::from_millis(10);
 
-/// Sentinels, and the service that they monitor.
+/// The sentinels of a shard, and the name of the shard in their configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sentinels {
-    /// The endpoints of the sentinels, at least one. Other sentinels that they name are queried as
-    /// well, with the access settings of the first.
+    /// The endpoints of the sentinels, at least one. If these sentinels name other sentinels, the
+    /// others are queried too, with the access settings of the first of these endpoints.
     pub sentinels: Vec<Endpoint>,
     /// The name of the shard in the sentinels' `sentinel monitor` setting.
     pub service: String,
-    /// The access to the servers that the sentinels name.
+    /// The settings for access to the servers that the sentinels name.
     pub servers: ServerAccess,
 }
 
-/// The access to servers with discovered addresses.
+/// The settings for access to servers with discovered addresses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServerAccess {
     /// The user and the password.
     pub credentials: Credentials,
-    /// The TLS settings, if TLS is used. Certificates must be valid for the announced hosts.
+    /// The TLS settings, if TLS is used. The certificates must be valid for the host names that the
+    /// sentinels report.
     pub tls: Option<Tls>,
     /// The number of the database.
     pub database: u32,
@@ -52,7 +53,7 @@ pub struct ServerAccess {
 }
 
 impl ServerAccess {
-    /// Returns the access settings of `endpoint`, for other servers.
+    /// Returns the access settings of `endpoint`, for access to other servers.
     fn of(endpoint: &Endpoint) -> Self {
         let tls = match &endpoint.address {
             Address::Tcp { tls, .. } => tls.clone(),
@@ -66,7 +67,8 @@ impl ServerAccess {
         }
     }
 
-    /// Returns the endpoint of an announced server or sentinel, whose name `names` resolves.
+    /// Returns the endpoint of a server or a sentinel that a sentinel named. `names` resolves its
+    /// name.
     fn to(&self, place: &ServerLocation, names: NameResolver) -> Endpoint {
         let ServerLocation { host, port } = place.clone();
         Endpoint {
@@ -115,11 +117,11 @@ struct SentinelReports {
     limits: LinkLimits,
     tell: mpsc::Sender<Message>,
     listeners: JoinSet<()>,
-    /// The queried sentinels, each with its last report, if any.
+    /// The queried sentinels. Each has its last report, if it has sent a report.
     heard: BTreeMap<Arc<str>, LastReport>,
 }
 
-/// The origin of a sentinel, and its last report.
+/// The reason why a sentinel is trusted, and its last report with its time.
 type LastReport = (SentinelOrigin, Option<(Report, Instant)>);
 
 impl SentinelReports {
@@ -132,7 +134,7 @@ impl SentinelReports {
         }
     }
 
-    /// Starts to query one more sentinel, if the limit permits.
+    /// Starts to query one more sentinel, if the limit of queried sentinels permits it.
     fn begin(&mut self, sentinel: Endpoint, origin: SentinelOrigin) {
         let address: Arc<str> = sentinel.to_string().into();
         if self.heard.len() < MAX_SENTINELS && !self.heard.contains_key(&address) {
@@ -167,20 +169,20 @@ impl SentinelReports {
         self.members.record_vote(sentinel, SentinelVote { primary, epoch, certainty, origin, at });
     }
 
-    /// Returns the endpoint of an announced server.
+    /// Returns the endpoint of a server that a sentinel named.
     fn server(&self, place: &ServerLocation) -> Endpoint {
         self.settings.servers.to(place, self.names())
     }
 
-    /// Returns a resolver for the name of an announced server or sentinel: it uses the same lookup as
-    /// the first sentinel.
+    /// Returns a resolver for the name of a server or a sentinel that a sentinel named. The
+    /// resolver uses the same lookup as the first sentinel.
     fn names(&self) -> NameResolver {
         let first = self.settings.sentinels.first();
         first.map(|sentinel| sentinel.names.of_another()).unwrap_or_default()
     }
 
-    /// Returns all servers that were named recently. Primaries come first, so the limit never
-    /// excludes them.
+    /// Returns all servers that sentinels named recently. Primaries come first, so the limit of
+    /// servers never excludes them.
     fn servers(&self, now: Instant) -> Vec<Endpoint> {
         let reports = || {
             let said = self.heard.values().filter_map(|(_, said)| said.as_ref());
@@ -211,7 +213,7 @@ struct Listener {
 }
 
 impl Listener {
-    /// Runs forever, and reconnects when necessary.
+    /// Queries the sentinel forever, and reconnects when necessary.
     async fn run(self) {
         let mut failed: u32 = 0;
         loop {
@@ -225,8 +227,8 @@ impl Listener {
         }
     }
 
-    /// Queries on one connection, in each heartbeat and after each event. Returns the error that
-    /// ends it.
+    /// Queries the sentinel on one connection, in each heartbeat and after each event. Returns the
+    /// error that ends the connection.
     async fn listen(&self) -> LinkError {
         let sentinel = match Sentinel::connect(&self.sentinel, self.limits).await {
             Ok(sentinel) => sentinel,
@@ -235,7 +237,8 @@ impl Listener {
         loop {
             match sentinel.ask(&self.service, self.limits.heartbeat_answer).await {
                 Ok(report) => {
-                    // An error means that the receiver was dropped, and this task is about to end.
+                    // An error means that the receiver was dropped. In that case, this task is
+                    // about to end.
                     let _ = self.tell.send((Arc::clone(&self.address), report)).await;
                 }
                 Err(error) => return error,

@@ -12,17 +12,17 @@ use crate::batcher::{BatcherError, Priority};
 use crate::job::Job;
 use crate::slot::Slot;
 
-/// Transfers use the primaries, even if replicas answer read-only calls. They decide nothing, so
-/// they are not held back with the charges of a new epoch. Many places are split into several jobs,
-/// which run one after the other, each with the store's whole deadline. The first error ends the
-/// transfer.
+/// Transfers read and write at the primaries, even if replicas answer read-only calls. Transfers
+/// decide nothing, so they are not held back when the charges of a new epoch are. A transfer of
+/// many cells is split into several jobs. The jobs run one after the other, and each job has the
+/// store's whole deadline. The first error ends the transfer.
 impl RedisCluster {
-    /// Returns the cells that are stored for `places`, all of them with subjects of this
+    /// Returns the cells that are stored for `places`, with subjects that all belong to
     /// `partition`, as [`CellTransfer::cells`](tollgate_core::CellTransfer::cells) does.
     ///
     /// # Errors
-    /// [`StoreError`] if the node that owns the slot did not answer. [`StoreError::Corrupt`] if the
-    /// subjects have other partitions.
+    /// [`StoreError`] if the node that owns the slot did not answer. [`StoreError::Corrupt`] if a
+    /// subject belongs to another partition.
     pub async fn cells_at(
         &self,
         partition: usize,
@@ -37,7 +37,7 @@ impl RedisCluster {
         Ok(cells)
     }
 
-    /// Joins `cells`, all of them with subjects of this `partition`, with the stored ones, as
+    /// Joins `cells`, which all have subjects of `partition`, with the stored cells, as
     /// [`CellTransfer::join`](tollgate_core::CellTransfer::join) does.
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! The listing of subjects that keys of the cluster's primaries reveal.
+//! The listing of the subjects that keys of a primary contain in clear text.
 
 use tokio::time::Instant;
 use tollgate_core::StoreError;
@@ -7,12 +7,14 @@ use super::RedisCluster;
 use crate::listing::{self, ListError, ListFilter, ListPage};
 
 impl RedisCluster {
-    /// Lists subjects like [`RedisShard::list`](crate::RedisShard::list), at one primary, numbered
-    /// in the order of the first slots. Returns `None` if there are fewer primaries. A key that
-    /// moves between primaries during the listing may be found twice, or not at all.
+    /// Lists subjects of one primary, like [`RedisShard::list`](crate::RedisShard::list). The
+    /// number of the primary, from 0 on, counts the primaries in the order of their first slots.
+    /// Returns `None` if no primary has this number. A key that moves between primaries during the
+    /// listing may be found twice, or not at all.
     ///
     /// # Errors
-    /// The same as for a shard; also before the cluster was discovered.
+    /// The errors of [`RedisShard::list`](crate::RedisShard::list). An error is also returned
+    /// before the cluster was discovered.
     pub async fn list(
         &self,
         primary: usize,

@@ -1,4 +1,4 @@
-//! The redirects that one job follows to the node that decides it.
+//! Follows the redirects of a job to the node that decides the job.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,19 +15,21 @@ use crate::node_address::NodeAddress;
 use crate::redirect::Redirect;
 use crate::slot::Slot;
 
-/// The most redirects of one job. Before each, a node proved that the job did not run.
+/// The most redirects that one job follows. Before each redirect, a node proved that the job was
+/// not executed.
 const MAX_HOPS: u32 = 16;
 
-/// The first and the longest pause while a job waits for the rest of its keys to move.
+/// The first pause while a job waits for the rest of its keys to move. Each further pause is twice
+/// as long, up to `PAUSE_MAX`.
 const PAUSE: Duration = Duration::from_millis(1);
 const PAUSE_MAX: Duration = Duration::from_millis(16);
 
-/// Follows a job's slot from node to node.
+/// Sends a job to the node that owns the job's slot, and follows the redirects of the nodes.
 pub(super) struct RedirectFollower<'a> {
     known: &'a SharedMap,
     counters: &'a RedirectCounters,
     slot: Slot,
-    /// The next node for the job, and the route.
+    /// The group of the node that gets the job next. `route` is the route of that attempt.
     group: Arc<Group>,
     route: Route,
     priority: Priority,
@@ -36,7 +38,7 @@ pub(super) struct RedirectFollower<'a> {
 }
 
 impl<'a> RedirectFollower<'a> {
-    /// Creates a follower for a job of this `priority` on `slot`, which starts at `owner`.
+    /// Creates a follower for a job of this `priority` on `slot`. The job is first sent to `owner`.
     pub(super) fn new(
         known: &'a SharedMap,
         counters: &'a RedirectCounters,
@@ -48,8 +50,9 @@ impl<'a> RedirectFollower<'a> {
         Self { known, counters, slot, group: owner, route, priority, hops: 0, pause: PAUSE }
     }
 
-    /// Sends `first`. If a node proves that it did not run, sends a new job from `job` to the node
-    /// of the redirect, until `deadline` at most.
+    /// Sends the job `first`. If a node redirects the job, and so proves that `first` was not
+    /// executed, creates the job again with `job` and sends the new job to the node of the
+    /// redirect. Follows redirects until `deadline` at most.
     pub(super) async fn follow(
         mut self,
         first: Job,
@@ -65,7 +68,8 @@ impl<'a> RedirectFollower<'a> {
                     self.turn(redirect, deadline).await?;
                 }
                 Err(error) => {
-                    // Another node may have taken over; discovery finds it.
+                    // Another node may have taken over the slots of this node. A discovery finds
+                    // that node.
                     if matches!(error, BatcherError::Unavailable | BatcherError::TimedOut) {
                         self.known.request_refresh();
                     }
@@ -87,7 +91,8 @@ impl<'a> RedirectFollower<'a> {
                 self.hop()?;
                 self.move_to(&to, &from)
             }
-            // Before 7.0, `ASK` for a command with several keys proves nothing about each of them.
+            // Before Redis 7.0, an `ASK` reply to a command with several keys does not prove that
+            // every key has left the node.
             Redirect::Operation { .. } if matches!(self.route, Route::Slot(_)) => {
                 self.hop()?;
                 self.route = Route::Alone;
@@ -100,7 +105,7 @@ impl<'a> RedirectFollower<'a> {
                 Ok(())
             }
             Redirect::TryAgain => {
-                // The missing keys may belong to other jobs of the same command.
+                // The keys that the node lacks may be those of other jobs in the same command.
                 if self.route == Route::Alone || self.route == Route::Asking {
                     sleep_until(deadline.min(Instant::now() + self.pause)).await;
                     self.pause = (self.pause * 2).min(PAUSE_MAX);
@@ -117,8 +122,9 @@ impl<'a> RedirectFollower<'a> {
         }
     }
 
-    /// Returns the priority of the job. While a slot is being moved, it belongs to the epoch of the
-    /// node that it leaves, which did not hold the job back.
+    /// Returns the priority of the job. While a slot is being moved, a job at its new node still
+    /// belongs to the epoch of its old node. The old node did not hold back the job, so the new
+    /// node must not hold it back either.
     fn priority(&self) -> Priority {
         if self.route == Route::Asking { Priority::Replay } else { self.priority }
     }
@@ -127,7 +133,7 @@ impl<'a> RedirectFollower<'a> {
         self.known.request_refresh_from(to);
         self.route = Route::Slot(self.slot.number());
         if self.group.has(to) {
-            // The slot stayed with the group, and its primary changed.
+            // The slot stayed with the group, but another node of the group is the primary now.
             self.group.primary().leave(from);
             return Ok(());
         }

@@ -6,15 +6,16 @@ use tollgate_core::Millis;
 
 use super::{Group, RedisCluster, Slot};
 
-/// Epochs are those of [`RedisShard`](crate::RedisShard), one for each primary: an epoch ends with
-/// the primary's failover. All slots of a primary belong to its epoch. A slot that has moved
-/// belongs to the epoch of its new primary, which received it with its keys.
+/// Each primary has replication epochs of its own, like the epochs of a
+/// [`RedisShard`](crate::RedisShard). An epoch ends with the primary's failover. All slots of a
+/// primary belong to its epoch. A slot that has moved belongs to the epoch of its new primary,
+/// which received the slot together with its keys.
 ///
-/// A slot that is being moved belongs to the epoch of the node that it leaves, also for keys that
-/// have already moved: charges on these are never held back.
+/// A slot that is being moved belongs to the epoch of its old primary. This is also true for those
+/// keys of the slot that have already moved: charges on these keys are never held back.
 impl RedisCluster {
-    /// Returns the number of the epoch that receives charges at `partition` now, or zero while it
-    /// is unknown. No two epochs have the same number.
+    /// Returns the number of the replication epoch that receives charges at `partition` now, or
+    /// zero while the epoch is unknown. No two epochs have the same number.
     #[must_use]
     pub fn epoch_at(&self, partition: usize) -> u64 {
         self.owner(partition).map_or(0, |group| group.primary().history())
@@ -26,20 +27,21 @@ impl RedisCluster {
         self.owner(partition).is_some_and(|group| group.primary().holds())
     }
 
-    /// Returns how long `partition` had answered no call when its current epoch began.
+    /// Returns for how long no server of `partition` was connected before its current epoch began.
     #[must_use]
     pub fn outage_at(&self, partition: usize) -> Millis {
         self.owner(partition).map_or(Millis::ZERO, |group| group.primary().outage())
     }
 
-    /// Returns one partition of each primary that holds back charges now.
+    /// Returns one partition of each primary at which charges are held back now.
     #[must_use]
     pub fn held(&self) -> Vec<usize> {
         let map = self.known.current();
         map.map_or_else(Vec::new, |map| map.first_slots(|group| group.primary().holds()))
     }
 
-    /// Releases charges to `history`, if it is the current epoch of a primary.
+    /// Permits charges in the replication epoch with the number `history`, if it is the current
+    /// epoch of a primary.
     pub fn release(&self, history: u64) {
         let Some(map) = self.known.current() else { return };
         for group in map.groups().iter().filter(|group| group.primary().history() == history) {

@@ -1,4 +1,4 @@
-//! Documents that nodes share, on the primary that owns their slot.
+//! Documents that nodes share. Each document is stored on the primary that owns its slot.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,8 @@ impl RedisCluster {
     /// [`RedisShard::shared_blob_version`](crate::RedisShard::shared_blob_version).
     ///
     /// # Errors
-    /// The same as for a shard; also while the slot is being moved to another node.
+    /// The errors of [`RedisShard::shared_blob_version`](crate::RedisShard::shared_blob_version).
+    /// An error is also returned while the slot is being moved to another node.
     pub async fn shared_blob_version(&self, name: &str) -> Result<Vec<u8>, StoreError> {
         let keys = BlobKeys::of(name);
         keys.version(self.keeper(&keys).await?.primary().link()).await

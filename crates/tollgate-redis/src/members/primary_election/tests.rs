@@ -2,7 +2,7 @@ use super::*;
 
 const FRESH: Duration = Duration::from_secs(3);
 
-/// Reports with a manual clock.
+/// An election that gets reports at the times of a manual clock.
 struct Scene {
     election: PrimaryElection,
     now: Instant,
@@ -60,7 +60,7 @@ fn who_goes_on_from_anothers_history_took_over() {
             }
         }
         assert_eq!(scene.deposed(), [("a", "b")], "{first} first");
-        // The old primary stays deposed when the new one stops reporting.
+        // The old primary stays deposed when the new primary stops reporting.
         scene.passes(FRESH * 2);
         scene.leads("a", "x", None);
         assert_eq!(scene.deposed(), [("a", "b")]);
@@ -165,7 +165,7 @@ fn what_was_said_long_ago_counts_no_more() {
     assert_eq!(scene.deposed(), [("a", "b")]);
 }
 
-/// Two primaries of histories that have nothing to do with each other.
+/// Two primaries with replication histories that are not related.
 fn two_primaries(one: EpochMark, two: EpochMark) -> Scene {
     let mut scene = Scene::of_sentinels(0);
     scene.election.choose_by_mark(["one".into(), "two".into()].into());
