@@ -68,47 +68,48 @@ pub trait PartitionedCells: Partitions {
 /// [`PartitionedCells`] in which each partition has one replication epoch at a time, as
 /// [`ReplicationEpochs`](tollgate_core::ReplicationEpochs) defines it for a whole store.
 ///
-/// Partitions on the same server share an epoch. Every epoch has a different number, except zero,
-/// which means that the epoch of the partition is not known yet.
+/// Partitions on the same server share an epoch. Every epoch has a number of its own. The number
+/// zero means that the epoch of the partition is not known yet.
 pub trait PartitionedEpochs: PartitionedCells {
     /// Returns the number of the epoch to which charges at `partition` are sent now.
     fn epoch_at(&self, partition: usize) -> u64;
 
-    /// Returns whether charges at `partition` are paused because its epoch is not released yet.
+    /// Returns whether charges at `partition` are paused, because [`release`](Self::release) was
+    /// not called for its current epoch yet.
     fn is_paused_at(&self, partition: usize) -> bool;
 
     /// Returns how long `partition` had not answered when its epoch began.
     fn outage_at(&self, partition: usize) -> Millis;
 
-    /// Returns one partition of each epoch that is paused now.
+    /// Returns one partition of each epoch with charges that are paused now.
     fn held(&self) -> Vec<usize>;
 
-    /// Allows charges at every partition whose current epoch is `history`. Does nothing if there is
-    /// no such partition.
+    /// Allows charges at every partition with `history` as the number of its current epoch. Does
+    /// nothing if no partition has this epoch.
     fn release(&self, history: u64);
 }
 
 /// A store that makes calls over several [`Partitions`] all or nothing.
 ///
-/// A call with one partition is passed on unchanged: one exact step without extra cost. A call that
-/// spans partitions is applied at all of them in parallel. If a partition refuses or does not
-/// answer, the charges at the others are refunded.
+/// A call with one partition is passed on unchanged, as one atomic step without additional calls. A
+/// call that spans partitions is applied at all of them in parallel. If a partition refuses or does
+/// not answer, the charges at the others are refunded.
 ///
 /// # Guarantees
 /// - An admitted call is charged at every partition. A refused call is charged at none, except on
 ///   limits that count refusals, which count it once. No call is admitted beyond a quota.
-/// - A call whose caller stops waiting continues, with the same guarantees.
+/// - If the caller stops waiting, the call continues with the same guarantees.
 /// - Readings are in the order of the charges. Refunded charges read as if they had not been made.
 ///
 /// # Limitations
 /// - **Isolation.** Between the charge and its refund, one round trip later, other calls see those
 ///   units as used. Another caller can see up to [`max_held_units`] units too many and be refused
-///   for them, and a window can be opened for nothing. This can refuse too much but never admit too
-///   much.
+///   because of them, and a call that is later refused can open a window. This can refuse too much
+///   but never admit too much.
 /// - **Errors.** If a partition fails, the whole call fails. Units that this partition charged
-///   without an answer stay used until their window ends, as do failed refunds, which
-///   [`Atomic::unrefunded`] counts. If another partition refused, this includes the units on limits
-///   that count refusals.
+///   without an answer stay used until their window ends, and so do units that could not be
+///   refunded ([`Atomic::unrefunded`] counts these charges). If another partition refused, this
+///   includes the units on limits that count refusals.
 /// - **Cost.** An admitted call costs one call to each partition, in parallel. A refused call costs
 ///   one more call to each partition that charged. See [`max_store_calls`].
 pub struct Atomic<H> {
@@ -145,7 +146,7 @@ impl<H: Partitions> Atomic<H> {
         }
     }
 
-    /// The partitions.
+    /// The partitions over which this store makes calls.
     #[must_use]
     pub fn partitions(&self) -> &H {
         &self.partitions

@@ -17,7 +17,7 @@ const WAYS: usize = 8;
 /// Source: set-associative caches. A key has [`WAYS`] slots; if they are full, the value with the
 /// lowest [priority](EvictionPriority) is evicted, and no other value is affected. Lookups and
 /// updates of a key access a single set. A group of sets is allocated with its first value, so a
-/// node with few subjects does not pay for all entries.
+/// node with few subjects does not use the memory of all entries.
 pub(super) struct BoundedCache<V> {
     hasher: SipHasher13,
     groups: Box<[OnceLock<Group<V>>]>,
@@ -39,7 +39,8 @@ const GROUP: usize = 8;
 pub(super) struct Key(u128);
 
 impl Key {
-    /// Returns the index of one of several parts, from other bits than those that select the set.
+    /// Returns an index below `parts`. It depends on other bits of the key than those that select
+    /// the set.
     pub(super) const fn part_of(self, parts: usize) -> usize {
         (self.0 >> 64) as usize % parts
     }
@@ -91,13 +92,15 @@ impl<V: Copy + EvictionPriority> BoundedCache<V> {
         set.iter().flatten().find(|(own, _)| *own == key).map(|(_, value)| *value)
     }
 
-    /// Stores `value` under `key`. It may evict the value with the lowest priority at `now`.
+    /// Stores `value` under `key`. If the set of `key` is full of other keys, evicts the value with
+    /// the lowest priority at `now`.
     pub(super) fn put(&self, key: Key, value: V, now: Timestamp) {
         self.update(key, now, |_| Some(value));
     }
 
-    /// Stores the value that `change` returns for the current value of `key`, if it returns one. It
-    /// may evict the value with the lowest priority at `now`.
+    /// Calls `change` with the current value of `key`, and stores the value that `change` returns.
+    /// If `change` returns none, removes the current value. A new key may evict the value with the
+    /// lowest priority at `now`.
     pub(super) fn update(
         &self,
         key: Key,
@@ -126,7 +129,7 @@ impl<V: Copy + EvictionPriority> BoundedCache<V> {
         self.existing_sets().flat_map(values).flatten().collect()
     }
 
-    /// Removes all values that match; scans every set.
+    /// Removes all values that match, by scanning every set.
     pub(super) fn forget_all(&self, is_such: impl Fn(&V) -> bool) {
         for set in self.existing_sets() {
             for place in set.lock().iter_mut() {

@@ -10,9 +10,10 @@ use tollgate::observe::{Histogram, Observed};
 /// Every answer is returned unchanged.
 ///
 /// # Limitations
-/// A call costs two clock readings and two relaxed additions. A call that is cancelled before its
-/// answer counts with the time until then; otherwise a store that stopped answering would look as
-/// fast as before. Reading and joining cells is not measured, because no client waits for it.
+/// Each call takes two readings of the clock and two relaxed atomic additions. A call that is
+/// cancelled before its answer counts with the time until its cancellation; otherwise a store that
+/// stopped answering would look as fast as before. Reading and joining cells is not measured,
+/// because no client waits for it.
 #[derive(Debug)]
 pub struct CallTimer<S> {
     store: S,
@@ -20,7 +21,7 @@ pub struct CallTimer<S> {
 }
 
 impl<S> CallTimer<S> {
-    /// Wraps `store` with an empty measurement.
+    /// Wraps `store` and starts to measure its calls.
     #[must_use]
     pub fn new(store: S) -> Self {
         Self { store, durations: Histogram::default() }

@@ -25,8 +25,8 @@ pub const TIMER_GRAIN: Duration = Duration::from_millis(1);
 /// At most the call's own cost is charged without an admission; no request is admitted without a
 /// charge.
 ///
-/// It needs a tokio runtime with a timer and a store that does not block its thread: a blocked
-/// thread stops the timer too.
+/// This wrapper needs a tokio runtime with a timer, and a store that does not block its thread,
+/// because a blocked thread stops the timer too.
 pub struct Deadline<S> {
     store: S,
     budget: Duration,
@@ -40,7 +40,7 @@ impl<S> Deadline<S> {
         Self { store, budget: DEFAULT_BUDGET, missed: AtomicU64::new(0) }
     }
 
-    /// Sets how long a store call may take. Tokio rounds it up to a millisecond.
+    /// Sets how long a store call may take. Tokio rounds this time up to a whole millisecond.
     #[must_use]
     pub const fn with_budget(mut self, budget: Duration) -> Self {
         self.budget = budget;
@@ -53,7 +53,8 @@ impl<S> Deadline<S> {
         &self.store
     }
 
-    /// Returns the maximum duration of a call, without the time until the task is scheduled again.
+    /// Returns the maximum duration of a call, without the time until the caller's task is
+    /// scheduled again.
     #[must_use]
     pub const fn max_wait(&self) -> Duration {
         self.budget.saturating_add(TIMER_GRAIN)

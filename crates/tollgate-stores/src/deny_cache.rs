@@ -42,9 +42,9 @@ pub enum DenyCacheTtl {
 
 /// A store that repeats the refusals of the inner store from a cache.
 ///
-/// A charge that does not fit before a known time does not fit earlier for any caller, because
-/// other callers can only use more. Only a refund, a settlement or a reset by an operator frees
-/// units earlier.
+/// If the store reports the time at which a charge will fit, the charge does not fit earlier for
+/// any caller, because other callers can only use more units. Only a refund, a settlement or a
+/// reset by an operator frees units earlier.
 ///
 /// # Guarantees
 /// - Only refusals are cached, so nothing is admitted that the store would not admit.
@@ -58,10 +58,10 @@ pub enum DenyCacheTtl {
 /// # Limitations
 /// - With [`DenyCacheTtl::AtMost`], a client can be refused for up to
 ///   [`max_stale_refusal`](Self::max_stale_refusal) after units were refunded through another node.
-///   The reported usage is up to that old.
-/// - If a caller's clock lags behind the reset that other nodes have already passed, it is refused
-///   here until its own clock passes the reset, although the store may already count in the next
-///   window.
+///   The usage in such a refusal can be as old as this time.
+/// - If a caller's clock has not reached a reset that other nodes' clocks have passed, this cache
+///   refuses the caller until its clock passes the reset, although the store may already count in
+///   the next window.
 /// - The other limits of a refused call are reported as they were at most
 ///   [`with_status_max_age`](Self::with_status_max_age) ago. With zero, a call is answered from the
 ///   cache only if a refusal is cached for each of its limits.
@@ -82,9 +82,9 @@ struct CachedRefusal {
     /// The cost of the charge that was answered.
     cost: Cost,
     /// The capacity of the limit at the time of the answer. An override or another policy may have
-    /// changed it since.
+    /// changed the capacity since the answer.
     capacity: u64,
-    /// The largest cost that gets the same answer if the limit is used up; else zero.
+    /// If the limit is used up, the largest cost that gets the same answer; otherwise zero.
     same_up_to: u64,
     heard_at: Timestamp,
     /// The time from which the reading is no longer valid.
@@ -155,8 +155,8 @@ impl<S> DenyCache<S> {
 
     /// Returns how long after a refund through another node this node may still refuse on `limit`.
     ///
-    /// It is zero for limits that are cached until their reset, because their charges are not
-    /// refunded.
+    /// This time is zero for limits whose refusals are cached until the reset, because their
+    /// charges are not refunded.
     #[must_use]
     pub fn max_stale_refusal(&self, limit: &Limit) -> Millis {
         match self.ttl_for(limit) {
@@ -195,7 +195,7 @@ impl<S> DenyCache<S> {
             if !answers || now < known.heard_at || now >= known.until {
                 return None;
             }
-            // The TTL may have been changed since.
+            // The TTL may have been changed since the refusal was cached.
             if now >= self.until(known.heard_at, charge.limit, &known.reading) {
                 return None;
             }
@@ -227,7 +227,7 @@ impl<S> DenyCache<S> {
         }
     }
 
-    /// Returns the time until which the store would answer with this reading.
+    /// Returns the time until which the store would return the same reading again.
     fn until(&self, now: Timestamp, limit: &Limit, reading: &Reading) -> Timestamp {
         let is_in_flight = matches!(limit.algorithm(), Algorithm::Concurrency(_));
         match (reading.admission, self.ttl_for(limit)) {
@@ -246,9 +246,9 @@ impl<S> DenyCache<S> {
         }
     }
 
-    /// Removes expired refusals and those that a refund, settlement or reset may have ended. A node
-    /// whose clock lags would otherwise apply an expired refusal while the store counts in the next
-    /// window.
+    /// Removes expired refusals and those that a refund, settlement or reset in `charges` may have
+    /// ended. A node whose clock lags would otherwise apply an expired refusal while the store
+    /// counts in the next window.
     fn invalidate(&self, now: Timestamp, charges: &[Charge<'_>]) {
         for charge in charges {
             let is_freed = matches!(

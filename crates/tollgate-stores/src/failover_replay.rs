@@ -35,7 +35,7 @@ pub const DEFAULT_RETENTION: Millis = Millis::from_secs(3);
 pub const MAX_OUTAGE: Millis = Millis::from_secs(60);
 
 /// The default maximum number of entries recorded for one store: one for each limit and subject, or
-/// for each of their blocks, times or permits. About a megabyte.
+/// one for each block, time or permit of a limit and subject. The entries take about a megabyte.
 pub const DEFAULT_ENTRIES: usize = 8_192;
 
 /// The default maximum time for which one replay pauses charges.
@@ -46,38 +46,38 @@ pub const DEFAULT_REPLAY_TIME: Duration = Duration::from_millis(250);
 /// A promoted replica lacks the last charges of the old primary. Each answer reports the status of
 /// a limit, and this wrapper records the newest ones. When the store's [replication
 /// epoch](ReplicationEpochs::history) changes, charges are paused until the recorded state is
-/// [joined](CellTransfer::join) into the store; then they are sent to it. A join keeps the larger
-/// of both values, so every node may replay, in any order and more than once.
+/// [joined](CellTransfer::join) into the store. Then the paused charges are sent to the store. A
+/// join keeps the larger of both values, so every node may replay, in any order and more than once.
 ///
 /// # Guarantees
 /// - Answers are returned unchanged. Calls that only read are never paused.
 /// - Only usage that happened is joined: for fixed windows and token buckets the usage from a
-///   reading, for permits each one by its id, for sliding windows, logs and two-bucket estimates
-///   this node's own admitted charges, each at its position.
+///   reading, for permits each permit by its id, and for sliding windows, logs and two-bucket
+///   estimates this node's own admitted charges, each at its position.
 /// - Refunds and resets through this node lower the recorded state. Answers to calls that were in
-///   flight at that time do not raise it again.
-/// - A replay pauses charges for at most [`with_time`](Self::with_time), counted from when the
-///   store could be reached, plus one more query to it. Replays run one at a time. A caller waits
-///   at most until the deadline around this store, and state that was joined before then stays
-///   joined.
+///   flight during a refund or reset do not raise the recorded state again.
+/// - A replay pauses charges for at most [`with_time`](Self::with_time), counted from the time at
+///   which the store could be reached, plus the time of one more query to the store. Replays run
+///   one at a time. A caller waits at most until the deadline around this store, and state that was
+///   joined before this deadline stays joined.
 ///
 /// # Limitations: units that a failover still loses
 /// - Through one node: none of the recorded units. A node's newest reading of a fixed window
 ///   includes the earlier charges of all nodes. After each node has replayed, the window has the
 ///   usage of the last answer that any of them received.
 /// - Through several nodes: [`max_lost_units`](Self::max_lost_units) for each limit and subject. If
-///   a node replays late, charges have been made in between, and the larger of both values is less
-///   than their sum.
+///   a node replays late, other charges have already been made in the new epoch. A join keeps the
+///   larger of the two values, which is less than their sum.
 /// - Token buckets are recorded with a precision of one millisecond: the units refilled in one
 ///   millisecond may be admitted too.
-/// - For sliding windows, logs and two-bucket estimates, each node records only its own charges.
-///   The loss at a position is less than the sum of all charges there since the replica's last
-///   update, by the largest part of a single node.
-/// - With several partitions: charges at a partition that was moving to another server when that
-///   server failed over. Until the move ends, the partition counts as part of the server that it
-///   leaves.
-/// - State that was [joined](CellTransfer::join) from elsewhere and not charged since is not
-///   recorded.
+/// - For sliding windows, logs and two-bucket estimates, each node records only its own charges. In
+///   each window or block, the loss is at most the charges of all nodes since the replica's last
+///   update, minus the charges of the node that made the most of them.
+/// - With several partitions: charges at a partition are lost if it was moving to another server
+///   when that server failed over. Until the move ends, the partition counts as part of the server
+///   that it leaves.
+/// - State that was [joined](CellTransfer::join) from another store is not recorded until the limit
+///   and subject are charged again.
 /// - Evicted entries, subjects longer than [`MAX_SUBJECT_BYTES`] and entries older than
 ///   [`with_retention`](Self::with_retention) at the start of the outage are not replayed.
 ///
@@ -97,8 +97,8 @@ pub struct FailoverReplay<S> {
 /// Counts of replays since the store was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReplayCounts {
-    /// Replication epochs that might lack recorded state: they began when this node had recorded
-    /// some.
+    /// Replication epochs that might lack recorded state, because they began when this node had
+    /// recorded state.
     pub repairs: u64,
     /// Limits and subjects whose usage was incomplete in the new epoch and was completed from the
     /// records.
@@ -139,10 +139,11 @@ impl<S> FailoverReplay<S> {
         }
     }
 
-    /// Sets the retention of recorded answers before an [outage](ReplicationEpochs::outage).
+    /// Sets the retention: the longest time before an [outage](ReplicationEpochs::outage) from
+    /// which recorded answers are replayed.
     ///
-    /// Up to [`MAX_OUTAGE`] of the outage is added to it. With zero, only answers of the same
-    /// millisecond are replayed.
+    /// The length of the outage, up to [`MAX_OUTAGE`], is added to this retention. With a retention
+    /// of zero, only answers of the same millisecond are replayed.
     #[must_use]
     pub fn with_retention(self, remembered: Millis) -> Self {
         Self { remembered, ..self }
@@ -168,7 +169,8 @@ impl<S> FailoverReplay<S> {
     /// in the new epoch before those nodes had replayed. Units that nodes admitted alone during the
     /// outage and charged in the new epoch are part of `meanwhile`.
     ///
-    /// Without a replay, it is all units admitted after the replica's last update from the primary.
+    /// Without a replay, all units admitted after the replica's last update from the primary would
+    /// be lost.
     #[must_use]
     pub const fn max_lost_units(elsewhere: u64, meanwhile: u64) -> u64 {
         if elsewhere < meanwhile { elsewhere } else { meanwhile }
@@ -202,10 +204,11 @@ impl<S> FailoverReplay<S> {
 }
 
 impl<S: ReplicationEpochs> FailoverReplay<S> {
-    /// Replays to the current epoch if that is still necessary, and returns the epoch.
+    /// Replays the recorded state to the current replication epoch, unless this was already done.
+    /// Returns the number of the epoch.
     ///
-    /// Call this periodically on a node without traffic: its recorded state may be missing on the
-    /// others.
+    /// Call this periodically on a node without traffic: the other nodes may not have its recorded
+    /// state.
     ///
     /// # Errors
     /// The error of the store if it did not accept the recorded state. The replay will be tried
@@ -228,8 +231,8 @@ impl<S: ReplicationEpochs> CellTransfer for FailoverReplay<S> {
         now: Timestamp,
         places: &[CellKey<'_>],
     ) -> Result<Vec<Option<Cell>>, StoreError> {
-        // If the replay fails, the store fails too, or the missing state is joined before its next
-        // charge.
+        // If the replay fails, the read fails too, or the missing state is joined before the
+        // store's next charge.
         let _ = self.replay(now).await;
         self.store.cells(now, places).await
     }

@@ -26,11 +26,11 @@ use origin::Decider;
 
 /// A store that decides while the main store does not answer.
 pub trait FallbackStore: Store {
-    /// Receives the answers of the main store, from which the fallback continues.
+    /// Receives an answer of the main store, so the fallback can continue from the same status.
     fn observe(&self, now: Timestamp, charges: &[Charge<'_>], readings: &Readings);
 
-    /// Returns the units of `limit` that `subject` uses at this store, which are the most that may be
-    /// charged to the main store for it.
+    /// Returns the units of `limit` that `subject` uses at this store. No more units may be charged
+    /// to the main store for the subject.
     fn used(
         &self,
         _now: Timestamp,
@@ -45,24 +45,25 @@ pub trait FallbackStore: Store {
 ///
 /// # Guarantees
 /// - While `A` answers, its answers are returned unchanged. [`Readings::source`] shows which
-///   answers are from `B`, and they are counted.
-/// - Charges made at `B` are refunded, settled and renewed at `B`, never at `A`. The mark of a
-///   charge records the side, so a refund never returns more than was charged. Fallbacks nest up to
-///   eleven deep.
-/// - Units that `B` admitted because `A` could not be reached, or had no room, are charged to `A`
-///   when it answers again, once: those of a subject before its next decision, and those of others
-///   by the calls that follow. [`local_charges`](Self::local_charges) counts them. They count at `A`
-///   from that time on, as far as the limit has units left and the window is open.
+///   answers are from `B`, and [`counts`](Self::counts) counts these.
+/// - Charges made at `B` are refunded, settled and renewed at `B`, never at `A`. The position of a
+///   charge records which of the two stores made the charge, so a refund never returns more than
+///   was charged. Fallbacks nest up to eleven deep.
+/// - Units that `B` admitted because `A` could not be reached, or had no memory left, are charged
+///   to `A` once, when `A` answers again. The units of a subject are charged before the subject's
+///   next decision, and those of other subjects by the calls that follow.
+///   [`local_charges`](Self::local_charges) counts these units. They count at `A` from the time of
+///   this charge on, as far as the limit has units left and the window is open.
 ///
 /// # Limitations
 /// - While `A` does not answer, the limitations of `B` apply: see [`LocalShare`] and
 ///   [`FixedAnswer`].
-/// - A call that `A` applied without answering is charged on both sides. Because this is not known,
-///   a call without an answer in time is not charged to `A` later.
-/// - The first call for a subject after an outage charges `A` for the units of `B` before its own call,
-///   within [`with_budget`](Self::with_budget).
-/// - Permits of concurrency limits that `B` granted are never counted at `A`. A refund of units that
-///   were charged to `A` afterwards returns them at `B` only.
+/// - A call that `A` applied without answering is charged at both stores. Whether `A` applied a
+///   call that it did not answer in time is not known, so such a call is not charged to `A` later.
+/// - The first call for a subject after an outage first charges `A` for the units that `B`
+///   admitted, and then makes its own charge, both within [`with_budget`](Self::with_budget).
+/// - Permits of concurrency limits that `B` granted are never counted at `A`. If units that `B`
+///   admitted were charged to `A` later, a refund returns them at `B` only.
 /// - At most [`MAX_LOCAL_CHARGES`] limits and subjects are recorded.
 /// - Charges made at `A` cannot be refunded while `A` does not answer. A call that contains only
 ///   such refunds fails with `A`'s error.
@@ -86,7 +87,7 @@ pub struct FallbackCounts {
 }
 
 impl<A, B> Fallback<A, B> {
-    /// Wraps `store` and uses `fallback_store` if it does not answer.
+    /// Wraps `store`, and uses `fallback_store` if `store` does not answer.
     #[must_use]
     pub fn new(store: A, fallback_store: B) -> Self {
         let (stood_in, unanswered) = (AtomicU64::new(0), AtomicU64::new(0));
@@ -98,8 +99,8 @@ impl<A, B> Fallback<A, B> {
     /// admitted. If the time is over, the fallback decides, and units whose charge was not sent are
     /// charged later. Needs a tokio runtime with a timer.
     ///
-    /// Set it to the deadline of the main store. Without it, such a call waits for up to four charges
-    /// and then for its own.
+    /// Set the budget to the deadline of the main store. Without a budget, such a call waits for up
+    /// to four charges of admitted units and then for its own charge.
     #[must_use]
     pub const fn with_budget(mut self, budget: Duration) -> Self {
         self.budget = Some(budget);
@@ -118,7 +119,8 @@ impl<A, B> Fallback<A, B> {
         &self.fallback_store
     }
 
-    /// Returns the numbers of units that the fallback admitted, by outcome.
+    /// Returns the numbers of units that the fallback admitted, by the outcome of their charge to
+    /// the main store.
     #[must_use]
     pub fn local_charges(&self) -> LocalChargeCounts {
         self.local_charges.counts()
@@ -135,12 +137,12 @@ impl<A, B> Fallback<A, B> {
 }
 
 impl<A: Store, B: FallbackStore> Fallback<A, B> {
-    /// Applies charges that refer to no earlier charge at the fallback.
+    /// Applies charges that do not refer to an earlier charge of the fallback.
     async fn ask(&self, now: Timestamp, charges: &[Charge<'_>]) -> Result<Readings, StoreError> {
         if self.local_charges.is_empty() {
             return self.ask_store(now, charges).await;
         }
-        // Boxed: what follows an outage must not enlarge the future of every decision.
+        // Boxed: the additional work after an outage must not enlarge the future of every decision.
         Box::pin(self.ask_charged(now, charges)).await
     }
 
@@ -154,7 +156,7 @@ impl<A: Store, B: FallbackStore> Fallback<A, B> {
         self.answer(now, charges, told).await
     }
 
-    /// Returns the store's answer, or that of the fallback if there is none.
+    /// Returns the store's answer, or the fallback's answer if the store did not answer.
     async fn answer(
         &self,
         now: Timestamp,
@@ -205,7 +207,7 @@ impl<A: Store, B: FallbackStore> Fallback<A, B> {
         charges: &[Charge<'_>],
         error: StoreError,
     ) -> Result<Readings, StoreError> {
-        // Counters that the store keeps can only be reset there.
+        // A reset at the fallback would not reset the counters that the store keeps.
         if charges.iter().any(|charge| charge.operation == Operation::Reset) {
             return Err(error);
         }
@@ -281,7 +283,7 @@ impl<A: fmt::Debug, B: fmt::Debug> fmt::Debug for Fallback<A, B> {
     }
 }
 
-/// A part of a call's charges, with their positions in the call.
+/// A part of a call's charges, with their indices in the call.
 #[derive(Default)]
 struct Part<'a> {
     charges: Vec<Charge<'a>>,

@@ -6,8 +6,8 @@ use std::task::Poll;
 
 /// Returns the outputs of all `futures`, in their order, when the last is complete.
 ///
-/// The futures run concurrently on the caller's task. Use it for a few only: each is polled
-/// whenever one wakes.
+/// The futures run concurrently on the caller's task. Use this function for a few futures only: all
+/// of them are polled whenever any of them wakes.
 pub(super) async fn join_all<F: Future>(futures: Vec<F>) -> Vec<F::Output> {
     let mut waiting: Vec<_> = futures.into_iter().map(|future| (Box::pin(future), None)).collect();
     poll_fn(|context| {

@@ -1,4 +1,5 @@
-//! The transfer of a subject's usage from one store to another, before the first decision there.
+//! The transfer of a subject's usage from one store to another, before the new store's first
+//! decision.
 
 mod reductions;
 
@@ -17,7 +18,8 @@ pub const DEFAULT_TRANSFER_ENTRIES: usize = 65_536;
 /// The default time that the transfer of a call's cells may take.
 pub const DEFAULT_TRANSFER_TIME: Duration = Duration::from_millis(15);
 
-/// Transfers of usage to the stores that now own the subjects, before the first decision there.
+/// Transfers of usage to the stores that now own the subjects, before their first decision on a
+/// subject.
 #[derive(Debug)]
 pub(super) struct LazyTransfer {
     entries: BoundedCache<TransferEpoch>,
@@ -30,7 +32,7 @@ pub(super) struct LazyTransfer {
 }
 
 /// The record of a transfer. The epoch identifies the store that owns the subject and the change
-/// that made it the owner.
+/// that made that store the owner.
 #[derive(Clone, Copy, Debug)]
 struct TransferEpoch {
     epoch: u64,
@@ -66,14 +68,14 @@ impl LazyTransfer {
         self.transferred.load(Ordering::Relaxed)
     }
 
-    /// Returns the number of calls whose cells could not be transferred. Their next decision tries
-    /// again.
+    /// Returns the number of calls whose cells could not be transferred. The next decision on the
+    /// same subjects tries again.
     pub(super) fn failed(&self) -> u64 {
         self.failed.load(Ordering::Relaxed)
     }
 
     /// Returns the number of refunds at the new store that are not known to have reached the old
-    /// one.
+    /// store.
     pub(super) fn unconfirmed(&self) -> u64 {
         self.unconfirmed.load(Ordering::Relaxed)
     }
@@ -86,13 +88,13 @@ impl LazyTransfer {
             .for_each(|charge| self.entries.forget_if(self.entries.key(charge), |_| true));
     }
 
-    /// Applies `charges` at `to`, after the transfer of the subjects of `transferring` from the
-    /// other store in `epoch`.
+    /// Applies `charges` at `to`, after the usage of the subjects of `transferring` was transferred
+    /// from `from` in `epoch`.
     ///
-    /// Reductions are sent to `from` as well: each node joins the cells of `from` when it first
-    /// decides on the subject, and the larger value wins. After a transfer, `to` has counted
-    /// everything that `from` has. Reducing both equally preserves that, and every join stays
-    /// exact.
+    /// Refunds and resets are sent to `from` as well, because each node joins the cells of `from`
+    /// when the node first decides on the subject, and a join keeps the larger value. After a
+    /// transfer, `to` has counted everything that `from` has. If both are reduced equally, this
+    /// stays true, and every join stays exact.
     pub(super) async fn decide(
         &self,
         now: Timestamp,
@@ -104,8 +106,8 @@ impl LazyTransfer {
         let have_arrived = self.transfer(now, epoch, (from, to), transferring).await;
         let (forgotten, refunded) = reductions(transferring);
         if !forgotten.is_empty() {
-            // Resets go to `from` first and must succeed: a reset at `to` alone is undone by the
-            // next join.
+            // Resets go to `from` first and must succeed there, because the next join would undo a
+            // reset at `to` alone.
             self.in_time(from.apply(now, &forgotten)).await?;
         }
         if refunded.is_empty() {
@@ -113,8 +115,8 @@ impl LazyTransfer {
         }
         let unconfirmed = UnconfirmedRefunds::new(&self.unconfirmed, &refunded);
         if !have_arrived {
-            // The charge may be unknown to `from`. The usage of other charges there is the only
-            // record of them and must be kept.
+            // `from` may have no record of the charge. Its usage is then that of other charges, has
+            // no other record, and must not be reduced.
             return to.apply(now, charges).await;
         }
         let heard = self.in_time(from.apply(now, &refunded));
@@ -134,7 +136,7 @@ impl LazyTransfer {
     }
 
     /// Joins into `to` the cells of `from` for those of `charges` that were not transferred in
-    /// `epoch`. Returns whether all are transferred now.
+    /// `epoch`. Returns whether the cells of all `charges` are transferred now.
     pub(super) async fn transfer(
         &self,
         now: Timestamp,
@@ -167,7 +169,8 @@ impl LazyTransfer {
         match tokio::time::timeout(self.within, carry).await {
             Ok(Ok(count)) => {
                 self.transferred.fetch_add(count, Ordering::Relaxed);
-                // A new transfer was requested in between: the cells that were read may be older.
+                // If a new transfer was requested in the meantime, the cells that were read may be
+                // older than the request.
                 if turn == self.turn.load(Ordering::Acquire) {
                     let arrival = TransferEpoch { epoch, at: now };
                     keys.into_iter().for_each(|key| self.entries.put(key, arrival, now));

@@ -25,8 +25,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! `tollgate-backend` composes them as a policy file says. The store in memory and the limiter are in
-//! the crate [`tollgate`].
+//! The crate `tollgate-backend` composes the wrappers that a policy file selects. The store in
+//! memory and the limiter are in the crate [`tollgate`].
 
 pub mod atomic;
 mod bounded_cache;

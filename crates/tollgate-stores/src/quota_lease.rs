@@ -29,41 +29,44 @@ use table::Table;
 /// took from the inner store in advance.
 ///
 /// A limit and subject that are charged [often](HOT_THRESHOLD) get a lease: one charge of many
-/// units, which the store counts like any other. Later charges are decided locally and immediately
-/// until the lease is used up. If that happened [quickly](FAST_EXHAUSTION), the next lease is twice
-/// as large. One caller takes the lease while other callers for the same limit and subject wait for
-/// that answer. A lease is a part of the remaining units ([`LeaseConfig::share`]), so leases shrink
-/// as the limit comes near; if that part is not larger than the charge, each charge is sent to the
-/// store. [`sweep`](Self::sweep) refunds unused units.
+/// units, which the store counts like any other charge. Later charges are decided locally and
+/// immediately until the lease is used up. If a lease is used up [quickly](FAST_EXHAUSTION), the
+/// next lease is twice as large. One caller takes the lease while other callers for the same limit
+/// and subject wait for the store's answer. A lease is at most a part of the remaining units
+/// ([`LeaseConfig::share`]), so leases shrink as the remaining units become few. If this part is
+/// not larger than the charge, each charge is sent to the store. [`sweep`](Self::sweep) refunds
+/// unused units.
 ///
 /// # Guarantees
-/// - Nothing is admitted that the store has not counted in the window or block in which it is used:
-///   a lease ends with the window of a fixed window and with the block of a sliding window. The
-///   first charge in each is sent to the store, so a lease never opens a window or block.
+/// - The store has counted every unit that is admitted, in the window or block in which the unit is
+///   used. To ensure this, a lease ends with the window of a fixed window and with the block of a
+///   sliding window. The first charge in each window or block is sent to the store, so a lease
+///   never opens a window or block.
 /// - Only the store refuses. This node's unused units are refunded before the store is called, so a
 ///   node is never refused because of its own lease.
 /// - Calls are all or nothing: if another limit of a call refuses, or the store does not answer,
-///   units that were used here for the call are restored.
+///   units that the call used from leases are returned to the leases.
 /// - Used, remaining and reset are exact if only one node is charged, apart from units of calls in
-///   flight: units of a call that another limit refuses count until then, and the status of a
-///   charge that the store decides while another caller takes a lease includes that lease. Peeks, reservations,
-///   settlements and refunds that need deduplication are always sent to the store.
-/// - Calls on limits that are not leased are passed on.
+///   flight. If another limit refuses a call, the units of the call count until the refusal. If the
+///   store decides a charge while another caller takes a lease, the status of the charge includes
+///   that lease. Reservations, settlements, peeks with zero cost and refunds that need
+///   deduplication are always sent to the store.
+/// - Calls on limits that are not leased are passed to the store unchanged.
 ///
 /// # Limitations
-/// - **Early refusals.** Unused units of other nodes count as used: [`max_early_refusal`]. They are
-///   refunded within two [sweeps](SWEEP_PERIOD).
-/// - **Reported numbers.** The status of a locally decided charge includes other nodes' usage as of
-///   the store's last answer, with all their unused units counted as used. Remaining may grow when
-///   other nodes refund units.
-/// - **Node failure.** The unused units of a node that dies stay used until their window ends, as
-///   do units whose refund the store did not accept, and a lease whose answer did not arrive:
-///   [`LeaseCounts::units_lost`].
+/// - **Early refusals.** Unused units of other nodes count as used: [`max_early_refusal`]. These
+///   units are refunded within two [sweeps](SWEEP_PERIOD).
+/// - **Reported numbers.** The status of a locally decided charge includes the other nodes' usage
+///   as of the store's last answer, and counts the unused units of their leases as used. Remaining
+///   may grow when other nodes refund units.
+/// - **Node failure.** The unused units of a node that dies stay used until their window ends. The
+///   same applies to units whose refund the store did not accept, and to units of a lease whose
+///   answer did not arrive: [`LeaseCounts::units_lost`] counts these units.
 /// - **Changed definitions.** If the quota of a limit is changed or overridden, this node's units
 ///   of the previous definition count as used until they are refunded, within two
 ///   [sweeps](SWEEP_PERIOD).
 /// - **Resets.** A reset through this node also discards the subject's lease. Another node may
-///   still use its units of the discarded window or refund them: at most
+///   still use or refund the units that it leased in the discarded window: at most
 ///   [`max_unused_units`](Self::max_unused_units) for each node.
 /// - **Failovers.** A store that lost its state also lost the charges for leases, and leased units
 ///   are used later than they were charged. The units admitted beyond the limit after a failover
@@ -72,9 +75,9 @@ use table::Table;
 /// While the store does not answer, leases remain usable until they are used up or their window
 /// ends. After that, callers receive the store's error.
 ///
-/// Put this wrapper around the store that counts and inside the fallback: units that a fallback
-/// admitted are not part of the quota. A deadline around it bounds the time that a caller waits; a
-/// lease that arrives late is used for later charges.
+/// Put this wrapper around the store that counts and inside the fallback, because units that a
+/// fallback admits must not come from a lease. A deadline around it bounds the time that a caller
+/// waits; a lease that arrives late is used for later charges.
 pub struct QuotaLease<S> {
     shared: Arc<Shared<S>>,
 }
@@ -86,15 +89,17 @@ struct Shared<S> {
     counters: Counters,
 }
 
-/// Returns the maximum units of a limit and subject that may remain when a charge is refused, with
-/// `nodes` nodes that each have at most `max_unused_units`: the unused units of the other nodes.
+/// Returns the maximum units of a limit and subject that may remain unused when a charge is
+/// refused: the unused units of the other nodes, if each of `nodes` nodes has at most
+/// `max_unused_units`.
 #[must_use]
 pub const fn max_early_refusal(nodes: u64, max_unused_units: u64) -> u64 {
     nodes.saturating_sub(1).saturating_mul(max_unused_units)
 }
 
 impl<S> QuotaLease<S> {
-    /// Wraps `store` with leases according to `config`, at most [`DEFAULT_LEASES`] at one time.
+    /// Wraps `store` with leases according to `config`, with at most [`DEFAULT_LEASES`] leases at
+    /// one time.
     #[must_use]
     pub fn new(store: S, config: LeaseConfig) -> Self {
         Self::with_leases(store, config, DEFAULT_LEASES)
@@ -115,7 +120,7 @@ impl<S> QuotaLease<S> {
     }
 
     /// Returns the maximum units of `limit` and one subject that this node has taken and not used.
-    /// It is zero for limits that are not leased.
+    /// The result is zero for limits that are not leased.
     #[must_use]
     pub fn max_unused_units(&self, limit: &Limit) -> u64 {
         match limit.mode() {
@@ -160,7 +165,8 @@ impl<S: Store + 'static> Store for QuotaLease<S> {
 }
 
 impl<S: Store + 'static> QuotaLease<S> {
-    /// Refunds the unused units of `places`, so their cells contain only actual usage.
+    /// Refunds the unused leased units of the limits and subjects in `places`, so their cells
+    /// contain only actual usage.
     async fn settle<'p>(
         &self,
         now: Timestamp,

@@ -7,24 +7,28 @@ use tollgate_core::{Cell, CellKey, CellTransfer, Charge, Readings, Store, StoreE
 
 use super::lazy_transfer::{DEFAULT_TRANSFER_ENTRIES, LazyTransfer};
 
-/// A store that scales earlier usage in proportion when a limit with
-/// [`OnChange::Scale`](tollgate_core::OnChange::Scale) is changed.
+/// A store that, when the quota of a limit with [`OnChange::Scale`](tollgate_core::OnChange::Scale)
+/// is changed, scales the earlier usage in proportion to the new quota.
 ///
 /// # Guarantees
 /// - Before the first decision with a new definition, the subject's usage under the old definition
 ///   is [scaled](tollgate_core::Limit::scaled) and [joined](tollgate_core::decide::join) into the
 ///   existing usage. This costs two additional calls for each limit and subject on each node, and
 ///   none after the windows of the old definition have ended.
-/// - If several nodes do this one after the other, the result is the same: joining is idempotent.
+/// - If several nodes transfer the same usage one after the other, the result is the same, because
+///   joining is idempotent.
 ///
 /// # Limitations
-/// - While nodes use two definitions, each definition is counted separately: a subject may use what
-///   either admits, at most each limit once.
-/// - A subject without a decision between two changes in the same window starts unused under the
-///   second change, as do all subjects at a node that starts with it, unless another node has
-///   transferred them.
+/// - While some nodes use the old definition and others the new one, the two are counted
+///   separately: a subject may use at most the quota of the old definition and the quota of the new
+///   one.
+/// - If a limit is changed twice in one window, a subject without a decision between the two
+///   changes starts with an unused limit after the second change. On a node that starts after the
+///   second change, every subject does. Neither applies to subjects that another node has
+///   transferred.
 /// - While the store does not answer, earlier usage is not transferred:
-///   [`failed_transfers`](Self::failed_transfers) counts this, and the next decision tries again.
+///   [`failed_transfers`](Self::failed_transfers) counts these calls, and the subject's next
+///   decision tries again.
 pub struct QuotaRescale<S> {
     store: S,
     transfer: LazyTransfer,
@@ -49,7 +53,7 @@ impl<S> QuotaRescale<S> {
         self.transfer.transferred()
     }
 
-    /// Returns the number of calls before which the earlier usage could not be read.
+    /// Returns the number of calls for which the subjects' earlier usage could not be transferred.
     #[must_use]
     pub fn failed_transfers(&self) -> u64 {
         self.transfer.failed()
@@ -58,7 +62,8 @@ impl<S> QuotaRescale<S> {
 
 impl<S: CellTransfer> QuotaRescale<S> {
     async fn take_over(&self, now: Timestamp, charges: &[Charge<'_>]) {
-        // Refunds and settlements are excluded: they apply to the definition that made the charge.
+        // Refunds and settlements are excluded: they apply to the definition under which the charge
+        // was made.
         let decides = |charge: &&Charge<'_>| {
             let is_new = matches!(
                 charge.operation,
@@ -84,7 +89,7 @@ impl<S: CellTransfer> Store for QuotaRescale<S> {
     }
 }
 
-/// The usage under the previous definitions, scaled to the current ones.
+/// The usage under the previous definitions of the limits, scaled to the current definitions.
 struct PreviousQuota<'s, S>(&'s S);
 
 impl<S: CellTransfer> Store for PreviousQuota<'_, S> {

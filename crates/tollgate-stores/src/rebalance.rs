@@ -23,12 +23,12 @@ use super::sharded::Sharded;
 /// The shards of one map, as a store.
 pub type Shards<S> = Atomic<Sharded<Arc<S>>>;
 
-/// The phase of a rebalance. Each node changes phase independently. Nodes may be in two
-/// neighbouring phases at the same time, but not in the first and the last.
+/// The phase of a rebalance. Each node changes phase independently. Two nodes may be in
+/// neighbouring phases at the same time, but never in the first and the last phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Phase {
-    /// The old owner of a subject decides, and its admitted charges are also made at the new owner.
-    /// Some nodes may still use only the old map.
+    /// The old owner of a subject decides, and the charges that it admits are also made at the new
+    /// owner. Some nodes may still use only the old map.
     DualWrite,
     /// The new owner decides, starting from the old owner's cells. The old owner receives no more
     /// charges, only refunds and resets. No node uses only the old map.
@@ -37,58 +37,66 @@ pub enum Phase {
     Done,
 }
 
-/// A store over two shard maps, between which subjects move together with their usage.
+/// A store over an old and a new shard map, between which subjects move together with their usage.
+/// A subject's owner under a map is the shard that keeps its usage.
 ///
-/// Subjects with the same owner under both maps are decided as usual. For the others:
+/// A subject with the same owner under both maps is decided as usual. For a subject with two
+/// owners:
 ///
-/// - In [`Phase::DualWrite`], the old owner decides, and its admitted charges are also made at the
-///   new owner. The old owner is called first, so it alone decides between two nodes that send a
-///   charge for the last unit at the same moment. If the new owner refuses (nodes in cutover may
-///   have used it up), the charge is refunded at the old owner, and the call is refused. If a node
-///   that calls only one of the owners opened a window there, both owners continue in that window.
+/// - In [`Phase::DualWrite`], the old owner decides, and the charges that it admits are also made
+///   at the new owner. The old owner is called first, so it alone decides between two nodes that
+///   send a charge for the last unit at the same moment. If the new owner refuses (nodes in cutover
+///   may have used up the limit), the charge is refunded at the old owner, and the call is refused.
+///   If a node that calls only one owner opened a window at that owner, both owners continue in
+///   that window.
 /// - In [`Phase::Cutover`], the new owner decides. Before its first decision on a limit and
 ///   subject, once in each phase, the old owner's cells are [joined](tollgate_core::decide::join)
-///   into it. Refunds and resets are sent to the old owner too, and the new owner's answer is
-///   returned.
+///   into the new owner's. Refunds and resets are sent to the old owner too, and the new owner's
+///   answer is returned.
 ///
 /// # Guarantees
 /// - Calls are all or nothing. No subject gains a window, and no window ends early. While all nodes
-///   are in dual write, the old owner has counted everything that the new one has. Once a node is
-///   in cutover, the new owner has counted everything that the old one has. Reductions apply to
-///   both. So each join is exact.
-/// - A reset is complete: it fails if one of the owners does not answer.
+///   are in dual write, the old owner has counted everything that the new owner has. Once a node is
+///   in cutover, the new owner has counted everything that the old owner has. Refunds and resets
+///   apply to both owners. So each join is exact.
+/// - A reset succeeds only if both owners have executed it.
 /// - Only a fair share of the subjects moves: see [`Sharded::fair_share`].
 ///
 /// # Limitations
 /// - Latency: in dual write, a charge of a moving subject costs two round trips. In both phases, a
 ///   refund costs one call to each owner, in parallel. In cutover, a reset costs two round trips.
-/// - A subject's cells are transferred once for each node and phase, and whenever only one owner
-///   opened a window. If another node's charge is in flight during the transfer, the new owner may
-///   count it twice. If another node's refund or reset is in flight, the new owner may restore the
-///   old usage. See [`max_double_count`]. This can refuse too much but never admit too much.
-/// - A refund that reached only one owner may still count as used until its window or permit ends.
-///   The other owner did not answer or could not be called earlier ([`diverged`](Self::diverged)
-///   counts this), or the refund came from a node that uses only the old map. This can refuse too
-///   much but never admit too much. A reset by such a node applies only to the old owner.
-/// - A reservation that is never settled may count as used until its window ends instead of being
-///   released, if a node in cutover made it: the old owner does not have it. The same applies to
-///   the difference between any reservation and a lower settlement, if the two owners' windows were
-///   merged in between.
-/// - If one owner has no record of a charge, only the other owner records that its receipt was
-///   redeemed. If the receipt is redeemed again through a node that calls the former, it is
-///   refunded once more, by at most its cost.
+/// - Each node transfers a subject's cells once in each phase, and whenever only one owner opened a
+///   window. If another node's charge is in flight during the transfer, the new owner may count the
+///   charge twice. If another node's refund or reset is in flight during the transfer, the new
+///   owner may restore the usage from before the refund or reset. See [`max_double_count`]. This
+///   can refuse too much but never admit too much.
+/// - If a refund reached only one owner, the refunded units may still count as used until the
+///   window or permit of the charge ends. This happens if the other owner did not answer or could
+///   not be called earlier ([`diverged`](Self::diverged) counts these refunds), or if a node that
+///   uses only the old map sent the refund. This can refuse too much but never admit too much. A
+///   reset by a node that uses only the old map applies only to the old owner.
+/// - A reservation that is never settled is normally released when it expires. If a node in cutover
+///   made the reservation, it may instead count as used until its window ends, because the old
+///   owner has no record of it. The same applies to the difference between a reservation and a
+///   lower settlement, if the two owners' windows were merged between the reservation and the
+///   settlement.
+/// - If one owner has no record of a charge, only the other owner records that the charge's receipt
+///   was redeemed. If the receipt is redeemed again through a node that calls the owner without the
+///   record, the charge is refunded once more, by at most its cost.
 /// - If a limit counts refusals, refusals through nodes in dual write count only at the old owner.
-///   If units are refunded in that window, nodes in cutover admit that many more, at most the cost
-///   of the refused calls.
-/// - In dual write, a charge that not both owners answered, or whose caller stopped waiting
-///   earlier, is reconciled before this node's next decision on it ([`diverged`](Self::diverged)
-///   counts these charges). Until then, a node that is already in cutover may admit as much again:
-///   see [`max_over_admission`].
-/// - In cutover, the usage at an old owner is missing while that owner does not answer: its
-///   subjects count as unused, at most one additional quota for each. The next decision tries
-///   again, and [`failed_transfers`](Self::failed_transfers) counts the failures.
-/// - A node that uses only the old map while others are in cutover decides by itself: at most one
-///   additional quota for each subject. Use [`Heartbeat`] to prevent this.
+///   If units are refunded in the same window, nodes in cutover admit up to the cost of these
+///   refused calls in addition.
+/// - In dual write, an owner may not answer a charge, or the caller may stop waiting before both
+///   owners have answered. This node then joins the cells of both owners before its next decision
+///   on the same limit and subject ([`diverged`](Self::diverged) counts these charges). Until that
+///   decision, a node that is already in cutover may admit as much again: see
+///   [`max_over_admission`].
+/// - In cutover, if an old owner does not answer, the usage there cannot be transferred. The
+///   subject then starts with unused limits and gets at most one additional quota of each. Its next
+///   decision tries the transfer again, and [`failed_transfers`](Self::failed_transfers) counts the
+///   failures.
+/// - A node that uses only the old map while others are in cutover does not see their charges, so
+///   each subject gets at most one additional quota. Use [`Heartbeat`] to prevent this.
 pub struct Rebalance<S> {
     /// `None` if there is one map only.
     before: Option<Shards<S>>,
@@ -108,17 +116,17 @@ pub fn max_over_admission(limit: &Limit, rate: u64, outage: Duration) -> u64 {
 /// Returns the maximum units of one subject that count as used although they are free, because a
 /// rebalance counted charges twice at the new owner or restored refunded charges.
 ///
-/// This happens to each of `under_way` charges or refunds of `cost` that are in flight at another
-/// node while this one transfers the subject, and to refunds that reached only one owner. The units
-/// are free again when the window or permit ends.
+/// `under_way` is the number of charges and refunds that are in flight at other nodes while this
+/// node transfers the subject, and of refunds that reached only one owner. `cost` is the cost of
+/// each. The units are free again when the window or permit ends.
 #[must_use]
 pub const fn max_double_count(under_way: u64, cost: Cost) -> u64 {
     under_way.saturating_mul(cost.get())
 }
 
 impl<S: Store> Rebalance<S> {
-    /// Creates a rebalance from one map to another. Shards of the same name must be the same store
-    /// in both.
+    /// Creates a rebalance from the map `before` to the map `after`. Shards of the same name must
+    /// be the same store in both maps.
     #[must_use]
     pub fn new(before: Sharded<Arc<S>>, after: Sharded<Arc<S>>) -> Self {
         Self {
@@ -142,8 +150,8 @@ impl<S: Store> Rebalance<S> {
         }
     }
 
-    /// Sets two bounds: `entries`, the number of limits and subjects that the node remembers as
-    /// transferred, rounded up to a power of two, and `within`, the longest time of a transfer.
+    /// Sets two bounds. `entries` is the number of limits and subjects that the node remembers as
+    /// transferred, rounded up to a power of two. `within` is the longest time of a transfer.
     #[must_use]
     pub fn with_transfer_entries(mut self, entries: usize, within: Duration) -> Self {
         self.transfer = LazyTransfer::new(entries).with_time(within);
@@ -156,7 +164,7 @@ impl<S: Store> Rebalance<S> {
         self.before.is_some()
     }
 
-    /// The shards under the old map. If there is one map only, those of this map.
+    /// The shards under the old map, or under the only map if there is no old one.
     #[must_use]
     pub fn before(&self) -> &Shards<S> {
         self.before.as_ref().unwrap_or(&self.after)
@@ -178,15 +186,15 @@ impl<S: Store> Rebalance<S> {
         }
     }
 
-    /// Advances to `phase`; never goes back.
+    /// Advances to `phase`. Does nothing if this node is already in a later phase.
     ///
     /// Enter [`Phase::Cutover`] only when no node uses only the old map, and [`Phase::Done`] only
-    /// after the longest window has passed since then.
+    /// when the longest window has passed since the last node entered cutover.
     pub fn enter(&self, phase: Phase) {
         self.phase.fetch_max(phase as u8, Ordering::Relaxed);
     }
 
-    /// Returns whether `subject` has another owner under the new map.
+    /// Returns whether the old and the new map assign `subject` to different owners.
     #[must_use]
     pub fn moves(&self, subject: &Subject) -> bool {
         let (before, after) = (self.before().partitions(), self.after.partitions());
@@ -199,7 +207,8 @@ impl<S: Store> Rebalance<S> {
         self.transfer.transferred()
     }
 
-    /// Returns the number of calls before which an old owner's cells could not be read.
+    /// Returns the number of calls for which the subjects' state could not be transferred from the
+    /// old owner.
     #[must_use]
     pub fn failed_transfers(&self) -> u64 {
         self.transfer.failed()
@@ -225,7 +234,8 @@ impl<S: CellTransfer + 'static> Store for Rebalance<S> {
         if phase == Phase::Done {
             return self.after.apply(now, charges).await;
         }
-        // Boxed, because the future of a move would make every other call larger.
+        // Boxed, because this future is large and would make the future of every other call as
+        // large.
         Box::pin(self.apply_moving(phase, now, charges)).await
     }
 }
@@ -251,7 +261,7 @@ impl<S: CellTransfer + 'static> Rebalance<S> {
     }
 }
 
-/// During a rebalance, cells are read from the deciding owners and joined into all owners.
+/// Cells are read from the owners that decide in the current phase, and joined into all owners.
 impl<S: CellTransfer + 'static> CellTransfer for Rebalance<S> {
     async fn cells(
         &self,

@@ -4,23 +4,23 @@
 //! the logarithmic weights of Schindelhauer and Schomaker, "Weighted distributed hash tables"
 //! (2005).
 //!
-//! For every subject, each shard draws a number `u` between 0 and 1 from a hash of both and waits
-//! `-log2(u) / weight`; the shard with the shortest wait owns the subject. Such waits are
-//! exponentially distributed, and the probability that a shard has the shortest is exactly its
-//! weight divided by the sum of all weights. A shard's wait depends only on the subject, its own
-//! name and its weight: a shard that is added can only take subjects for itself, and one that is
-//! removed only leaves its own subjects to others.
+//! For every subject, each shard draws a number `u` between 0 and 1 from a hash of the subject and
+//! the shard, and has the score `-log2(u) / weight`, called its wait. The shard with the shortest
+//! wait owns the subject. These waits are exponentially distributed, and the probability that a
+//! shard has the shortest wait is exactly its weight divided by the sum of all weights. A shard's
+//! wait depends only on the subject, its own name and its weight: if a shard is added, subjects
+//! move only to this shard, and if a shard is removed, only its own subjects move.
 //!
 //! The logarithm is a fixed-point number of 32 binary digits, from a table of 256 steps with linear
 //! interpolation: the error is at most 3 millionths, the result is the same on every machine, and
-//! it never rises when the draw rises. Waits are compared by cross-multiplying.
+//! the wait never rises when the draw rises. Waits are compared by cross-multiplying.
 
 use std::cmp::Ordering;
 
 /// The name and weight of a shard, which select its subjects.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct WeightedShard {
-    /// A keyed hash of its name.
+    /// A keyed hash of the shard's name.
     pub(super) name: [u64; 2],
     /// The weight, 1 … [`super::sharded::MAX_WEIGHT`].
     pub(super) weight: u32,
@@ -57,7 +57,7 @@ impl<'a> Score<'a> {
         let order = if self.shard.weight == other.shard.weight {
             Ordering::Equal
         } else {
-            // Below 2^39 × 2^20 each.
+            // Each product is below 2^39 × 2^20.
             let own = minus_log2(self.draw) * u64::from(other.shard.weight);
             own.cmp(&(minus_log2(other.draw) * u64::from(self.shard.weight)))
         };
@@ -68,7 +68,8 @@ impl<'a> Score<'a> {
     }
 }
 
-/// A permutation of all 64-bit numbers in which every bit of the input moves half of the output's.
+/// A permutation of all 64-bit numbers in which a change of any bit of the input changes about half
+/// of the output's bits.
 ///
 /// Source: Stafford's thirteenth variant of the MurmurHash3 finalizer, as SplitMix64 uses it.
 const fn mixed(mut bits: u64) -> u64 {
@@ -83,10 +84,11 @@ const DIGITS: u32 = 32;
 /// Steps of the table, as a power of two.
 const STEP_BITS: u32 = 8;
 
-/// `log2(1 + step / 256)`, up to the step 256, where it is one.
+/// `log2(1 + step / 256)` for each step from 0 to 256. The last value is one.
 static LOG2: [u64; (1 << STEP_BITS) + 1] = log2_table();
 
-/// `-log2(draw / 2^64)` in units of 2^-32: at least one unit, at most 64. Zero counts as one.
+/// `-log2(draw / 2^64)` in units of 2^-32: at least one of these units, at most the number 64. A
+/// draw of zero counts as one.
 fn minus_log2(draw: u64) -> u64 {
     let draw = draw.max(1);
     let whole = u64::from(draw.ilog2());

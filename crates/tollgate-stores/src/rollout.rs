@@ -1,5 +1,5 @@
-//! A gradual rollout of a new store: a percentage of subjects is decided by the new store, the rest
-//! by the old one, and the percentage can change while traffic runs.
+//! A gradual rollout of a new store: the new store decides for a percentage of the subjects, and
+//! the old store for the rest. The percentage can change while traffic runs.
 //!
 //! Source: GitHub moved its limiter from memcached to Redis by a growing percentage of clients
 //! ("How we scaled the GitHub API with a sharded, replicated rate limiter in Redis", 2021).
@@ -26,39 +26,47 @@ pub enum OnMove {
     /// The subject keeps its usage and its current window.
     #[default]
     Transfer,
-    /// The subject starts with unused limits, so it gets one additional window for each move.
+    /// The subject starts with unused limits, so it gets one additional quota of each limit for
+    /// each move.
     Reset,
 }
 
-/// Two stores that act as one. A subject belongs to the new store if the percentage includes its
-/// hash, else to the old one. Inside [`Atomic`](super::Atomic) it is a store.
+/// Two stores, an old and a new one, between which subjects move by percentage.
+///
+/// A subject belongs to the new store if the percentage includes its hash, else to the old one. The
+/// store that it does not belong to is called its other store. [`Atomic`](super::Atomic) makes a
+/// [`Store`](tollgate_core::Store) of a rollout.
 ///
 /// # Guarantees
-/// - The hash of the subject and the percentage alone select the store: all nodes with the same key
-///   and percentage agree. While the percentage changes in one direction, no subject moves back.
-/// - A subject that moves keeps its usage ([`OnMove::Transfer`]): before its first decision at a
-///   store, the other store's cells are [joined](tollgate_core::decide::join) into it. This costs
-///   two additional calls for each limit and subject on each node, once for each change of the
-///   percentage, and again if the node has evicted the entry: see
+/// - The hash of the subject and the percentage alone select the store, so all nodes with the same
+///   key and percentage agree. While the percentage changes in one direction, no subject moves
+///   back.
+/// - A subject that moves keeps its usage ([`OnMove::Transfer`]): before a store first decides on
+///   the subject, the other store's cells are [joined](tollgate_core::decide::join) into that
+///   store. This takes two additional calls for each limit and subject on each node, once for each
+///   change of the percentage, and again if the node no longer remembers the transfer: see
 ///   [`with_transfer_entries`](Self::with_transfer_entries).
 /// - Lowering the percentage moves subjects back in the same way.
 ///
 /// # Limitations
 /// - While nodes disagree on the percentage, charges through nodes with the older value may be
 ///   counted at one store only: see [`max_over_admission`].
-/// - While a store does not answer, the usage that it keeps is missing: subjects that moved from it
-///   count as unused, at most one additional quota for each. The next decision tries again.
+/// - If a subject's other store does not answer, the usage there cannot be transferred. The subject
+///   then starts with unused limits and gets at most one additional quota of each. Its next
+///   decision tries the transfer again.
 /// - Refunds and resets are sent to both stores ([`OnMove::Transfer`]), which costs one additional
-///   call. A refund that the other store does not answer, or that is in flight during a transfer,
-///   may count as used again when another node transfers the subject for the first time, until its
-///   window or permit ends. This can refuse too much but never admit too much, and
-///   [`unconfirmed_refunds`](Self::unconfirmed_refunds) counts these refunds. A reset fails if the
-///   other store does not answer.
-/// - A reservation that is never settled may count as used until its window ends instead of being
-///   released, because the other store does not have it.
-/// - If the other store had no record of a charge when its receipt was redeemed, and the receipt is
-///   redeemed again after the percentage changed, it is refunded once more, by at most its cost.
-/// - A call whose subjects belong to both stores spans partitions: see [`Atomic`](super::Atomic).
+///   call. If the other store does not answer a refund, or if the refund is in flight during a
+///   transfer, the refunded units may count as used again when another node transfers the subject
+///   for the first time, until the window or permit of the charge ends. This can refuse too much
+///   but never admit too much, and [`unconfirmed_refunds`](Self::unconfirmed_refunds) counts these
+///   refunds. A reset fails if the other store does not answer.
+/// - A reservation that is never settled is normally released when it expires. After a move, it may
+///   instead count as used until its window ends, because the other store has no record of the
+///   reservation.
+/// - A receipt is redeemed while the other store has no record of the charge, and is redeemed again
+///   after the percentage changed: then the charge is refunded once more, by at most its cost.
+/// - If some subjects of a call belong to the old store and others to the new one, the call is
+///   atomic only as [`Atomic`](super::Atomic) describes.
 pub struct Rollout<A, B> {
     old: A,
     new: B,
@@ -70,7 +78,8 @@ pub struct Rollout<A, B> {
 }
 
 /// Returns the maximum units that one subject is admitted beyond `limit` at one change of the
-/// percentage, if it is admitted `rate` units per second while nodes disagree for `disagreement`.
+/// percentage, if it is admitted `rate` units per second and the nodes disagree on the percentage
+/// for the time `disagreement`.
 #[must_use]
 pub fn max_over_admission(limit: &Limit, rate: u64, disagreement: Duration) -> u64 {
     let units = u128::from(rate) * disagreement.as_millis().div_ceil(1_000);
@@ -97,8 +106,8 @@ impl<A, B> Rollout<A, B> {
         }
     }
 
-    /// Sets the part of a subject that selects its store. It must be the same on every node. Limits
-    /// whose subjects share this part move together.
+    /// Sets the part of a subject that selects its store. Every node must use the same `routing`.
+    /// Limits whose subjects share this part move together.
     #[must_use]
     pub fn with_routing(mut self, routing: Routing) -> Self {
         self.routing = routing;
@@ -112,27 +121,27 @@ impl<A, B> Rollout<A, B> {
         self
     }
 
-    /// Sets two bounds: `entries`, the number of limits and subjects that the node remembers as
-    /// transferred, rounded up to a power of two, and `within`, the longest time of a transfer.
+    /// Sets two bounds. `entries` is the number of limits and subjects that the node remembers as
+    /// transferred, rounded up to a power of two. `within` is the longest time of a transfer.
     #[must_use]
     pub fn with_transfer_entries(mut self, entries: usize, within: Duration) -> Self {
         self.transfer = LazyTransfer::new(entries).with_time(within);
         self
     }
 
-    /// The old store, which subjects leave.
+    /// The old store, from which subjects move when the percentage rises.
     #[must_use]
     pub const fn old(&self) -> &A {
         &self.old
     }
 
-    /// The new store, which subjects move to.
+    /// The new store, to which subjects move when the percentage rises.
     #[must_use]
     pub const fn new_store(&self) -> &B {
         &self.new
     }
 
-    /// The percentage, to read and to change.
+    /// The percentage of subjects that belong to the new store. It can be read and changed.
     #[must_use]
     pub const fn percentage(&self) -> &RolloutPercentage {
         &self.percentage
@@ -152,21 +161,22 @@ impl<A, B> Rollout<A, B> {
         self.transfer.transferred()
     }
 
-    /// Returns the number of calls before which the other store's cells could not be read.
+    /// Returns the number of calls for which the subjects' state could not be transferred from the
+    /// other store.
     #[must_use]
     pub fn failed_transfers(&self) -> u64 {
         self.transfer.failed()
     }
 
     /// Returns the number of refunds that reached the subject's current store but are not known to
-    /// have reached the other one.
+    /// have reached the other store.
     #[must_use]
     pub fn unconfirmed_refunds(&self) -> u64 {
         self.transfer.unconfirmed()
     }
 
-    /// Returns the epoch of transfers to `partition`: every change of the percentage starts a new
-    /// one.
+    /// Returns a number that identifies the latest move of subjects to `partition`: it differs
+    /// after every change of the percentage.
     fn epoch(&self, partition: usize) -> u64 {
         let (_, turns) = self.percentage.read();
         turns * 2 + partition as u64

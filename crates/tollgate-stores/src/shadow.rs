@@ -1,6 +1,6 @@
 //! A shadow store, which receives the same calls and is compared with the deciding store.
 //!
-//! Source: the dark reads with which services move between stores: the new store answers real
+//! Source: the dark reads with which services move between stores. The new store receives real
 //! traffic, its answers are not used, and every difference is examined before the switch.
 
 mod difference;
@@ -30,8 +30,8 @@ use tollgate::rollout_percentage::RolloutPercentage;
 /// Further calls are skipped and counted.
 pub const MAX_WAITING: usize = 1_024;
 
-/// The number of queues to the shadow store. Calls on one subject keep their order; others may
-/// overtake each other.
+/// The number of queues to the shadow store. Calls on one subject keep their order; calls on
+/// different subjects may overtake each other.
 pub const QUEUES: usize = 16;
 
 /// A store that decides with one store and compares its answers with those of a shadow store.
@@ -40,16 +40,16 @@ pub const QUEUES: usize = 16;
 /// - The store's answers are returned unchanged and without delay: the shadow store is called from
 ///   a separate task.
 /// - Calls on one subject reach the shadow store one after the other, in the order of the store's
-///   answers. A refund at the store is a refund of the shadow store's own charge at the shadow
-///   store.
+///   answers. When a charge is refunded at the store, the shadow store's own charge for the same
+///   call is refunded at the shadow store.
 /// - Memory is bounded: at most [`QUEUES`] × [`MAX_WAITING`] calls wait; further calls are skipped.
 ///
 /// # Limitations
-/// The store itself has none from this wrapper. The comparison covers the subjects that the
-/// percentage includes and must be interpreted with care:
+/// This wrapper adds no limitation to the deciding store. The comparison covers the subjects that
+/// the percentage includes and must be interpreted with care:
 /// - A shadow store that starts empty differs until every window that was running has ended.
-/// - Concurrent calls on one subject may be decided in a different order than they reach the shadow
-///   store. A difference then shows the order and not a fault of the store.
+/// - Concurrent calls on one subject may be decided in another order than the one in which they
+///   reach the shadow store. A difference then shows the order and not a fault of the store.
 /// - Decisions of the store's fallback are not compared or charged at the shadow store. Decisions
 ///   of the shadow store's own fallback count as unanswered.
 pub struct Shadow<A, B> {
@@ -97,7 +97,7 @@ impl<A, B> Shadow<A, B> {
         &self.shadow
     }
 
-    /// The percentage of subjects that are compared, to read and to change.
+    /// The percentage of subjects that are compared. It can be read and changed.
     #[must_use]
     pub const fn percentage(&self) -> &RolloutPercentage {
         &self.percentage

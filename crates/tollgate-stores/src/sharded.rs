@@ -16,7 +16,8 @@ pub const MAX_SHARDS: usize = 1_024;
 /// The largest weight of a shard.
 pub const MAX_WEIGHT: u32 = 1 << 20;
 
-/// Subjects distributed over shards. Inside [`Atomic`](super::Atomic) it is a store.
+/// A map of shards, over which the subjects are distributed. [`Atomic`](super::Atomic) makes a
+/// [`Store`] of the map.
 ///
 /// # Guarantees
 /// - All usage of a subject is on one shard, for all limits whose subjects have the same first pair
@@ -38,7 +39,7 @@ pub struct Sharded<S> {
     shards: Vec<Shard<S>>,
 }
 
-/// One of the stores.
+/// One of the stores over which subjects are distributed.
 #[derive(Debug)]
 pub struct Shard<S> {
     /// The identity of the shard: the same on every node, and kept when it moves to another
@@ -60,14 +61,14 @@ impl fmt::Display for MapVersion {
     }
 }
 
-/// The part of a subject that selects its shard.
+/// The part of a subject that selects its shard. A subject is a list of pairs of a name, such as
+/// `token`, and a value.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Routing {
     /// The first pair: limits on `token` and on `token, route` share a shard.
     #[default]
     First,
-    /// The pair of the dimension with this name, or the first pair if the subject has no such
-    /// dimension.
+    /// The pair with this name, or the first pair if the subject has no pair with this name.
     Dimension(Box<str>),
     /// The whole subject: limits on different parts of it are spread over the shards.
     Whole,
@@ -104,15 +105,15 @@ impl<S> Sharded<S> {
         Ok(Self { key, routing: Routing::default(), ranked, shards })
     }
 
-    /// Sets the part of a subject that selects its shard. It must be the same on every node.
+    /// Sets the part of a subject that selects its shard. Every node must use the same `routing`.
     #[must_use]
     pub fn with_routing(mut self, routing: Routing) -> Self {
         self.routing = routing;
         self
     }
 
-    /// Returns the version of this map. It is equal for maps that assign every subject to a shard
-    /// of the same name.
+    /// Returns the version of this map. Two maps have the same version if both assign every subject
+    /// to a shard of the same name.
     #[must_use]
     pub fn version(&self) -> MapVersion {
         let mut shards: Vec<_> =
@@ -137,8 +138,9 @@ impl<S> Sharded<S> {
     /// Returns the expected share of all subjects on the shard `name`: its weight and the sum of
     /// all weights.
     ///
-    /// This share moves to the shard when it is added and away when it is removed; all other
-    /// subjects stay. The actual share differs from it by the deviation of a fair random draw.
+    /// When the shard is added, this share of the subjects moves to it. When the shard is removed,
+    /// the share moves away. All other subjects stay where they are. The actual share differs from
+    /// the expected share by the deviation of a fair random draw.
     #[must_use]
     pub fn fair_share(&self, name: &str) -> Option<(u64, u64)> {
         let weight = |shard: &Shard<S>| u64::from(shard.weight);
@@ -170,7 +172,7 @@ impl<S: Store> Partitions for Sharded<S> {
         if !trace::is_recording() {
             return store.apply(now, charges).await;
         }
-        // Boxed: spans are recorded rarely and must not make the future of every call larger.
+        // Boxed: trace spans are recorded rarely and must not make the future of every call larger.
         let called = Box::pin(async {
             trace::record("tollgate.shard", name.to_string());
             trace::record("tollgate.charges", i64::try_from(charges.len()).unwrap_or(i64::MAX));

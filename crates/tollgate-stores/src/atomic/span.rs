@@ -1,4 +1,5 @@
-//! One call over several partitions: charge each, and refund unless all admit.
+//! One call over several partitions: every partition is charged, and refunded unless all of them
+//! admit.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -9,7 +10,7 @@ use tollgate_core::{
 use super::Partitions;
 use crate::join::join_all;
 
-/// Charges every partition, and refunds if one of them does not admit.
+/// Charges every partition, and refunds all charges if a partition refuses or does not answer.
 pub(super) async fn span<H: Partitions>(
     partitions: &H,
     now: Timestamp,
@@ -48,7 +49,7 @@ pub(super) async fn span<H: Partitions>(
 struct Part<'a> {
     partition: usize,
     charges: Vec<Charge<'a>>,
-    /// The position of each charge in the call.
+    /// The index of each charge in the call.
     places: Vec<usize>,
 }
 
@@ -77,12 +78,12 @@ impl Part<'_> {
     }
 }
 
-/// The handling of limits that count refusals.
+/// How the charges on limits that count refusals are treated after a call that was not admitted.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Counted {
-    /// The call was refused, and its charges on these limits count the refusal.
+    /// The call was refused. The charges on these limits are kept, because they count the refusal.
     Keep,
-    /// The call failed, so there is no refusal to count.
+    /// The call failed. The charges are refunded, because there is no refusal to count.
     Refund,
 }
 
@@ -144,7 +145,8 @@ impl Joined {
         }
     }
 
-    /// Sets a refunded charge's status to that after the refund, in which it would fit again.
+    /// Sets the status of each refunded charge to the status after the refund, at which the charge
+    /// would fit again.
     fn undo(&mut self, refund: &Part<'_>, readings: &Readings) {
         for (place, after) in refund.places.iter().zip(readings.iter()) {
             let taken = &mut self.0[*place];

@@ -7,8 +7,9 @@ use tollgate_core::Millis;
 
 use super::DenyCacheTtl;
 
-/// A [`DenyCacheTtl`] that is read and set from any thread: its milliseconds, or one of two numbers that
-/// no [`Millis`] reaches.
+/// A [`DenyCacheTtl`] that can be read and set from any thread. The number is the TTL in
+/// milliseconds, or one of two numbers, larger than any [`Millis`], for the variants without a
+/// time.
 pub(super) struct Set(AtomicU64);
 
 const OFF: u64 = u64::MAX;

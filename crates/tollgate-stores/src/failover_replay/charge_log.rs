@@ -14,18 +14,20 @@ use tollgate_core::{
 use super::recorded_state::{Name, RecordedState};
 use crate::bounded_cache::BoundedCache;
 
-/// The maximum number of limit definitions that are kept. One more clears them all.
+/// The maximum number of limit definitions that are kept. If one more is needed, all of them are
+/// removed first.
 const MAX_LIMITS: usize = 1_024;
 
-/// The newest recorded state: one entry for each limit and subject, or for each of their positions
-/// or permits.
+/// The newest recorded state: one entry for each limit and subject, or one for each window, block
+/// or permit of a limit and subject.
 #[derive(Debug)]
 pub(super) struct ChargeLog {
     heard: BoundedCache<RecordedState>,
     limits: RwLock<HashMap<u128, Arc<Limit>>>,
     /// Increases whenever a recorded value is lowered.
     turn: AtomicU64,
-    /// Calls that started before this turn may concern state that an operator has reset since.
+    /// The value of `turn` at the last reset. Calls that started before it may concern state that
+    /// was reset since.
     forgotten: AtomicU64,
 }
 
@@ -97,8 +99,8 @@ impl ChargeLog {
         self.amount(now, |heard| charges.iter().any(|charge| is_of(heard, charge)))
     }
 
-    /// Combines the matching entries into one cell for each limit and subject, the newest last, and
-    /// those of the same time in the order of limits and subjects.
+    /// Combines the matching entries into one cell for each limit and subject, the newest last.
+    /// Cells of the same time are in the order of limits and subjects.
     fn amount(&self, now: Timestamp, is_such: impl Fn(&RecordedState) -> bool) -> Vec<KnownState> {
         let limits = self.limits.read();
         let mut known = BTreeMap::<(u128, Subject), KnownState>::new();
@@ -159,7 +161,7 @@ impl ChargeLog {
     }
 
     /// Records a reading of the whole usage. The reading with more usage is the later one, unless
-    /// units were refunded in between.
+    /// units were refunded between the two readings.
     fn read(
         &self,
         begun: CallStart,
@@ -199,7 +201,8 @@ impl ChargeLog {
         });
     }
 
-    /// Records a permit of this node. Its expiry is the latest of all if it was just renewed.
+    /// Records a permit of this node. If the call renewed the permit, the reset in the reading is
+    /// the permit's new expiry.
     fn lease(
         &self,
         now: Timestamp,

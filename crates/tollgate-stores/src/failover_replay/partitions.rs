@@ -1,4 +1,4 @@
-//! Failover replay for partitions: the wrapper is partitioned too.
+//! Failover replay over a store with partitions. The wrapper has the same partitions.
 
 use tollgate_core::{Cell, CellKey, Charge, Readings, StoreError, Subject, Timestamp};
 
@@ -6,8 +6,8 @@ use super::FailoverReplay;
 use crate::atomic::{PartitionedCells, PartitionedEpochs, Partitions};
 
 impl<H: PartitionedEpochs> FailoverReplay<H> {
-    /// Replays, as [`replay`](FailoverReplay::replay) does, to every epoch that is paused now, one
-    /// after the other.
+    /// Replays, as [`replay`](FailoverReplay::replay) does, once for each replication epoch with
+    /// charges that are paused now, one epoch after the other.
     ///
     /// # Errors
     /// The error of the first partition that did not accept the recorded state. The replay will be
@@ -45,8 +45,8 @@ impl<H: PartitionedEpochs> PartitionedCells for FailoverReplay<H> {
         now: Timestamp,
         places: &[CellKey<'_>],
     ) -> Result<Vec<Option<Cell>>, StoreError> {
-        // If the replay fails, the partition fails too, or the missing state is joined before its
-        // next charge.
+        // If the replay fails, the read fails too, or the missing state is joined before the
+        // partition's next charge.
         let _ = self.replay_at(&self.store, partition, now).await;
         self.store.cells_at(partition, now, places).await
     }

@@ -1,4 +1,4 @@
-//! One replay: the state to join, in batches and with a time limit.
+//! One replay, which joins the recorded state in batches and with a time limit.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -38,16 +38,18 @@ impl ReplayPass {
         Self { left: known, since: None }
     }
 
-    /// Returns whether state remains of partitions that still have the epoch `history`.
+    /// Returns whether some of the remaining state belongs to a partition that still has the epoch
+    /// `history`.
     pub(super) fn is_of(&self, partitions: &impl PartitionedEpochs, history: u64) -> bool {
         self.left.iter().any(|known| known.is_of(partitions, history))
     }
 
     /// Joins the remaining state at the partitions with the epoch `history`, for at most `time`
-    /// after they could first be reached; then the rest is abandoned.
+    /// after these partitions could first be reached. After this time, the rest of the state is
+    /// abandoned.
     ///
-    /// If this is dropped, joined state is not joined again. State of a partition that now has another
-    /// epoch is left to the replay of that epoch.
+    /// If the future is dropped, the next call does not join again the state that was already
+    /// joined. State of a partition that now has another epoch is left to the replay of that epoch.
     ///
     /// # Errors
     /// The error of a partition that did not accept the state, if there is time left to try again.
@@ -82,7 +84,7 @@ impl ReplayPass {
     }
 }
 
-/// Joins the recorded state that `partitions` lack, in parallel, and counts it.
+/// Joins the recorded state that `partitions` lack, in parallel, and counts the joined units.
 pub(super) async fn join_missing(
     partitions: &impl PartitionedEpochs,
     now: Timestamp,
@@ -128,7 +130,7 @@ async fn join_missing_at(
 }
 
 impl KnownState {
-    /// Returns whether the partition of this pass is in the epoch `history`.
+    /// Returns whether the partition of this subject has the epoch `history`.
     pub(super) fn is_of(&self, partitions: &impl PartitionedEpochs, history: u64) -> bool {
         partitions.epoch_at(partitions.partition(&self.subject)) == history
     }

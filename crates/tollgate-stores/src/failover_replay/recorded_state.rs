@@ -19,12 +19,13 @@ pub(super) struct RecordedState {
     pub(super) heard_at: Timestamp,
     /// The time from which the entry is obsolete.
     pub(super) expires_at: Timestamp,
-    /// Readings of calls that started before this turn may be older than the recorded state.
+    /// The turn at which the recorded state was last lowered. Readings of calls that started before
+    /// this turn may be older than the recorded state.
     pub(super) lowered: u64,
     /// The number of units.
     pub(super) used: u64,
-    /// The end of a window or a permit, the time at which a bucket is full, or the position of the
-    /// units.
+    /// For a fixed window or a permit, its end. For a token bucket, the time at which it is full.
+    /// Otherwise, the [`ChargePosition`](tollgate_core::ChargePosition) of the units.
     pub(super) place: u64,
     /// The charge that holds a permit.
     pub(super) id: ChargeId,
@@ -89,8 +90,9 @@ impl Name {
     }
 }
 
-/// Returns a bucket that is full at this time if it is not charged. It is given in its nearly empty
-/// state, so the time of the reading is not needed.
+/// Returns the state of a bucket that will be full at `moment` if it is not charged. The state is
+/// that of an earlier time, when the bucket is nearly empty, so the time of the reading is not
+/// needed.
 fn full_at(bucket: &TokenBucket, moment: u64) -> token_bucket::State {
     let full = bucket.burst() * bucket.window().get();
     let before = (full / bucket.quota()).min(moment);

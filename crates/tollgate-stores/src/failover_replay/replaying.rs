@@ -9,7 +9,8 @@ use super::{FailoverReplay, MAX_OUTAGE};
 use crate::atomic::PartitionedEpochs;
 
 impl<S> FailoverReplay<S> {
-    /// Applies `charges` at `partition`, after the replay to its epoch.
+    /// Applies `charges` at `partition`, after the recorded state was replayed to the partition's
+    /// epoch.
     pub(super) async fn apply_replayed(
         &self,
         partitions: &impl PartitionedEpochs,
@@ -28,8 +29,8 @@ impl<S> FailoverReplay<S> {
             (history, answer) = Box::pin(self.charge_at(partitions, partition, now, charges)).await;
         }
         if answer.is_ok() && history != partitions.epoch_at(partition) {
-            // The last answer of an old epoch: the replay to the new epoch may have started without
-            // it.
+            // This is a late answer of an old epoch, and the replay to the new epoch may have
+            // started without it.
             let known = self.log.known_of(now, charges);
             // The decision is made, whether the state can be joined or not.
             let _ = Box::pin(join_missing(partitions, now, &known, &self.counters)).await;
@@ -37,7 +38,8 @@ impl<S> FailoverReplay<S> {
         answer
     }
 
-    /// Replays to the epoch of `partition` if it is paused, and returns the epoch.
+    /// Replays the recorded state to the epoch of `partition` if its charges are paused. Returns
+    /// the number of the epoch.
     ///
     /// # Errors
     /// The error of the store if it did not accept the recorded state. The replay will be tried
@@ -56,7 +58,8 @@ impl<S> FailoverReplay<S> {
         Box::pin(self.repair_at(partitions, partition, now)).await
     }
 
-    /// Applies the charges and records the answer. Returns the epoch that the charges were sent to.
+    /// Applies the charges and records the answer. Returns the epoch to which the charges were
+    /// sent.
     async fn charge_at(
         &self,
         partitions: &impl PartitionedEpochs,

@@ -11,14 +11,15 @@ use super::{Fallback, FallbackStore};
 use crate::join::{join_all, join_pair};
 use tollgate::receipt::new_charge_id;
 
-/// The attempts to charge one entry, each with fewer units because other nodes used the limit.
+/// The most attempts to charge the store for one entry. Each attempt has fewer units than the one
+/// before, because other nodes have used the limit.
 const ATTEMPTS: usize = 4;
 
 impl<A: Store, B: FallbackStore> Fallback<A, B> {
-    /// Charges the store for units that the fallback admitted of the same limits and subjects, and
-    /// then sends the call as `ask_store` does, both within the budget. If there are no such units,
-    /// also charges it for some of the other entries. Each of them gets one attempt, so the call
-    /// waits no longer than for its own charge.
+    /// Charges the store for the units that the fallback admitted on the limits and subjects of the
+    /// call, and then sends the call as `ask_store` does. Both must end within the budget. If there
+    /// are no such units, also charges the store for some entries of other subjects. Each of these
+    /// entries gets one attempt, so the call waits no longer than for its own charge.
     pub(super) async fn ask_charged(
         &self,
         now: Timestamp,
@@ -59,15 +60,16 @@ impl<A: Store, B: FallbackStore> Fallback<A, B> {
             None => Some(asking.await),
             Some(budget) => timeout(budget, asking).await.ok(),
         };
-        // Before the charge, nothing of the call was sent.
+        // If the charge for admitted units did not end in time, nothing of the call was sent.
         let late = if is_charged { StoreError::TimedOut } else { StoreError::Unavailable };
         self.answer(now, charges, told.unwrap_or(Err(late))).await
     }
 
-    /// Charges the store for all units that the fallback admitted, until the store does not answer.
+    /// Charges the store for all units that the fallback admitted. Stops when the store does not
+    /// answer.
     ///
-    /// Call this periodically: a node without traffic would never charge them, and other nodes do not
-    /// know them.
+    /// Call this function periodically: otherwise a node without traffic would never charge these
+    /// units, and the other nodes do not count them.
     pub async fn charge_local(&self, now: Timestamp) {
         let Some(_pass) = self.local_charges.pass(now) else { return };
         loop {
@@ -78,7 +80,8 @@ impl<A: Store, B: FallbackStore> Fallback<A, B> {
         }
     }
 
-    /// Sends the charges `local` to the store, and keeps those that the store did not execute.
+    /// Sends the charges `local` to the store, and keeps the charges that the store did not
+    /// execute.
     ///
     /// # Errors
     /// The store's error for one of the charges, if the store did not answer it.
@@ -113,7 +116,7 @@ impl<A: Store, B: FallbackStore> Fallback<A, B> {
             charging.is_sent = true;
             let readings = match self.store.apply(now, &[charge]).await {
                 Ok(readings) => match readings.source() {
-                    // A fallback inside of the store answered.
+                    // The answer is from a fallback inside the store.
                     DecisionSource::Fallback(error) | DecisionSource::Failure(error) => {
                         charging.is_sent = false;
                         return Err(error);
@@ -121,7 +124,8 @@ impl<A: Store, B: FallbackStore> Fallback<A, B> {
                     _ => readings,
                 },
                 Err(error) => {
-                    // After any other error it may have been charged, so it is not charged again.
+                    // After any other error the store may have charged the entry, so the entry is
+                    // not charged again.
                     let is_kept = matches!(error, StoreError::Unavailable | StoreError::Full);
                     charging.is_sent = !is_kept;
                     return Err(error);
@@ -146,8 +150,8 @@ impl<A: Store, B: FallbackStore> Fallback<A, B> {
 }
 
 /// An entry that is being charged. If this value is dropped before the charge, for example because
-/// the caller disconnects, the entry is kept. If the outcome of a call is unknown, its units are
-/// counted as unknown.
+/// the caller disconnects, the entry is kept. If the outcome of a call is unknown, the units of the
+/// call are counted as unknown.
 struct Charging<'a> {
     charges: &'a LocalCharges,
     now: Timestamp,

@@ -21,7 +21,8 @@ pub const DENY_RETRY_AFTER: Millis = Millis::from_secs(1);
 pub enum FixedAnswer {
     /// Admits everything and reports nothing as used.
     Allow,
-    /// Refuses everything for another [`DENY_RETRY_AFTER`] and reports everything as used.
+    /// Refuses everything, permits a retry after [`DENY_RETRY_AFTER`], and reports all units as
+    /// used.
     Deny,
 }
 
@@ -60,7 +61,7 @@ impl Store for FixedAnswer {
 impl FallbackStore for FixedAnswer {
     fn observe(&self, _now: Timestamp, _charges: &[Charge<'_>], _readings: &Readings) {}
 
-    /// Nothing is counted here, so nothing is charged later.
+    /// This fallback counts nothing, so nothing is charged to the main store later.
     async fn used(&self, _now: Timestamp, _limit: &Limit, _subject: &Subject) -> u64 {
         0
     }

@@ -11,8 +11,8 @@ use tollgate_core::{
     Admission, Algorithm, Charge, Limit, Operation, Readings, Refusals, Subject, Timestamp,
 };
 
-/// The maximum number of entries: one for each limit and subject that the fallback admitted and
-/// that the store was not charged for yet. About three megabytes.
+/// The maximum number of entries: one for each limit and subject that the fallback admitted and for
+/// which the store was not charged yet. The entries take about three megabytes.
 pub const MAX_LOCAL_CHARGES: usize = 16_384;
 
 /// The most entries of other subjects that one call charges when the store answers again.
@@ -30,7 +30,8 @@ const SWEEP_PERIOD: u64 = 1_000;
 pub struct LocalChargeCounts {
     /// Units that were charged to the store when it answered again.
     pub charged: u64,
-    /// Units that were not charged because the limit was used up: they were admitted beyond it.
+    /// Units that were not charged because the limit was used up: they were admitted beyond the
+    /// limit.
     pub exceeded: u64,
     /// Units of a charge whose outcome is unknown. They are not charged again.
     pub unknown: u64,
@@ -49,7 +50,7 @@ impl Sum for LocalChargeCounts {
     }
 }
 
-/// Units that the fallback admitted of a limit and a subject.
+/// Units that the fallback admitted on one limit for one subject.
 #[derive(Debug)]
 pub(super) struct LocalCharge {
     pub(super) limit: Arc<Limit>,
@@ -58,8 +59,8 @@ pub(super) struct LocalCharge {
     expires_at: Timestamp,
 }
 
-/// The table of the units that the store was not charged for yet, in the order of limits and
-/// subjects, so that two runs with the same calls charge in the same order.
+/// The table of the units for which the store was not charged yet. The table is ordered by limit
+/// and subject, so two runs with the same calls charge the store in the same order.
 #[derive(Debug, Default)]
 pub(super) struct LocalCharges {
     limits: Mutex<Limits>,
@@ -77,7 +78,7 @@ struct Limits {
     by_counters: BTreeMap<Counters, OfLimit>,
     /// The time before which a full table is not searched for expired entries again.
     next_sweep: u64,
-    /// The number of entries that the last passes could not charge: the next one takes them last.
+    /// The number of entries that the last passes could not charge: the next pass takes them last.
     put_back: usize,
 }
 
@@ -94,7 +95,7 @@ struct Units {
     expires_at: Timestamp,
 }
 
-/// The right to charge the entries of other subjects: one call at a time has it.
+/// The right to charge the entries of other subjects. Only one call at a time has this right.
 pub(super) struct Pass<'a>(&'a AtomicBool);
 
 impl Drop for Pass<'_> {
@@ -220,7 +221,8 @@ impl LocalCharges {
     /// Removes and returns up to [`CHARGED_BY_ONE_CALL`] entries.
     pub(super) fn take_some(&self, now: Timestamp) -> Vec<LocalCharge> {
         let mut limits = self.limits.lock();
-        // Entries of a shard that stays down come last: they must not keep others from being charged.
+        // Entries of a shard that stays down come last, so they do not keep other entries from
+        // being charged.
         let entries = self.entries.load(Ordering::Relaxed);
         limits.put_back = if limits.put_back < entries { limits.put_back } else { 0 };
         let mut taken = Vec::new();
@@ -248,8 +250,8 @@ impl LocalCharges {
         }
     }
 
-    /// Returns the right to charge the entries of others, unless another call has it or an attempt
-    /// failed just before.
+    /// Returns the right to charge the entries of other subjects, unless another call has this
+    /// right or an attempt failed less than `RETRY_AFTER` ago.
     pub(super) fn pass(&self, now: Timestamp) -> Option<Pass<'_>> {
         if self.is_empty() || now.as_millis() < self.next_pass.load(Ordering::Relaxed) {
             return None;
@@ -286,8 +288,9 @@ impl LocalCharge {
     }
 }
 
-/// The counters of a limit, and the name of its schedule: the windows of a limit can depend on the
-/// subject, and a charge that is made later opens the window of its subject.
+/// The identity of a limit's counters, and the name of the limit's schedule. The schedule is part
+/// of the key because the windows of a limit can depend on the subject, and the later charge opens
+/// the window of its own subject.
 type Counters = (u128, &'static str);
 
 fn counters(limit: &Limit) -> Counters {
@@ -301,7 +304,8 @@ fn counters(limit: &Limit) -> Counters {
     (limit.state_digest(), schedule)
 }
 
-/// Whether units of the limit are used up by a charge. Permits are returned where they were granted.
+/// Returns whether charges use up units of the limit. A concurrency limit grants permits instead,
+/// which are returned at the store that granted them.
 const fn is_window(limit: &Limit) -> bool {
     !matches!(limit.algorithm(), Algorithm::Concurrency(_))
 }

@@ -25,18 +25,18 @@ pub const DEFAULT_STATUSES: usize = 16_384;
 /// reset.
 ///
 /// # Guarantees
-/// All or nothing, costs, refunds and permits work as usual, and so does the reset that clients
-/// were sent. A client that had reached its limit remains at its limit. Readings are of the whole
-/// limit: the parts of the other nodes count as used.
+/// Calls are all or nothing, and costs, refunds and permits work as usual. The reset that clients
+/// were sent stays valid. A client that had reached its limit remains at its limit. Readings are of
+/// the whole limit: the parts of the other nodes count as used.
 ///
 /// # Limitations
 /// - In one window, all nodes together admit at most
 ///   [`max_admitted_units`](Self::max_admitted_units) in addition to the units that the main store
 ///   admitted.
 /// - A charge that fits the limit but not a share is refused for one window at a time.
-/// - At most [`with_statuses`](Self::with_statuses) statuses are recorded, those with the fewest
-///   remaining units first; without a record, a subject starts with a whole share. Permits that the
-///   main store granted count until they would have expired by themselves.
+/// - At most [`with_statuses`](Self::with_statuses) statuses are recorded, and those with the
+///   fewest remaining units are kept first. A subject without a recorded status starts with a whole
+///   share. Permits that the main store granted count until they would have expired by themselves.
 pub struct LocalShare<S> {
     store: S,
     nodes: NonZeroU32,
@@ -95,7 +95,7 @@ impl<S> LocalShare<S> {
 }
 
 impl<S: Store> LocalShare<S> {
-    /// Applies the recorded status of a limit and subject to the share, once.
+    /// Applies the recorded status of a limit and subject to this node's share, once.
     async fn take_over(&self, now: Timestamp, charge: &Charge<'_>, part: &Limit) {
         let key = self.seen.key(charge);
         if self.seen.get(key).is_none() {
@@ -107,7 +107,8 @@ impl<S: Store> LocalShare<S> {
             // If the store is full, the charge itself fails too and returns that error.
             let _ = self.go_on(now, part, charge.subject, seen).await;
         }
-        // Removed last: other callers must wait until the share has the right usage.
+        // The record is removed last, because other callers must wait until the share has the right
+        // usage.
         self.seen.forget_if(key, |latest| *latest == seen);
     }
 
@@ -218,7 +219,8 @@ fn as_limit_reading(
         return Reading { used, ..reading };
     };
     let admission = |admission| match admission {
-        // Too large for the share only: the store may answer again by then.
+        // The charge fits the limit but not the share. The main store may answer again within one
+        // window.
         Admission::Never if (part.capacity() + 1..=whole).contains(&cost.needed()) => {
             Admission::At(now.after(charge.limit.window()))
         }

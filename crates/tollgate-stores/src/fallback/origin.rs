@@ -1,8 +1,9 @@
-//! The side that made a charge, as one more bit of the charge's position.
+//! The store that made a charge, the main store or the fallback, as one more bit of the charge's
+//! position.
 //!
 //! A store's own positions are below 2^53. The eleven bits above are a stack with one bit for each
-//! fallback around the store, the outermost last: one for the fallback, zero for the store.
-//! Positions of charges that no fallback made are unchanged.
+//! fallback around the store, the outermost last. A bit is 1 if the fallback made the charge, and 0
+//! if the store made it. Positions of charges that no fallback made are unchanged.
 
 use tollgate_core::{ChargePosition, MAX_EXACT, Operation, Reading};
 
@@ -17,7 +18,7 @@ pub(super) enum Decider {
 
 const STEP_BITS: u32 = MAX_EXACT.count_ones();
 
-/// Records the side in the position of the reading.
+/// Records in the position of the reading which store made the charge.
 pub(super) const fn tag(reading: &mut Reading, side: Decider) {
     let ChargePosition(position) = reading.position;
     let sides = (position >> STEP_BITS) << 1 | side as u64;
@@ -29,7 +30,7 @@ pub(super) fn is_tagged(operation: Operation) -> bool {
     mark_of(operation).is_some_and(|position| position.0 > MAX_EXACT)
 }
 
-/// Returns the side that made the charge which `operation` refunds, settles or extends.
+/// Returns the store that made the charge which `operation` refunds, settles or extends.
 pub(super) fn decider(operation: Operation) -> Decider {
     match mark_of(operation) {
         Some(ChargePosition(position)) if position >> STEP_BITS & 1 == 1 => Decider::Fallback,
@@ -47,7 +48,8 @@ pub(super) const fn mark_of(operation: Operation) -> Option<ChargePosition> {
     }
 }
 
-/// Returns the operation with the position as the side that made the charge returned it.
+/// Returns the operation with the original position, which the store that made the charge had
+/// returned.
 pub(super) fn untagged(mut operation: Operation) -> Operation {
     if let Operation::Refund { position, .. }
     | Operation::Settle { position, .. }

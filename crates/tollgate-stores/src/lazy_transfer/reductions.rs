@@ -5,20 +5,21 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tollgate_core::{Algorithm, Charge, Cost, Operation};
 
 /// Returns the resets and the refunds among `charges`, as they are sent to the store that no longer
-/// decides on their subjects. None of them increases usage there.
+/// decides on their subjects. None of the returned operations increases usage at that store.
 pub(super) fn reductions<'a>(charges: &[Charge<'a>]) -> (Vec<Charge<'a>>, Vec<Charge<'a>>) {
     let reductions = charges.iter().filter_map(|charge| {
         let has_leases = matches!(charge.limit.algorithm(), Algorithm::Concurrency(_));
         let operation = match charge.operation {
             Operation::Reset | Operation::Refund { .. } => charge.operation,
-            // Independent of the actual cost: the part above the reserved units is charged
-            // elsewhere.
+            // The settled cost is not sent, because units above the reservation are charged at the
+            // other store.
             Operation::Settle { id, position, .. } => {
                 Operation::Settle { id, position, cost: Cost::PEEK }
             }
             // A reservation that only one store still has is charged when the cells are joined.
             Operation::Extend { .. } if !has_leases => charge.operation,
-            // A permit that is not renewed here expires here, and a join keeps the later expiry.
+            // A permit that is not renewed at this store expires at this store, and a join keeps
+            // the later expiry.
             Operation::Extend { .. } | Operation::Renew { .. } => return None,
             Operation::Charge { .. } | Operation::Reserve { .. } | Operation::Peek { .. } => {
                 return None;
@@ -29,8 +30,9 @@ pub(super) fn reductions<'a>(charges: &[Charge<'a>]) -> (Vec<Charge<'a>>, Vec<Ch
     reductions.partition(|charge| charge.operation == Operation::Reset)
 }
 
-/// A refund that reached one store and may not have reached the other. It is counted unless it
-/// [ends](Self::ends), also if the caller stops waiting.
+/// A guard for a refund that reached one store and possibly not the other. If the guard is dropped
+/// without a call of [`ends`](Self::ends), for example because the caller stops waiting, the refund
+/// is counted.
 pub(super) struct UnconfirmedRefunds<'a> {
     counter: &'a AtomicU64,
     charges: u64,

@@ -1,4 +1,5 @@
-//! Calls that this node cannot decide locally: it takes leases for them or calls the store.
+//! Calls that this node cannot decide from its leases: the node takes new leases or calls the
+//! store.
 
 use std::sync::Arc;
 
@@ -14,14 +15,15 @@ use super::entry::{LeaseOutcome, LeaseReceiver, LeaseSubject, ReplyCount};
 use super::table::{LeaseRefund, LeaseStep, Table};
 use tollgate::receipt::new_charge_id;
 
-/// The number of attempts to take a lease before a call is sent to the store itself.
+/// The number of attempts to take leases for a call. After these attempts, the call is sent to the
+/// store.
 const MAX_LEASE_ATTEMPTS: usize = 3;
 
 /// The maximum number of limits and subjects refunded in one store call.
 pub(super) const MAX_REFUND_BATCH: usize = 64;
 
 impl<S: Store + 'static> Shared<S> {
-    /// Decides a call that is not covered, with new leases for charges that are worth one.
+    /// Decides a call that the existing leases do not cover. Takes new leases for frequent charges.
     pub(super) async fn ask(
         self: &Arc<Self>,
         now: Timestamp,
@@ -43,7 +45,8 @@ impl<S: Store + 'static> Shared<S> {
         Ok(here.joined(&readings).with_source(readings.source()))
     }
 
-    /// Takes a lease for `charge` if it is worth one, or waits for the caller that is taking it.
+    /// Takes a lease for `charge` if such charges are frequent, or waits for the caller that is
+    /// already taking a lease for the same limit and subject.
     async fn take_lease(
         self: &Arc<Self>,
         now: Timestamp,
@@ -62,8 +65,8 @@ impl<S: Store + 'static> Shared<S> {
                         let turn = shared.take(now, &account, units, asked).await;
                         let _ = tell.send(Some(turn));
                     };
-                    // Runs in its own task: units that arrive late are not lost if the caller stops
-                    // waiting.
+                    // The lease is taken in a task of its own, so units that arrive late are not
+                    // lost if the caller stops waiting.
                     match Handle::try_current() {
                         Ok(runtime) => drop(runtime.spawn(take)),
                         Err(_) => take.await,
@@ -81,7 +84,7 @@ impl<S: Store + 'static> Shared<S> {
         Ok(())
     }
 
-    /// Charges `units` in advance.
+    /// Charges the store for a lease of `units`.
     async fn take(
         &self,
         now: Timestamp,
@@ -111,10 +114,10 @@ impl<S: Store + 'static> Shared<S> {
         turn
     }
 
-    /// Sends the charges that are not covered to the store.
+    /// Sends the charges that no lease covers to the store.
     ///
     /// Unused units of the same limits and subjects are refunded first: the store must not refuse
-    /// because of this node's own lease, and its numbers must be exact.
+    /// because of this node's own lease, and the numbers in its answer must be exact.
     async fn ask_store(
         &self,
         now: Timestamp,
@@ -164,8 +167,8 @@ impl<S: Store + 'static> Shared<S> {
         }
     }
 
-    /// Subtracts unused units from the readings of peeks. If the correct usage is not known, the
-    /// units are refunded and the peek is repeated.
+    /// Subtracts this node's unused leased units from the readings of peeks. If the correct usage
+    /// is not known, these units are refunded and the peek is repeated.
     async fn correct(
         &self,
         now: Timestamp,
@@ -192,8 +195,8 @@ impl<S: Store + 'static> Shared<S> {
     /// Refunds units, at most [`MAX_REFUND_BATCH`] limits and subjects in one store call.
     ///
     /// # Errors
-    /// The error of the store if it did not accept some of them. These units stay used until their
-    /// windows end.
+    /// The error of the store if it did not accept some of the refunds. The units of these refunds
+    /// stay used until their windows end.
     pub(super) async fn refund(
         &self,
         now: Timestamp,
@@ -223,7 +226,7 @@ impl<S: Store + 'static> Shared<S> {
 }
 
 impl Table {
-    /// Returns whether this node can decide `charge`, or leases do not apply to it.
+    /// Returns true if this node's lease covers `charge`, or if leases do not apply to `charge`.
     fn answers(&self, now: Timestamp, charge: &Charge<'_>) -> bool {
         match charge.operation {
             Operation::Charge { cost, .. } if charge.limit.mode() == LimitMode::Leased => {
@@ -256,7 +259,7 @@ impl<'c, 'a> LocalAnswers<'c, 'a> {
     }
 
     /// Undoes the local charges of a call that was refused or failed. Readings of zero-cost charges
-    /// are not computed again, because a charge that fitted then may no longer fit.
+    /// are not computed again, because a charge that fitted at first may no longer fit.
     fn undo_take(&mut self) {
         self.is_open = false;
         for (charge, answer) in self.charges.iter().zip(&mut self.answers) {
@@ -269,7 +272,7 @@ impl<'c, 'a> LocalAnswers<'c, 'a> {
         }
     }
 
-    /// Returns the readings of the whole call in its order.
+    /// Returns the readings of the whole call, in the order of its charges.
     fn joined(&mut self, asked: &Readings) -> Readings {
         self.is_open = false;
         let mut asked = asked.iter().copied();
@@ -295,7 +298,7 @@ fn refuses(charges: &[Charge<'_>], readings: &Readings) -> bool {
 async fn lease_outcome(mut hear: LeaseReceiver) -> LeaseOutcome {
     match hear.wait_for(Option::is_some).await {
         Ok(turn) => turn.unwrap_or(LeaseOutcome::Refused),
-        // The task ended with the runtime: each caller sends its own charge.
+        // The task ended with the runtime, without a lease, so each caller sends its own charge.
         Err(_) => LeaseOutcome::Refused,
     }
 }

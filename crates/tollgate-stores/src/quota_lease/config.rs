@@ -1,4 +1,4 @@
-//! The size of leases, and which limits and subjects get one.
+//! The size of leases, and the condition on which a limit and subject get a lease.
 
 use std::num::{NonZeroU32, NonZeroU64};
 
@@ -8,7 +8,7 @@ use tollgate_core::{Limit, Millis};
 pub const MAX_LEASE_UNITS: u64 = 16_384;
 
 /// The default maximum number of limits and subjects with a lease on one node. The store decides
-/// charges on further ones until an entry is free.
+/// charges on further limits and subjects until an entry is free.
 pub const DEFAULT_LEASES: usize = 4_096;
 
 /// The default number of charges within [`HOT_WINDOW`] after which a limit and subject get a lease.
@@ -23,8 +23,8 @@ pub const FAST_EXHAUSTION: Millis = Millis::new(100);
 /// The size of a first lease, as a multiple of the cost of the charge that started it.
 pub(super) const FIRST_CHARGES: u64 = 8;
 
-/// The divisor of the remaining units for each node: the leases of all nodes together contain at
-/// most a quarter of them.
+/// The divisor of the remaining units, which is multiplied by the number of nodes. With it, the
+/// leases of all nodes together contain at most a quarter of the remaining units.
 const MAX_COMBINED_SHARE: NonZeroU64 = NonZeroU64::new(4).unwrap();
 
 /// The size of leases, and the rate of charges above which a subject gets a lease.
@@ -32,7 +32,7 @@ const MAX_COMBINED_SHARE: NonZeroU64 = NonZeroU64::new(4).unwrap();
 pub struct LeaseConfig {
     /// The maximum units of one lease.
     pub at_most: u64,
-    /// The divisor: a lease is at most the remaining units divided by this.
+    /// The divisor: a lease has at most the remaining units divided by this number.
     pub share: NonZeroU64,
     /// The number of charges within [`HOT_WINDOW`] after which a limit and subject get a lease.
     pub hot_after: u32,

@@ -13,8 +13,8 @@ pub struct LeaseCounts {
     pub units_taken: u64,
     /// Unused units that were refunded.
     pub units_given_back: u64,
-    /// Units that could not be refunded, and those of leases whose answer did not arrive, which the
-    /// store may have counted: they stay used until their windows end.
+    /// Units that could not be refunded, and units of leases whose answer did not arrive (the store
+    /// may have counted the lease). All of these units stay used until their windows end.
     pub units_lost: u64,
 }
 

@@ -13,13 +13,14 @@ use tollgate_core::{
 use super::config::{FAST_EXHAUSTION, FIRST_CHARGES, LeaseConfig};
 use tollgate::receipt::new_charge_id;
 
-/// The number of sweeps that the kept units must cover, at the usage since the last sweep.
+/// The number of sweep periods for which a lease keeps units, if units are used as fast as since
+/// the last sweep.
 const HISTORY_SWEEPS: u64 = 4;
 
 /// The number of sweeps without a charge after which an entry is removed.
 const IDLE_SWEEPS: u8 = 8;
 
-/// A limit and a subject that a task can own, because it may outlive the charge.
+/// A copy of a limit and a subject, which a task can own even if the task outlives the charge.
 #[derive(Debug)]
 pub(super) struct LeaseSubject {
     pub(super) limit: Limit,
@@ -37,35 +38,37 @@ pub(super) enum LeaseOutcome {
     Failed(StoreError),
 }
 
-/// The number of store answers received when a call was sent.
+/// The number of store answers that an entry had received when a call was sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct ReplyCount(u64);
 
-/// A receiver for the result of an attempt.
+/// A receiver for the result of an attempt to take a lease.
 pub(super) type LeaseReceiver = watch::Receiver<Option<LeaseOutcome>>;
 
 /// The units that a node has leased for one limit and subject, in one window or block.
 ///
-/// The store has counted the `unused` units at `position`, and no other node uses them. Units are
-/// added only if the store counted them at the same position: units charged for the lease, and
-/// refunds through this node of charges that it had made there (`own`).
+/// The store has counted the `unused` units at `position`, and no other node uses them. A position
+/// identifies a window or block. Units are added only if the store counted them at the same
+/// position: units charged for the lease, and refunds through this node of charges that it had made
+/// there (`own`).
 pub(super) struct LeaseEntry {
     pub(super) account: Arc<LeaseSubject>,
     position: ChargePosition,
     span: LeaseSpan,
     unused: u64,
-    /// The unused units at the previous position, which count there until they are refunded.
+    /// The previous position and the units that were left unused there. The store counts them at
+    /// that position until they are refunded.
     former: (ChargePosition, u64),
     /// The usage in the store's last answer, including all unused units.
     used: u64,
     /// The number of store answers received. It shows whether another answer arrived between a call
     /// and its own answer.
     heard: ReplyCount,
-    /// The usage at this position when the entry began, without the units in `own`.
+    /// The usage at the current position when the entry was created, without the units in `own`.
     before: u64,
-    /// The units that were admitted through this node at this position and not refunded. A lease is
-    /// taken only if this is not zero, so a lease never opens a window that no charge would have
-    /// opened.
+    /// The units that were admitted through this node at the current position and not refunded. A
+    /// lease is taken only if this is not zero, so a lease never opens a window that no charge
+    /// would have opened.
     own: u64,
     /// The units of the next lease.
     size: u64,
@@ -106,13 +109,13 @@ impl LeaseEntry {
         })
     }
 
-    /// Returns whether the entry has exactly this definition of the limit: the positions of another
-    /// definition have a different meaning.
+    /// Returns whether the entry is for exactly this definition of the limit. Under another
+    /// definition, the same position means another window or block.
     pub(super) fn is_of(&self, limit: &Limit) -> bool {
         self.account.limit.algorithm() == limit.algorithm()
     }
 
-    /// Applies `operation` to the lease; returns `None` if it must be sent to the store.
+    /// Applies `operation` to the lease; returns `None` if the operation must be sent to the store.
     pub(super) fn answer(
         &mut self,
         operation: Operation,
@@ -128,7 +131,7 @@ impl LeaseEntry {
                 self.seen = self.seen.max(now);
                 Some(self.reading())
             }
-            // A peek with zero cost requests the store's status, so it is sent there.
+            // A peek with zero cost requests the store's status, so the peek is sent to the store.
             Operation::Peek { cost } if is_live && cost != Cost::PEEK && self.covers(cost) => {
                 Some(self.reading())
             }
@@ -139,15 +142,16 @@ impl LeaseEntry {
         }
     }
 
-    /// Returns whether the lease covers `cost` and, as far as is known, the limit has room for it
-    /// once more. Charges close to the limit are decided by the store, which knows the whole usage.
+    /// Returns whether the lease covers `cost` and, as far as this node knows, the remaining units
+    /// of the limit are enough for two such charges. Charges close to the limit are decided by the
+    /// store, which knows the whole usage.
     fn covers(&self, cost: Cost) -> bool {
         let told = self.used.saturating_sub(self.unused);
         let left = self.account.limit.capacity().saturating_sub(told);
         cost.needed() <= self.unused && cost.get().saturating_add(cost.needed()) <= left
     }
 
-    /// Returns refunded units of this node's own charges to the lease, if it stays within its
+    /// Adds refunded units of this node's own charges to the lease, if the lease stays within its
     /// maximum.
     fn restore_units(
         &mut self,
@@ -168,7 +172,7 @@ impl LeaseEntry {
         Some(Reading { refunded: units, ..self.reading() })
     }
 
-    /// Returns the status of the limit for one more charge, which fits.
+    /// Returns the reading of a charge that fits, with the current status of the limit.
     fn reading(&self) -> Reading {
         Reading {
             admission: Admission::Now,
@@ -181,7 +185,7 @@ impl LeaseEntry {
         }
     }
 
-    /// Undoes a local charge at this position and returns the status after it.
+    /// Undoes a local charge at `position` and returns the status without the charge.
     pub(super) fn undo_take(&mut self, cost: Cost, position: ChargePosition) -> Option<Reading> {
         if position != self.position {
             return None;
@@ -264,7 +268,7 @@ impl LeaseEntry {
     }
 
     /// Processes the store's answer to an operation that is not read-only. `admitted` is the cost
-    /// that the store charged for it.
+    /// that the store charged for the operation.
     pub(super) fn learn(
         &mut self,
         operation: Operation,
@@ -287,8 +291,8 @@ impl LeaseEntry {
             (self.position, self.span, self.own) = (reading.position, span, 0);
             self.before = reading.used.saturating_sub(admitted.get());
         } else if reading.used <= self.before {
-            // The store counted the charge before this entry began, and its answer arrived
-            // afterwards.
+            // The store counted the charge before this entry was created, and the answer to the
+            // charge arrived after that.
             self.before = self.before.saturating_sub(admitted.get());
         }
         self.own = self.own.saturating_add(admitted.get());
@@ -302,9 +306,9 @@ impl LeaseEntry {
         self.seen = self.seen.max(now);
     }
 
-    /// Closes the lease because the current position is unknown: its unused units are not used any
-    /// more. If their window has ended, they are void. If only a block has ended, they count for
-    /// the rest of the window and are refunded.
+    /// Closes the lease because the current position is unknown: the units that are still unused
+    /// are not used any more. If their window has ended, they are void. If only a block has ended,
+    /// they count for the rest of the window and are refunded.
     fn close(&mut self) {
         if self.unused > 0 {
             self.former = (self.position, self.unused);
@@ -313,8 +317,8 @@ impl LeaseEntry {
         self.taken_at = None;
     }
 
-    /// Returns the reading of a peek without the units that are unused here, or `None` if the
-    /// status without them is not known.
+    /// Returns the reading of a peek without this node's unused units, or `None` if the status
+    /// without these units is not known.
     pub(super) fn corrected(
         &self,
         reading: &Reading,
@@ -330,14 +334,15 @@ impl LeaseEntry {
         is_known.then(|| Reading { used: reading.used.saturating_sub(self.unused), ..*reading })
     }
 
-    /// Returns a refund of all unused units if their position still counts at `now`.
+    /// Returns a refund of all unused units if their window or block still counts at `now`.
     pub(super) fn all_unused(&mut self, now: Timestamp) -> Option<Operation> {
         let counts = now < refundable_until(&self.account.limit, self.position);
         if counts { self.give(self.unused) } else { None }
     }
 
-    /// Returns a refund of the units of the previous position, or else of the units beyond
-    /// [`HISTORY_SWEEPS`] sweeps' worth of usage. Called at each sweep.
+    /// Returns a refund of the unused units at the previous position or, if there are none, of the
+    /// unused units that exceed the usage of [`HISTORY_SWEEPS`] sweep periods. Called at each
+    /// sweep.
     pub(super) fn surplus(&mut self) -> Option<Operation> {
         let kept = self.spent.saturating_mul(HISTORY_SWEEPS);
         self.quiet = if self.spent == 0 { self.quiet.saturating_add(1) } else { 0 };

@@ -11,20 +11,21 @@ use tollgate_core::{Millis, Store, Timestamp};
 use super::{QuotaLease, Shared};
 
 /// The time between two sweeps. Units that were not used between two sweeps are refunded at the
-/// second, so units are idle for less than twice this time.
+/// second of them, so units are idle for less than twice this time.
 pub const SWEEP_PERIOD: Duration = Duration::from_millis(250);
 
 /// The maximum number of limits and subjects refunded in one sweep.
 pub const MAX_REFUNDS_PER_SWEEP: usize = 1_024;
 
-/// A task that sweeps until this handle or the leases are dropped.
+/// A handle of a task that refunds unused units periodically. The task ends when the handle or the
+/// store with the leases is dropped.
 #[must_use = "it sweeps until it is dropped"]
 pub struct Sweeper {
     task: AbortHandle,
 }
 
 impl<S: Store + 'static> QuotaLease<S> {
-    /// Starts a task that refunds units that were not used recently, every [`SWEEP_PERIOD`].
+    /// Starts a task that every [`SWEEP_PERIOD`] refunds leased units that were not used recently.
     ///
     /// Refunds use the time of the last charge plus the time passed since then. Needs a tokio
     /// runtime with a timer.
@@ -36,8 +37,8 @@ impl<S: Store + 'static> QuotaLease<S> {
         Sweeper { task }
     }
 
-    /// Refunds the unused units beyond some sweeps' worth of usage once, for at most
-    /// [`MAX_REFUNDS_PER_SWEEP`] limits and subjects.
+    /// Sweeps once: refunds the unused units that exceed the usage of the next few sweep periods,
+    /// for at most [`MAX_REFUNDS_PER_SWEEP`] limits and subjects.
     pub async fn sweep(&self, now: Timestamp) {
         self.shared.sweep(now).await;
     }
@@ -65,7 +66,8 @@ async fn sweep<S: Store + 'static>(leases: Weak<Shared<S>>) {
     loop {
         ticks.tick().await;
         let Some(shared) = leases.upgrade() else { return };
-        // The clock of the charges cannot be read here: it may be another machine's clock.
+        // This task cannot read the clock that dated the charges, which may be another machine's
+        // clock.
         let latest = shared.table.latest();
         if latest > heard.0 {
             heard = (latest, Instant::now());

@@ -18,13 +18,15 @@ use crate::bounded_cache::{BoundedCache, EvictionPriority, Key};
 /// The number of parts of the table, each with its own lock.
 const SHARDS: usize = 16;
 
-/// The maximum length of a subject with a lease; it bounds the table's size in bytes.
+/// The maximum length in bytes of a subject with a lease. This length bounds the table's size in
+/// bytes.
 pub const MAX_SUBJECT_BYTES: usize = 1_024;
 
 /// A refund operation with its limit and subject.
 pub(super) type LeaseRefund = (Arc<LeaseSubject>, Operation);
 
-/// The entries of a node, and the recent charge rates of other limits and subjects.
+/// The entries of a node, one for each limit and subject with a lease, and the recent charge rates
+/// of other limits and subjects.
 pub(super) struct Table {
     config: LeaseConfig,
     warm: BoundedCache<ChargeRate>,
@@ -46,7 +48,7 @@ impl EvictionPriority for ChargeRate {
     }
 }
 
-/// The step before a charge that the lease does not cover.
+/// The step that a caller takes before a charge that the lease does not cover.
 pub(super) enum LeaseStep {
     /// No step: the charge is covered or must be sent to the store.
     Nothing,
@@ -85,13 +87,14 @@ impl Table {
         self.shards.iter().map(|shard| shard.lock().len()).sum()
     }
 
-    /// Applies `charge` to its lease; returns `None` if it must be sent to the store.
+    /// Applies `charge` to the lease of its limit and subject; returns `None` if the charge must be
+    /// sent to the store.
     #[inline]
     pub(super) fn answer(&self, now: Timestamp, charge: &Charge<'_>) -> Option<Reading> {
         self.on(charge, |entry| entry.answer(charge.operation, now, &self.config))?
     }
 
-    /// Undoes a local charge at this position.
+    /// Undoes a local charge at `position`.
     pub(super) fn undo_take(
         &self,
         charge: &Charge<'_>,
@@ -100,11 +103,12 @@ impl Table {
         self.on(charge, |entry| entry.undo_take(charge.operation.cost(), position))?
     }
 
-    /// Returns the step before `charge` at `now`. Only one caller at a time takes a lease.
+    /// Returns the step that the caller takes before `charge` at `now`. Only one caller at a time
+    /// takes a lease for a limit and subject.
     pub(super) fn begin(&self, now: Timestamp, charge: &Charge<'_>) -> LeaseStep {
         let Operation::Charge { cost, .. } = charge.operation else { return LeaseStep::Nothing };
         let begun = self.on(charge, |entry| {
-            // If the task ended without a result, its attempt is over.
+            // If the task that takes the lease ended without a result, the attempt is over.
             entry.turn.take_if(|turn| turn.has_changed().is_err());
             if let Some(turn) = &entry.turn {
                 return LeaseStep::Wait(turn.clone());
@@ -120,8 +124,8 @@ impl Table {
         begun.unwrap_or(LeaseStep::Nothing)
     }
 
-    /// Ends an attempt. Returns its result, and whether the units must be refunded at their
-    /// position.
+    /// Ends an attempt to take a lease. Returns the result, and whether the charged units must be
+    /// refunded in the window or block in which the store counted them.
     pub(super) fn end(
         &self,
         account: &Arc<LeaseSubject>,
@@ -154,7 +158,8 @@ impl Table {
         self.on(charge, |entry| entry.replies())
     }
 
-    /// Processes the store's answer to `charge`, which was sent at `asked` and charged `admitted`.
+    /// Processes the store's answer to `charge`. `asked` counts the answers that had arrived when
+    /// the charge was sent. `admitted` is the cost that the store charged.
     pub(super) fn learn(
         &self,
         now: Timestamp,
@@ -195,7 +200,7 @@ impl Table {
         charges >= self.config.hot_after
     }
 
-    /// Returns the reading of a peek without the units that are unused here.
+    /// Returns the reading of a peek without this node's unused units.
     pub(super) fn corrected(
         &self,
         charge: &Charge<'_>,
@@ -210,7 +215,8 @@ impl Table {
         self.on(charge, |entry| Some((Arc::clone(&entry.account), entry.all_unused(now)?)))?
     }
 
-    /// Removes the lease of the limit and subject of `charge`, because the store has reset them.
+    /// Removes the lease of the limit and subject of `charge`, because the store has reset the
+    /// state of both.
     pub(super) fn forget(&self, charge: &Charge<'_>) {
         let key = self.warm.key(charge);
         self.shard(key).lock().remove(&key);

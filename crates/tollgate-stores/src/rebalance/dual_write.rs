@@ -13,11 +13,12 @@ use super::{Phase, Rebalance};
 use crate::join::join_pair;
 
 impl<S: CellTransfer + 'static> Rebalance<S> {
-    /// Applies `charges` at the old owners and the admitted ones of `moving` at the new owners too.
+    /// Applies `charges` at the old owners, and those of `moving` that are admitted at the new
+    /// owners too.
     ///
     /// The call fails if an old owner does not answer, or if a new owner does not answer a reset.
-    /// If it is dropped before both owners have answered, the next decision on the moving subjects
-    /// first transfers their cells again.
+    /// If the future is dropped before both owners have answered, the next decision on the moving
+    /// subjects first transfers their cells again.
     pub(super) async fn dual_write(
         &self,
         now: Timestamp,
@@ -32,7 +33,8 @@ impl<S: CellTransfer + 'static> Rebalance<S> {
         let takes = charges.iter().any(|charge| charge.operation.as_charge().is_some());
         let (mut readings, followed) = if changes && !takes {
             // None of these operations can be refused. The old owner may refund without an answer,
-            // so the new owner is always called: a join never lowers its usage.
+            // so the new owner is always called: a later join would not lower the new owner's
+            // usage.
             let led = self.before().apply(now, charges);
             let (led, followed) = join_pair(led, self.after.apply(now, &told)).await;
             (led?, followed)
@@ -47,7 +49,8 @@ impl<S: CellTransfer + 'static> Rebalance<S> {
         };
         let followed = match followed {
             Ok(followed) => followed,
-            // The next join would restore the usage from the new owner's cells.
+            // The reset fails, because the next join would restore the usage from the new owner's
+            // cells.
             Err(reason) if told.iter().any(|charge| charge.operation == Operation::Reset) => {
                 return Err(reason);
             }
@@ -75,8 +78,8 @@ impl<S: CellTransfer + 'static> Rebalance<S> {
         Ok(readings)
     }
 
-    /// Replaces readings of refused and read-only calls by the new owner's, if that has counted
-    /// more.
+    /// For refused and read-only calls: replaces each reading by the new owner's reading if the new
+    /// owner has counted more.
     async fn peek_both(
         &self,
         now: Timestamp,
@@ -97,7 +100,8 @@ impl<S: CellTransfer + 'static> Rebalance<S> {
         }
     }
 
-    /// Refunds at each owner the units above a reservation that only this owner charged.
+    /// Refunds at each owner the units that a settlement charged above its reservation at that
+    /// owner only.
     async fn refund_surplus(
         &self,
         now: Timestamp,
@@ -113,7 +117,8 @@ impl<S: CellTransfer + 'static> Rebalance<S> {
     }
 
     /// Joins the cells of both owners, so both continue in the same windows with the same
-    /// reservations. An owner without the reservation could not release it.
+    /// reservations. An owner without a record of the reservation could not release the reserved
+    /// units.
     async fn reconcile(&self, now: Timestamp, places: &[CellKey<'_>]) -> Result<(), StoreError> {
         if places.is_empty() {
             return Ok(());
@@ -148,7 +153,8 @@ impl<S: CellTransfer + 'static> Rebalance<S> {
         }
         let refunded = self.before().apply(now, &refunds).await?;
         for (place, after) in places.into_iter().zip(refunded.iter()) {
-            // The status is that after the refund, in which the charge would fit again.
+            // The returned status is the status after the refund, at which the charge would fit
+            // again.
             let taken = &mut readings[place];
             *taken = Reading {
                 used: after.used,
@@ -162,8 +168,9 @@ impl<S: CellTransfer + 'static> Rebalance<S> {
     }
 }
 
-/// Charges that the old owner may have counted and the new one not. Unless it [ends](Self::ends),
-/// they are counted as diverged, and their cells are transferred again.
+/// A guard for charges that the old owner may have counted and the new owner not. If the guard is
+/// dropped without a call of [`ends`](Self::ends), the charges are counted as diverged, and their
+/// cells are transferred again.
 struct Divergence<'a, S> {
     rebalance: &'a Rebalance<S>,
     charges: &'a [Charge<'a>],
@@ -185,24 +192,25 @@ impl<S> Drop for Divergence<'_, S> {
     }
 }
 
-/// The owner of a subject under the new map, compared with the old map.
+/// Whether the new map assigns a subject to the same owner as the old map.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Owner {
-    /// Another owner.
+    /// The new map assigns the subject to another owner.
     Moved,
-    /// Both owners are the same.
+    /// Both maps assign the subject to the same owner.
     Same,
 }
 
-/// Returns the operation that undoes `charge`, with this reading, at the owner that admitted it
-/// before another owner refused.
+/// Returns the operation that undoes `charge` at the owner that admitted it, after another owner
+/// refused. `reading` is the admitting owner's reading of the charge.
 fn undo_of(charge: &Charge<'_>, reading: &Reading, owner: Owner) -> Option<Operation> {
     let (cost, _) = charge.operation.as_charge()?;
     if cost == Cost::PEEK || charge.limit.refusals() == Refusals::Counted {
         return None;
     }
-    // A window that was opened only for this charge is removed. The owner that refused has the
-    // whole usage; for a subject that does not move, only its own owner has it.
+    // If this owner has counted nothing but the charge, the charge opened the window, and a reset
+    // removes it. Nothing is lost if the subject moves, because the owner that refused has the
+    // whole usage. A subject that does not move has its usage at one owner only.
     if owner == Owner::Moved && reading.used == cost.get() {
         return Some(Operation::Reset);
     }
@@ -210,8 +218,8 @@ fn undo_of(charge: &Charge<'_>, reading: &Reading, owner: Owner) -> Option<Opera
 }
 
 /// Returns refunds for the old owners and for the new ones. A settlement above its reservation may
-/// charge units at one owner for which the other owner, with more usage, has no room: these units
-/// are refunded.
+/// charge units at one owner for which the other owner, with more usage, has no room. The refunds
+/// return these units.
 fn surplus<'a>(
     told: &[Charge<'a>],
     moving: &[usize],
@@ -274,8 +282,9 @@ fn merge_readings<'a>(
     apart
 }
 
-/// Returns the common fixed window if each owner opened its own: the earlier one, which a node that
-/// calls only one owner opened and whose end its clients were sent.
+/// If each owner opened a fixed window of its own, returns the earlier of the two windows, in which
+/// both owners continue. A node that calls only one owner opened the earlier window, and that
+/// node's clients were sent its end.
 fn common_window(charge: &Charge<'_>, led: &Reading, follows: &Reading) -> Option<Cell> {
     let is_taken = charge.operation.as_charge().is_some_and(|(cost, _)| cost != Cost::PEEK);
     let is_fixed = matches!(charge.limit.algorithm(), Algorithm::FixedWindow(_));
@@ -293,7 +302,8 @@ fn counted_more(charge: &Charge<'_>, one: &Reading, other: &Reading) -> bool {
     if one.used != other.used {
         return one.used > other.used;
     }
-    // Reserved units of a window that has ended are not part of the usage of this one.
+    // Units that were reserved in a window that has ended are not part of the usage of the current
+    // window.
     if one.reserved != other.reserved {
         return one.reserved > other.reserved;
     }
@@ -305,12 +315,14 @@ fn counted_more(charge: &Charge<'_>, one: &Reading, other: &Reading) -> bool {
             let is_open = |reading: &Reading| reading.found == StoredState::Present;
             is_open(one) && (!is_open(other) || one.full_reset_at < other.full_reset_at)
         }
-        // Usage is reported in whole units, and a decaying part may hide one.
+        // Usage is reported in whole units, so usage that declines gradually can differ by less
+        // than a unit.
         _ => (one.full_reset_at, one.fits_again) > (other.full_reset_at, other.fits_again),
     }
 }
 
-/// Returns whether only `one` had the reservation or permit that is settled, extended or renewed.
+/// Returns whether `charge` settles, extends or renews a reservation or permit that only the owner
+/// with the reading `one` had.
 fn holds_alone(charge: &Charge<'_>, one: &Reading, other: &Reading) -> bool {
     let asks_for_hold = matches!(
         charge.operation,

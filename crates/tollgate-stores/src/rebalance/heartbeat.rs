@@ -1,4 +1,4 @@
-//! Heartbeats in the shards, which show the shard map of each node.
+//! Heartbeats that the nodes write to the shards to publish which shard map they use.
 
 use tollgate_core::algo::Concurrency;
 use tollgate_core::{
@@ -9,7 +9,7 @@ use tollgate_core::{
 use crate::sharded::MapVersion;
 use tollgate::hash_key::HashKey;
 
-/// The time after the last heartbeat from which a node no longer counts as using any map.
+/// The time after its last heartbeat when a node no longer counts as using any map.
 pub const HEARTBEAT_TTL: Millis = Millis::from_secs(10);
 
 /// The maximum number of nodes that are counted.
@@ -26,12 +26,12 @@ pub struct Heartbeat {
     node: ChargeId,
 }
 
-/// The nodes counted at a shard.
+/// The numbers of nodes that one shard counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HeartbeatCounts {
     /// Nodes that use this node's map, including itself.
     pub alike: u64,
-    /// Nodes that use the other map.
+    /// Nodes that use the map `other`, an argument of [`Heartbeat::beat`].
     pub asked: u64,
     /// Nodes that use any map.
     pub all: u64,
@@ -48,10 +48,10 @@ impl Heartbeat {
     }
 
     /// Publishes at `shard` that this node uses the map `own`, and counts the nodes that use `own`,
-    /// `other` and any map. Repeat it well within [`HEARTBEAT_TTL`].
+    /// `other` and any map. Call this function again well within [`HEARTBEAT_TTL`].
     ///
-    /// Nodes that beat at the same time are not mistaken for nodes of a third map: a node publishes
-    /// its map before it is counted in `all`, and the maps are counted after `all`.
+    /// Nodes that send heartbeats at the same time are not mistaken for nodes with a third map: a
+    /// node publishes its map before it is counted in `all`, and the maps are counted after `all`.
     ///
     /// # Errors
     /// The error of the shard. The maps of the nodes are then unknown.
@@ -63,7 +63,8 @@ impl Heartbeat {
         other: MapVersion,
     ) -> Result<HeartbeatCounts, StoreError> {
         let take = Operation::Charge { cost: Cost::ONE, id: self.node };
-        // Not a peek: a replica could answer it without the heartbeats already counted in `all`.
+        // The operation is not a peek, because a replica could answer a peek without the heartbeats
+        // that are already counted in `all`.
         let asked_about = match own == other {
             true => take,
             false => Operation::Refund {
@@ -75,8 +76,8 @@ impl Heartbeat {
         };
         let (own, other, any) =
             (self.subject(&own.to_string()), self.subject(&other.to_string()), self.subject("any"));
-        // One call each: the subjects may belong to different shards, and a full one must not block
-        // the others.
+        // Each subject has its own call: the subjects may belong to different shards, and a full
+        // shard must not block the others.
         let count = async |subject, operation| {
             let readings =
                 shard.apply(now, &[Charge { limit: &self.limit, subject, operation }]).await?;

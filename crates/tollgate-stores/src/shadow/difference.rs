@@ -1,4 +1,4 @@
-//! How two stores differ, counted by kind, with examples.
+//! Differences between the answers of two stores, counted by kind, with examples.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -27,7 +27,8 @@ pub struct Differences {
     pub unanswered: u64,
     /// Calls that were not sent to the shadow store because its queue was full.
     pub skipped: u64,
-    /// Refunds of charges that the shadow store did not admit, or whose record was evicted.
+    /// Refunds that could not be sent to the shadow store, because it did not admit the charge or
+    /// because the record of the charge was evicted.
     pub uncomparable: u64,
     /// The latest differences, the oldest first.
     pub examples: Vec<Difference>,

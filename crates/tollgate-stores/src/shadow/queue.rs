@@ -47,7 +47,7 @@ pub(super) async fn run<S: Store>(
     }
 }
 
-/// Returns whether the shadow store itself decided, and not its fallback.
+/// Returns whether the shadow store itself decided, and not a fallback.
 fn is_its_own(readings: &Readings) -> bool {
     match readings.source() {
         DecisionSource::Store | DecisionSource::DenyCache => true,
@@ -85,7 +85,8 @@ impl ShadowPositions {
         }
     }
 
-    /// Returns `charge` with the shadow store's own position, or `None` if that is not known.
+    /// Returns `charge` with the shadow store's own position, or `None` if that position is not
+    /// known.
     fn own<'a>(&self, charge: Charge<'a>) -> Option<Charge<'a>> {
         let mut operation = charge.operation;
         let (Operation::Refund { position, id, .. }
