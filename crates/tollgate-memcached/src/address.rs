@@ -9,7 +9,7 @@ const DEFAULT_PORT: u16 = 11_211;
 /// The address of a memcached server: `HOST`, `HOST:PORT`, `[IPV6]:PORT` or `unix:/PATH`.
 ///
 /// The default port is 11211. Connections are neither encrypted nor authenticated, so the network
-/// between must be trusted.
+/// between this node and the server must be trusted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Address {
     /// A TCP address. The host name is resolved for each new connection.

@@ -12,15 +12,15 @@ use crate::steps::{ReadState, StepOutcome, Steps};
 
 /// The longest time that refunds may take when a call could not be completed.
 ///
-/// The caller does not wait for them longer than for the call itself.
+/// The caller does not wait for these refunds longer than for the call itself.
 const UNDO_WITHIN: Duration = Duration::from_millis(250);
 
 /// Executes `jobs` at `now`.
 ///
-/// Reads all items first and evaluates the charges on these values. If all charges fit, changes the
-/// items in the order of their names, each by compare-and-swap. If another node changed an item
-/// first, reads that item and evaluates its charge again. If the charge no longer fits, refunds the
-/// charges made before it.
+/// Reads all items first and evaluates the charges on the values that were read. If all charges
+/// fit, changes the items in the order of their names, each by compare-and-swap. If another node
+/// changed an item first, reads that item and evaluates its charge again. If this charge no longer
+/// fits, refunds the charges that this call made before.
 pub(crate) async fn execute(
     steps: &Steps,
     jobs: &[Job],
@@ -63,10 +63,11 @@ struct Call<'c> {
     taken: Vec<bool>,
 }
 
-/// Whether charges on limits that count refusals are refunded.
+/// Whether charges on limits that count refused requests are refunded after a call that was not
+/// admitted.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Counted {
-    /// The call was refused. Such limits count refused requests, so the charges stay.
+    /// The call was refused. The charges stay, because the limits count refused requests.
     Keep,
     /// The call has no answer, so no refusal is counted and the charges are refunded.
     Refund,
@@ -113,8 +114,8 @@ impl Call<'_> {
 
     /// Executes one job of a refused call.
     ///
-    /// A charge that did not fit keeps its first reading, even if units have become free since.
-    /// From these readings the caller sees that the call was refused.
+    /// A charge that did not fit keeps its first reading, even if units have become free since that
+    /// reading. From the first readings the caller sees that the call was refused.
     async fn refuse(&mut self, index: usize, seen: ReadState) -> Result<Reading, MemcachedError> {
         let job = &self.jobs[index];
         let (at_first, _) = job.decide(&seen.view, Decision::Refused, self.now);
@@ -139,7 +140,7 @@ impl Call<'_> {
                 continue;
             }
             // Clear the flag before the refund, whatever its result: a second refund would return
-            // units that others were charged for.
+            // units that other requests were charged for.
             *taken = false;
             let Some(undo) = job.undone(reading) else { continue };
             match undone(self.steps, &undo, self.now, deadline).await {

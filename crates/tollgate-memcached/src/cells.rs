@@ -58,7 +58,7 @@ impl Memcached {
         let seen = steps.read_one(&job, deadline).await?;
         let step =
             |view: &View| Some(((), join(view.cell.clone(), cell.clone(), place.limit, now)));
-        // The step never returns `None`, so the inner result is always `Ok`.
+        // The closure `step` never returns `None`, so the inner result is always `Ok`.
         let _ = steps.change(&job, seen, now, deadline, step).await?;
         Ok(())
     }

@@ -64,7 +64,8 @@ impl From<MemcachedError> for StoreError {
     fn from(error: MemcachedError) -> Self {
         match error {
             MemcachedError::Full => Self::Full,
-            // Unlike after `Unavailable`, nobody may charge the units again.
+            // The units may have been charged, so unlike after `Unavailable`, no node may charge
+            // them again.
             MemcachedError::TimedOut | MemcachedError::Lost => Self::TimedOut,
             MemcachedError::Refused => Self::Corrupt,
             MemcachedError::Unavailable

@@ -5,17 +5,17 @@ use tollgate_core::{Millis, Timestamp};
 /// The longest relative expiry in seconds. memcached reads a larger number as a Unix time.
 const MAX_RELATIVE: u64 = 30 * 86_400;
 
-/// The most seconds by which the server's clock, which ticks once a second, may be late.
+/// The most seconds by which the server's clock may be late, because it ticks once a second.
 const TICK: u64 = 1;
 
-/// Returns the expiry of an item that ends at `expires_at` and is written at `now`. The item
-/// expires later than its end by `skew_max`.
+/// Returns the expiry of an item that is written at `now`, with a state that ends at `expires_at`.
+/// The item expires `skew_max` after the end of its state.
 ///
-/// The result is in seconds from the moment at which the server stores the item. Expiries of more
-/// than 30 days must be absolute for memcached. They are computed from the server's own clock
-/// (`server_time`, in seconds since the Unix epoch) and never from this machine's. Absolute times
-/// end in January 2038, the largest value that memcached stores. Until the server has reported its
-/// time, the expiry is 30 days; the next write corrects it.
+/// The result is in seconds from the moment at which the server stores the item. If the expiry is
+/// more than 30 days away, memcached requires an absolute time. Absolute times are computed from
+/// the server's own clock (`server_time`, in seconds since the Unix epoch) and never from this
+/// machine's clock. They end in January 2038, the latest time that memcached stores. Until the
+/// server has reported its time, the expiry is 30 days, and the next write of the item corrects it.
 pub(crate) fn expires(
     expires_at: Timestamp,
     now: Timestamp,

@@ -1,4 +1,4 @@
-//! Locks on items, which keep callers of one node from losing compare-and-swaps to each other.
+//! Locks on items. With them, callers of one node do not lose compare-and-swaps to each other.
 
 use std::hash::BuildHasher;
 #[cfg(not(feature = "simulation"))]
@@ -6,11 +6,11 @@ use std::hash::RandomState as PlaceHasher;
 
 use tokio::sync::{Mutex, MutexGuard};
 
-/// The number of locks. Items that share a lock wait for each other, which costs time but is
-/// otherwise harmless.
+/// The number of locks. Calls on different items that share a lock wait for each other, which takes
+/// time but is otherwise harmless.
 const PLACES: usize = 1_024;
 
-/// Two runs of a simulation select the same locks.
+/// A hasher without random keys, so two runs of a simulation select the same locks.
 #[cfg(feature = "simulation")]
 type PlaceHasher = std::hash::BuildHasherDefault<std::hash::DefaultHasher>;
 

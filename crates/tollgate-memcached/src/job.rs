@@ -27,7 +27,7 @@ pub(crate) enum Decision {
     Refused,
 }
 
-/// The data of a refund that must not be repeated.
+/// The data by which a repeated refund is recognized.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Guard {
     pub(crate) id: ChargeId,
@@ -52,8 +52,8 @@ impl Job {
         )
     }
 
-    /// Returns whether the job's charge fits in the state that was read. Other operations always
-    /// fit.
+    /// Returns whether the job's charge fits in the state that was read. An operation that is not a
+    /// charge always fits.
     pub(crate) fn fits(&self, view: &View, now: Timestamp) -> bool {
         self.operation.as_charge().is_none()
             || assess_operation(view.cell.as_ref(), &self.limit, self.operation, now).admission
@@ -78,12 +78,12 @@ impl Job {
         (told(view, reading), next)
     }
 
-    /// Returns the reading of the state without changing it.
+    /// Returns the reading of the state that was read, without a change of the state.
     pub(crate) fn look(&self, view: &View, now: Timestamp) -> Reading {
         told(view, assess_operation(view.cell.as_ref(), &self.limit, self.operation, now))
     }
 
-    /// Returns the job that refunds the charge of this one at the position of `reading`. Returns
+    /// Returns the job that refunds this job's charge in the window or block of `reading`. Returns
     /// `None` if this job charged nothing.
     pub(crate) fn undone(&self, reading: &Reading) -> Option<Self> {
         let operation = self.operation.inverse(reading.position)?;
@@ -94,7 +94,7 @@ impl Job {
         self.limit.refusals() == Refusals::Counted
     }
 
-    /// Returns the data to remember if this is a refund that must not be repeated and that can
+    /// Returns the data to remember if this job is a refund that must not be repeated and that can
     /// still return units.
     pub(crate) fn guard(&self, now: Timestamp) -> Option<Guard> {
         let Operation::Refund { position, id, deduplication: Deduplication::ById, .. } =
@@ -102,7 +102,8 @@ impl Job {
         else {
             return None;
         };
-        // At most two windows and the skew, whatever the receipt claims.
+        // The refund is remembered for at most two windows and the skew, whatever the receipt
+        // claims.
         let window = self.limit.window();
         let longest = now.after(window).after(window).after(self.limit.skew_max());
         let until = refundable_until(&self.limit, position).min(longest);

@@ -9,7 +9,7 @@ use tollgate_core::{ChargeId, KeyedHash, Limit, Subject};
 
 use crate::wire::MAX_KEY;
 
-/// The version of the name format. Another format has another prefix.
+/// The prefix of all names, which is the version of the name format.
 const PREFIX: &str = "tg1";
 
 /// The characters, in addition to letters and digits, that are not escaped in clear subjects.
@@ -29,9 +29,9 @@ const LONGEST: usize = MAX_KEY - REFUND;
 /// The naming scheme of items: `tg1:<limit>:<subject>`, or `tg1:<limit>~<generation>:<subject>` if
 /// the limit has a generation.
 ///
-/// The subject is the keyed hash of its encoding. For limits that reveal their subjects it is in
-/// clear text, with everything but letters, digits and `. _ - / @` escaped. Names contain neither
-/// spaces nor control bytes and have at most 250 bytes, whatever a client sends.
+/// The subject is the keyed hash of its encoding. For limits that reveal their subjects, the
+/// subject is in clear text, with everything but letters, digits and `. _ - / @` escaped. Names
+/// contain neither spaces nor control bytes and have at most 250 bytes, whatever a client sends.
 pub struct Keys {
     hash: Box<dyn KeyedHash + Send + Sync>,
     revealed: HashSet<Box<str>>,
@@ -39,19 +39,21 @@ pub struct Keys {
 
 impl Keys {
     /// Creates a naming scheme that hashes every subject with `hash`. Nodes that share a server
-    /// must share its key.
+    /// must use the same hash key.
     pub fn new(hash: impl KeyedHash + Send + Sync + 'static) -> Self {
         Self { hash: Box::new(hash), revealed: HashSet::new() }
     }
 
-    /// Writes the subjects of the limit called `limit` in clear text if they are short enough.
+    /// Makes the names contain the subjects of the limit called `limit` in clear text, if they are
+    /// short enough.
     #[must_use]
     pub fn with_revealed(mut self, limit: &str) -> Self {
         self.revealed.insert(limit.into());
         self
     }
 
-    /// Returns the name of the item of `limit` for `subject`. Different pairs have different names.
+    /// Returns the name of the item of `limit` for `subject`. Different pairs of a limit and a
+    /// subject have different names.
     #[must_use]
     pub fn name(&self, limit: &Limit, subject: &Subject) -> Box<[u8]> {
         let limit_name = limit.name();

@@ -15,8 +15,8 @@ use crate::wire::{Command, Item, MAX_VALUE, Reply, Stored};
 impl Memcached {
     /// Returns the document called `name`, or an empty one if there is none.
     ///
-    /// It is the item `tg1:{NAME}:document`, a name that no limit's item has. Like any item it can
-    /// be evicted, flushed, or lost in a restart of the server.
+    /// The document is the item `tg1:{NAME}:document`, a name that no limit's item has. Like any
+    /// item, the document can be evicted, flushed, or lost in a restart of the server.
     ///
     /// # Errors
     /// [`MemcachedError`] if the server did not answer within [`BLOB_DEADLINE`].
@@ -29,13 +29,13 @@ impl Memcached {
 
     /// Replaces the document of version `before` by `document`, which expires after `lasting`.
     ///
-    /// The version has at most 255 bytes. The whole document has less than 1 MiB, of which the
-    /// server needs some bytes itself.
+    /// The version has at most 255 bytes. The whole document has less than 1 MiB, because the
+    /// server needs some bytes of this size itself.
     ///
     /// # Errors
     /// [`MemcachedError`] if the server did not answer within [`BLOB_DEADLINE`], or has no memory
-    /// for the document. If the error [leaves it open](MemcachedError::proves_nothing_changed), the
-    /// document may have been replaced.
+    /// for the document. Unless the error [proves that nothing
+    /// changed](MemcachedError::proves_nothing_changed), the document may have been replaced.
     pub async fn replace_shared_blob(
         &self,
         name: &str,
@@ -60,7 +60,8 @@ impl Memcached {
             Some(Stored { token, .. }) => Command::Replace { key, item, token },
             None => Command::Add { key, item },
         };
-        // Use the connection that read the token; a token is valid on no other.
+        // Use the connection on which the token was read, because the token is not valid on other
+        // connections.
         match connection.ask(&command, deadline).await {
             Ok(Reply::Done) => Ok(CasOutcome::Stored),
             Ok(Reply::Conflict | Reply::Missing) | Err(CallError::Closed) => Ok(CasOutcome::Stale),
@@ -74,7 +75,7 @@ impl Memcached {
 fn written(document: &SharedBlob) -> Result<Vec<u8>, MemcachedError> {
     let length = u8::try_from(document.version.len()).map_err(|_| MemcachedError::Full)?;
     let value = [&[length], &document.version[..], &document.bytes].concat();
-    // A longer value would be rejected when it is read.
+    // A longer value would be rejected by later reads.
     if value.len() > MAX_VALUE { Err(MemcachedError::Full) } else { Ok(value) }
 }
 
@@ -88,7 +89,7 @@ fn parse_blob(value: &[u8]) -> SharedBlob {
     read().unwrap_or_default()
 }
 
-/// Reads the item, if there is one.
+/// Reads the item under `key`, if there is one.
 async fn read(
     connection: &Connection,
     key: &[u8],

@@ -20,16 +20,18 @@ use crate::wire::{Command, Item, Reply};
 /// The most attempts to read when connections are lost.
 const READ_TRIES: u32 = 3;
 
-/// The most attempts to read and write one item when other nodes change it in between.
+/// The most attempts to read and write one item when other nodes change the item between the read
+/// and the write.
 pub const MAX_ATTEMPTS: u32 = 16;
 
-/// The number of attempts without a pause between them. Later attempts wait for a random time.
+/// The number of first attempts without a pause between them. Later attempts wait for a random
+/// time.
 const AT_ONCE: u32 = 3;
 
 /// The longest random pause between two attempts.
 const MAX_PAUSE: Duration = Duration::from_millis(4);
 
-/// The reset of a pair expires this much later than its count.
+/// The time by which the reset item of a fixed window expires later than its count item.
 const RESET_LATER: Millis = Millis::from_secs(2);
 
 /// The operations on items of one server, and counters of their failures.
@@ -52,8 +54,8 @@ pub(crate) struct Counters {
     pub(crate) torn: AtomicU64,
 }
 
-/// A state, and the connection on which it was read. Its tokens are valid only for that server
-/// process, because a restarted server numbers from 1 again.
+/// A state, and the connection on which it was read. The tokens of the state are valid only for the
+/// server process at that connection, because a restarted server numbers versions from 1 again.
 pub(crate) struct ReadState {
     pub(crate) view: View,
     connection: Arc<Connection>,
@@ -63,8 +65,8 @@ pub(crate) struct ReadState {
 pub(crate) enum StepOutcome {
     /// The job was done.
     Done(Reading),
-    /// The charge no longer fits because others were charged since the read. Contains the newer
-    /// state.
+    /// The charge no longer fits because other requests were charged since the read. Contains the
+    /// newer state.
     NoRoom(ReadState),
 }
 
@@ -142,10 +144,11 @@ impl Steps {
         Ok(seen)
     }
 
-    /// Executes `job` on the state in `seen`, or on a newer state if that one changed.
+    /// Executes `job` on the state in `seen`, or on a newer state if another node changed the
+    /// state.
     ///
-    /// After an error, nothing was changed if the error [proves
-    /// this](MemcachedError::proves_nothing_changed).
+    /// After an error, the items may have been changed, unless the error [proves that nothing
+    /// changed](MemcachedError::proves_nothing_changed).
     pub(crate) async fn settle(
         &self,
         job: &Job,
@@ -208,7 +211,8 @@ impl Steps {
                 Ok(Reply::Done) => {}
                 Ok(Reply::Conflict | Reply::Missing) => return Ok(Swap::Conflict),
                 Ok(other) => return Err(unexpected(&other)),
-                // The command was not sent, and the tokens of that connection are no longer valid.
+                // The command was not sent, and the tokens that were read on the closed connection
+                // are no longer valid.
                 Err(CallError::Closed) => return Ok(Swap::Conflict),
                 Err(reason) => return Err(unanswered(reason)),
             }
@@ -216,7 +220,8 @@ impl Steps {
         Ok(Swap::Won)
     }
 
-    /// Records that the refund of `job` was requested. Returns false if it was already recorded.
+    /// Records that the refund of `job` was requested. Returns false if the refund was already
+    /// recorded.
     pub(crate) async fn remember(
         &self,
         job: &Job,
@@ -236,12 +241,13 @@ impl Steps {
         }
     }
 
-    /// Removes the record of [`remember`](Self::remember), because nothing was refunded.
+    /// Removes the record that [`remember`](Self::remember) made, because nothing was refunded.
     pub(crate) async fn forget(&self, job: &Job, now: Timestamp, deadline: Instant) {
         let Some(guard) = job.guard(now) else { return };
         let Ok(connection) = self.connection(deadline).await else { return };
         let key = &refund_name(job.names.first(), guard.id);
-        // If this fails, the refund is lost. That is better than refunding twice.
+        // If the removal fails, the refund cannot be repeated and is lost, which is better than a
+        // refund that is made twice.
         if let Ok(Reply::Value(stored)) = connection.ask(&Command::Get { key }, deadline).await {
             let remove = Command::Remove { key, token: stored.token };
             let _ = connection.ask(&remove, deadline).await;
@@ -275,7 +281,8 @@ impl Steps {
         timeout_at(deadline, pause).await.map_err(|_| MemcachedError::Contended)
     }
 
-    /// Returns a random number; in a simulation, one of its seed.
+    /// Returns a random number. In a simulation, the number is derived from the seed of the
+    /// simulation.
     fn draw(&self, attempt: u32) -> u64 {
         #[cfg(feature = "simulation")]
         if let Some(number) = tollgate_link::simulation::draw() {

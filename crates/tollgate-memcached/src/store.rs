@@ -24,13 +24,13 @@ use crate::layout::Layout;
 use crate::link::{LinkError, Losses, Server, TIME_UNCERTAINTY};
 use crate::steps::Steps;
 
-/// The longest time for a decision if the caller sets none.
+/// The longest time for a decision if the caller sets no deadline.
 pub const DEFAULT_DEADLINE: Duration = Duration::from_millis(15);
 
 /// The default number of connections to a server.
 pub const DEFAULT_CONNECTIONS: NonZeroUsize = NonZeroUsize::new(2).unwrap();
 
-/// The default of the longest time for each of the two round trips that verify a connection.
+/// The default time limit of each of the two round trips that verify a new connection.
 const DEFAULT_PROOF: Duration = Duration::from_millis(50);
 
 /// The most concurrent calls that change several items. Further calls are rejected at once.
@@ -73,7 +73,8 @@ pub struct ServerStatus {
     pub connected: usize,
     /// The data that the server lost, as far as that can be detected.
     pub losses: Losses,
-    /// Pairs of items of which one was missing before its expiry. The window started again.
+    /// The number of times that one of the two items of a fixed window was missing before its
+    /// expiry. The window then started again.
     pub torn: u64,
     /// Changes that failed because another node changed the item first, and that were tried again.
     pub outrun: u64,
@@ -85,30 +86,34 @@ pub struct ServerStatus {
     pub last_error: Option<LinkError>,
 }
 
-/// Limits in one memcached server: this node evaluates, and writes by compare-and-swap.
+/// A store with limits in one memcached server. This node reads and evaluates the state, and writes
+/// the result by compare-and-swap.
 ///
 /// # Guarantees
-/// - **One limit and one subject are exact.** A charge is read, evaluated and swapped in. A node
-///   that loses the compare-and-swap reads again. However many nodes charge at once, no window
-///   admits more than its quota, and no charge is counted twice.
-/// - Every call is answered by its deadline, and at once while the server is known to be down.
-/// - Every item expires, later than its state by the limit's skew.
+/// - **One limit and one subject are exact.** A node reads the state, evaluates the charge, and
+///   writes the new state by compare-and-swap. If another node changed the state first, the node
+///   reads the state again. However many nodes charge at once, no window admits more than its
+///   quota, and no charge is counted twice.
+/// - Every call is answered by its deadline. While the server is known to be down, calls fail at
+///   once.
+/// - Every item expires, the limit's `skew_max` after the end of its state.
 ///
 /// # Weaknesses
 /// - **Several limits in one call are several steps.** An admitted request is charged on all of its
-///   limits, a refused one on none. In between, others can see units in use that are refunded at
-///   once, and can be refused because of them. Each reading of a call is exact, but their moments
-///   differ slightly. If this process ends in the middle of such a call, or the server stops
-///   answering, the charges stay until the window ends ([`ServerStatus::unrefunded`] counts the
-///   known ones).
+///   limits, and a refused request on none. During a call that is later refused, other calls can
+///   see units as used that are refunded at once, and can be refused because of these units. Each
+///   reading of a call is exact, but the readings are from slightly different moments. If this
+///   process ends in the middle of such a call, or the server stops answering, the charges stay
+///   until the window ends ([`ServerStatus::unrefunded`] counts the known ones).
 /// - **memcached loses data.** After a restart, a `flush_all`, or the eviction of items, windows
 ///   start again: each lost subject gets one more quota. [`Losses`] counts the losses that can be
 ///   detected. A repeated refund is detected only while its item exists.
-/// - **Retries are limited.** After [`MAX_ATTEMPTS`](crate::MAX_ATTEMPTS) lost swaps a call fails
-///   with [`MemcachedError::Contended`], and nothing was charged. Callers of one node use locks and
-///   never lose against each other.
-/// - If an answer does not arrive in time, its result is unknown: commands that were written may
-///   have been executed.
+/// - **Retries are limited.** If other nodes changed the item first in
+///   [`MAX_ATTEMPTS`](crate::MAX_ATTEMPTS) attempts, a call fails with
+///   [`MemcachedError::Contended`], and nothing was charged. Callers of one node use locks and
+///   never compete with each other.
+/// - If an answer does not arrive in time, the result of the call is unknown: commands that were
+///   written may have been executed.
 #[derive(Debug)]
 pub struct Memcached {
     pub(crate) inner: Arc<Inner>,
@@ -116,7 +121,7 @@ pub struct Memcached {
     layout: Layout,
     pub(crate) deadline: Duration,
     spanning: Arc<Semaphore>,
-    /// Whether the application's clock is compared with the server's.
+    /// Whether the application's clock is compared with the server's clock.
     is_checked: AtomicBool,
 }
 
@@ -149,10 +154,10 @@ impl Memcached {
         Self { deadline, ..self }
     }
 
-    /// Compares the application's clock with the server's from now on: a call whose time differs
-    /// from the server's by more than half of a limit's
-    /// [`skew_max`](tollgate_core::Limit::skew_max) is decided by the server's time. Do not use
-    /// this if callers pass times of their own choice.
+    /// Compares the application's clock with the server's clock from now on: a call whose time
+    /// differs from the server's time by more than half of a limit's
+    /// [`skew_max`](tollgate_core::Limit::skew_max) is decided by the server's time. Do not call
+    /// this function if callers pass times of their own choice.
     ///
     /// No call is decided before the server's clock is known.
     pub fn check_clock(&self) {
@@ -169,7 +174,8 @@ impl Memcached {
         Some((ahead.unwrap_or(i64::MAX), TIME_UNCERTAINTY))
     }
 
-    /// The time of a call that is made when the application's clock shows `now`.
+    /// Returns the time by which a call is decided that is made when the application's clock shows
+    /// `now`.
     pub(crate) async fn time<'l>(
         &self,
         now: Timestamp,
@@ -180,7 +186,7 @@ impl Memcached {
             return now;
         }
         if self.clock_offset(now).is_none() {
-            // A connection is proven by the server's time.
+            // Every verified connection has received the server's time.
             let _ = self.inner.steps.server().connection(deadline).await;
         }
         let skew_max = limits.map(|limit| limit.skew_max().get()).min().unwrap_or_default();
@@ -194,11 +200,11 @@ impl Memcached {
         }
     }
 
-    /// Waits until every connection is made.
+    /// Waits until every connection is open.
     ///
     /// # Errors
-    /// The last connection error, if not all connections were made `within` that time. The store
-    /// continues to connect.
+    /// The last connection error, if not all connections are open after the time `within`. The
+    /// store continues to connect.
     pub async fn ready(&self, within: Duration) -> Result<(), LinkError> {
         let server = self.inner.steps.server();
         timeout(within, server.ready()).await.map_err(|_| {
@@ -230,7 +236,7 @@ impl Memcached {
     /// detailed error.
     ///
     /// # Errors
-    /// [`MemcachedError`], which says whether the call may have been charged.
+    /// [`MemcachedError`]. The variant shows whether the call may have been charged.
     pub async fn apply_within(
         &self,
         now: Timestamp,
@@ -285,7 +291,7 @@ impl Inner {
         }
         let changing = jobs.iter().filter(|job| !job.operation.is_read_only());
         let locks = self.locks.at(changing.map(|job| job.names.first()));
-        // A call that waits for its locks has charged nothing yet.
+        // A call that times out while it waits for its locks has charged nothing.
         let _turns = timeout_at(deadline, locks).await.map_err(|_| MemcachedError::Overloaded)?;
         execute(&self.steps, jobs, now, deadline).await
     }
@@ -297,7 +303,8 @@ impl Store for Memcached {
     }
 }
 
-/// Returns whether the charge writes two items: the record of the refund, and the limit.
+/// Returns whether the operation writes two items: the record of a refund, and the item of the
+/// limit.
 fn is_guarded(charge: &Charge<'_>) -> bool {
     matches!(charge.operation, Operation::Refund { deduplication: Deduplication::ById, .. })
 }

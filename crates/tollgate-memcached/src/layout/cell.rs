@@ -5,7 +5,8 @@ use tollgate_core::Cell;
 use super::{ExpiryMargin, Held, View};
 use crate::wire::{Command, Item, MAX_VALUE, Stored};
 
-/// The size of an encoded state without content, for example without any permit. It is not stored.
+/// The size in bytes of an encoded state without content, for example without any permit. A state
+/// of this size is not stored.
 const KIND: usize = 1;
 
 /// The compare-and-swap token of the item that was read, if there is one.

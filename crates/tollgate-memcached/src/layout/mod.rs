@@ -1,4 +1,4 @@
-//! The layout of a limit on the server: one item, or the two items of the older limiter.
+//! The layout of a limit on the server: one item, or two items as an older limiter uses them.
 
 mod cell;
 mod pair;
@@ -16,7 +16,7 @@ pub enum Layout {
     /// Every limit is one item, whatever its algorithm: one read and one compare-and-swap.
     #[default]
     Cell,
-    /// A fixed window is two items that programs of the older limiter also read and write. The item
+    /// A fixed window is two items that programs of an older limiter also read and write. The item
     /// with the plain name contains the count in decimal. The item with the suffix `:reset_at`
     /// contains the second at which the window ends. Limits of other algorithms are one item. Units
     /// of such a fixed window cannot be reserved, because the two items have no place for
@@ -34,7 +34,7 @@ pub(crate) enum Names {
 }
 
 impl Names {
-    /// Returns the names of the items of `limit`; the first of them is `name`.
+    /// Returns the names of the items of `limit`. `name` is the name of the first item.
     pub(crate) fn new(name: Box<[u8]>, limit: &Limit, layout: Layout) -> Self {
         match (layout, limit.algorithm()) {
             (Layout::Pairs, Algorithm::FixedWindow(_)) => {
@@ -61,7 +61,8 @@ impl Names {
         std::iter::once(&**first).chain(second.map(|name| &**name))
     }
 
-    /// Decodes the items that were read, which must be in that order.
+    /// Decodes the items that were read. `stored` must be in the order of
+    /// [`in_order`](Self::in_order).
     pub(crate) fn view(&self, stored: Vec<Option<Stored>>) -> View {
         let mut stored = stored.into_iter();
         let mut next = || stored.next().flatten();
@@ -75,7 +76,7 @@ impl Names {
     }
 }
 
-/// A limit's state as it was read, with the tokens that detect later changes by others.
+/// A limit's state as it was read, with the tokens that detect later changes by other nodes.
 #[derive(Clone, Debug)]
 pub(crate) struct View {
     pub(crate) cell: Option<Cell>,
@@ -97,17 +98,17 @@ enum Held {
 pub(crate) enum ExpiryMargin {
     /// No additional time.
     None,
-    /// A short additional time: of two items, this one expires last.
+    /// A short additional time, for the one of two items that must expire last.
     Longer,
 }
 
 impl View {
-    /// Returns the commands that change the state that was read into `next`. Each must be done
-    /// before the next one is sent. If one of them loses against another node, nothing is counted.
-    /// `expires` computes the expiry of an item.
+    /// Returns the commands that change the state that was read into `next`. Each command must be
+    /// done before the next command is sent. If another node changed the item of a command first,
+    /// nothing is counted. `expires` computes the expiry of an item.
     ///
-    /// Returns `None` if the state is larger than the server accepts, or if two items cannot
-    /// contain it.
+    /// Returns `None` if the state is larger than the server accepts, or if the layout of two items
+    /// cannot represent the state.
     pub(crate) fn changes<'n>(
         &self,
         names: &'n Names,
@@ -115,7 +116,7 @@ impl View {
         expires: impl Fn(ExpiryMargin) -> i32,
     ) -> Option<Vec<Command<'n>>> {
         match (&self.held, names) {
-            // The two plain numbers have no place for reservations.
+            // A count and a reset have no place for reservations.
             (Held::Pair(_), _) if matches!(next, Some(Cell::Reserved(_))) => None,
             (Held::Pair(pair), Names::Pair { count, reset }) => {
                 Some(pair.changes(count, reset, next, expires))

@@ -1,19 +1,21 @@
 //! A fixed window as two items: its count and its reset.
 //!
-//! The reset item says when the window ends, the count item how much is used. They cannot be
-//! changed in one step, so each carries a tag. A count belongs to the window whose reset item has
-//! the same tag. To open a window, a node changes the reset by compare-and-swap and gives it a tag
-//! that the count does not have. From that moment the count reads as absent, and the node that
-//! counts first writes a new one. Every charge is one compare-and-swap on the count.
+//! The reset item contains the end of the window, and the count item contains the used units. The
+//! two items cannot be changed in one step, so each has a tag. A count belongs to the window whose
+//! reset item has the same tag. To open a window, a node changes the reset by compare-and-swap and
+//! gives it a tag that the count does not have. From that moment nodes treat the count as absent,
+//! and the node that counts first writes a new count. Every charge is one compare-and-swap on the
+//! count.
 //!
 //! The count is read before the reset, so the reset that was read is never older than the count. If
-//! a window was opened in between, the old count is not taken for a count of the new window.
+//! a window was opened between the two reads, the old count is not taken for a count of the new
+//! window.
 //!
 //! The tag is part of the flags that memcached stores with a value. The flags also contain the
 //! milliseconds by which the window ends before the second in the reset's value. Programs that use
-//! only the values can read them as before. Only the upper half of the flags is used; client
-//! libraries leave it to applications. Values written by such programs have no tag: a count without
-//! a tag belongs to the current window. The races are described in
+//! only the values can read the values as before. Tollgate uses only the upper half of the flags,
+//! which client libraries leave to applications. Values that such programs write have no tag, and a
+//! count without a tag belongs to the current window. The races are described in
 //! `docs/design/0002-memcached-layout.md`.
 
 use tollgate_core::algo::fixed_window::State;
@@ -30,7 +32,7 @@ const MILLIS_MASK: u32 = (1 << 10) - 1;
 const TAG_SHIFT: u32 = 26;
 const LAST_TAG: u8 = 63;
 
-/// The most digits that a number can have and still be exact.
+/// The most decimal digits of a number that Tollgate represents exactly.
 const MAX_DIGITS: usize = 16;
 
 /// A tag that assigns a count to a window.
@@ -42,7 +44,7 @@ struct Tag(u8);
 pub(super) struct Pair {
     count: Option<Half>,
     reset: Option<Half>,
-    /// The end of the window, if the reset item contains a valid one.
+    /// The end of the window, if the reset item contains a valid time.
     resets_at: Option<Timestamp>,
 }
 
@@ -67,7 +69,8 @@ impl Pair {
         View {
             cell: pair.resets_at.map(|resets_at| Cell::FixedWindow(window(resets_at))),
             is_junk: (reset.is_some() && pair.resets_at.is_none()) || number == Some(None),
-            // The reset expires after the count, so a count alone means that the reset was dropped.
+            // The reset item expires after the count item, so a count without a reset means that
+            // the server dropped the reset.
             is_torn: reset.is_none() && pair.count.is_some_and(is_tagged),
             held: Held::Pair(pair),
         }
@@ -86,8 +89,8 @@ impl Pair {
         expires: impl Fn(ExpiryMargin) -> i32,
     ) -> Vec<Command<'n>> {
         let Some(Cell::FixedWindow(next)) = next else {
-            // The reset goes first. A count without its reset belongs to no window, even if it
-            // stays.
+            // The reset is removed first. If the removal of the count then fails, the count belongs
+            // to no window.
             let remove =
                 |key, half: Option<Half>| half.map(|it| Command::Remove { key, token: it.token });
             return remove(reset, self.reset)
@@ -114,7 +117,7 @@ impl Pair {
         commands
     }
 
-    /// Returns a tag that neither item has.
+    /// Returns a tag that neither of the two items has.
     fn fresh_tag(&self) -> Tag {
         let of = |half: Option<Half>| half.map_or_else(Tag::default, |half| half.tag);
         let (count, reset) = (of(self.count), of(self.reset));
@@ -151,8 +154,8 @@ fn resets_at(stored: &Stored) -> Option<Timestamp> {
     (millis < 1_000 && resets_at <= MAX_EXACT).then(|| Timestamp::from_millis(resets_at))
 }
 
-/// Parses a decimal number. memcached pads with trailing spaces when a decrement makes a number
-/// shorter.
+/// Parses a decimal number. Trailing spaces are permitted, because memcached pads a number with
+/// them when a decrement makes it shorter.
 fn number(value: &[u8]) -> Option<u64> {
     let digits = value.trim_ascii_end();
     if digits.is_empty() || digits.len() > MAX_DIGITS || !digits.iter().all(u8::is_ascii_digit) {

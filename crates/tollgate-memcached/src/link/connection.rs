@@ -1,9 +1,10 @@
 //! A connection. Commands are sent in order, and replies arrive in the same order.
 //!
-//! Written by hand: of the clients that know the meta commands, `async-memcached` 0.7 has one command at
-//! a time on a connection, and the experimental one of `memcache` 0.20 closes a connection when a
-//! command times out. Here up to 1,024 commands of all callers are in flight on one connection, and a
-//! reply that comes after its deadline is skipped.
+//! This client is written by hand. Of the existing clients that support the meta commands,
+//! `async-memcached` 0.7 sends one command at a time on a connection, and the experimental client
+//! of `memcache` 0.20 closes a connection when a command times out. With this client, up to 1,024
+//! commands of all callers are in flight on one connection, and a reply that arrives after its
+//! deadline is skipped.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -24,7 +25,7 @@ const WAITING: usize = 1_024;
 /// The most commands that were written and have no reply yet.
 const IN_FLIGHT: usize = 1_024;
 
-/// The number of buffered bytes after which no more commands are accepted before a write.
+/// The number of buffered bytes from which the buffer is written before more commands are added.
 const OUTBOX: usize = 64 << 10;
 
 /// The free buffer space in bytes before each read.
@@ -43,7 +44,7 @@ pub(crate) enum CallError {
     TimedOut,
 }
 
-/// A verified connection. Dropping it closes it.
+/// A connection to a server. Dropping this value closes the connection.
 #[derive(Debug)]
 pub(crate) struct Connection {
     requests: mpsc::Sender<Request>,
@@ -57,7 +58,7 @@ pub(crate) struct Connection {
 pub(crate) struct Pending<'c> {
     connection: &'c Connection,
     reply: oneshot::Receiver<Reply>,
-    /// The server's progress when the command was queued.
+    /// The progress of the server's replies when the command was queued.
     submitted: Progress,
 }
 
@@ -68,7 +69,7 @@ struct Request {
 }
 
 impl Connection {
-    /// Takes over `stream`. Replies and missed deadlines are reported to `health`.
+    /// Creates a connection over `stream`. Reports replies and missed deadlines to `health`.
     pub(super) fn start(
         stream: impl AsyncRead + AsyncWrite + Send + 'static,
         health: Arc<Health>,
@@ -99,8 +100,8 @@ impl Connection {
 
     /// Sends `command` and waits for its reply until `deadline`.
     ///
-    /// If the item must get a usable token first, renumbers it and reports a conflict instead. A
-    /// caller that lost a compare-and-swap reads the item again, and then it has a token.
+    /// If the item has no usable token, gives the item a new token and returns a conflict instead.
+    /// After a conflict, the caller reads the item again, with the new token.
     pub(crate) async fn ask(
         &self,
         command: &Command<'_>,
@@ -154,8 +155,8 @@ impl Pending<'_> {
     }
 }
 
-/// Writes commands and delivers replies until either side closes the connection or the server sends
-/// an unexpected reply. Callers that still wait then get [`CallError::Lost`].
+/// Writes commands and delivers replies until this program or the server closes the connection, or
+/// the server sends an unexpected reply. Callers that still wait then receive [`CallError::Lost`].
 async fn run_io(stream: impl AsyncRead + AsyncWrite, mut queue: mpsc::Receiver<Request>) {
     let (mut reader, mut writer) = split(stream);
     let mut inbox = BytesMut::new();
@@ -195,7 +196,8 @@ fn accept(request: Request, outbox: &mut BytesMut, in_flight: &mut InFlight) {
     }
 }
 
-/// Delivers every complete reply. Returns `None` if the connection cannot be used further.
+/// Delivers every complete reply in `inbox` to its caller. Returns `None` if the connection cannot
+/// be used further.
 fn deliver(inbox: &mut BytesMut, in_flight: &mut InFlight) -> Option<()> {
     while !inbox.is_empty() {
         let (expected, _) = in_flight.front()?;

@@ -17,7 +17,8 @@ use crate::wire::{Command, Reply};
 /// A key that no item has, for a test read.
 const NOTHING: &[u8] = b"tg1";
 
-/// Connects the links to one server. They share what its statistics show.
+/// Opens the connections to one server. All of them report the server's statistics to one loss
+/// detector.
 pub(super) struct ServerConnector {
     pub(super) address: Address,
     pub(super) limits: LinkLimits,
@@ -75,7 +76,7 @@ impl ServerConnector {
         open(&self.address).await
     }
 
-    /// Checks that the server speaks memcached's protocol and is fast enough.
+    /// Checks that the server supports memcached's protocol and answers in time.
     async fn prove(&self, connection: &Connection) -> Result<(), LinkError> {
         self.beat(connection, self.limits.proof).await?;
         let deadline = Instant::now() + self.limits.proof;

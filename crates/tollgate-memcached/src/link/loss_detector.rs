@@ -8,16 +8,16 @@ use crate::wire::Stats;
 /// The data that a server lost since the store was opened, as far as its statistics show it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Losses {
-    /// Items that the server dropped before their expiry, from all programs that use the server.
-    /// Each may have been a current window.
+    /// Items, of all programs that use the server, that it dropped before their expiry. Each of
+    /// these items may have been the state of a current window.
     pub evicted: u64,
-    /// Restarts of the server. Each of them emptied it.
+    /// Restarts of the server. Each restart emptied the server.
     pub restarts: u64,
-    /// Executions of `flush_all`.
+    /// Executions of the command `flush_all`, which removes all items.
     pub flushes: u64,
 }
 
-/// Derives losses from the statistics of one server, whichever connection they arrive on.
+/// Derives losses from the statistics of one server. The statistics may arrive on any connection.
 #[derive(Debug, Default)]
 pub(crate) struct LossDetector(Mutex<State>);
 
@@ -37,7 +37,8 @@ impl LossDetector {
                 losses.evicted += stats.evictions.saturating_sub(known.evictions);
                 losses.flushes += stats.flushes.saturating_sub(known.flushes);
             } else if started(known).abs_diff(started(&stats)) <= 1 && known.pid == stats.pid {
-                // These statistics were sent earlier than the last ones, but arrived later.
+                // These statistics were sent earlier than the last processed statistics, but
+                // arrived later.
                 return;
             } else {
                 losses.restarts += 1;

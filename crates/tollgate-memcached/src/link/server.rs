@@ -1,4 +1,4 @@
-//! A server, reached by a few connections in rotation.
+//! A server, and the few connections over which calls are sent in rotation.
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use super::error::LinkError;
 use super::loss_detector::{LossDetector, Losses};
 use crate::address::Address;
 
-/// The links to one server. Dropping it closes them.
+/// The connections to one server. Dropping this value closes the connections.
 #[derive(Debug)]
 pub(crate) struct Server {
     address: Address,
@@ -43,9 +43,10 @@ impl Server {
         Self { address, links, turn: AtomicUsize::new(0), last_error, observed }
     }
 
-    /// Returns the next connection in rotation, or `None` if there is none.
+    /// Returns the next open connection in rotation, or `None` if no connection is open.
     ///
-    /// Waits, until `deadline`, only for the first attempt to connect since a connection was lost.
+    /// If no connection is open, waits until `deadline` for a first attempt to connect since the
+    /// start or since a connection was lost, but not for later attempts.
     pub(crate) async fn connection(&self, deadline: Instant) -> Option<Arc<Connection>> {
         let first = self.turn.fetch_add(1, Ordering::Relaxed);
         let in_turn =
@@ -74,11 +75,11 @@ impl Server {
         }
     }
 
-    /// Waits, without a time limit, until every connection is made.
+    /// Waits, without a time limit, until every connection is open.
     pub(crate) async fn ready(&self) {
         for link in &self.links {
-            // An error means that the supervisor has ended, which happens when this value is
-            // dropped.
+            // An error means that the task that opens the connection has ended, which happens when
+            // this value is dropped.
             let _ = link.phases().wait_for(|phase| matches!(phase, Phase::Up(_))).await;
         }
     }
@@ -111,8 +112,8 @@ impl Server {
         self.observed.millis(Instant::now())
     }
 
-    /// Returns why the last attempt to connect failed or the last connection was lost, if that
-    /// happened.
+    /// Returns why the last attempt to connect failed or the last connection was lost, or `None` if
+    /// neither happened.
     pub(crate) fn last_error(&self) -> Option<LinkError> {
         self.last_error.get()
     }

@@ -8,9 +8,10 @@ pub(crate) const MAX_KEY: usize = 250;
 /// The longest value that is stored or accepted, in bytes: memcached's default item size limit.
 pub(crate) const MAX_VALUE: usize = 1 << 20;
 
-/// The token of an item whose version was the 2⁶⁴th that the server numbered.
+/// The token that an item gets if the server's counter of versions wraps around at 2⁶⁴.
 ///
-/// The server treats 0 as no token: with it, a replace never succeeds and a remove always does.
+/// The server treats 0 as no token: with the token 0, a replacement never succeeds and a removal
+/// always succeeds.
 const NO_TOKEN: u64 = 0;
 
 /// A command on one item, or on the server.
@@ -18,11 +19,11 @@ const NO_TOKEN: u64 = 0;
 pub(crate) enum Command<'a> {
     /// Reads the item with its flags and the token of its version.
     Get { key: &'a [u8] },
-    /// Stores the item if there is none under this key.
+    /// Stores the item if there is no item under this key.
     Add { key: &'a [u8], item: Item },
-    /// Stores the item if the current one still has this token.
+    /// Stores the item if the current item under this key still has this token.
     Replace { key: &'a [u8], item: Item, token: u64 },
-    /// Removes the item if it still has this token.
+    /// Removes the item if the item still has this token.
     Remove { key: &'a [u8], token: u64 },
     /// Gives the item a new token and changes nothing else.
     Renumber { key: &'a [u8] },

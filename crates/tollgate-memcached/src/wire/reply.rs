@@ -9,13 +9,13 @@ const MAX_LINE: usize = 2_048;
 /// The most bytes of the statistics.
 const MAX_STATS: usize = 64 << 10;
 
-/// The most bytes of one reply. More is an error.
+/// The most bytes of one reply. A longer reply is an error.
 pub(crate) const MAX_REPLY: usize = MAX_LINE + MAX_VALUE + 2;
 
 /// The kind of reply that a command expects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Expected {
-    /// The reply to a meta command, which repeats this number.
+    /// The reply to a meta command. The reply repeats the number `opaque` of the command.
     Meta { opaque: u32 },
     /// The reply to `stats`.
     Stats,
@@ -45,7 +45,7 @@ pub(crate) enum Reply {
 pub(crate) struct Stored {
     pub(crate) value: Vec<u8>,
     pub(crate) flags: u32,
-    /// The token of the item's version. Every change gives the item a new one.
+    /// The token of the item's version. Every change gives the item a new token.
     pub(crate) token: u64,
 }
 
@@ -135,8 +135,8 @@ fn parse_stats(input: &[u8]) -> Result<Parsed, Malformed> {
     Err(Malformed)
 }
 
-/// Returns the first line without its end, and its length with it. Returns `None` until it is
-/// complete.
+/// Returns the first line without its line end, and the length of the line including its line end.
+/// Returns `None` until the line is complete.
 fn first_line(input: &[u8]) -> Result<Option<(&[u8], usize)>, Malformed> {
     let searched = &input[..input.len().min(MAX_LINE)];
     match searched.iter().position(|byte| *byte == b'\n') {
@@ -149,7 +149,7 @@ fn first_line(input: &[u8]) -> Result<Option<(&[u8], usize)>, Malformed> {
     }
 }
 
-/// The known flags of a reply. Others are ignored.
+/// The flags of a reply that Tollgate uses. Other flags are ignored.
 #[derive(Default)]
 struct Flags {
     opaque: Option<u32>,
@@ -172,7 +172,7 @@ impl Flags {
     }
 }
 
-/// Parses an unsigned decimal integer without a sign.
+/// Parses a decimal integer without a sign.
 fn number(digits: &[u8]) -> Result<u64, Malformed> {
     if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
         return Err(Malformed);

@@ -1,6 +1,6 @@
-//! The statistics of a server that limits need.
+//! The statistics of a server that the memcached store uses.
 
-/// Values of `stats`. Values that the server omits are zero.
+/// The values that the command `stats` returns. Values that the server omits are zero.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Stats {
     /// The server's process id.
