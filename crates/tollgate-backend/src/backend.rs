@@ -30,7 +30,7 @@ pub(crate) use server_store::{Handles, ServerStore};
 pub use shadow::ShadowBackend;
 pub use store_clock::StoreClock;
 
-/// The store for a deployment's limits, as its policy file selects it: memory, servers, or two
+/// The store that a policy file selects for its limits: the memory of this process, servers, or two
 /// stores of this type.
 #[derive(Debug)]
 pub enum Backend {
@@ -40,15 +40,15 @@ pub enum Backend {
     Redis(Box<RedisBackend>),
     /// memcached.
     Memcached(Box<MemcachedBackend>),
-    /// Two stores, selected by a percentage of subjects.
+    /// Two stores: one decides for a percentage of the subjects, the other for the rest.
     Rollout(Box<RolloutBackend<Self>>),
-    /// A store, and a second store that is compared with the first.
+    /// A store that decides, and a second store that is compared with the first.
     Shadow(Box<ShadowBackend<Self>>),
 }
 
 impl Backend {
-    /// Returns the two stores of this one with their keys in the policy file, such as `from` and
-    /// `to`. A store that contains limits itself has none.
+    /// If this store consists of two stores, returns both with their keys in the policy file, such
+    /// as `from` and `to`. Otherwise returns `None`.
     fn sides(&self) -> Option<[(&'static str, &Self); 2]> {
         match self {
             Self::Memory(_) | Self::Redis(_) | Self::Memcached(_) => None,
@@ -59,8 +59,8 @@ impl Backend {
         }
     }
 
-    /// Returns the stores that contain limits: this one with an empty name, or two with their keys
-    /// in the policy file.
+    /// Returns the stores that keep limits themselves: this store with an empty name, or its two
+    /// stores with their keys in the policy file.
     #[must_use]
     pub fn base_stores(&self) -> Vec<(&'static str, &Self)> {
         self.sides().map_or_else(|| vec![("", self)], Vec::from)
@@ -74,7 +74,7 @@ impl Backend {
         }
     }
 
-    /// Returns the policy file's word for the store.
+    /// Returns the name of this kind of store in the policy file.
     #[must_use]
     pub const fn kind(&self) -> &'static str {
         match self {
@@ -86,7 +86,7 @@ impl Backend {
         }
     }
 
-    /// Returns the memory, if the limits are in this process.
+    /// Returns the memory store, if the limits are kept in this process.
     #[must_use]
     pub fn memory(&self) -> Option<&Memory> {
         match self {
@@ -109,8 +109,8 @@ impl Backend {
         self.status()
     }
 
-    /// Returns the status of the Redis shards in the order of the settings. With two stores, those
-    /// of the first store come first.
+    /// Returns the status of the Redis shards in the order of the settings. With two stores, the
+    /// shards of the first store come first.
     #[must_use]
     pub fn status(&self) -> Vec<ShardStatus> {
         match self {
@@ -120,7 +120,7 @@ impl Backend {
         }
     }
 
-    /// Returns the status of the memcached servers, if the limits are there.
+    /// Returns the status of the memcached servers, if the limits are kept in memcached.
     #[must_use]
     pub fn servers(&self) -> Vec<MemcachedStatus> {
         match self {
@@ -129,7 +129,8 @@ impl Backend {
         }
     }
 
-    /// Returns the decisions that were made without its servers, if the limits are on servers.
+    /// Returns the counts of decisions that were made without the servers, if the limits are kept
+    /// on servers.
     #[must_use]
     pub fn counts(&self) -> Option<Counts> {
         match self {
@@ -161,8 +162,8 @@ impl Backend {
         }
     }
 
-    /// Applies `policy` and the changeable parts of `settings`. Called before the policy is in
-    /// force.
+    /// Applies `policy` and the parts of `settings` that can change without a restart. Called
+    /// before the policy is in force.
     pub(crate) fn follow(&self, settings: &StoreSettings, policy: &Policy, refunds: Refunds) {
         match (self, settings) {
             (Self::Redis(redis), StoreSettings::Redis(settings)) => {
@@ -188,12 +189,12 @@ impl Backend {
     /// require.
     ///
     /// # Errors
-    /// The difference, and what to do about it.
+    /// The difference of the clocks, with advice to the operator.
     pub fn check_clock(&self) -> Result<(), String> {
         self.base_stores().into_iter().try_for_each(|(_, store)| match store {
             Self::Redis(redis) => redis.check_clock(),
             Self::Memcached(memcached) => memcached.check_clock(),
-            // Memory has no other clock.
+            // A memory store has no clock of its own.
             _ => Ok(()),
         })
     }
@@ -201,8 +202,9 @@ impl Backend {
     /// Returns the clock by which this store's limits are decided: `clock` while it agrees with the
     /// store's clock, otherwise the store's clock.
     ///
-    /// From then on, the store uses its own clock for each call whose time differs too much from
-    /// it. Do not use this if callers pass times of their own choice to [`Store::apply`].
+    /// After this call, the store uses its own clock for each call whose time differs too much from
+    /// that clock. Do not call this function if callers pass times of their own choice to
+    /// [`Store::apply`].
     #[must_use]
     pub fn clock(&self, clock: impl Clock + 'static) -> Arc<dyn Clock> {
         // The second store also compares the first store's clock with its own.
@@ -220,8 +222,8 @@ impl Backend {
     }
 }
 
-/// A call may span both stores, and the charge in one is refunded if the other refuses. Refusals
-/// are therefore remembered only as briefly as with refunds by receipt.
+/// A call may span both stores, and the charge in one is refunded if the other refuses. The deny
+/// cache therefore keeps refusals only as briefly as with refunds by receipt.
 pub(crate) const ROLLOUT_REFUNDS: Refunds = Refunds::ByReceipts;
 
 impl AsRef<Self> for Backend {
@@ -230,12 +232,13 @@ impl AsRef<Self> for Backend {
     }
 }
 
-/// The future of a store in another process, or of two stores. Boxed, because it would make every
-/// call to a memory store larger, and because a store of two stores contains futures of this type.
+/// The future of a store in another process, or of two stores. The future is boxed, because it
+/// would otherwise make every call to a memory store larger, and because the future of a store of
+/// two stores contains futures of this type.
 type Remote<'f, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'f>>;
 
-// The return types are explicit, because the compiler must know that the futures are `Send` before it
-// has seen those of the two stores in a store of this type.
+// The return types are explicit, because the compiler must know that these futures are `Send`
+// before it has seen the futures of the two stores that a store of this type can contain.
 #[expect(clippy::manual_async_fn, reason = "an async fn would not be known to be `Send`")]
 impl Store for Backend {
     fn apply(

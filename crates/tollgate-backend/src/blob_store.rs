@@ -11,7 +11,7 @@ use tollgate_redis::{RedisCluster, RedisShard};
 use crate::backend::Backend;
 use crate::shards::RedisServers;
 
-/// The store of the documents.
+/// The store of the documents that nodes share, such as the overrides.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum BlobStore<'s> {
     Shard(&'s RedisShard),
@@ -20,9 +20,9 @@ pub(crate) enum BlobStore<'s> {
 }
 
 impl<'s> BlobStore<'s> {
-    /// Returns the documents' store within `store`. The hash of the empty subject selects it, so it
-    /// is the same on every node. With two stores, it is in the one that remains after the move, if
-    /// nodes share that store.
+    /// Returns the part of `store` that keeps the documents. The hash of the empty subject selects
+    /// this part, so it is the same on every node. If `store` consists of two stores, the documents
+    /// are in the store that remains after the move, if the nodes share that store.
     pub(crate) fn of(store: &'s Backend) -> Option<Self> {
         let nobody = Subject::default();
         match store {
@@ -37,7 +37,8 @@ impl<'s> BlobStore<'s> {
         }
     }
 
-    /// Returns the version of the document called `name`; empty if there is none.
+    /// Returns the version of the document called `name`, which is empty if there is no such
+    /// document.
     pub(crate) async fn version(self, name: &str) -> Result<Vec<u8>, StoreError> {
         match self {
             Self::Shard(shard) => shard.shared_blob_version(name).await,
@@ -83,7 +84,7 @@ pub(crate) fn encoded(version: TableVersion) -> Vec<u8> {
 }
 
 /// Returns whether `version` differs from `held` and is not older. If two versions follow the same
-/// one, the version in the store counts.
+/// version, the version in the store counts.
 pub(crate) fn is_newer(version: &[u8], held: TableVersion) -> bool {
     version != encoded(held) && changes(version) >= held.changes.max(1)
 }

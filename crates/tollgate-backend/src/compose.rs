@@ -1,4 +1,4 @@
-//! The composition of a backend: which store is around which, from the servers outwards.
+//! The composition of a backend: its stores and wrappers, from the servers outwards.
 
 use std::collections::HashMap;
 use std::num::NonZeroU32;
@@ -37,13 +37,15 @@ impl Backend {
     /// Opens the store of `settings` for the limits of `policy`; `refunds` names the sources of
     /// refunds.
     ///
-    /// `key` hashes subjects; [`hash_key`](crate::hash_key) creates the one that the file
-    /// configures. A store in Redis starts to connect and answers calls from the start. It needs a
-    /// tokio runtime with a timer and I/O, and closes when it is dropped.
+    /// `key` hashes subjects; [`hash_key`](crate::hash_key) creates the key that the policy file
+    /// configures. A store in Redis starts to connect, and answers calls even before it is
+    /// connected. Such a store needs a tokio runtime with a timer and I/O, and closes its
+    /// connections when it is dropped.
     ///
     /// # Errors
-    /// [`OpenError`] for problems that do not go away by waiting: settings without a valid server,
-    /// and missing files and variables. A server that does not answer is not an error.
+    /// [`OpenError`] for problems that persist without a change of the settings or the machine:
+    /// settings without a valid server, and missing files and variables. A server that does not
+    /// answer is not an error.
     pub fn open(
         settings: &Settings,
         key: HashKey,
@@ -75,7 +77,7 @@ impl Backend {
     }
 }
 
-/// What all stores of one policy file share.
+/// The inputs that all stores of one policy file share.
 #[derive(Clone)]
 struct Terms<'t> {
     key: HashKey,
@@ -207,7 +209,7 @@ fn shadow(settings: &ShadowSettings, terms: &Terms<'_>) -> Result<Backend, OpenE
     Ok(Backend::Shadow(Box::new(ShadowBackend::new(shadow, settings.percent))))
 }
 
-/// Composes one of two stores, with all wrappers that it has when it is used alone.
+/// Composes one store of two, with the same wrappers as a store that is used alone.
 fn side(settings: &MigrationStoreSettings, terms: &Terms<'_>) -> Result<Backend, OpenError> {
     let terms = Terms { role: ClientRole::ReadWrite, ..terms.clone() };
     match settings {
@@ -224,8 +226,8 @@ struct Wrapping {
     deny_cache_ttl: DenyCacheTtl,
 }
 
-/// The wrappers around `servers`, from the inside outwards: leases, the deadline, this node alone,
-/// remembered refusals, changed quotas.
+/// Adds the wrappers around `servers`. From the innermost outwards they are quota leases, the
+/// deadline, the fallback to this node's share, the deny cache, and the scaling of changed quotas.
 fn around<P>(servers: Arc<P>, wrapping: &Wrapping) -> ServerStore<P>
 where
     P: CellTransfer + 'static,
@@ -248,14 +250,16 @@ fn needs_runtime() -> Result<(), OpenError> {
     Handle::try_current().map(drop).map_err(|_| OpenError::NoRuntime)
 }
 
-/// Returns a server's part of a decision's `deadline`. It is shorter by at least the grain of a
-/// timer, so the circuit breaker sees each missed deadline before the whole decision times out.
+/// Returns the time limit of a server's answer, a part of a decision's `deadline`. It is shorter by
+/// at least the grain of a timer, so the circuit breaker sees each missed deadline before the whole
+/// decision times out.
 fn server_deadline(deadline: Duration) -> Duration {
     let left = TIMER_GRAIN.max(deadline / 16);
     deadline.saturating_sub(left).max(deadline / 2)
 }
 
-/// Subjects that share a shard in Redis move together.
+/// Returns the part of a subject that selects its store. With this part, subjects that share a
+/// shard in Redis move together.
 fn rollout_routing(settings: &RolloutSettings) -> Routing {
     let sides = [&settings.to, &settings.from];
     let route_by = sides.into_iter().find_map(|side| match side {
@@ -266,7 +270,7 @@ fn rollout_routing(settings: &RolloutSettings) -> Routing {
 }
 
 /// Returns the longest time for a transfer of a client's usage: the longer deadline of the two
-/// stores. If a transfer fails, the client starts again from zero.
+/// stores. If a transfer fails, the client starts with unused limits.
 fn transfer_time(settings: &RolloutSettings) -> Duration {
     let deadline = |side: &MigrationStoreSettings| match side {
         MigrationStoreSettings::Memory(_) => DEFAULT_TRANSFER_TIME,

@@ -1,6 +1,6 @@
 //! Creates a limiter over the store that a policy file selects.
 //!
-//! [`limiter()`] is all that a service needs to be limited by a policy file:
+//! [`limiter()`] creates the limiter of a policy file for a service:
 //!
 //! ```no_run
 //! # use tollgate_backend::Refunds;
@@ -15,7 +15,8 @@
 //! ```
 //!
 //! [`Backend`] is the store: limits in this process, in memcached, or in shards of Redis or Valkey,
-//! with the wrappers that handle outages. It reports changes of the shards by [`tracing`] events.
+//! with the wrappers that handle outages. The store reports changes of the shards by [`tracing`]
+//! events.
 
 mod backend;
 mod blob_store;

@@ -11,15 +11,16 @@ use crate::backend::Backend;
 use crate::settings::{OpenError, Refunds, hash_key};
 
 /// Creates a limiter for `loaded`, with its policy, store and key, and a [`CounterClock`].
-/// `refunds` names the sources of refunds: refusals that a refund can end are remembered only
-/// briefly.
+/// `refunds` names the sources of refunds: the deny cache keeps a refusal only briefly if a refund
+/// can end it.
 ///
 /// [`Degraded`] reports decisions that the store did not make, unless another observer replaces it.
-/// The limiter decides at once; [`Backend::started`] waits until the store is connected. It has the
-/// same requirements as [`Backend::open`].
+/// The limiter decides at once; [`Backend::started`] waits until the store is connected. This
+/// function needs the same runtime as [`Backend::open`].
 ///
 /// # Errors
-/// [`OpenError`] if the file's settings cannot be used. Its text says which ones and what to do.
+/// [`OpenError`] if the file's settings cannot be used. The error's text names the settings and the
+/// remedy.
 pub fn limiter(loaded: LoadedPolicy, refunds: Refunds) -> Result<Limiter<Backend>, OpenError> {
     let key = hash_key(&loaded.settings.key)?;
     let backend = Backend::open(&loaded.settings, key.clone(), &loaded.policy, refunds)?;
@@ -49,7 +50,7 @@ pub fn from_file(path: impl AsRef<Path>) -> Result<RequestLimiter<Backend>, From
     Ok(limiter(loaded, Refunds::ByResponses).map_err(open)?.into())
 }
 
-/// The reason why a policy file gives no limiter.
+/// The reason why no limiter could be created from a policy file.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum FromFileError {
@@ -59,7 +60,7 @@ pub enum FromFileError {
     Open {
         /// The path of the file.
         path: PathBuf,
-        /// The setting and what to do.
+        /// The error, which names the setting and the remedy.
         error: OpenError,
     },
 }

@@ -27,14 +27,14 @@ use crate::blob_store::{BlobStore, encoded, is_newer};
 /// The time between two checks whether other nodes changed the overrides.
 pub const OVERRIDES_PERIOD: Duration = Duration::from_millis(500);
 
-/// The name of the document.
+/// The name of the document with the overrides.
 const NAME: &str = "overrides";
 
-/// The time after its last change at which the store deletes a document with an override without an
-/// end. Nodes write it again earlier.
+/// The time after its last change at which the store deletes a document that contains an override
+/// without an end. Nodes write such a document again earlier.
 const BLOB_TTL: Duration = Duration::from_secs(366 * 24 * 3_600);
 
-/// The time after which a node writes the document again, if it has an override without an end.
+/// The time after which a node writes the document again if it contains an override without an end.
 const RENEWAL: Millis = Millis::from_secs(7 * 24 * 3_600);
 
 /// The most attempts to store a change while other nodes store theirs.
@@ -46,13 +46,18 @@ const BLOB_TTL_MARGIN: Duration = Duration::from_secs(24 * 3_600);
 
 /// The overrides of a limiter, stored where its limits are.
 ///
-/// In Redis they are one document on one shard, which a hash selects, and every node checks its
-/// version twice a second. In memcached they are one item of at most 1 MiB on one server. While the
-/// shard does not answer, nodes keep using the last overrides that they read. A change is then in
-/// force on the node that made it, which stores it as soon as the shard answers, unless another node
-/// has changed the same target by then; at most [`MAX_LOCAL_OVERRIDES`] changes. If the shard loses
-/// the document in a failover, a flush or by eviction, the first node that detects it restores the
-/// document. With a memory store the overrides belong to this process.
+/// In Redis the overrides are one document on one shard, which a hash selects. In memcached they
+/// are one item of at most 1 MiB on one server. Every node checks the version of the document twice
+/// a second.
+///
+/// While the shard does not answer, nodes keep using the last overrides that they read. A change
+/// that is made during this time is in force only on the node that made it. This node stores the
+/// change as soon as the shard answers, unless another node has changed the same target by then. A
+/// node keeps at most [`MAX_LOCAL_OVERRIDES`] such changes.
+///
+/// If the shard loses the document in a failover, a flush or by eviction, the first node that
+/// detects the loss restores the document. With a memory store the overrides belong to this
+/// process.
 #[derive(Debug)]
 pub struct OverrideSync {
     shared: Arc<Shared>,
@@ -60,8 +65,8 @@ pub struct OverrideSync {
 }
 
 impl OverrideSync {
-    /// Starts the synchronization of the overrides of `limiter`. If its store is shared, reads them
-    /// from now on; this needs a tokio runtime.
+    /// Starts the synchronization of the overrides of `limiter`. If other nodes share the limiter's
+    /// store, starts a task that reads the overrides periodically, which needs a tokio runtime.
     #[must_use]
     pub fn start(limiter: Arc<Limiter<Backend>>) -> Self {
         let shared = Arc::new(Shared {
@@ -186,7 +191,7 @@ impl Shared {
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             looks.tick().await;
-            // The error is recorded.
+            // The error is already recorded in the status.
             let _ = self.refresh().await;
         }
     }
@@ -200,7 +205,7 @@ impl Shared {
         }
         let failure = outcome.as_ref().err().cloned();
         let before = std::mem::replace(&mut *self.failure.lock(), failure);
-        // Queried at every check, but logged only when the state changes.
+        // Every check comes here, but only a change of the state is logged.
         match (before, &outcome) {
             (None, Err(error)) | (Some(ReadError::Store(_)), Err(error @ ReadError::Table(_))) => {
                 tracing::warn!(
@@ -213,7 +218,8 @@ impl Shared {
         outcome
     }
 
-    /// Takes over a newer document, and restores an older or lost one.
+    /// Reads the document if the store has a newer version, and restores it if the store lost it or
+    /// has an older version.
     async fn follow(&self, blob_store: BlobStore<'_>) -> Result<(), ReadError> {
         let held = self.local.lock().stored();
         let version = blob_store.version(NAME).await?;
@@ -227,7 +233,7 @@ impl Shared {
         if !is_lost && is_old && held.expires_at() == NEVER {
             self.put(blob_store, &version, &held).await?;
         }
-        // Otherwise, nodes that start would use an older document, even if all overrides were
+        // Otherwise, nodes that start would use an older document, even if all its overrides were
         // removed since.
         if is_lost && (!version.is_empty() || held.expires_at() > self.limiter.now()) {
             // Another node wrote the same document, or a newer one, first.
@@ -246,13 +252,14 @@ impl Shared {
             let local = self.local.lock();
             (local.stored(), local.in_force(self.limiter.now()))
         };
-        // Otherwise other nodes have changed the same targets, or the changes have expired.
+        // If the versions are equal, other nodes have changed the same targets, or the changes have
+        // expired.
         if table.version() != stored.version() {
             let version = blob_store.version(NAME).await?;
             if is_newer(&version, stored.version())
                 || self.put(blob_store, &version, &table).await? != CasOutcome::Stored
             {
-                // Another node was faster: the next check reads its document first.
+                // Another node stored a document first. The next check reads that document first.
                 return Ok(());
             }
         }
@@ -300,7 +307,8 @@ impl Shared {
                 (local.stored(), local.in_force(now))
             };
             let version = blob_store.version(NAME).await.map_err(OverrideStoreError::Store)?;
-            // Another node was faster. A document older than this node's was lost, and is replaced.
+            // Another node stored a newer document first. An older document means that the store
+            // lost the newer one, so it is replaced.
             if is_newer(&version, stored.version()) {
                 continue;
             }

@@ -1,4 +1,4 @@
-//! Reloads of the policy file, which replace all of it or nothing.
+//! Reloads of the policy file. A reload replaces the whole policy or nothing.
 
 mod fixed;
 mod status;
@@ -29,7 +29,7 @@ pub const LOOK_PERIOD: Duration = Duration::from_millis(500);
 ///
 /// A reload replaces the policy in force only if the new file is complete and valid, and changes
 /// nothing that needs a restart. Otherwise the old policy stays in force and the status shows the
-/// reason. All reloads of one file happen here, one after the other. The limiter's store is a
+/// reason. This type makes all reloads of one file, one after the other. The limiter's store is a
 /// [`Backend`], or a wrapper `S` around one.
 pub struct PolicyFile<S = Backend> {
     path: PathBuf,
@@ -40,7 +40,8 @@ pub struct PolicyFile<S = Backend> {
     settings: Settings,
     /// The content of the last reload attempt. Locked during a reload.
     taken: Mutex<Option<Look>>,
-    /// The content of the file at the last check, and the files with networks that it names.
+    /// The content of the policy file at the last check, and the files with networks that the
+    /// policy file names.
     named_files: Mutex<(Vec<u8>, Vec<PathBuf>)>,
     reloads: Mutex<ReloadStatus>,
     on_reload: Box<dyn Fn(&Revision) + Send + Sync>,
@@ -53,14 +54,14 @@ pub enum ListenerState {
     Open,
     /// The process serves only the admin listener, with the dashboard.
     Administration,
-    /// The process serves no listener, so changes of their settings have no effect.
+    /// The process serves no listener, so changes of the settings of listeners have no effect.
     Ignored,
 }
 
 /// The result of a reload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reloaded {
-    /// The file already is the policy in force.
+    /// The file contains the policy that is already in force.
     Unchanged,
     /// Another policy is in force.
     Replaced {
@@ -85,7 +86,7 @@ pub enum ReloadError {
 }
 
 impl<S: Store + AsRef<Backend> + Send + Sync + 'static> PolicyFile<S> {
-    /// Creates the reloader for the file at `path`, from which `limiter` has its policy and
+    /// Creates the reloader for the file at `path`, from which the policy of `limiter` and
     /// `settings` were read.
     #[must_use]
     pub fn new(
@@ -114,7 +115,8 @@ impl<S: Store + AsRef<Backend> + Send + Sync + 'static> PolicyFile<S> {
         self
     }
 
-    /// Sets a callback that receives each new policy, for code that copies a part of it.
+    /// Sets a callback that receives each new policy, for code that keeps a copy of a part of the
+    /// policy.
     #[must_use]
     pub fn with_on_reload(mut self, on_reload: impl Fn(&Revision) + Send + Sync + 'static) -> Self {
         self.on_reload = Box::new(on_reload);
@@ -138,7 +140,7 @@ impl<S: Store + AsRef<Backend> + Send + Sync + 'static> PolicyFile<S> {
         Arc::clone(self.limiter.policy().version())
     }
 
-    /// Reloads the file. Reads from a disk, and blocks for that time.
+    /// Reloads the file. Blocks the thread while it reads the file from a disk.
     ///
     /// # Errors
     /// [`ReloadError`] if the file was not used. The policy in force stays unchanged.
@@ -185,7 +187,7 @@ impl<S: Store + AsRef<Backend> + Send + Sync + 'static> PolicyFile<S> {
     }
 
     /// Reloads the file whenever its content differs from the last attempt, until the future is
-    /// dropped. An invalid or missing file is logged once. A file that is renamed over the old one
+    /// dropped. An invalid or missing file is logged once. A file that is renamed to the same path
     /// and a symbolic link with a new target are changes too.
     pub async fn watch(self: Arc<Self>) {
         let mut looks = interval(LOOK_PERIOD);
@@ -202,7 +204,7 @@ impl<S: Store + AsRef<Backend> + Send + Sync + 'static> PolicyFile<S> {
                 continue;
             }
             let file = Arc::clone(&self);
-            // A panic there changes nothing.
+            // A panic in the blocking task leaves the policy in force.
             let _ = spawn_blocking(move || file.take_once(look)).await;
         }
     }
@@ -216,7 +218,7 @@ impl<S: Store + AsRef<Backend> + Send + Sync + 'static> PolicyFile<S> {
         let bytes = tollgate_policy::read(&self.path);
         if self.look_of(&bytes) == look {
             *taken = Some(look);
-            // The status shows a refusal, and it is logged as well.
+            // If the reload is refused, the status shows the reason, and the reason is logged.
             let _ = self.take(bytes);
         }
     }
@@ -254,13 +256,13 @@ impl<S: Store + AsRef<Backend> + Send + Sync + 'static> PolicyFile<S> {
     }
 }
 
-/// The result of a check.
+/// The result of a check of the policy file.
 #[derive(Debug, PartialEq, Eq)]
 struct Look {
     /// The file's bytes, or the error of reading it.
     policy: Result<Vec<u8>, io::ErrorKind>,
-    /// The files that the policy names. They can be large, so a change of their length or time is a
-    /// change of their content.
+    /// The other files that the policy names. They can be large, so a change of a file's length or
+    /// time counts as a change of its content.
     files: Vec<(PathBuf, Option<Stamp>)>,
 }
 

@@ -1,4 +1,4 @@
-//! Redis for the builder of a limiter.
+//! Redis as the store of a limiter that is built in code.
 
 use std::fmt;
 use std::num::NonZeroU32;
@@ -14,14 +14,14 @@ use tollgate_policy::{
 use crate::backend::Backend;
 use crate::settings::{OpenError, Refunds};
 
-/// The time within which the servers must answer, unless [`Redis::deadline`] sets another.
+/// The time within which the servers must answer, unless [`Redis::deadline`] sets another time.
 pub const REDIS_DEADLINE: Duration = Duration::from_millis(15);
 
 /// Redis or Valkey as the store of a [builder](tollgate::RequestLimiterBuilder): one server, or
 /// several among which the subjects are divided.
 ///
-/// A server that does not answer is no error: this node then decides alone with its share of each
-/// limit until the server is back. Needs a Tokio runtime.
+/// A server that does not answer is not an error: until the server answers again, this node decides
+/// with its share of each limit. This store needs a Tokio runtime.
 ///
 /// ```no_run
 /// use http::request::Parts;
@@ -51,7 +51,7 @@ pub struct Redis {
 
 impl Redis {
     /// Keeps counters in the servers `urls`, such as `redis://10.0.0.1:6379` or `rediss://…` for
-    /// TLS. Every node names the same servers, in any order.
+    /// TLS. Every node must name the same servers, in any order.
     pub fn connect<U: Into<String>>(urls: impl IntoIterator<Item = U>) -> Self {
         let urls = urls.into_iter().map(Into::into).collect();
         Self { urls, deadline: REDIS_DEADLINE, nodes: NonZeroU32::MIN }
@@ -62,8 +62,8 @@ impl Redis {
         Self { deadline, ..self }
     }
 
-    /// Sets the number of nodes that share the limits: without the servers, each of them admits
-    /// this part of every quota.
+    /// Sets the number of nodes that share the limits. While the servers do not answer, each node
+    /// admits its share of every quota, which is the quota divided by this number.
     pub fn nodes(self, nodes: NonZeroU32) -> Self {
         Self { nodes, ..self }
     }

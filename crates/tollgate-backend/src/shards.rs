@@ -1,4 +1,4 @@
-//! The Redis shards of a policy file, and what a node does with them besides decisions.
+//! The Redis shards of a policy file, and a node's work with them besides decisions.
 
 mod heartbeats;
 mod inspect;

@@ -21,19 +21,20 @@ pub struct ShardStatus {
     /// The shard's name in the settings.
     pub name: Box<str>,
     /// How the primary runs the decision step: as a module, a function or a script. In a cluster,
-    /// how the first primary does.
+    /// the runtime of the first primary.
     pub runs: StepRuntime,
-    /// The batchers to its servers. The primary's is the first; those of the replicas that are read
-    /// from follow, in the order of the settings. In a cluster, the groups are in the order of
-    /// their first slots, each with its primary's batcher first.
+    /// The batchers of the connections to the shard's servers. The batcher of the primary is the
+    /// first. The batchers of the replicas that serve reads follow, in the order of the settings.
+    /// In a cluster, the groups of a primary and its replicas are in the order of their first
+    /// slots, each with its primary's batcher first.
     pub batchers: Vec<BatcherStatus>,
-    /// How far the shard's clock is ahead of this machine's. `None` before the first reply.
+    /// How far the shard's clock is ahead of this machine's clock. `None` before the first reply.
     pub clock_offset: Option<ClockOffset>,
     /// Whether this node decides by the server's clock: always if the policy file says so,
     /// otherwise while the two clocks differ by more than half of the smallest `skew_max`.
     pub clock_overridden: bool,
     /// The reachable servers that report themselves as primary, in a shard of several servers that
-    /// is not a cluster. If there is more than one, all nodes charge the same one of them.
+    /// is not a cluster. If several servers do, all nodes charge the same one of these servers.
     pub claimed_by: Vec<String>,
     /// How often lost counters were detected since the store was opened. Each time, windows started
     /// again.
@@ -67,9 +68,10 @@ pub struct Counts {
     pub remembered: u64,
     /// Calls that this node's share answered.
     pub stood_in: u64,
-    /// Units that this node's share admitted, by outcome when a shard answered again.
+    /// Units that this node's share admitted, by the outcome of their charge when a shard answered
+    /// again.
     pub local_charges: LocalChargeCounts,
-    /// Calls that nothing answered.
+    /// Calls that neither a shard nor this node's share answered.
     pub unanswered: u64,
     /// Calls that exceeded the deadline of the whole decision.
     pub missed: u64,
@@ -85,8 +87,9 @@ pub struct Counts {
 }
 
 impl ShardStatus {
-    /// Returns the status of each primary with its replicas: one, or those of a cluster. In a
-    /// cluster the first contains the replay counts and the call durations of all.
+    /// Returns the status of each primary with its replicas: a single status, or one for each
+    /// primary of a cluster. In a cluster, the first status contains the replay counts and the call
+    /// durations of all.
     pub(crate) fn primaries(&self) -> Vec<Self> {
         let Some(cluster) = &self.cluster else { return vec![self.clone()] };
         let one = |(place, group): (usize, &GroupStatus)| Self {
@@ -105,7 +108,7 @@ impl ShardStatus {
         cluster.groups.iter().enumerate().map(one).collect()
     }
 
-    /// Returns how far the clocks of the shard's primaries are ahead of this machine's.
+    /// Returns how far the clocks of the shard's primaries are ahead of this machine's clock.
     pub(crate) fn clock_offsets(&self) -> impl Iterator<Item = ClockOffset> {
         let groups = self.cluster.iter().flat_map(|cluster| &cluster.groups);
         self.clock_offset.into_iter().chain(groups.filter_map(|group| group.clock_offset))
@@ -126,8 +129,8 @@ impl ShardStatus {
         self.batchers.first().and_then(reached)
     }
 
-    /// Returns the least difference between the shard's clock and this machine's that is certain;
-    /// zero before the first reply.
+    /// Returns the difference between the shard's clock and this machine's clock that is certain at
+    /// least, or zero before the first reply.
     #[must_use]
     pub fn skew(&self) -> Duration {
         let surely = self

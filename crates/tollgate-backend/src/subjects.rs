@@ -12,18 +12,18 @@ use tollgate_redis::{ListError, ListFilter, ListPage};
 use crate::backend::Backend;
 use crate::shards::Shard;
 
-/// The most steps of one call, each over about 500 keys of one server
-/// ([`KEYS_PER_LIST_STEP`](tollgate_redis::KEYS_PER_LIST_STEP)).
+/// The most steps of one call of [`Backend::subjects`]. Each step scans about 500 keys of one
+/// server ([`KEYS_PER_LIST_STEP`](tollgate_redis::KEYS_PER_LIST_STEP)).
 pub const LIST_STEPS: usize = 20;
 
-/// The number of found subjects after which a call ends.
+/// The number of found subjects after which a call of [`Backend::subjects`] ends.
 pub const LISTED_SUBJECTS: usize = 100;
 
-/// The longest time for one call.
+/// The longest time for one call of [`Backend::subjects`].
 pub const LIST_DEADLINE: Duration = Duration::from_secs(2);
 
-/// The position of a listing: a shard, one of its primaries, and the cursor there. Its text form is
-/// three numbers.
+/// The position of a listing: a shard, one of its primaries, and the cursor at that primary. Its
+/// text form is three numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ListCursor {
     shard: usize,
@@ -31,23 +31,23 @@ pub struct ListCursor {
     cursor: u64,
 }
 
-/// The result of one call.
+/// The result of one call of [`Backend::subjects`].
 #[derive(Debug, Default)]
 pub struct ListedPage {
     /// The subjects, each once. Another page may repeat some of them.
     pub subjects: Vec<Subject>,
-    /// The position of the next call; `None` at the end.
+    /// The position from which the next call continues; `None` at the end.
     pub next: Option<ListCursor>,
 }
 
 impl Backend {
     /// Returns some of the subjects that match `filter`, from `at` on, by scanning a bounded number
-    /// of keys. An empty page does not mean that there are no more. Returns `None` if a deciding
-    /// store does not reveal subjects: only keys in Redis do.
+    /// of keys. There may be more subjects after an empty page. Returns `None` if a store that
+    /// decides does not reveal subjects: only the keys in Redis reveal them.
     ///
     /// # Errors
-    /// [`ListError`] of the first shard of the page, if it did not answer or does not permit the
-    /// scan. An error of a later shard ends the page before it.
+    /// [`ListError`] of the first shard of the page, if this shard did not answer or does not
+    /// permit the scan. An error of a later shard ends the page before it.
     pub async fn subjects(
         &self,
         filter: ListFilter<'_>,

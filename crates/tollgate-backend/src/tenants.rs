@@ -47,12 +47,12 @@ const AT_ONCE: usize = 16;
 
 /// The tenants of a limiter, stored where its limits are.
 ///
-/// They are [`PARTITIONS`] documents, selected by a hash of the tenant's name, and an index with
-/// the version of each. A change replaces the documents of its tenants one by one, and then the
-/// index. Every node checks the index twice a second and reads the documents that changed. Each
-/// check also compares one document with the node's own rows: a document that the store lost is
-/// restored, and one that the index missed is read. With a memory store the tenants belong to this
-/// process.
+/// The tenants are in [`PARTITIONS`] documents, called partitions, and an index has the version of
+/// each document. A hash of a tenant's name selects its document. A change replaces the documents
+/// of its tenants one by one, and then the index. Every node checks the index twice a second and
+/// reads the documents that changed. Each check also compares one document with the node's own
+/// rows: a document that the store lost is restored, and a document that the index lacks is read.
+/// With a memory store the tenants belong to this process.
 #[derive(Debug)]
 pub struct TenantSync {
     shared: Arc<Shared>,
@@ -60,8 +60,8 @@ pub struct TenantSync {
 }
 
 impl TenantSync {
-    /// Starts the synchronization of the tenants of `limiter`. If its store is shared, reads them
-    /// from now on; this needs a tokio runtime.
+    /// Starts the synchronization of the tenants of `limiter`. If other nodes share the limiter's
+    /// store, starts a task that reads the tenants periodically, which needs a tokio runtime.
     #[must_use]
     pub fn start(limiter: Arc<Limiter<Backend>>) -> Self {
         let shared = Arc::new(Shared {
@@ -79,7 +79,7 @@ impl TenantSync {
         Self { shared, watch }
     }
 
-    /// Waits until all tenants were read, at most `within`. Returns whether they were, or the
+    /// Waits for at most `within` until all tenants were read. Returns true if all were read or the
     /// policy has no tenants.
     pub async fn loaded(&self, within: Duration) -> bool {
         let all = async {
@@ -117,7 +117,8 @@ impl TenantStore for TenantSync {
         if self.shared.blob_store().is_none() {
             return Box::pin(async move { self.shared.tenants().apply(now, batch).await });
         }
-        // The task continues if its caller disconnects, so the index follows the documents.
+        // The task continues if its caller disconnects, so the index is always updated after the
+        // documents.
         let shared = Arc::clone(&self.shared);
         let batch = Arc::new(batch);
         let task = tokio::spawn(async move { shared.apply(now, &batch).await });
@@ -152,7 +153,7 @@ struct Shared {
 struct State {
     /// The error of the last read.
     failure: Option<ReadError>,
-    /// The version of the last index whose partitions this node has all read.
+    /// The version of the last index of which this node has read all partitions.
     index: Vec<u8>,
     /// Partitions that the index may lack.
     unlisted: BTreeSet<usize>,
@@ -181,7 +182,7 @@ impl From<StoreError> for ReadError {
 }
 
 impl ReadError {
-    /// Returns the reason why a batch was not stored whole.
+    /// Returns the error of a batch of which only `stored` of `parts` parts were stored.
     const fn refusal(self, stored: usize, parts: usize) -> TenantStoreError {
         match self {
             Self::Store(error) => TenantStoreError::Store { error, stored, parts },
@@ -205,7 +206,7 @@ impl Shared {
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             looks.tick().await;
-            // The error is recorded.
+            // The error is already recorded in the status.
             let _ = self.refresh().await;
         }
     }
@@ -227,7 +228,7 @@ impl Shared {
         }
         let failure = outcome.err();
         let before = std::mem::replace(&mut self.state.lock().failure, failure);
-        // Queried at every check, but logged only when the state changes.
+        // Every check comes here, but only a change of the state is logged.
         match (before, failure) {
             (None, Some(error)) if self.is_loaded.load(Ordering::Relaxed) => {
                 tracing::warn!("{error}: the last tenants that were read stay in force");
@@ -267,7 +268,8 @@ impl Shared {
         Ok(())
     }
 
-    /// Compares the next partition, and one that has to be renewed.
+    /// Compares the next partition with the store's document, and writes a partition that has to be
+    /// renewed.
     async fn sweep(&self, blob_store: BlobStore<'_>) -> Result<(), ReadError> {
         let partition = self.sweep.fetch_add(1, Ordering::Relaxed) % PARTITIONS;
         self.compare(blob_store, &[partition]).await?;
@@ -321,8 +323,9 @@ impl Shared {
         Ok(())
     }
 
-    /// Returns the next version of every partition that `batch` changes. A million rows take a
-    /// processor for about a second, so a large batch does not run on the tasks' threads.
+    /// Returns the next version of every partition that `batch` changes. A batch of a million rows
+    /// takes about a second of processor time, so a large batch does not run on the threads of the
+    /// runtime's tasks.
     async fn next(
         &self,
         batch: &Arc<TenantBatch>,

@@ -18,7 +18,7 @@ use crate::settings::OpenError;
 use crate::shards::{START_WAIT, skew_max};
 use crate::status::{Counts, MemcachedStatus};
 
-/// One server, with timed calls.
+/// One server. The durations of its calls are measured.
 pub(crate) type Server = Shard<CallTimer<Memcached>>;
 
 /// The servers, with all-or-nothing calls.
@@ -26,9 +26,10 @@ pub(crate) type Servers = Atomic<Sharded<CallTimer<Memcached>>>;
 
 /// Limits on memcached servers.
 ///
-/// The wrappers are those of [`RedisBackend`](crate::RedisBackend): refusals are remembered for a
-/// few milliseconds. All other calls go to the server that owns the subject. If it does not answer
-/// within the deadline, this node's share decides. [`Memcached`] describes the weaker guarantees.
+/// The wrappers are the same as those of [`RedisBackend`](crate::RedisBackend). The deny cache
+/// keeps refusals for a few milliseconds. All other calls go to the server that owns the subject.
+/// If the server does not answer within the deadline, this node's share of the limit decides.
+/// [`Memcached`] describes the weaker guarantees.
 #[derive(Debug)]
 pub struct MemcachedBackend {
     store: ServerStore<Servers>,
@@ -41,8 +42,8 @@ impl MemcachedBackend {
         Self { store, skew_max: Arc::new(AtomicU64::new(skew_max(policy))) }
     }
 
-    /// Opens the server at `address` with `deadline` as the longest time for a decision, and starts
-    /// to connect.
+    /// Creates the store on the server at `address`, with `deadline` as the longest time for a
+    /// decision, and starts to connect.
     pub(crate) fn open_server(
         settings: &MemcachedSettings,
         address: &str,
@@ -95,7 +96,7 @@ impl MemcachedBackend {
                 }
             }
         };
-        // Servers that are not connected yet connect later.
+        // The servers that are not connected by then connect later.
         let _ = tokio::time::timeout(START_WAIT, connected).await;
     }
 
@@ -108,7 +109,7 @@ impl MemcachedBackend {
         Arc::new(StoreClock::new(clock, servers, tolerance))
     }
 
-    /// Applies `policy`.
+    /// Applies the clock tolerance of `policy`.
     pub(crate) fn follow(&self, policy: &Policy) {
         self.skew_max.store(skew_max(policy), Ordering::Relaxed);
     }
@@ -116,7 +117,7 @@ impl MemcachedBackend {
     /// Compares the clocks as [`RedisBackend`](crate::RedisBackend) does.
     ///
     /// # Errors
-    /// Which server's clock differs, by how much, and what to do.
+    /// The server and the difference of its clock, with advice to the operator.
     pub(crate) fn check_clock(&self) -> Result<(), String> {
         let (now, allowed) = (SystemClock.now(), self.skew_max.load(Ordering::Relaxed));
         for server in self.servers() {

@@ -21,16 +21,16 @@ type Servers = Rebalance<ShardStore>;
 
 /// Limits in shards of Redis or Valkey.
 ///
-/// Remembered refusals are answered here. All other calls go to the shard that owns the subject, or
-/// to several shards if necessary, or are decided from a quota lease of this node if the limit uses
-/// leases. If there is no answer within the deadline, this node's share decides. The documentation
-/// of each layer describes its weaker guarantees and their bounds:
-/// [`DenyCache`](tollgate_stores::DenyCache), [`Fallback`](tollgate_stores::Fallback),
-/// [`LocalShare`](tollgate_stores::LocalShare), [`Deadline`](tollgate_stores::Deadline),
-/// [`QuotaLease`](tollgate_stores::QuotaLease), [`Atomic`](tollgate_stores::Atomic),
-/// [`Sharded`](tollgate_stores::Sharded), [`FailoverReplay`](tollgate_stores::FailoverReplay),
-/// [`RedisShard`](tollgate_redis::RedisShard); and, while subjects move from one shard map to
-/// another, [`Rebalance`].
+/// The deny cache of this node answers calls that it remembers as refused. All other calls go to
+/// the shard that owns the subject, or to several shards if necessary, or are decided from a quota
+/// lease of this node if the limit uses leases. If there is no answer within the deadline, this
+/// node's share of the limit decides. The documentation of each layer describes its weaker
+/// guarantees and their bounds: [`DenyCache`](tollgate_stores::DenyCache),
+/// [`Fallback`](tollgate_stores::Fallback), [`LocalShare`](tollgate_stores::LocalShare),
+/// [`Deadline`](tollgate_stores::Deadline), [`QuotaLease`](tollgate_stores::QuotaLease),
+/// [`Atomic`](tollgate_stores::Atomic), [`Sharded`](tollgate_stores::Sharded),
+/// [`FailoverReplay`](tollgate_stores::FailoverReplay), [`RedisShard`](tollgate_redis::RedisShard);
+/// and, while subjects move from one shard map to another, [`Rebalance`].
 #[derive(Debug)]
 pub struct RedisBackend {
     store: ServerStore<Servers>,
@@ -39,7 +39,8 @@ pub struct RedisBackend {
     watch: Watch,
     /// The heartbeats of this node. `None` for an observer.
     heartbeats: Option<Heartbeats>,
-    /// Stops the task that charges the shards for the units that this node admitted alone.
+    /// The handle that stops the task which charges the shards for units that this node admitted
+    /// without them.
     charging: AbortHandle,
 }
 
@@ -87,7 +88,8 @@ impl RedisBackend {
         self.watch.started().await;
     }
 
-    /// Applies `policy`: refusals that its refunds can end are remembered only briefly.
+    /// Applies `policy`. The deny cache keeps a refusal only briefly if a refund that the policy
+    /// permits can end the refusal.
     pub(crate) fn follow(&self, redis: &RedisSettings, policy: &Policy, refunds: Refunds) {
         self.store.handles().refusals.set_ttl(deny_cache_ttl(redis, policy, refunds));
         self.watch.follow(policy);
@@ -104,11 +106,12 @@ impl RedisBackend {
         clock
     }
 
-    /// Checks that this node's clock differs from no shard's clock by more than the limits allow.
-    /// Otherwise the node decides by the shard's clock and is not ready.
+    /// Checks that this node's clock differs from every shard's clock by at most the time that the
+    /// limits allow. If a difference is larger, the node decides by the shard's clock and is not
+    /// ready.
     ///
     /// # Errors
-    /// The shard, the difference, and what to do about it.
+    /// The shard and the difference of its clock, with advice to the operator.
     pub(crate) fn check_clock(&self) -> Result<(), String> {
         if self.clock == DecisionClock::Store {
             return Ok(());
@@ -154,8 +157,8 @@ impl OffsetSource for ShardMap {
 }
 
 /// Charges the shards once per [`WATCH_PERIOD`] with the units that this node admitted without
-/// them, so the units count even if the node receives no more requests. The time of a charge is
-/// that of the node's decision clock.
+/// them, so the units count even if the node receives no more requests. These charges have the time
+/// of the node's decision clock.
 fn charge_local(decider: Arc<Decider<Servers>>, clock: Deciding) -> AbortHandle {
     let task = tokio::spawn(async move {
         let mut looks = interval(WATCH_PERIOD);

@@ -6,8 +6,8 @@ use tollgate_stores::{Atomic, Rollout};
 
 use super::written_percent::WrittenPercent;
 
-/// A store that decides a percentage of the subjects in one store and the rest in another. See
-/// [`Rollout`] for its guarantees, and [`Atomic`] for calls with subjects in both.
+/// A store over two stores. One of them decides for a percentage of the subjects, and the other for
+/// the rest. See [`Rollout`] for its guarantees, and [`Atomic`] for calls with subjects in both.
 #[derive(Debug)]
 pub struct RolloutBackend<S> {
     store: Atomic<Rollout<S, S>>,
@@ -27,19 +27,20 @@ impl<S: CellTransfer> RolloutBackend<S> {
         self.store.partitions()
     }
 
-    /// Returns the percentage, which can be read and set. Clones share one percentage.
+    /// Returns the percentage of subjects that belong to the new store. It can be read and set, and
+    /// a clone of the returned value shares the same percentage.
     #[must_use]
     pub fn percentage(&self) -> &RolloutPercentage {
         self.rollout().percentage()
     }
 
-    /// Returns the store that subjects leave.
+    /// Returns the old store, from which subjects move.
     #[must_use]
     pub fn from(&self) -> &S {
         self.rollout().old()
     }
 
-    /// Returns the store that subjects move to.
+    /// Returns the new store, to which subjects move.
     #[must_use]
     pub fn to(&self) -> &S {
         self.rollout().new_store()
@@ -51,8 +52,8 @@ impl<S: CellTransfer> RolloutBackend<S> {
         self.rollout().transferred()
     }
 
-    /// Returns the number of calls for which a store could not be queried for the usage of its
-    /// subjects.
+    /// Returns the number of calls for which the subjects' usage could not be transferred from the
+    /// other store.
     #[must_use]
     pub fn failed_transfers(&self) -> u64 {
         self.rollout().failed_transfers()

@@ -1,4 +1,4 @@
-//! Servers as one store, with the wrappers that handle outages.
+//! Several servers as one store, with the wrappers that handle outages.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,24 +14,26 @@ use tollgate_stores::{Deadline, DenyCache, Fallback, LocalShare, QuotaLease, Quo
 
 use crate::status::Counts;
 
-/// The servers with quota leases: units that this node took from them in advance.
+/// The servers with quota leases: units that this node took from the servers in advance.
 pub(crate) type Leases<P> = QuotaLease<Arc<P>>;
 
-/// The leases within the deadline.
+/// The servers with quota leases, with a deadline for each call.
 pub(crate) type Timely<P> = Deadline<Arc<Leases<P>>>;
 
-/// The servers within the deadline, or else this node's share of each limit.
+/// The servers with a deadline for each call. If they do not answer, this node's share of each
+/// limit decides.
 pub(crate) type Decider<P> = Fallback<Arc<Timely<P>>, LocalShare<Memory>>;
 
-/// Remembered refusals, or the decider.
+/// The deny cache. It passes calls that it does not answer to the [`Decider`].
 pub(crate) type Refusals<P> = DenyCache<Arc<Decider<P>>>;
 
 /// Servers with the wrappers around them, and a handle of each wrapper.
 ///
 /// The deny cache answers calls that it remembers as refused. All other calls go to the server that
 /// owns the subject, or to several servers if necessary, or are decided from a quota lease of this
-/// node if the limit uses leases. If there is no answer within the deadline, this node's share
-/// decides. The documentation of each wrapper describes its weaker guarantees and their bounds.
+/// node if the limit uses leases. If there is no answer within the deadline, this node's share of
+/// the limit decides. The documentation of each wrapper describes its weaker guarantees and their
+/// bounds.
 #[derive(Debug)]
 pub(crate) struct ServerStore<P> {
     store: QuotaRescale<Arc<Refusals<P>>>,
@@ -41,7 +43,7 @@ pub(crate) struct ServerStore<P> {
     discarded: AtomicU64,
 }
 
-/// The wrappers of a [`ServerStore`], from the inside outwards.
+/// The wrappers of a [`ServerStore`], the innermost first.
 #[derive(Debug)]
 pub(crate) struct Handles<P> {
     pub(crate) servers: Arc<P>,
@@ -62,7 +64,7 @@ impl<P: CellTransfer + 'static> ServerStore<P> {
     }
 
     /// Returns the counts of decisions without a server and of failures, since the store was
-    /// opened, with those that only the servers have.
+    /// opened, with the two counts that only the servers have: `unrefunded` and `repaired`.
     pub(crate) fn counts(&self, unrefunded: u64, repaired: ReplayCounts) -> Counts {
         let Handles { leases, timely, decider, refusals, .. } = &self.handles;
         let fallback = decider.counts();

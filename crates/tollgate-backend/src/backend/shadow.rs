@@ -41,7 +41,7 @@ impl<S> ShadowBackend<S> {
         self.shadow.percentage()
     }
 
-    /// Returns the number of comparisons, and their differences.
+    /// Returns the counts of comparisons and of differences between the two stores.
     #[must_use]
     pub fn differences(&self) -> Differences {
         self.shadow.differences()

@@ -1,4 +1,4 @@
-//! The application's clock, corrected by the store's.
+//! The application's clock, corrected by the store's clock.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,10 +8,10 @@ use tollgate::Clock;
 use tollgate::model::{Millis, Timestamp};
 use tollgate_redis::ClockOffset;
 
-/// A store that estimates how far its own clock is ahead of the application's.
+/// A store that estimates how far its own clock is ahead of the application's clock.
 pub(crate) trait OffsetSource: Send + Sync {
-    /// Returns how far the clock of a server is ahead of a clock that shows `now`. The server is
-    /// the first one that returned its time. `None` before a server has returned its time.
+    /// Returns how far the clock of the first server with a known time is ahead of a clock that
+    /// shows `now`. Returns `None` before any server has returned its time.
     fn clock_offset(&self, now: Timestamp) -> Option<ClockOffset>;
 }
 
@@ -21,15 +21,15 @@ pub(crate) trait OffsetSource: Send + Sync {
 pub(crate) struct Tolerance(Option<Arc<AtomicU64>>);
 
 impl Tolerance {
-    /// The store's clock decides, whatever the difference.
+    /// A tolerance of zero: the store's clock decides, whatever the difference.
     pub(crate) const ZERO: Self = Self(None);
 
-    /// Half of `skew_max`, which is in milliseconds.
+    /// Creates a tolerance of half of `skew_max`, which is in milliseconds.
     pub(crate) const fn half_of(skew_max: Arc<AtomicU64>) -> Self {
         Self(Some(skew_max))
     }
 
-    /// Whether the store's clock decides.
+    /// Returns whether `offset` exceeds the tolerance, so the store's clock decides.
     pub(crate) fn is_exceeded(&self, offset: &ClockOffset) -> bool {
         let skew_max = |skew_max: &Arc<AtomicU64>| skew_max.load(Ordering::Relaxed);
         self.0.as_ref().is_none_or(|skew| !offset.is_within(Millis::new(skew_max(skew) / 2)))
@@ -38,12 +38,12 @@ impl Tolerance {
 
 /// The application's clock, corrected by the clock of the first server that is known.
 ///
-/// Shows the application's time while it differs from the server's time by at most the tolerance,
-/// and before the server's time is known. Otherwise it shows the server's time. Each server decides
-/// by its own clock, also if the servers' clocks differ.
+/// This clock shows the application's time before the server's time is known, and while the two
+/// differ by at most the tolerance. Otherwise this clock shows the server's time. Each server
+/// decides by its own clock, also if the servers' clocks differ.
 ///
-/// It takes no round trip: the offset is estimated from the server's replies, against the monotonic
-/// clock, so a step of the wall clock is detected when the clock is next read.
+/// A reading takes no round trip: the offset is estimated from the server's replies, against the
+/// monotonic clock, so a step of the wall clock is detected when the clock is next read.
 pub struct StoreClock<C> {
     clock: C,
     store: Arc<dyn OffsetSource>,

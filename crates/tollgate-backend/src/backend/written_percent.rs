@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU16, Ordering};
 use tollgate::model::Percent;
 use tollgate::rollout_percentage::RolloutPercentage;
 
-/// The percentage in the last policy file. A reload with the same value keeps a percentage that an
-/// administrator has set since.
+/// The percentage in the last policy file. If a reload finds the same value, a percentage that an
+/// administrator has set in the meantime stays in force.
 #[derive(Debug)]
 pub(crate) struct WrittenPercent(AtomicU16);
 
@@ -15,8 +15,8 @@ impl WrittenPercent {
         Self(AtomicU16::new(percent.parts()))
     }
 
-    /// Sets `percentage` to `percent` if the previous file had another value. Returns whether it
-    /// had.
+    /// Sets `percentage` to `percent` if the previous file had another value. Returns whether the
+    /// previous file had another value.
     pub(crate) fn follow(&self, percentage: &RolloutPercentage, percent: Percent) -> bool {
         let is_new = self.0.swap(percent.parts(), Ordering::Relaxed) != percent.parts();
         if is_new {

@@ -7,14 +7,14 @@ use tollgate::overrides::{
     Override, OverrideChange, OverrideScope, OverrideStoreError, OverrideTable,
 };
 
-/// The most changes that a node keeps until the store has them.
+/// The most changes that a node keeps until it can write them to the store.
 pub const MAX_LOCAL_OVERRIDES: usize = 100;
 
 /// The table of the store as it was last read, and the changes that the store does not have.
 #[derive(Debug, Default)]
 pub(super) struct LocalOverrides {
     stored: Arc<OverrideTable>,
-    /// At most one for each target.
+    /// The changes that the store does not have, at most one for each target.
     changes: Vec<LocalChange>,
 }
 
@@ -36,7 +36,8 @@ impl LocalOverrides {
         self.stored = stored;
     }
 
-    /// Replaces the table of the store by one that has all changes.
+    /// Replaces the table of the store by `stored`, which contains all changes, and removes the
+    /// changes.
     pub(super) fn write(&mut self, stored: Arc<OverrideTable>) {
         *self = Self { stored, changes: Vec::new() };
     }
@@ -46,8 +47,9 @@ impl LocalOverrides {
         self.changes.iter().map(|local| local.change.target().clone()).collect()
     }
 
-    /// Returns the table in force: the one of the store with the changes. A change is left out if
-    /// the store has got another override of its target since, or if it has expired.
+    /// Returns the table in force: the table of the store, with the changes applied. A change is
+    /// left out if the override of its target in the store has changed since, or if the change has
+    /// expired.
     pub(super) fn in_force(&self, now: Timestamp) -> Arc<OverrideTable> {
         self.changes.iter().fold(self.stored(), |table, LocalChange { change, before }| {
             let target = change.target();
@@ -67,7 +69,8 @@ impl LocalOverrides {
     /// Adds a change, and returns the table in force.
     ///
     /// # Errors
-    /// [`OverrideStoreError`] if the change is impossible, or if there are [`MAX_LOCAL_OVERRIDES`].
+    /// [`OverrideStoreError`] if the change is impossible, or if there are already
+    /// [`MAX_LOCAL_OVERRIDES`] changes.
     pub(super) fn add(
         &mut self,
         change: &OverrideChange,

@@ -58,7 +58,7 @@ fn side(at: &str, old: &MigrationStoreSettings, new: &MigrationStoreSettings) ->
     }
 }
 
-/// Returns whether the two differ only in settings that can change while the process runs.
+/// Returns whether `old` and `new` differ only in settings that can change while the process runs.
 fn is_turned(old: &StoreSettings, new: &StoreSettings) -> bool {
     match (old, new) {
         (StoreSettings::Rollout(old), StoreSettings::Rollout(new)) => {
@@ -92,8 +92,8 @@ fn redis(at: &str, old: &RedisSettings, new: &RedisSettings) -> Vec<String> {
     changed.map(|(key, _)| format!("{at}.redis.{key}")).collect()
 }
 
-/// Returns the limits with a changed `reveal` setting. It determines the names of counters and what
-/// administrators see.
+/// Returns the limits with a changed `reveal` setting. This setting determines the names of
+/// counters, and whether administrators see the subjects.
 fn revealed(old: &Settings, new: &Settings) -> Vec<String> {
     let (was, will_be) = (old.revealed.iter(), new.revealed.iter());
     let revealed = was.filter(|limit| !new.revealed.contains(limit));

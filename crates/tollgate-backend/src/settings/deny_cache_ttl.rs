@@ -8,19 +8,19 @@ use tollgate::model::{LimitMode, Policy};
 use tollgate_policy::{DecisionClock, DenyCacheMode, RedisSettings};
 use tollgate_stores::deny_cache::{DEFAULT_DENY_TTL, DenyCacheTtl};
 
-/// The sources of refunds.
+/// The sources from which refunds can come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refunds {
-    /// Responses with a status that the policy names for refunds, if any: a proxy, or the tower
-    /// layer.
+    /// Refunds come only from a proxy or the tower layer, when a response has a status that the
+    /// policy names for refunds.
     ByResponses,
-    /// Also holders of receipts, through a listener or by
+    /// Refunds also come from holders of receipts, through a listener or by
     /// [`Limiter::refund`](tollgate::Limiter::refund).
     ByReceipts,
 }
 
-/// Returns how long refusals are remembered: until the reset only if nothing can free units before
-/// it.
+/// Returns how long the deny cache keeps refusals: until the reset only if nothing can free units
+/// before the reset.
 pub(crate) fn deny_cache_ttl(
     redis: &RedisSettings,
     policy: &Policy,
@@ -38,8 +38,8 @@ pub(crate) fn deny_cache_ttl(
     }
 }
 
-/// Returns whether a refund or a later charge is possible: because of a response, because callers
-/// with descriptors can send negative hits, or because nodes refund unused lease units.
+/// Returns whether a charge can be refunded or changed later: because of a response, because
+/// callers with descriptors can send negative hits, or because nodes refund unused lease units.
 fn refunds_charges(policy: &Policy) -> bool {
     let answers = policy.answers();
     let waits_for_answer = |rule: &Rule| {
@@ -69,7 +69,8 @@ fn spans_shards(redis: &RedisSettings, policy: &Policy) -> bool {
         }
 }
 
-/// Returns the dimension that selects the shard of a subject of `limit`.
+/// Returns the dimension (the index of a subject's name) that selects the shard of a subject of
+/// `limit`.
 fn routed_by(redis: &RedisSettings, policy: &Policy, limit: &LimitBinding) -> Option<usize> {
     let is_route = |dimension: &&usize| {
         redis.route_by.as_ref() == Some(&policy.dimensions()[**dimension].name)

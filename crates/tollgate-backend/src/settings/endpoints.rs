@@ -1,4 +1,5 @@
-//! The servers of a shard: from the settings of the policy file to those of the store.
+//! Conversion of the servers of a shard from the settings of the policy file to the settings of the
+//! store.
 
 use std::fs::File;
 use std::path::Path;
@@ -18,14 +19,14 @@ use super::secret_error::SecretError;
 /// The connection settings of a shard.
 #[derive(Debug)]
 pub(crate) enum ConnectTarget {
-    /// A primary with its replicas, or the sentinels that name them.
+    /// A primary with its replicas, or the sentinels that report their addresses.
     Servers(Box<Servers>),
     /// Some nodes of a cluster.
     Cluster(Box<ClusterSettings>),
 }
 
-/// Returns the servers of `shard`, or the sentinels or nodes that name them, each with the user and
-/// the certificates that `redis` configures for all.
+/// Returns the servers of `shard`, or the sentinels or cluster nodes that report the servers. Each
+/// has the user and the certificates that `redis` configures for all servers.
 ///
 /// # Errors
 /// [`OpenError::Endpoint`] for the first text that is not a server's URL.
@@ -84,10 +85,10 @@ fn cluster(
     Ok(settings)
 }
 
-/// Checks that the files and variables exist that each new connection reads.
+/// Checks that the files and environment variables exist that each new connection reads.
 ///
 /// # Errors
-/// [`OpenError`] for the first missing one.
+/// [`OpenError`] for the first missing file or variable.
 pub(crate) fn check_sources(redis: &RedisSettings) -> Result<(), OpenError> {
     check_password("store.redis.password", redis.password.as_ref())?;
     check_password("store.redis.sentinel.password", redis.sentinel.password.as_ref())?;
@@ -136,7 +137,8 @@ const fn reads(reads: ReadFrom) -> tollgate_redis::ReadFrom {
     }
 }
 
-/// Returns the runtime of the step.
+/// Returns the runtime of the decision step (module, function or script) that the setting `step`
+/// selects.
 pub(crate) const fn choice(step: StepForm) -> RuntimeChoice {
     match step {
         StepForm::Automatic => RuntimeChoice::Best,
@@ -146,7 +148,7 @@ pub(crate) const fn choice(step: StepForm) -> RuntimeChoice {
     }
 }
 
-/// The user, password and certificates of servers with URLs that do not contain them.
+/// The user, password and certificates of servers with URLs that contain no user and password.
 struct LoginDefaults<'s> {
     user: Option<&'s str>,
     password: Option<&'s KeySource>,
@@ -168,7 +170,7 @@ impl<'s> LoginDefaults<'s> {
         let password = match self.password {
             Some(KeySource::Environment { name }) => Some(SecretSource::Env(name.clone())),
             Some(KeySource::File { path }) => Some(SecretSource::File(path.clone())),
-            // A random password cannot match the server's.
+            // A random password cannot match the server's password.
             Some(KeySource::Random) | None => None,
         };
         Credentials { user: self.user.map(str::to_owned), password }

@@ -22,7 +22,7 @@ use crate::status::{MapStatus, MoveStatus, Nodes};
 pub const HEARTBEAT_PERIOD: Duration = Duration::from_millis(HEARTBEAT_TTL.get() / 3);
 
 /// The number of consecutive observations without any node on the old map before this node enters
-/// the cutover.
+/// the phase `cutover`.
 const QUIET_LOOKS: u32 = 2;
 
 /// Sends heartbeats with this node's map to every shard, reads which nodes use which map, and
@@ -30,16 +30,16 @@ const QUIET_LOOKS: u32 = 2;
 #[derive(Debug)]
 pub(crate) struct Heartbeats {
     map: Arc<ShardMap>,
-    /// The longest time for which a limit's counters count, in milliseconds.
+    /// The longest time, in milliseconds, for which a counter of any limit affects decisions.
     longest: Arc<AtomicU64>,
     found: Arc<Mutex<Option<Nodes>>>,
     task: AbortHandle,
 }
 
 impl Heartbeats {
-    /// Starts the heartbeats at the shards of `map`, for the limits of `policy`, at the times of the
-    /// clock that decides: the first call after a failover replays charges, and computes their age by
-    /// its time.
+    /// Starts the heartbeats at the shards of `map`, for the limits of `policy`, at the times of
+    /// the node's decision clock. The clock matters because the first call after a failover replays
+    /// charges, and computes the age of the charges from the time of the call.
     pub(crate) fn start(
         map: Arc<ShardMap>,
         key: HashKey,
@@ -63,7 +63,7 @@ impl Heartbeats {
         Ok(Self { map, longest, found, task })
     }
 
-    /// Applies the limits of `policy`.
+    /// Takes the windows of the limits of `policy` into account for the length of a rebalance.
     pub(crate) fn follow(&self, policy: &Policy) {
         // Counters of longer windows may still be in the shards.
         self.longest.fetch_max(longest(policy), Ordering::Relaxed);
@@ -102,7 +102,7 @@ struct Round {
     /// node used that map.
     quiet: u32,
     began: Instant,
-    /// The time at which this node entered the cutover.
+    /// The time at which this node entered the phase `cutover`.
     led: Option<Instant>,
     missed: Missed,
 }
@@ -125,7 +125,8 @@ impl Round {
         }
     }
 
-    /// Sends a heartbeat to each shard. Returns the counts of those that answered, by shard name.
+    /// Sends a heartbeat to each shard. Returns the counts of the shards that answered, by shard
+    /// name.
     async fn beat(&self) -> HashMap<Box<str>, HeartbeatCounts> {
         let own = self.map.version();
         let other =
@@ -178,7 +179,7 @@ impl Round {
         }
     }
 
-    /// Logs shards that some nodes with this map reach at another address, or do not reach.
+    /// Logs the shards that some nodes with the same map do not reach, or reach at another address.
     fn tell_missed(&mut self, counts_by_shard: &HashMap<Box<str>, HeartbeatCounts>) {
         let map = self.map.version();
         for (shard, change) in self.missed.look(counts_by_shard) {
@@ -214,7 +215,7 @@ impl Round {
             }
             Phase::Cutover => {
                 let longest = Duration::from_millis(self.longest.load(Ordering::Relaxed));
-                // Other nodes may enter the cutover one TTL later.
+                // Other nodes may enter the phase `cutover` up to one TTL later.
                 let is_over = |led: Instant| led.elapsed() >= longest.saturating_add(lease());
                 if self.led.is_some_and(is_over) {
                     rebalance.enter(Phase::Done);

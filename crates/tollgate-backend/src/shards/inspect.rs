@@ -33,8 +33,8 @@ pub struct Inspected {
     pub told: Result<Inspection, LinkError>,
 }
 
-/// Queries all servers of `redis` concurrently, each within `within`: those in the settings, and
-/// those that `shards` were found to have. Returns them in the order of the shards.
+/// Queries all servers of `redis` concurrently, each for at most `within`: the servers in the
+/// settings, and the servers that `shards` report. Returns them in the order of the shards.
 ///
 /// # Errors
 /// [`OpenError`] if the settings name no server.
@@ -91,7 +91,7 @@ fn endpoints(reached: ConnectTarget, found: &[String]) -> Vec<(Role, Endpoint)> 
     keepers.chain(sentinels).filter(|(_, endpoint)| seen.insert(endpoint.to_string())).collect()
 }
 
-/// The user and the certificates for servers that other servers named.
+/// The user and the certificates for servers that other servers reported.
 struct Like {
     credentials: Credentials,
     tls: Option<Tls>,

@@ -11,7 +11,7 @@ use tollgate_stores::sharded::{MapVersion, Routing};
 use super::redis_servers::RedisServers;
 use super::shard_store::ShardStore;
 
-/// A shard. Both shard maps share it if it is in both.
+/// A shard. If a shard is in both shard maps, the maps share this value.
 pub(crate) type Shard = tollgate_stores::Shard<Arc<ShardStore>>;
 
 /// The shards, and the store over them.
@@ -23,7 +23,7 @@ pub(crate) struct ShardMap {
 }
 
 impl ShardMap {
-    /// Creates the map of `store`, of which `leaving` are the shards of the previous map only.
+    /// Creates the map of `store`. `leaving` are the shards that are only in the previous map.
     pub(crate) fn new(store: Rebalance<ShardStore>, leaving: Vec<Shard>) -> Self {
         Self { store: Arc::new(store), leaving }
     }
@@ -44,8 +44,8 @@ impl ShardMap {
         self.store.before().partitions().shards()
     }
 
-    /// Returns the servers that own `subject` in the current map; during a rebalance, in the new
-    /// one.
+    /// Returns the servers that own `subject` in the current map or, during a rebalance, in the new
+    /// map.
     pub(crate) fn servers_of(&self, subject: &Subject) -> &RedisServers {
         self.store.after().partitions().shard_for(subject).store.servers()
     }
@@ -55,12 +55,12 @@ impl ShardMap {
         Some(&*self.store).filter(|store| store.has_previous())
     }
 
-    /// Returns the version of the current map; during a rebalance, of the new one.
+    /// Returns the version of the current map or, during a rebalance, of the new map.
     pub(crate) fn version(&self) -> MapVersion {
         self.store.after().partitions().version()
     }
 
-    /// Returns how far the clock of the first shard that returned its time is ahead of one that
+    /// Returns how far the clock of the first shard that returned its time is ahead of a clock that
     /// shows `now`.
     pub(crate) fn clock_offset(&self, now: Timestamp) -> Option<ClockOffset> {
         self.shards().find_map(|shard| shard.store.servers().clock_offset(now))
@@ -78,7 +78,7 @@ impl ShardMap {
     }
 }
 
-/// Returns the routing by the dimension `route_by`, or by the first dimension.
+/// Returns the routing by the part of a subject called `route_by`, or by its first part.
 pub(crate) fn routing(route_by: Option<&str>) -> Routing {
     route_by.map_or(Routing::First, |name| Routing::Dimension(name.into()))
 }

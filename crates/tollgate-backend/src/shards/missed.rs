@@ -9,11 +9,11 @@ use tollgate_stores::rebalance::HeartbeatCounts;
 /// longer than the time for which a stopped node is still counted.
 const LOOKS: u32 = 4;
 
-/// The shards that miss heartbeats, and since when.
+/// The shards that miss heartbeats, with the time since which each misses them.
 ///
 /// Every node sends heartbeats to all shards of its map. A map consists of names, so the servers of
-/// a shard may change. A node with another address for a shard has the same map, but its heartbeats
-/// are missing there.
+/// a shard may change. If a node has another address for a shard, its map is the same, but the
+/// shard at the address of the other nodes misses its heartbeats.
 #[derive(Debug, Default)]
 pub(crate) struct Missed(HashMap<Box<str>, Since>);
 

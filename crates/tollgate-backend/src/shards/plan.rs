@@ -1,4 +1,5 @@
-//! The assignment of subjects to shards, and a preview of what another shard map would move.
+//! The assignment of subjects to shards, and a preview of the moves that another shard map would
+//! cause.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,7 +15,7 @@ use super::map::routing;
 /// The number of sampled subjects.
 pub const SAMPLE: u32 = 100_000;
 
-/// A preview of what a change of the shard map would move.
+/// A preview of the subjects that a change of the shard map would move.
 #[derive(Clone, Debug)]
 pub struct ShardPlan {
     /// The version of the current map.
@@ -43,11 +44,11 @@ pub struct Flow {
 pub struct PlanError(ShardsError);
 
 impl ShardPlan {
-    /// Computes what moves if the shards of `from` are replaced by those of `to`, with the same
+    /// Computes the subjects that move if the shards of `to` replace those of `from`, with the same
     /// `key`.
     ///
     /// # Errors
-    /// [`PlanError`] if either is not a valid shard map.
+    /// [`PlanError`] if the shards of `from` or of `to` are not a valid shard map.
     pub fn new(from: &RedisSettings, to: &RedisSettings, key: &HashKey) -> Result<Self, PlanError> {
         let (old, new) = (map(from, key)?, map(to, key)?);
         let mut flows = BTreeMap::<_, u32>::new();
@@ -94,7 +95,7 @@ fn map(redis: &RedisSettings, key: &HashKey) -> Result<Sharded<()>, PlanError> {
     Ok(map.with_routing(routing(redis.route_by.as_deref())))
 }
 
-/// Returns a subject with a pair for each dimension by which either map routes.
+/// Returns a subject with a pair for each name by which one of the two maps selects shards.
 fn sampled(number: u32, from: &RedisSettings, to: &RedisSettings, key: &HashKey) -> Subject {
     let routes = [Some("sample"), from.route_by.as_deref(), to.route_by.as_deref()];
     let mut names: Vec<&str> = routes.into_iter().flatten().collect();

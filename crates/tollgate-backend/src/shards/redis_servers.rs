@@ -1,4 +1,4 @@
-//! The servers of one Redis shard, as partitions of its subjects.
+//! The servers of one Redis shard, as partitions over which its subjects are divided.
 
 use std::time::Duration;
 
@@ -25,9 +25,10 @@ use crate::status::ShardStatus;
 
 /// The servers of one shard.
 ///
-/// A call with all keys in one partition is one command, exact, in one round trip.
+/// If all keys of a call are in one partition, the call is one atomic command in one round trip.
 /// [`Atomic`](tollgate_stores::Atomic) makes a call over several slots all or nothing, and
-/// [`FailoverReplay`](tollgate_stores::FailoverReplay) replays the charges that a new primary lacks.
+/// [`FailoverReplay`](tollgate_stores::FailoverReplay) replays the charges that a new primary
+/// lacks.
 #[derive(Debug)]
 pub enum RedisServers {
     /// A primary with its replicas: one partition.
@@ -71,8 +72,8 @@ impl RedisServers {
         })
     }
 
-    /// Compares the application's clock with the shard's from now on, so no call is decided by a
-    /// time that differs too much.
+    /// Compares the application's clock with the shard's clock from now on, so no call is decided
+    /// by a time that differs too much from the shard's time.
     pub(crate) fn check_clock(&self) {
         match self {
             Self::Shard(shard) => shard.check_clock(),
@@ -80,7 +81,7 @@ impl RedisServers {
         }
     }
 
-    /// Waits until the shard is connected, for at most `within`.
+    /// Waits until the shard is connected, for at most the time `within`.
     pub(crate) async fn ready(&self, within: Duration) {
         // Ignore the result; the status shows whether it is connected.
         match self {
@@ -113,7 +114,8 @@ impl RedisServers {
         }
     }
 
-    /// Returns the current status as the shard `name`, including what only the wrappers count.
+    /// Returns the current status as the shard `name`, with the counts `repaired` and the durations
+    /// `took` of the wrappers.
     pub(crate) fn status(&self, name: &str, repaired: ReplayCounts, took: Observed) -> ShardStatus {
         let now = SystemClock.now();
         let name = name.into();

@@ -13,7 +13,7 @@ use crate::status::ShardStatus;
 /// each failover.
 pub(crate) type ServersStore = Atomic<FailoverReplay<RedisServers>>;
 
-/// One shard, with timed calls.
+/// One shard. The durations of its calls are measured.
 #[derive(Debug)]
 pub(crate) struct ShardStore(CallTimer<ServersStore>);
 
@@ -36,8 +36,8 @@ impl ShardStore {
         self.replay_store().store()
     }
 
-    /// Replays remembered charges that the shard may lack, unless that is already done. This helps
-    /// other nodes even if this one receives no requests.
+    /// Replays remembered charges that the shard may lack, unless they were already replayed. The
+    /// shard then has the charges for all nodes, even if this node receives no more requests.
     pub(crate) async fn replay(&self, now: Timestamp) {
         // If the replay fails, it is tried again, and charges wait until then.
         let _ = self.replay_store().replay_partitions(now).await;

@@ -1,4 +1,4 @@
-//! The changes since the last check.
+//! Detection of the changes of a shard since the last check.
 
 use std::fmt;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::status::{ShardStatus, reached};
 /// The state of a shard at the last check.
 #[derive(Debug)]
 pub(super) struct StatusDiff {
-    /// The batchers, the primary's first.
+    /// The states of the batchers, with the primary's batcher first.
     batchers: Vec<Batcher>,
     clock: Agreement,
     /// The servers that reported themselves as primary, if there were several.
@@ -24,11 +24,13 @@ pub(super) struct StatusDiff {
 /// A change of a shard that is logged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Change {
-    /// The shard's primary answers, and is another server than `before`, if there was one.
+    /// The shard's primary answers. `before` is the address of the previous primary, if there was
+    /// another one.
     Connected { address: String, runs: StepRuntime, before: Option<String> },
     /// No primary answers.
     Lost { reason: String },
-    /// The shard's primary answers, and was lost this many times since the last check.
+    /// The shard's primary answers, but its connection was lost this many times since the last
+    /// check.
     Flapping { address: String, times: u64 },
     /// A replica is used for reads.
     ReplicaFound { address: String },

@@ -15,17 +15,18 @@ use tollgate::{Clock, SystemClock};
 use super::map::{Shard, ShardMap};
 use super::status_diff::{Change, StatusDiff};
 
-/// The time for which a start waits for shards to connect. After it, the start continues.
+/// The time for which the start of a node waits until the shards are connected. After this time,
+/// the start continues.
 pub const START_WAIT: Duration = Duration::from_secs(1);
 
 /// The time between two checks of the shards. Each check logs at most one event for a server.
 pub const WATCH_PERIOD: Duration = Duration::from_secs(1);
 
-/// The clock of this node's decisions, once it is set.
+/// The clock of this node's decisions, which is set once.
 pub(crate) type Deciding = Arc<OnceLock<Arc<dyn Clock>>>;
 
-/// Checks the shards periodically until it is dropped. Logs changes for operators, and replays lost
-/// charges to the shards.
+/// A task that checks the shards periodically until this value is dropped. The task logs changes
+/// for operators, and replays lost charges to the shards.
 pub(crate) struct Watch {
     started: watch::Receiver<bool>,
     /// The largest permitted difference of clocks, in milliseconds.
@@ -71,7 +72,7 @@ impl Watch {
         Self { started, skew_max, deciding, task: task.abort_handle() }
     }
 
-    /// The clock of this node's decisions, once it is set.
+    /// The clock of this node's decisions, which is set once.
     pub(crate) fn deciding(&self) -> Deciding {
         Arc::clone(&self.deciding)
     }

@@ -10,7 +10,7 @@ pub struct MapStatus {
     pub version: MapVersion,
     /// The nodes with a recent heartbeat. `None` before the first query.
     pub nodes: Option<Nodes>,
-    /// The rebalance to this map, if the settings contain the previous one.
+    /// The rebalance to this map, if the settings contain the previous map.
     pub moving: Option<MoveStatus>,
 }
 
@@ -23,15 +23,15 @@ pub struct MoveStatus {
     pub from: MapVersion,
     /// The cells that this node transferred.
     pub carried: u64,
-    /// The calls for which a previous owner could not be queried. Their subjects started again from
-    /// zero on the new owner.
+    /// The calls for which the subjects' usage could not be transferred from a previous owner.
+    /// These subjects started with unused limits at the new owner.
     pub failed_transfers: u64,
     /// The charges and refunds in the dual-write phase of which it is not certain that both owners
     /// counted them.
     pub diverged: u64,
 }
 
-/// The number of nodes with a heartbeat within the last TTL; for each kind, the highest count of
+/// The numbers of nodes with a heartbeat within the last TTL. Each number is the highest count of
 /// any shard.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Nodes {
@@ -39,15 +39,16 @@ pub struct Nodes {
     pub alike: u64,
     /// The nodes that use only the previous map.
     pub before: u64,
-    /// The nodes that use neither of these maps.
+    /// The nodes that use neither this node's map nor the previous map.
     pub others: u64,
     /// The shards that did not answer.
     pub silent: usize,
 }
 
 impl Nodes {
-    /// Computes the counts from the answers of some of `shards` shards. `moves` says whether a move
-    /// is in progress, so that the query also counted the nodes with the previous map.
+    /// Computes the counts from the answers of those of the `shards` shards that answered. `moves`
+    /// says whether a move is in progress, so that the query also counted the nodes with the
+    /// previous map.
     pub(crate) fn of<'a>(
         counts_by_shard: impl Iterator<Item = &'a HeartbeatCounts>,
         moves: bool,

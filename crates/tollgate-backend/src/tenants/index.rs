@@ -17,7 +17,7 @@ impl Index {
     pub(super) fn to_bytes(&self) -> Vec<u8> {
         let entry = |(partition, version): (&usize, &TableVersion)| {
             let mut bytes = [0; ENTRY];
-            // There are fewer partitions.
+            // A partition's number always fits, because there are fewer partitions.
             let partition = u16::try_from(*partition).unwrap_or(u16::MAX);
             bytes[..2].copy_from_slice(&partition.to_be_bytes());
             bytes[2..10].copy_from_slice(&version.changes.to_be_bytes());
@@ -27,7 +27,7 @@ impl Index {
         self.0.iter().flat_map(entry).collect()
     }
 
-    /// Decodes an index; `None` if the bytes are of another program.
+    /// Decodes an index. Returns `None` if another program wrote the bytes.
     pub(super) fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let (entries, rest) = bytes.as_chunks::<ENTRY>();
         let entry = |bytes: &[u8; ENTRY]| {
@@ -41,7 +41,7 @@ impl Index {
     }
 }
 
-/// Decodes a version; `None` if it has another length.
+/// Decodes a version. Returns `None` if the bytes do not have the length of a version.
 pub(super) fn version_of(bytes: &[u8]) -> Option<TableVersion> {
     let (changes, rest) = bytes.split_first_chunk()?;
     let drawn = rest.try_into().ok()?;

@@ -1,4 +1,4 @@
-//! Reading and writing single partitions.
+//! Reads and writes of single partitions, the documents over which the tenants are divided.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
@@ -34,7 +34,8 @@ impl Shared {
         self.state.lock().unlisted.insert(partition);
     }
 
-    /// Takes over newer documents of `partitions`, and restores older or lost ones.
+    /// Reads the documents of `partitions` that are newer in the store, and restores those that the
+    /// store lost or has in an older version.
     pub(super) async fn compare(
         &self,
         blob_store: BlobStore<'_>,
@@ -87,7 +88,8 @@ impl Shared {
         blob_store.replace(&name(partition), before, &document, TENANTS_TTL).await
     }
 
-    /// Writes the next version of some partitions, and installs those that are stored.
+    /// Writes the next version of some partitions, and puts those that were stored in force on this
+    /// node.
     pub(super) async fn write(
         &self,
         blob_store: BlobStore<'_>,
@@ -120,7 +122,8 @@ impl Shared {
                 self.install(partition, made);
                 return Ok(());
             }
-            // Another node changed the document first, or it was lost and is replaced.
+            // Another node changed the document first, or the store lost the document and it is
+            // replaced.
             before = blob_store
                 .version(&name(partition))
                 .await
