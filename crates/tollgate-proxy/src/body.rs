@@ -25,7 +25,7 @@ pub(crate) use read_ahead::read_json;
 /// pauses.
 #[derive(Debug)]
 pub struct RequestBody {
-    /// `None` in a copy of a request without a body.
+    /// `None` in a copy of an empty body.
     incoming: Option<Incoming>,
     /// `None` if nothing was read ahead, as for most requests. Boxed, because the body is moved
     /// often.
@@ -68,7 +68,7 @@ impl RequestBody {
         Self { incoming: Some(incoming), ahead: None, left: limit, limit, pace, upload }
     }
 
-    /// Returns a copy of a body without content. `None` if it has any.
+    /// Returns a copy of this body if the body has no content, otherwise `None`.
     pub(crate) fn copy_of_empty(&self) -> Option<Self> {
         let (left, limit, upload) = (self.left, self.limit, self.upload.clone());
         let pace = || LeastRate::new(RateTerms::NONE, self.pace.longest_pause());
@@ -82,7 +82,7 @@ impl RequestBody {
         })
     }
 
-    /// Returns the state of this body, for the task that waits for the response.
+    /// Returns the progress of this body, for the task that waits for the response.
     pub(crate) fn upload(&self) -> Upload {
         self.upload.clone()
     }
@@ -178,8 +178,8 @@ impl Drop for RequestBody {
     }
 }
 
-/// Returns the violation that the strict reader reported. hyper passes it on as a source of its
-/// error.
+/// Returns the violation that the strict reader reported. hyper passes the violation on as a source
+/// of its own error.
 fn violation_in(error: &hyper::Error) -> Option<Violation> {
     let mut cause: Option<&(dyn StdError + 'static)> = Some(error);
     while let Some(error) = cause {

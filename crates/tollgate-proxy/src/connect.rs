@@ -49,7 +49,8 @@ impl Connector {
             let stream = TcpStream::connect(self.address)
                 .await
                 .map_err(|error| UpstreamFailure::to_connect(&error))?;
-            // Fails on a connection that is closed already. Using it detects that.
+            // An error means that the connection is already closed. The next use of the connection
+            // detects that.
             let _ = stream.set_nodelay(true);
             let Some(TlsName { tls, name }) = &self.tls else { return Ok(Stream::Tcp(stream)) };
             let handshake = Stream::over_tls(stream, tls, name.clone());

@@ -30,7 +30,7 @@ pub(crate) enum UpstreamFailure {
 }
 
 impl UpstreamFailure {
-    /// Returns the failure for an attempt to connect that failed with `error`.
+    /// Returns the failure to report if an attempt to connect failed with `error`.
     pub(crate) fn to_connect(error: &(dyn StdError + 'static)) -> Self {
         match is_timeout(error) {
             true => Self::ConnectTimeout,
@@ -38,7 +38,7 @@ impl UpstreamFailure {
         }
     }
 
-    /// Returns the failure for an exchange with the upstream that failed.
+    /// Returns the failure to report if an exchange with the upstream failed with `error`.
     pub(crate) fn of(error: &hyper::Error) -> Self {
         match error.is_parse() {
             true => Self::InvalidResponse,
@@ -46,7 +46,8 @@ impl UpstreamFailure {
         }
     }
 
-    /// The response to a request whose body is `upload`.
+    /// Returns the response to a request for which the upstream failed. `upload` is the progress of
+    /// the request's body.
     pub(crate) fn into_response(self, upload: &Upload) -> Response<Full<Bytes>> {
         let mut response = self.problem().into_response();
         if !matches!(self, Self::Client(_)) {

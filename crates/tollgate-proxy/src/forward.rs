@@ -121,8 +121,8 @@ impl Forward {
         Some((upgrade, hyper::upgrade::on(request), session))
     }
 
-    /// Converts the request for the upstream. Its hop-by-hop fields have been replaced already, so
-    /// the request that the layer decided on is the one that is sent.
+    /// Converts the request for the upstream. The hop-by-hop fields were replaced before the layer
+    /// decided on the request, so the upstream receives the fields that the layer has seen.
     fn outgoing(&self, request: Request<RequestBody>) -> Request<RequestBody> {
         let (parts, body) = request.into_parts();
         let mut headers = parts.headers;
@@ -142,7 +142,7 @@ impl Forward {
         outgoing
     }
 
-    /// Returns the host that the client requested, and sets it in `headers`.
+    /// Returns the host that the client requested, and sets the field `host` in `headers` to it.
     fn host(&self, headers: &mut HeaderMap, target: &Uri) -> HeaderValue {
         if let Some(host) = headers.get(header::HOST) {
             return host.clone();
@@ -178,9 +178,9 @@ impl Forward {
         }
     }
 
-    /// Waits for the response's head. The timer starts at the end of the request's body. It also
-    /// runs while the upstream does not accept the body, from the last accepted part. While the
-    /// client does not send the body, the time limits of the body apply instead.
+    /// Waits for the response's head. The time limit counts from the end of the request's body.
+    /// While the upstream accepts no more of the body, the time limit counts from the last accepted
+    /// part. While the client does not send the body, the time limits of the body apply instead.
     async fn within_time(
         &self,
         mut response: Pin<
@@ -199,7 +199,7 @@ impl Forward {
             Poll::Ready(response) => Poll::Ready(
                 response.map_err(|failure| upload.fault().map_or(failure, UpstreamFailure::Client)),
             ),
-            // After the timer has fired, this is called again, with the time that is the end then.
+            // When the timer fires, this code is polled again, with the end time as it is then.
             Poll::Pending => {
                 timer.poll_passed(cx, end()).map(|()| Err(UpstreamFailure::ResponseTimeout))
             }
@@ -248,7 +248,7 @@ impl Forward {
         let idle = self.settings.timeouts.tunnel_idle;
         let (upgraded, while_upgraded) = upgraded();
         tokio::spawn(async move {
-            // Permits of concurrency limits are held as long as the tunnel is open.
+            // The permits of concurrency limits are held as long as the tunnel is open.
             let _held = while_upgraded;
             tunnel::splice(client, upstream, idle, session).await;
         });
@@ -291,8 +291,8 @@ fn join_cookies(headers: &mut HeaderMap) {
     }
 }
 
-/// Writes a `content-length` that was present as a plain number, which all servers read in the same
-/// way.
+/// If `content-length` is present, writes it again as a plain number, which all servers read in the
+/// same way.
 fn set_content_length(headers: &mut HeaderMap, exact: Option<u64>) {
     let stated = headers.remove(header::CONTENT_LENGTH).is_some();
     if let (true, Some(length)) = (stated, exact) {

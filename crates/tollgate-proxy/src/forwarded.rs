@@ -20,8 +20,8 @@ pub(crate) enum Trust {
 }
 
 impl Trust {
-    /// Returns whether `peer` is within `networks`. An IPv4-mapped IPv6 address counts as the IPv4
-    /// address.
+    /// Returns `Trusted` if `peer` is within `networks`. An IPv4-mapped IPv6 address counts as the
+    /// IPv4 address.
     pub(crate) fn in_peer(peer: Option<IpAddr>, networks: &[Network]) -> Self {
         let known = peer.map(|peer| peer.to_canonical());
         match known.is_some_and(|peer| networks.iter().any(|network| network.contains(peer))) {
@@ -47,8 +47,8 @@ impl Scheme {
     }
 }
 
-/// A peer's address and protocol in the form of the fields, formatted once for all requests of its
-/// connection.
+/// A peer's address and protocol as texts for the forwarding fields. They are formatted once for
+/// all requests of a connection.
 #[derive(Debug)]
 pub(crate) struct PeerName {
     address: HeaderValue,
@@ -69,8 +69,8 @@ impl PeerName {
     }
 }
 
-/// Writes the fields for a request from `peer` for `host`. The fields of a trusted peer are
-/// extended, those of any other peer are replaced.
+/// Writes the forwarding fields for a request from `peer` for `host`. The fields that a trusted
+/// peer sent are extended, and the fields of any other peer are replaced.
 pub(crate) fn add_forwarding_fields(
     headers: &mut HeaderMap,
     peer: &PeerName,
@@ -128,8 +128,8 @@ fn starts_with_ignore_case(name: &str, beginning: &str) -> bool {
         && name.bytes().zip(beginning.bytes()).all(|(is, like)| dashed(is) == like)
 }
 
-/// Joins all lines of a list field and `member` to one line. Lines that are not valid in a list are
-/// dropped.
+/// Joins all lines of the list field `name` to one line, and appends `member`. Lines that are not
+/// valid in a list are dropped.
 fn append_to_list(headers: &mut HeaderMap, name: &HeaderName, member: HeaderValue) {
     let mut lines = match headers.entry(name) {
         Entry::Vacant(vacant) => {

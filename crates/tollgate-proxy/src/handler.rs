@@ -26,8 +26,8 @@ use crate::settings::{Limits, Settings};
 use crate::upgrade_prep::prepare_upgrade;
 use crate::upload::{Upload, UploadFault};
 
-/// The entry point of all requests of a connection. It refuses inadmissible requests, and passes
-/// the others to the layered service with the peer's address.
+/// The entry point of all requests of a connection. It refuses requests that break a rule of the
+/// proxy, and passes the others, with the peer's address, to the service with the layer.
 #[derive(Debug, Clone)]
 pub(crate) struct Handler<S> {
     pub(crate) service: S,
@@ -39,7 +39,7 @@ pub(crate) struct Handler<S> {
     pub(crate) session: Session,
 }
 
-/// The body of a response: from the layered service, or a problem of the proxy.
+/// The body of a response: the body from the service with the layer, or a problem of the proxy.
 pub(crate) type HandlerBody<B> = Either<CountedBody<B>, Full<Bytes>>;
 
 impl<S, B> Handler<S>
@@ -47,8 +47,8 @@ where
     S: Service<Request<RequestBody>, Response = Response<B>, Error = Infallible>,
     B: Body<Data = Bytes>,
 {
-    /// Returns the response to a request. It is a single future, because each nested one would
-    /// contain the request again.
+    /// Returns the response to a request. The function is a single future, because each nested
+    /// future would contain the request again.
     pub(crate) async fn answer(
         self,
         request: Request<Incoming>,
@@ -96,7 +96,8 @@ where
     }
 }
 
-/// Refuses a request by its head alone, before it is charged or forwarded.
+/// Checks the head of a request before the request is charged or forwarded. Returns the problem for
+/// a request that is refused.
 fn admit<B: Body>(request: &Request<B>, limits: &Limits) -> Result<(), Problem> {
     if request.method() == Method::CONNECT {
         return Err(Violation::Connect.into());
@@ -152,7 +153,8 @@ fn check_host<B>(request: &Request<B>) -> Result<(), Problem> {
     }
 }
 
-/// Accepts only `100-continue`. The 100 response is sent when the body is first polled.
+/// Checks the field `expect`, of which only `100-continue` is accepted. The 100 response is sent
+/// when the body is first polled.
 fn check_expectation(headers: &HeaderMap) -> Result<(), Problem> {
     let mut expectations = headers.get_all(header::EXPECT).iter();
     match expectations.all(|value| value.as_bytes().eq_ignore_ascii_case(b"100-continue")) {
@@ -164,7 +166,7 @@ fn check_expectation(headers: &HeaderMap) -> Result<(), Problem> {
     }
 }
 
-/// Returns why the connection closes after a response, if it does.
+/// Returns the reason to close the connection after the response, or `None` if it stays open.
 fn reason_to_close(upload: &Upload, status: StatusCode, session: &Session) -> Option<CloseReason> {
     if let Some(fault) = upload.fault() {
         // After a request that failed in its body, the start of the next request is unknown.
@@ -180,7 +182,7 @@ fn reason_to_close(upload: &Upload, status: StatusCode, session: &Session) -> Op
     (is_refused && session.is_nearly_full()).then_some(CloseReason::Refused)
 }
 
-/// Closes the connection after `answer`, if its protocol requires that.
+/// Closes the connection after `answer`, if the HTTP version requires that for `reason`.
 fn close_for<B>(
     reason: CloseReason,
     answer: &mut Response<B>,
@@ -221,8 +223,8 @@ fn rejected<B>(
     response.map(Either::Right)
 }
 
-/// A guard that counts a request as in flight from its head to the end of the response's body,
-/// however either ends.
+/// A guard that counts a request as in flight from its head to the end of the response's body, also
+/// if the request or the response is aborted.
 #[derive(Debug)]
 struct ExchangeGuard(Arc<Conversation>);
 
@@ -240,7 +242,8 @@ impl Drop for ExchangeGuard {
 }
 
 pin_project_lite::pin_project! {
-    /// A body that ends its exchange, split into pieces to detect whether the client reads them.
+    /// A response body whose end is the end of the request. The body is split into pieces, to
+    /// detect whether the client reads them.
     #[derive(Debug)]
     pub(crate) struct CountedBody<B> {
         #[pin]

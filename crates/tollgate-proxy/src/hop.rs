@@ -17,13 +17,14 @@ const HOP_BY_HOP: [HeaderName; 9] = [
     HeaderName::from_static("http2-settings"),
 ];
 
-/// The fields that are kept even if `Connection` nominates them: without them the message would
-/// have another meaning, or would be read too early.
+/// The fields that are kept even if `Connection` nominates them. Without `host`, `content-length`
+/// or `cookie` the message would have another meaning, and without `expect` its body would be
+/// requested too early.
 const END_TO_END: [HeaderName; 4] =
     [header::HOST, header::CONTENT_LENGTH, header::COOKIE, header::EXPECT];
 
-/// The fields that are not allowed in a trailer section: they would change framing, routing or
-/// authorization of a message that is already being forwarded.
+/// The fields that are not allowed in a trailer section, because they would change the framing,
+/// routing or authorization of a message that is already being forwarded.
 const NO_TRAILERS: [HeaderName; 5] = [
     header::HOST,
     header::CONTENT_LENGTH,
@@ -34,8 +35,8 @@ const NO_TRAILERS: [HeaderName; 5] = [
 
 /// Fields that frame, route or authenticate a request.
 ///
-/// Servers that make one name of `-` and `_`, as CGI does, read `Content_Length` as `Content-Length`. The limiter does not, so
-/// the proxy removes the spellings with `_`.
+/// Servers that treat `-` and `_` as the same, as CGI does, read `Content_Length` as
+/// `Content-Length`. The limiter does not, so the proxy removes the spellings with `_`.
 const NOT_WITH_UNDERSCORES: [&str; 12] = [
     "api-key",
     "content-encoding",
@@ -51,8 +52,9 @@ const NOT_WITH_UNDERSCORES: [&str; 12] = [
     "x-session-token",
 ];
 
-/// Removes request fields whose names have `_` if a server might read them as fields that [frame, route or
-/// authenticate](NOT_WITH_UNDERSCORES) the request, or as another field of the same request.
+/// Removes request fields whose names have `_` if a server might read them as fields that [frame,
+/// route or authenticate](NOT_WITH_UNDERSCORES) the request, or as a second spelling of another
+/// field of the request.
 pub(crate) fn remove_underscored(headers: &mut HeaderMap) {
     let is_read_twice = |name: &&HeaderName| {
         name.as_str().contains('_') && {
@@ -73,13 +75,14 @@ pub(crate) fn strip(headers: &mut HeaderMap) {
     }
 }
 
-/// Returns whether any field is hop-by-hop. Nearly no message has one, and a single pass is faster
-/// than a look-up of each name.
+/// Returns whether any field is hop-by-hop. Nearly no message has such a field, and a single pass
+/// over the fields is faster than a look-up of each hop-by-hop name.
 pub(crate) fn has_connection_fields(headers: &HeaderMap) -> bool {
     headers.keys().any(|name| HOP_BY_HOP.contains(name))
 }
 
-/// Removes the hop-by-hop fields from `headers`, which [has some](has_connection_fields).
+/// Removes the hop-by-hop fields from `headers`. Call this only if `headers` [has such
+/// fields](has_connection_fields).
 pub(crate) fn remove(headers: &mut HeaderMap) {
     let nominated: Vec<HeaderName> = tokens(headers, &header::CONNECTION)
         .filter_map(|token| HeaderName::from_bytes(token.as_bytes()).ok())
@@ -90,14 +93,14 @@ pub(crate) fn remove(headers: &mut HeaderMap) {
     }
 }
 
-/// Returns whether a field is kept although `Connection` nominates it. The forwarding fields of a
-/// trusted proxy are kept: otherwise a client behind a proxy that passes on its `Connection` would
-/// be limited under the proxy's address.
+/// Returns whether a field is kept although `Connection` nominates it. Forwarding fields are kept.
+/// Otherwise a client could nominate them: if a trusted proxy passed on the client's `Connection`,
+/// the client would be limited under the address of that proxy.
 fn is_end_to_end(name: &HeaderName) -> bool {
     END_TO_END.contains(name) || is_forwarding_field(name.as_str())
 }
 
-/// Removes the fields that are only allowed in a head from a trailer section.
+/// Removes from a trailer section the fields that are allowed only in a head.
 pub(crate) fn strip_trailers(trailers: &mut HeaderMap) {
     strip(trailers);
     for name in &NO_TRAILERS {
@@ -110,7 +113,7 @@ pub(crate) fn accepts_trailers(headers: &HeaderMap) -> bool {
     tokens(headers, &header::TE).any(|token| token.eq_ignore_ascii_case("trailers"))
 }
 
-/// Sets that this hop accepts trailers.
+/// Sets the field `te: trailers`, which states that the proxy accepts trailers.
 pub(crate) fn request_trailers(headers: &mut HeaderMap) {
     headers.insert(header::TE, HeaderValue::from_static("trailers"));
     headers.insert(header::CONNECTION, HeaderValue::from_static("te"));

@@ -10,16 +10,16 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 /// The longest body that is buffered, in bytes.
 pub(crate) const MAX_READ_AHEAD: usize = 256 * 1024;
 
-/// The most bytes of all buffered bodies together. Further bodies are not buffered.
+/// The most bytes of all buffered bodies together. A body that would exceed them is not buffered.
 pub(crate) const MAX_READ_AHEAD_TOGETHER: usize = 64 * 1024 * 1024;
 
 /// Whether JSON request bodies are read before the requests pass through the layer, as
-/// [`JsonBody`](tollgate::tower::JsonBody). By default they are not. Clones share the setting, and
-/// a change applies to all later requests.
+/// [`JsonBody`](tollgate::tower::JsonBody). By default JSON bodies are not read. Clones share the
+/// setting, and a change applies to all later requests.
 ///
 /// A body is not buffered if it is longer than 256 KiB, takes longer than 5 s, would exceed the 64
-/// MiB of all buffered bodies, or waits for `100 Continue`, because no client is asked for the body
-/// of a request that may be refused. Every body is forwarded unchanged.
+/// MiB of all buffered bodies, or if its client waits for `100 Continue`. The proxy does not ask a
+/// client for the body of a request that might be refused. Every body is forwarded unchanged.
 #[derive(Clone, Debug)]
 pub struct JsonBodyBuffering(Arc<Shared>);
 

@@ -36,12 +36,12 @@ pub(crate) struct Pool {
 
 #[derive(Debug, Default)]
 struct IdleLinks {
-    /// The idle links. The last one was used most recently, and is used next.
+    /// The idle links. The last link in the list was used most recently, and is used next.
     idle: Vec<IdleLink>,
     sweeping: Option<SweepTask>,
 }
 
-/// A task sweeps the pool until it is empty.
+/// A marker: a task is running that sweeps the pool until the pool is empty.
 #[derive(Debug)]
 struct SweepTask;
 
@@ -54,13 +54,13 @@ struct IdleLink {
 /// The links that a request may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Links {
-    /// Idle ones, or a new one.
+    /// An idle link, or a new link if none is idle.
     Idle,
-    /// A new one.
+    /// Only a new link.
     New,
 }
 
-/// A request without a response.
+/// A request that received no response.
 #[derive(Debug)]
 pub(crate) struct Unanswered {
     pub(crate) failure: UpstreamFailure,
@@ -88,7 +88,7 @@ impl Unanswered {
     }
 }
 
-/// Returns a copy of a request that is idempotent and has no body.
+/// Returns a copy of a request if it is idempotent and has no body, otherwise `None`.
 fn copy(request: &Request<RequestBody>) -> Option<Request<RequestBody>> {
     if !request.method().is_idempotent() {
         return None;
@@ -102,7 +102,7 @@ fn copy(request: &Request<RequestBody>) -> Option<Request<RequestBody>> {
 }
 
 impl Pool {
-    /// Creates an empty pool. It connects on first use.
+    /// Creates an empty pool. The pool connects on first use.
     pub(crate) fn new(connector: Connector, settings: &Settings) -> Self {
         let (timeouts, limits) = (&settings.timeouts, &settings.limits);
         let mut protocol = http1::Builder::new();
@@ -184,7 +184,8 @@ impl Pool {
         upload: &crate::upload::Upload,
     ) -> StreamedBody {
         if upload.is_under_way() {
-            // The response arrived before the end of the request. Neither must wait for the other.
+            // The response began before the end of the request. The response must not wait for the
+            // request, and the request must not wait for the response.
             self.release(link);
             return StreamedBody::new(body);
         }
@@ -196,12 +197,12 @@ impl Pool {
             return None;
         }
         let IdleLink { link, since } = self.idle_links.lock().idle.pop()?;
-        // The other links have been idle for longer. The sweep closes them.
+        // The other links have been idle for longer than this one. The sweep closes them.
         (since.elapsed() < self.longest).then_some(link)
     }
 
-    /// Returns a link to the pool after its response was read to its end, as soon as its request is
-    /// sent completely, too.
+    /// Returns a link to the pool as soon as its request is sent completely. The response must have
+    /// been read to its end.
     pub(crate) fn release(self: &Arc<Self>, mut link: Box<UpstreamLink>) {
         if link.is_ready() {
             self.keep(link);

@@ -6,24 +6,24 @@ use tokio::{net::lookup_host, time::timeout};
 
 use crate::upstream::Upstream;
 
-/// The most addresses of one host name that are used.
+/// The largest number of addresses that are used for one host name.
 const MAX_ADDRESSES: usize = 64;
 
 type Found = Pin<Box<dyn Future<Output = io::Result<Vec<SocketAddr>>> + Send>>;
 type LookUp = dyn Fn(&str, u16) -> Found + Send + Sync;
 
-/// Looks up the host names of upstreams. By default the system's resolver does.
+/// Looks up the host names of upstreams. By default the system's resolver looks them up.
 ///
-/// A name is looked up again after 10 seconds in which requests use it, or after one second if an
-/// address could not be reached. At most 64 addresses of a name are used. A lookup that fails
-/// leaves the known addresses in use.
+/// A name that requests use is looked up again after 10 seconds, or after one second if an address
+/// could not be reached. At most 64 addresses of a name are used. A lookup that fails leaves the
+/// known addresses in use.
 #[derive(Clone, Default)]
 pub struct Resolver(Option<Arc<LookUp>>);
 
 impl Resolver {
-    /// Calls `look_up` with a host name and a port. Its result contains the addresses of the name,
-    /// each with that port. It needs no time limit of its own:
-    /// [`Timeouts::connect`](crate::Timeouts::connect) applies.
+    /// Creates a resolver that calls `look_up` with a host name and a port. The result of `look_up`
+    /// must contain the addresses of the name, each with that port. `look_up` needs no time limit
+    /// of its own, because [`Timeouts::connect`](crate::Timeouts::connect) applies.
     ///
     /// # Examples
     ///

@@ -15,7 +15,7 @@ use crate::{body::BodyError, hop, pool::StreamedBody};
 
 /// A response body on its way to the client: streamed from the upstream, or created by the proxy.
 ///
-/// Dropping it before its end closes the upstream connection, which aborts the upstream's work.
+/// Dropping a body before its end closes the upstream connection, which aborts the upstream's work.
 #[derive(Debug)]
 pub struct ResponseBody(ResponseSource);
 

@@ -35,8 +35,8 @@ use crate::handler::Handler;
 use crate::session::Session;
 use crate::settings::{Limits, Settings};
 
-/// The most bytes that the system buffers for a client. Without this bound it would buffer
-/// megabytes, and a client that reads slowly would look like one that does not read.
+/// The most bytes that the kernel buffers for a client. Without this bound the kernel would buffer
+/// megabytes, and a client that reads slowly would look like a client that does not read.
 #[cfg(target_os = "linux")]
 const UNSENT_BYTES: u32 = 64 * 1_024;
 
@@ -44,22 +44,22 @@ const UNSENT_BYTES: u32 = 64 * 1_024;
 /// already be in transit, and closing at once would lose it. The response carries `connection:
 /// close`.
 const LAST_REQUEST: Duration = Duration::from_secs(1);
-/// How long a connection that is closing may take after its last request has ended.
+/// The longest time from the end of a connection's last request until the connection is closed.
 const GOODBYE: Duration = Duration::from_secs(5);
-/// The time for a connection that is closed to make room for another one.
+/// The longest time for closing an idle connection that makes room for a new one.
 const SHORT_GOODBYE: Duration = Duration::from_millis(100);
 /// hyper reads a head into one buffer. The strict reader has already limited the head, so this only
 /// has to be large enough.
 const READ_BUFFER_BYTES: usize = 64 * 1024;
 /// The request bytes that one HTTP/2 stream, and all streams of a connection together, may send
-/// ahead of the upstream.
+/// before the upstream has accepted them.
 const HTTP2_STREAM_WINDOW_BYTES: u32 = 256 * 1024;
 const HTTP2_CONNECTION_WINDOW_BYTES: u32 = 1024 * 1024;
 
-/// Serves the clients of `listener` until `shutdown` resolves, then drains: only clients that are
-/// waiting already are accepted, each request in flight is finished, and its connection is closed
-/// after it. An idle client may send one more request within a second, because it may already be in
-/// transit.
+/// Serves the clients of `listener` until `shutdown` resolves, then drains. While the proxy drains,
+/// it accepts only clients that are already waiting, finishes each request in flight, and then
+/// closes the connection of the request. An idle client may send one more request within a second,
+/// because that request may already be in transit.
 ///
 /// Each request passes through `layer`, with the client's address in its extensions as [`Peer`],
 /// before it is forwarded to the upstream. Dropping the future closes all connections at once.
@@ -107,7 +107,8 @@ where
     drain(&settings, &connections, &phase).await
 }
 
-/// Returns the limits of connections. Trusted proxies have none of their own.
+/// Returns the limits on client connections. The limit for each address does not apply to trusted
+/// proxies.
 fn rules(settings: &Settings) -> ConnectionRules {
     let trusted_proxies = settings.trusted_proxies.clone();
     ConnectionRules {
@@ -120,8 +121,8 @@ fn rules(settings: &Settings) -> ConnectionRules {
     }
 }
 
-/// Sets socket options. An error means that the connection is closed already, which serving it
-/// detects.
+/// Sets socket options. An error means that the connection is already closed. The code that serves
+/// the connection detects that.
 fn prepare(stream: &TcpStream) {
     let _ = stream.set_nodelay(true);
     #[cfg(target_os = "linux")]
@@ -199,8 +200,8 @@ async fn serve<S, B>(
         // If the phase is already `Cut`, the next wait returns at once.
         () = draining => tokio::select! {
             _ = connection.as_mut() => return conversation.leave(),
-            // At most half of the drain time, so a silent client does not count as a request that
-            // was aborted.
+            // The time is at most half of the drain time, so that a connection without a request
+            // does not count as an aborted request.
             () = sleep(LAST_REQUEST.min(settings.timeouts.drain / 2)) => {
                 conversation.note_close(CloseReason::Shutdown);
                 GOODBYE

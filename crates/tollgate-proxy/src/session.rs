@@ -10,8 +10,8 @@ use crate::forwarded::{PeerName, Scheme};
 /// The place of a client connection in the registry of the proxy.
 pub(crate) type Slot = ConnectionSlot<Conversation, ConnectionMetrics>;
 
-/// A client connection in the registry of the proxy. Every task of the connection has a clone, and
-/// its slot is free when the last one is dropped.
+/// A client connection in the registry of the proxy. Every task of the connection has a clone. The
+/// connection's slot is free when the last clone is dropped.
 #[derive(Debug, Clone)]
 pub(crate) struct Session(Arc<Held>);
 
@@ -20,7 +20,7 @@ struct Held {
     shutdown: Shutdown,
     peer: PeerName,
     slot: Slot,
-    /// The timer of the last response, for the next one.
+    /// The timer of the last response, which the next response uses again.
     timer: Mutex<MovingTimer>,
 }
 
@@ -65,7 +65,8 @@ impl Session {
         self.0.shutdown.phase() > Phase::Serving
     }
 
-    /// Waits until the proxy has reached `phase`. If the proxy is gone, this counts as `Cut`.
+    /// Waits until the proxy has reached `phase`. If the proxy no longer exists, the phase counts
+    /// as `Cut`.
     pub(crate) async fn reached(&self, phase: Phase) {
         self.0.shutdown.clone().reached(phase).await;
     }

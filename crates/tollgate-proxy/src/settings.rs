@@ -25,7 +25,8 @@ pub struct Settings {
     pub upstream_tls: Option<ClientTls>,
     /// The state of the upstreams. Keep a clone to read it while the proxy runs.
     pub upstream_metrics: UpstreamMetrics,
-    /// The certificate that clients are served with. By default clients use clear text.
+    /// The certificate of the proxy for TLS connections of clients. By default clients connect in
+    /// clear text.
     pub tls: Option<ServerTls>,
     /// Peers whose `Forwarded` and `X-Forwarded-*` fields are kept and extended. The fields of any
     /// other peer are replaced, so a client cannot forge its address. None by default.
@@ -55,15 +56,15 @@ pub enum ForwardedFields {
     XForwarded,
     /// `Forwarded` (RFC 7239).
     Forwarded,
-    /// Addresses of both families.
+    /// Both the `X-Forwarded-*` fields and `Forwarded`.
     #[default]
     Both,
-    /// None. The fields of untrusted clients are still removed.
+    /// No fields. The forwarding fields that untrusted clients send are still removed.
     Neither,
 }
 
-/// The time limits, each from 1 ms to a year. When one expires, the wait ends, with a response if
-/// one can still be sent.
+/// The time limits, each from 1 ms to a year. When a time limit expires, the proxy stops waiting,
+/// and sends an error response if a response can still be sent.
 #[derive(Debug, Clone)]
 pub struct Timeouts {
     /// The time for the TLS handshake of a client. Default 5 s; then its connection is closed.
@@ -83,8 +84,8 @@ pub struct Timeouts {
     pub response_body_idle: Duration,
     /// The time in which a client has to read any byte that is ready for it. Default 60 s; then its
     /// connection is closed. Over HTTP/2, a client also has to read each piece of a response (16
-    /// KiB at most) within this time, although its window may have no room for it; otherwise its
-    /// stream is reset.
+    /// KiB at most) within this time, even if the client's flow-control window has no room for the
+    /// piece; otherwise the stream is reset.
     pub write_idle: Duration,
     /// The time for which a client may transfer less than
     /// [`least_bytes_per_second`](Limits::least_bytes_per_second) allows. Default 10 s.
@@ -112,9 +113,9 @@ pub struct Limits {
     pub connections_per_address: u32,
     /// The least rate at which a client must send a request body, and read a response while bytes
     /// of it are ready, on average and after [`least_rate_grace`](Timeouts::least_rate_grace); 0
-    /// means none. A client may be at most 64 KiB ahead. Upgraded connections are exempt. Default
-    /// 1,024. A slower body is answered with 408; a connection that reads more slowly is closed, or
-    /// its HTTP/2 stream is reset.
+    /// means no least rate. Faster transfer counts in advance for at most 64 KiB. Upgraded
+    /// connections are exempt. Default 1,024. A slower body is answered with 408; a connection that
+    /// reads more slowly is closed, or its HTTP/2 stream is reset.
     pub least_bytes_per_second: u32,
     /// Bytes of a request's head, or of its trailers. Default 16 KiB; above, 431.
     pub header_bytes: usize,
@@ -162,7 +163,7 @@ impl Settings {
         }
     }
 
-    /// Returns the least rate of clients.
+    /// Returns the least rate at which clients must send and read.
     pub(crate) fn least_rate(&self) -> RateTerms {
         RateTerms::new(self.limits.least_bytes_per_second, self.timeouts.least_rate_grace)
     }
@@ -211,7 +212,8 @@ impl Settings {
 }
 
 const SHORTEST_WAIT: Duration = Duration::from_millis(1);
-/// The longest time limit, far below the values that overflow when added to a point in time.
+/// The longest time limit. It is far below the durations that overflow when they are added to a
+/// point in time.
 const LONGEST_WAIT: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
 impl Default for Timeouts {

@@ -19,11 +19,11 @@ use tollgate_http::Phase;
 
 use crate::session::Session;
 
-/// Copies bytes between the two ends of an upgraded exchange until one closes, neither sends for
-/// `idle`, or the proxy shuts down.
+/// Copies bytes between the two ends of an upgraded exchange until one end closes, no end sends for
+/// the time `idle`, or the proxy shuts down.
 ///
-/// The client's end opens after the 101 response is sent. Bytes that the client sent earlier wait
-/// until then.
+/// The client's end opens after the 101 response is sent. Bytes that the client sent before the 101
+/// response wait until its end opens.
 pub(crate) async fn splice(
     client: OnUpgrade,
     upstream: OnUpgrade,
@@ -40,7 +40,7 @@ pub(crate) async fn splice(
         let mut client = ActivityIo { io: TokioIo::new(client), moves: Arc::clone(&moves) };
         let mut upstream = TokioIo::new(upstream);
         tokio::select! {
-            // An error is not logged: it concerns only the two ends, which both detect it.
+            // An error is not logged, because it concerns only the two ends, and both detect it.
             _ = copy_bidirectional(&mut client, &mut upstream) => {}
             () = idle_for(&moves, idle) => {}
         }
@@ -64,7 +64,7 @@ async fn idle_for(moves: &AtomicU64, period: Duration) {
     }
 }
 
-/// One end of a tunnel. It counts the reads and writes.
+/// One end of a tunnel. The stream counts its reads and writes.
 #[derive(Debug)]
 struct ActivityIo<T> {
     io: T,

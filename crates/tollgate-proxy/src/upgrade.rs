@@ -7,8 +7,8 @@ use crate::hop;
 pub(crate) struct Upgrade(HeaderValue);
 
 impl Upgrade {
-    /// Returns the protocol of `request`, if it is exactly one and in `allowed`. Any other upgrade
-    /// is ignored, as a server always may.
+    /// Returns the protocol that `request` wants to upgrade to, if `request` names exactly one and
+    /// `allowed` contains it. Any other upgrade is ignored, as HTTP permits every server.
     pub(crate) fn requested<B>(request: &Request<B>, allowed: &[String]) -> Option<Self> {
         if request.version() != Version::HTTP_11 {
             return None;

@@ -1,14 +1,15 @@
-//! Conversion of a request's hop-by-hop fields from the client's connection to the upstream's.
+//! Conversion of a request's hop-by-hop fields for the connection to the upstream.
 
 use http::Request;
 
 use crate::{hop, upgrade::Upgrade};
 
-/// Removes the hop-by-hop fields of the client's connection, then sets those of the upstream's:
-/// `upgrade`, if its protocol is one of `upgrades`, and `te: trailers`, if the client sent it.
+/// Removes the hop-by-hop fields of the client's connection, then sets the fields of the upstream
+/// connection: `upgrade`, if the requested protocol is in `upgrades`, and `te: trailers`, if the
+/// client sent that field.
 ///
-/// This has to happen before any decision on the request: a decision on a field that is removed
-/// afterwards would apply to a different request.
+/// Call this before any decision on the request. If a decision used a field that is removed after
+/// the decision, it would apply to another request than the one that the upstream receives.
 pub(crate) fn prepare_upgrade<B>(request: &mut Request<B>, upgrades: &[String]) {
     hop::remove_underscored(request.headers_mut());
     if !hop::has_connection_fields(request.headers()) {

@@ -72,12 +72,13 @@ impl Upload {
         self.0.last_progress.store(elapsed, Ordering::Relaxed);
     }
 
-    /// Returns when a part of the body was last forwarded, or when the request started.
+    /// Returns the time at which a part of the body was last forwarded, or the start of the request
+    /// if no part was.
     pub(crate) fn last_progress(&self) -> Instant {
         self.0.began + Duration::from_millis(self.0.last_progress.load(Ordering::Relaxed))
     }
 
-    /// Records that no more of the body will be forwarded.
+    /// Records that nothing more of the body will be forwarded.
     pub(crate) fn end(&self) {
         self.0.ended.store(true, Ordering::Release);
     }
@@ -113,8 +114,7 @@ impl Upload {
         self.0.forwarded.store(true, Ordering::Release);
     }
 
-    /// Returns whether the request was forwarded to the upstream, instead of being answered by a
-    /// layer.
+    /// Returns whether the request was forwarded to the upstream, and not answered by a layer.
     pub(crate) fn was_forwarded(&self) -> bool {
         self.0.forwarded.load(Ordering::Acquire)
     }

@@ -42,7 +42,7 @@ pub enum UpstreamError {
         /// The value.
         given: String,
     },
-    /// The URL has a path or a query. Requests keep their own.
+    /// The URL has a path or a query. Requests keep their own path and query.
     PathOrQuery {
         /// The value.
         given: String,
@@ -63,7 +63,7 @@ impl Upstream {
         self.scheme == UpstreamScheme::Https
     }
 
-    /// Returns the host name or address, an IPv6 address without brackets.
+    /// Returns the host name or the IP address. An IPv6 address has no brackets.
     pub(crate) fn host(&self) -> &str {
         self.authority.host().trim_start_matches('[').trim_end_matches(']')
     }

@@ -22,15 +22,16 @@ use tollgate_http::Stream;
 
 use crate::{body::RequestBody, counted_reads::CountedReads};
 
-/// A connection to the upstream, for one exchange after another.
+/// A connection to the upstream that carries one exchange after another.
 ///
-/// It has no task of its own: the task that waits for the upstream also drives the connection. This
-/// saves two task switches and two channel wake-ups for each exchange.
+/// A link has no task of its own. The task that waits for the upstream's response also drives the
+/// connection, which saves two task switches and two channel wake-ups for each exchange.
 pub(crate) struct UpstreamLink {
     sender: SendRequest<RequestBody>,
     /// `None` once the connection is closed.
     connection: Option<UpstreamConnection>,
-    /// The bytes that the upstream has sent, and how many when the last request began.
+    /// The bytes that the upstream has sent on the connection. `reads_before` is their number when
+    /// the last request began.
     reads: Arc<AtomicU64>,
     reads_before: u64,
 }
@@ -40,7 +41,7 @@ pub(crate) type UpstreamIo = CountedReads<Stream>;
 
 pub(crate) type UpstreamConnection = Connection<TokioIo<UpstreamIo>, RequestBody>;
 
-/// A request without a response. It contains the request if nothing of it was sent.
+/// A request without a response. The error contains the request if nothing of the request was sent.
 pub(crate) type SendError = TrySendError<Request<RequestBody>>;
 
 impl UpstreamLink {
@@ -93,7 +94,7 @@ impl UpstreamLink {
         self.connection.is_none()
     }
 
-    /// Drives the connection until it is free or closed.
+    /// Drives the connection until it can accept the next request or is closed.
     pub(crate) fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         self.drive(cx);
         match self.is_closed() {

@@ -31,7 +31,7 @@ struct Shared {
 
 /// The addresses of a group of servers.
 pub(crate) trait Addresses: Send + Sync {
-    /// Returns the state of each at `now`.
+    /// Returns the state of each address at `now`.
     fn statuses(&self, now: Instant) -> Vec<UpstreamStatus>;
 }
 
@@ -46,23 +46,24 @@ pub struct UpstreamStatus {
     pub in_flight: u32,
     /// Requests that were sent to the address.
     pub requests: u64,
-    /// Failures: it could not be reached, sent no response, or answered with 502, 503 or 504.
+    /// Failures. A failure is an address that could not be reached, no response, or a response with
+    /// 502, 503 or 504.
     pub failures: u64,
-    /// Whether it receives no requests for now, because it failed several times in a row.
+    /// Whether the address receives no requests for now, because it failed several times in a row.
     pub is_set_aside: bool,
 }
 
 /// The requests that were sent to an upstream a second time, by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RetryCounts {
-    /// To another address, because the first one could not be reached.
+    /// Requests that were sent to another address, because the first address could not be reached.
     pub connect: u64,
     /// Requests that were sent again over a new connection, because the upstream closed a kept
     /// connection before it answered.
     pub closed: u64,
 }
 
-/// Why a request is sent once more.
+/// The reason why a request is sent once more.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Retry {
     Connect,

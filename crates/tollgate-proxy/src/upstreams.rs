@@ -1,4 +1,4 @@
-//! The servers behind a proxy, and which of them serve which requests.
+//! The servers behind a proxy, and the routes that select them.
 
 use std::{error::Error as StdError, fmt, str::FromStr};
 
@@ -6,10 +6,11 @@ use crate::upstream::{Upstream, UpstreamError};
 
 /// The most routes of a proxy.
 pub const MAX_ROUTES: usize = 256;
-/// The most upstreams of a route, and of requests without a route.
+/// The most upstreams of a route, and also the most upstreams for requests without a route.
 pub const MAX_UPSTREAMS: usize = 64;
 
-/// The servers behind a proxy: one or several for each route, and for all other requests.
+/// The servers behind a proxy: one or several for each route, and one or several for all other
+/// requests.
 ///
 /// ```
 /// use tollgate_proxy::{Route, Upstream, Upstreams};
@@ -27,7 +28,7 @@ pub struct Upstreams {
 }
 
 /// A server for the requests whose path begins with a prefix, as `PREFIX=URL` or `HOST/PREFIX=URL`,
-/// or for those that a rule of the policy matches, as `rule:NAME=URL`.
+/// or for the requests that a rule of the policy matches, as `rule:NAME=URL`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Route {
     requests: RouteMatch,
@@ -45,9 +46,9 @@ pub(crate) enum RouteMatch {
 /// A host and the start of a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RoutePrefix {
-    /// In lower case. `None` for any host.
+    /// The host in lower case, or `None` for any host.
     host: Option<String>,
-    /// Starts with `/` and does not end with it, or is empty.
+    /// The start of the path. It is empty, or starts with `/` and does not end with `/`.
     path: String,
 }
 
@@ -75,10 +76,11 @@ pub enum RouteError {
 }
 
 impl Upstreams {
-    /// Creates the upstreams of requests: `default`, at least one, unless one of `routes` applies.
-    /// Routes with the same prefix or rule share its requests. The route of the first rule that
-    /// matched a request applies, otherwise the longest prefix, and one with a host before one
-    /// without.
+    /// Creates upstreams from `default`, which contains at least one server, and from `routes`. A
+    /// request for which no route applies goes to `default`. Routes with the same prefix or rule
+    /// share the requests of that prefix or rule. The route of the first rule that matched a
+    /// request applies. If there is none, routes with a host precede routes without one, and among
+    /// them the route with the longest matching prefix applies.
     ///
     /// # Errors
     /// [`RouteError`] if there is no upstream, or too many.
@@ -103,7 +105,7 @@ impl Upstreams {
         Ok(Self { default, routes: grouped })
     }
 
-    /// Returns whether a server is reached over TLS.
+    /// Returns whether any of the servers is reached over TLS.
     #[must_use]
     pub fn use_tls(&self) -> bool {
         let routed = self.routes.iter().flat_map(|(_, upstreams)| upstreams);

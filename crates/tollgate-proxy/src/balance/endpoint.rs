@@ -63,7 +63,7 @@ impl Endpoint {
         }
     }
 
-    /// Records a failure. The address is set aside after several in a row, if `may_pause`.
+    /// Records a failure. After several failures in a row, the address is set aside if `may_pause`.
     pub(super) fn fail(&self, may_pause: bool) {
         self.failures.fetch_add(1, Ordering::Relaxed);
         if let Some(pause) = self.health.fail(Instant::now(), may_pause) {

@@ -11,7 +11,8 @@ use tokio::time::Instant;
 /// The number of consecutive failures after which an address is set aside: it receives no requests
 /// for a while.
 pub(crate) const FAILURES: u32 = 3;
-/// How long an address is set aside for the first time. Each further time is twice as long.
+/// How long an address is set aside for the first time. Each further pause is twice as long as the
+/// one before.
 pub(crate) const FIRST_PAUSE: Duration = Duration::from_secs(1);
 /// The longest time for which an address is set aside.
 pub(crate) const LONGEST_PAUSE: Duration = Duration::from_secs(30);
@@ -20,7 +21,7 @@ pub(crate) const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 #[derive(Debug)]
 pub(crate) struct Health {
     began: Instant,
-    /// The end of the pause in milliseconds since `began`. 0 if the address is in use.
+    /// The end of the pause, in milliseconds since `began`. 0 if the address was not set aside.
     until: AtomicU64,
     state: Mutex<State>,
     /// Whether `state` differs from the state of an address that never failed.
@@ -39,7 +40,8 @@ impl Health {
         Self { began: now, until, state: Mutex::default(), is_marked }
     }
 
-    /// Returns whether the address is in use at `now`. When its pause has ended, it is.
+    /// Returns whether the address is in use at `now`, that is, whether it was not set aside or its
+    /// pause has ended.
     pub(crate) fn is_in_use(&self, now: Instant) -> bool {
         let until = self.until.load(Ordering::Relaxed);
         until == 0 || self.millis(now) >= until
@@ -56,13 +58,13 @@ impl Health {
         before.pauses > 0
     }
 
-    /// Records a failure at `now`. Returns for how long the address is set aside, if it is. It stays
-    /// in use if `may_pause` is false.
+    /// Records a failure at `now`. Returns for how long the failure sets the address aside, or
+    /// `None` if it does not. If `may_pause` is false, the address stays in use.
     pub(crate) fn fail(&self, now: Instant, may_pause: bool) -> Option<Duration> {
         self.is_marked.store(1, Ordering::Relaxed);
         let mut state = self.state.lock();
         state.failures = state.failures.saturating_add(1);
-        // Requests that were in flight when the pause began do not make it longer.
+        // Requests that were in flight when the pause began do not make the pause longer.
         if state.failures < FAILURES || !may_pause || !self.is_in_use(now) {
             return None;
         }

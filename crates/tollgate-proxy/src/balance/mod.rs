@@ -1,5 +1,5 @@
-//! The upstreams of a request: which group of servers serves its path, and which address of the
-//! group receives it.
+//! Selection of the server for a request: first the group of servers that serves its path, then an
+//! address of that group.
 
 mod endpoint;
 mod health;

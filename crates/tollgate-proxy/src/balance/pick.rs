@@ -1,4 +1,4 @@
-//! Which address of a group receives a request.
+//! Selection of the address of a group that receives a request.
 
 use std::sync::{
     Arc,
@@ -25,8 +25,9 @@ impl Draws {
     }
 }
 
-/// Returns the address for a request that was sent to `tried` already: of two random ones, the one
-/// with fewer requests in flight. An address that is set aside is used only if no other is left.
+/// Returns the next address for a request that was already sent to the addresses `tried`. Of two
+/// random addresses, the address with fewer requests in flight is selected. An address that is set
+/// aside is used only if no other is left.
 pub(super) fn pick<'e>(
     endpoints: &'e [Arc<Endpoint>],
     tried: &[Arc<Endpoint>],

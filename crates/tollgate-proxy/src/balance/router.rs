@@ -20,7 +20,8 @@ use crate::upstream::Upstream;
 use crate::upstream_metrics::{Addresses, Retry, UpstreamStatus};
 use crate::upstreams::{RouteMatch, RoutePrefix};
 
-/// The most additional addresses that a request is sent to, because an address could not be reached.
+/// The most further addresses that a request is sent to, one after the other, if an address could
+/// not be reached.
 const MAX_RETRIES: usize = 2;
 /// The time after which the addresses of host names are looked up again.
 const RESOLVE_EVERY: Duration = Duration::from_secs(10);
@@ -31,7 +32,7 @@ const RESOLVE_PAUSE: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(crate) struct Router {
     rules: HashMap<Box<str>, Arc<Group>>,
-    /// The longest prefixes first.
+    /// The groups of routes with a prefix. Routes with a host are first, then the longest prefixes.
     prefixes: Vec<(RoutePrefix, Arc<Group>)>,
     default: Arc<Group>,
 }
@@ -59,7 +60,8 @@ impl Router {
         Self { rules, prefixes, default }
     }
 
-    /// Returns the group of a request for `path` at `host` that `matched` rules matched.
+    /// Returns the group for a request for `path` at `host`. `matched` are the rules that matched
+    /// the request.
     pub(crate) fn group(
         &self,
         host: &[u8],
@@ -97,11 +99,11 @@ struct Lookups {
 struct LastLookup {
     at: Option<Instant>,
     failure: Option<UpstreamFailure>,
-    /// An address could not be reached since.
+    /// Whether an address could not be reached since the last lookup.
     is_outdated: bool,
 }
 
-/// Whether a request uses the connection for itself.
+/// Whether a request needs a connection that no later request uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exchange {
     /// The connection is kept for later requests.
@@ -110,7 +112,7 @@ pub(crate) enum Exchange {
     Upgrade,
 }
 
-/// The address that a request was sent to last.
+/// The address that a request was last sent to.
 #[derive(Debug, Default)]
 pub(crate) struct Attempt(Mutex<Option<Arc<Endpoint>>>);
 
@@ -131,8 +133,9 @@ impl Group {
         }
     }
 
-    /// Sends `request` to one of the addresses. It is sent again only if no address received it, or
-    /// if it changes nothing and its kept connection was closed before the response began.
+    /// Sends `request` to one of the addresses. The request is sent again only if no address
+    /// received it, or if it is idempotent, has no body, and its kept connection was closed before
+    /// the response began.
     pub(crate) async fn exchange(
         self: &Arc<Self>,
         mut request: Request<RequestBody>,
@@ -278,7 +281,8 @@ impl Lookups {
         last.at.is_none_or(|at| at.elapsed() >= every)
     }
 
-    /// Returns the failure of a lookup that is too recent to try again.
+    /// Returns the failure of the last lookup, if that lookup is so recent that no new one is
+    /// started.
     fn recent_failure(&self) -> Option<UpstreamFailure> {
         let last = self.last.lock();
         last.at.filter(|at| at.elapsed() < RESOLVE_PAUSE).and(last.failure)

@@ -14,18 +14,18 @@ use crate::json_bodies::{JsonBodyBuffering, MAX_READ_AHEAD, ReadAheadPermit};
 /// prefix.
 const READ_AHEAD_TIME: Duration = Duration::from_secs(5);
 
-/// The least room that is allocated when a second piece arrives, in bytes.
+/// The least capacity, in bytes, of the buffer that is allocated when a second piece arrives.
 const LEAST_GATHERED: usize = 1024;
 
 /// The prefix of a body that was read before its request is decided.
 ///
 /// A client chooses the sizes of the pieces, and each piece would occupy more memory than its
-/// bytes. They are therefore copied into one buffer, within the memory that was reserved.
+/// bytes. The pieces are therefore copied into one buffer, within the memory that was reserved.
 #[derive(Debug)]
 pub(super) struct ReadAhead {
-    /// The first piece, as long as it is the only one.
+    /// The first piece, as long as no second one has arrived.
     only: Bytes,
-    /// All pieces, once there are two. Its capacity is within the reserved room.
+    /// All pieces, once a second one has arrived. Its capacity is within the reserved room.
     gathered: Vec<u8>,
     /// The piece that did not fit into the reserved room.
     beyond: Bytes,
@@ -35,7 +35,7 @@ pub(super) struct ReadAhead {
     room: Option<ReadAheadPermit>,
 }
 
-/// Whether more may be read.
+/// Whether more of the body may be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ReadStep {
     Continue,
@@ -93,7 +93,8 @@ impl RequestBody {
             if ahead.push(frame) == ReadStep::Done {
                 return None;
             }
-            // Yield, to check the timeout even if pieces arrive without a pause.
+            // Yield to the runtime, so that the timeout is checked even if pieces arrive without a
+            // pause.
             consume_budget().await;
         }
     }

@@ -11,8 +11,8 @@ use hyper::body::Incoming;
 use super::Pool;
 use crate::{in_flight::InFlightGuard, upstream_link::UpstreamLink};
 
-/// The body of an upstream's response with its link, which returns to the pool at the end of the
-/// body.
+/// The body of an upstream's response, with the link through which it is read. The link returns to
+/// the pool at the end of the body.
 #[derive(Debug)]
 pub(crate) struct StreamedBody {
     incoming: Incoming,
@@ -85,7 +85,7 @@ impl Body for StreamedBody {
     }
 }
 
-/// Closes the connection if its response was not read to the end, which aborts the upstream's work.
+/// Closes the connection if the response was not read to its end. That aborts the upstream's work.
 impl Drop for StreamedBody {
     fn drop(&mut self) {
         if self.incoming.is_end_stream() {
