@@ -1,5 +1,6 @@
-//! The reply of a command, in the form of the Lua step: 1 if the deadline had passed, otherwise 0;
-//! the server's clock in ms (0: not requested); the answers to the jobs.
+//! The reply to a command, which has the same form as the reply of the Lua step. It consists of 1
+//! if the deadline had passed, otherwise 0; then the server's clock in ms, or 0 if the clock was
+//! not requested; then the answers to the jobs.
 
 use tollgate_core::{Admission, Reading, StoredState, Timestamp};
 
@@ -7,10 +8,10 @@ const NUMBER_BYTES: usize = 7;
 const DECIDED: u8 = 0;
 const LATE: u8 = 1;
 const FULL: u8 = 1;
-/// The flag of a reading that is followed by its reserved and added units.
+/// The flag of a reading after which its reserved and added units follow.
 const MORE: u8 = 64;
 
-/// A reply, in a buffer that the next command uses again.
+/// A reply. The next command uses its buffer again.
 #[derive(Debug)]
 pub(crate) struct Reply<'b> {
     bytes: &'b mut Vec<u8>,
@@ -20,8 +21,8 @@ impl<'b> Reply<'b> {
     /// The size of a reading that has no reservations.
     const READING_BYTES: usize = 36;
 
-    /// Begins the reply to a command of about so many jobs in the empty buffer `bytes`, with the
-    /// server's `clock` if it was requested.
+    /// Begins the reply to a command of about `jobs` jobs in the empty buffer `bytes`. `clock` is
+    /// the time of the server's clock, if the command requested it.
     pub(crate) fn new(bytes: &'b mut Vec<u8>, jobs: usize, clock: Option<Timestamp>) -> Self {
         bytes.reserve(8 + jobs * (1 + Self::READING_BYTES));
         bytes.push(DECIDED);
@@ -35,12 +36,12 @@ impl<'b> Reply<'b> {
         Self::new(bytes, 0, Some(clock)).bytes[0] = LATE;
     }
 
-    /// Begins the answer to a job.
+    /// Begins the answer to a job that is executed.
     pub(crate) fn decided(&mut self) {
         self.bytes.push(DECIDED);
     }
 
-    /// Answers a job that needs a new entry but may not create one.
+    /// Answers a job that needs a new key or table entry, if none can be created.
     pub(crate) fn full(&mut self) {
         self.bytes.push(FULL);
     }
@@ -74,9 +75,9 @@ impl<'b> Reply<'b> {
         }
     }
 
-    /// Appends a cell; without bytes, none.
+    /// Appends an encoded cell. Empty `bytes` mean that there is no cell.
     pub(crate) fn cell(&mut self, bytes: &[u8]) {
-        // A cell is smaller than the largest value of a server.
+        // The length fits into 32 bits: a cell is smaller than the largest value of a server.
         self.bytes.extend_from_slice(&(bytes.len() as u32).to_le_bytes());
         self.bytes.extend_from_slice(bytes);
     }

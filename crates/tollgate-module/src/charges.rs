@@ -1,4 +1,5 @@
-//! Charges that need no cell: on states of two numbers, and on sliding windows as they are stored.
+//! Charges that are made without creating a [`Cell`]: on states that consist of two numbers, and on
+//! sliding windows in their stored form.
 
 use tollgate_core::decide::{Plain, charge_plain};
 use tollgate_core::limit::Refusals;
@@ -11,8 +12,8 @@ use crate::step::{Keyspace, Step};
 use crate::stored::Stored;
 
 impl<K: Keyspace> Step<'_, K> {
-    /// Charges a sliding window without decoding it. Returns `None`, and changes nothing, if that is
-    /// impossible.
+    /// Charges a sliding window without decoding it. If the charge needs the decoded window,
+    /// changes nothing and returns `None`.
     #[inline]
     pub(crate) fn charge_window(&mut self, target: &Target, now: Timestamp) -> Option<Reading> {
         let held = &mut self.held[target.place];
@@ -52,7 +53,7 @@ impl<K: Keyspace> Step<'_, K> {
         Some((reading, Undo { place, before, changed, is_end_moved }))
     }
 
-    /// Executes a job of charges.
+    /// Executes a job that consists of charges only.
     pub(crate) fn takes(&mut self, takes: &[Target], now: Timestamp) -> Result<(), CommandError> {
         if self.take_all_plain(takes, now)? {
             return Ok(());
@@ -64,8 +65,8 @@ impl<K: Keyspace> Step<'_, K> {
         self.job(&takes.iter().map(take).collect::<Vec<_>>(), now)
     }
 
-    /// Executes a job of charges on states of two numbers, if all of them fit. Returns whether it
-    /// did; if not, nothing is changed.
+    /// Executes a job of charges if each charge is on a state of two numbers and fits. Returns
+    /// whether the job was executed. If it was not, nothing is changed.
     pub(crate) fn take_all_plain(
         &mut self,
         takes: &[Target],

@@ -1,13 +1,16 @@
 //! The commands of the module.
 //!
-//! All take an argument and keys: `TOLLGATE.STEP argument [key …]`.
+//! Each command, except `CL.THROTTLE`, takes an argument and keys, as in `TOLLGATE.STEP argument
+//! [key …]`.
 //!
 //! - `TOLLGATE.STEP` executes jobs. A server that is out of memory rejects it.
 //! - `TOLLGATE.TIGHT` executes jobs without creating state, and also runs without free memory.
 //! - `TOLLGATE.LOOK` executes jobs that only read, also on replicas.
-//! - `TOLLGATE.APPLY clock argument [key …]` repeats what a primary did, at the time of its clock:
-//!   milliseconds in seven bytes, little-endian. Primaries send it to replicas and to the append-only
-//!   file, or the command itself if its effect does not depend on the clock. No client needs it.
+//! - `TOLLGATE.APPLY clock argument [key …]` repeats a command of a primary at the time `clock` of
+//!   the primary's clock, in milliseconds as seven bytes, little-endian. A primary sends
+//!   `TOLLGATE.APPLY` to replicas and to the append-only file. If the effect of a command does not
+//!   depend on the clock, the primary sends the original command instead. No client needs
+//!   `TOLLGATE.APPLY`.
 //!
 //! `CL.THROTTLE` is redis-cell's command.
 #![allow(missing_docs, reason = "the macro of the server interface generates undocumented items")]
@@ -57,7 +60,7 @@ redis_module! {
     ],
 }
 
-/// The form of a command.
+/// The kind of a command, by its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
     Step,
@@ -66,7 +69,7 @@ enum Form {
     Apply,
 }
 
-/// The words of a command.
+/// A command with its words: the clock, the argument and the keys.
 struct Command<'a> {
     context: &'a Context,
     form: Form,
@@ -144,7 +147,7 @@ fn answer(context: &Context, words: &[RedisString], form: Form) -> RedisResult {
     }
 }
 
-/// Executes a command. The reply is in the buffers.
+/// Executes a command, and writes its reply to the buffers.
 fn execute(
     command: &Command<'_>,
     buffers: &mut Buffers,
@@ -191,8 +194,8 @@ fn execute(
     Ok(())
 }
 
-/// Returns whether a primary or an append-only file sent the command. Its deadline had not passed
-/// when the primary executed it.
+/// Returns whether a primary or an append-only file sent the command. The deadline of such a
+/// command had not passed when the primary executed the command.
 fn is_repeated(context: &Context) -> bool {
     context.get_flags().intersects(ContextFlags::REPLICATED | ContextFlags::LOADING)
 }

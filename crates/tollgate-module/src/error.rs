@@ -7,11 +7,11 @@ use std::fmt;
 pub(crate) enum CommandError {
     /// The argument ends too early.
     Short,
-    /// The named part of the argument is out of range.
+    /// The part of the argument with this name is out of range.
     Invalid(&'static str),
     /// A command that only reads contains a job that writes.
     Writes,
-    /// A key is named twice.
+    /// The command names a key twice.
     RepeatedKey,
     /// The value of a table key is not a table of this version.
     NotATable,

@@ -1,4 +1,4 @@
-//! The state of one place during a command.
+//! The state of one place (a key or a table entry) while a command is executed.
 
 use std::ops::Range;
 
@@ -7,22 +7,23 @@ use tollgate_core::{Cell, Limit, Timestamp};
 
 use crate::stored::{Loaded, Stored};
 
-/// The state of one place during a command.
+/// The state of one place (a key or a table entry) while a command is executed.
 #[derive(Debug, Default)]
 pub(crate) struct Held {
     pub(crate) is_loaded: bool,
     pub(crate) existed: bool,
     pub(crate) slot: usize,
     pub(crate) stored: Stored,
-    /// The position of the state in the values of the buffers while it is not decoded.
+    /// The range of the state's bytes in `Buffers::values`, if the
+    /// state is not decoded.
     pub(crate) bytes: Option<Range<usize>>,
-    /// The limit and the time of the last change.
+    /// The index of the limit, and the time, of the last change.
     pub(crate) changed: Option<(usize, Timestamp)>,
-    /// Whether a change moved the end of the state.
+    /// Whether a change moved the time at which the state ends.
     pub(crate) is_end_moved: bool,
 }
 
-/// What a place was before a charge on its state of two numbers.
+/// The state of two numbers that a place had before a charge.
 #[derive(Debug)]
 pub(crate) struct Undo {
     pub(crate) place: usize,
@@ -32,7 +33,8 @@ pub(crate) struct Undo {
 }
 
 impl Held {
-    /// Decodes a value, unless it is a long sliding window: most charges change its last bytes only.
+    /// Decodes a value. A long sliding window stays encoded, because most charges change only the
+    /// last bytes of its value.
     #[inline]
     pub(crate) fn of(value: Loaded<'_>, values: &mut Vec<u8>) -> Self {
         let mut held = Self { is_loaded: true, ..Self::default() };
@@ -61,7 +63,7 @@ impl Held {
         }
     }
 
-    /// Returns the end of a state that is a cell.
+    /// Returns the time at which the state ends, if the state is a cell.
     #[inline]
     pub(crate) fn end(&self, limit: &Limit) -> Option<Timestamp> {
         match &self.stored {

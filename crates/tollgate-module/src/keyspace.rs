@@ -29,13 +29,13 @@ pub(crate) enum Access {
     Write,
 }
 
-/// How replicas and the append-only file repeat a command on tables.
+/// The form in which a command on tables is sent to replicas and to the append-only file, which
+/// repeat it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Repetition {
-    /// Replicas repeat the command unchanged, because its effect does not depend on the server's
-    /// clock.
+    /// The command unchanged, because its effect does not depend on the server's clock.
     AsIs,
-    /// With the time by the server's clock.
+    /// The command with the time of the primary's clock.
     AtTime,
 }
 
@@ -47,19 +47,19 @@ enum Opened {
 /// Lists of open keys, empty between commands. The next command uses their memory again.
 #[derive(Default)]
 pub(crate) struct OpenKeys {
-    /// By the index of the key's name in the command.
+    /// The open keys, by the index of the key's name in the command.
     named: Vec<Option<Opened>>,
-    /// By the number of the table.
+    /// The open keys that contain tables, by the number of the table.
     tables: Vec<Option<Opened>>,
 }
 
-/// The keys of one command. Each is opened at most once, on its first use.
+/// The keys of one command. Each key is opened at most once, on its first use.
 pub(crate) struct ServerKeys<'c> {
     context: &'c Context,
     names: &'c [RedisString],
     access: Access,
     open: &'c mut OpenKeys,
-    /// The number of tables; 0 until the first table was read.
+    /// The number of tables. 0 until the first table is read.
     tables: usize,
 }
 
@@ -72,7 +72,8 @@ impl Drop for ServerKeys<'_> {
 
 impl<'c> ServerKeys<'c> {
     /// # Errors
-    /// [`CommandError::RepeatedKey`]: a key must not be open twice while it is written.
+    /// [`CommandError::RepeatedKey`] if a key is named twice, because a key must not be open twice
+    /// while it is written.
     pub(crate) fn new(
         context: &'c Context,
         names: &'c [RedisString],
@@ -98,8 +99,8 @@ impl<'c> ServerKeys<'c> {
         Ok(Self { context, names, access, open, tables: 0 })
     }
 
-    /// Calls `read` with the value of a key: `Ok(None)` if it is missing, and an error if it is no
-    /// string.
+    /// Calls `read` with the value of a key: `Ok(None)` if the key is missing, and an error if the
+    /// value is not a string.
     pub(crate) fn read<T>(
         &mut self,
         key: usize,
@@ -120,7 +121,7 @@ impl<'c> ServerKeys<'c> {
     /// Writes the changes, whose values are in `values`. The server's time is `clock`.
     ///
     /// # Errors
-    /// [`CommandError`] before anything was written, if a table would become too large.
+    /// [`CommandError`] if a table would become too large. Nothing is written then.
     pub(crate) fn write(
         &mut self,
         changes: &mut [Change],
@@ -147,7 +148,7 @@ impl<'c> ServerKeys<'c> {
         if change.is_end_moved { expire(key, change.live.get()) } else { Ok(()) }
     }
 
-    /// Sets a string and its time to live.
+    /// Sets the value of a key to a string, and sets its time to live.
     pub(crate) fn write_value(
         &mut self,
         key: usize,
@@ -159,11 +160,11 @@ impl<'c> ServerKeys<'c> {
         expire(key, live.get())
     }
 
-    /// Sends changes of keys to the replicas and to the append-only file as `SET` and `DEL`, which
-    /// servers without the module execute too.
+    /// Sends changes of keys to the replicas and to the append-only file. The changes are sent as
+    /// `SET` and `DEL`, which servers without the module can execute too.
     pub(crate) fn replicate_changes(&self, changes: &[Change], values: &[u8], clock: Timestamp) {
         let context = self.context;
-        // The server copies no word that is one of its strings already.
+        // A word that is already a string of the server is not copied.
         let text = |bytes: &[u8]| RedisString::create_from_slice(context.get_raw(), bytes);
         for change in changes {
             let Place::Key(key) = change.place else { continue };
@@ -183,7 +184,7 @@ impl<'c> ServerKeys<'c> {
         }
     }
 
-    /// Sends a command on tables to the replicas and to the append-only file, with the time by the
+    /// Sends a command on tables to the replicas and to the append-only file, with the time of the
     /// server's clock.
     pub(crate) fn replicate_command(&self, argument: &RedisString, clock: Timestamp) {
         let clock = &clock.as_millis().to_le_bytes()[..7];
@@ -231,7 +232,7 @@ impl Keyspace for ServerKeys<'_> {
         self.check_first_name()?;
         self.tables = self.read_table(0, |table| {
             let tables = tables_of(table);
-            // With more tables, each place is loaded on its first use.
+            // If there are several tables, each place is loaded on its first use.
             for place in places.iter().filter(|_| tables == 1) {
                 loaded(match *place {
                     Place::Entry(id) => Some(of_entry(table, id)),
@@ -259,7 +260,8 @@ impl Opened {
         }
     }
 
-    /// Calls `read` with the value: `Ok(None)` if it is missing, and an error if it is no string.
+    /// Calls `read` with the value of the open key: `Ok(None)` if the key is missing, and an error
+    /// if the value is not a string.
     fn read<T>(&self, read: impl FnOnce(Result<Option<&[u8]>, ()>) -> T) -> T {
         match self {
             Self::Read(key) => read(key.read().map_err(drop)),
@@ -288,12 +290,12 @@ fn of_entry<'t>(table: Option<&'t Table<&[u8]>>, id: Id) -> Loaded<'t> {
     found.map_or(Loaded::Missing, |(value, slot)| Loaded::Entry(value, slot))
 }
 
-/// Rounds up, and ends in the year 2106.
+/// Returns `millis` in whole seconds, rounded up, at most `u32::MAX`: a time in the year 2106.
 fn seconds(millis: u64) -> u32 {
     u32::try_from(millis.div_ceil(1_000)).unwrap_or(u32::MAX)
 }
 
-/// Replaces a value. A new string has no spare bytes, unlike one that grows.
+/// Replaces a value. A new string has no spare bytes, unlike a string that grows.
 fn replace(key: &RedisKeyWritable, bytes: &[u8]) -> Result<(), CommandError> {
     if key.key_type() != KeyType::Empty {
         key.delete().map_err(|_| CommandError::NotWritten)?;

@@ -1,9 +1,10 @@
 //! A module for Redis and Valkey servers that decides rate limits inside of the server.
 //!
-//! It executes the same commands as the Lua step of `tollgate-redis`, with the code of
-//! [`tollgate_core`]: the argument and the reply have the same form. A subject's state is stored in
-//! a key of its own, with the value that the Lua step stores, or in a table that many
-//! subjects share. Both are strings, so the server saves, copies and moves them itself.
+//! It does the same as the Lua step of `tollgate-redis`, with the code of [`tollgate_core`]. The
+//! argument and the reply have the same form as those of the Lua step. A subject's state is stored
+//! in a key of its own, with the value that the Lua step stores, or in a table that many subjects
+//! share. The keys and the tables are strings of the server, so the server itself saves, copies and
+//! moves them.
 //!
 //! | module | content |
 //! | --- | --- |

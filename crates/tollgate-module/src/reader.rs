@@ -59,7 +59,7 @@ impl<'a> Reader<'a> {
         count.filter(|count| *count <= most).ok_or(CommandError::Invalid(what))
     }
 
-    /// Reads an index of `1..=count` and returns it counted from 0.
+    /// Reads an index from 1 to `count`, and returns the index minus 1.
     #[inline]
     pub(crate) fn index(
         &mut self,

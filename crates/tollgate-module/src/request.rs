@@ -2,10 +2,10 @@
 //!
 //! The argument has the same form as for the Lua step, little-endian: flags (bit 0: no key may be
 //! created, bit 1: places follow the limits), the deadline in ms by the server's clock (0: none),
-//! the number of limits, the limits, the jobs. Without places, an index in a job selects a key;
-//! with places, it selects a place. The places are encoded as 1 if the first key is the first
-//! table, otherwise 0, the number of places, and for each place the index of its key, and its id if
-//! that is the table. Indexes begin at 1.
+//! the number of limits, the limits, the jobs. If no places follow the limits, an index in a job
+//! selects a key, otherwise it selects a place. The places are encoded as a byte that is 1 if the
+//! first key is the first table, otherwise 0; the number of places; and for each place the index of
+//! its key, followed by its id if that key is the table. Indexes begin at 1.
 
 use std::rc::Rc;
 
@@ -20,8 +20,8 @@ pub(crate) const ID_BYTES: usize = 10;
 /// The id of a place in a table: its hash.
 pub(crate) type Id = [u8; ID_BYTES];
 
-/// The most limits, places and jobs of a command. They bound what it may allocate and how long it
-/// may take.
+/// The most limits, places and jobs of a command. These maxima bound the memory and the time of a
+/// command.
 pub(crate) const MAX_RULES: usize = 1_000;
 pub(crate) const MAX_PLACES: usize = 100_000;
 pub(crate) const MAX_JOBS: usize = 100_000;
@@ -51,7 +51,7 @@ pub(crate) enum Place {
     Entry(Id),
 }
 
-/// A parsed argument, up to its jobs.
+/// A parsed argument. Its jobs are parsed later, by [`next`](Self::next).
 #[derive(Debug)]
 pub(crate) struct Request<'a> {
     pub(crate) creation: Creation,
@@ -62,7 +62,7 @@ pub(crate) struct Request<'a> {
     jobs_left: usize,
 }
 
-/// A charge by its limit and place.
+/// The limit and the place of a charge, by their indexes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Target {
     pub(crate) rule: usize,
@@ -70,7 +70,7 @@ pub(crate) struct Target {
     pub(crate) cost: Cost,
 }
 
-/// An operation of a job.
+/// One operation of a job, with its limit and its place.
 #[derive(Debug)]
 pub(crate) struct Ask {
     /// The index of the limit.
@@ -80,7 +80,7 @@ pub(crate) struct Ask {
     pub(crate) op: Op,
 }
 
-/// The operation of a charge.
+/// The kind of an operation, with its values.
 #[derive(Debug)]
 pub(crate) enum Op {
     Take { cost: Cost, id: ChargeId },
@@ -95,7 +95,7 @@ pub(crate) enum Op {
     Settle { cost: Cost, id: ChargeId, most: u64 },
 }
 
-/// The place that remembers a refund, and until when.
+/// The place that remembers a refund, and the time until which it does.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Guard {
     pub(crate) place: usize,
@@ -105,17 +105,18 @@ pub(crate) struct Guard {
 /// The next part of a command.
 #[derive(Debug)]
 pub(crate) enum Item {
-    /// One job, with the charges that [`Request::next`] returned.
+    /// One job. [`Request::next`] put its operations into the list `asks`.
     Job { now: Timestamp },
-    /// One job that consists of the charges in the list of [`Request::next`].
+    /// One job that consists of charges only. [`Request::next`] put them into the list `takes`.
     Takes { now: Timestamp },
-    /// Jobs of one charge each: on consecutive places, or all on the first one.
+    /// Jobs that consist of one charge each. They charge consecutive places, beginning with
+    /// `place`, or all charge `place` if `is_same`.
     Run { now: Timestamp, rule: usize, cost: Cost, place: usize, jobs: usize, is_same: bool },
 }
 
 impl<'a> Request<'a> {
-    /// Parses `argument` of a command with the given number of keys. The limits and places are
-    /// stored in two empty lists of the caller.
+    /// Parses the `argument` of a command that has `keys` keys. The limits and places are stored in
+    /// two empty lists of the caller.
     ///
     /// # Errors
     /// [`CommandError`] if `argument` does not have the form that the module describes.
@@ -144,7 +145,8 @@ impl<'a> Request<'a> {
         Ok(Self { creation, deadline, rules, places, jobs: reader, jobs_left: MAX_JOBS })
     }
 
-    /// Returns the next part, or `None` at the end. `asks` or `takes` becomes the content of a job.
+    /// Returns the next part, or `None` at the end. Puts the content of a job into `asks` or
+    /// `takes`.
     ///
     /// # Errors
     /// [`CommandError`] if the part does not have the form that the module describes.

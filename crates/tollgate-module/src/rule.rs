@@ -11,7 +11,8 @@ use tollgate_core::{Algorithm, Limit, LimitError, Millis, Refusals, Timestamp};
 use crate::error::CommandError;
 use crate::reader::Reader;
 
-/// The encoded size of a limit: its algorithm, whether refusals count, and four numbers.
+/// The encoded size of a limit: its algorithm, whether refused requests are counted, and four
+/// numbers.
 pub(crate) const RULE_BYTES: usize = 30;
 
 /// The most parsed limits that are kept between commands.

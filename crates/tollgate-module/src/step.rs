@@ -1,6 +1,8 @@
-//! The step: executes the jobs of a command one after the other, each all or nothing.
+//! The step: executes the jobs of a command one after the other. Each job is executed completely or
+//! not at all.
 //!
-//! The states of all places are held until the end. An error before the end changes nothing.
+//! The states of all places stay in memory until the end of the command. If the command fails
+//! before that, nothing is changed.
 
 use std::ops::Range;
 use std::rc::Rc;
@@ -30,15 +32,15 @@ pub(crate) trait Keyspace {
         loaded: impl FnOnce(Loaded<'_>) -> T,
     ) -> Result<T, CommandError>;
 
-    /// Loads the entries among `places` if that costs less than [`load`](Self::load) for each, and
-    /// passes the value of each place to `loaded`, or `None` for a key.
+    /// Loads the entries among `places` if that is faster than [`load`](Self::load) for each entry,
+    /// and passes the value of each place to `loaded`, or `None` for a key.
     fn load_entries(
         &mut self,
         places: &[Place],
         loaded: impl FnMut(Option<Loaded<'_>>),
     ) -> Result<(), CommandError>;
 
-    /// Returns whether no more state fits at `place`, if there is none yet.
+    /// Returns whether new state at `place` cannot be stored. Applies to a place without state.
     fn is_full(&mut self, place: Place) -> bool;
 }
 
@@ -48,20 +50,20 @@ pub(crate) struct Change {
     pub(crate) place: Place,
     /// The slot of the table from which the state was read.
     pub(crate) slot: usize,
-    /// The position of the new value in [`Buffers::values`]; empty if the state is removed.
+    /// The range of the new value in [`Buffers::values`]. Empty if the state is removed.
     pub(crate) value: Range<usize>,
-    /// Whether there was state before.
+    /// Whether there was state before the command.
     pub(crate) existed: bool,
-    /// The time to live, if the end is moved.
+    /// The new time to live, if the change moves the end of the state.
     pub(crate) live: Millis,
-    /// Whether the state ends at another time than before.
+    /// Whether the change moves the end of the state.
     pub(crate) is_end_moved: bool,
 }
 
 /// The lists of a command, which the next command uses again.
 ///
-/// A command without them allocates some fifteen times, and an allocation with its release costs the
-/// server about 200 instructions, because it counts its memory.
+/// A command without such lists would allocate memory some fifteen times. An allocation with its
+/// release takes about 200 instructions of the server, because the server counts its memory.
 #[derive(Debug, Default)]
 pub(crate) struct Buffers {
     pub(crate) rules: Vec<Rc<Limit>>,
@@ -77,12 +79,14 @@ pub(crate) struct Buffers {
 }
 
 impl Buffers {
-    /// Lists for more places than this are released after the command.
+    /// If the lists have room for more places than this, their memory is released after the
+    /// command.
     const KEPT_PLACES: usize = 1_024;
-    /// Values of more bytes than this are released after the command.
+    /// If the values have room for more bytes than this, their memory is released after the
+    /// command.
     const KEPT_BYTES: usize = 256 * 1024;
 
-    /// Empties all lists, and releases long ones.
+    /// Empties all lists, and releases the memory of long lists.
     pub(crate) fn clear(&mut self) {
         if self.places.capacity().max(self.asks.capacity()) > Self::KEPT_PLACES
             || self.values.capacity().max(self.reply.capacity()) > Self::KEPT_BYTES
@@ -110,8 +114,8 @@ pub(crate) struct Lists<'b> {
     pub(crate) undo: &'b mut Vec<Undo>,
 }
 
-/// The result of an operation on a cell: its reading, the next cell, and whether that has to be
-/// written.
+/// The result of an operation on a cell: its reading, the new cell, and whether the new cell has to
+/// be written.
 type Decided = (Reading, Option<Cell>, bool);
 
 /// A command in progress.
@@ -126,7 +130,7 @@ pub(crate) struct Step<'a, K> {
     pub(crate) undo: &'a mut Vec<Undo>,
 }
 
-/// Executes all jobs of `request`. The reply and the changes are in the lists.
+/// Executes all jobs of `request`. Writes the reply and the changes to the lists.
 ///
 /// # Errors
 /// [`CommandError`] if a part of the request is invalid.
@@ -171,7 +175,7 @@ pub(crate) fn run(
 }
 
 impl<'a, K: Keyspace> Step<'a, K> {
-    /// Executes a job of one charge.
+    /// Executes a job of one operation.
     fn alone(&mut self, ask: &Ask, now: Timestamp) -> Result<(), CommandError> {
         let Op::Take { cost, id } = ask.op else {
             return self.job(std::slice::from_ref(ask), now);
@@ -337,7 +341,7 @@ impl<'a, K: Keyspace> Step<'a, K> {
         Ok(reading)
     }
 
-    /// Answers with the cell, if it counts as state.
+    /// Answers with the cell, if the limit recognizes it as state.
     fn cell(&mut self, ask: &Ask, now: Timestamp) -> Result<(), CommandError> {
         let limit = self.rule(ask);
         let bytes = match &self.open(ask.place)?.stored {
@@ -363,7 +367,7 @@ impl<'a, K: Keyspace> Step<'a, K> {
         Ok(())
     }
 
-    /// Decides one operation whose reading shows whether the cell changed.
+    /// Executes one operation. Its reading shows whether the cell changed.
     fn decide(
         &mut self,
         ask: &Ask,
@@ -427,7 +431,7 @@ impl<'a, K: Keyspace> Step<'a, K> {
         &self.rules[ask.rule]
     }
 
-    /// Returns the limit with the terms of a reservation, if the charge has them.
+    /// Returns the limit with the terms of the reservation, if the operation has such terms.
     fn terms_of(&self, ask: &Ask) -> Result<Option<Limit>, CommandError> {
         let limit = self.rule(ask);
         let defaults = || ReservationTerms { max: MAX_WINDOW, ..ReservationTerms::default() };

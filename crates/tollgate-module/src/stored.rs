@@ -1,9 +1,10 @@
 //! The value of one subject, in a key of its own or in a table.
 //!
-//! The values are those of the Lua step: a fixed window is an integer, its reset followed by six
-//! digits of the used units. Windows that do not fit into it, and the other algorithms, are
-//! [`Cell::to_bytes`]. A refund that must not be repeated is `r` and the time until which it is
-//! remembered. In a table, fixed windows are [`Cell::to_bytes`] too.
+//! The values are those of the Lua step: a fixed window is a decimal integer, which consists of the
+//! window's reset and six digits of its used units. Fixed windows that do not fit into the integer,
+//! and states of the other algorithms, are stored as [`Cell::to_bytes`]. A refund that must not be
+//! repeated is `r` and the time until which it is remembered. In a table, every fixed window is
+//! stored as [`Cell::to_bytes`].
 
 use tollgate_core::algo::{concurrency, fixed_window};
 use tollgate_core::{Algorithm, Cell, Limit, MAX_EXACT, Timestamp};
@@ -15,7 +16,7 @@ pub(crate) enum Stored {
     #[default]
     Missing,
     Cell(Cell),
-    /// A refund that is remembered until then.
+    /// A refund that is remembered until this time.
     Refund(Timestamp),
     /// Any other value, which counts as discarded state.
     Foreign,
@@ -62,7 +63,8 @@ impl Stored {
         window(bytes).map_or_else(|| Self::from_entry(bytes), Self::Cell)
     }
 
-    /// Appends the value of a table entry to `bytes`; nothing if there is nothing to store.
+    /// Appends the state, as the value of a table entry, to `bytes`. Appends nothing if there is no
+    /// state to store.
     pub(crate) fn write_entry(&self, bytes: &mut Vec<u8>) {
         match self {
             Self::Cell(cell) if !is_blank(cell) => cell.append_to(bytes),
@@ -74,7 +76,8 @@ impl Stored {
         }
     }
 
-    /// Appends the value of a key to `bytes`; nothing if there is nothing to store.
+    /// Appends the state, as the value of a key, to `bytes`. Appends nothing if there is no state
+    /// to store.
     pub(crate) fn write_key(&self, bytes: &mut Vec<u8>) {
         if let Self::Cell(Cell::FixedWindow(window)) = self {
             let (resets_at, used) = (window.resets_at.as_millis(), window.used);
@@ -87,7 +90,8 @@ impl Stored {
         self.write_entry(bytes);
     }
 
-    /// Takes the state as a cell for `limit`. Foreign state becomes a cell of another algorithm.
+    /// Removes the state from this value and returns it as a cell for `limit`. State that is not a
+    /// cell becomes a cell of another algorithm.
     pub(crate) fn take_for(&mut self, limit: &Limit) -> Option<Cell> {
         match std::mem::take(self) {
             Self::Missing => None,
@@ -96,7 +100,7 @@ impl Stored {
         }
     }
 
-    /// Returns a copy of state that is no cell.
+    /// Returns a copy of the state if it is not a cell.
     pub(crate) const fn clone_if_foreign(&self) -> Option<Self> {
         match self {
             Self::Refund(until) => Some(Self::Refund(*until)),

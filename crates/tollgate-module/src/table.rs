@@ -1,6 +1,6 @@
 //! A packed table of many subjects, which is the value of one string key.
 //!
-//! A header of 64 bytes, then slots of 32 bytes, then room for long values. A slot contains an id of
+//! It is a header of 64 bytes, then slots of 32 bytes, then long values. A slot contains an id of
 //! twelve bytes, the end of the entry in seconds by the server's clock (four bytes), and the value
 //! (sixteen bytes, the first of which is zero in an empty slot). Numbers in the header and the ends
 //! are little-endian.
@@ -8,10 +8,10 @@
 //! - Slots use Robin Hood hashing: entries are ordered by their home slot and then by their id. Two
 //!   tables with the same short entries and the same number of slots are therefore equal bytes.
 //! - A value of more than sixteen bytes is behind the slots, in as many units of 32 bytes as the
-//!   next size class has. If it outgrows them, it moves to the end, and the old units are unused
-//!   until the table is rebuilt.
-//! - Sweeps remove expired entries of a few slots. Growth removes all of them.
-//! - Nothing here trusts the bytes: a table of another program gives wrong answers at worst.
+//!   next size class has. If the value outgrows its units, it moves to the end, and the old units
+//!   are unused until the table is rebuilt.
+//! - A sweep removes the expired entries of a few slots. Growth removes all expired entries.
+//! - The code does not trust the bytes. At worst, bytes of another program give wrong answers.
 
 use crate::request::{ID_BYTES, Id};
 
@@ -25,19 +25,19 @@ const HEADER_UNITS: usize = 2;
 const HEADER_BYTES: usize = HEADER_UNITS * UNIT_BYTES;
 const KEY_BYTES: usize = 12;
 const VALUE_BYTES: usize = 16;
-/// The first byte of a long value's slot. Its length, its first unit and its number of units follow.
+/// The first byte of a long value's slot. The length, first unit and number of units follow.
 const LONG: u8 = 1;
 const FEWEST_SLOTS: usize = 8;
 /// The largest value.
 const MAX_VALUE: usize = 1 << 20;
 
-/// The positions of the numbers in the header.
+/// The byte offsets of the numbers in the header.
 const USED: usize = 4;
 const SWEPT: usize = 8;
 const LAST_END: usize = 12;
 const TABLES: usize = 16;
 const SLOTS: usize = 20;
-/// The number of units behind the slots that long values have taken.
+/// The offset of the number of units that long values occupy behind the slots.
 const TAKEN: usize = 24;
 
 type SlotKey = [u8; KEY_BYTES];
@@ -55,7 +55,7 @@ pub(crate) struct Room {
 }
 
 impl Room {
-    /// Returns the room that a value needs if there is none of its id.
+    /// Returns the room that a value needs if the table has no value of its id.
     pub(crate) fn of(value: &[u8]) -> Self {
         let units = if is_short(value) { 0 } else { units_of(value.len()) };
         Self { slots: usize::from(!value.is_empty()), units }
@@ -69,7 +69,7 @@ pub(crate) struct Table<B> {
     slots: usize,
 }
 
-/// The position of a long value.
+/// The length and the units of a long value.
 #[derive(Clone, Copy, Debug)]
 struct Long {
     length: usize,
@@ -77,7 +77,7 @@ struct Long {
     units: usize,
 }
 
-/// Returns the length of a value that fits into a slot, from its first byte.
+/// Returns the length of a value whose first byte is `tag`, if such a value fits into a slot.
 const fn short_length(tag: u8) -> Option<usize> {
     match tag {
         b'f' | b't' | b'w' => Some(15),
@@ -92,7 +92,7 @@ pub(crate) fn is_short(value: &[u8]) -> bool {
     value.first().is_some_and(|tag| short_length(*tag) == Some(value.len()))
 }
 
-/// Returns the units of a long value: four size classes for each power of two.
+/// Returns the units for a long value. There are four size classes for each power of two.
 const fn units_of(length: usize) -> usize {
     let units = length.div_ceil(UNIT_BYTES);
     if units <= 8 {
@@ -107,7 +107,7 @@ fn slot_key(id: Id) -> SlotKey {
     key
 }
 
-/// Returns the key at the begin of `bytes` as numbers in the same order.
+/// Returns the key at the start of `bytes` as numbers, which sort in the order of the keys.
 #[inline]
 fn order(bytes: &[u8]) -> (u64, u32) {
     let (mut first, mut second) = ([0; 8], [0; 4]);
@@ -141,7 +141,7 @@ impl Long {
 }
 
 impl<B: AsRef<[u8]>> Table<B> {
-    /// Opens a table; returns `None` if the bytes are none of this version.
+    /// Opens a table. Returns `None` if `bytes` are not a table of this version.
     pub(crate) fn open(bytes: B) -> Option<Self> {
         let header: &[u8; HEADER_BYTES] = bytes.as_ref().first_chunk()?;
         let slots = number(header, SLOTS) as usize;
@@ -152,7 +152,7 @@ impl<B: AsRef<[u8]>> Table<B> {
         is_table.then_some(Self { bytes, slots })
     }
 
-    /// Returns the value of `id`, if there is one, and its slot.
+    /// Returns the value of `id` and its slot, or `None` if `id` has no value.
     #[inline]
     pub(crate) fn read(&self, id: Id) -> Option<(&[u8], usize)> {
         let at = self.find(&slot_key(id)).ok()?;
@@ -174,12 +174,12 @@ impl<B: AsRef<[u8]>> Table<B> {
         (self.header(USED) as usize).min(self.slots)
     }
 
-    /// Returns the size of the table.
+    /// Returns the size of the table in units of memory.
     pub(crate) fn units(&self) -> usize {
         (self.bytes.as_ref().len() - HEADER_BYTES) / UNIT_BYTES
     }
 
-    /// Returns the slots and units that are not free.
+    /// Returns the number of slots and units in use.
     pub(crate) fn filled(&self) -> usize {
         self.used().saturating_add(self.header(TAKEN) as usize)
     }
@@ -204,7 +204,7 @@ impl<B: AsRef<[u8]>> Table<B> {
         Room { slots: if found.is_some() { 0 } else { slots }, units }
     }
 
-    /// Returns whether so much more can be used before the table has to be rebuilt.
+    /// Returns whether the table can use `more` room without a rebuild.
     pub(crate) fn has_room(&self, more: Room) -> bool {
         let taken = self.header(TAKEN) as usize;
         (more.slots == 0 || (self.used() + more.slots) * 10 <= self.slots * 9)
@@ -212,7 +212,7 @@ impl<B: AsRef<[u8]>> Table<B> {
     }
 
     /// Returns a table with the entries whose ids `keeps` accepts and that have not ended at `now`,
-    /// and with `more` room, or [`NoRoom`] if that is more than [`MAX_UNITS`].
+    /// and with `more` room. Returns [`NoRoom`] if it needs over [`MAX_UNITS`].
     pub(crate) fn rebuilt(
         &self,
         more: Room,
@@ -291,16 +291,16 @@ impl<B: AsRef<[u8]>> Table<B> {
         if at + 1 == self.slots { 0 } else { at + 1 }
     }
 
-    /// Returns how far the entry in `at` is from its home.
+    /// Returns how many slots the entry in the slot `at` is behind its home.
     fn distance(&self, at: usize) -> usize {
         let home = self.home(self.slot(at));
         if at >= home { at - home } else { at + self.slots - home }
     }
 
-    /// Returns the slot of `key`, or the slot before which it belongs, if there is one.
+    /// Returns the slot of `key`, or else the slot before which `key` belongs, if any.
     ///
-    /// Homes are in the order of the keys, so a later key belongs behind this one. The exceptions
-    /// are the entries at the begin of the table whose homes are at its end.
+    /// Homes are in the order of the keys, so a later key belongs behind `key`. The exceptions are
+    /// entries at the start of the table whose homes are at its end.
     #[inline]
     fn find(&self, key: &SlotKey) -> Result<usize, Option<usize>> {
         let (home, order) = (self.home(key), order(key));
@@ -329,18 +329,18 @@ impl<B: AsRef<[u8]>> Table<B> {
 }
 
 impl Table<Vec<u8>> {
-    /// Creates an empty table in which so many slots use at most 21 of 25, and long values at most
-    /// four fifths of their room.
+    /// Creates an empty table. Its slots are at most 21/25 full with the slots of `used`, and its
+    /// units for long values at most four fifths.
     ///
-    /// With a string's own header, its size is one of the size classes of the servers' allocator:
-    /// four for each power of two.
+    /// With the header of a string, the table has the size of one of the size classes of the
+    /// servers' allocator, of which there are four for each power of two.
     pub(crate) fn with_room(used: Room) -> Result<Self, NoRoom> {
         let slots = used.slots.saturating_mul(25).div_ceil(21).max(FEWEST_SLOTS);
         let units = used.units.saturating_mul(5).div_ceil(4);
         if slots.saturating_add(units) > MAX_UNITS {
             return Err(NoRoom);
         }
-        // The string's header takes one more unit.
+        // The header of the server's string takes one more unit.
         let headers = HEADER_UNITS + 1;
         let least = slots + units + headers;
         let step = (least.next_power_of_two() / 8).max(1);
@@ -360,7 +360,7 @@ impl Table<Vec<u8>> {
 
 impl<B: AsRef<[u8]> + AsMut<[u8]>> Table<B> {
     /// Sets the value of `id`; an empty value removes it. The search begins in the slot `near`,
-    /// where the entry was read. `end` returns the end in seconds, from the end until now.
+    /// where the entry was read. `end` computes the new end in seconds from the present end.
     #[inline]
     pub(crate) fn set(
         &mut self,
@@ -391,7 +391,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Table<B> {
         }
     }
 
-    /// Writes a long value into the units of the one before, or into new ones.
+    /// Writes a long value into the units of the value before it, or into new units.
     fn write_long(&mut self, before: Option<usize>, value: &[u8]) -> Result<Long, NoRoom> {
         let (length, units) = (value.len(), units_of(value.len()));
         let known = before.and_then(|at| Long::of(self.slot(at)));
@@ -419,7 +419,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Table<B> {
         self.set_header(TABLES, tables as u32);
     }
 
-    /// Removes the entries of the next `slots` slots that ended before `now`.
+    /// Removes from the next `slots` slots the entries that ended before `now`.
     pub(crate) fn sweep(&mut self, slots: usize, now: u32) {
         let mut at = self.header(SWEPT) as usize % self.slots;
         for _ in 0..slots {
@@ -449,7 +449,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Table<B> {
         slot[KEY_BYTES + 4..].copy_from_slice(value);
     }
 
-    /// Inserts a slot at `at`, where it belongs, and moves the slots from there on by one.
+    /// Inserts a slot at `at`, where `key` belongs, and moves the later slots by one.
     fn insert(&mut self, at: usize, key: &SlotKey, end: u32, value: &[u8]) -> Result<(), NoRoom> {
         let mut hole = at;
         let mut steps = 0;

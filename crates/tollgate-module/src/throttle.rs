@@ -1,9 +1,9 @@
 //! `CL.THROTTLE key max_burst count period [quantity]`, as redis-cell answers it: whether the
-//! charge was refused, the limit, the remaining tokens, and the seconds until a retry (-1: none is
-//! needed) and until the bucket is full.
+//! charge was refused, the limit, the remaining tokens, the seconds until a retry (-1 if the charge
+//! was admitted), and the seconds until the bucket is full.
 //!
-//! The key contains its numbers and the state of its token bucket. State of other numbers, or of
-//! redis-cell, counts as none: the bucket is full.
+//! The value of the key contains the numbers of the command and the state of the token bucket.
+//! State with other numbers, and state of redis-cell, is ignored, so the bucket is full.
 
 use tollgate_core::algo::TokenBucket;
 use tollgate_core::time::MAX_WINDOW;
@@ -15,7 +15,7 @@ use tollgate_core::{
 const USAGE: &str = "Cell error: Store error: Usage: cl.throttle <key> <max_burst> \
                      <count per period> <period> [<quantity>]";
 
-/// The first byte of a value.
+/// The first byte of every value that this command stores.
 const TAG: u8 = b'b';
 const NUMBER_BYTES: usize = 7;
 const HEAD_BYTES: usize = 1 + 3 * NUMBER_BYTES;
@@ -25,11 +25,11 @@ const HEAD_BYTES: usize = 1 + 3 * NUMBER_BYTES;
 pub(crate) struct Throttle {
     capacity: i64,
     cost: Cost,
-    /// The bucket and the beginning of its value; `None` if its capacity is zero or less.
+    /// The bucket's limit and the beginning of its value. `None` if the capacity is zero or less.
     bucket: Option<(Limit, Vec<u8>)>,
 }
 
-/// The answer to a command, and the new value with its time to live, if it changed.
+/// The answer to a command, and the new value with its time to live, if the value changed.
 #[derive(Debug)]
 pub(crate) struct Throttled {
     pub(crate) answer: [i64; 5],
@@ -93,7 +93,7 @@ impl Throttle {
     }
 }
 
-/// Returns the bucket, and the beginning of its value.
+/// Returns the limit of the bucket, and the beginning of the bucket's value.
 fn bucket(capacity: i64, count: i64, period: i64) -> Result<(Limit, Vec<u8>), String> {
     let positive = |what, number| match u64::try_from(number) {
         Ok(number @ 1..=MAX_EXACT) => Ok(number),
@@ -102,7 +102,7 @@ fn bucket(capacity: i64, count: i64, period: i64) -> Result<(Limit, Vec<u8>), St
     let (count, period) = (positive("count", count)?, positive("period", period)?);
     let burst = positive("burst", capacity)?;
     let window = period.checked_mul(1_000).ok_or("ERR the period is too long")?;
-    // The reduced fraction of the rate leaves the most room for the burst.
+    // The fraction of the rate is reduced, which permits the largest burst.
     let divisor = greatest_common_divisor(count, window);
     let (quota, window) = (count / divisor, window / divisor);
     let limit = TokenBucket::new(quota, Millis::new(window), burst)
@@ -113,7 +113,7 @@ fn bucket(capacity: i64, count: i64, period: i64) -> Result<(Limit, Vec<u8>), St
     for number in [quota, window, burst] {
         head.extend_from_slice(&number.to_le_bytes()[..NUMBER_BYTES]);
     }
-    // The server's clock may step back: a state from the future counts, as in redis-cell.
+    // The server's clock may step back: a state from the future is still used, as in redis-cell.
     Ok((limit.with_skew_max(MAX_WINDOW), head))
 }
 

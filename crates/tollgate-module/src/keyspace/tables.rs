@@ -1,8 +1,8 @@
 //! The tables of a server.
 //!
-//! A server begins with one table, which the command names. While tables grow, they are divided one
-//! after the other, as in linear hashing: the first table contains their number, and an id selects
-//! its table by as many bits as that number needs.
+//! A server begins with one table, which the command names. While the tables grow, they are divided
+//! one after the other, as in linear hashing. The first table contains the number of tables. The
+//! table of an id is selected by as many bits of the id as that number needs.
 
 use redis_module::RedisString;
 use redis_module::key::RedisKeyWritable;
@@ -14,18 +14,20 @@ use crate::request::{ID_BYTES, Id, Place};
 use crate::step::Change;
 use crate::table::{MAX_UNITS, Room, Table, is_short};
 
-/// The most tables of a server: 8 GiB.
+/// The most tables of a server, which hold at most 8 GiB together.
 pub(crate) const MAX_TABLES: usize = 1_024;
 /// When a table grows beyond this size, one table is divided.
 const DIVIDED_BYTES: usize = 4 << 20;
-/// A table with more units than this gets no new entries.
+/// If more memory units than this are used in a table, the table gets no new entries.
 const FULL_UNITS: usize = MAX_UNITS / 100 * 80;
-/// A table of more units than this is rebuilt when it uses less than a quarter of them.
+/// A table with more memory units than this is rebuilt when it uses less than a quarter of its
+/// memory units.
 const SHRINKING_UNITS: usize = 64;
-/// The slots that each write checks for expired entries, and how many more for each new entry.
+/// The number of slots in which each write looks for expired entries, and the number of further
+/// slots for each new entry.
 const SWEEP: usize = 8;
 const SWEEP_FOR_EACH: usize = 2;
-/// The end of the first table's name. Those of the others have their numbers.
+/// The end of the first table's name. The names of the other tables end with their numbers.
 const FIRST: &[u8] = b"#0";
 
 /// Returns the number of the table of `id`.
@@ -39,7 +41,7 @@ pub(super) fn table_of(id: Id, tables: usize) -> usize {
     if table < tables { table } else { bits & (mask >> 1) }
 }
 
-/// Returns the number of tables, from the first one.
+/// Returns the number of tables, which the table `first` contains.
 pub(super) fn tables_of(first: Option<&Table<&[u8]>>) -> usize {
     first.map_or(1, Table::tables).min(MAX_TABLES)
 }
@@ -116,7 +118,7 @@ impl ServerKeys<'_> {
     /// Writes the changes of entries.
     ///
     /// # Errors
-    /// [`CommandError`] before anything was written, if a table would become too large.
+    /// [`CommandError`] if a table would become too large. Nothing is written then.
     pub(super) fn write_entries(
         &mut self,
         changes: &mut [Change],
@@ -160,7 +162,8 @@ impl ServerKeys<'_> {
         Ok(plan.repetition)
     }
 
-    /// Puts the changes of each table next to each other, after those of keys.
+    /// Sorts the changes: the changes of keys first, then the changes of each table next to each
+    /// other.
     fn sort(&mut self, changes: &mut [Change]) -> Result<(), CommandError> {
         let tables = self.tables()?;
         if !changes.is_sorted_by_key(|change| change.table(tables)) {
@@ -191,7 +194,8 @@ impl ServerKeys<'_> {
         Ok(Plan { grown, is_divided, repetition })
     }
 
-    /// Returns the bytes of a table with room for the changes, if it has to be replaced.
+    /// Returns the bytes of a new table with room for the changes, if the present table has to be
+    /// replaced.
     fn grown(
         &mut self,
         table: usize,
@@ -245,7 +249,7 @@ impl ServerKeys<'_> {
             }
         };
         for of in [new, old] {
-            // The old table is read for both parts before it is replaced.
+            // Both parts are read from the old table before the old table is replaced.
             let part = self.read_table(old, part(of))?;
             let (bytes, end) = part.map_err(|_| CommandError::NotWritten)?;
             let key = self.writable_table(of)?;
@@ -260,7 +264,7 @@ impl ServerKeys<'_> {
         Ok(())
     }
 
-    /// Returns the time in seconds at which the table expires.
+    /// Writes a table. Returns the time in seconds at which the table expires.
     fn write_table(
         &mut self,
         table: usize,
@@ -298,7 +302,8 @@ impl ServerKeys<'_> {
         }
         let known = packed.last_end();
         if last > known {
-            // The expiry is set a little later, so that it moves seldom.
+            // The table's expiry is set a little later than the last end, so that the expiry moves
+            // seldom.
             packed.set_last_end(last.saturating_add((last - now.min(last)) / 8 + 1));
         }
         let (end, is_moved) = (packed.last_end(), last > known);
@@ -308,7 +313,8 @@ impl ServerKeys<'_> {
         Ok(end)
     }
 
-    /// The first table expires last, because it contains the number of tables.
+    /// Extends the expiry of the first table to at least `last`. The first table must expire last,
+    /// because it contains the number of tables.
     fn prolong_first(&mut self, last: u32, now: u32) -> Result<(), CommandError> {
         if self.read_table(0, |table| table.is_some_and(|table| table.last_end() >= last))? {
             return Ok(());
@@ -332,7 +338,8 @@ struct Plan {
 }
 
 impl Change {
-    /// Returns the number of the table; `None` for a key of its own.
+    /// Returns the number of the changed state's table, or `None` if the state has a key of its
+    /// own.
     fn table(&self, tables: usize) -> Option<usize> {
         match self.place {
             Place::Entry(id) => Some(table_of(id, tables)),
@@ -347,7 +354,7 @@ impl Change {
     }
 }
 
-/// Returns the milliseconds from `now` until `end`, both in seconds.
+/// Returns the milliseconds from `now` until `end`, which are both in seconds, and at least 1,000.
 fn until(end: u32, now: u32) -> u64 {
     u64::from(end.saturating_sub(now).max(1)) * 1_000
 }

@@ -146,7 +146,8 @@ fn no_bytes_make_it_fail() {
     assert_eq!(Table::<Vec<u8>>::with_room(slots(usize::MAX / 8)).unwrap_err(), NoRoom);
 }
 
-/// A sliding window grows by one block at a time: its old units are used again after a rebuild.
+/// The value of a sliding window grows by one block at a time. When the value outgrows its units of
+/// memory, it moves, and the old units of memory are used again after a rebuild.
 #[test]
 fn a_growing_value_leaves_no_memory_behind() {
     let mut table = Table::<Vec<u8>>::with_room(Room::default()).unwrap();
