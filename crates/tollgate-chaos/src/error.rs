@@ -15,7 +15,7 @@ pub(crate) enum ChaosError {
     Directory(io::Error),
     /// A file for a server could not be written.
     File(PathBuf, io::Error),
-    /// No free port was found, or it could not be listened on.
+    /// No free port was found, or the program could not listen on the port.
     Port(io::Error),
     /// A program could not be started.
     Start(PathBuf, io::Error),
@@ -25,9 +25,9 @@ pub(crate) enum ChaosError {
     Signal(u32, io::Error),
     /// A server did not execute a command.
     Command(String, redis::RedisError),
-    /// A node does not serve, or ended with an error. Contains its output.
+    /// A node does not serve, or ended with an error. Contains the node's output.
     Node(String),
-    /// A node's listener did not answer a request, for this reason.
+    /// A node's listener did not answer a request. Contains the URL and the reason.
     Operation(String, String),
     /// An expected event did not happen in time.
     NotHappened(&'static str, Duration),

@@ -1,4 +1,5 @@
-//! Units that clients were admitted above a limit with a window longer than any run.
+//! The units above a limit for which clients were admitted. The window of the limit is longer than
+//! any run.
 
 use std::collections::BTreeMap;
 
@@ -7,10 +8,11 @@ use tollgate_conformance::history::{History, Outcome};
 
 use super::policy::{HOUR, HOUR_QUOTA};
 
-/// Units above the hourly limit that clients were admitted, by the store or by nodes alone.
+/// The units above the hourly limit for which clients were admitted, by the store or by nodes
+/// without the store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Excess {
-    /// The excess of the client with the largest one.
+    /// The largest excess of a client.
     pub(crate) worst: u64,
     /// The excess of all clients together.
     pub(crate) total: u64,
@@ -30,13 +32,14 @@ impl Excess {
         }
     }
 
-    /// Returns the units of `limit` that each client was admitted and did not return, as far as
-    /// known. A refund without an answer counts as executed.
+    /// Returns, for each client, the admitted units of `limit` that were not refunded. A refund
+    /// without an answer counts as executed.
     pub(crate) fn by_client<'h>(history: &'h History, limit: &str) -> BTreeMap<&'h Subject, u64> {
         Self::units(history, limit, |source| source != DecisionSource::DenyCache)
     }
 
-    /// Returns the part of these units that the store admitted.
+    /// Returns the same as [`by_client`](Self::by_client), but only for units that the store
+    /// admitted.
     pub(crate) fn by_store<'h>(history: &'h History, limit: &str) -> BTreeMap<&'h Subject, u64> {
         Self::units(history, limit, |source| source == DecisionSource::Store)
     }

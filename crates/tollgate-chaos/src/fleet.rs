@@ -31,7 +31,8 @@ pub(crate) struct Fleet {
 }
 
 impl Fleet {
-    /// Opens connected nodes with the policy over `store` and the machine's clock.
+    /// Opens nodes with the policy of all scenarios over `store` and with the machine's clock, and
+    /// waits until they are connected.
     pub(crate) async fn open(store: &str) -> Result<Self, ChaosError> {
         Self::by_clocks(store, |_| SystemClock).await
     }
@@ -69,7 +70,7 @@ impl Fleet {
         self.stores().map(Backend::status)
     }
 
-    /// Returns whether each node charges `url` as the first shard's primary.
+    /// Returns whether every node uses the server at `url` as the primary of the first shard.
     pub(crate) fn charges(&self, url: &str) -> bool {
         self.status().all(|shards| shards.first().and_then(ShardStatus::primary) == Some(url))
     }
@@ -79,8 +80,8 @@ impl Fleet {
         self.nodes[0].now()
     }
 
-    /// Returns how often lost counters were detected in all shards, by the node with the lowest
-    /// count.
+    /// Returns how often a node detected lost counters, summed over all shards. The nodes' counts
+    /// may differ, and the lowest count is returned.
     pub(crate) fn windows_lost(&self) -> u64 {
         let of_node =
             |shards: Vec<ShardStatus>| shards.iter().map(|shard| shard.windows_lost).sum();
@@ -89,7 +90,8 @@ impl Fleet {
 }
 
 impl Nodes for Fleet {
-    /// The type of receipts. It has no values, because charges of these nodes are never refunded.
+    /// The type of receipts. The type has no values, because charges of these nodes are never
+    /// refunded.
     type Receipt = Infallible;
 
     async fn ask(
@@ -119,7 +121,7 @@ impl Nodes for Fleet {
     }
 }
 
-/// Returns the bound of [`LocalShare`] for the limit with the highest one.
+/// Returns the highest bound of [`LocalShare`] among the limits.
 pub(super) fn admitted_alone_at_most(loaded: &LoadedPolicy) -> u64 {
     let memory = Memory::new(memory_bounds(loaded.settings.store.memory()));
     let nodes = NonZeroU32::MIN.saturating_add(NODES as u32 - 1);

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// The width of a bucket, and the number of buckets. The last one also counts longer durations.
+/// The width of a bucket, and the number of buckets. The last bucket also counts longer durations.
 const WIDTH: Duration = Duration::from_micros(250);
 const BUCKETS: usize = 2_000;
 

@@ -25,15 +25,17 @@ pub(crate) struct Tally {
     pub(crate) decisions: AtomicU64,
     /// The decisions that a node made without the store.
     pub(crate) alone: AtomicU64,
-    /// The decisions that nothing made. The policy's fallback hides the error from the caller.
+    /// The requests for which there was no decision. The policy's fallback hides the error from the
+    /// caller.
     pub(crate) unanswered: AtomicU64,
     /// The durations of decisions.
     pub(crate) latency: Latency,
-    /// The delays with which the machine wakes callers, which are part of every duration.
+    /// The delays with which the machine wakes callers. They are a part of the durations of
+    /// decisions.
     pub(crate) lateness: Latency,
 }
 
-/// The numbers of decisions at one time.
+/// The numbers of decisions up to one moment.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Decided {
     /// All decisions.
@@ -76,7 +78,8 @@ impl Load {
         self.shared.tally.alone.load(Ordering::Relaxed)
     }
 
-    /// Returns the number of decisions so far, and of those among them that a node made alone.
+    /// Returns the number of all decisions so far, and the number of decisions so far that a node
+    /// made without the store.
     pub(crate) fn decided(&self) -> Decided {
         let tally = &self.shared.tally;
         Decided { all: tally.decisions.load(Ordering::Relaxed), alone: self.alone() }

@@ -103,7 +103,7 @@ fn carry_out(flags: &Flags) -> Result<(), Box<dyn Error>> {
         let shutdown_requested = signals::shutdown_requested()?;
         tokio::select! {
             outcomes = run::run(&site, &scenarios, |outcome| println!("{}", report::line(outcome))) => Ok(outcomes),
-            // Servers end with the scenario that started them.
+            // The servers that a scenario started end with that scenario.
             () = shutdown_requested => Err(Box::<dyn Error>::from("told to end: the scenarios that are left did not run")),
         }
     })?;

@@ -29,8 +29,8 @@ pub(crate) enum LinkMode {
     CutAfter(usize),
 }
 
-/// Listens on a loopback port and forwards the bytes that it receives. Dropping it closes its
-/// connections.
+/// Listens on a loopback port and forwards the bytes that it receives. Dropping the value closes
+/// the connections.
 #[derive(Debug)]
 pub(crate) struct Network {
     port: u16,

@@ -14,8 +14,8 @@ pub(crate) trait Nodes: Send + Sync + 'static {
     type Receipt: Send;
 
     /// Sends a request to this caller's node. Returns the source of the decision, and a receipt if
-    /// the charge is to be refunded. A missing decision is a failure, whether the node reported it
-    /// or did not answer.
+    /// the charge is to be refunded. If the node reports that there is no decision, or does not
+    /// answer, the source is a failure.
     fn ask(
         &self,
         caller: usize,
@@ -28,7 +28,8 @@ pub(crate) trait Nodes: Send + Sync + 'static {
     /// Returns the record of the answers.
     fn recorder(&self) -> &Arc<Recorder>;
 
-    /// Returns the units of a limit that the nodes together admit in one window without the store.
+    /// Returns the most units of a limit that all nodes together admit in one window without the
+    /// store.
     fn admitted_alone_at_most(&self) -> u64;
 
     /// Returns the longest time for a decision, without the machine's scheduling delays.

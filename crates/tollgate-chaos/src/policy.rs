@@ -7,21 +7,21 @@ use tollgate_policy::{LoadedPolicy, parse};
 
 use super::error::ChaosError;
 
-/// The hourly quota of each client, in units. The window is longer than any run, so every unit
-/// above the quota was admitted twice.
+/// The hourly quota of each client, in units. The window is longer than any run, so a client that
+/// is admitted above the quota was admitted units that the store had lost or did not count.
 pub(crate) const HOUR_QUOTA: u64 = 20;
-/// The quota of each client per second, in units. Windows of this limit end and begin during the
-/// faults.
+/// The quota of each client per second, in units. The windows of this limit are so short that some
+/// end and begin during a fault.
 pub(crate) const SECOND_QUOTA: u64 = 5;
 /// The name of the hourly limit.
 pub(crate) const HOUR: &str = "hour";
 /// The name of the limit per second.
 pub(crate) const SECOND: &str = "second";
-/// The number of nodes that share the limits.
+/// The number of nodes of a scenario, which share the limits.
 pub(crate) const NODES: usize = 2;
 /// The deadline of a decision: the default of policies.
 pub(crate) const DEADLINE: Duration = Duration::from_millis(15);
-/// A deadline that a busy machine does not miss by itself.
+/// A deadline that no decision misses only because the machine is busy.
 pub(crate) const PATIENT: Duration = Duration::from_secs(5);
 
 /// The header with the client's name.
@@ -59,7 +59,7 @@ pub(crate) fn scripting() -> &'static str {
     SCRIPTING.get().copied().unwrap_or("auto")
 }
 
-/// Returns the settings of a store on these shards, shared by all nodes.
+/// Returns the settings of a store with these shards, which all nodes share.
 pub(crate) fn redis(shards: &[String], deadline: Duration) -> String {
     let shard = |(number, words): (usize, &String)| format!("s{number}: {words}");
     let shards: Vec<_> = shards.iter().enumerate().map(shard).collect();
@@ -79,7 +79,7 @@ mod tests {
     fn the_policy_is_one() {
         let store = redis(&["{ primary: \"redis://127.0.0.1:1\" }".into()], DEADLINE);
         let loaded = policy(&store).unwrap();
-        // All nodes are in one process, which creates the key.
+        // All nodes are in one process, which creates one key for all of them.
         let [warning] = &loaded.warnings[..] else { panic!("{:?}", loaded.warnings) };
         assert!(warning.to_string().contains("without a `secret`"), "{warning}");
         let names: Vec<_> =

@@ -9,7 +9,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use super::error::ChaosError;
 
-/// A process of this program. Signals are only sent to such processes.
+/// A process that this program started. The program sends signals only to such processes.
 #[derive(Debug)]
 pub(crate) struct Process(Child);
 
@@ -17,7 +17,7 @@ impl Process {
     /// Starts `program` in `directory` without a terminal.
     ///
     /// # Errors
-    /// If it cannot be started.
+    /// If `program` cannot be started.
     pub(crate) fn start(
         program: &Path,
         directory: &Path,
@@ -29,7 +29,7 @@ impl Process {
     /// Starts a process like [`start`](Self::start), and writes the output to `log`.
     ///
     /// # Errors
-    /// If it cannot be started, or the file cannot be created.
+    /// If `program` cannot be started, or the file cannot be created.
     pub(crate) fn start_with_output(
         program: &Path,
         directory: &Path,
@@ -78,7 +78,7 @@ impl Process {
         self.signal(Signal::TERM)
     }
 
-    /// Kills the process. Unwritten data is lost.
+    /// Kills the process. Data that it has not written to disk is lost.
     pub(crate) fn kill(&mut self) -> Result<(), ChaosError> {
         let process = self.0.id();
         let ended = self.0.kill().and_then(|()| self.0.wait());
@@ -95,7 +95,8 @@ impl Process {
         matches!(self.0.try_wait(), Ok(Some(status)) if status.success())
     }
 
-    /// Sends a signal. The process has not been waited for yet, so its id is not reused.
+    /// Sends a signal. The system does not reuse the id of the process, because `wait` was not
+    /// called for it yet.
     fn signal(&self, signal: Signal) -> Result<(), ChaosError> {
         let process = Pid::from_child(&self.0);
         kill_process(process, signal)
@@ -105,7 +106,7 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // The data of the process is not needed. A kill also ends a frozen process.
+        // The data of the process is not needed. SIGKILL also ends a frozen process.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }

@@ -4,11 +4,13 @@ use tollgate::model::{Headers, RequestAttributes};
 
 use super::policy::{CLIENT_HEADER, HOUR, HOUR_QUOTA, SECOND};
 
-/// The clients that send requests in turn, before others replace them.
+/// The number of clients that send requests in turn, until the next clients replace them.
 const CLIENTS: u64 = 16;
-/// The requests of a client for each limit before another client replaces it: more than its quota.
+/// The number of requests of a client for each limit before another client replaces the client. The
+/// requests need more than the quota.
 const QUESTIONS: u64 = HOUR_QUOTA * 3 / 2;
-/// One of so many requests is from an earlier client, for which used units must still be used.
+/// One in this many requests is from an earlier client. The units that such a client has used must
+/// still count as used.
 const RETURNS: u64 = 5;
 
 /// A request of a client.
@@ -16,17 +18,19 @@ const RETURNS: u64 = 5;
 pub(crate) struct Question {
     /// The client.
     pub(crate) client: String,
-    /// A slash and the limit's name, which rules match.
+    /// The path of the request: a slash and the name of the limit. The rules select the limit by
+    /// this path.
     pub(crate) path: String,
 }
 
 impl Question {
-    /// Returns the request with this number, the same in every run.
+    /// Returns the request with this number. It is the same in every run.
     pub(super) fn of(number: u64) -> Self {
         let newest = number / (CLIENTS * QUESTIONS * 2) * CLIENTS;
         let in_turn = newest + number / 2 % CLIENTS;
         let client = if number % RETURNS == RETURNS - 1 {
-            // Any odd number larger than the number of clients spreads the returns over them.
+            // A multiplication by any odd number larger than the number of clients spreads these
+            // requests over all earlier clients.
             number.wrapping_mul(0x9e37_79b9) % (in_turn + 1)
         } else {
             in_turn

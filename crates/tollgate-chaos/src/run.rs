@@ -12,8 +12,8 @@ use super::site::Site;
 /// The longest time for a scenario, whatever happens to its servers.
 const WITHIN: Duration = Duration::from_secs(180);
 
-/// The most runs of a scenario until its fault has an effect. On a busy machine the fault may miss
-/// its moment, and then the run proves nothing.
+/// The most runs of a scenario until its fault has an effect. On a busy machine the fault may come
+/// too early or too late to have an effect, and then the run proves nothing.
 const TRIES: u32 = 3;
 
 /// A scenario and its outcome.
@@ -23,11 +23,11 @@ pub(crate) struct Outcome {
     pub(crate) scenario: Scenario,
     /// The finding, or the reason why the scenario could not be run.
     pub(crate) found: Result<Finding, ChaosError>,
-    /// The duration.
+    /// The duration of the scenario.
     pub(crate) took: Duration,
 }
 
-/// Runs `scenarios` at `site`, and passes each outcome to `tell` when it is available.
+/// Runs `scenarios` at `site`, and passes each outcome to `tell` when its scenario ends.
 pub(crate) async fn run(
     site: &Site,
     scenarios: &[Scenario],
@@ -53,13 +53,13 @@ pub(crate) async fn run(
 }
 
 async fn try_once(scenario: Scenario, site: &Site) -> Result<Finding, ChaosError> {
-    // Everything that a scenario started ends with its future.
+    // The processes and tasks of a scenario end when its future is dropped.
     let late = ChaosError::NotHappened("the end of the scenario", WITHIN);
     timeout(WITHIN, scenario.run(site)).await.unwrap_or(Err(late))
 }
 
 impl Outcome {
-    /// Returns whether the scenario proved its promises.
+    /// Returns whether the scenario had an effect and all promises were kept.
     pub(crate) fn is_held(&self) -> bool {
         matches!(&self.found, Ok(finding) if finding.result() == ScenarioResult::Passed)
     }

@@ -17,8 +17,8 @@ const PORT_TRIES: usize = 5;
 const READY_WITHIN: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// A server on a loopback port, which ends when the value is dropped. By default it writes nothing
-/// to disk.
+/// A Redis or Valkey server on a loopback port, which ends when the value is dropped. By default
+/// the server writes nothing to disk.
 #[derive(Debug)]
 pub(crate) struct Server {
     program: PathBuf,
@@ -109,7 +109,8 @@ impl Server {
         self.follow_at(leader.port).await
     }
 
-    /// Follows the server at a port of 127.0.0.1 and waits until it is in sync.
+    /// Makes the server a replica of the server at `port` of 127.0.0.1, and waits until the replica
+    /// is in sync.
     pub(crate) async fn follow_at(&self, port: u16) -> Result<(), ChaosError> {
         self.tell(&["REPLICAOF", "127.0.0.1", &port.to_string()]).await?;
         until("that a replica is in step", async || {
@@ -119,12 +120,12 @@ impl Server {
         .await
     }
 
-    /// Becomes a primary.
+    /// Makes the server a primary.
     pub(crate) async fn promote(&self) -> Result<(), ChaosError> {
         self.tell(&["REPLICAOF", "NO", "ONE"]).await
     }
 
-    /// Waits until one replica has all writes so far.
+    /// Waits until a replica has received all writes of this server so far.
     pub(crate) async fn is_followed(&self) -> Result<(), ChaosError> {
         let within = PATIENCE.as_millis().to_string();
         let mut connection = connect(self.port).await.map_err(|error| wait_failed(&error))?;
@@ -140,8 +141,8 @@ impl Server {
         Ok(())
     }
 
-    /// Returns how often the server ran commands with names that begin with one of `names` since
-    /// its start.
+    /// Returns how many commands whose names begin with one of `names` the server has executed
+    /// since its start.
     pub(crate) async fn ran(&self, names: &[&str]) -> Result<u64, ChaosError> {
         let stats: String = self.ask(&["INFO", "commandstats"]).await?;
         Ok(stats.lines().filter_map(|line| calls_of(line, names)).sum())
@@ -157,7 +158,8 @@ impl Server {
         let begun = tokio::time::Instant::now();
         while begun.elapsed() < READY_WITHIN && self.process.runs() {
             if self.tell(&["PING"]).await.is_ok() {
-                // If another process took the port, this one has ended or will end at once.
+                // If another process took the port, the process of this server has ended or will
+                // end at once.
                 return self.process.runs();
             }
             tokio::time::sleep(PAUSE).await;
@@ -190,7 +192,8 @@ fn words(port: u16, module: Option<&Path>, more: &[&str]) -> Vec<String> {
     words.chain(module.into_iter().flatten()).collect()
 }
 
-/// Returns the calls in a `line` of `INFO commandstats`, if it is of one of the commands.
+/// Returns the number of calls in a `line` of `INFO commandstats`, if the name of its command
+/// begins with one of `names`.
 fn calls_of(line: &str, names: &[&str]) -> Option<u64> {
     let (command, told) = line.strip_prefix("cmdstat_")?.split_once(":calls=")?;
     let counts = names.iter().any(|name| command.starts_with(name));

@@ -17,7 +17,7 @@ pub(crate) enum Length {
     /// About three seconds: enough to see the effect of the fault. Times are reported and not
     /// checked, since a machine that runs other tests may be slow.
     Quick,
-    /// About ten seconds.
+    /// About ten seconds. Times are checked.
     Long,
 }
 
@@ -69,7 +69,7 @@ impl Site {
         Ok(Self { programs, length, directory, rooms: AtomicU64::new(0) })
     }
 
-    /// Returns the duration of scenarios.
+    /// Returns the duration of each scenario.
     pub(crate) const fn length(&self) -> Length {
         self.length
     }
@@ -82,7 +82,7 @@ impl Site {
         }
     }
 
-    /// Starts a server without persistence, with more `arguments`.
+    /// Starts a Redis server without persistence. `arguments` are added to its command line.
     pub(crate) async fn server(&self, arguments: &[&str]) -> Result<Server, ChaosError> {
         let Programs { redis, module, .. } = &self.programs;
         Server::start((redis.clone(), module.clone()), self.room()?, arguments).await
@@ -110,7 +110,7 @@ impl Site {
         &self.programs.tollgate
     }
 
-    /// Creates a new directory inside of the environment's.
+    /// Creates a new directory inside the directory of the environment.
     pub(crate) fn room(&self) -> Result<PathBuf, ChaosError> {
         let number = self.rooms.fetch_add(1, Ordering::Relaxed);
         let room = self.directory.path().join(number.to_string());

@@ -20,7 +20,7 @@ use super::policy::{HOUR_QUOTA, redis};
 use super::site::{Length, Site};
 use super::wait::until;
 
-/// Nodes under load.
+/// The nodes of a scenario, with the callers that send them requests.
 pub(crate) struct Trial<'s, N = Fleet> {
     site: &'s Site,
     /// The nodes.
@@ -29,7 +29,7 @@ pub(crate) struct Trial<'s, N = Fleet> {
     pub(crate) load: Load,
 }
 
-/// The report of a scenario: its fault, and the guarantees that it may have weakened.
+/// The report of a scenario: its fault, and the units and counters that the fault may have lost.
 #[derive(Debug, Default)]
 pub(crate) struct ScenarioReport {
     /// The description of the fault, as a sentence.
@@ -40,8 +40,8 @@ pub(crate) struct ScenarioReport {
     pub(crate) lost: u64,
     /// How often the store lost its whole state.
     pub(crate) losses: u64,
-    /// The units of one client that a rebalance may count twice at the new owner, plus refunded
-    /// units that may count again after a failover.
+    /// The units of one client that may count as used although they are not: units that a rebalance
+    /// counts twice at the new owner, plus refunded units that count again after a failover.
     pub(crate) held_back: u64,
 }
 
@@ -60,7 +60,7 @@ impl<'s> Trial<'s> {
         until("that all nodes charge a server", async || Ok(self.nodes.charges(url))).await
     }
 
-    /// Waits until the store has decided again a few times for every caller.
+    /// Waits until the store decides again, and has made a few decisions for every caller.
     pub(crate) async fn recovers(&self) -> Result<(), ChaosError> {
         let up = async || {
             let open =
@@ -81,22 +81,22 @@ impl<'s, N: Nodes> Trial<'s, N> {
         Ok(trial)
     }
 
-    /// Waits for one part of the scenario.
+    /// Waits for the duration of one part of the scenario.
     pub(crate) async fn part(&self) {
         tokio::time::sleep(self.site.part()).await;
     }
 
-    /// Returns the figure of decisions that nodes made without the store since `before`. If they
-    /// are fewer than `per_mille` in 1,000, the fault had no effect.
+    /// Returns a figure: the decisions that nodes made without the store since `before`. If these
+    /// are fewer than `per_mille` in 1,000 decisions, the fault had no effect.
     pub(crate) fn alone_since(&self, before: Decided, per_mille: u64) -> Figure {
         let now = self.load.decided();
         let (alone, all) = (now.alone - before.alone, now.all - before.all);
         Figure::share_seen("decisions by nodes alone", alone, all, per_mille)
     }
 
-    /// Returns the figure `what` of decisions by nodes alone since `before`, at most `per_mille` in
-    /// 1,000. A quick run judges only figures that must be zero, because others depend on the
-    /// machine.
+    /// Returns the figure `what`: the decisions that nodes made without the store since `before`.
+    /// Its bound is `per_mille` in 1,000 decisions. A quick run checks the figure only if the bound
+    /// is zero, because other values depend on the machine.
     pub(crate) fn alone_at_most(
         &self,
         what: &'static str,
@@ -117,24 +117,25 @@ impl<'s, N: Nodes> Trial<'s, N> {
         self.nodes.recorder().calls() as u64
     }
 
-    /// Returns the units that a promoted server may lack, if it had everything that was answered
-    /// before `mark`: one for each call since then, and one for each call in flight.
+    /// Returns the most units that a promoted server may lack, if it had the charges of all calls
+    /// that were answered before `mark`: one unit for each call since `mark`, and one for each call
+    /// in flight.
     pub(crate) fn max_lost_units(&self, mark: u64) -> u64 {
         self.mark() - mark + CALLERS as u64
     }
 
-    /// Waits until a node has decided without the store since `before`.
+    /// Waits until nodes have made more than `before` decisions without the store.
     pub(crate) async fn stands_in(&self, before: u64) -> Result<(), ChaosError> {
         until("that a node decides alone", async || Ok(self.load.alone() > before)).await
     }
 
-    /// Runs the last part, stops the callers, and checks the history.
+    /// Runs the last part of the scenario, stops the callers, and checks the history.
     pub(crate) async fn end(self, told: ScenarioReport) -> Finding {
         self.part().await;
         let Self { site, nodes, load } = self;
         let tally = load.end().await;
         let history = nodes.recorder().history();
-        // If no node ever decided without the store, nodes admitted nothing by themselves.
+        // If no node ever decided without the store, nodes admitted nothing without the store.
         let alone = match tally.alone.load(Ordering::Relaxed) {
             0 => 0,
             1.. => nodes.admitted_alone_at_most(),
@@ -159,23 +160,23 @@ impl<'s, N: Nodes> Trial<'s, N> {
     }
 }
 
-/// Checks `history` against every rule, first strictly. If that fails, tolerates the units that a
-/// rebalance or a failover may withhold from a client, from none up to `most`. Returns the report
-/// and the tolerated units.
+/// Checks `history` against every rule, first strictly. If the strict check fails, checks again and
+/// tolerates some units that a rebalance or a failover withheld from a client: the fewest with
+/// which the check passes, at most `most`. Returns the report and the number of tolerated units.
 fn judge(history: &History, allowance: Allowance, most: u64) -> (Report, u64) {
     let strict = history.check(allowance);
     if strict.is_sound() || most == 0 {
         return (strict, 0);
     }
     // Units that the new owner refuses are charged at the old owner for a moment, and other callers
-    // see them.
+    // see these units as used.
     let held = max_held_units(CALLERS as u64, Cost::ONE);
     let granting = |unrefunded| history.check(Allowance { held, unrefunded, ..allowance });
     let mut judged = (0..=most).map(|units| (granting(units), units));
     judged.find(|(report, _)| report.is_sound()).unwrap_or((strict, 0))
 }
 
-/// Returns the figures that every scenario checks.
+/// Returns the figures that are checked in every scenario.
 fn common(judged: &Report, tally: &Tally, excess: Excess, bound: u64) -> [Figure; 5] {
     let broken = |rules: &[Rule]| {
         judged.violations.iter().filter(|violation| rules.contains(&violation.rule)).count() as u64
@@ -194,9 +195,9 @@ fn common(judged: &Report, tally: &Tally, excess: Excess, bound: u64) -> [Figure
     ]
 }
 
-/// Returns the figure of the slowest decisions. The machine wakes a task twice for each decision:
-/// the decision at its answer or deadline, and then its caller. The machine's wake-up delay is
-/// measured separately.
+/// Returns the figure of the slowest decisions. The bound includes two delays with which the
+/// machine wakes a task: it wakes the decision at its answer or deadline, and then the caller.
+/// These delays are measured separately.
 fn slowest(tally: &Tally, nodes: &impl Nodes, length: Length) -> Figure {
     let within = nodes.max_wait().as_millis() as u64 + 2 * tally.lateness.p999_millis();
     let figure = match length {

@@ -4,7 +4,8 @@ use std::fmt::Write;
 
 use crate::run::Outcome;
 
-/// Returns the scenario, its figures with their bounds, and the result; failures follow below.
+/// Returns a line with the scenario, its figures with their bounds, and the result. Failures follow
+/// in further lines.
 pub(crate) fn line(outcome: &Outcome) -> String {
     let (name, took) = (outcome.scenario.name(), outcome.took.as_secs_f32());
     let finding = match &outcome.found {

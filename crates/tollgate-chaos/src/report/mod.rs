@@ -1,4 +1,4 @@
-//! Reports of a run: one line when a scenario ends, and a file with everything.
+//! Reports of a run: one line when a scenario ends, and a file with all outcomes.
 
 mod html;
 mod line;

@@ -1,6 +1,7 @@
-//! Everything changes under one load: a rollout from memcached to shards, a killed primary, a
-//! frozen primary that returns, and an added shard. Nodes are processes that serve by policy files,
-//! as in production. Callers use their HTTP listeners, and their answers are checked.
+//! Several changes under one load: a rollout from memcached to shards, a killed primary, a frozen
+//! primary that returns, and an added shard. The nodes are processes with policy files, as in
+//! production. Callers send requests to the HTTP listeners of the nodes, and the answers of the
+//! nodes are checked.
 
 use tollgate::model::Cost;
 use tollgate_redis::LinkLimits;
@@ -56,8 +57,9 @@ pub(super) async fn run(site: &Site) -> Result<Finding, ChaosError> {
 }
 
 /// Moves all subjects to the shards step by step, through each node's policy file. No requests are
-/// sent from the first file's change until the last node has applied it, because disagreeing nodes
-/// have a separate bound.
+/// sent from the change of the first file until the last node has applied its file. The units that
+/// nodes admit beyond a limit while they disagree on the percentage have a separate bound
+/// (`max_over_admission`).
 async fn roll_out(world: &World<'_>, files: &Files) -> Result<(), ChaosError> {
     for percent in STEPS {
         let hushed = world.load.pause_load().await;
@@ -73,8 +75,8 @@ async fn roll_out(world: &World<'_>, files: &Files) -> Result<(), ChaosError> {
     Ok(())
 }
 
-/// Kills the primary and waits for the one that the sentinels promote. Returns the units that may
-/// be lost.
+/// Kills the primary and waits until all nodes charge the replica, which the sentinels promote.
+/// Returns the number of units that may be lost.
 async fn kill_primary(world: &World<'_>, watched: &mut MonitoredPair) -> Result<u64, ChaosError> {
     let (name, Pair { primary, replica }) = (watched.name, &mut watched.pair);
     let mark = world.mark();
@@ -86,8 +88,9 @@ async fn kill_primary(world: &World<'_>, watched: &mut MonitoredPair) -> Result<
     Ok(lost)
 }
 
-/// Freezes the primary until another one is promoted, and continues it. Returns the units that may
-/// be lost, and the calls that charged it after all nodes had time to detect the promotion.
+/// Freezes the primary until its replica is promoted, and then lets the old primary continue.
+/// Returns the number of units that may be lost, and the number of calls that charged the old
+/// primary after all nodes had time to detect the promotion.
 async fn freeze_and_thaw(
     world: &World<'_>,
     watched: &MonitoredPair,
@@ -106,7 +109,7 @@ async fn freeze_and_thaw(
 }
 
 /// Adds a shard: restarts one node after the other with the policy `text`. Then the nodes detect
-/// that no node uses the old map, and let the new owners decide.
+/// that no node uses the old shard map, and let the new owners of the subjects decide.
 async fn add_shard(world: &World<'_>, text: &str) -> Result<(), ChaosError> {
     for node in world.nodes.iter() {
         node.restart(text).await?;

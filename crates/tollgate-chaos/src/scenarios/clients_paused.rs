@@ -1,4 +1,5 @@
-//! The server accepts calls and answers after their deadlines, so their outcomes are unknown.
+//! The server accepts calls and answers after their deadlines, so the nodes do not know the
+//! outcomes of the calls.
 
 use std::time::Duration;
 

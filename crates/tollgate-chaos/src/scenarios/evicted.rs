@@ -1,8 +1,9 @@
-//! The server evicts current counters to free memory for another program's keys.
+//! The server evicts counters of current windows to free memory for another program's keys.
 
 use super::*;
 
-/// A script that writes another program's keys, and the bytes left for them, which are far too few.
+/// A script that writes keys of another program, and the memory in bytes that is left for these
+/// keys, which is far too small.
 const FLOOD: &str = "for i = 1, 20000 do redis.call('SET', 'flood:' .. i, 'x') end";
 const ROOM: u64 = 64 * 1024;
 
@@ -10,7 +11,7 @@ pub(super) async fn run(site: &Site) -> Result<Finding, ChaosError> {
     let server = site.server(&["--maxmemory-policy", "allkeys-lru"]).await?;
     let trial = Trial::begin(site, &[primary(&server.url())], DEADLINE).await?;
     let dropped = {
-        // Each counter is evicted once, because no requests are sent in between.
+        // Each counter is evicted once, because no requests are sent while the keys are written.
         let _hush = trial.load.pause_load().await;
         let _losing = trial.nodes.recorder().begin_loss();
         let before = counters(&server).await?;

@@ -1,4 +1,4 @@
-//! A frozen primary returns after another one was promoted, and still reports the role of a
+//! A frozen primary returns after its replica was promoted, and still reports the role of a
 //! primary.
 
 use tollgate_redis::LinkLimits;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::*;
 
-/// The delay of the stream to the replica.
+/// The delay of the replication stream to the replica.
 const WAY: Duration = Duration::from_millis(20);
 
 pub(super) async fn run(site: &Site) -> Result<Finding, ChaosError> {
@@ -22,7 +22,7 @@ pub(super) async fn run(site: &Site) -> Result<Finding, ChaosError> {
         let _cutting = recorder.begin_cut();
         let mark = trial.mark();
         primary.is_followed().await?;
-        // One part may still be in transit, and arrive.
+        // One part of the stream may still be in transit, and arrive.
         let late = between.fault_seen() + 1;
         between.replies(LinkMode::Lost);
         until("that something is lost on its way", async || Ok(between.fault_seen() > late))

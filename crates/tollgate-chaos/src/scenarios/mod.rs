@@ -38,18 +38,19 @@ use super::site::{Length, Pair, Site};
 use super::trial::{ScenarioReport, Trial};
 use super::wait::until;
 
-/// To show that a fault had an effect, nodes must make at least this number of each 1,000 decisions
-/// alone while it lasts. This number applies if the store can make no decision during the fault.
+/// The least number of each 1,000 decisions that nodes must make without the store during the
+/// fault, if the store can make no decision during the fault. With fewer, the fault had no effect.
 const MOST_ALONE: u64 = 500;
-/// The least number of these decisions if the fault includes the time until the store is back.
+/// The least number of each 1,000 decisions that nodes must make without the store during the
+/// fault, if the fault includes the time until the store is back.
 const MANY_ALONE: u64 = 200;
-/// The least number of these decisions if the store continues for some clients, or for some of the
-/// time.
+/// The least number of each 1,000 decisions that nodes must make without the store during the
+/// fault, if the store still decides for some clients, or for some of the time.
 const SOME_ALONE: u64 = 20;
 /// The commands that charge.
 const CHARGES: [&str; 4] = ["fcall", "evalsha", "tollgate.step", "tollgate.tight"];
-/// The number of fleets that start beside the loaded one, in scenarios that test which server new
-/// nodes choose.
+/// The number of further fleets that are started in addition to the fleet under load, in scenarios
+/// that test which server new nodes choose.
 const NEW_FLEETS: usize = 3;
 
 /// The fault of a scenario.
@@ -105,8 +106,9 @@ impl Scenario {
         Self::value_variants()
     }
 
-    /// Returns whether the fault exists on servers with the module, and with tables in it. A server
-    /// does not lose a module, and whether it evicts one table is chance.
+    /// Returns whether the scenario can run if the servers have the module (`module`) and store
+    /// states in its tables (`tables`). A server with the module cannot lose the step, and it is a
+    /// matter of chance whether a server evicts a table.
     pub(crate) fn applies(self, module: bool, tables: bool) -> bool {
         match self {
             Self::StepForgotten | Self::MemcachedRestarted => !module,
@@ -162,8 +164,8 @@ async fn sees_primaries(fleet: &Fleet, count: usize) -> Result<(), ChaosError> {
     until("that all nodes see who calls itself primary", seen).await
 }
 
-/// Starts several fleets, and returns how many of them do not charge `url` with each of their
-/// nodes.
+/// Starts several fleets, and returns the number of fleets in which a node does not charge the
+/// server at `url`.
 async fn fleets_elsewhere(words: &str, url: &str) -> Result<u64, ChaosError> {
     let mut elsewhere = 0;
     for _ in 0..NEW_FLEETS {
@@ -174,7 +176,7 @@ async fn fleets_elsewhere(words: &str, url: &str) -> Result<u64, ChaosError> {
     Ok(elsewhere)
 }
 
-/// Returns the settings of a shard that consists of this primary.
+/// Returns the settings of a shard that consists only of the primary at `url`.
 fn primary(url: &str) -> String {
     format!("{{ primary: \"{url}\" }}")
 }

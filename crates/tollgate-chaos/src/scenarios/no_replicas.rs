@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// The settings that bound the loss in a failover: see `docs/redis.md`.
+/// The server settings that bound the loss in a failover, as described in `docs/redis.md`.
 const GUARDED: [&str; 4] = ["--min-replicas-to-write", "1", "--min-replicas-max-lag", "1"];
 
 pub(super) async fn run(site: &Site) -> Result<Finding, ChaosError> {
@@ -11,7 +11,7 @@ pub(super) async fn run(site: &Site) -> Result<Finding, ChaosError> {
     let pair = Pair { primary, replica };
     let trial = Trial::begin(site, &[pair.words()], DEADLINE).await?;
     let refused = async || pair.primary.tells("errorstats", "errorstat_NOREPLICAS:count=").await;
-    // The primary may have refused calls before its replica was in step.
+    // The primary may have refused calls before its replica was in sync.
     let earlier = refused().await?;
     pair.replica.freeze()?;
     until("that the primary takes no writes", async || Ok(refused().await? > earlier)).await?;

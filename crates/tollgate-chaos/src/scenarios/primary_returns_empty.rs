@@ -1,4 +1,4 @@
-//! A failover by hand, after which the old primary is started again, with nothing in it.
+//! A failover by hand, after which the old primary is started again without data.
 
 use super::*;
 

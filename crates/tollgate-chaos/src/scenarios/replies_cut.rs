@@ -6,9 +6,10 @@ use tokio::time::{Instant, sleep};
 
 use super::*;
 
-/// The time during which connections close after the same number of bytes.
+/// The time for which connections close after one number of bytes, before the next number is tried.
 const EACH: Duration = Duration::from_millis(25);
-/// A position after the first bytes of any reply.
+/// The largest number of bytes after which connections close. It is beyond the first bytes of any
+/// reply.
 const LAST_BYTE: usize = 64;
 
 pub(super) async fn run(site: &Site) -> Result<Finding, ChaosError> {

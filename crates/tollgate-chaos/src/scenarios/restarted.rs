@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// The arguments that make loading slow.
+/// The arguments with which a server loads its data slowly.
 const SLOWLY: [&str; 4] =
     ["--key-load-delay", "100", "--loading-process-events-interval-bytes", "1024"];
 

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// The number of milliseconds after which the server answers that it is busy.
+/// The argument that makes the server answer that it is busy after a script has run for 5 ms.
 const SOON: [&str; 2] = ["--lua-time-limit", "5"];
 const ENDLESS: [&str; 3] = ["EVAL", "while true do end", "0"];
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::*;
 
-/// Twice the deadline.
+/// The delay of a reply: twice the deadline.
 const SLOW: Duration = Duration::from_millis(30);
 
 pub(super) async fn run(site: &Site) -> Result<Finding, ChaosError> {

@@ -1,4 +1,4 @@
-//! The server loses the step repeatedly.
+//! The server loses the step (the script or function that decides) repeatedly.
 
 use std::time::Duration;
 
@@ -8,11 +8,13 @@ use super::*;
 
 const PERIOD: Duration = Duration::from_millis(10);
 
-/// The minimum number of times that the step must be loaded again in 1,000 decisions.
+/// The least number of times that nodes must load the step again in 1,000 decisions, to show that
+/// the fault had an effect.
 const LOADED: u64 = 2;
 /// The most decisions in 1,000 that nodes may make alone at the default deadline, on a machine
 /// without other work. A busy machine may need more time to load the step, so a quick run (a test)
-/// does not judge the number. With a long deadline, no node decides alone on any machine.
+/// does not check the number. With a long deadline, no node decides without the store on any
+/// machine.
 const ALONE_MAX: u64 = 50;
 
 pub(super) async fn run(site: &Site) -> Result<Finding, ChaosError> {
@@ -26,8 +28,8 @@ pub(super) async fn run(site: &Site) -> Result<Finding, ChaosError> {
     Ok(finding)
 }
 
-/// Runs nodes with this `deadline` while the server loses the step. At most `alone` in 1,000
-/// decisions, the figure `what`, may be made by nodes alone.
+/// Runs nodes with this `deadline` while the server loses the step. The figure `what` is the number
+/// of decisions that nodes make without the store, of which `alone` in 1,000 are permitted.
 async fn forget(
     site: &Site,
     deadline: Duration,

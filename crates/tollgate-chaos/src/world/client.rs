@@ -32,7 +32,7 @@ impl NodeClient {
     /// Sends a POST request with `body` to the listener at `address` and returns its answer.
     ///
     /// # Errors
-    /// If there is no answer, or it is not successful JSON.
+    /// If there is no answer, or the answer is not a success with JSON.
     pub(super) async fn post(
         &self,
         address: &str,

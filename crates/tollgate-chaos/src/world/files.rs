@@ -11,8 +11,8 @@ use crate::memcached::MemcachedServer;
 use crate::policy::{NODES, scripting, text};
 use crate::site::Site;
 
-/// Policies with one secret and different stores: an old one in memcached, and shards with
-/// sentinels that replace it.
+/// Policies with the same secret and different stores: an old store in memcached, and shards with
+/// sentinels, which replace the old store.
 #[derive(Debug)]
 pub(crate) struct Files {
     secret: PathBuf,
@@ -22,7 +22,8 @@ pub(crate) struct Files {
 }
 
 impl Files {
-    /// Long enough to transfer a cell on a busy machine. A store that dies is detected at once.
+    /// The deadline of a decision. It is long enough to transfer a subject's state on a busy
+    /// machine. A store whose server dies is detected at once.
     pub(crate) const DEADLINE: Duration = Duration::from_millis(500);
 
     /// Creates policies over a memcached server and these shards.
@@ -45,7 +46,7 @@ impl Files {
         })
     }
 
-    /// Returns the policy with this percentage of the subjects in the shards, and the rest in
+    /// Returns the policy with `percent` of the subjects in the shards, and the other subjects in
     /// memcached.
     pub(crate) fn rolled_out(&self, percent: u64) -> String {
         self.rollout(percent, &map(&self.shards))

@@ -25,12 +25,13 @@ use crate::policy::{self, CLIENT_HEADER, NODES};
 use crate::question::Question;
 use crate::site::Site;
 
-/// One of so many charges is refunded, like that of a response that had not changed.
+/// One in this many charges is refunded, as for a response that had not changed.
 const GIVEN_BACK: u64 = 7;
-/// The setting of a store that is not opened, because only the limits are used.
+/// The setting of the store in a policy from which only the limits are used. The store is not
+/// opened.
 const IN_MEMORY: &str = "{ memory: {} }";
 
-/// Processes that share their limits.
+/// The nodes of the changing world: processes that share their limits.
 #[derive(Debug)]
 pub(crate) struct WorldFleet {
     nodes: Vec<WorldNode>,
@@ -40,7 +41,7 @@ pub(crate) struct WorldFleet {
     /// Hashes the subjects of the record.
     key: HashKey,
     alone: u64,
-    /// The number of charges so far, which numbers them in the record.
+    /// The number of charges so far. It gives each charge its number in the record.
     charged: AtomicU64,
 }
 
@@ -51,7 +52,7 @@ pub(crate) struct PendingRefund {
     subject: Subject,
     id: ChargeId,
     position: ChargePosition,
-    /// The receipt text of the node.
+    /// The receipt, as the node sent it.
     text: String,
 }
 
@@ -91,7 +92,7 @@ impl WorldFleet {
         Ok(true)
     }
 
-    /// Returns the sum of a count of all nodes.
+    /// Returns the sum of `count` over all nodes.
     pub(crate) async fn sum(
         &self,
         count: impl AsyncFn(&WorldNode) -> Result<u64, ChaosError>,
@@ -103,7 +104,7 @@ impl WorldFleet {
         Ok(sum)
     }
 
-    /// Returns the refunded units so far for each client of each limit.
+    /// Returns the number of units refunded so far, one number for each client and limit.
     pub(crate) fn given_back(&self) -> Vec<u64> {
         let history = self.recorder.history();
         let mut units = BTreeMap::<_, u64>::new();
@@ -200,8 +201,9 @@ impl Nodes for WorldFleet {
 
 /// Parses the answer to a charge of one unit on `limit`, sent at `now`.
 ///
-/// Resets are reported in whole seconds, rounded up. All windows here are whole seconds long, so
-/// different windows have different resets, and one window has one reset.
+/// Resets are reported in whole seconds, rounded up. All windows in this policy are whole seconds
+/// long, so two windows never have the same reset, and all answers in one window have the same
+/// reset.
 fn readings(answer: &Value, limit: &Limit, now: Timestamp) -> Option<Readings> {
     let source = source(answer)?;
     let [status] = &answer["statuses"].as_array()?[..] else {
@@ -221,14 +223,14 @@ fn readings(answer: &Value, limit: &Limit, now: Timestamp) -> Option<Readings> {
     Some(Readings::one(Reading { admission, fits_again, ..stands }).with_source(source))
 }
 
-/// Parses the answer to a refund. Without a status, the window has ended.
+/// Parses the answer to a refund. An answer without a status means that the window has ended.
 fn refunded(answer: &Value, limit: &Limit) -> Option<Readings> {
     let [told] = &answer["limits"].as_array()?[..] else { return None };
     if told["name"] != limit.name() {
         return None;
     }
     let (given_back, stands) = (told["refunded"].as_u64()?, stands(told)?);
-    // A window that returned units existed.
+    // If units were returned, their window existed.
     let found = if given_back > 0 { StoredState::Present } else { stands.found };
     Some(Readings::one(Reading { refunded: given_back, found, ..stands }))
 }

@@ -1,6 +1,6 @@
-//! A changing world: shards with sentinels, an old store in memcached, and nodes (processes of
-//! `tollgate serve`) with policy files that move from one to the other, and from one shard map to
-//! the next.
+//! A changing world: shards with sentinels, an old store in memcached, and nodes, which are
+//! processes of `tollgate serve`. The nodes' policy files change, and move the subjects from
+//! memcached to the shards, and then to a new shard map.
 
 mod client;
 mod files;

@@ -1,4 +1,5 @@
-//! A node in the changing world: consecutive processes that serve by one policy file.
+//! A node in the changing world. At a restart, a new process with the node's policy file replaces
+//! the old process.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,8 +16,8 @@ use crate::wait::until;
 
 /// A node with a replaceable policy file, which can be restarted with another file.
 ///
-/// The new process is ready before callers are directed to it, and the old one ends after that, as
-/// behind a load balancer: every caller reaches a process.
+/// At a restart, the new process is ready before callers are directed to it, and the old process
+/// ends after that. Every caller reaches a process, as behind a load balancer.
 #[derive(Debug)]
 pub(crate) struct WorldNode {
     client: NodeClient,
@@ -50,19 +51,20 @@ impl WorldNode {
         })
     }
 
-    /// Returns the process that serves callers now. Callers keep the reference until they have the
+    /// Returns the process that serves callers now. A caller keeps the reference until it has its
     /// answer.
     pub(super) fn serving(&self) -> Arc<Serving> {
         Arc::clone(&self.serving.borrow())
     }
 
     /// Replaces the node's policy file by `text`, starts a process with it, directs callers to that
-    /// process, and ends the old one.
+    /// process, and ends the old process.
     pub(crate) async fn restart(&self, text: &str) -> Result<(), ChaosError> {
         let number = self.started.fetch_add(1, Ordering::Relaxed);
         let opened = open(&self.client, &self.program, &self.room, text, number).await?;
         let before = self.serving.send_replace(Arc::new(opened));
-        // All calls to the old process are answered then, so it transfers no more windows.
+        // After this wait, all calls to the old process are answered, so the old process transfers
+        // no more windows.
         until("that nobody asks the process before", async || Ok(Arc::strong_count(&before) == 1))
             .await?;
         self.rolled_out.fetch_add(carried(&before.status().await?["counts"]), Ordering::Relaxed);
@@ -75,7 +77,7 @@ impl WorldNode {
         self.serving().reload().await
     }
 
-    /// Returns the percentage of subjects that the new store decides.
+    /// Returns the percentage of the subjects for which the new store decides.
     pub(crate) async fn percent(&self) -> Result<Option<u64>, ChaosError> {
         Ok(self.serving().status().await?["counts"]["percent"].as_u64())
     }
@@ -91,7 +93,7 @@ impl WorldNode {
         Ok(carried(&self.moving().await?))
     }
 
-    /// Returns whether the owners of the new shard map decide.
+    /// Returns whether the shards that own the subjects in the new shard map decide.
     pub(crate) async fn leads(&self) -> Result<bool, ChaosError> {
         let phase = self.moving().await?["phase"].clone();
         Ok(phase.is_string() && phase != "dual_write")

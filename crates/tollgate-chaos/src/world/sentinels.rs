@@ -9,12 +9,12 @@ use crate::server::{Server, free_port};
 use crate::site::{Pair, Site};
 use crate::wait::until;
 
-/// The number of sentinels. Two must agree.
+/// The number of sentinels. Two of them must agree that a primary is down.
 const SENTINELS: usize = 3;
 /// The silence in milliseconds after which a sentinel marks a server as down.
 const DOWN_AFTER_MILLIS: u32 = 1_000;
 
-/// A pair with its name for the sentinels.
+/// A primary and its replica, with the name under which the sentinels monitor them.
 #[derive(Debug)]
 pub(crate) struct MonitoredPair {
     /// The name.
@@ -31,7 +31,8 @@ pub(crate) struct Sentinels {
 }
 
 impl Sentinels {
-    /// Starts sentinels for `watched` and waits until all have found each other and the replicas.
+    /// Starts sentinels for `watched` and waits until every sentinel has found the other sentinels
+    /// and the replicas.
     pub(crate) async fn start(site: &Site, watched: &[MonitoredPair]) -> Result<Self, ChaosError> {
         let (mut ports, mut processes) = (Vec::new(), Vec::new());
         for _ in 0..SENTINELS {

@@ -25,11 +25,11 @@ pub(super) struct Serving {
 }
 
 impl Serving {
-    /// Starts `program` with the policy in `file` and waits until it is ready. Its output is
-    /// written to `log`.
+    /// Starts `program` with the policy in `file` and waits until it is ready. The output of the
+    /// process is written to `log`.
     ///
     /// # Errors
-    /// If it is not ready in time. The error contains its output.
+    /// If the process is not ready in time. The error contains the output of the process.
     pub(super) async fn start(
         client: NodeClient,
         program: &Path,
@@ -68,7 +68,8 @@ impl Serving {
     /// Sends SIGTERM and waits until the process has answered all requests and ended.
     ///
     /// # Errors
-    /// If it does not end in time, or aborted requests. The error contains its output.
+    /// If the process does not end in time, or aborted requests. The error contains the output of
+    /// the process.
     pub(super) async fn end(&self) -> Result<(), ChaosError> {
         self.process.lock().await.terminate()?;
         let ends = async || Ok(!self.process.lock().await.runs());
