@@ -10,8 +10,8 @@ use crate::judge::Judge;
 use crate::node::{Fleet, Phase};
 use crate::trace::Trace;
 
-/// A new subject appears after this time, so at each fault some subjects are new and others have
-/// reached their limit.
+/// The time after which callers begin to use a further subject. At each fault, some subjects are
+/// therefore new, and others have reached their limit.
 const SUBJECT_PERIOD: Duration = Duration::from_millis(500);
 
 /// How often callers send requests.
@@ -19,13 +19,13 @@ const SUBJECT_PERIOD: Duration = Duration::from_millis(500);
 pub(crate) struct Load {
     /// The longest pause between two requests, in ms.
     pub(crate) pause: u64,
-    /// The longest pause of a client after a refusal, in ms, if it is longer than the usual pause.
+    /// The longest pause of a caller after a refusal, in ms, if this pause is longer than `pause`.
     pub(crate) pause_after_refusal: u64,
     /// The time for which a subject is in use, in ms.
     pub(crate) subject_life: u64,
 }
 
-/// The caller's part of a world.
+/// A caller, with the parts of the world that it uses.
 #[derive(Clone, Debug)]
 pub(crate) struct Client {
     pub(crate) fleet: Arc<Fleet>,
@@ -33,7 +33,7 @@ pub(crate) struct Client {
     pub(crate) trace: Trace,
     pub(crate) node: usize,
     pub(crate) phase: Phase,
-    /// When the phase began, and when it ends.
+    /// The times at which the phase began and at which it ends.
     pub(crate) begun: Instant,
     pub(crate) until: Instant,
 }
@@ -59,7 +59,8 @@ impl Client {
         }
     }
 
-    /// Uses up a limit, waits as long as the refusal says, and expects to be admitted then.
+    /// Uses up a limit, waits for the time that the refusal states, and reports a violation if the
+    /// next request is not admitted.
     pub(crate) async fn retry(self) {
         let subject = format!("{:?}-retry-{}", self.phase, self.node);
         while Instant::now() < self.until {
@@ -75,7 +76,8 @@ impl Client {
         }
     }
 
-    /// Sends one request. Returns when it will be admitted, if it was refused.
+    /// Sends one request. If the request was refused, returns the time at which a retry will be
+    /// admitted.
     async fn ask(&self, subject: &str, path: &'static str) -> Option<tollgate_core::Timestamp> {
         let answer = self.fleet.ask(self.node, subject, path).await;
         self.judge.record(self.phase, subject, path, answer);
@@ -97,7 +99,7 @@ impl Client {
         answer.filter(|answer| !answer.is_admitted)?.ready_at
     }
 
-    /// Asks for units of `subject` until the store refuses.
+    /// Sends requests for `subject` until the store refuses one, but at most `at_most` requests.
     pub(crate) async fn drain(&self, subject: &str, at_most: u64) {
         for _ in 0..at_most {
             let answer = self.fleet.ask(self.node, subject, "/long").await;

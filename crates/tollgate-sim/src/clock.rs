@@ -28,7 +28,7 @@ impl NodeClock {
         Self { start, offset: Arc::new(AtomicI64::new(offset)) }
     }
 
-    /// Sets the clock ahead by `millis`, or back.
+    /// Sets the clock ahead by `millis`. A negative value sets the clock back.
     pub(crate) fn step(&self, millis: i64) {
         self.offset.fetch_add(millis, Ordering::Relaxed);
     }

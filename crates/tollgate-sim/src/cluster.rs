@@ -1,4 +1,4 @@
-//! All servers of a world: their connections, their replication, and what happens to them.
+//! All servers of a world, with their connections, their replication and their faults.
 
 use std::io;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::sentinel::Sentinel;
 use crate::server::{Malformed, Reply, Role, Server, Words, Write, command, memcached};
 use crate::trace::Trace;
 
-/// The time between two attempts of a client to reach a server that does not answer.
+/// The time between two attempts to connect to a server that does not answer.
 const SYN_PERIOD: Duration = Duration::from_millis(200);
 
 /// The most bytes that a server reads at once.
@@ -33,11 +33,11 @@ pub(crate) struct Cluster {
     pub(crate) trace: Trace,
     servers: Mutex<Vec<Server>>,
     sentinels: Vec<Mutex<Sentinel>>,
-    /// The number and the name of the last event of each sentinel.
+    /// For each sentinel, the sequence number and the name of its last event.
     events: Vec<watch::Sender<(u64, &'static str)>>,
-    /// The host names of the servers, and of the sentinels, which have the next indexes.
+    /// The host names of the servers, followed by the host names of the sentinels.
     names: Vec<String>,
-    /// The number of nodes, which are the first parties.
+    /// The number of nodes. Nodes have the first numbers among the parties of the network.
     nodes: usize,
     /// Whether the servers are memcached servers.
     is_memcached: bool,
@@ -50,7 +50,7 @@ pub(crate) struct Cluster {
 }
 
 impl Cluster {
-    /// Creates the servers of `plan`: of each shard the first one is the primary.
+    /// Creates the servers of `plan`. The first server of each shard is the primary.
     pub(crate) fn new(plan: &Plan, start: Instant, trace: Trace) -> Arc<Self> {
         let mut servers = Vec::new();
         for (index, place) in plan.servers().enumerate() {
@@ -86,7 +86,7 @@ impl Cluster {
         })
     }
 
-    /// Returns the party of a server or a sentinel.
+    /// Returns the number of a server or a sentinel among the parties of the network.
     pub(crate) const fn party(&self, server: usize) -> Party {
         self.nodes + server
     }
@@ -118,7 +118,7 @@ impl Cluster {
             }
             servers.len()
         };
-        // A frozen server accepts: its system does.
+        // A frozen server also accepts connections, because its operating system accepts them.
         let (near, far) = self.network.connection(node, party);
         self.trace.record(|| (host.to_owned(), format!("node {node} connects")));
         let this = Arc::clone(self);
@@ -212,7 +212,7 @@ impl Cluster {
         }
     }
 
-    /// Changes what a sentinel reports, and sends the event.
+    /// Changes the reports of a sentinel by `change`, and sends the event that `change` returns.
     fn report(&self, sentinel: usize, change: impl FnOnce(&mut Sentinel) -> &'static str) {
         let event = change(&mut self.sentinels[sentinel].lock());
         self.events[sentinel].send_modify(|last| *last = (last.0 + 1, event));
@@ -225,7 +225,8 @@ impl Cluster {
         self.report(sentinel, |sentinel| sentinel.name(shard, name));
     }
 
-    /// Makes a sentinel report that the primary of a shard may be down, or no longer.
+    /// Makes a sentinel report that the primary of a shard may be down (`is_in_doubt`), or that it
+    /// is no longer in doubt.
     pub(crate) fn doubt(&self, sentinel: usize, shard: usize, is_in_doubt: bool) {
         self.report(sentinel, |sentinel| sentinel.doubt(shard, is_in_doubt));
     }
@@ -235,7 +236,7 @@ impl Cluster {
         if self.is_memcached { memcached::command(bytes) } else { command(bytes) }
     }
 
-    /// Carries out a command at `server`, and sends its writes to the replicas.
+    /// Executes a command at `server`, and sends the writes of the command to the replicas.
     fn execute(&self, server: usize, words: &[Vec<u8>]) -> Reply {
         let servers = &mut *self.servers.lock();
         if self.is_memcached {
@@ -270,7 +271,8 @@ impl Cluster {
         self.frozen[server].send_replace(is_frozen);
     }
 
-    /// Ends `server`. If the machine is lost too, clients receive nothing of it.
+    /// Ends the process of `server`. If `is_silent`, its machine is lost too, so its connections
+    /// are not closed.
     pub(crate) fn crash(&self, server: usize, is_silent: bool) {
         self.servers.lock()[server].is_alive = false;
         self.network.set_silent(self.party(server), is_silent);
@@ -281,9 +283,9 @@ impl Cluster {
         }
     }
 
-    /// Starts `server` again.
+    /// Starts `server` again, with its data if `has_data`.
     pub(crate) fn start(&self, server: usize, has_data: bool) {
-        // The machine resets connections that it does not have any more.
+        // After its restart, the machine resets the connections from before the restart.
         self.network.set_silent(self.party(server), false);
         self.disconnect(server);
         self.set_frozen(server, false);
@@ -295,7 +297,7 @@ impl Cluster {
         }
     }
 
-    /// Makes `server` a primary. It has the writes that have reached it.
+    /// Makes `server` a primary. The server has only the writes that have reached it.
     pub(crate) fn promote(&self, server: usize) {
         let history = self.next_history();
         self.servers.lock()[server].lead(history);
@@ -314,7 +316,7 @@ impl Cluster {
         }
     }
 
-    /// Changes `server`.
+    /// Calls `change` with `server`.
     pub(crate) fn with(&self, server: usize, change: impl FnOnce(&mut Server)) {
         change(&mut self.servers.lock()[server]);
     }
@@ -338,7 +340,7 @@ impl Cluster {
     }
 }
 
-/// Copies the data of `primary` to its replicas, as after a restart without data.
+/// Copies the data of `primary` to its replicas, as a primary does after it restarted without data.
 fn resync_followers(servers: &mut [Server], primary: usize) {
     for index in 0..servers.len() {
         if servers[index].role == Role::Replica(primary) && index != primary {
@@ -353,7 +355,7 @@ fn resync_followers(servers: &mut [Server], primary: usize) {
     }
 }
 
-/// The network as one node uses it.
+/// The network from the side of one node.
 #[derive(Debug)]
 pub(crate) struct NodeLinks {
     pub(crate) cluster: Arc<Cluster>,

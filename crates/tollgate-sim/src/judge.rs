@@ -2,9 +2,9 @@
 //!
 //! Before the first fault and after the last one, limits are exact: the history checker accepts the
 //! history of all nodes, the store makes every decision, a subject that was refused has used its
-//! whole limit, and a retry at the told time is admitted. While faults last, the bounds of
-//! `docs/bounds.md` hold with the numbers of the world. No decision ever takes longer than the
-//! deadline.
+//! whole limit, and a retry at the time that the refusal stated is admitted. While faults last, the
+//! bounds of `docs/bounds.md` hold with the world's numbers of nodes, callers, losses and restarts.
+//! No decision ever takes longer than the deadline.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -23,14 +23,14 @@ use crate::plan::{Kind, Plan};
 /// The most violations that a world reports.
 const MAX_VIOLATIONS: usize = 20;
 
-/// Counts of one subject's requests to the limit of 120 s.
+/// Counts of one subject's requests that are charged on the limit with the window of 120 s.
 #[derive(Clone, Copy, Debug, Default)]
 struct Tally {
     /// Units that the store admitted.
     by_store: u64,
     /// Units that nodes admitted without the store.
     by_nodes: u64,
-    /// The units among them that the store may have charged too.
+    /// The part of `by_nodes` that the store may have charged too.
     uncertain: u64,
     /// Units that the store may have charged although the request was refused or not answered.
     leaked: u64,
@@ -53,20 +53,21 @@ pub struct Figures {
     pub local_bound: u64,
 }
 
-/// Units of all subjects that the nodes report as lost.
+/// Counts of units of all subjects that the nodes report as lost, by the reason.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Lost {
     /// Units that nodes admitted without the store, and did not charge to the store later.
     pub(crate) local: u64,
-    /// Admitted by nodes alone, and refused by the store afterwards because the limit was used up.
+    /// Units that nodes admitted without the store, and that the store refused when the nodes
+    /// charged them later, because the limit was used up.
     pub(crate) exceeded: u64,
-    /// Taken in advance, and of no use.
+    /// Units that nodes took in advance, and that were lost before a request used them.
     pub(crate) leased: u64,
-    /// Charged for a call that another limit refused, and not refunded.
+    /// Units that were charged for a call that another limit refused, and were not refunded.
     pub(crate) unrefunded: u64,
 }
 
-/// The judge of one world.
+/// The checker of one world: records the answers and finds violations.
 #[derive(Debug)]
 pub(crate) struct Judge {
     max_wait: Duration,
@@ -76,7 +77,7 @@ pub(crate) struct Judge {
 #[derive(Debug, Default)]
 struct State {
     tallies: BTreeMap<(Phase, String), Tally>,
-    /// The units that each subject had been admitted when faults were over.
+    /// The units for which each subject had been admitted at the end of the faults.
     admitted_before_drain: BTreeMap<String, u64>,
     figures: Figures,
     violations: Vec<String>,
@@ -84,7 +85,7 @@ struct State {
 
 impl Judge {
     pub(crate) fn new(plan: &Plan) -> Self {
-        // A subject's usage is transferred before its first decision at another store.
+        // A subject's usage is transferred before its first decision at another shard or store.
         let transfer = match plan.kind {
             Kind::Rebalance | Kind::Rollout => DEFAULT_BUDGET,
             _ => Duration::ZERO,
@@ -93,7 +94,7 @@ impl Judge {
         Self { max_wait: deadline + transfer, state: Mutex::default() }
     }
 
-    /// Records the answer to a request; `None` if its node ended.
+    /// Records the answer to a request. `None` means that the node ended before it answered.
     pub(crate) fn record(&self, phase: Phase, subject: &str, path: &str, answer: Option<Answer>) {
         let state = &mut *self.state.lock();
         let is_charged = path != "/short";
@@ -132,22 +133,24 @@ impl Judge {
         }
     }
 
-    /// Records that a request was refused at the time that the last refusal had named.
+    /// Records the violation that a request was refused at the time at which, by the last refusal,
+    /// it would be admitted.
     pub(crate) fn refused_after_wait(&self, node: usize, subject: &str) {
         self.state.lock().violates(format!(
             "{subject} was refused by node {node} at the time at which it should be admitted"
         ));
     }
 
-    /// Records a failure of the world itself.
+    /// Records a failure of the simulation itself.
     pub(crate) fn broken(&self, what: impl fmt::Display) {
         self.state.lock().violates(what.to_string());
     }
 
-    /// Returns the subjects of the faults, and notes what they were admitted so far.
+    /// Returns the subjects that sent requests during the faults, and records the units for which
+    /// each of them was admitted so far.
     pub(crate) fn begin_drain(&self, plan: &Plan) -> Vec<String> {
         let state = &mut *self.state.lock();
-        // Otherwise windows have ended by then.
+        // If subjects live for a limited time, some windows have ended by now.
         if plan.subject_life < u64::MAX {
             return Vec::new();
         }
@@ -158,7 +161,7 @@ impl Judge {
         state.admitted_before_drain.keys().cloned().collect()
     }
 
-    /// Checks everything, and returns the figures and the violations.
+    /// Checks all requirements, and returns the figures and the violations.
     pub(crate) fn finish(
         &self,
         plan: &Plan,
@@ -167,7 +170,8 @@ impl Judge {
     ) -> (Figures, Vec<String>) {
         let state = &mut *self.state.lock();
         for (when, history) in histories {
-            // The status of a charge may include a lease that its node takes at the same time.
+            // The status of a charge may include units that its node takes in advance at the same
+            // time.
             let leased = unused_units(plan) * plan.nodes as u64;
             let held = held_in_flight(plan);
             let step_by_step = plan.kind == Kind::Memcached;
@@ -196,7 +200,7 @@ impl State {
         }
     }
 
-    /// Without faults: 0 over, 0 under.
+    /// Checks a subject of a phase without faults: the admitted units must equal the limit.
     fn check_exact(&mut self, plan: &Plan, phase: Phase, subject: &str, tally: &Tally) {
         let (first, last) = plan.first_and_last_quota();
         let quota = if phase == Phase::Before { first } else { last };
@@ -206,7 +210,7 @@ impl State {
         }
     }
 
-    /// With faults: the bounds.
+    /// Checks a subject of the phase with faults against the bounds.
     fn check_faults(&mut self, plan: &Plan, subject: &str, tally: &Tally, lost: Lost) {
         let (quota, bounds) = (plan.most_quota(), Bounds::of(plan));
         let figures = &mut self.figures;
@@ -224,8 +228,9 @@ impl State {
         }
         let total = tally.by_store + tally.by_nodes;
         let before = self.admitted_before_drain.get(subject).copied().unwrap_or(0);
-        // When the store refused units of a node, other nodes may have held units in advance. These are
-        // admitted afterwards: at most as many as were held, and at most as many as were refused.
+        // When the store refused units of a node, other nodes may have held units that they took in
+        // advance. Those nodes admit these units later: at most as many as were held, and at most
+        // as many as were refused.
         let held = lost.exceeded.min(early_by_leases(plan));
         let most = before.max(quota + tally.uncertain + lost.local) + held;
         let is_drained = before > 0;
@@ -247,20 +252,20 @@ impl State {
     }
 }
 
-/// The bounds of one subject while faults last, which is less than a window of 120 s.
+/// The bounds of one subject while faults last. The faults last for less than a window of 120 s.
 #[derive(Clone, Copy, Debug)]
 struct Bounds {
-    /// Units that the store admits: the limit once, and once more for each loss of counters. A
-    /// failover loses nothing if one node makes all decisions.
+    /// The most units that the store admits: the limit once, and once more for each loss of
+    /// counters. A failover loses nothing if one node makes all decisions.
     by_store: u64,
-    /// Units that nodes admit alone: `LocalShare::max_admitted_units` for each window. A loss ends a
-    /// window, and a node that starts has its share again, before it knows the store's clock and
-    /// after.
+    /// The most units that nodes admit without the store: `LocalShare::max_admitted_units` for each
+    /// window. A loss of counters ends a window. A node that starts has its share again: once
+    /// before it knows the store's clock, and once after.
     by_nodes: u64,
-    /// Units that count as used and were not admitted: those that nodes hold in advance, or held
-    /// when they ended, and charges in flight that a transfer between stores counts twice.
+    /// Units that count as used and were not admitted: units that nodes took in advance and hold,
+    /// or held when they ended, and charges in flight that a transfer between stores counts twice.
     counted_early: u64,
-    /// Whether nodes charge to the store all units that they admitted without it.
+    /// Whether nodes later charge to the store all units that they admitted without the store.
     is_charged_later: bool,
 }
 
@@ -281,20 +286,23 @@ impl Bounds {
     }
 }
 
-/// Returns `QuotaLease::max_unused_units` of the leased limit, if it is leased.
+/// Returns `QuotaLease::max_unused_units` of the second limit, or 0 if no version of the policy
+/// leases it.
 fn unused_units(plan: &Plan) -> u64 {
     let is_leased = plan.versions.iter().any(|version| version.is_leased);
     let share = plan.quotas.1 / (4 * plan.nodes as u64);
     if is_leased { share.min(MAX_LEASE_UNITS) } else { 0 }
 }
 
-/// Returns the units that other nodes may hold in advance when a node is refused.
+/// Returns the units that other nodes may hold in advance when the store refuses a charge of a
+/// node.
 fn leased_by_others(plan: &Plan) -> u64 {
     max_early_refusal(plan.nodes as u64, unused_units(plan))
 }
 
-/// Returns the units that requests in flight hold until another limit refuses them: those of a leased
-/// limit, and in memcached, where a call on several limits is several steps.
+/// Returns the units that requests in flight hold until another limit refuses them: units of a
+/// leased limit, and, in memcached, units of any limit, because a call on several limits has
+/// several steps there.
 fn held_in_flight(plan: &Plan) -> u64 {
     let in_flight = (plan.nodes * plan.callers) as u64;
     if unused_units(plan) > 0 || plan.kind == Kind::Memcached { in_flight } else { 0 }
@@ -305,8 +313,9 @@ fn early_by_leases(plan: &Plan) -> u64 {
     leased_by_others(plan) + held_in_flight(plan)
 }
 
-/// Returns `max_double_count` of a subject: each node transfers it in two phases of a move, and once
-/// for each percentage, while each caller of the other nodes may have a charge in flight.
+/// Returns `max_double_count` of a subject. In a rebalance, each node transfers the subject in two
+/// phases, and in a rollout once for each percentage. During each transfer, each caller of the
+/// other nodes may have a charge in flight.
 fn counted_twice(plan: &Plan) -> u64 {
     let transfers = match plan.kind {
         Kind::Rebalance => 2,

@@ -1,4 +1,4 @@
-//! `tollgate-sim`: runs simulated clusters, and replays the one of a seed.
+//! `tollgate-sim`: runs simulated clusters, and runs the cluster of a given seed again.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -11,7 +11,7 @@ use std::thread;
 use clap::Parser;
 use tollgate_sim::{Kind, Outcome, Plan, run, shrink, trace};
 
-/// A run is many small allocations.
+/// The allocator. A run makes many small allocations, for which it is fast.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

@@ -12,10 +12,11 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep_until};
 use tollgate_conformance::Random;
 
-/// A node or a server.
+/// The number of a node, a server or a sentinel in the network.
 pub(crate) type Party = usize;
 
-/// The most packets in flight in one direction of a connection. Beyond it, the connection breaks.
+/// The most packets in flight in one direction of a connection. The connection breaks if there are
+/// more.
 const PACKETS_IN_FLIGHT: usize = 4_096;
 
 /// The links between all parties.
@@ -32,9 +33,9 @@ struct Links {
     delays: (u64, u64),
     /// Additional delays of packets from and to these parties, in ms.
     slowed: BTreeMap<Party, u64>,
-    /// Directions in which nothing arrives.
+    /// Pairs of a sender and a receiver, whose packets do not arrive.
     blocked: BTreeSet<(Party, Party)>,
-    /// Parties that disappeared: their connections end without a packet.
+    /// Parties that disappeared. When their connections end, no packet is sent.
     silent: BTreeSet<Party>,
     pipes: Vec<Weak<Pipe>>,
 }
@@ -44,14 +45,14 @@ struct Links {
 struct Pipe {
     from: Party,
     to: Party,
-    /// When the connection was opened, in ms since the start.
+    /// The time at which the connection was opened, in ms since the start.
     opened: u64,
     state: Mutex<PipeState>,
 }
 
 #[derive(Debug)]
 struct PipeState {
-    /// The packets with their times of arrival. An empty one ends the stream.
+    /// The packets with their times of arrival. An empty packet ends the stream.
     packets: VecDeque<(Instant, Vec<u8>)>,
     last: Instant,
     is_reset: bool,
@@ -79,7 +80,7 @@ impl Network {
         Arc::new(Self { seed, start: Instant::now(), links: Mutex::new(links) })
     }
 
-    /// Returns both ends of a new connection: that of `from`, and that of `to`.
+    /// Returns both ends of a new connection: the end of `from`, and the end of `to`.
     pub(crate) fn connection(self: &Arc<Self>, from: Party, to: Party) -> (Stream, Stream) {
         let opened = self.millis();
         let (there, back) = (Pipe::new(from, to, opened), Pipe::new(to, from, opened));
@@ -95,15 +96,15 @@ impl Network {
         (end(&back, &there), end(&there, &back))
     }
 
-    /// Returns the ms since the start.
+    /// Returns the milliseconds since the start.
     fn millis(&self) -> u64 {
         u64::try_from(self.start.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
     /// Returns the delay of a packet of the connection that was opened at `opened` ms.
     ///
-    /// It depends on the parties and the time alone. Tasks that run in the same ms may run in any
-    /// order, and the world remains the same.
+    /// The delay depends only on the parties and the times. Tasks that run in the same ms may
+    /// therefore run in any order without an effect on the world.
     pub(crate) fn delay(&self, from: Party, to: Party, opened: u64) -> Duration {
         let links = self.links.lock();
         let (shortest, longest) = links.delays;
@@ -122,7 +123,7 @@ impl Network {
         self.links.lock().silent.contains(&party)
     }
 
-    /// Holds back everything that `from` sends to `to`, or delivers it again.
+    /// If `is_blocked`, holds back everything that `from` sends to `to`, otherwise delivers it.
     pub(crate) fn set_blocked(&self, from: Party, to: Party, is_blocked: bool) {
         let pipes = {
             let mut links = self.links.lock();
@@ -141,7 +142,7 @@ impl Network {
         self.links.lock().slowed.insert(party, millis);
     }
 
-    /// Whether connections of `party` end without a packet.
+    /// Sets whether the connections of `party` end without a packet.
     pub(crate) fn set_silent(&self, party: Party, is_silent: bool) {
         let mut links = self.links.lock();
         if is_silent {
@@ -183,7 +184,8 @@ impl Pipe {
         }
     }
 
-    /// Sends a packet that takes `delay`, after those before it.
+    /// Sends a packet, which arrives after `delay`, but not before the packets that were sent
+    /// before it.
     fn send(&self, delay: Duration, packet: Vec<u8>) {
         {
             let state = &mut *self.state.lock();
@@ -194,7 +196,8 @@ impl Pipe {
         self.wake();
     }
 
-    /// Reads what has arrived, or returns when the next packet arrives.
+    /// Reads the bytes that have arrived. If there are none, returns the time at which the next
+    /// packet arrives.
     fn receive(&self, is_blocked: bool, out: &mut ReadBuf<'_>, reader: &Waker) -> Received {
         let state = &mut *self.state.lock();
         if state.is_reset {

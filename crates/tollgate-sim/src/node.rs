@@ -25,7 +25,8 @@ use crate::policy;
 /// The name of the policy file in messages.
 const POLICY_NAME: &str = "world.yaml";
 
-/// The longest time that a caller waits for a decision. A decision that takes longer is missing.
+/// The longest time that a caller waits for a decision. A decision that takes longer counts as
+/// missing.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The part of a run in which a decision was made.
@@ -42,7 +43,7 @@ pub(crate) enum Phase {
 }
 
 impl Phase {
-    /// Whether limits are exact.
+    /// Whether limits are exact in this phase.
     pub(crate) const fn is_calm(self) -> bool {
         matches!(self, Self::Before | Self::After)
     }
@@ -75,7 +76,7 @@ impl Records {
         }
     }
 
-    /// Takes the calls before and after the faults.
+    /// Takes the recorded calls before the faults and after the faults.
     pub(crate) fn take_histories(&self) -> [(&'static str, History); 2] {
         [("before the faults", self.before.take()), ("after them", self.after.take())]
     }
@@ -122,7 +123,7 @@ pub(crate) enum Source {
     Local,
     /// The node without the store. The store may have executed the charge.
     Uncertain,
-    /// Nothing decided.
+    /// There was no decision.
     Nothing,
 }
 
@@ -131,14 +132,14 @@ pub(crate) enum Source {
 pub(crate) struct Answer {
     pub(crate) is_admitted: bool,
     pub(crate) source: Source,
-    /// When the request would be admitted, if it was refused.
+    /// The time at which a retry would be admitted, if the request was refused.
     pub(crate) ready_at: Option<Timestamp>,
-    /// Whether the limit of 120 s refused.
+    /// Whether the limit of 120 s refused the request.
     pub(crate) is_long_used_up: bool,
     pub(crate) waited: Duration,
 }
 
-/// The headers of a request: the user.
+/// The headers of a request, of which the only one is the user.
 struct User<'a>(&'a str);
 
 impl Headers for User<'_> {
@@ -154,7 +155,7 @@ struct Node {
     /// The version of the policy with which the node starts.
     version: AtomicUsize,
     running: Mutex<Option<Running>>,
-    /// Grows when the node ends.
+    /// How often the node has ended.
     ended: watch::Sender<u64>,
 }
 
@@ -169,10 +170,10 @@ struct Running {
 #[derive(Debug)]
 pub(crate) struct Fleet {
     cluster: Arc<Cluster>,
-    /// The policy file in each version, and whether nodes must refuse it.
+    /// The policy file of each version, and whether nodes must refuse the file.
     policies: Vec<(String, bool)>,
     nodes: Vec<Node>,
-    /// Reloads with a wrong result.
+    /// The descriptions of reloads that had a wrong result.
     wrong_reloads: Mutex<Vec<String>>,
     pub(crate) records: Arc<Records>,
 }
@@ -196,7 +197,7 @@ impl Fleet {
         self.nodes.len()
     }
 
-    /// Starts a node, unless it runs.
+    /// Starts a node, unless it is already running.
     ///
     /// # Panics
     /// If the policy of the world is invalid.
@@ -225,7 +226,7 @@ impl Fleet {
         *place.running.lock() = Some(Running { limiter, file });
     }
 
-    /// Makes a node start with a version of the policy next time.
+    /// Makes a node use a version of the policy from its next start on.
     pub(crate) fn adopt(&self, node: usize, version: usize) {
         self.nodes[node].version.store(version, Ordering::Relaxed);
     }
@@ -272,23 +273,26 @@ impl Fleet {
         self.nodes[node].clock.step(millis);
     }
 
-    /// Returns the units that nodes admitted alone and could not charge to the store, because the
-    /// outcome of the charge is unknown or too many were recorded.
+    /// Returns the units that nodes admitted without the store and that may be missing in the
+    /// store, because the outcome of the later charge is unknown, or because a node had too many
+    /// units to record.
     pub(crate) fn lost_local_units(&self) -> u64 {
         self.local_charges(|counts| counts.unknown + counts.dropped)
     }
 
-    /// Returns the units that nodes admitted alone and that did not fit the limit afterwards.
+    /// Returns the units that nodes admitted while the store did not answer, and that the store
+    /// refused when the nodes charged them later, because the limit was used up.
     pub(crate) fn exceeded_local_units(&self) -> u64 {
         self.local_charges(|counts| counts.exceeded)
     }
 
-    /// Returns the units that nodes took in advance and that the store may have counted for nobody.
+    /// Returns the units that nodes took in advance and that the store may have counted although no
+    /// request used them.
     pub(crate) fn lost_lease_units(&self) -> u64 {
         self.sum(|counts| counts.leases.units_lost)
     }
 
-    /// Returns the units of refused calls that nodes could not refund.
+    /// Returns the units that were charged for refused calls and that nodes could not refund.
     pub(crate) fn unrefunded_units(&self) -> u64 {
         self.sum(|counts| counts.unrefunded)
     }
@@ -307,7 +311,7 @@ impl Fleet {
         limiters.map(of_node).sum()
     }
 
-    /// Returns the time by which a node decides.
+    /// Returns the time that a node uses for its decisions.
     pub(crate) fn now(&self, node: usize) -> Option<Timestamp> {
         Some(self.limiter(node)?.now())
     }
@@ -316,7 +320,8 @@ impl Fleet {
         self.nodes[node].running.lock().as_ref().map(|running| Arc::clone(&running.limiter))
     }
 
-    /// Sends a request of `subject` to a node. Returns `None` if the node does not run, or ends.
+    /// Sends a request of `subject` to a node. Returns `None` if the node does not run, or ends
+    /// before it answers.
     pub(crate) async fn ask(&self, node: usize, subject: &str, path: &str) -> Option<Answer> {
         let mut ended = self.nodes[node].ended.subscribe();
         let limiter = self.limiter(node)?;

@@ -1,4 +1,5 @@
-//! From a seed to a world: its size, its clocks, its load and its faults.
+//! The plan of a world, which is derived from a seed: its size, its clocks, its load and its
+//! faults.
 
 mod action;
 mod changes;
@@ -32,11 +33,11 @@ pub const FIRST_OF_SECOND: u64 = 4_096;
 /// The first seed whose kind is one of [`Kind::ALL`].
 pub const FIRST_OF_ALL: u64 = 16_384;
 
-/// The position of a server.
+/// The shard of a server, and the number of the server in the shard.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ServerPlace {
     pub(crate) shard: usize,
-    /// 0 is the primary of the configuration.
+    /// The number of the server in its shard. 0 is the primary of the configuration.
     pub(crate) number: usize,
 }
 
@@ -70,7 +71,7 @@ pub struct Plan {
     pub shards: usize,
     /// The servers of each shard: a primary, and replicas.
     pub servers_per_shard: usize,
-    /// The sentinels that announce the servers. With 0, the policy lists the servers.
+    /// The sentinels that announce the servers. If there are none, the policy lists the servers.
     pub sentinels: usize,
     /// Whether the step is a script rather than a function.
     pub uses_script: bool,
@@ -89,7 +90,7 @@ pub struct Plan {
     /// The longest pause of a caller between two requests, in ms.
     pub pause: u64,
     /// The longest pause of a caller after a refusal, in ms, if it is longer than `pause`. A node
-    /// repeats a refusal from its memory, so a caller that asks often again learns little.
+    /// repeats a refusal from its deny cache, so frequent retries test little.
     pub pause_after_refusal: u64,
     /// The time for which callers send requests of a subject, in ms.
     pub subject_life: u64,
@@ -97,15 +98,15 @@ pub struct Plan {
     pub quotas: (u64, u64),
     /// The versions of the policy. Nodes start with the first one.
     pub versions: Vec<Version>,
-    /// The version that all nodes have in the end.
+    /// The index of the version that all nodes have at the end.
     pub last_version: usize,
     /// The actions, each with its time in ms since the faults begin, in order.
     pub actions: Vec<(u64, Action)>,
-    /// How long the faults last, in ms. 0 without faults.
+    /// How long the faults last, in ms. 0 if there are no faults.
     pub faults_last: u64,
     /// The number of times that a shard may lose all counters.
     pub losses: u64,
-    /// The number of starts of nodes.
+    /// The number of times that a node starts again.
     pub restarts: u64,
 }
 
@@ -141,7 +142,8 @@ impl Plan {
             Kind::Evictions => plan.draw_evictions(&mut random),
             Kind::Busy => plan.draw_busy(&mut random),
         }
-        // With this many callers, one subject would receive nearly all requests.
+        // A world of the kind `Distant` has so many callers that one subject would receive nearly
+        // all requests.
         if seed >= FIRST_OF_SECOND && random.chance(10) && kind != Kind::Distant {
             plan.pause_after_refusal = 0;
         }
@@ -170,7 +172,7 @@ impl Plan {
             _ => random.within(1..=3) as usize,
         };
         let longest = random.within(0..=3);
-        // At the end of a lease a decision needs three round trips, within one deadline.
+        // When a quota lease ends, a decision needs three round trips within its deadline.
         let longest = match kind {
             Kind::Leases => longest.min(2),
             Kind::Memcached => longest.min(1),
@@ -192,7 +194,7 @@ impl Plan {
             delays,
             deadline: if kind == Kind::Memcached { MEMCACHED_DEADLINE } else { DEADLINE },
             replication_delay: random.one_of(&[0, 1, 5, 20, 100]),
-            // Well within half of the default tolerance.
+            // The clocks differ by far less than half of the default tolerance.
             node_clocks: (0..nodes).map(|_| random.within(0..=400) as i64 - 200).collect(),
             server_clocks: (0..shards * servers_per_shard)
                 .map(|_| random.within(0..=400) as i64 - 200)
@@ -213,17 +215,17 @@ impl Plan {
         plan
     }
 
-    /// Returns the quota of 120 s in the first version of the policy, and in the last one.
+    /// Returns the quota of the limit of 120 s in the first and in the last version of the policy.
     pub(crate) fn first_and_last_quota(&self) -> (u64, u64) {
         (self.quotas.1, self.versions[self.last_version].quotas.1)
     }
 
-    /// Returns the largest quota of 120 s of the versions that nodes accept.
+    /// Returns the largest quota of the limit of 120 s in the versions that nodes accept.
     pub(crate) fn most_quota(&self) -> u64 {
         self.accepted_quotas().max().unwrap_or(self.quotas.1)
     }
 
-    /// Returns the smallest quota of 120 s of the versions that nodes accept.
+    /// Returns the smallest quota of the limit of 120 s in the versions that nodes accept.
     pub(crate) fn least_quota(&self) -> u64 {
         self.accepted_quotas().min().unwrap_or(self.quotas.1)
     }
@@ -334,7 +336,7 @@ impl Plan {
         let (back, follows) = (promoted + random.within(10..=3_000), promoted + 3_000);
         match random.within(0..=2) {
             0 => {
-                // By plan: the old primary follows at once.
+                // A planned failover: the old primary becomes a replica at once.
                 self.push(at, Action::Promote(replica));
                 self.push(at + 1, Action::Follow { server: primary, primary: replica });
             }
@@ -359,12 +361,12 @@ impl Plan {
         let replica = primary + 1;
         let at = random.within(500..=2_000);
         let promoted = at + random.within(500..=2_000);
-        // Long enough for the nodes to write the epoch of the promoted server.
+        // After this time, the nodes have written the replication epoch of the promoted server.
         let back = promoted + random.within(4_000..=6_000);
         self.push(at, Action::Crash { server: primary, silent: random.chance(50) });
         self.push(promoted, Action::Promote(replica));
         self.push(back, Action::Start { server: primary, has_data: random.chance(50) });
-        // A node that starts now has to choose a primary without any earlier observation.
+        // A node that starts at this time has to choose a primary without any earlier observation.
         let node = self.any_node(random);
         let stopped = back + random.within(10..=2_000);
         self.push(stopped, Action::StopNode(node));
@@ -376,7 +378,8 @@ impl Plan {
     fn draw_losses(&mut self, random: &mut Random) {
         for _ in 0..random.within(1..=2) {
             let (server, at) = (self.any_primary(random), random.within(0..=6_000));
-            // The history checker compares times, so all shards have the same clock.
+            // The history checker compares the times of shards, so a clock is changed only if there
+            // is one shard.
             match random.within(0..=if self.shards == 1 { 2 } else { 1 }) {
                 0 => self.push(at, Action::Flush(server)),
                 1 => {
@@ -395,8 +398,8 @@ impl Plan {
                     ]);
                     let server = self.any_server(random);
                     self.push(at, Action::StepServer { server, millis });
-                    // Until the last node has detected the change, nodes treat each other's windows
-                    // as over.
+                    // Until the last node has detected the change, each node treats the windows of
+                    // the other nodes as ended.
                     self.losses += u64::from(self.nodes > 1);
                 }
             }

@@ -1,4 +1,4 @@
-//! The model of a sentinel: what it reports about the shards, and its events.
+//! The model of a sentinel: its reports about the shards, and its events.
 
 use crate::plan::{Plan, shard_name};
 use crate::server::Reply;
@@ -12,14 +12,14 @@ pub(crate) struct Sentinel {
     shards: Vec<ShardReport>,
 }
 
-/// What a sentinel reports about a shard.
+/// The report of a sentinel about a shard.
 #[derive(Debug)]
 struct ShardReport {
-    /// The host names of its servers.
+    /// The host names of the shard's servers.
     servers: Vec<String>,
-    /// The index of the primary among them.
+    /// The index of the primary in `servers`.
     primary: usize,
-    /// Grows with each promotion.
+    /// The configuration epoch, which grows with each promotion.
     epoch: u64,
     /// Whether the sentinel received no answer of the primary.
     is_in_doubt: bool,
@@ -36,7 +36,8 @@ impl Sentinel {
         Self { shards: (0..plan.shards).map(report).collect() }
     }
 
-    /// Reports another primary of a shard. Returns the name of the event.
+    /// Makes the sentinel report `primary` as the primary of a shard. Returns the name of the
+    /// event.
     pub(crate) fn name(&mut self, shard: usize, primary: &str) -> &'static str {
         let report = &mut self.shards[shard];
         if let Some(place) = report.servers.iter().position(|server| server == primary) {
@@ -47,7 +48,8 @@ impl Sentinel {
         "+switch-master"
     }
 
-    /// Reports that the primary of a shard may be down. Returns the name of the event.
+    /// Makes the sentinel report whether the primary of a shard may be down. Returns the name of
+    /// the event.
     pub(crate) fn doubt(&mut self, shard: usize, is_in_doubt: bool) -> &'static str {
         self.shards[shard].is_in_doubt = is_in_doubt;
         if is_in_doubt { "+odown" } else { "-odown" }

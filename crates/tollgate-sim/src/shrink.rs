@@ -3,8 +3,9 @@
 use crate::plan::Plan;
 use crate::world::run;
 
-/// Removes nodes, callers and actions from a world that fails, one by one, as long as it fails.
-/// Returns the smallest world that was found: it needs everything that is left to fail.
+/// Removes nodes, callers and actions from a world that fails, one by one, as long as the smaller
+/// world fails too. Returns the smallest world that was found. It fails, and does not fail if any
+/// further part is removed.
 #[must_use]
 pub fn shrink(plan: &Plan) -> Plan {
     let fails = |plan: &Plan| !run(plan, false).violations.is_empty();
@@ -16,7 +17,7 @@ pub fn shrink(plan: &Plan) -> Plan {
     }
 }
 
-/// Returns the worlds with one node, one caller of each node, or one action less.
+/// Returns the worlds with one node, one caller for each node, or one action less.
 fn smaller_than(plan: &Plan) -> impl Iterator<Item = Plan> {
     let nodes = (0..plan.nodes).filter_map(|node| plan.without_node(node));
     let callers = (plan.callers > 1).then(|| Plan { callers: plan.callers - 1, ..plan.clone() });

@@ -6,23 +6,23 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-/// The most events of a run that are recorded. Further ones are dropped.
+/// The most events of a run that are recorded. Further events are dropped.
 pub const MAX_EVENTS: usize = 200_000;
 
 /// One event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// Virtual time since the start, in ms.
+    /// The virtual time of the event since the start, in ms.
     pub at: u64,
     /// The node, the server, or `world`.
     pub who: String,
     /// What happened.
     pub what: String,
-    /// Whether it is a fault or the end of one.
+    /// Whether the event is a fault or the end of a fault.
     pub is_fault: bool,
 }
 
-/// A recorder of events; without one, nothing is recorded.
+/// A recorder of events. It records nothing if the run is not traced.
 #[derive(Clone, Debug)]
 pub(crate) struct Trace {
     start: Instant,
@@ -34,12 +34,12 @@ impl Trace {
         Self { start, events: is_recording.then(Arc::default) }
     }
 
-    /// Records an event. `event` returns its party and its description.
+    /// Records an event. `event` returns the party that the event concerns, and a description.
     pub(crate) fn record(&self, event: impl FnOnce() -> (String, String)) {
         self.push(false, event);
     }
 
-    /// Records a fault, or the end of one.
+    /// Records a fault, or the end of a fault.
     pub(crate) fn fault(&self, event: impl FnOnce() -> (String, String)) {
         self.push(true, event);
     }
@@ -54,8 +54,7 @@ impl Trace {
         }
     }
 
-    /// Returns the recorded events, ordered by time. Events of one ms happen at the same time: they
-    /// are ordered by party.
+    /// Returns the recorded events, ordered by time. Events of the same ms are ordered by party.
     pub(crate) fn events(&self) -> Vec<Event> {
         let mut events = self.events.as_ref().map(|it| it.lock().clone()).unwrap_or_default();
         events.sort_by(|one, other| {

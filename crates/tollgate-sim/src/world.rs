@@ -19,8 +19,8 @@ use crate::trace::{Event, Trace};
 const SETTLED_AFTER: Duration = Duration::from_secs(3);
 
 /// The longest time until all nodes use the store again after the last fault. In this time, nodes
-/// leave an old primary, probe the circuit, replay charges, and charge the units that they admitted
-/// alone.
+/// stop using an old primary, test whether their servers answer again, replay charges, and charge
+/// to the store the units that they admitted without it.
 const RECOVERED_AFTER: Duration = Duration::from_secs(6);
 
 /// The length of the phases without faults.
@@ -37,7 +37,7 @@ pub struct Outcome {
     pub events: Vec<Event>,
 }
 
-/// Runs the world of `plan`; records its events if `is_traced`.
+/// Runs the world of `plan`, and records its events if `is_traced`.
 ///
 /// # Panics
 /// If the runtime cannot be created.
@@ -114,10 +114,11 @@ impl<'p> World<'p> {
         Outcome { violations, figures, events: self.trace.events() }
     }
 
-    /// Returns the units that nodes admitted alone and the store does not count.
+    /// Returns the units that nodes admitted without the store and that the store does not count.
     fn lost_local_units(&self) -> u64 {
         let lost = self.fleet.lost_local_units();
-        // Units beyond a quota that was raised afterwards.
+        // If the quota was raised, the units that the store had refused as beyond the old quota
+        // count too.
         let is_raised = self.plan.least_quota() < self.plan.most_quota();
         if is_raised { lost + self.fleet.exceeded_local_units() } else { lost }
     }
@@ -126,7 +127,7 @@ impl<'p> World<'p> {
         self.trace.record(|| ("world".to_owned(), what.to_owned()));
     }
 
-    /// Lets all callers send requests for `lasts`.
+    /// Lets all callers send requests for the time `lasts`.
     async fn load(&mut self, phase: Phase, lasts: Duration) {
         self.note(&format!("{phase:?}"));
         self.fleet.records.set_phase(phase);
@@ -156,7 +157,8 @@ impl<'p> World<'p> {
         Client { fleet, judge, trace: self.trace.clone(), node, phase, begun, until }
     }
 
-    /// Ends all faults. Each shard has one primary then, unless a second one remains.
+    /// Ends all faults. After that, each shard has one primary, unless the plan keeps a second
+    /// primary until the end.
     fn heal(&self) {
         self.trace.fault(|| ("world".to_owned(), "all faults end".to_owned()));
         let (plan, cluster) = (self.plan, &*self.cluster);
@@ -180,7 +182,7 @@ impl<'p> World<'p> {
         (0..plan.nodes).for_each(|node| act(cluster, &self.fleet, Action::StartNode(node)));
     }
 
-    /// Asks for what is left of every subject's limit.
+    /// Sends requests for every subject until its limit is used up.
     async fn drain(&self) {
         self.note("the rest of every limit is asked for");
         let now = Instant::now();
@@ -191,7 +193,7 @@ impl<'p> World<'p> {
     }
 }
 
-/// Carries out an action.
+/// Executes an action of the plan.
 fn act(cluster: &Cluster, fleet: &Fleet, action: Action) {
     cluster.trace.fault(|| {
         let who = match action {

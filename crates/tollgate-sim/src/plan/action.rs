@@ -1,9 +1,9 @@
-//! What happens to nodes, servers and links.
+//! The faults and changes of nodes, servers and links.
 
-/// Something that happens to a node, a server or a link.
+/// A fault or a change of a node, a server or a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Packets from a node to a server are held back, or no longer.
+    /// Packets from a node to a server are held back, or are delivered again.
     BlockRequests {
         /// The node.
         node: usize,
@@ -12,7 +12,7 @@ pub enum Action {
         /// Whether the packets are held back.
         on: bool,
     },
-    /// Packets from a server to a node are held back, or no longer.
+    /// Packets from a server to a node are held back, or are delivered again.
     BlockReplies {
         /// The node.
         node: usize,
@@ -34,7 +34,7 @@ pub enum Action {
     Freeze(usize),
     /// A server that stopped answering answers again.
     Thaw(usize),
-    /// A server ends; with `silent`, without closing its connections.
+    /// A server ends. If `silent`, its connections are not closed.
     Crash {
         /// The server.
         server: usize,
@@ -57,7 +57,7 @@ pub enum Action {
         /// The primary of the replica.
         primary: usize,
     },
-    /// A server is out of memory, or no longer.
+    /// A server is out of memory, or has memory again.
     Full {
         /// The server.
         server: usize,
@@ -66,11 +66,11 @@ pub enum Action {
     },
     /// A server forgets scripts and functions.
     ForgetStep(usize),
-    /// A server is busy with a script, or no longer.
+    /// A server is busy with a script, or the script has ended.
     Busy {
         /// The server.
         server: usize,
-        /// Whether it is busy.
+        /// Whether the server is busy.
         on: bool,
     },
     /// All keys of a server are deleted.
@@ -95,7 +95,7 @@ pub enum Action {
         /// The index of the version.
         version: usize,
     },
-    /// A node starts with another policy next time.
+    /// A node uses another version of the policy from its next start on.
     Adopt {
         /// The node.
         node: usize,
@@ -123,19 +123,20 @@ pub enum Action {
         /// The server.
         primary: usize,
     },
-    /// A sentinel reports that the primary of a shard may be down, or no longer.
+    /// A sentinel reports that the primary of a shard may be down, or that it is no longer in
+    /// doubt.
     Doubt {
         /// The index of the sentinel.
         sentinel: usize,
         /// The shard.
         shard: usize,
-        /// Whether it may be down.
+        /// Whether the primary may be down.
         on: bool,
     },
 }
 
 impl Action {
-    /// Returns the node on which it acts, alone or together with a server.
+    /// Returns the node that the action concerns, or `None` if it concerns no node.
     pub(super) const fn node_mut(&mut self) -> Option<&mut usize> {
         match self {
             Self::BlockRequests { node, .. }

@@ -4,22 +4,22 @@ use tollgate_conformance::Random;
 
 use super::{Action, Defect, Plan, Version};
 
-/// The window of the second limit while shards are added or removed, in seconds. Nodes end a move
-/// after the longest window.
+/// The window of the second limit while shards are added or removed, in seconds. A node ends a
+/// rebalance only after the longest window.
 const MOVE_WINDOW: u64 = 15;
 
-/// The longest time that a node needs for a move after the last node has started with the new map,
-/// in ms: the lifetime of heartbeats and three observations, then the longest window with its skew,
-/// the lifetime again and one observation.
+/// The longest time, in ms, that a node needs for a rebalance after the last node has started with
+/// the new shard map. It consists of the lifetime of heartbeats and three observations, then the
+/// longest window with its tolerated clock difference, the lifetime again and one observation.
 const MOVE_TIME: u64 = 20_500 + MOVE_WINDOW * 1_000 + 1_000 + 14_000;
 
-/// The time in ms for which callers send requests for one subject in a world with a move of
-/// subjects. It is shorter than the window.
+/// The time in ms for which callers send requests for one subject in a world with a rebalance. It
+/// is shorter than the window.
 const MOVE_SUBJECT_LIFE: u64 = 6_000;
 
 impl Plan {
-    /// Draws a move of subjects: all nodes restart with a new map, one of them perhaps twice, and
-    /// in the end they restart without the previous map.
+    /// Draws a rebalance. All nodes restart with a new shard map, and one of them may restart
+    /// twice. In the end all nodes restart without the previous map.
     pub(super) fn draw_rebalance(&mut self, random: &mut Random) {
         let all: Vec<usize> = (0..self.shards).collect();
         let fewer = all[..self.shards - 1].to_vec();
@@ -51,8 +51,9 @@ impl Plan {
             self.draw_outages_at(random, within);
         }
         if random.chance(60) {
-            // The restarted node may lead the move or follow it. While it connects, the other nodes
-            // may have stopped using the old owner: `rebalance::max_over_admission`.
+            // The restarted node may be the node that leads the rebalance, or a node that follows.
+            // While it connects, the other nodes may have stopped using the old owner. See
+            // `rebalance::max_over_admission`.
             self.losses += u64::from(self.nodes > 1);
             let node = self.any_node(random);
             at += random.within(0..=MOVE_TIME);
@@ -64,8 +65,9 @@ impl Plan {
         }
     }
 
-    /// Outages that begin within 8 s of a time in `within`. During such an outage, the usage in one
-    /// store may be missing in the other, and charges at one may not reach the other.
+    /// Draws outages that begin within 8 s after a time in `within`. During such an outage, usage
+    /// in one store may be missing in the other store, and charges at one store possibly do not
+    /// reach the other.
     fn draw_outages_at(&mut self, random: &mut Random, within: std::ops::RangeInclusive<u64>) {
         let (before, shift) = (self.actions.len(), random.within(within));
         self.draw_outages(random, 1..=2);
@@ -73,7 +75,7 @@ impl Plan {
         self.losses += 2;
     }
 
-    /// Ends a node, and starts it with a version of the policy. Returns when it starts.
+    /// Ends a node, and starts it with a version of the policy. Returns the time of the start.
     fn push_restart(&mut self, random: &mut Random, at: u64, node: usize, version: usize) -> u64 {
         let back = at + random.within(1..=1_000);
         self.push(at, Action::StopNode(node));
@@ -83,7 +85,7 @@ impl Plan {
         back
     }
 
-    /// Hot subjects of a leased limit, with outages and nodes that end.
+    /// Draws subjects with many requests on a leased limit, with outages and with nodes that end.
     pub(super) fn draw_leases(&mut self, random: &mut Random) {
         self.pause = random.one_of(&[3, 6, 12]);
         self.quotas.1 = random.within(100..=400);
@@ -95,7 +97,7 @@ impl Plan {
     }
 
     /// Draws reloads of changed policies, at a different time for each node. Some of the policies
-    /// are such that a node must refuse them.
+    /// are invalid, and a node must refuse them.
     pub(super) fn draw_reloads(&mut self, random: &mut Random) {
         let base = self.versions[0].clone();
         let mut at = 0;
@@ -123,7 +125,7 @@ impl Plan {
         self.draw_outages(random, 0..=1);
     }
 
-    /// A percentage that rises and falls, at each node at another time.
+    /// Draws a rollout whose percentage rises and falls, at a different time at each node.
     pub(super) fn draw_rollout(&mut self, random: &mut Random) {
         let base = Version { percent: Some(0), ..self.versions[0].clone() };
         self.versions = vec![Version { percent: Some(random.one_of(&[0, 0, 50])), ..base.clone() }];
@@ -138,7 +140,8 @@ impl Plan {
                 self.push(at + random.within(0..=500), Action::Reload { node, version });
             }
             at += 500;
-            // While nodes disagree, each store admits the limit.
+            // While nodes disagree on the percentage, each of the two stores admits the whole
+            // limit.
             self.losses += u64::from(self.nodes > 1);
         }
         if random.chance(40) {

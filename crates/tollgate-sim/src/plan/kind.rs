@@ -9,7 +9,7 @@ pub enum Kind {
     Healthy,
     /// A round trip takes more than half of a decision's deadline, and many decisions are in flight.
     Distant,
-    /// The clocks of nodes are wrong by up to days, and are set.
+    /// The clocks of nodes are wrong by up to days, and are set during the run.
     WrongClocks,
     /// Links and servers fail for a while, and lose no data.
     Outage,
@@ -21,7 +21,8 @@ pub enum Kind {
     DataLoss,
     /// Nodes end and start again while servers fail.
     NodesRestart,
-    /// Subjects move between shards while nodes restart one after the other; one of them ends again.
+    /// Subjects move between shards while nodes restart one after the other; one of the nodes ends
+    /// a second time.
     Rebalance,
     /// Nodes take units of a limit in advance, while servers fail and nodes end.
     Leases,
@@ -52,7 +53,8 @@ impl Kind {
         Self::NodesRestart,
     ];
 
-    /// The kinds of the seeds from there to [`FIRST_OF_ALL`](super::FIRST_OF_ALL), in their order.
+    /// The kinds of the seeds from [`FIRST_OF_SECOND`](super::FIRST_OF_SECOND) up to
+    /// [`FIRST_OF_ALL`](super::FIRST_OF_ALL), in their order.
     pub const SECOND: [Self; 12] = [
         Self::Healthy,
         Self::Distant,

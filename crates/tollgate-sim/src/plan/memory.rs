@@ -5,7 +5,7 @@ use tollgate_conformance::Random;
 use super::{Action, Plan};
 
 impl Plan {
-    /// Draws outages of memcached servers. They have no data after a restart.
+    /// Draws outages of memcached servers. The servers have no data after a restart.
     pub(super) fn draw_memcached(&mut self, random: &mut Random) {
         self.draw_outages(random, 0..=3);
         for (_, action) in &mut self.actions {

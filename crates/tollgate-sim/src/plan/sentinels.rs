@@ -8,8 +8,8 @@ use super::{Action, Plan};
 const SENTINELS: usize = 3;
 
 impl Plan {
-    /// Draws a promotion by sentinels. Each of them reports it at another time, and one of them may be
-    /// cut off from the nodes.
+    /// Draws a promotion by sentinels. Each sentinel reports the promotion at a different time, and
+    /// one sentinel may be cut off from the nodes.
     pub(super) fn draw_sentinels(&mut self, random: &mut Random) {
         self.sentinels = SENTINELS;
         let shard = random.within(0..=self.shards as u64 - 1) as usize;
@@ -43,7 +43,8 @@ impl Plan {
                 let doubts = suspected + random.within(0..=400);
                 self.push(doubts.min(promoted), Action::Doubt { sentinel, shard, on: true });
             }
-            // The first one leads the failover. The others receive the result from it.
+            // The first sentinel leads the failover. The other sentinels receive the result from
+            // it.
             let later = if sentinel == 0 { 0 } else { random.within(0..=1_000) };
             self.push(promoted + later, Action::Name { sentinel, primary: replica });
         }
@@ -59,7 +60,8 @@ impl Plan {
         self.losses += 1;
     }
 
-    /// One sentinel is frozen, or cut off from a node, or loses its connections.
+    /// Draws a fault of one sentinel: it is frozen, is cut off from a node, or loses its
+    /// connections.
     fn draw_sentinel_fault(&mut self, random: &mut Random) {
         let sentinel = random.within(0..=SENTINELS as u64 - 1) as usize;
         let server = self.shards * self.servers_per_shard + sentinel;

@@ -1,9 +1,9 @@
-//! Smaller plans, to find out what a failure needs.
+//! Smaller plans, to find the parts of a world that a failure needs.
 
 use super::Plan;
 
 impl Plan {
-    /// Returns the same world without a node, unless it is the only one.
+    /// Returns the same world without a node, or `None` if it is the only node.
     pub(crate) fn without_node(&self, node: usize) -> Option<Self> {
         if self.nodes == 1 {
             return None;

@@ -9,15 +9,16 @@ pub struct Version {
     pub window: u64,
     /// Whether nodes take units of the second limit in advance.
     pub is_leased: bool,
-    /// Whether requests are also charged on a third limit, which refuses none.
+    /// Whether requests are also charged on a third limit, which never refuses.
     pub has_third_limit: bool,
     /// The shards that own the subjects.
     pub shards: Vec<usize>,
-    /// The shards that owned the subjects before.
+    /// The shards that owned the subjects before the rebalance.
     pub previous: Option<Vec<usize>>,
-    /// The percentage of the subjects that the second shard decides as a store of its own.
+    /// The percentage of the subjects that have moved to the second store of a rollout. The second
+    /// shard is that store.
     pub percent: Option<u64>,
-    /// Why a node refuses to reload this version.
+    /// The reason why a node must refuse to reload this version, if it must.
     pub defect: Option<Defect>,
 }
 

@@ -8,8 +8,8 @@ const BUSY: &str = "BUSY Redis is busy running a script.";
 const READONLY: &str = "READONLY You can't write against a read only replica.";
 
 impl Server {
-    /// Carries out one command. `peers` are the names of all servers. Returns the reply and the
-    /// writes for replicas, which are carried out here already.
+    /// Executes one command. `peers` are the names of all servers. Returns the reply, and the
+    /// writes to send to replicas. This server has already executed the writes.
     pub(crate) fn execute(&mut self, words: &[Vec<u8>], peers: &[String]) -> (Reply, Vec<Write>) {
         self.catch_up();
         let (reply, writes) = self.answer(words, peers);
@@ -146,7 +146,7 @@ impl Server {
         }
     }
 
-    /// Loads a script. It is not replicated.
+    /// Loads a script. The script is not sent to replicas.
     pub(crate) fn load_script(&mut self, script: &[u8]) -> Reply {
         let hash = redis::Script::new(&text(script)).get_hash().to_owned();
         self.scripts.insert(hash.clone());

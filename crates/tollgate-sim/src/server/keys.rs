@@ -22,7 +22,8 @@ impl Keys<'_> {
         self.names.get(key).map(Vec::as_slice).ok_or(CommandError::Short)
     }
 
-    /// Returns the write of a change, whose value is in `values`, at the time of the server.
+    /// Returns the write that stores `change`, at the time of the server's clock. The value of the
+    /// change is in `values`.
     fn write(
         &self,
         change: &Change,
@@ -61,7 +62,7 @@ impl Keyspace for Keys<'_> {
     }
 }
 
-/// Runs the step. Returns its reply, and the writes to carry out.
+/// Runs the step. Returns the reply of the step, and the writes that the caller must execute.
 pub(super) fn run(
     server: &Server,
     names: &[Vec<u8>],

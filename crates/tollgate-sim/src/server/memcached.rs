@@ -1,6 +1,7 @@
-//! The commands of a memcached server, which has the same keys as the model of Redis.
+//! The commands of a memcached server, which stores its keys in the model of Redis.
 //!
-//! The value of an item begins with its token, which is a number of the write, and its flags.
+//! The stored value of an item begins with its token (the CAS value), which is the number of the
+//! write, and its flags.
 
 use super::resp::{Malformed, Words};
 use super::{Entry, Server, Write};
@@ -8,11 +9,11 @@ use super::{Entry, Server, Write};
 /// The bytes before the value of an item: the token, and the flags.
 const HEAD: usize = 8 + 4;
 
-/// The longest time to live in seconds that is not a time of day.
+/// The longest time to live in seconds. A larger number is a Unix time.
 const MAX_RELATIVE: i64 = 30 * 86_400;
 
 /// Returns the first command in `bytes` and its length, or `None` while it is incomplete. The value
-/// to store is its last word.
+/// to store is the last word of the command.
 pub(crate) fn command(bytes: &[u8]) -> Result<Option<(Words, usize)>, Malformed> {
     let Some(length) = bytes.windows(2).position(|pair| pair == b"\r\n") else { return Ok(None) };
     let mut words: Words =
@@ -34,7 +35,7 @@ fn number<N: std::str::FromStr>(text: &[u8]) -> Option<N> {
     std::str::from_utf8(text).ok()?.parse().ok()
 }
 
-/// The parameters of a command: a letter, and its text.
+/// The flags of a command. Each flag consists of a letter and a text.
 struct Flags<'w>(&'w [Vec<u8>]);
 
 impl<'w> Flags<'w> {
@@ -49,7 +50,7 @@ impl<'w> Flags<'w> {
 }
 
 impl Server {
-    /// Carries out one command. Returns the bytes of the reply.
+    /// Executes one command. Returns the bytes of the reply.
     pub(crate) fn execute_memcached(&mut self, words: &[Vec<u8>]) -> Vec<u8> {
         let [verb, rest @ ..] = words else { return b"ERROR\r\n".to_vec() };
         let (reply, write) = match (&**verb, rest) {
@@ -142,7 +143,7 @@ impl Server {
         (result(code, flags), None)
     }
 
-    /// Returns when an item expires, in ms. The clock of a server ticks once a second.
+    /// Returns the time at which an item expires, in ms. The clock of a server ticks once a second.
     fn expiry(&self, seconds: i64) -> Option<u64> {
         let now = i64::try_from(self.now().as_millis() / 1_000).unwrap_or(i64::MAX);
         let end = match seconds {

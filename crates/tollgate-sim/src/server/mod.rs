@@ -15,7 +15,7 @@ pub(crate) use resp::{Malformed, Reply, Words, command};
 
 use crate::clock::shown;
 
-/// A stored value, and when it expires by the server's clock, in ms.
+/// A stored value, and the time at which it expires by the server's clock, in ms.
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
     pub(crate) value: Vec<u8>,
@@ -52,16 +52,16 @@ pub(crate) struct Server {
     /// The name of the loaded library, which is also the name of its function.
     library: Option<String>,
     scripts: BTreeSet<String>,
-    /// Out of memory.
+    /// Whether the server is out of memory.
     pub(crate) is_full: bool,
-    /// Busy with a script that does not end.
+    /// Whether the server is busy with a script that does not end.
     pub(crate) is_busy: bool,
-    /// Keys that were removed to free memory.
+    /// The number of keys that were removed to free memory.
     evicted: u64,
-    /// Deletions of all keys.
+    /// How often all keys were deleted.
     flushes: u64,
-    /// The replication id. `origin` is the id of the history that it continues, with the first
-    /// offset that belongs to this one.
+    /// The id of the replication history. `origin` is the id of the history that this history
+    /// continues, with the first offset that belongs to this history.
     history: u64,
     origin: Option<(u64, u64)>,
     offset: u64,
@@ -103,7 +103,7 @@ impl Server {
         shown(self.start, Instant::now(), self.clock_offset)
     }
 
-    /// Sets the server's clock ahead by `millis`, or back.
+    /// Sets the server's clock ahead by `millis`. A negative value sets the clock back.
     pub(crate) fn step_clock(&mut self, millis: i64) {
         self.clock_offset += millis;
     }
@@ -146,7 +146,8 @@ impl Server {
         self.library = None;
     }
 
-    /// Returns the writes that remove every second key, as a server without memory removes keys.
+    /// Returns the writes that remove every second key, as a server that is out of memory removes
+    /// keys.
     pub(crate) fn evict(&mut self) -> Vec<Write> {
         self.catch_up();
         let removed = self.keys.keys().step_by(2).cloned();
@@ -170,7 +171,7 @@ impl Server {
         }
     }
 
-    /// Executes a write: a write of a client, or one that the primary replicated.
+    /// Executes a write of a client, or a write that the primary sent to this replica.
     pub(crate) fn apply(&mut self, write: &Write) {
         self.offset += WRITE_BYTES;
         match write {
@@ -188,7 +189,7 @@ impl Server {
         }
     }
 
-    /// Returns the live entry at `name`.
+    /// Returns the entry at `name`, if it has not expired.
     fn entry(&self, name: &[u8]) -> Option<&Entry> {
         let now = self.now().as_millis();
         self.keys.get(name).filter(|entry| entry.expires_at.is_none_or(|end| now < end))

@@ -18,9 +18,9 @@ pub(crate) enum Reply {
     Text(Vec<u8>),
     Nil,
     List(Vec<Self>),
-    /// A message that RESP3 does not count as the reply to a command.
+    /// A push message of RESP3, which is not the reply to a command.
     Push(Vec<Self>),
-    /// The reply of another protocol.
+    /// A reply in the bytes of another protocol.
     Raw(Vec<u8>),
 }
 
