@@ -234,8 +234,8 @@ fn limit_outcome(tally: &LimitTally) -> LimitOutcome {
     }
 }
 
-/// Returns the subjects of all limits, ordered by their refusals and then by their requests, the
-/// `top` largest first.
+/// Returns at most `top` subjects of all limits: those with the most refusals first, and among
+/// equal refusals those with the most requests first.
 fn top_subjects(limits: &[LimitTally], top: usize) -> Vec<SubjectOutcome> {
     let mut subjects: Vec<SubjectOutcome> = Vec::new();
     for tally in limits {

@@ -99,8 +99,8 @@ impl<S: ImmediateStore> SimulatedLimiter<S> {
     }
 
     /// Decides like [`decide`](Self::decide) on the charges `planned`, in one call of the store.
-    /// None of the charges is metered. The store's answer is in [`answer`](Self::answer). Returns
-    /// `None` if the charges need [`decide`](Self::decide).
+    /// None of the charges may be metered. The store's answer is in [`answer`](Self::answer).
+    /// Returns `None`, and charges nothing, if only [`decide`](Self::decide) can decide on them.
     async fn charge(
         &mut self,
         request: &Request<'_>,
