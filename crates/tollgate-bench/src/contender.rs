@@ -1,4 +1,5 @@
-//! The contenders: each uses its own clock, and keys of its own type.
+//! The contenders of the memory benchmark. Each contender uses its own clock, and keys of its own
+//! type.
 
 use std::fmt;
 use std::hint::black_box;
@@ -21,16 +22,17 @@ pub trait Contender: Sync {
     /// Returns the name in the report.
     fn name(&self) -> &'static str;
 
-    /// Returns the requests of the subjects in `order`. Each has its own key, stored next to the
-    /// following one's, because a server has the key of a request in its cache when it calls its
-    /// limiter.
+    /// Returns one request for each subject in `order`. Each request has its own key, and the keys
+    /// are stored in the order of the requests, because a server has the key of a request in the
+    /// processor's cache when it calls its limiter.
     fn requests(&self, order: &[u32]) -> Box<dyn Requests + '_>;
 }
 
-/// Prepared requests.
+/// Prepared requests of one thread.
 pub trait Requests: Sync {
-    /// Reads the clock and charges one unit, `decisions` times, cycling through the requests in
-    /// order. Returns how many were admitted.
+    /// Makes `decisions` decisions, on the requests in order and from the start again after the
+    /// last. Each decision reads the clock and charges one unit. Returns the number of admitted
+    /// requests.
     fn decide(&self, decisions: usize) -> usize;
 }
 
@@ -50,9 +52,9 @@ impl<K: Sync, F: Fn(&K) -> bool + Sync> Requests for Prepared<K, F> {
 /// The quota of every subject.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Allowance {
-    /// More than any run charges: every charge is admitted and counted.
+    /// A larger quota than any run charges. Every charge is admitted and counted.
     Ample,
-    /// One unit an hour: every charge except the first is refused.
+    /// One unit an hour. Every charge except the first is refused.
     Exhausted,
 }
 
@@ -155,7 +157,7 @@ impl<C: Clock> Contender for Tollgate<C> {
     }
 }
 
-/// Tollgate's limiter of keys, which is given the key as text.
+/// Tollgate's limiter of keys, which is called with the key as text.
 #[derive(Debug)]
 pub struct Keys {
     name: &'static str,
@@ -163,11 +165,11 @@ pub struct Keys {
 }
 
 impl Keys {
-    /// Creates a limiter that has charged nobody, with the same quota as the token bucket of
+    /// Creates a limiter without any charges, with the same quota as the token bucket of
     /// [`Tollgate`].
     ///
     /// # Errors
-    /// [`QuotaError`] if the allowance makes no limit.
+    /// [`QuotaError`] if the allowance is not a valid limit.
     pub fn new(name: &'static str, allowance: Allowance) -> Result<Self, QuotaError> {
         let quota = match allowance {
             Allowance::Ample => tollgate::Quota::per_second(4_000_000_000).burst(4_000_000),
@@ -190,8 +192,8 @@ impl Contender for Keys {
     }
 }
 
-/// The coarse wall clock of the kernel: up to a timer tick (1 … 10 ms) behind, and read without the
-/// processor's counter.
+/// The coarse wall clock of the kernel. It is behind by up to a timer tick (1 … 10 ms), and is read
+/// without the processor's counter.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CoarseClock;
 
@@ -208,7 +210,7 @@ pub(crate) fn subject_name(number: u32) -> String {
     format!("customer-{number:010}")
 }
 
-/// A hash that is never used: the subjects of these benchmarks are short and not secret.
+/// A hash that is never called, because the subjects of these benchmarks are short and not secret.
 pub(crate) struct NoSecrets;
 
 impl KeyedHash for NoSecrets {

@@ -1,7 +1,8 @@
-//! The order of subjects: drawn before the measurement, and the same for every contender.
+//! The random order of subjects. It is drawn before the measurement, and is the same for every
+//! contender.
 
-/// A small generator (`SplitMix64`; Steele, Lea and Flood, 2014): reproducible, and not part of the
-/// measurement.
+/// A small generator of random numbers (`SplitMix64`; Steele, Lea and Flood, 2014). Its numbers are
+/// reproducible, and it does not run during the measurement.
 #[derive(Clone, Debug)]
 pub struct Generator(u64);
 
@@ -26,13 +27,13 @@ impl Generator {
         (((self.number() >> 32) * bound as u64) >> 32) as u32
     }
 
-    /// Returns the next number in 0 … 1.
+    /// Returns the next number from 0 up to 1.
     fn unit(&mut self) -> f64 {
         (self.number() >> 11) as f64 / (1_u64 << 53) as f64
     }
 }
 
-/// Returns every one of `subjects` once, in a random order.
+/// Returns each of the numbers below `subjects` once, in a random order.
 #[must_use]
 pub fn each(subjects: u32, seed: u64) -> Vec<u32> {
     let mut generator = Generator::new(seed);
@@ -43,15 +44,16 @@ pub fn each(subjects: u32, seed: u64) -> Vec<u32> {
     order
 }
 
-/// Returns uniformly distributed subjects.
+/// Returns `count` uniformly distributed subjects.
 #[must_use]
 pub fn uniform(subjects: u32, count: usize, seed: u64) -> Vec<u32> {
     let mut generator = Generator::new(seed);
     (0..count).map(|_| generator.below(subjects)).collect()
 }
 
-/// Returns subjects with a probability of about 1/r for rank r (Zipf's law with exponent 1, drawn
-/// as `subjects^u`). Ranks are scattered over the subjects.
+/// Returns `count` subjects. The probability of the subject with rank r is about 1/r (Zipf's law
+/// with exponent 1, drawn as `subjects^u`). The ranks are scattered over the numbers of the
+/// subjects.
 #[must_use]
 pub fn skewed(subjects: u32, count: usize, seed: u64) -> Vec<u32> {
     let mut generator = Generator::new(seed);

@@ -1,4 +1,5 @@
-//! One hot limit, charged through several processes with one Redis: leased compared with exact.
+//! Comparison of a leased limit with an exact limit. Several nodes with one Redis charge one
+//! subject.
 
 pub mod case;
 pub mod nodes;

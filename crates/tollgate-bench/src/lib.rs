@@ -1,8 +1,9 @@
-//! Benchmarks of Tollgate and its peers. Both are always measured in the same run, in turns.
+//! Benchmarks of Tollgate and its peers. Tollgate and a peer are always measured in the same run,
+//! in turns.
 //!
 //! `memory_vs_governor`, `redis_vs_two_keys`, `listeners` and `leases` print the comparisons in
 //! `docs/benchmarks.md`, and `shedding` the results for critical requests under overload. The divan
-//! benches measure single cases, for work on them.
+//! benches measure single cases, for use while their code is changed.
 
 pub mod contender;
 pub mod draw;

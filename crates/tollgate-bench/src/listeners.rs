@@ -1,4 +1,4 @@
-//! The server's cost of a decision, through each listener, compared with a peer.
+//! The server's processor time for a decision, through each listener, compared with a peer.
 
 pub mod case;
 pub mod contender;

@@ -19,7 +19,7 @@ impl Report {
         ))
     }
 
-    /// Adds the results of the contenders `names` in one case. The first one is the baseline.
+    /// Adds the results of the contenders `names` in one case. The first contender is the baseline.
     pub fn add(&mut self, case: &str, names: &[&str], took: &[DecisionTimes]) {
         let first = took.first().copied().unwrap_or_default();
         for (name, took) in names.iter().zip(took) {

@@ -1,5 +1,5 @@
 //! Measurement in turns: each round gives every contender the same work, so disturbances from other
-//! processes affect all of them, and the median round counts.
+//! processes affect all contenders. The result is the median of the rounds.
 
 use std::hint::black_box;
 use std::sync::Barrier;
@@ -20,8 +20,8 @@ pub struct DecisionTimes {
     pub processor: f64,
 }
 
-/// Runs `decisions` decisions of each of `contenders` on the subjects of each of `orders`, with one
-/// thread for each order, in `rounds` rounds.
+/// Measures `contenders` in `rounds` rounds. In each round, each contender runs one thread for each
+/// of `orders`, and each thread makes `decisions` decisions on the subjects of its order.
 #[must_use]
 pub fn compare(
     contenders: &[&dyn Contender],
@@ -68,7 +68,7 @@ fn time(threads: &[Box<dyn Requests + '_>], decisions: usize) -> DecisionTimes {
     DecisionTimes { wall: each(wall), processor: each(processor) }
 }
 
-/// The time of one thread.
+/// The times of one thread in one round.
 struct Span {
     begun: Instant,
     ended: Instant,

@@ -1,4 +1,4 @@
-//! A server for the benchmark: a process that ends when it is dropped.
+//! A server for the benchmark: a process that ends when its value is dropped.
 
 use std::fs::File;
 use std::io::{self, Error, ErrorKind, Read, Seek, SeekFrom};
@@ -60,7 +60,7 @@ impl Server {
     /// Returns the processor time of all threads of the server since its start.
     ///
     /// # Errors
-    /// If the kernel does not provide it, as for [`processor_time::of_process`].
+    /// If the kernel does not provide the processor time, as for [`processor_time::of_process`].
     pub fn processor_time(&self) -> io::Result<Duration> {
         processor_time::of_process(self.child.id())
     }
@@ -68,7 +68,7 @@ impl Server {
     /// Terminates the process, waits for it, and returns its standard error output.
     ///
     /// # Errors
-    /// If it cannot be terminated or waited for.
+    /// If the process cannot be terminated, or its end cannot be waited for.
     pub fn end(mut self) -> io::Result<String> {
         let id = Pid::from_child(&self.child);
         kill_process(id, Signal::TERM)?;
@@ -88,7 +88,8 @@ impl Server {
         Ok(Self { child, port, told })
     }
 
-    /// Waits until the server listens. Returns whether it does, or `false` if it has ended.
+    /// Waits until the server listens. Returns `true` if it listens, and `false` if its process has
+    /// ended or it does not listen in time.
     fn listens(&mut self) -> io::Result<bool> {
         for _ in 0..READY_TRIES {
             if self.child.try_wait()?.is_some() {
@@ -112,7 +113,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // The server stores nothing, so it can be killed.
+        // SIGKILL loses no data, because the server stores nothing.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -1,5 +1,5 @@
-//! The results of each priority when a service gets three times its capacity of requests through
-//! the proxy: with load shedding and without.
+//! The results for requests of each priority, with load shedding and without. The proxy forwards
+//! three times as many requests as the capacity of the service behind it.
 
 pub mod figures;
 pub mod load;

@@ -14,7 +14,7 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// Returns the spread of `values`, or zeros if there are none.
+    /// Returns the spread of `values`, or zeros if there are no values.
     #[must_use]
     pub fn of(values: impl IntoIterator<Item = f64>) -> Self {
         let mut values: Vec<f64> = values.into_iter().collect();
@@ -29,7 +29,7 @@ impl Spread {
 }
 
 impl fmt::Display for Spread {
-    /// Formats as `12.3 (11.9–14.0)`, with as many digits as the precision.
+    /// Formats as `12.3 (11.9–14.0)`, with as many decimal places as the precision of the format.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let digits = f.precision().unwrap_or(1);
         let Self { least, median, greatest } = self;

@@ -2,8 +2,8 @@
 
 use comfy_table::{CellAlignment, Table, presets};
 
-/// Creates a Markdown table without rows: the first `words` columns contain text, the others
-/// figures.
+/// Creates a Markdown table without rows: the first `words` columns contain text, and the other
+/// columns contain figures.
 #[must_use]
 pub fn of_figures<const COLUMNS: usize>(header: [&str; COLUMNS], words: usize) -> Table {
     let mut table = Table::new();

@@ -1,5 +1,5 @@
 //! A server that answers every request in the same way, with the same libraries as Tollgate's HTTP
-//! listener. It measures the cost of HTTP itself, which is the lower bound of a decision.
+//! listener. It shows the processor time of HTTP itself, which is the lower bound for a decision.
 //!
 //! `bare_answer ADDRESS`
 

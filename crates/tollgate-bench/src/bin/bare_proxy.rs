@@ -1,5 +1,5 @@
-//! A reverse proxy that only forwards, with the same libraries and settings as Tollgate's. It is
-//! the baseline for the cost of Tollgate's limits and checks.
+//! A reverse proxy that only forwards, with the same libraries and settings as Tollgate's proxy. It
+//! is the baseline for the processor time of Tollgate's limits and checks.
 //!
 //! `bare_proxy ADDRESS UPSTREAM`
 

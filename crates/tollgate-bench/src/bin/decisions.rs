@@ -24,10 +24,11 @@ use tollgate::store::Memory;
 use tollgate::{Limiter, StoreError};
 
 const POLICY: &str = include_str!("../../../../policies/github.yaml");
-/// The number of decisions before the count, and of those that are counted.
+/// The number of decisions before the count begins, and the number of counted decisions.
 const WARM: usize = 1_000;
 const COUNTED: usize = 10_000;
-/// The function whose instructions are counted, with those of the functions that it calls.
+/// The function whose instructions are counted, including the instructions of the functions that it
+/// calls.
 const FUNCTION: &str = "*counted_decision*";
 
 #[derive(Parser)]
@@ -117,7 +118,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Returns the instructions of all counted decisions.
+/// Returns the number of instructions of all counted decisions together.
 fn instructions(case: Case, profile: &Path) -> Result<u64, Box<dyn Error>> {
     let mut out = OsString::from("--callgrind-out-file=");
     out.push(profile);
@@ -151,7 +152,7 @@ fn run(case: Case) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The memory that decisions use again.
+/// The memory that each decision uses again after the one before.
 #[derive(Default)]
 struct Room {
     plan: PlainPlan,
@@ -192,7 +193,8 @@ fn decide(limiter: &Limiter<Memory>, attributes: &RequestAttributes<'_>, room: &
     black_box(lines.as_str());
 }
 
-/// Releases the permit of a request, and checks that the request was admitted. Not counted.
+/// Releases the permit of a request, and checks that the request was admitted. These instructions
+/// are not counted.
 fn end(limiter: &Limiter<Memory>, room: &Room) -> Result<(), StoreError> {
     assert!(room.answer.evaluation().is_admitted(), "no quota is used up");
     let Some(receipt) = room.answer.receipt(room.plan.charges()) else { return Ok(()) };
@@ -200,7 +202,7 @@ fn end(limiter: &Limiter<Memory>, room: &Room) -> Result<(), StoreError> {
     at_once(limiter.refund(permits))
 }
 
-/// Returns the output of a future that never waits.
+/// Returns the output of a future that is ready at its first poll.
 fn at_once<T>(future: impl Future<Output = T>) -> T {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(output) => output,

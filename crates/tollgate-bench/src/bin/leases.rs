@@ -1,5 +1,5 @@
-//! A subject that is charged as fast as nodes can: a limit that Redis decides, compared with a
-//! leased limit, through several processes of `tollgate serve`, in one run.
+//! Compares a limit that Redis decides with a leased limit, in one run. Several processes of
+//! `tollgate serve` charge one subject as fast as they can.
 //!
 //! ```sh
 //! cargo build --release --bin tollgate

@@ -1,5 +1,5 @@
-//! The cost of a decision through each listener: the processor time of `tollgate serve` compared
-//! with throttlecrab-server, and of `tollgate proxy` compared with a bare proxy, in one run.
+//! Measures the processor time of a decision through each listener, in one run: `tollgate serve` is
+//! compared with throttlecrab-server, and `tollgate proxy` with a bare proxy.
 //!
 //! ```sh
 //! cargo install throttlecrab-server --version 0.4.40 --locked --root target/peers

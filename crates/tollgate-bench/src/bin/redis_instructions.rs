@@ -1,6 +1,7 @@
-//! Counts the instructions of a Redis or Valkey server for a decision by callgrind: in each form of
-//! the step, with the two-key script, and with redis-cell. Other programs on the machine do not
-//! affect the numbers. Kernel instructions are not included.
+//! Counts the instructions of a Redis or Valkey server for a decision with callgrind. The decision
+//! is made by each form of the step (function, module, tables), by the two-key script, and by
+//! redis-cell. Other programs on the machine do not affect the numbers. Kernel instructions are not
+//! included.
 //!
 //! ```sh
 //! cargo build --release -p tollgate-module
@@ -28,7 +29,7 @@ use tollgate_redis::{Keys, Redis, RuntimeChoice};
 
 /// The number of subjects. All their windows are open before anything is counted.
 const SUBJECTS: u64 = 500;
-/// The units of each limit, more than are charged.
+/// The quota of each limit. It is larger than the number of charged units.
 const QUOTA: u64 = 1_000_000;
 const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 /// The most attempts to connect to a starting server, and the pause between them.
@@ -86,7 +87,7 @@ enum Contender {
 }
 
 impl Contender {
-    /// Returns whether it has the limits of `case`.
+    /// Returns whether the contender can decide on the limits of `case`.
     fn has(self, case: &Case, arguments: &Arguments) -> bool {
         match self {
             Self::TwoKeys => {
@@ -100,7 +101,7 @@ impl Contender {
         }
     }
 
-    /// Returns the form of the step.
+    /// Returns the form in which the step runs, or `None` for a contender that is not Tollgate.
     fn form(self) -> Option<RuntimeChoice> {
         match self {
             Self::TwoKeys | Self::RedisCell => None,
@@ -111,7 +112,7 @@ impl Contender {
     }
 }
 
-/// A hash for names, which only this machine sees.
+/// A hash for names. It needs no key, because only this machine sees the names.
 struct Plain;
 
 impl KeyedHash for Plain {
@@ -175,7 +176,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Returns the instructions of a server for `decisions` and for its shutdown.
+/// Returns the number of instructions of a server for `decisions` decisions and for its shutdown.
 async fn run(
     arguments: &Arguments,
     case: &Case,
@@ -193,7 +194,8 @@ async fn run(
     match contender.form() {
         Some(choice) => {
             let store = Redis::new(connection.clone(), Keys::new(Plain), choice).await?;
-            // Sixty blocks of a sliding window, and every window open.
+            // Charge in each of sixty blocks, so that all blocks of a sliding window are in use and
+            // every window is open.
             for block in 0..60 {
                 let now = Timestamp::from_millis(NOW.as_millis() + block * 60_000);
                 decide(&store, case, now, 100, SUBJECTS as usize).await?;
@@ -234,7 +236,7 @@ fn two_keys(script: &Script, case: &Case, subject: usize) -> Cmd {
             command.arg(format!("rl:{}:{subject:020}:{part}", limit.name()));
         }
     }
-    // Windows that end in the year 2100.
+    // The windows end in the year 2100.
     command.arg(1).arg(NOW.as_millis() / 1_000);
     for _ in &case.limits {
         command.arg(4_102_444_800_u64);
@@ -242,8 +244,8 @@ fn two_keys(script: &Script, case: &Case, subject: usize) -> Cmd {
     command
 }
 
-/// Sends this number of commands, with `call` of them in one write, as a client with that many
-/// callers does.
+/// Sends `decisions` commands. Each write contains `call` commands, as with a client that has
+/// `call` concurrent callers.
 async fn send(
     connection: &mut MultiplexedConnection,
     command: impl Fn(usize) -> Cmd,
@@ -260,7 +262,7 @@ async fn send(
     Ok(())
 }
 
-/// Resets the count.
+/// Resets the count of instructions, to exclude the start of the server.
 fn forget_the_start(process: u32) -> Result<(), Box<dyn Error>> {
     let told = Command::new("callgrind_control").args(["--zero", &process.to_string()]).output()?;
     if told.status.success() {

@@ -9,20 +9,20 @@ pub struct Case {
     pub limit: &'static str,
     /// The mode of the limit.
     pub mode: &'static str,
-    /// The part of the charges that the limit admits.
+    /// Whether the limit admits all charges or half of them.
     pub room: Room,
 }
 
-/// The part of the charges that a limit admits.
+/// Whether a limit admits all charges or half of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Room {
-    /// All, with a large reserve.
+    /// All charges. The quota is far from used up.
     Enough,
     /// Half of the charges.
     Half,
 }
 
-/// Every case: each exact one is followed by the leased one.
+/// All cases. Each exact limit is followed by its leased counterpart.
 pub const CASES: [Case; 4] = [
     Case { name: "far from the limit", limit: "far-exact", mode: "exact", room: Room::Enough },
     Case { name: "", limit: "far-leased", mode: "leased", room: Room::Enough },

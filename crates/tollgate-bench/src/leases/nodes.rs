@@ -31,12 +31,12 @@ pub struct Spent {
     pub nodes: Duration,
     /// The processor time of Redis.
     pub redis: Duration,
-    /// The calls of the deciding function, each for one charge or for a batch.
+    /// The number of calls of the deciding function. Each call contains one charge or a batch.
     pub calls: u64,
 }
 
 impl Nodes {
-    /// Starts `count` nodes, each of which has the number of nodes in its policy.
+    /// Starts `count` nodes. The policy of each node states this number of nodes.
     ///
     /// # Errors
     /// If a program is missing or does not start.
@@ -72,7 +72,8 @@ impl Nodes {
     /// Returns the processor time of the nodes and of Redis, and the calls of Redis, so far.
     ///
     /// # Errors
-    /// If the kernel or Redis does not provide it.
+    /// If the kernel does not provide the processor time, or Redis does not provide the number of
+    /// calls.
     pub async fn spent(&mut self) -> Result<Spent, LoadError> {
         let told: String =
             redis::cmd("INFO").arg("commandstats").query_async(&mut self.asked).await?;
@@ -85,7 +86,7 @@ impl Nodes {
 }
 
 impl Spent {
-    /// Returns the cost since `before`.
+    /// Returns the resources used since `before`.
     #[must_use]
     pub fn since(self, before: Self) -> Self {
         Self {

@@ -1,4 +1,4 @@
-//! A table with each exact limit followed by the leased one.
+//! A table in which each exact limit is followed by its leased counterpart.
 
 use std::time::Duration;
 
@@ -20,13 +20,13 @@ const HEADER: [&str; 8] = [
     "admitted",
 ];
 
-/// Returns the table of the rounds of each of [`CASES`], in which an exact limit precedes its
-/// leased counterpart.
+/// Returns the table of the measured rounds. `measured` has the order of [`CASES`], in which an
+/// exact limit precedes its leased counterpart.
 #[must_use]
 pub fn table(measured: &[Vec<Round>; CASES.len()]) -> Table {
     let mut table = table::of_figures(HEADER, 2);
     for (index, (case, rounds)) in CASES.iter().zip(measured).enumerate() {
-        // Every second case is exact.
+        // Every second case, beginning with the first, is exact.
         table.add_row(row(case, rounds, &measured[index / 2 * 2]));
     }
     table

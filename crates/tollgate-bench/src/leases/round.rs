@@ -1,4 +1,4 @@
-//! One case, charged through all nodes for some time.
+//! The measurement of one case, which is charged through all nodes at the same time.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -10,7 +10,7 @@ use super::nodes::{Nodes, Spent};
 use crate::listeners::load::{Load, LoadError};
 use crate::listeners::wire::Wire;
 
-/// The connections to each node, which is also the number of pending commands of each connection.
+/// The number of connections to each node, and the number of pending commands of each connection.
 const CONNECTIONS: usize = 16;
 const IN_FLIGHT: usize = 16;
 
@@ -23,7 +23,7 @@ pub struct Round {
     pub admitted: usize,
     /// The seconds from the first charge to the last answer.
     pub seconds: f64,
-    /// The cost.
+    /// The resources that the round used.
     pub spent: Spent,
 }
 
@@ -31,8 +31,8 @@ impl Case {
     /// Charges a new subject `scale` times, through all nodes at once.
     ///
     /// # Errors
-    /// If a connection breaks, an answer is invalid, or the number of admitted charges differs from
-    /// the limit's.
+    /// If a connection breaks, an answer is invalid, or the number of admitted charges is not the
+    /// one that the limit permits.
     pub async fn round(
         &self,
         nodes: &mut Nodes,

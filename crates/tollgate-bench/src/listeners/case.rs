@@ -26,8 +26,8 @@ pub struct Case {
     pub ours: Contender,
     /// The contender to compare with.
     pub peer: Contender,
-    /// The goal for the processor time, as a part of the peer's. `None` for a case that only shows
-    /// the lower bound.
+    /// The goal for the processor time, as a fraction of the peer's processor time. `None` for a
+    /// case that only shows the lower bound.
     pub aim: Option<f64>,
 }
 
@@ -142,9 +142,9 @@ pub const CASES: [Case; 13] = [
 /// The size of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Scale {
-    /// The rounds of each contender.
+    /// The number of rounds of each contender.
     pub rounds: usize,
-    /// The decisions of a round.
+    /// The number of decisions in a round.
     pub decisions: usize,
 }
 
@@ -158,7 +158,7 @@ impl Scale {
 /// The result of one server in one round.
 #[derive(Clone, Copy, Debug)]
 pub struct Round {
-    /// The requests that were answered.
+    /// The number of answered requests.
     pub decisions: usize,
     /// The time from the first request to the last answer.
     pub wall: Duration,
@@ -183,7 +183,8 @@ impl Case {
     pub async fn measure(&self, programs: &Programs, scale: Scale) -> Result<Measured, LoadError> {
         let start = |who: Contender| Server::start(|port| who.command(programs, port));
         let (ours, peer) = (start(self.ours)?, start(self.peer)?);
-        // A warm-up: in the first round, no bucket exists and every buffer is small.
+        // A round that is not measured, because no bucket exists yet and every buffer is still
+        // small.
         let warm = self.subjects(usize::MAX, scale.decisions);
         self.round(self.ours, &ours, &warm).await?;
         self.round(self.peer, &peer, &warm).await?;
@@ -196,7 +197,7 @@ impl Case {
         Ok(measured)
     }
 
-    /// Returns the subjects of a round, the same for both contenders.
+    /// Returns `count` subjects for a round. They are the same for both contenders.
     #[must_use]
     pub fn subjects(&self, round: usize, count: usize) -> Arc<[u32]> {
         draw::uniform(SUBJECTS, count, round as u64).into()

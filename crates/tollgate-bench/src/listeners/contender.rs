@@ -1,4 +1,4 @@
-//! The contenders: how each is started, and its requests.
+//! The contenders, with the command that starts each contender, and its requests.
 
 use std::fmt;
 use std::fs;
@@ -14,8 +14,8 @@ use super::wire::{BURST, COUNT, Envoy, GrpcCall, HttpCall, JsonCall, Throttle, W
 pub enum Contender {
     /// Tollgate over HTTP with JSON.
     TollgateHttp,
-    /// The HTTP listener with minimal responses: without receipts and header fields, as in the
-    /// peer's responses.
+    /// Tollgate over HTTP with minimal responses. Like the peer's responses, they have no receipts
+    /// and no rate limit header fields.
     TollgateHttpMinimal,
     /// Tollgate over HTTP/2 with JSON.
     TollgateHttp2,
@@ -35,7 +35,7 @@ pub enum Contender {
     ThrottlecrabResp,
     /// A server without decisions, with the same libraries as Tollgate's HTTP listener.
     BareAnswer,
-    /// A proxy that only forwards, with the same libraries.
+    /// A proxy that only forwards, with the same libraries as Tollgate's proxy.
     BareProxy,
     /// nginx with `proxy_pass` and `limit_req`.
     Nginx,
@@ -54,7 +54,7 @@ pub struct Programs {
     pub bare_answer: PathBuf,
     /// The `bare_proxy` binary of this crate.
     pub bare_proxy: PathBuf,
-    /// The file with [`policy`].
+    /// The file that contains the text of [`policy`].
     pub policy: PathBuf,
     /// The upstream of the proxies.
     pub upstream: SocketAddr,
@@ -62,7 +62,7 @@ pub struct Programs {
     pub directory: PathBuf,
 }
 
-/// Returns Tollgate's policy: the same bucket for every listener.
+/// Returns Tollgate's policy, which has the same token bucket for every listener.
 #[must_use]
 pub fn policy() -> String {
     let bucket = format!("algorithm: token_bucket, quota: {COUNT}, burst: {BURST}, window: 1h");
@@ -75,7 +75,7 @@ pub fn policy() -> String {
 }
 
 impl Contender {
-    /// Returns the command that serves on `port` of 127.0.0.1.
+    /// Returns the command that starts the contender on `port` of 127.0.0.1.
     #[must_use]
     pub fn command(self, programs: &Programs, port: u16) -> Command {
         let address = format!("127.0.0.1:{port}");
@@ -208,8 +208,8 @@ fn throttlecrab(program: &Path, listener: &str, port: u16) -> Command {
     command
 }
 
-/// Writes a configuration file and returns its path. An error is not returned: without its file, the
-/// program does not start, and its output says why.
+/// Writes a configuration file and returns its path. An error is not returned, because a program
+/// without its file does not start, and its output contains the reason.
 fn configuration(programs: &Programs, name: &str, port: u16, text: &str) -> PathBuf {
     let path = programs.directory.join(format!("{name}-{port}.conf"));
     let _ = fs::write(&path, text);

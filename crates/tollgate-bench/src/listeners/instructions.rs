@@ -1,5 +1,5 @@
-//! The number of instructions of a server for a decision, counted by valgrind: other programs on
-//! the machine do not affect it. Kernel instructions are not included.
+//! The number of instructions of a server for a decision, counted by valgrind. Other programs on
+//! the machine do not affect the number. Kernel instructions are not included.
 
 use std::ffi::OsString;
 use std::process::Command;
@@ -9,15 +9,16 @@ use super::contender::{Contender, Programs};
 use super::load::LoadError;
 use crate::server::Server;
 
-/// The decisions for the start, those of both runs, and those of the longer run only.
+/// The number of decisions before the count begins, the number of decisions that both runs make,
+/// and the number of decisions that only the longer run makes.
 const FIRST: usize = 200;
 const WARM: usize = 2_000;
 const COUNTED: usize = 4_000;
 
-/// Returns the instructions of `who` for one decision of `case`: the difference of two runs, so
-/// connections and the shutdown cancel out. Leaves callgrind's profile of the longer run at
-/// `profile`. It does not include the start, in which the calibration of clocks takes a varying
-/// number of instructions.
+/// Returns the number of instructions of `who` for one decision of `case`. It is the difference of
+/// two runs, so the connections and the shutdown cancel out. Writes callgrind's profile of the
+/// longer run to `profile`. The profile does not include the start of the server, in which the
+/// calibration of clocks takes a varying number of instructions.
 ///
 /// # Errors
 /// If valgrind is missing, or the server fails under it.
@@ -40,7 +41,7 @@ async fn run(
     decisions: usize,
 ) -> Result<u64, LoadError> {
     let server = Server::start(|port| under_valgrind(&who.command(programs, port), profile))?;
-    // The server listens before it serves: after its first answer, it has started.
+    // A server listens before its start is complete. After its first answer, the start is complete.
     case.ask(who, server.address(), &case.subjects(1, FIRST)).await?;
     forget_the_start(&server)?;
     case.ask(who, server.address(), &case.subjects(0, decisions)).await?;
@@ -57,7 +58,7 @@ fn under_valgrind(command: &Command, profile: &OsString) -> Command {
     valgrind
 }
 
-/// Resets callgrind's count of instructions, to exclude the start.
+/// Resets callgrind's count of instructions, to exclude the start of the server.
 fn forget_the_start(server: &Server) -> Result<(), LoadError> {
     let id = server.id().to_string();
     let told = Command::new("callgrind_control").args(["--zero", &id]).output()?;

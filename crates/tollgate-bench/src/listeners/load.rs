@@ -36,7 +36,7 @@ pub struct Load {
 pub type LoadError = Box<dyn Error + Send + Sync>;
 
 impl Load {
-    /// Sends a request for each of `subjects`, and returns how many were admitted.
+    /// Sends a request for each of `subjects`, and returns the number of admitted requests.
     ///
     /// # Errors
     /// If a connection breaks, or an answer is invalid.
@@ -44,7 +44,8 @@ impl Load {
         let mut callers = JoinSet::new();
         for caller in 0..self.connections {
             let (load, subjects) = (*self, Arc::clone(subjects));
-            // Distributed in turns, so the numbers of any two callers differ by at most one.
+            // The subjects are distributed in turns, so the numbers of requests of any two callers
+            // differ by at most one.
             let own = (caller..subjects.len()).step_by(load.connections);
             let own: Vec<String> = own.map(|index| subject(subjects[index])).collect();
             match load.wire {
@@ -60,7 +61,8 @@ impl Load {
         Ok(admitted)
     }
 
-    /// Sends as many requests as may be pending, and the next ones when all of those are answered.
+    /// Sends as many requests as may be pending, and sends the next requests when all pending
+    /// requests are answered.
     async fn converse(self, subjects: Vec<String>) -> Result<usize, LoadError> {
         let mut stream = TcpStream::connect(self.address).await?;
         stream.set_nodelay(true)?;

@@ -1,4 +1,4 @@
-//! A table of all listeners, with the two contenders of a case below each other.
+//! A table of all listeners, with the two contenders of a case in consecutive rows.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ use crate::table;
 #[derive(Debug)]
 pub struct Report(Table);
 
-/// The instructions of a decision, if they were counted: Tollgate's and the peer's.
+/// The number of instructions of a decision of Tollgate and of the peer, if they were counted.
 pub type Counted = Option<[u64; 2]>;
 
 const HEADER: [&str; 7] =
@@ -27,7 +27,8 @@ impl Report {
 
     /// Adds the results of both contenders of `case`.
     pub fn add(&mut self, case: &Case, measured: &Measured, counted: Counted) {
-        // Both contenders of a round run at the same time, so disturbances of both cancel out.
+        // Each ratio is taken within one round, in which one contender runs right after the other,
+        // so disturbances of both cancel out.
         let beside = |(ours, peer): (&Round, &Round)| seconds(ours) / seconds(peer);
         let ratio = Spread::of(measured.ours.iter().zip(&measured.peer).map(beside));
         let [ours, peer] = match counted {
@@ -67,7 +68,7 @@ impl fmt::Display for Report {
     }
 }
 
-/// Returns the processor seconds of the server for a million decisions.
+/// Returns the processor seconds of the server for a million decisions, computed from `round`.
 fn seconds(round: &Round) -> f64 {
     round.server.as_secs_f64() * 1e6 / round.decisions as f64
 }

@@ -11,7 +11,7 @@ use tokio::task::JoinSet;
 const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\
                         content-length: 15\r\n\r\n{\"passed\":true}";
 
-/// The most bytes of one read, more than any request here has.
+/// The most bytes of one read, more than any request of these benchmarks has.
 const READ: usize = 16 * 1024;
 
 /// A server that serves until it is dropped.

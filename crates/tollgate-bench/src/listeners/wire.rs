@@ -11,9 +11,9 @@ use std::fmt;
 pub use charge::DIMENSION;
 pub use grpc::{Envoy, Throttle, encoded};
 
-/// The burst of every contender's bucket, which is never used up.
+/// The burst of every contender's token bucket. No run uses it up.
 pub const BURST: u32 = 1_000_000;
-/// The tokens that are added in an hour.
+/// The number of tokens that are added to the bucket in an hour.
 pub const COUNT: u32 = 1_000_000;
 
 /// The protocol of a contender.
@@ -36,7 +36,7 @@ pub enum Wire {
 pub struct HttpCall {
     /// Returns the complete request for a subject.
     pub request: fn(&str) -> String,
-    /// A text in the body of a response that admits.
+    /// A text that only the body of an admitting response contains.
     pub admitted: &'static str,
 }
 
@@ -47,7 +47,7 @@ pub struct JsonCall {
     pub path: &'static str,
     /// Returns the document for a subject.
     pub body: fn(&str) -> String,
-    /// A text in the body of a response that admits.
+    /// A text that only the body of an admitting response contains.
     pub admitted: &'static str,
 }
 
@@ -74,7 +74,7 @@ pub struct Answer {
 pub enum Decision {
     /// The request is admitted.
     Admitted,
-    /// The request is refused, which no contender should do here.
+    /// The request is refused. That is an error in these benchmarks.
     Refused,
 }
 
@@ -99,8 +99,8 @@ impl fmt::Display for Unreadable {
 impl Error for Unreadable {}
 
 impl Wire {
-    /// Appends the request for `subject` to `out`. For gRPC and HTTP/2, it is only the body, because
-    /// the connection adds the frames.
+    /// Appends the request for `subject` to `out`. For gRPC and HTTP/2, appends only the body,
+    /// because the connection adds the frames.
     pub fn write(&self, subject: &str, out: &mut Vec<u8>) {
         match self {
             Self::Http(call) => out.extend_from_slice((call.request)(subject).as_bytes()),
@@ -111,10 +111,10 @@ impl Wire {
         }
     }
 
-    /// Parses the answer at the start of `bytes`. Returns `None` while it is incomplete.
+    /// Parses the answer at the start of `bytes`. Returns `None` while the answer is incomplete.
     ///
     /// # Errors
-    /// [`Unreadable`] if it is an error, or not an answer to the request.
+    /// [`Unreadable`] if the answer is an error, or does not fit the request.
     pub fn read(&self, bytes: &[u8]) -> Result<Option<Answer>, Unreadable> {
         match self {
             Self::Http(call) => http::read(bytes, call.admitted),

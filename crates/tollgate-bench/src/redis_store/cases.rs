@@ -1,5 +1,5 @@
-//! The cases: every number of callers, with one hot key and with many, on one limit and on four.
-//! The contenders take turns, so disturbances from other processes affect all of them.
+//! The cases: every number of callers, with one hot key and with many keys, on one limit and on
+//! four limits. The contenders take turns, so disturbances from other processes affect all of them.
 
 use std::error::Error;
 use std::fmt;
@@ -18,20 +18,20 @@ use crate::draw;
 /// The size of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Scale {
-    /// How often each case is measured.
+    /// The number of rounds in which each case is measured.
     pub rounds: usize,
     /// The decisions of a round with one caller.
     pub decisions_alone: usize,
     /// The decisions of a round with many callers.
     pub decisions: usize,
-    /// The number of subjects in the cases with many.
+    /// The number of subjects in the cases with many subjects.
     pub subjects: u32,
     /// The quota of every limit.
     pub quota: u64,
 }
 
 impl Scale {
-    /// For measurements: every charge is admitted.
+    /// The size for measurements, in which every charge is admitted.
     pub const FULL: Self = Self {
         rounds: 11,
         decisions_alone: 10_000,
@@ -39,7 +39,7 @@ impl Scale {
         subjects: 100_000,
         quota: 500_000,
     };
-    /// A small size, to check that the measurement works: the hot keys use up their quota.
+    /// A small size, to check that the measurement works. The hot keys use up their quota.
     pub const QUICK: Self =
         Self { rounds: 2, decisions_alone: 300, decisions: 1_000, subjects: 100, quota: 200 };
 }
@@ -47,9 +47,9 @@ impl Scale {
 /// The subjects that are charged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keys {
-    /// One, which no earlier round charged.
+    /// One subject, which no earlier round charged.
     Hot,
-    /// Many, uniformly distributed, with open windows.
+    /// Many uniformly distributed subjects, whose windows are open.
     Many,
 }
 
@@ -86,7 +86,7 @@ pub struct Measured {
     pub case: Case,
     /// The rounds of the two-key script.
     pub two_keys: Vec<Round>,
-    /// The rounds of redis-cell; none if it does not take part.
+    /// The rounds of redis-cell. Empty if redis-cell does not take part.
     pub cell: Vec<Round>,
     /// The rounds of each form of the store.
     pub tollgate: Vec<Vec<Round>>,
@@ -95,17 +95,18 @@ pub struct Measured {
 /// The contenders, on one server.
 #[derive(Debug)]
 pub struct Contest {
-    /// The server of all contenders but redis-cell.
+    /// The server of all contenders except redis-cell.
     pub server: Server,
     /// The script, called once for each decision.
     pub two_keys: Arc<TwoKeys>,
-    /// redis-cell, if it takes part.
+    /// redis-cell with its own server, if redis-cell takes part.
     pub cell: Option<Arc<Cell>>,
     /// The store, in each form.
     pub tollgate: Vec<Arc<Shard>>,
 }
 
-/// The forms of the store: the function, and those of the module if the server has loaded it.
+/// The forms of the store: the function, and the forms of the module if the server has loaded the
+/// module.
 const FORMS: [(&str, RuntimeChoice); 3] = [
     ("tollgate", RuntimeChoice::Function),
     ("module", RuntimeChoice::Best),
@@ -114,7 +115,8 @@ const FORMS: [(&str, RuntimeChoice); 3] = [
 
 impl Contest {
     /// Connects all contenders to `server`, with one connection each. The forms of the module are
-    /// included if `has_module`, and redis-cell if there is a server with it.
+    /// included if `has_module`, and redis-cell is included if there is a server that has loaded
+    /// it.
     ///
     /// # Errors
     /// The error of the contender that could not connect.
@@ -157,7 +159,8 @@ impl Contest {
     /// Measures `case`, which is number `number` of the run.
     ///
     /// # Errors
-    /// The first error of a contender, or if two admitted different numbers of requests.
+    /// The first error of a contender, or an error if two contenders admitted different numbers of
+    /// requests.
     pub async fn measure(
         &self,
         number: usize,
@@ -169,7 +172,7 @@ impl Contest {
         let mut measured = Measured { case, two_keys, cell, tollgate };
         for round in 0..scale.rounds {
             let load = load(case, scale, number * scale.rounds + round);
-            // The two-key script starts in every other round.
+            // The two-key script runs first in every second round.
             if round % 2 == 0 {
                 measured.two_keys.push(run(&self.two_keys, &load, &self.server).await?);
             }
@@ -206,8 +209,8 @@ fn load(case: Case, scale: &Scale, turn: usize) -> Load {
     Load { callers: case.callers, limits: case.limits, order: order.into() }
 }
 
-/// Checks that all contenders admitted the same number of requests: otherwise they did not do the
-/// same work.
+/// Checks that all contenders admitted the same number of requests. If the numbers differ, the
+/// contenders did not do the same work.
 fn check(measured: &Measured) -> Result<(), Disagreement> {
     let theirs = measured.two_keys.last().map(|round| round.admitted);
     let others = [&measured.cell].into_iter().chain(&measured.tollgate);

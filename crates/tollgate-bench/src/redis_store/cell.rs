@@ -1,5 +1,5 @@
-//! redis-cell, a module with one command for a token bucket, in a server of its own: it registers
-//! the same command as the server module of Tollgate.
+//! redis-cell, a module with one command for a token bucket, in a server of its own, because it
+//! registers the same command as the server module of Tollgate.
 
 use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, Client, Cmd, Pipeline, RedisResult};
@@ -8,10 +8,11 @@ use super::contender::{Contender, ContenderError, LIMITS};
 use super::server::Server;
 use crate::contender::subject_name;
 
-/// One `CL.THROTTLE` for each limit of a decision, over one multiplexed connection.
+/// redis-cell as a contender. It sends one `CL.THROTTLE` for each limit of a decision, over one
+/// multiplexed connection.
 #[derive(Debug)]
 pub struct Cell {
-    /// The server that has loaded it.
+    /// The server that has loaded redis-cell.
     pub server: Server,
     connection: MultiplexedConnection,
     quota: u64,

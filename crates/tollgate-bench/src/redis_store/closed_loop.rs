@@ -34,7 +34,7 @@ pub struct Round {
     pub server: Duration,
     /// The processor time of this process: the contender's client and the callers.
     pub client: Duration,
-    /// The calls that were sent, each with one or more decisions.
+    /// The number of calls that were sent. Each call contains one or more decisions.
     pub calls: u64,
     /// The latency of each decision, shortest first.
     pub latencies: Vec<Duration>,
@@ -47,10 +47,11 @@ impl Round {
         self.latencies.len()
     }
 
-    /// Returns the latency that `per_mille` of a thousand decisions did not exceed.
+    /// Returns the latency that `per_mille` of each 1,000 decisions did not exceed.
     #[must_use]
     pub fn percentile(&self, per_mille: usize) -> Duration {
-        // By nearest rank: the smallest value with at least that share at or below it.
+        // The nearest rank: the smallest value for which at least `per_mille` of each 1,000 values
+        // are not greater.
         let rank = (self.latencies.len() * per_mille).div_ceil(1_000);
         self.latencies.get(rank.saturating_sub(1)).copied().unwrap_or_default()
     }

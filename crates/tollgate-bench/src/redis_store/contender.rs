@@ -13,19 +13,21 @@ pub trait Contender: Send + Sync + 'static {
     fn name(&self) -> &'static str;
 
     /// Reads the clock and charges one unit on the first `limits` limits of `subject`. Returns
-    /// whether all of them admitted it.
+    /// whether all of these limits admitted the request.
     fn decide(
         &self,
         subject: u32,
         limits: usize,
     ) -> impl Future<Output = Result<bool, ContenderError>> + Send;
 
-    /// Returns the number of calls that it has sent, or `None` if that is one for each decision.
+    /// Returns the number of calls that the contender has sent, or `None` if it sends one call for
+    /// each decision.
     fn calls(&self) -> Option<u64>;
 }
 
-/// The name and the hours of each limit: fixed windows that are longer than any run, so all
-/// contenders admit the same number regardless of their speed.
+/// The name of each limit, and the length of its window in hours. The windows are fixed windows and
+/// longer than any run, so all contenders admit the same number of requests regardless of their
+/// speed.
 pub const LIMITS: [(&str, u64); 4] = [("core", 24), ("burst", 48), ("daily", 72), ("weekly", 168)];
 
 /// Returns [`LIMITS`] with `quota` units each, for the store.
@@ -41,8 +43,8 @@ pub fn limits(quota: u64) -> Result<Vec<Limit>, LimitError> {
     LIMITS.into_iter().map(limit).collect()
 }
 
-/// The reason why a contender did not decide. It ends the run, because a benchmark with errors is
-/// meaningless.
+/// The reason why a contender did not decide. Such an error ends the run, because a benchmark with
+/// errors is meaningless.
 #[derive(Debug)]
 pub enum ContenderError {
     /// The two-key script or redis-cell failed.

@@ -1,4 +1,4 @@
-//! A table of all measurements, with the contenders of a case below each other.
+//! A table of all measurements, with the contenders of a case in consecutive rows.
 
 use std::fmt;
 
@@ -48,7 +48,7 @@ impl Report {
         Self { table, style }
     }
 
-    /// Adds the results of the contenders `names` in one case. The first one is the baseline.
+    /// Adds the results of the contenders `names` in one case. The first contender is the baseline.
     pub fn add(&mut self, names: &[&str], measured: &Measured) {
         let others = [&measured.two_keys, &measured.cell].into_iter().chain(&measured.tollgate);
         let rounds = others.filter(|rounds| !rounds.is_empty());
@@ -64,7 +64,8 @@ impl Report {
             Keys::Many => "many keys",
         };
         let spread = |of: fn(&Round) -> f64| Spread::of(rounds.iter().map(of));
-        // Both contenders of a round run at the same time, so disturbances of both cancel out.
+        // Each ratio is taken within one round, in which one contender runs right after the other,
+        // so disturbances of both cancel out.
         let beside = |(ours, theirs)| server_seconds(ours) / server_seconds(theirs);
         let ratio = Spread::of(rounds.iter().zip(&measured.two_keys).map(beside));
         let admitted: usize = rounds.iter().map(|round| round.admitted).sum();
@@ -107,12 +108,12 @@ fn decisions_a_call(round: &Round) -> f64 {
     round.decisions() as f64 / round.calls as f64
 }
 
-/// Returns the processor seconds of the server for a million decisions.
+/// Returns the processor seconds of the server for a million decisions, computed from `round`.
 fn server_seconds(round: &Round) -> f64 {
     round.server.as_secs_f64() * 1e6 / round.decisions() as f64
 }
 
-/// Returns the processor seconds of this process for a million decisions.
+/// Returns the processor seconds of this process for a million decisions, computed from `round`.
 fn client_seconds(round: &Round) -> f64 {
     round.client.as_secs_f64() * 1e6 / round.decisions() as f64
 }

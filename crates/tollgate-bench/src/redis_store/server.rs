@@ -1,4 +1,4 @@
-//! A Redis server for the benchmark: it stores nothing on disk, and ends when it is dropped.
+//! A Redis server for the benchmark: it stores nothing on disk, and ends when its value is dropped.
 
 use std::ffi::OsStr;
 use std::io::{self, Error, ErrorKind};
@@ -26,7 +26,8 @@ impl Server {
         Self::start_with(program, None)
     }
 
-    /// Starts `program` as [`start`](Self::start) does, with the server module at a path.
+    /// Starts `program` as [`start`](Self::start) does, with the server module at the path
+    /// `module`.
     ///
     /// # Errors
     /// As for [`start`](Self::start), or if the module is missing.
@@ -61,7 +62,8 @@ impl Server {
     /// Returns the processor time of all threads of the server since its start.
     ///
     /// # Errors
-    /// If the kernel does not provide it, as for [`crate::processor_time::of_process`].
+    /// If the kernel does not provide the processor time, as for
+    /// [`crate::processor_time::of_process`].
     pub fn processor_time(&self) -> io::Result<Duration> {
         self.process.processor_time()
     }

@@ -14,7 +14,7 @@ use crate::contender::{NoSecrets, subject_name};
 const READY_WITHIN: Duration = Duration::from_secs(30);
 
 /// The deadline of a decision. It is far longer than any decision takes: the two-key script has no
-/// deadline, and a missed one would end the run.
+/// deadline, and a missed deadline would end the run.
 const DEADLINE: Duration = Duration::from_secs(10);
 
 /// One shard with one server, and the limits.

@@ -1,4 +1,5 @@
-//! The layout that GitHub published in 2021: a count, and its expiry in a key of its own.
+//! The two-key script, with the layout that GitHub published in 2021: a key for the count, and a
+//! second key for the expiry of the count.
 
 use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, Client, InfoDict, RedisResult, Script, ScriptInvocation};
@@ -8,8 +9,8 @@ use super::contender::{Contender, ContenderError, LIMITS};
 use crate::contender::subject_name;
 
 /// The script. Each limit has two keys, its count and its expiry. The arguments are the units, the
-/// time in seconds, and the end of a window that opens now for each limit. It returns each limit's
-/// count and expiry.
+/// time in seconds, and, for each limit, the end of a window that opens now. The script returns
+/// each limit's count and expiry.
 pub const SCRIPT: &str = r"
 local units, now = ARGV[1], tonumber(ARGV[2])
 local status = {}
@@ -27,8 +28,8 @@ end
 return status
 ";
 
-/// One `EVALSHA` for each decision over one multiplexed connection, as a typical service would do
-/// it.
+/// The two-key script as a contender. It sends one `EVALSHA` for each decision over one multiplexed
+/// connection, as a typical service does.
 #[derive(Debug)]
 pub struct TwoKeys {
     connection: MultiplexedConnection,
@@ -42,8 +43,7 @@ impl TwoKeys {
     /// # Errors
     /// The error of the server or of the connection.
     pub async fn connect(url: &str, quota: u64) -> RedisResult<Self> {
-        // The connection has no time limit below the caller's own, like the connections of the
-        // store.
+        // The connection has no time limit of its own, like the connections of the store.
         let config = AsyncConnectionConfig::new().set_response_timeout(None);
         let client = Client::open(url)?;
         let mut connection = client.get_multiplexed_async_connection_with_config(&config).await?;

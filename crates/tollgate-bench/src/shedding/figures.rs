@@ -16,12 +16,13 @@ pub struct Figures {
     pub sent: usize,
     /// The number of refused requests.
     pub refused: usize,
-    /// The latencies of the requests that were served in time, in ascending order.
+    /// The latencies of the requests that were served within [`PATIENCE`](super::load::PATIENCE),
+    /// in ascending order.
     pub served: Vec<Duration>,
 }
 
 impl Figures {
-    /// Returns the results of `priority` in `seconds`.
+    /// Returns the results of the requests with `priority` that were sent in `seconds`.
     #[must_use]
     pub fn of(sent: &[Sent], priority: Priority, seconds: &Range<u64>) -> Self {
         let mut figures = Self::default();
@@ -38,7 +39,7 @@ impl Figures {
         figures
     }
 
-    /// Returns the percentage that was served in time.
+    /// Returns the percentage of the requests that were served in time.
     #[must_use]
     pub fn percent_in_time(&self) -> usize {
         self.served.len() * 100 / self.sent.max(1)
@@ -52,7 +53,7 @@ impl Figures {
     }
 }
 
-/// A table of named runs, all for the same seconds.
+/// A table of runs with their names, all for the same seconds of the run.
 #[derive(Debug)]
 pub struct Report<'r> {
     /// The names of the runs, with their requests.

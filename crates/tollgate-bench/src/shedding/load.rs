@@ -11,15 +11,15 @@ use tollgate::shed::Priority;
 
 use super::upstream::CAPACITY;
 
-/// The longest useful latency: after that, the client has disconnected.
+/// The longest time for which a client waits for a response. After that, it disconnects.
 pub const PATIENCE: Duration = Duration::from_secs(1);
 
 /// A period with a constant load.
 #[derive(Clone, Copy, Debug)]
 pub struct Phase {
-    /// The duration of the run.
+    /// The duration of the period in seconds.
     pub seconds: u64,
-    /// The load of the run, in halves of the service's capacity.
+    /// The load of the period, in halves of the service's capacity. 2 is the whole capacity.
     pub halves: u64,
 }
 
@@ -105,7 +105,7 @@ async fn status(proxy: SocketAddr, priority: Priority) -> std::io::Result<Vec<u8
     Ok(answer)
 }
 
-/// Returns the policy of the run, which sheds in `mode`.
+/// Returns the policy of the run. `mode` is the mode of its load shedding.
 #[must_use]
 pub fn policy(mode: &str) -> String {
     format!(

@@ -25,7 +25,8 @@ const STYLE: &str = "text{font:13px system-ui,sans-serif;fill:#475569}\
 .grid{stroke:#e2e8f0}.paper{fill:#fff}.load{fill:#f1f5f9}.end{text-anchor:end}\
 .middle{text-anchor:middle}";
 
-/// Draws the `runs` of `seconds` each, in which the service is overloaded during `overload`.
+/// Draws a chart of two `runs` of `seconds` seconds each. The service is overloaded in the seconds
+/// `overload`.
 #[must_use]
 pub fn draw(runs: &[(&str, Vec<Sent>); 2], seconds: u64, overload: &Range<u64>) -> String {
     let mut svg = format!(
@@ -63,12 +64,12 @@ pub fn draw(runs: &[(&str, Vec<Sent>); 2], seconds: u64, overload: &Range<u64>) 
     svg
 }
 
-/// The value of a panel for one second.
+/// A function that returns the value of a panel for one second.
 type Value = fn(&Figures) -> Option<u64>;
 
 struct Panel {
     top: u64,
-    /// The value at the upper edge of the plot.
+    /// The value at the upper edge of the panel.
     most: u64,
     seconds: u64,
 }
@@ -92,7 +93,8 @@ impl Panel {
                 "<rect class=\"load\" x=\"{from}\" y=\"{top}\" width=\"{width}\" height=\"{PANEL}\"/>\
              <text class=\"title\" x=\"{LEFT}\" y=\"{above}\">{title}</text>\
              <text class=\"middle\" x=\"{middle}\" y=\"{}\">three times the capacity</text>\n",
-                // At a height that no line of a good or a bad run crosses.
+                // The label is at a height that neither the line of a good run nor the line of a
+                // bad run crosses.
                 top + PANEL * 3 / 8
             ),
         );

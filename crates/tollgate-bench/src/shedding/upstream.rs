@@ -1,4 +1,4 @@
-//! A service with a fixed capacity: further requests wait in order of arrival.
+//! A service with a fixed capacity. Requests beyond the capacity wait in the order of arrival.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -19,7 +19,7 @@ pub const SERVICE: Duration = Duration::from_millis(100);
 /// The capacity of the service in requests per second.
 pub const CAPACITY: u64 = PLACES as u64 * 10;
 
-/// The most bytes of one read, more than any request here has.
+/// The most bytes of one read, more than any request of this benchmark has.
 const READ: usize = 16 * 1024;
 
 const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
@@ -58,8 +58,8 @@ impl Upstream {
     }
 }
 
-/// Serves requests without bodies, one after another. It also serves those whose client has
-/// disconnected, which a real service detects too late.
+/// Serves requests without bodies, one after another. It also serves requests whose client has
+/// disconnected, because a real service detects that too late.
 async fn answer(mut stream: TcpStream, places: Arc<Semaphore>) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let mut head = Vec::with_capacity(READ);

@@ -5,7 +5,7 @@ use super::{Answer, Decision, Unreadable};
 /// The most items of a reply, including nested ones.
 const ITEMS: usize = 1_000;
 
-/// The dimension that the limit counts by.
+/// The name of the subject by which the limit counts.
 pub const DIMENSION: &str = "tenant";
 
 pub(super) fn write(limit: &str, subject: &str, out: &mut Vec<u8>) {
@@ -15,7 +15,7 @@ pub(super) fn write(limit: &str, subject: &str, out: &mut Vec<u8>) {
     }
 }
 
-/// Parses a reply: names and values in turn, of which the first is the decision.
+/// Parses a reply. It consists of names and values in turn, and its first value is the decision.
 pub(super) fn read(bytes: &[u8]) -> Result<Option<Answer>, Unreadable> {
     const BEGIN: &[u8] = b"*10\r\n$8\r\nadmitted\r\n:";
     let told = &bytes[..bytes.len().min(BEGIN.len())];

@@ -1,10 +1,11 @@
-//! The messages of the two services, and their frames.
+//! The messages of the two gRPC services (throttlecrab's and Envoy's), and their frames.
 
 use prost::Message;
 
 use super::{Answer, BURST, COUNT, Decision, Unreadable};
 
-/// The length of a message's frame: the compression flag and the length.
+/// The length of the prefix of a message, which consists of the compression flag and the message's
+/// length.
 const FRAME: usize = 5;
 
 /// `throttlecrab.ThrottleRequest`
@@ -88,8 +89,8 @@ pub(super) fn frame(message: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(message);
 }
 
-/// Parses the response of either service. Both start with the decision, as field 1 with the value 1
-/// for admitted: `allowed: true`, and `overall_code: OK`.
+/// Parses the response of one of the two services. Both responses start with the decision in field
+/// 1, where the value 1 means admitted: `allowed: true` or `overall_code: OK`.
 pub(super) fn read(bytes: &[u8]) -> Result<Option<Answer>, Unreadable> {
     let Some((&[0, head @ ..], rest)) = bytes.split_first_chunk::<FRAME>() else {
         return if bytes.is_empty() || bytes[0] == 0 {

@@ -1,4 +1,4 @@
-//! HTTP/1.1, for the responses of the contenders.
+//! Parser for the HTTP/1.1 responses of the contenders.
 
 use super::{Answer, Decision, Unreadable};
 

@@ -1,4 +1,4 @@
-//! `THROTTLE` of the Redis protocol: the same bytes for both contenders.
+//! The command `THROTTLE` of the Redis protocol. Both contenders receive the same bytes.
 
 use super::{Answer, BURST, COUNT, Decision, Unreadable};
 
