@@ -114,8 +114,9 @@ impl RedisServers {
         }
     }
 
-    /// Returns the current status as the shard `name`, with the counts `repaired` and the durations
-    /// `took` of the wrappers.
+    /// Returns the current status of this shard under the name `name`. The store wrappers around
+    /// the servers measure two parts of the status: `repaired` counts the charges that this node
+    /// replayed after failovers, and `took` has the durations of the shard's calls.
     pub(crate) fn status(&self, name: &str, repaired: ReplayCounts, took: Observed) -> ShardStatus {
         let now = SystemClock.now();
         let name = name.into();

@@ -31,8 +31,8 @@ pub struct MoveStatus {
     pub diverged: u64,
 }
 
-/// The numbers of nodes with a heartbeat within the last TTL. Each number is the highest count of
-/// any shard.
+/// The numbers of nodes that sent a heartbeat within the last `HEARTBEAT_TTL`, and the number of
+/// shards that did not answer. Each number of nodes is the highest count of any shard.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Nodes {
     /// The nodes that use this node's map, including itself.

@@ -1,4 +1,5 @@
-//! Plans for requests that need only charges. The next plan reuses the memory of the last one.
+//! The charges of simple requests, for which nothing else is planned. The charges of the next
+//! request reuse the memory of the charges of the last one.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;

@@ -23,12 +23,12 @@ const KEYS: &[(&str, &str)] = &[
 const WORDS: &[(&str, &str)] =
     &[("app", "node"), ("carry", "transfer"), ("restart", "reset"), ("start_afresh", "reset")];
 
-/// Returns the new name of the key `old` if it is among `known`.
+/// Returns the new name of the key `old`, if `known` contains this new name.
 pub(super) fn key(old: &str, known: &[&'static str]) -> Option<&'static str> {
     find(KEYS, old, known)
 }
 
-/// Returns the new name of the word `old` if it is among `known`.
+/// Returns the new name of the word `old`, if `known` contains this new name.
 pub(super) fn word(old: &str, known: &[&'static str]) -> Option<&'static str> {
     find(WORDS, old, known)
 }

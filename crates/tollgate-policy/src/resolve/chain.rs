@@ -1,5 +1,5 @@
-//! The key `first_of`: chains of subjects. The first subject of the chain that a request has
-//! applies.
+//! The key `first_of`: chains of subjects. For each request, Tollgate uses the first subject in
+//! the chain for which the request has a value.
 
 use tollgate_core::policy::{Dimension, SubjectSource};
 

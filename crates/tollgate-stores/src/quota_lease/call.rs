@@ -19,7 +19,7 @@ use tollgate::receipt::new_charge_id;
 /// store.
 const MAX_LEASE_ATTEMPTS: usize = 3;
 
-/// The maximum number of limits and subjects refunded in one store call.
+/// The maximum number of refunds in one store call. Each refund is for one limit and one subject.
 pub(super) const MAX_REFUND_BATCH: usize = 64;
 
 impl<S: Store + 'static> Shared<S> {
@@ -192,7 +192,8 @@ impl<S: Store + 'static> Shared<S> {
         Ok(())
     }
 
-    /// Refunds units, at most [`MAX_REFUND_BATCH`] limits and subjects in one store call.
+    /// Refunds units, with at most [`MAX_REFUND_BATCH`] refunds in one store call. Each refund is
+    /// for one limit and one subject.
     ///
     /// # Errors
     /// The error of the store if it did not accept some of the refunds. The units of these refunds

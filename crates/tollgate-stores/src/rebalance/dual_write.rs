@@ -100,8 +100,8 @@ impl<S: CellTransfer + 'static> Rebalance<S> {
         }
     }
 
-    /// Refunds at each owner the units that a settlement charged above its reservation at that
-    /// owner only.
+    /// Refunds `at_old` at the old owners and `at_new` at the new owners: the units above a
+    /// reservation that a settlement charged at one owner and not at the other.
     async fn refund_surplus(
         &self,
         now: Timestamp,

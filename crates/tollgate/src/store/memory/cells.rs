@@ -84,8 +84,9 @@ impl Cells {
         }
     }
 
-    /// Returns the bytes of the kept list for the next first permit. Returns `None` if no list is
-    /// kept, or if the collection must grow for one more state.
+    /// Returns the bytes of `spare`, the empty list that is kept for the first permit of another
+    /// subject. Returns `None` if no list is kept, or if the collection must grow for one more
+    /// state.
     pub(super) fn spare_heap(&self) -> Option<usize> {
         let is_ready = self.spare.capacity() > 0 && self.cells.len() < self.cells.capacity();
         is_ready.then(|| bytes_of(&self.spare))
