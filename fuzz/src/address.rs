@@ -8,7 +8,7 @@ use tollgate_core::{Headers, RequestAttributes};
 const CLIENT: &str = "198.51.100.7";
 
 /// Field lines with lower-case names, in the order received.
-struct Fields<'a>(&'a [(&'a str, &'a [u8])]);
+pub(crate) struct Fields<'a>(pub(crate) &'a [(&'a str, &'a [u8])]);
 
 impl Headers for Fields<'_> {
     fn value(&self, name: &str, index: usize) -> Option<&[u8]> {

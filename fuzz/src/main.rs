@@ -10,6 +10,7 @@ mod access_log;
 mod address;
 mod cell;
 mod event_stream;
+mod forwarded;
 mod http_framing;
 mod json_body;
 mod memcached_reply;
@@ -17,7 +18,9 @@ mod module_step;
 mod module_table;
 mod path;
 mod policy;
+mod receipt;
 mod resp;
+mod step_command;
 mod step_reply;
 
 // The parts of the server module that need no server.
@@ -54,6 +57,7 @@ const TARGETS: &[(&str, Target)] = &[
     ("address", address::check),
     ("cell", cell::check),
     ("event_stream", event_stream::check),
+    ("forwarded", forwarded::check),
     ("http_framing", http_framing::check),
     ("json_body", json_body::check),
     ("memcached_reply", memcached_reply::check),
@@ -61,7 +65,9 @@ const TARGETS: &[(&str, Target)] = &[
     ("module_table", module_table::check),
     ("path", path::check),
     ("policy", policy::check),
+    ("receipt", receipt::check),
     ("resp", resp::check),
+    ("step_command", step_command::check),
     ("step_reply", step_reply::check),
 ];
 

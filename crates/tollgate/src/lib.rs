@@ -296,6 +296,9 @@
 
 pub mod clock;
 pub mod decision;
+#[cfg(fuzzing)]
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod hash_key;
 pub mod headers;
 #[doc(hidden)]
