@@ -22,6 +22,7 @@ mod receipt;
 mod resp;
 mod step_command;
 mod step_reply;
+mod tower;
 
 // The parts of the server module that need no server.
 #[path = "../../crates/tollgate-module/src/answer.rs"]
@@ -61,6 +62,7 @@ const TARGETS: &[(&str, Target)] = &[
     ("http_framing", http_framing::check),
     ("json_body", json_body::check),
     ("memcached_reply", memcached_reply::check),
+    ("metered_body", tower::check),
     ("module_step", module_step::check),
     ("module_table", module_table::check),
     ("path", path::check),

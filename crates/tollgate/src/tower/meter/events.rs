@@ -24,6 +24,9 @@ pub(super) enum Piece<'a> {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
+    /// At the start of the stream, where a byte order mark is ignored. The stream so far consists of
+    /// this many first bytes of [`MARK`].
+    Mark(usize),
     /// In the name of a field. The name so far consists of this many first bytes of [`DATA`].
     Name(usize),
     /// Directly after the colon, where one space is ignored.
@@ -35,9 +38,12 @@ enum State {
 
 const DATA: &[u8] = b"data";
 
+/// The byte order mark of UTF-8.
+const MARK: [u8; 3] = [0xef, 0xbb, 0xbf];
+
 impl Default for State {
     fn default() -> Self {
-        Self::Name(0)
+        Self::Mark(0)
     }
 }
 
@@ -63,6 +69,15 @@ impl Events {
                     self.state = State::Value;
                     if byte == b' ' { after } else { rest }
                 }
+                State::Mark(read) if byte == MARK[read] => {
+                    let is_last = read + 1 == MARK.len();
+                    self.state = if is_last { State::Name(0) } else { State::Mark(read + 1) };
+                    after
+                }
+                State::Mark(read) => {
+                    self.state = if read == 0 { State::Name(0) } else { State::Other };
+                    rest
+                }
                 State::Name(read) => {
                     self.state = match byte {
                         b':' if read == DATA.len() => State::Colon,
@@ -86,11 +101,11 @@ impl Events {
     }
 
     fn end_line<'a>(&mut self, piece: &mut impl FnMut(Piece<'a>)) {
-        match std::mem::take(&mut self.state) {
-            State::Name(0) => piece(Piece::End),
+        match std::mem::replace(&mut self.state, State::Name(0)) {
+            State::Mark(0) | State::Name(0) => piece(Piece::End),
             State::Value => piece(Piece::Data(b"\n")),
             // A field without a colon, or with nothing after the colon, has an empty value.
-            State::Colon | State::Name(_) | State::Other => {}
+            State::Colon | State::Mark(_) | State::Name(_) | State::Other => {}
         }
     }
 }
@@ -102,16 +117,14 @@ mod tests {
     /// Returns the data of each event of a stream that arrives in pieces of this many bytes.
     fn data(stream: &str, at_once: usize) -> Vec<String> {
         let mut events = Events::default();
-        let mut data = vec![String::new()];
+        let mut data = vec![Vec::new()];
         for bytes in stream.as_bytes().chunks(at_once) {
             events.push(bytes, &mut |piece| match piece {
-                Piece::Data(bytes) => {
-                    data.last_mut().unwrap().push_str(std::str::from_utf8(bytes).unwrap());
-                }
-                Piece::End => data.push(String::new()),
+                Piece::Data(bytes) => data.last_mut().unwrap().extend_from_slice(bytes),
+                Piece::End => data.push(Vec::new()),
             });
         }
-        data
+        data.into_iter().map(|bytes| String::from_utf8(bytes).unwrap()).collect()
     }
 
     #[test]
@@ -137,6 +150,22 @@ mod tests {
             for at_once in 1..stream.len() {
                 let expected = ["one\n two\n", "", "[DONE]\n", "cut off"];
                 assert_eq!(data(&stream, at_once), expected, "{at_once} {end:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_byte_order_mark_at_the_start_is_ignored() {
+        for (stream, expected) in [
+            ("\u{feff}data: one\n\ndata: two", ["one\n", "two"]),
+            // A second mark is a part of its line.
+            ("\u{feff}\n\u{feff}data: one\ndata: two", ["", "two"]),
+            // Characters whose first byte, or first two bytes, are those of the mark.
+            ("\u{fec0}data: one\ndata: two\n\n", ["two\n", ""]),
+            ("\u{f000}data: one\ndata: two\n\n", ["two\n", ""]),
+        ] {
+            for at_once in 1..=stream.len() {
+                assert_eq!(data(stream, at_once), expected, "{at_once} {stream:?}");
             }
         }
     }
