@@ -116,8 +116,8 @@ impl Plan {
     pub fn of(seed: u64) -> Self {
         let mut random = Random::new(seed ^ 0x7469_636b);
         let kinds = match seed {
-            ..FIRST_OF_SECOND => &Kind::FIRST[..],
-            FIRST_OF_SECOND..FIRST_OF_ALL => &Kind::SECOND[..],
+            ..FIRST_OF_SECOND => Kind::FIRST,
+            FIRST_OF_SECOND..FIRST_OF_ALL => Kind::SECOND,
             FIRST_OF_ALL.. => &Kind::ALL[..],
         };
         let kind = kinds[(seed % kinds.len() as u64) as usize];

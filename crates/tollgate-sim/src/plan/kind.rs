@@ -42,33 +42,11 @@ pub enum Kind {
 
 impl Kind {
     /// The kinds of the seeds below [`FIRST_OF_SECOND`](super::FIRST_OF_SECOND), in their order.
-    pub const FIRST: [Self; 8] = [
-        Self::Healthy,
-        Self::Distant,
-        Self::WrongClocks,
-        Self::Outage,
-        Self::Failover,
-        Self::TwoPrimaries,
-        Self::DataLoss,
-        Self::NodesRestart,
-    ];
+    pub const FIRST: &[Self] = Self::ALL.split_at(8).0;
 
     /// The kinds of the seeds from [`FIRST_OF_SECOND`](super::FIRST_OF_SECOND) up to
     /// [`FIRST_OF_ALL`](super::FIRST_OF_ALL), in their order.
-    pub const SECOND: [Self; 12] = [
-        Self::Healthy,
-        Self::Distant,
-        Self::WrongClocks,
-        Self::Outage,
-        Self::Failover,
-        Self::TwoPrimaries,
-        Self::DataLoss,
-        Self::NodesRestart,
-        Self::Rebalance,
-        Self::Leases,
-        Self::Reloads,
-        Self::Rollout,
-    ];
+    pub const SECOND: &[Self] = Self::ALL.split_at(12).0;
 
     /// All kinds, in the order of the other seeds.
     pub const ALL: [Self; 16] = [

@@ -31,8 +31,8 @@ fn the_first_worlds_with_changes_satisfy_everything() {
 
 #[test]
 fn the_seeds_draw_every_kind_of_world() {
-    for (seed, kind) in Kind::FIRST.into_iter().enumerate() {
-        assert_eq!(Plan::of(seed as u64).kind, kind);
+    for (seed, kind) in Kind::FIRST.iter().enumerate() {
+        assert_eq!(Plan::of(seed as u64).kind, *kind);
     }
     let seeds = FIRST_OF_ALL..FIRST_OF_ALL + Kind::ALL.len() as u64;
     let drawn: Vec<_> = seeds.map(|seed| Plan::of(seed).kind).collect();
