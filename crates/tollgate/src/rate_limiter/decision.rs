@@ -226,8 +226,9 @@ numbers!(Refused);
 
 impl Refused {
     /// Returns the time after which the same check is admitted if no other charge is made. A retry
-    /// that is even a millisecond earlier fails. Returns `None` if no wait helps, because the cost
-    /// exceeds a limit's capacity.
+    /// that is even a millisecond earlier fails. For a limit on concurrent permits, the time is an
+    /// estimate: the mean time for which permits were held. Returns `None` if no wait helps,
+    /// because the cost exceeds a limit's capacity.
     ///
     /// ```
     /// # use tollgate::{Quota, RateLimiter};
