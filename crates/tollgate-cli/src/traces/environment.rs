@@ -1,8 +1,9 @@
-//! Reads OpenTelemetry's environment variables that select what is traced, and where it is sent.
+//! Reads the environment variables of OpenTelemetry that select the recorded traces and the
+//! collector.
 //!
-//! Written by hand, 110 lines: `opentelemetry_sdk` 0.33 ignores a value that it cannot read, and
-//! here it is an error with what was expected. `opentelemetry-otlp` reads the others, the headers
-//! and the compression of the export.
+//! Written by hand, 110 lines: `opentelemetry_sdk` 0.33 ignores a value that it cannot read. This
+//! module reports such a value as an error that names the expected values. `opentelemetry-otlp`
+//! reads the variables for the headers and the compression of the export.
 
 use std::env;
 use std::path::Path;
