@@ -65,9 +65,9 @@ pub struct MemcachedStatus {
 pub struct Counts {
     /// Calls that were refused without a store call, because they had been refused until a later
     /// time.
-    pub remembered: u64,
+    pub deny_cache_hits: u64,
     /// Calls that this node's share answered.
-    pub stood_in: u64,
+    pub fallback_decisions: u64,
     /// Units that this node's share admitted, by the outcome of their charge when a shard answered
     /// again.
     pub local_charges: LocalChargeCounts,

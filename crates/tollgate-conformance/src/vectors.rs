@@ -137,7 +137,7 @@ fn limit(limit: &Limit) -> Value {
             "burst": of.burst(),
         }),
         Algorithm::Concurrency(of) => json!({
-            "algorithm": "concurrency", "quota": of.quota(), "lease": of.permit_ttl().get(),
+            "algorithm": "concurrency", "quota": of.quota(), "permit_ttl": of.permit_ttl().get(),
         }),
     };
     fields["count_refused"] = (limit.refusals() == Refusals::Counted).into();
@@ -162,7 +162,7 @@ fn read_limit(fields: &Value) -> Option<Result<Limit, LimitError>> {
         "token_bucket" => {
             TokenBucket::new(quota, span("window")?, number("burst")?).map(Algorithm::TokenBucket)
         }
-        "concurrency" => Concurrency::new(quota, span("lease")?).map(Algorithm::Concurrency),
+        "concurrency" => Concurrency::new(quota, span("permit_ttl")?).map(Algorithm::Concurrency),
         _ => return None,
     };
     let counted = fields.get("count_refused")?.as_bool()?;
@@ -177,13 +177,13 @@ fn step(at: Timestamp, operation: &Operation, reading: &Reading) -> Value {
     let mut fields = Map::new();
     fields.insert("now".into(), at.as_millis().into());
     let (name, cost, position, id) = match operation {
-        Operation::Charge { cost, id } => ("take", Some(cost), None, Some(id)),
-        Operation::Peek { cost } => ("look", Some(cost), None, None),
+        Operation::Charge { cost, id } => ("charge", Some(cost), None, Some(id)),
+        Operation::Peek { cost } => ("peek", Some(cost), None, None),
         Operation::Refund { cost, position, id, .. } => {
             ("refund", Some(cost), Some(position), Some(id))
         }
         Operation::Renew { id } => ("renew", None, None, Some(id)),
-        Operation::Reset => ("forget", None, None, None),
+        Operation::Reset => ("reset", None, None, None),
         // No vector contains the following operations. Only the random traces contain them.
         Operation::Reserve { cost, id, .. } => ("reserve", Some(cost), None, Some(id)),
         Operation::Extend { id, position, .. } => ("extend", None, Some(position), Some(id)),
@@ -191,16 +191,16 @@ fn step(at: Timestamp, operation: &Operation, reading: &Reading) -> Value {
             ("settle", Some(cost), Some(position), Some(id))
         }
     };
-    fields.insert("ask".into(), name.into());
+    fields.insert("operation".into(), name.into());
     fields.extend(id.map(|id| ("id".into(), id.0.to_string().into())));
     fields.extend(cost.map(|cost| ("cost".into(), cost.get().into())));
-    fields.extend(position.map(|position| ("from".into(), position.0.into())));
-    fields.insert("fit".into(), admission(reading.admission));
-    fields.insert("again".into(), admission(reading.fits_again));
+    fields.extend(position.map(|position| ("charge_position".into(), position.0.into())));
+    fields.insert("admission".into(), admission(reading.admission));
+    fields.insert("fits_again".into(), admission(reading.fits_again));
     fields.insert("used".into(), reading.used.into());
-    fields.insert("whole_at".into(), reading.full_reset_at.as_millis().into());
-    fields.insert("mark".into(), reading.position.0.into());
-    fields.insert("given_back".into(), reading.refunded.into());
+    fields.insert("full_reset_at".into(), reading.full_reset_at.as_millis().into());
+    fields.insert("position".into(), reading.position.0.into());
+    fields.insert("refunded".into(), reading.refunded.into());
     fields.insert("discarded".into(), (reading.found == StoredState::Discarded).into());
     fields.into()
 }
@@ -209,11 +209,11 @@ fn read_step(fields: &Value) -> Option<(Timestamp, Operation, Reading)> {
     let number = |name: &str| fields.get(name).and_then(Value::as_u64);
     let cost = || number("cost").and_then(Cost::new);
     let id = || Some(ChargeId(fields.get("id")?.as_str()?.parse().ok()?));
-    let operation = match fields.get("ask")?.as_str()? {
-        "take" => Operation::Charge { cost: cost()?, id: id()? },
-        "look" => Operation::Peek { cost: cost()? },
+    let operation = match fields.get("operation")?.as_str()? {
+        "charge" => Operation::Charge { cost: cost()?, id: id()? },
+        "peek" => Operation::Peek { cost: cost()? },
         "refund" => {
-            let position = ChargePosition(number("from")?);
+            let position = ChargePosition(number("charge_position")?);
             Operation::Refund {
                 cost: cost()?,
                 position,
@@ -222,17 +222,17 @@ fn read_step(fields: &Value) -> Option<(Timestamp, Operation, Reading)> {
             }
         }
         "renew" => Operation::Renew { id: id()? },
-        "forget" => Operation::Reset,
+        "reset" => Operation::Reset,
         _ => return None,
     };
     let discarded = fields.get("discarded")?.as_bool()?;
     let reading = Reading {
-        admission: read_fit(fields.get("fit")?)?,
-        fits_again: read_fit(fields.get("again")?)?,
+        admission: read_admission(fields.get("admission")?)?,
+        fits_again: read_admission(fields.get("fits_again")?)?,
         used: number("used")?,
-        full_reset_at: Timestamp::from_millis(number("whole_at")?),
-        position: ChargePosition(number("mark")?),
-        refunded: number("given_back")?,
+        full_reset_at: Timestamp::from_millis(number("full_reset_at")?),
+        position: ChargePosition(number("position")?),
+        refunded: number("refunded")?,
         added: 0,
         reserved: 0,
         found: if discarded { StoredState::Discarded } else { StoredState::Missing },
@@ -248,7 +248,7 @@ fn admission(admission: Admission) -> Value {
     }
 }
 
-fn read_fit(value: &Value) -> Option<Admission> {
+fn read_admission(value: &Value) -> Option<Admission> {
     match value.as_str() {
         Some("now") => Some(Admission::Now),
         Some("never") => Some(Admission::Never),

@@ -179,7 +179,7 @@ impl<S> DenyCache<S> {
     }
 
     /// Returns the readings of the call if the cache shows that it is refused.
-    fn remembered(&self, now: Timestamp, charges: &[Charge<'_>]) -> Option<Readings> {
+    fn cached_refusal(&self, now: Timestamp, charges: &[Charge<'_>]) -> Option<Readings> {
         let mut readings = Readings::new();
         for charge in charges {
             let cost = counted_cost(charge)?;
@@ -271,7 +271,7 @@ impl<S: Store> Store for DenyCache<S> {
         if self.is_off() {
             return self.store.apply(now, charges).await;
         }
-        if let Some(readings) = self.remembered(now, charges) {
+        if let Some(readings) = self.cached_refusal(now, charges) {
             self.answered.fetch_add(1, Ordering::Relaxed);
             return Ok(readings);
         }

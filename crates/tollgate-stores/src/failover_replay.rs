@@ -87,7 +87,7 @@ pub const DEFAULT_REPLAY_TIME: Duration = Duration::from_millis(250);
 pub struct FailoverReplay<S> {
     store: S,
     log: ChargeLog,
-    remembered: Millis,
+    retention: Millis,
     time: Duration,
     /// The remaining work for each epoch whose replay has started and not finished.
     passes: Mutex<BTreeMap<u64, ReplayPass>>,
@@ -132,7 +132,7 @@ impl<S> FailoverReplay<S> {
         Self {
             store,
             log: ChargeLog::new(DEFAULT_ENTRIES),
-            remembered: DEFAULT_RETENTION,
+            retention: DEFAULT_RETENTION,
             time: DEFAULT_REPLAY_TIME,
             passes: Mutex::default(),
             counters: Counters::default(),
@@ -145,8 +145,8 @@ impl<S> FailoverReplay<S> {
     /// The length of the outage, up to [`MAX_OUTAGE`], is added to this retention. With a retention
     /// of zero, only answers of the same millisecond are replayed.
     #[must_use]
-    pub fn with_retention(self, remembered: Millis) -> Self {
-        Self { remembered, ..self }
+    pub fn with_retention(self, retention: Millis) -> Self {
+        Self { retention, ..self }
     }
 
     /// Sets the maximum number of recorded entries, rounded up to a power of two.

@@ -73,7 +73,7 @@ pub struct Fallback<A, B> {
     local_charges: LocalCharges,
     /// The longest time for the charge of local admissions and the call after them.
     budget: Option<Duration>,
-    stood_in: AtomicU64,
+    fallback_decisions: AtomicU64,
     unanswered: AtomicU64,
 }
 
@@ -81,7 +81,7 @@ pub struct Fallback<A, B> {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FallbackCounts {
     /// Calls that the fallback answered.
-    pub stood_in: u64,
+    pub fallback_decisions: u64,
     /// Calls that neither the store nor the fallback answered.
     pub unanswered: u64,
 }
@@ -90,9 +90,9 @@ impl<A, B> Fallback<A, B> {
     /// Wraps `store`, and uses `fallback_store` if `store` does not answer.
     #[must_use]
     pub fn new(store: A, fallback_store: B) -> Self {
-        let (stood_in, unanswered) = (AtomicU64::new(0), AtomicU64::new(0));
+        let (fallback_decisions, unanswered) = (AtomicU64::new(0), AtomicU64::new(0));
         let (local_charges, budget) = (LocalCharges::default(), None);
-        Self { store, fallback_store, local_charges, budget, stood_in, unanswered }
+        Self { store, fallback_store, local_charges, budget, fallback_decisions, unanswered }
     }
 
     /// Sets how long a call may take that first charges the main store for units that the fallback
@@ -130,7 +130,7 @@ impl<A, B> Fallback<A, B> {
     #[must_use]
     pub fn counts(&self) -> FallbackCounts {
         FallbackCounts {
-            stood_in: self.stood_in.load(Ordering::Relaxed),
+            fallback_decisions: self.fallback_decisions.load(Ordering::Relaxed),
             unanswered: self.unanswered.load(Ordering::Relaxed),
         }
     }
@@ -183,7 +183,7 @@ impl<A: Store, B: FallbackStore> Fallback<A, B> {
         charges: &[Charge<'_>],
         readings: &mut Readings,
     ) {
-        if self.stood_in.load(Ordering::Relaxed) == 0 {
+        if self.fallback_decisions.load(Ordering::Relaxed) == 0 {
             return;
         }
         for (charge, reading) in charges.iter().zip(readings.iter_mut()) {
@@ -222,7 +222,7 @@ impl<A: Store, B: FallbackStore> Fallback<A, B> {
             self.unanswered.fetch_add(1, Ordering::Relaxed);
             return Err(error);
         };
-        self.stood_in.fetch_add(1, Ordering::Relaxed);
+        self.fallback_decisions.fetch_add(1, Ordering::Relaxed);
         if matches!(error, StoreError::Unavailable | StoreError::Full) {
             // The store executed nothing.
             self.local_charges.record(now, &asked.charges, &readings);

@@ -69,8 +69,8 @@ impl<P: CellTransfer + 'static> ServerStore<P> {
         let Handles { leases, timely, decider, refusals, .. } = &self.handles;
         let fallback = decider.counts();
         Counts {
-            remembered: refusals.hits(),
-            stood_in: fallback.stood_in,
+            deny_cache_hits: refusals.hits(),
+            fallback_decisions: fallback.fallback_decisions,
             local_charges: decider.local_charges(),
             unanswered: fallback.unanswered,
             missed: timely.missed(),

@@ -53,7 +53,7 @@ async fn two_servers_are_a_store() {
             _ => check(&store, layout).await,
         }
         let Backend::Memcached(fleet) = &store else { panic!("{store:?}") };
-        assert_eq!(fleet.counts().stood_in, 0);
+        assert_eq!(fleet.counts().fallback_decisions, 0);
     }
 }
 

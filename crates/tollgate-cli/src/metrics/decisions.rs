@@ -58,13 +58,13 @@ pub(super) fn write(page: &mut Exposition, counted: &MetricSources) {
 
 fn limits(page: &mut Exposition, counted: &MetricSources) {
     let limits = counted.decisions.limits();
-    let verdicts = limits.iter().flat_map(|limit| {
-        let of = move |verdict, counts| {
-            series(counts).map(move |(source, count)| ([&*limit.limit, verdict, source], count))
+    let decisions = limits.iter().flat_map(|limit| {
+        let of = move |decision, counts| {
+            series(counts).map(move |(source, count)| ([&*limit.limit, decision, source], count))
         };
         of(ADMITTED, limit.admitted).chain(of(REFUSED, limit.refused))
     });
-    page.family(&DECISIONS, verdicts);
+    page.family(&DECISIONS, decisions);
     let refusals = limits.iter().flat_map(|limit| {
         series(limit.refusals).map(|(source, count)| ([&*limit.limit, source], count))
     });
@@ -72,7 +72,7 @@ fn limits(page: &mut Exposition, counted: &MetricSources) {
     // Most limits have no candidate.
     let is_tried = |count: &([&str; 2], u64)| count.1 > 0;
     let shadow = limits.iter().flat_map(|limit| {
-        let of = |verdict, count| ([&*limit.limit, verdict], count);
+        let of = |decision, count| ([&*limit.limit, decision], count);
         [of(ADMITTED, limit.shadow_admitted), of(REFUSED, limit.shadow_refused)]
     });
     page.family(&SHADOW, shadow.filter(is_tried));

@@ -106,9 +106,9 @@ families! {
         "Entries in the memory store of a limit of the policy";
     MEMORY_FULL = Counter "tollgate_memory_full_total" ["side"]
         "Charges, refunds and reservations that were refused because neither an entry nor an overflow counter was free";
-    REMEMBERED = Counter "tollgate_store_deny_cache_hits_total" ["side"]
+    DENY_CACHE_HITS = Counter "tollgate_store_deny_cache_hits_total" ["side"]
         "Calls that the deny cache refused without a call to the store";
-    STOOD_IN = Counter "tollgate_store_fallback_decisions_total" ["side"]
+    FALLBACK_DECISIONS = Counter "tollgate_store_fallback_decisions_total" ["side"]
         "Calls that the local fallback decided because the store did not answer";
     LOCAL_UNITS = Counter "tollgate_store_fallback_units_total" ["side", "outcome"]
         "Units that the local fallback admitted, when the store answered again: charged, exceeded (the limit had none left), unknown (the charge had no answer), dropped (not recorded, the table was full)";
@@ -116,7 +116,7 @@ families! {
         "Calls that neither the store nor the fallback answered";
     MISSED = Counter "tollgate_store_deadline_misses_total" ["side"]
         "Calls that were aborted at the deadline of the decision";
-    STRANDED = Counter "tollgate_store_refund_failures_total" ["side"]
+    UNREFUNDED = Counter "tollgate_store_refund_failures_total" ["side"]
         "Charges of refused or aborted decisions that could not be refunded";
     DISCARDED = Counter "tollgate_store_discarded_total" ["side"]
         "Calls that discarded invalid stored state";

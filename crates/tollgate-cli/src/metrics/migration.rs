@@ -35,7 +35,7 @@ fn compared(page: &mut Exposition, compared: &ShadowBackend<Backend>) {
     page.family(&COMPARED_PERCENT, [(NO_LABEL, Percentage(compared.percentage().get()))]);
     page.family(&COMPARED, [(NO_LABEL, observed.compared)]);
     let kinds = [
-        ("decision", observed.verdict),
+        ("decision", observed.decision),
         ("remaining", observed.remaining),
         ("reset", observed.reset),
     ];

@@ -11,12 +11,12 @@ use tollgate_server::metrics::{Exposition, Family};
 use tollgate_stores::rebalance::Phase;
 
 use super::families::{
-    CLOCK_OFFSET, CLOCK_OVERRIDDEN, CLOCK_SKEW, DISCARDED, LEASED, LEASED_UNITS, LEASES,
-    LOCAL_UNITS, MAP, MAP_NODES, MAP_SILENT, MEMORY_BYTES, MEMORY_COUNTERS, MEMORY_DISCARDED,
-    MEMORY_ENTRIES, MEMORY_EVICTED, MEMORY_FULL, MEMORY_LIMIT_ENTRIES, MEMORY_OVERFLOW,
-    MEMORY_REFUNDS, MEMORY_SWEPT, MISSED, MOVE_CARRIED, MOVE_LAGGING, MOVE_LEFT_BEHIND, MOVE_PHASE,
-    REMEMBERED, REPAIR_ABANDONED, REPAIRED_LIMITS, REPAIRED_UNITS, SHARD_DURATION, SHARD_PRIMARIES,
-    SHARD_UP, STOOD_IN, STRANDED, UNANSWERED, WINDOWS_LOST,
+    CLOCK_OFFSET, CLOCK_OVERRIDDEN, CLOCK_SKEW, DENY_CACHE_HITS, DISCARDED, FALLBACK_DECISIONS,
+    LEASED, LEASED_UNITS, LEASES, LOCAL_UNITS, MAP, MAP_NODES, MAP_SILENT, MEMORY_BYTES,
+    MEMORY_COUNTERS, MEMORY_DISCARDED, MEMORY_ENTRIES, MEMORY_EVICTED, MEMORY_FULL,
+    MEMORY_LIMIT_ENTRIES, MEMORY_OVERFLOW, MEMORY_REFUNDS, MEMORY_SWEPT, MISSED, MOVE_CARRIED,
+    MOVE_LAGGING, MOVE_LEFT_BEHIND, MOVE_PHASE, REPAIR_ABANDONED, REPAIRED_LIMITS, REPAIRED_UNITS,
+    SHARD_DURATION, SHARD_PRIMARIES, SHARD_UP, UNANSWERED, UNREFUNDED, WINDOWS_LOST,
 };
 use super::per_store::{PerStore, of_each};
 use super::{batchers, memcached, migration};
@@ -70,11 +70,11 @@ fn counts(page: &mut Exposition, leaves: &[PerStore<&Backend>]) {
     let mut family = |family: &Family, value: fn(&Counts) -> u64| {
         page.family(family, counts.iter().map(|(side, counts)| ([*side], value(counts))));
     };
-    family(&REMEMBERED, |counts| counts.remembered);
-    family(&STOOD_IN, |counts| counts.stood_in);
+    family(&DENY_CACHE_HITS, |counts| counts.deny_cache_hits);
+    family(&FALLBACK_DECISIONS, |counts| counts.fallback_decisions);
     family(&UNANSWERED, |counts| counts.unanswered);
     family(&MISSED, |counts| counts.missed);
-    family(&STRANDED, |counts| counts.unrefunded);
+    family(&UNREFUNDED, |counts| counts.unrefunded);
     family(&DISCARDED, |counts| counts.discarded);
     family(&LEASED, |counts| counts.leases.decided);
     family(&LEASES, |counts| counts.leases.taken);

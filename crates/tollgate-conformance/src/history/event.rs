@@ -274,8 +274,8 @@ fn decision(call: &Call, readings: &[Reading]) -> Decision {
 }
 
 impl fmt::Display for Event<'_> {
-    /// Formats the event, for example as `call 7 (12..15) take 3 at 1000: admitted, used 5, whole
-    /// at 2000`.
+    /// Formats the event, for example as `call 7 (12..15) charge 3 at 1000: admitted, used 5,
+    /// full reset at 2000`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "call {} ({}..", self.call, self.issued)?;
         if self.answered != NEVER {
@@ -283,13 +283,13 @@ impl fmt::Display for Event<'_> {
         }
         let now = self.now.as_millis();
         match self.operation {
-            Operation::Charge { cost, .. } => write!(f, ") take {} at {now}: ", cost.get()),
-            Operation::Peek { cost } => write!(f, ") look for {} at {now}: ", cost.get()),
+            Operation::Charge { cost, .. } => write!(f, ") charge {} at {now}: ", cost.get()),
+            Operation::Peek { cost } => write!(f, ") peek {} at {now}: ", cost.get()),
             Operation::Refund { cost, position, .. } => {
                 write!(f, ") refund {} to {} at {now}: ", cost.get(), position.0)
             }
             Operation::Renew { .. } => write!(f, ") renew at {now}: "),
-            Operation::Reset => write!(f, ") forget at {now}: "),
+            Operation::Reset => write!(f, ") reset at {now}: "),
             Operation::Reserve { cost, .. } => write!(f, ") reserve {} at {now}: ", cost.get()),
             Operation::Extend { .. } => write!(f, ") extend at {now}: "),
             Operation::Settle { cost, .. } => write!(f, ") settle at {} at {now}: ", cost.get()),
@@ -300,25 +300,25 @@ impl fmt::Display for Event<'_> {
             (Operation::Charge { .. }, Decision::Refused) => {
                 write!(f, "refused ({:?}), ", reading.admission)?;
             }
-            (Operation::Reserve { .. }, Decision::Admitted) => f.write_str("held, ")?,
+            (Operation::Reserve { .. }, Decision::Admitted) => f.write_str("reserved, ")?,
             (Operation::Reserve { .. }, Decision::Refused) => {
                 write!(f, "refused ({:?}), ", reading.admission)?;
             }
-            (Operation::Refund { .. }, _) => write!(f, "gave back {}, ", reading.refunded)?,
+            (Operation::Refund { .. }, _) => write!(f, "refunded {}, ", reading.refunded)?,
             (Operation::Settle { .. } | Operation::Extend { .. }, _)
                 if reading.admission != Admission::Now =>
             {
-                f.write_str("not held, ")?;
+                f.write_str("not reserved, ")?;
             }
             (Operation::Settle { .. }, _) => {
                 write!(f, "refunded {}, charged {}, ", reading.refunded, reading.added)?;
             }
             _ => {}
         }
-        write!(f, "used {}, whole at {}", reading.used, reading.full_reset_at.as_millis())?;
+        write!(f, "used {}, full reset at {}", reading.used, reading.full_reset_at.as_millis())?;
         match source {
             AnswerSource::Store => Ok(()),
-            AnswerSource::Memory => f.write_str(", remembered"),
+            AnswerSource::Memory => f.write_str(", by the deny cache"),
             AnswerSource::Fallback => f.write_str(", by the fallback"),
         }
     }

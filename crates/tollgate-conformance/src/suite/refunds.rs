@@ -8,13 +8,13 @@ use tollgate_core::{
 use super::scene::{START, Scene, apply, every};
 
 pub(super) async fn check<S: Store>(store: &S, prefix: &str) {
-    given_back_once(store, prefix).await;
+    refunded_once(store, prefix).await;
     not_into_a_later_window(store, prefix).await;
     what_was_never_charged(store, prefix).await;
     to_two_places_in_one_call(store, prefix).await;
 }
 
-async fn given_back_once<S: Store>(store: &S, prefix: &str) {
+async fn refunded_once<S: Store>(store: &S, prefix: &str) {
     for (name, algorithm) in every(5, 1_000) {
         let scene = Scene::new(store, prefix, &format!("refund-{name}"), algorithm);
         scene.take(0, 2, 1).await;

@@ -112,10 +112,10 @@ pub(super) fn reply_statuses(evaluation: &Evaluation, replies: &mut Replies) {
     reply_each(&evaluation.statuses, replies);
 }
 
-/// Replies with `standings` only.
-pub(super) fn reply_each(standings: &[LimitStatus], replies: &mut Replies) {
-    replies.array(standings.len());
-    standings.iter().for_each(|limit_status| write_status(limit_status, replies));
+/// Replies with `statuses` only.
+pub(super) fn reply_each(statuses: &[LimitStatus], replies: &mut Replies) {
+    replies.array(statuses.len());
+    statuses.iter().for_each(|limit_status| write_status(limit_status, replies));
 }
 
 /// Replies with the result of a refund or a release.
@@ -127,7 +127,7 @@ pub(super) fn reply_refund(redeemed: &Result<Redeemed, RedeemError>, replies: &m
     replies.map(2);
     replies.bulk("outcome");
     replies.bulk(match redeemed.outcome {
-        Outcome::Refunded => "given_back",
+        Outcome::Refunded => "refunded",
         Outcome::Unchanged => "unchanged",
         Outcome::Expired => "expired",
     });
@@ -137,7 +137,7 @@ pub(super) fn reply_refund(redeemed: &Result<Redeemed, RedeemError>, replies: &m
         replies.map(3);
         replies.bulk("limit");
         replies.bulk(limit_status.limit.name());
-        for (name, number) in [("units", *units), ("remaining", limit_status.remaining)] {
+        for (name, number) in [("refunded", *units), ("remaining", limit_status.remaining)] {
             replies.bulk(name);
             replies.integer(number as i64);
         }
@@ -168,7 +168,7 @@ impl Answer {
         replies.bulk("source");
         replies.bulk(match self.source {
             DecisionSource::Store => "store",
-            DecisionSource::DenyCache => "remembered",
+            DecisionSource::DenyCache => "deny_cache",
             DecisionSource::Overflow => "overflow",
             DecisionSource::Fallback(_) => "fallback",
             DecisionSource::Failure(_) => "failure",
@@ -178,14 +178,14 @@ impl Answer {
             Some(receipt) => replies.bulk(receipt),
             None => replies.nothing(),
         }
-        replies.bulk("standings");
+        replies.bulk("statuses");
         reply_statuses(evaluation, replies);
     }
 }
 
 fn write_status(limit_status: &LimitStatus, replies: &mut Replies) {
-    let is_held = limit_status.reserved > 0;
-    replies.map(6 + usize::from(is_held));
+    let is_reserved = limit_status.reserved > 0;
+    replies.map(6 + usize::from(is_reserved));
     replies.bulk("limit");
     replies.bulk(limit_status.limit.name());
     let numbers = [
@@ -195,8 +195,8 @@ fn write_status(limit_status: &LimitStatus, replies: &mut Replies) {
         ("resets_at_ms", limit_status.resets_at.as_millis()),
         ("admits", u64::from(limit_status.admission == Admission::Now)),
     ];
-    let held = is_held.then_some(("held", limit_status.reserved));
-    for (name, number) in numbers.into_iter().chain(held) {
+    let reserved = is_reserved.then_some(("reserved", limit_status.reserved));
+    for (name, number) in numbers.into_iter().chain(reserved) {
         replies.bulk(name);
         // The number is at most 2^53, so the cast is exact.
         replies.integer(number as i64);

@@ -80,7 +80,7 @@ impl<S> FailoverReplay<S> {
     /// Returns the maximum age of state that a store may lack after it was unreachable for
     /// `outage`.
     fn age_max(&self, outage: Millis) -> Millis {
-        Millis::new(self.remembered.get().saturating_add(outage.min(MAX_OUTAGE).get()))
+        Millis::new(self.retention.get().saturating_add(outage.min(MAX_OUTAGE).get()))
     }
 
     async fn repair_at(

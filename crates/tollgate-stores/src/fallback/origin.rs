@@ -72,10 +72,10 @@ mod tests {
         #[test]
         fn every_layer_reads_back_what_it_wrote(
             own in 0..=MAX_EXACT,
-            stood_in in prop::collection::vec(any::<bool>(), 0..=11),
+            is_fallback in prop::collection::vec(any::<bool>(), 0..=11),
         ) {
-            let side_of = |stood_in: &bool| if *stood_in { Decider::Fallback } else { Decider::Store };
-            let sides: Vec<_> = stood_in.iter().map(side_of).collect();
+            let side_of = |is_fallback: &bool| if *is_fallback { Decider::Fallback } else { Decider::Store };
+            let sides: Vec<_> = is_fallback.iter().map(side_of).collect();
             let mut reading = Reading { position: ChargePosition(own), ..Reading::default() };
             sides.iter().for_each(|side| tag(&mut reading, *side));
             let refund = |position| Operation::Refund {

@@ -17,7 +17,7 @@ pub struct Differences {
     /// Charges that both stores answered.
     pub compared: u64,
     /// Compared charges that only one of the stores admitted.
-    pub verdict: u64,
+    pub decision: u64,
     /// Compared charges with the same decision and different numbers of remaining units.
     pub remaining: u64,
     /// Compared charges with the same decision and the same remaining units, and different reset
@@ -111,7 +111,7 @@ impl ComparedAnswer {
 #[derive(Debug, Default)]
 pub(super) struct Comparison {
     compared: AtomicU64,
-    verdict: AtomicU64,
+    decision: AtomicU64,
     remaining: AtomicU64,
     reset: AtomicU64,
     unanswered: AtomicU64,
@@ -131,9 +131,9 @@ impl Comparison {
             self.compared.fetch_add(1, Ordering::Relaxed);
             let (one, other) = (ComparedAnswer::from(one), ComparedAnswer::from(other));
             // Refunds and resets have no decision that could differ.
-            let has_verdict = charge.operation.as_charge().is_some()
+            let has_decision = charge.operation.as_charge().is_some()
                 || matches!(charge.operation, Operation::Peek { .. });
-            let admission = if has_verdict { one.admission } else { other.admission };
+            let admission = if has_decision { one.admission } else { other.admission };
             if let Some(kind) = (ComparedAnswer { admission, ..one }).kind_of_difference(other) {
                 self.count(kind);
                 let limit = charge.limit.name().into();
@@ -154,7 +154,7 @@ impl Comparison {
         let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
         Differences {
             compared: of(&self.compared),
-            verdict: of(&self.verdict),
+            decision: of(&self.decision),
             remaining: of(&self.remaining),
             reset: of(&self.reset),
             unanswered: of(&self.unanswered),
@@ -166,7 +166,7 @@ impl Comparison {
 
     fn count(&self, kind: DifferenceKind) {
         let count = match kind {
-            DifferenceKind::Decision => &self.verdict,
+            DifferenceKind::Decision => &self.decision,
             DifferenceKind::Remaining => &self.remaining,
             DifferenceKind::Reset => &self.reset,
         };

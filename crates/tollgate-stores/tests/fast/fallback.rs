@@ -47,7 +47,7 @@ fn every_answer_of_the_stand_in_is_marked_and_counted() {
         assert_eq!(call(id).source(), DecisionSource::Fallback(error));
     }
     assert_eq!(call(4).source(), DecisionSource::Store);
-    assert_eq!(store.counts(), FallbackCounts { stood_in: 2, unanswered: 0 });
+    assert_eq!(store.counts(), FallbackCounts { fallback_decisions: 2, unanswered: 0 });
 }
 
 #[test]
@@ -90,7 +90,7 @@ fn refunds_of_both_sides_travel_together() {
     assert_eq!(here.used, 1, "the store never heard of the other charge");
     let refunded = one(&store, &limit, &first, refund(2, 1, there.position));
     assert_eq!((refunded.refunded, refunded.used), (2, 0));
-    assert_eq!(store.counts(), FallbackCounts { stood_in: 1, unanswered: 1 });
+    assert_eq!(store.counts(), FallbackCounts { fallback_decisions: 1, unanswered: 1 });
 }
 
 #[test]
@@ -118,7 +118,7 @@ fn without_any_answer_the_store_s_error_stands() {
     fails(&store);
     let answer = at_once(ask(&store, NOW, &fixed("core", 5), &user(1), take(1, 1)));
     assert_eq!(answer.unwrap_err(), StoreError::Unavailable);
-    assert_eq!(store.counts(), FallbackCounts { stood_in: 0, unanswered: 1 });
+    assert_eq!(store.counts(), FallbackCounts { fallback_decisions: 0, unanswered: 1 });
 }
 
 #[test]

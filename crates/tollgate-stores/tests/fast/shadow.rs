@@ -40,7 +40,7 @@ async fn stores_that_are_alike_differ_in_nothing() {
     }
     let told = store.differences();
     assert!(told.compared > 1_000, "{told:?}");
-    assert_eq!((told.verdict, told.remaining, told.reset), (0, 0, 0), "{:?}", told.examples);
+    assert_eq!((told.decision, told.remaining, told.reset), (0, 0, 0), "{:?}", told.examples);
     assert_eq!((told.unanswered, told.skipped), (0, 0));
 }
 
@@ -74,7 +74,7 @@ async fn every_kind_of_difference_is_counted_by_its_gravest() {
         ask(&store, NOW, &limit, subject, take(1, id)).await.unwrap();
     }
     let told = compared(&store, 3).await;
-    assert_eq!((told.verdict, told.remaining, told.reset), (1, 1, 0), "{told:?}");
+    assert_eq!((told.decision, told.remaining, told.reset), (1, 1, 0), "{told:?}");
     let evaluation =
         told.examples.iter().find(|example| example.kind == DifferenceKind::Decision).unwrap();
     assert_eq!((&*evaluation.limit, evaluation.store.admission), ("core", Admission::Now));
@@ -93,7 +93,7 @@ async fn a_reset_of_another_moment_is_a_difference() {
     ask(&store, later, &limit, &subject, take(0, 2)).await.unwrap();
     ask(&store, later, &limit, &subject, take(1, 3)).await.unwrap();
     let told = compared(&store, 2).await;
-    assert_eq!((told.verdict, told.remaining, told.reset), (0, 0, 1));
+    assert_eq!((told.decision, told.remaining, told.reset), (0, 0, 1));
     let [example] = &told.examples[..] else { panic!("{told:?}") };
     assert_eq!(example.store.full_reset_at, later.after(WINDOW));
     assert_eq!(example.shadow.full_reset_at, NOW.after(WINDOW));

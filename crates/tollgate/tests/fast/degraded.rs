@@ -122,15 +122,15 @@ fn the_log_receives_of_a_cause_once_a_second_and_of_how_many_it_did_not() {
         degraded.on_decision(&decision(&["search"], DecisionSource::DenyCache, 1_000));
         degraded.on_decision(&decision(&["search"], DecisionSource::Store, 1_000));
     });
-    let stood_in = |untold| {
+    let by_fallback = |untold| {
         format!(
             "the store did not answer: the fallback decided; rule=\"read\"; error=the store did not answer in time; suppressed={untold}"
         )
     };
     let lines = log.lines.lock();
     assert_eq!(*lines, [
-        stood_in(0),
-        stood_in(999),
+        by_fallback(0),
+        by_fallback(999),
         "the store did not answer: the rule's on_failure decided; rule=\"search\"; error=the store cannot be reached; suppressed=0".into(),
     ]);
 }

@@ -223,7 +223,7 @@ async fn fail_over(nodes: &Nodes, workload: &Arc<Workload>, pair: &mut Pair) -> 
     callers.join_all().await;
     let unheard = calls * LARGEST_COST + leased() - before.1;
     nodes.begin(workload, 2).join_all().await;
-    assert!(nodes.counts().all(|counts| counts.stood_in > 0), "a node did not notice");
+    assert!(nodes.counts().all(|counts| counts.fallback_decisions > 0), "a node did not notice");
 
     replica.promote().await;
     let found = Some(replica.url());

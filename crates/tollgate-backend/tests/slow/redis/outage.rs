@@ -37,7 +37,7 @@ async fn a_frozen_shard_is_waited_for_a_few_times_and_then_not() {
     }
     assert_eq!(admitted, 5, "this node's half of ten");
     let Backend::Redis(fleet) = &store else { panic!("{store:?}") };
-    assert_eq!(fleet.counts().stood_in, 20);
+    assert_eq!(fleet.counts().fallback_decisions, 20);
     let batcher = &store.status()[0].batchers[0];
     assert_eq!(batcher.circuit_state, CircuitState::Open);
     let missed = usize::try_from(batcher.counts.timed_out + fleet.counts().missed).unwrap();
@@ -86,7 +86,7 @@ async fn a_charge_over_a_shard_that_is_gone_is_charged_once_at_the_other() {
         }
     }
     let Backend::Redis(fleet) = &store else { panic!("{store:?}") };
-    let Counts { stood_in, unrefunded, missed, .. } = fleet.counts();
-    assert!(stood_in > 0, "no charge touched the shard that is gone");
+    let Counts { fallback_decisions, unrefunded, missed, .. } = fleet.counts();
+    assert!(fallback_decisions > 0, "no charge touched the shard that is gone");
     assert_eq!((unrefunded, missed), (0, 0));
 }

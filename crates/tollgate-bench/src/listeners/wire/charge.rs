@@ -52,7 +52,7 @@ mod tests {
     #[test]
     fn a_reply_ends_with_the_last_item_within_it() {
         let reply = b"*10\r\n$8\r\nadmitted\r\n:1\r\n$14\r\nretry_after_ms\r\n$-1\r\n$6\r\nsource\r\n\
-            $5\r\nstore\r\n$7\r\nreceipt\r\n$2\r\n\r\n\r\n$9\r\nstandings\r\n*1\r\n*2\r\n$4\r\nused\r\n:3\r\n";
+            $5\r\nstore\r\n$7\r\nreceipt\r\n$2\r\n\r\n\r\n$8\r\nstatuses\r\n*1\r\n*2\r\n$4\r\nused\r\n:3\r\n";
         let whole = Answer { length: reply.len(), decision: Decision::Admitted };
         let twice = [&reply[..], reply].concat();
         assert_eq!(read(&twice).unwrap(), Some(whole));

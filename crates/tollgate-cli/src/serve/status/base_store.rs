@@ -30,8 +30,8 @@ pub(super) fn servers(side: &'static str, store: &Backend) -> Vec<Value> {
 
 fn counted(counts: &Counts) -> Value {
     json!({
-        "deny_cache_hits": counts.remembered,
-        "fallback_decisions": counts.stood_in,
+        "deny_cache_hits": counts.deny_cache_hits,
+        "fallback_decisions": counts.fallback_decisions,
         "unanswered": counts.unanswered,
         "deadline_misses": counts.missed,
         "refund_failures": counts.unrefunded,

@@ -27,7 +27,7 @@ pub(super) fn compared(compared: &ShadowBackend<Backend>) -> Value {
         "percent": Percentage(compared.percentage().get()),
         "compared": differences.compared,
         "differences": {
-            "decision": differences.verdict,
+            "decision": differences.decision,
             "remaining": differences.remaining,
             "reset": differences.reset,
         },

@@ -25,8 +25,8 @@ fn check(node: &Node) -> Value {
 }
 
 /// Returns the status of the only limit: capacity, used, remaining.
-fn stands(verdict: &Value) -> [u64; 3] {
-    let status = &verdict["statuses"][0];
+fn stands(decision: &Value) -> [u64; 3] {
+    let status = &decision["statuses"][0];
     ["limit", "used", "remaining"].map(|key| status[key].as_u64().unwrap())
 }
 
@@ -263,12 +263,12 @@ fn reloads_every_few_milliseconds_lose_no_request_and_mix_nothing() {
                 while !is_over.load(Ordering::Relaxed) {
                     let answer = client.check().unwrap();
                     assert_eq!(answer.status, 200, "{}", answer.body);
-                    let verdict: Value = serde_json::from_str(&answer.body).unwrap();
-                    let [quota, used, remaining] = stands(&verdict);
-                    let version = verdict["policy"].as_str().unwrap();
+                    let decision: Value = serde_json::from_str(&answer.body).unwrap();
+                    let [quota, used, remaining] = stands(&decision);
+                    let version = decision["policy"].as_str().unwrap();
                     let of = versions.iter().find(|(known, _)| known == version).unwrap().1;
-                    assert_eq!((quota, remaining), (of, of - used), "{verdict}");
-                    assert_eq!(verdict["headers"]["x-ratelimit-limit"], of.to_string());
+                    assert_eq!((quota, remaining), (of, of - used), "{decision}");
+                    assert_eq!(decision["headers"]["x-ratelimit-limit"], of.to_string());
                     admitted += 1;
                 }
                 admitted

@@ -64,11 +64,11 @@ fn loses_nothing(policy: &Path, start: impl Fn() -> (Node, String), visit: fn(&m
     visitors.go_on();
     let sum = visitors.end();
     let counted = counted(policy);
-    let owed = sum.charged - sum.given_back;
+    let owed = sum.charged - sum.refunded;
     assert_held(&[
         Figure::fault_seen("nodes ended under load", ended),
         Figure::fault_seen("charges", sum.charged),
-        Figure::fault_seen("charges given back", sum.given_back),
+        Figure::fault_seen("refunded charges", sum.refunded),
         Figure::fault_seen("clients that found nobody and went to the other", sum.found_nobody),
         Figure::at_most("requests that failed", sum.failed, 0),
         Figure::at_most("connections that ended unheard", sum.unheard, CLIENTS as u64 * ended),
@@ -103,7 +103,7 @@ fn pass(visitor: &mut Visitor) {
         let status = visitor.ask("GET / HTTP/1.1", &fields, "").status;
         let sum = visitor.sum();
         sum.charged += 1;
-        sum.given_back += u64::from(status == 304);
+        sum.refunded += u64::from(status == 304);
         sum.failed += u64::from(status != expected);
     }
 }
@@ -125,7 +125,7 @@ fn charge_and_give_back(visitor: &mut Visitor) {
     // If the response to the first refund was lost, this refund changes nothing.
     let is_back = response["outcome"] == "refunded" || response["outcome"] == "unchanged";
     let sum = visitor.sum();
-    sum.given_back += u64::from(is_back);
+    sum.refunded += u64::from(is_back);
     sum.failed += u64::from(!is_back);
 }
 

@@ -50,7 +50,7 @@ async fn a_request_is_one_trace_from_its_client_over_the_shard_to_the_service() 
     let admitted = spans.iter().find(|span| span.span_id == upstream.parent_span_id).unwrap();
     let refused =
         spans.iter().find(|span| span.name == "GET" && span.span_id != admitted.span_id).unwrap();
-    for (span, status, verdict, refused_by) in
+    for (span, status, decision, refused_by) in
         [(admitted, "200", "admitted", ""), (refused, "429", "refused", "one")]
     {
         assert_eq!((&*span.name, span.kind), ("GET", SERVER_KIND));
@@ -58,7 +58,7 @@ async fn a_request_is_one_trace_from_its_client_over_the_shard_to_the_service() 
         assert_eq!(span.trace_state, "vendor=1");
         let described = |key: &str| text(&span.attributes, key);
         assert_eq!(described("http.response.status_code"), status);
-        assert_eq!(described("tollgate.decision"), verdict);
+        assert_eq!(described("tollgate.decision"), decision);
         assert_eq!(described("tollgate.limits"), "one");
         assert_eq!(described("tollgate.refused_by"), refused_by);
         assert_eq!(described("tollgate.remaining"), "0");

@@ -21,7 +21,7 @@ const BETWEEN: u64 = 10;
 pub(crate) struct Sum {
     /// Admitted requests, according to the responses.
     pub(crate) charged: u64,
-    pub(crate) given_back: u64,
+    pub(crate) refunded: u64,
     /// Unexpected responses.
     pub(crate) failed: u64,
     /// Refused connections: nothing was sent.
@@ -34,7 +34,7 @@ impl Sum {
     fn plus(self, other: Self) -> Self {
         Self {
             charged: self.charged + other.charged,
-            given_back: self.given_back + other.given_back,
+            refunded: self.refunded + other.refunded,
             failed: self.failed + other.failed,
             found_nobody: self.found_nobody + other.found_nobody,
             unheard: self.unheard + other.unheard,

@@ -135,8 +135,8 @@ fn what_stood_in_fills_a_gap_only_where_the_store_may_have_heard_it() {
     let filled_by = |error| {
         let told = Readings::one(Reading { found: StoredState::Missing, ..reading(3) });
         let told = told.with_source(DecisionSource::Fallback(error));
-        let stood_in = call(2, 3, 3, Outcome::Answered(told));
-        let calls = [admitted(0, 1, 1, 1), stood_in, admitted(4, 5, 1, 5)];
+        let by_fallback = call(2, 3, 3, Outcome::Answered(told));
+        let calls = [admitted(0, 1, 1, 1), by_fallback, admitted(4, 5, 1, 5)];
         check(&calls, Allowance { fallback: 3, ..Allowance::default() })
     };
     filled_by(StoreError::TimedOut).assert_sound();
@@ -204,8 +204,8 @@ fn a_violation_names_the_limit_the_subject_and_both_answers() {
     for part in [
         "3 calls: 3 admitted",
         "Interval: core of user=42: two charges were given the same 1 units",
-        "call 0 (0..1) take 2 at 1000000: admitted, used 2, whole at 1001000",
-        "call 1 (2..3) take 2 at 1000000: admitted, used 3, whole at 1001000",
+        "call 0 (0..1) charge 2 at 1000000: admitted, used 2, full reset at 1001000",
+        "call 1 (2..3) charge 2 at 1000000: admitted, used 3, full reset at 1001000",
     ] {
         assert!(report.contains(part), "{part} is not in\n{report}");
     }

@@ -1,16 +1,20 @@
 //! The documents of the HTTP API, without their behavior.
 
 mod charge;
+mod decision;
 mod facts;
 mod fields;
 mod overrides;
 mod reservation;
 mod tenants;
 mod units;
-mod verdict;
 
 pub(in crate::http) use charge::{
     BatchRequest, CheckRequest, LimitCharge, MAX_CHECKS, MAX_LIMITS, RefundRequest, ReleaseRequest,
+};
+pub(in crate::http) use decision::{
+    BatchResponse, DecisionResponse, FailureCause, LimitStatusBody, OverriddenLimit, RefundOutcome,
+    RefundResponse, RefundedLimitStatus, ShadowDecision, Source, SubjectStatusResponse,
 };
 pub(in crate::http) use facts::RequestFacts;
 pub(in crate::http) use fields::HeaderFields;
@@ -26,10 +30,6 @@ pub(in crate::http) use tenants::{
     TenantsResponse,
 };
 pub(in crate::http) use units::Units;
-pub(in crate::http) use verdict::{
-    BatchResponse, DecisionResponse, FailureCause, LimitStatusBody, OverriddenLimit, RefundOutcome,
-    RefundResponse, RefundedLimitStatus, ShadowDecision, Source, SubjectStatusResponse,
-};
 
 use std::borrow::Cow;
 

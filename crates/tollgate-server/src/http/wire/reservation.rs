@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 use tollgate::model::LimitStatus;
 
 use super::charge::LimitCharge;
+use super::decision::{LimitStatusBody, each};
 use super::facts::RequestFacts;
 use super::given;
 use super::units::Units;
-use super::verdict::{LimitStatusBody, each};
 use crate::http::json::Object;
 
 /// One reservation, all or nothing. Its charges have the form of a check.

@@ -103,7 +103,7 @@ fn reply_extended(extended: &Result<Extended, RedeemError>, replies: &mut Replie
         HoldOutcome::Unchanged => "unchanged",
         HoldOutcome::Expired => "expired",
     });
-    replies.bulk("held_until_ms");
+    replies.bulk("expires_at_ms");
     match &extended.receipt {
         // The time is at most 2^53, so the cast is exact.
         Some(_) => replies.integer(extended.until.as_millis() as i64),
@@ -114,7 +114,7 @@ fn reply_extended(extended: &Result<Extended, RedeemError>, replies: &mut Replie
         Some(receipt) => replies.bulk(receipt),
         None => replies.nothing(),
     }
-    replies.bulk("standings");
+    replies.bulk("statuses");
     tg_commands::reply_each(&extended.statuses, replies);
 }
 
@@ -137,7 +137,7 @@ fn reply_settled(settled: &Result<Settled, RedeemError>, replies: &mut Replies) 
         replies.bulk("limit");
         replies.bulk(limit_status.limit.name());
         let numbers =
-            [("given_back", *refunded), ("added", *added), ("remaining", limit_status.remaining)];
+            [("refunded", *refunded), ("added", *added), ("remaining", limit_status.remaining)];
         for (name, number) in numbers {
             replies.bulk(name);
             replies.integer(number as i64);

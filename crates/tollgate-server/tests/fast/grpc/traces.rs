@@ -18,7 +18,7 @@ async fn a_call_is_a_part_of_its_callers_trace() {
     let (tracer, mut spans) = tracer(sampler(0.0, ParentSampling::Follow));
     let opening = Opening { tracer, ..Opening::default() };
     let mut world = World::over(Memory::default(), POLICY, opening).await;
-    for verdict in ["admitted", "refused"] {
+    for decision in ["admitted", "refused"] {
         let mut call = Request::new(request(vec![descriptor("a=1")]));
         call.metadata_mut().insert("traceparent", PARENT.parse().unwrap());
         world.client.should_rate_limit(call).await.unwrap();
@@ -29,7 +29,7 @@ async fn a_call_is_a_part_of_its_callers_trace() {
         assert_eq!(span.span_context.trace_id().to_string(), PARENT[3..35]);
         assert_eq!(span.parent_span_id.to_string(), PARENT[36..52]);
         let described = span.attributes.iter().find(|it| it.key.as_str() == "tollgate.decision");
-        assert_eq!(described.map(|it| &it.value), Some(&Value::from(verdict)));
+        assert_eq!(described.map(|it| &it.value), Some(&Value::from(decision)));
     }
     world.end().await.unwrap();
 }

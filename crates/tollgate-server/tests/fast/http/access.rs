@@ -45,7 +45,7 @@ const FOR_ADMINISTRATORS: [(&str, &str); 6] = [
 ];
 
 #[tokio::test]
-async fn verdicts_need_a_token() {
+async fn decisions_need_a_token() {
     let world = world();
     let wrong: [&[&str]; 9] = [
         &[],

@@ -47,8 +47,8 @@ async fn a_minimal_answer_says_the_same_without_receipt_and_fields() {
     let peeked = world.post_with("/v1/peek", &MINIMAL, core("abc")).await.ok();
     assert!(peeked.get("headers").is_none() && peeked["admitted"] == false);
     let batch = format!("{{\"checks\":[{}]}}", core("abc"));
-    let verdicts = world.post_with("/v1/check/batch", &MINIMAL, batch).await.ok();
-    assert!(verdicts["decisions"][0].get("headers").is_none());
+    let decisions = world.post_with("/v1/check/batch", &MINIMAL, batch).await.ok();
+    assert!(decisions["decisions"][0].get("headers").is_none());
     // A reservation could not be settled without its receipt.
     let reserved = world.post_with("/v1/reserve", &MINIMAL, core("def")).await.ok();
     assert!(reserved["receipt"].is_string() && reserved["headers"].is_object());
@@ -116,9 +116,10 @@ async fn charges_of_a_batch_stand_each_for_itself() {
     let one: Value = serde_json::from_str(&core("abc")).unwrap();
     let batch =
         json!({ "checks": [one, one, one, one, { "request": { "method": "GET", "path": "/" } }] });
-    let verdicts = world.post("/v1/check/batch", batch.to_string()).await.ok()["decisions"].clone();
+    let decisions =
+        world.post("/v1/check/batch", batch.to_string()).await.ok()["decisions"].clone();
     let admitted: Vec<&Value> =
-        verdicts.as_array().unwrap().iter().map(|verdict| &verdict["admitted"]).collect();
+        decisions.as_array().unwrap().iter().map(|decision| &decision["admitted"]).collect();
     assert_eq!(admitted, [true, true, true, false, true]);
     // One invalid check refuses all of them, and the response contains its location.
     let wrong = json!({ "checks": [{ "limits": [{ "name": "everybody" }] }, { "limits": [{ "name": "cor" }] }] });

@@ -26,7 +26,7 @@ fn limits_are_charged_by_name() {
     let printed = open.printed("TG.CHARGE core 2 token abc\r\n");
     let begin = "*10|$8|admitted|:1|$14|retry_after_ms|$-1|$6|source|$5|store|$7|receipt|$";
     assert!(printed.starts_with(begin), "{printed}");
-    let end = format!("|$9|standings|*1|{}", limit_status("core", 3, 2, 60_000));
+    let end = format!("|$8|statuses|*1|{}", limit_status("core", 3, 2, 60_000));
     assert!(printed.ends_with(&end), "{printed}");
 
     open.clock.advance(Millis::new(1_500));
@@ -66,9 +66,9 @@ fn a_receipt_gives_back_once() {
     let charged = open.printed("TG.CHARGE core 2 token abc\r\n");
     let refund = format!("TG.REFUND {}\r\n", receipt(&charged));
     let limits = |units, left| {
-        format!("$6|limits|*1|*6|$5|limit|$4|core|$5|units|:{units}|$9|remaining|:{left}|")
+        format!("$6|limits|*1|*6|$5|limit|$4|core|$8|refunded|:{units}|$9|remaining|:{left}|")
     };
-    assert_eq!(open.printed(&refund), format!("*4|$7|outcome|$10|given_back|{}", limits(2, 3)));
+    assert_eq!(open.printed(&refund), format!("*4|$7|outcome|$8|refunded|{}", limits(2, 3)));
     assert_eq!(open.printed(&refund), format!("*4|$7|outcome|$9|unchanged|{}", limits(0, 3)));
     open.clock.advance(Millis::from_secs(61));
     assert_eq!(open.printed(&refund), "*4|$7|outcome|$7|expired|$6|limits|*0|");
@@ -83,7 +83,7 @@ fn a_receipt_ends_what_is_in_flight_and_keeps_what_was_counted() {
     let charged = open.printed(charge);
     assert!(open.printed(charge).starts_with("*10|$8|admitted|:0|"));
     let released = open.printed(format!("TG.RELEASE {}\r\n", receipt(&charged)));
-    assert!(released.starts_with("*4|$7|outcome|$10|given_back|$6|limits|*1|"), "{released}");
+    assert!(released.starts_with("*4|$7|outcome|$8|refunded|$6|limits|*1|"), "{released}");
     assert!(open.printed(charge).starts_with("*10|$8|admitted|:1|"));
     assert!(open.printed("TG.PEEK core 1 token abc\r\n").contains("|$9|remaining|:1|"));
 }
@@ -93,7 +93,7 @@ fn replies_are_maps_for_who_knows_them() {
     let open = Open::new();
     let printed = open.printed("HELLO 3\r\nTG.CHARGE all 6\r\n");
     let end = "|%5|$8|admitted|:0|$14|retry_after_ms|_|$6|source|$5|store|$7|receipt|_|\
-               $9|standings|*1|%6|$5|limit|$3|all|";
+               $8|statuses|*1|%6|$5|limit|$3|all|";
     assert!(printed.contains(end), "{printed}");
 }
 

@@ -15,15 +15,15 @@ fn what_is_reserved_is_settled_once() {
     let open = Open::new();
     let reserved = open.printed("TG.RESERVE core,all 2 30000 token abc\r\n");
     assert!(reserved.starts_with("*10|$8|admitted|:1|"), "{reserved}");
-    assert!(reserved.ends_with("|$4|held|:2|"), "{reserved}");
+    assert!(reserved.ends_with("|$8|reserved|:2|"), "{reserved}");
     let refused = open.printed("TG.CHARGE core 2 token abc\r\n");
     assert!(refused.starts_with("*10|$8|admitted|:0|$14|retry_after_ms|:30000|"), "{refused}");
     let settle = format!("TG.SETTLE {} core 1\r\n", receipt(&reserved));
     let settled = open.printed(&settle);
     assert!(settled.starts_with("*4|$7|outcome|$7|settled|$6|limits|*2|"), "{settled}");
-    let core = "*8|$5|limit|$4|core|$10|given_back|:1|$5|added|:0|$9|remaining|:2|";
+    let core = "*8|$5|limit|$4|core|$8|refunded|:1|$5|added|:0|$9|remaining|:2|";
     assert!(settled.contains(core), "{settled}");
-    let all = "*8|$5|limit|$3|all|$10|given_back|:0|$5|added|:0|$9|remaining|:3|";
+    let all = "*8|$5|limit|$3|all|$8|refunded|:0|$5|added|:0|$9|remaining|:3|";
     assert!(settled.contains(all), "{settled}");
     let again = open.printed(&settle);
     assert!(again.starts_with("*4|$7|outcome|$9|unchanged|"), "{again}");
@@ -35,11 +35,11 @@ fn a_reservation_is_put_off_and_released() {
     let reserved = open.printed("tollgate.reserve core 3 10000 token abc\r\n");
     open.clock.advance(Millis::from_secs(9));
     let extended = open.printed(format!("TG.EXTEND {} 20000\r\n", receipt(&reserved)));
-    assert!(extended.starts_with("*8|$7|outcome|$8|extended|$13|held_until_ms|:"), "{extended}");
+    assert!(extended.starts_with("*8|$7|outcome|$8|extended|$13|expires_at_ms|:"), "{extended}");
     open.clock.advance(Millis::from_secs(15));
     assert!(open.printed("TG.CHARGE core 1 token abc\r\n").starts_with("*10|$8|admitted|:0|"));
     let released = open.printed(format!("TG.RELEASE {}\r\n", receipt(&extended)));
-    assert!(released.starts_with("*4|$7|outcome|$10|given_back|"), "{released}");
+    assert!(released.starts_with("*4|$7|outcome|$8|refunded|"), "{released}");
     assert!(open.printed("TG.CHARGE core 3 token abc\r\n").starts_with("*10|$8|admitted|:1|"));
 }
 

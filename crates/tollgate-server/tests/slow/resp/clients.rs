@@ -76,7 +76,7 @@ fn redis_py_charges_in_both_versions() {
                 printed["outcome"].take(),
                 printed["cells"].take()
             ]);
-            assert_eq!(own, json!([true, protocol == "3", 1, "given_back", true]));
+            assert_eq!(own, json!([true, protocol == "3", 1, "refunded", true]));
             assert_eq!(without_nulls(printed), expected(&wrong));
             open.clock.advance(tollgate::model::Millis::from_secs(3_600));
         }

@@ -65,7 +65,7 @@ pub(super) const OUTAGE: &[&[&str]] = &[
         "a decision misses its deadline, and the store did not execute its charge",
         "the cost of the decision",
         "The node cannot know whether the store executed the charge, so it does not charge again",
-        "`FallbackCounts::stood_in`",
+        "`FallbackCounts::fallback_decisions`",
     ],
     &[
         "a Redis or memcached server loses its counters: a flush, a restart without data, keys evicted because memory is full",

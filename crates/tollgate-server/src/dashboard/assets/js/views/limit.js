@@ -77,7 +77,7 @@ function trial() {
     ['admitted refused', 'Only the candidate refuses', 'Requests that the limit admitted and its candidate would refuse.'],
     ['refused admitted', 'Only the limit refuses', 'Requests that the limit refused and its candidate would admit.'],
     ['refused refused', 'Both refuse', 'Requests that the limit and its candidate refuse.'],
-  ].map(([verdicts, label, hint]) => ({ verdicts, cell: element('dd', {}, '0'), label, hint }));
+  ].map(([decisions, label, hint]) => ({ decisions, cell: element('dd', {}, '0'), label, hint }));
   const node = element('section', { class: 'card', 'aria-label': 'Candidate', hidden: true },
     element('h2', {}, 'Candidate'), words,
     element('dl', { class: 'facts wide' }, rows.map(({ label, hint, cell }) => element('div', { title: hint }, element('dt', {}, label), cell))));
@@ -86,7 +86,7 @@ function trial() {
     if (candidate) say(words, `A second definition of this limit. It is evaluated on the same requests, without refusing any: ${allows(candidate)}, ${candidate.algorithm.replaceAll('_', ' ')}. Requests since the node started:`);
   };
   const update = (counts) => {
-    for (const { verdicts, cell } of rows) say(cell, count(counts?.[verdicts] ?? 0));
+    for (const { decisions, cell } of rows) say(cell, count(counts?.[decisions] ?? 0));
   };
   return { node, describe, update };
 }

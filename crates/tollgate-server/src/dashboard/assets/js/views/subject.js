@@ -15,20 +15,20 @@ const NOT_ASKED = new Set(['constant']);
 
 export function subject({ refuse }) {
   const form = element('form', { class: 'row' });
-  const told = element('div', { 'aria-live': 'polite' });
+  const message = element('div', { 'aria-live': 'polite' });
   const results = element('section', { class: 'card', 'aria-label': 'Status', hidden: true });
   const node = element('div', {},
     element('h1', {}, 'Subject'),
     element('section', { class: 'card', 'aria-label': 'Values' },
-      element('p', { class: 'words' }, 'Enter the values as they appear in a request. A credential may include its scheme, such as Bearer.'), form, told),
+      element('p', { class: 'words' }, 'Enter the values as they appear in a request. A credential may include its scheme, such as Bearer.'), form, message),
     results);
-  let standings = null;
+  let statuses = null;
   const attempt = async (work) => {
     try {
       await work();
     } catch (problem) {
       if (problem.status === 401) return refuse(problem.message);
-      fill(told, notice('bad', problem.message));
+      fill(message, notice('bad', problem.message));
     }
   };
   attempt(async () => {
@@ -37,20 +37,20 @@ export function subject({ refuse }) {
     prefill(inputs);
     form.addEventListener('submit', (event) => {
       event.preventDefault();
-      fill(told);
+      fill(message);
       results.hidden = true;
       attempt(async () => {
-        standings = new Standings(policy, valuesOf(inputs));
-        await standings.look();
-        fill(results, standings.node);
+        statuses = new LimitStatuses(policy, valuesOf(inputs));
+        await statuses.look();
+        fill(results, statuses.node);
         results.hidden = false;
-        announce(`${many(standings.limits.length, 'limit')} found`);
+        announce(`${many(statuses.limits.length, 'limit')} found`);
       });
     });
     if ([...inputs.values()].some((input) => input.value)) form.requestSubmit();
   });
   const update = () => {
-    if (standings?.isShown) attempt(() => standings.look());
+    if (statuses?.isShown) attempt(() => statuses.look());
   };
   return { node, update };
 }
@@ -86,7 +86,7 @@ function valuesOf(inputs) {
 }
 
 /// The status of a subject, read periodically.
-class Standings {
+class LimitStatuses {
   constructor(policy, values) {
     this.values = values;
     this.limits = policy.limits.filter((limit) =>
@@ -134,7 +134,7 @@ class Standings {
   async gather() {
     const rows = [];
     for (let from = 0; from < this.limits.length; from += AT_ONCE) {
-      rows.push(...await this.told(this.limits.slice(from, from + AT_ONCE)));
+      rows.push(...await this.statusesOf(this.limits.slice(from, from + AT_ONCE)));
     }
     this.looks += 1;
     for (const row of rows) {
@@ -148,21 +148,21 @@ class Standings {
   }
 
   /// Reads the status and the overrides of `limits`, at most `AT_ONCE` of them.
-  async told(limits) {
+  async statusesOf(limits) {
     const peek = (some) => ask('v1/peek', { method: 'POST', body: { limits: some.map((limit) => this.named(limit)) } });
     const { statuses, overrides: found = [] } = await peek(limits);
     const overruled = new Map(found.map((one) => [one.limit, one]));
-    const stand = new Map(statuses.map((one) => [one.name, one]));
+    const byName = new Map(statuses.map((one) => [one.name, one]));
     // If one limit blocks the subject, the response has no status of the other limits.
     const isBlocked = found.some(({ effect }) => effect === 'blocked');
     const isAsked = (name) => !overruled.has(name) || overruled.get(name).effect === 'quota';
-    const unsaid = limits.filter(({ name }) => isBlocked && !stand.has(name) && isAsked(name));
-    if (unsaid.length) {
-      for (const one of (await peek(unsaid)).statuses) stand.set(one.name, one);
+    const missing = limits.filter(({ name }) => isBlocked && !byName.has(name) && isAsked(name));
+    if (missing.length) {
+      for (const one of (await peek(missing)).statuses) byName.set(one.name, one);
     }
-    return limits.filter(({ name }) => stand.has(name) || overruled.has(name)).map(({ name }) => {
+    return limits.filter(({ name }) => byName.has(name) || overruled.has(name)).map(({ name }) => {
       const { effect, definition } = overruled.get(name) ?? {};
-      return { name, ...stand.get(name), effect, definition };
+      return { name, ...byName.get(name), effect, definition };
     });
   }
 
@@ -205,20 +205,20 @@ class Standings {
   }
 }
 
-function table(standings) {
+function table(statuses) {
   return new Table({
     caption: 'Status of each limit',
     key: (row) => row.name,
     empty: 'No status.',
     columns: [
       { label: 'Name', text: (row) => row.name, value: (row) => row.name, link: (row) => `#/limits/${encodeURIComponent(row.name)}` },
-      { label: 'Allows', text: (row) => allows(standings.known.get(row.name)) },
-      { label: 'Decision', hint: 'The decision on a request of one unit, if it arrived now.', text: (row) => now(row)[0], draw: verdict },
+      { label: 'Allows', text: (row) => allows(statuses.known.get(row.name)) },
+      { label: 'Decision', hint: 'The decision on a request of one unit, if it arrived now.', text: (row) => now(row)[0], draw: decision },
       { label: 'Used', hint: 'Units that count against the limit at this moment.', number: true, text: (row) => units(row, row.used), value: (row) => row.used },
       { label: 'Limit', hint: 'The quota, or the burst of a token bucket: when so many units are used, further requests are refused.', number: true, text: (row) => units(row, row.limit), value: (row) => row.limit },
       { label: 'Remaining', hint: 'Units that are left.', number: true, text: (row) => units(row, row.remaining), value: (row) => row.remaining },
       { label: 'Share used', hint: 'Used units as a share of the limit.', draw: meter },
-      { label: 'History', hint: 'Used units since this page was opened.', draw: (cell, row) => drawn(cell, standings, row) },
+      { label: 'History', hint: 'Used units since this page was opened.', draw: (cell, row) => drawn(cell, statuses, row) },
       { label: 'Reset', hint: 'For an admitted subject, the time at which all units are available again. For a refused one, the time at which a request of one unit is admitted again.', text: (row) => (isCounted(row) ? moment(row.reset) : '–') },
     ],
   });
@@ -258,7 +258,7 @@ function units(row, value) {
   return isCounted(row) ? count(value) : '–';
 }
 
-function verdict(cell, row) {
+function decision(cell, row) {
   const [text, kind] = now(row);
   if (!cell.firstChild) cell.append(element('span', {}));
   cell.firstChild.className = `pill ${kind}`;

@@ -262,16 +262,16 @@ const fn is_nothing(units: &u64) -> bool {
 }
 
 pub(super) fn each<S: Serializer>(
-    standings: &[LimitStatus],
+    statuses: &[LimitStatus],
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
-    serializer.collect_seq(standings.iter().map(LimitStatusBody::of))
+    serializer.collect_seq(statuses.iter().map(LimitStatusBody::of))
 }
 
 fn names_of_refusals<S: Serializer>(
-    standings: &[LimitStatus],
+    statuses: &[LimitStatus],
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
-    let refusals = standings.iter().filter(|limit_status| limit_status.is_refusal());
+    let refusals = statuses.iter().filter(|limit_status| limit_status.is_refusal());
     serializer.collect_seq(refusals.map(|limit_status| limit_status.limit.name()))
 }
