@@ -1,7 +1,8 @@
 //! The accept loop of a listening socket.
 //!
-//! The loop is written by hand, because hyper and axum accept without a limit. They also close
-//! their socket at a shutdown, which resets up to 1,024 clients that wait in the backlog.
+//! The loop is written by hand, because the loops of hyper and axum accept connections without a
+//! limit. At a shutdown, they also close the listening socket at once, which resets the connections
+//! of up to 1,024 clients that wait in the system's backlog.
 
 use std::{
     future::Future,
@@ -19,8 +20,8 @@ use tokio::{
 
 use crate::connections::{Admission, ConnectionObserver, Connections, Evictable, OfAddress};
 
-/// The most clients that wait in the system's backlog. A shutdown accepts at most this many of the
-/// waiting clients.
+/// The most clients that wait in the system's backlog of a listening socket. At a shutdown, at most
+/// this many of the waiting clients are still accepted.
 pub const BACKLOG: usize = 1_024;
 
 /// A listening socket.
@@ -81,8 +82,8 @@ pub fn accept_unix_now(listener: &UnixListener) -> io::Result<UnixStream> {
 
 /// Accepts clients of `socket` until `stop` resolves, and passes each client that gets a permit of
 /// `connections` to `begin`. After `stop`, only the clients that are already waiting are accepted,
-/// because closing the socket would reset them. They are at most [`BACKLOG`] clients, or a busy
-/// process would never stop.
+/// because closing the socket would reset their connections. At most [`BACKLOG`] waiting clients
+/// are accepted, because new clients of a busy process might never stop arriving.
 pub async fn accept<S, C, O>(
     socket: S,
     connections: &Connections<C, O>,
@@ -120,9 +121,9 @@ fn counted<S: Socket, C: Evictable, O: ConnectionObserver<C>>(
     Some((client, address))
 }
 
-/// Waits for the next client and for the client's permit. If the wait is aborted, a client without
-/// a permit stays in `accepted`. Further clients wait in the system's backlog and use nothing of
-/// this process.
+/// Waits for the next client and for the client's permit. If the caller drops the future, a client
+/// that was accepted and has no permit yet stays in `accepted` for the next call. Further clients
+/// wait in the system's backlog and use no resources of this process.
 async fn next<S: Socket, C: Evictable, O: ConnectionObserver<C>>(
     socket: &S,
     connections: &Connections<C, O>,
@@ -146,9 +147,10 @@ async fn next<S: Socket, C: Evictable, O: ConnectionObserver<C>>(
     }
 }
 
-/// Waits for the next client. Errors of `accept` are not returned. After an error of a single
-/// connection, the function accepts again at once. After a lack of resources (file descriptors,
-/// memory), it accepts again after a pause that grows.
+/// Waits for the next client, and never returns an error. If `accept` fails because of a single
+/// connection, the function accepts again at once. If `accept` fails because a resource is used up
+/// (file descriptors, memory), the function accepts again after a pause, which grows with each
+/// further failure.
 async fn accept_one<S: Socket>(socket: &S) -> S::Client {
     const SHORTEST_PAUSE: Duration = Duration::from_millis(5);
     const LONGEST_PAUSE: Duration = Duration::from_secs(1);

@@ -68,7 +68,7 @@ impl CloseReason {
         }
     }
 
-    /// Returns the text of the warning, for reasons that may be an attack.
+    /// Returns the text of the warning to log, or `None` for a reason that is no sign of an attack.
     pub(crate) const fn warning(self) -> Option<&'static str> {
         match self {
             Self::AddressLimit => Some(

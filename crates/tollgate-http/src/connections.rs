@@ -1,8 +1,9 @@
 //! The client connections of a listening socket: their limits in total and for each address, and
 //! the choice of the connections that are closed to make room for new clients.
 //!
-//! The module is written by hand, because hyper, axum and tower at most limit the number of
-//! connections. If one client opens 10,000 idle connections, they serve no other client.
+//! The module is written by hand, because hyper, axum and tower can limit the number of
+//! connections, but do not close idle connections to make room. With such a limit alone, one client
+//! that opens 10,000 idle connections locks out all other clients.
 
 use std::{collections::HashMap, fmt, net::IpAddr, sync::Arc, time::Duration};
 
@@ -23,7 +24,8 @@ pub const EVICTABLE_AFTER: Duration = Duration::from_secs(1);
 /// the code reads all connections, so closing them one by one would take quadratic time.
 const EVICTED_SHARE: usize = 128;
 
-/// How often a full socket looks for idle connections.
+/// The interval at which idle connections are closed while all connections of a socket are in use
+/// and a client waits.
 const EVICT_EVERY: Duration = Duration::from_millis(250);
 
 /// A socket is nearly full when more than this percentage of its connections is in use.
@@ -51,13 +53,13 @@ pub trait ConnectionObserver<C>: Send + Sync + 'static {
     /// A connection of `peer` was refused, because its address has reached its limit.
     fn address_limit_reached(&self, peer: IpAddr);
 
-    /// A client waits, because all connections are in use. Their number is `limit`.
+    /// A client waits, because all `limit` connections are in use.
     fn all_in_use(&self, limit: u32);
 }
 
 /// The limits on the number of connections.
 pub struct ConnectionRules {
-    /// The most connections.
+    /// The most connections at the same time.
     pub limit: u32,
     /// The most connections of one IPv4 address or one /64 subnet of IPv6. 0 means no limit.
     pub limit_per_address: u32,
@@ -104,7 +106,9 @@ struct Registry<C, O> {
     open: Mutex<Open<C>>,
 }
 
-/// The open connections. The permits limit the size of both maps.
+/// The open connections by number, and their count for each address. Each entry belongs to a
+/// connection with a permit or to an accepted client that waits for one, so the number of permits
+/// bounds both maps.
 #[derive(Debug)]
 struct Open<C> {
     last_number: u64,

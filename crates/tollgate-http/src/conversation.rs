@@ -20,7 +20,8 @@ use crate::{
     framing::Violation,
 };
 
-/// The state that the strict reader and the request service of a connection share.
+/// The state that the strict reader of a connection and the service that answers its requests
+/// share.
 #[derive(Debug)]
 pub struct Conversation {
     requests: AtomicU64,
@@ -32,8 +33,9 @@ pub struct Conversation {
     close_asked: Notify,
 }
 
-/// A request that the reader inserted in place of an invalid request. The refusal of the invalid
-/// request is then sent in the order of the responses.
+/// The refusal of an invalid request, which the reader has replaced by a valid request of its own.
+/// The service answers the replacement with the refusal, so the client receives the refusal after
+/// the responses to its earlier requests.
 #[derive(Debug, Clone, Copy)]
 struct Refusal {
     /// The number of the request on this connection, counted from 1.

@@ -1,4 +1,4 @@
-//! A time limit on a wait inside of a poll function.
+//! A time limit on a wait inside a poll function.
 
 use std::{
     pin::Pin,
@@ -8,8 +8,8 @@ use std::{
 
 use tokio::time::{Instant, Sleep, sleep_until};
 
-/// A time limit on a wait, measured from the start of the wait. A deadline takes no time while
-/// there is no wait.
+/// A time limit on a wait, measured from the start of the wait. While nothing waits, a deadline
+/// costs no processor time.
 #[derive(Debug)]
 pub struct Deadline {
     limit: Duration,
@@ -29,7 +29,7 @@ impl Deadline {
         Self { limit, sleep: None, wait: Wait::Idle }
     }
 
-    /// Returns the limit.
+    /// Returns the length of the time limit.
     pub fn limit(&self) -> Duration {
         self.limit
     }
@@ -44,8 +44,8 @@ impl Deadline {
         self.poll_passed_within(cx, self.limit)
     }
 
-    /// Works like [`poll_passed`](Self::poll_passed), with another `limit` for a wait that starts
-    /// now.
+    /// Works like [`poll_passed`](Self::poll_passed), but if this call starts the wait, `limit`
+    /// replaces the limit of the deadline for this wait.
     pub fn poll_passed_within(&mut self, cx: &mut Context<'_>, limit: Duration) -> Poll<()> {
         let sleep = match (&mut self.sleep, self.wait) {
             (Some(sleep), Wait::Running) => sleep,
@@ -61,16 +61,17 @@ impl Deadline {
     }
 }
 
-/// A timer with a time that changes often, usually to a later time.
+/// A timer for an end time that changes often, usually to a later time.
 ///
-/// After a change to a later time, the runtime's timer is set again only when the earlier time has
-/// passed, so the change itself takes nearly no time. Setting and removing a runtime timer for each
-/// of many short waits would take longer than the waits themselves.
+/// After a change to a later time, the runtime's timer is set again only when the earlier end time
+/// has passed, so the change itself costs nearly no processor time. Setting and removing a runtime
+/// timer for each of many short waits would take longer than the waits themselves.
 #[derive(Debug, Default)]
 pub struct MovingTimer(Option<Pin<Box<Sleep>>>);
 
 impl MovingTimer {
-    /// Ready once `end` has passed. The alarm of an earlier call may wake the task before `end`.
+    /// Ready once `end` has passed. The task may also be woken before `end`, if an earlier call had
+    /// set the runtime's timer to an earlier time.
     pub fn poll_passed(&mut self, cx: &mut Context<'_>, end: Instant) -> Poll<()> {
         let sleep = self.0.get_or_insert_with(|| Box::pin(sleep_until(end)));
         if end < sleep.deadline() {

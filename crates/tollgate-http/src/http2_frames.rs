@@ -1,8 +1,8 @@
-//! A bound for the frames of an HTTP/2 connection that are not requests.
+//! A limit on the frames of an HTTP/2 connection that are not requests.
 //!
-//! The bound is written by hand, because hyper and h2 bound resets, but neither `WINDOW_UPDATE` nor
-//! `PRIORITY`. Without the bound, one connection sent 6,900,000 such frames in a second, which kept
-//! a core 91 % busy.
+//! The limit is written by hand, because hyper and h2 limit resets, but neither `WINDOW_UPDATE` nor
+//! `PRIORITY`. Without this limit, one connection sent 6,900,000 such frames in a second, which
+//! kept a core 91 % busy.
 
 use std::fmt;
 use std::time::Instant;
@@ -13,17 +13,17 @@ pub const CONTROL_FRAMES: u32 = 10_000;
 /// The control frames that a connection may send in a second without a request or a response.
 pub const CONTROL_FRAMES_PER_SECOND: u32 = 1_000;
 
-/// The control frames that a connection may send in addition for each request.
+/// The control frames by which each request raises the number that its connection may send.
 pub const CONTROL_FRAMES_PER_REQUEST: u32 = 16;
 
-/// The number of response bytes for which a connection may send one more control frame. Clients
-/// confirm the bytes that they have read by `WINDOW_UPDATE`.
+/// The number of response bytes that allow a connection to send one more control frame. Clients
+/// confirm the bytes that they have read with `WINDOW_UPDATE` frames.
 pub const BYTES_PER_CONTROL_FRAME: usize = 64;
 
-/// The most control frames that a connection can save up by requests and responses.
+/// The most unused control frames that a connection can save up from its requests and responses.
 pub const MAX_CONTROL_FRAMES: u32 = 65_536;
 
-/// The start of an HTTP/2 connection.
+/// The connection preface: the bytes with which a client starts an HTTP/2 connection.
 const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// The length of the head of a frame, in bytes.
@@ -37,33 +37,33 @@ const CONTINUATION: u8 = 9;
 /// nothing else.
 ///
 /// A control frame costs a server work and its client nearly nothing: `WINDOW_UPDATE`, `PRIORITY`,
-/// `PING`, `SETTINGS`, `RST_STREAM`, empty `DATA`, frames of unknown types. Clients need a few for
-/// each request and for each part of a response that they read, so each request and each response
-/// adds to the number of control frames that a client may send. Bytes that are not HTTP/2 are not
-/// counted.
+/// `PING`, `SETTINGS`, `RST_STREAM`, empty `DATA`, frames of unknown types. Clients need a few
+/// control frames for each request and for each part of a response that they read, so each request
+/// and each response adds to the number of control frames that a client may send. Bytes that are
+/// not HTTP/2 are not counted.
 #[derive(Debug)]
 pub struct FrameMeter {
     state: State,
     left: u32,
-    /// The time at which frames were last added because time had passed. `None` before `left` was
-    /// first used up.
+    /// The time up to which the frames of [`CONTROL_FRAMES_PER_SECOND`] were added to `left`.
+    /// `None` until `left` is first used up.
     refilled_at: Option<Instant>,
     began: Instant,
 }
 
 #[derive(Debug)]
 enum State {
-    /// This many bytes of the connection preface have arrived.
+    /// The connection preface is arriving. The number counts its bytes that have arrived.
     Preface(usize),
-    /// This many bytes of the head of a frame have arrived.
+    /// The head of a frame is arriving. The number counts its bytes that have arrived.
     Head([u8; HEAD], usize),
-    /// This many bytes of the frame are left.
+    /// The payload of a frame is arriving. The number counts its bytes that are left.
     Payload(usize),
     /// The connection does not use HTTP/2.
     Other,
 }
 
-/// The error that a client sent too many control frames.
+/// The error of a connection whose client sent too many control frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooManyControlFrames;
 
@@ -83,7 +83,7 @@ impl FrameMeter {
     }
 
     /// Counts the frames in `bytes`, which the client sent after the bytes of the last call. Calls
-    /// `now` only if the client has used up its frames.
+    /// `now` only if the client has used up its control frames.
     ///
     /// # Errors
     /// [`TooManyControlFrames`]: the connection should be closed.
@@ -134,7 +134,7 @@ impl FrameMeter {
         Ok(())
     }
 
-    /// Adds the control frames with which the client confirms `bytes` bytes of responses.
+    /// Allows the control frames with which the client confirms `bytes` bytes of responses.
     pub fn send(&mut self, bytes: usize) {
         self.add(u32::try_from(bytes / BYTES_PER_CONTROL_FRAME).unwrap_or(u32::MAX));
     }

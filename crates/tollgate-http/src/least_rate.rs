@@ -27,7 +27,7 @@ const BURST_BYTES: u64 = 64 * 1_024;
 /// A least rate in bytes per second, and the time for which a client may stay below it.
 #[derive(Debug, Clone, Copy)]
 pub struct RateTerms {
-    /// 0 means no least rate.
+    /// The least rate in bytes per second. 0 means no least rate.
     bytes_per_second: u32,
     grace: Duration,
 }
@@ -58,7 +58,8 @@ impl RateTerms {
     /// No least rate. Only the length of a pause is bounded.
     pub const NONE: Self = Self { bytes_per_second: 0, grace: Duration::ZERO };
 
-    /// Requires `bytes_per_second` on average, after `grace`. 0 means no least rate.
+    /// Creates terms under which a client must transfer `bytes_per_second` on average, and may stay
+    /// below this rate for the time `grace`. 0 bytes per second means no least rate.
     pub const fn new(bytes_per_second: u32, grace: Duration) -> Self {
         Self { bytes_per_second, grace }
     }

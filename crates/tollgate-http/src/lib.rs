@@ -1,15 +1,15 @@
 //! Limits and TLS of HTTP server connections, shared by Tollgate's listeners and its reverse proxy.
 //!
-//! | part | limits or contains |
+//! | item | limits or contains |
 //! | --- | --- |
-//! | [`accept()`], [`Connections`] | connections in total and per address; those that have been idle for the longest time are closed to make room |
-//! | [`StrictReader`] | where each HTTP/1 request begins and ends, and the time and size of its head |
+//! | [`accept()`], [`Connections`] | connections in total and per address; the connections that have been idle for the longest time are closed to make room |
+//! | [`StrictReader`] | HTTP/1 requests: strict framing, and the time and the size of each head |
 //! | [`ControlFrames`] | HTTP/2 frames that are not requests |
 //! | [`LeastRate`], [`ResponseExecutor`] | clients that send or read slowly |
 //! | [`ServerTls`], [`ClientTls`] | certificates, which are replaced while connections are open |
 //! | [`Shutdown`] | the time to drain |
 //!
-//! A minor version may change any item, because this crate is a part of Tollgate's programs.
+//! A minor version may change any item, because this crate is made for Tollgate's own programs.
 
 mod accept;
 mod address_key;

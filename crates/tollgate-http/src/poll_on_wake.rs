@@ -45,7 +45,7 @@ impl Wake for WakeFlag {
 }
 
 impl<F: Future> PollOnWake<F> {
-    /// Wraps `future`. The first poll of the wrapper always polls it.
+    /// Wraps `future`. The first poll of the wrapper always polls `future`.
     pub fn new(future: F) -> Self {
         let flag = Arc::new(WakeFlag { is_woken: AtomicBool::new(true), task: AtomicWaker::new() });
         let flag_waker = Waker::from(Arc::clone(&flag));
@@ -57,7 +57,8 @@ impl<F: Future> PollOnWake<F> {
         &self.future
     }
 
-    /// Changes the future. The next poll polls it, whether it was woken or not.
+    /// Changes the future. The next poll of the wrapper polls the future, even if the future was
+    /// not woken.
     pub fn change(self: Pin<&mut Self>, change: impl FnOnce(Pin<&mut F>)) {
         let this = self.project();
         this.flag.is_woken.store(true, Ordering::Relaxed);

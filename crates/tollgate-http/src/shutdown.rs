@@ -8,8 +8,8 @@ pub enum Phase {
     /// New connections and requests are served.
     #[default]
     Serving,
-    /// No connections are accepted. Requests that have arrived are answered, and their connections
-    /// are closed after that.
+    /// No connections are accepted. Requests that have arrived are still answered, and each
+    /// connection is closed after its last response.
     Draining,
     /// The time limit for draining is over.
     Cut,

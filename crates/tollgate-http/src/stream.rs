@@ -18,20 +18,20 @@ use crate::tls::{CertificateNames, ClientTls, ServerTls};
 /// The byte stream of a connection.
 #[derive(Debug)]
 pub enum Stream {
-    /// Over TCP.
+    /// A stream over TCP.
     Tcp(TcpStream),
-    /// Over a unix domain socket.
+    /// A stream over a unix domain socket.
     Unix(UnixStream),
-    /// Over TLS on TCP.
+    /// A stream over TLS on TCP.
     TlsTcp(Box<TlsStream<TcpStream>>),
-    /// Over TLS on a unix domain socket.
+    /// A stream over TLS on a unix domain socket.
     TlsUnix(Box<TlsStream<UnixStream>>),
 }
 
 /// A connection that was accepted, before the TLS handshake.
 #[derive(Debug)]
 pub struct Accepted {
-    /// The byte stream.
+    /// The byte stream of the connection.
     pub stream: Stream,
     /// The address of the client. `None` on a unix domain socket.
     pub peer: Option<SocketAddr>,
@@ -82,7 +82,7 @@ impl Stream {
     }
 }
 
-/// Calls the same method on the stream of any transport.
+/// Calls the same method on the stream, whichever transport carries it.
 macro_rules! carried {
     ($self:expr, $stream:ident => $call:expr) => {
         match $self.get_mut() {

@@ -49,7 +49,7 @@ pub struct StrictReader<S> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ReaderState {
     Reading,
-    /// All further input is ignored.
+    /// The reader has refused a request and ignores all further input.
     Refused,
     /// The current body is invalid: the next read fails.
     Broken(Violation),
@@ -62,7 +62,7 @@ pub struct StrictReaderTimeouts {
     pub head: Duration,
     /// The longest time for which a client may read no byte of a response.
     pub write: Duration,
-    /// The least rate of reading.
+    /// The least rate at which the client must read a response.
     pub rate: RateTerms,
 }
 

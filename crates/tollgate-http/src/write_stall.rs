@@ -54,7 +54,8 @@ pub enum FirstPoll {
     InTask,
     /// A response is first polled in the task of its connection, and a task is spawned only if the
     /// response is pending. A response that does not wait for anything then needs no task. The
-    /// concurrent streams of a client bound the number of responses in one turn.
+    /// limit on a client's concurrent streams bounds the number of responses that one turn of the
+    /// connection's task polls.
     Inline,
 }
 

@@ -14,9 +14,9 @@ pub(crate) struct Chunks {
 /// The result of examining the available bytes.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum ChunkStep {
-    /// This many bytes are valid, and the body continues.
+    /// The first bytes are valid, and the body continues after them. The number is their count.
     Pass(usize),
-    /// This many bytes are valid, and the body ends with them.
+    /// The first bytes are valid, and the body ends with them. The number is their count.
     End(usize),
     /// The next element is incomplete, so no byte is passed on.
     Hold,
@@ -35,8 +35,8 @@ const MAX_SIZE_LINE_BYTES: usize = 512;
 /// The most bytes of extensions in all chunks of a message. Extensions are discarded and do not
 /// count for the body limit, so they need a limit of their own.
 const MAX_EXTENSION_BYTES: usize = 16 * 1024;
-/// The most hexadecimal digits of a size. They fit in 63 bits, so no server reads them as a
-/// negative number.
+/// The most hexadecimal digits of a size. A size of this many digits fits in 63 bits, so no server
+/// reads it as a negative number.
 const MAX_SIZE_DIGITS: usize = 15;
 
 impl Chunks {

@@ -11,7 +11,7 @@ use super::{
 pub(crate) struct Head {
     /// The framing of the body.
     pub(crate) body: BodyFraming,
-    /// The bytes after the message.
+    /// The meaning of the bytes after the message.
     pub(crate) after: After,
 }
 
@@ -27,9 +27,10 @@ pub(crate) enum BodyFraming {
 /// The meaning of the bytes after a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum After {
-    /// The next request.
+    /// The bytes after the message are the next request.
     Message,
-    /// The next request or another protocol, depending on the response.
+    /// The bytes after the message belong to the next request or to another protocol, depending on
+    /// the response.
     UpgradeAnswer,
 }
 
@@ -39,7 +40,8 @@ enum Version {
     Http11,
 }
 
-/// The longest method in bytes. No registered method has half this length.
+/// The longest method that is accepted, in bytes. The longest registered method,
+/// `UPDATEREDIRECTREF`, has 17 bytes.
 const MAX_METHOD_BYTES: usize = 32;
 /// The most digits of a `Content-Length`. Every number with this many digits fits in 64 bits.
 const MAX_LENGTH_DIGITS: usize = 19;

@@ -6,11 +6,11 @@
 //! (request smuggling). Therefore a small state machine that reads only the framing examines the
 //! stream first, and passes on only bytes that have exactly one interpretation.
 //!
-//! The check is written by hand, because no HTTP library for Rust offers such a check alone. The
-//! proxy's tests contain 190 requests that attempt smuggling.
+//! The check is written by hand, because no HTTP library for Rust offers such a check without
+//! parsing the whole message. The proxy's tests contain 190 requests that attempt smuggling.
 //!
-//! The state machine is pure: it maps bytes to steps, without a socket or a clock, and its only
-//! memory is a few counters.
+//! The state machine uses no socket and no clock. The bytes of a stream alone determine its
+//! results, and it stores only a few counters.
 
 mod chunks;
 mod head;
@@ -41,7 +41,8 @@ pub(crate) struct Framing {
 /// The result of examining the available bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// This many bytes, at least one, are valid and may be passed on.
+    /// The first bytes are valid and may be passed on. The number is their count, which is at least
+    /// one.
     Pass(usize),
     /// More bytes are needed before any can be passed on.
     Hold,
@@ -126,8 +127,8 @@ impl Framing {
         self.heads
     }
 
-    /// Returns whether the stream is between two heads or inside of a head. The time limit for
-    /// heads applies then.
+    /// Returns whether the stream is between two heads or inside a head. Only in this state does
+    /// the time limit for heads apply.
     pub(crate) fn expects_head(&self) -> bool {
         matches!(self.state, State::Preface | State::Head(..))
     }

@@ -24,12 +24,12 @@ pub(crate) struct Section {
     lines: usize,
 }
 
-/// The kind of a section.
+/// Whether a section is a head or a trailer section.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SectionKind {
-    /// A request line and fields.
+    /// A head, which consists of a request line and fields.
     Head,
-    /// Fields only.
+    /// A trailer section, which consists of fields only.
     Trailers,
 }
 

@@ -39,7 +39,7 @@ pub enum Violation {
     TooManyFields,
     /// The request is HTTP/1.1 and has no `Host`.
     HostMissing,
-    /// More than one `Host`.
+    /// The request has more than one `Host`.
     HostRepeated,
     /// `Host` is not `host[:port]`.
     HostMalformed,
@@ -47,13 +47,13 @@ pub enum Violation {
     HostMismatch,
     /// `Content-Length` is not a single decimal number that fits.
     ContentLength,
-    /// More than one `Content-Length` line, equal or not.
+    /// The request has more than one `Content-Length` line, equal or not.
     ContentLengthRepeated,
-    /// Both `Content-Length` and `Transfer-Encoding`.
+    /// The request has both `Content-Length` and `Transfer-Encoding`.
     LengthAndTransferEncoding,
     /// `Transfer-Encoding` is not exactly one `chunked`.
     TransferEncoding,
-    /// `Transfer-Encoding` in an HTTP/1.0 request.
+    /// An HTTP/1.0 request has `Transfer-Encoding`.
     TransferEncodingInOldVersion,
     /// The size line of a chunk is not a hexadecimal number that fits, or is too long.
     ChunkSize,

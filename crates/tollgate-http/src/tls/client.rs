@@ -27,8 +27,9 @@ pub struct ClientTlsFiles {
     pub client: Option<(PathBuf, PathBuf)>,
 }
 
-/// The certificates of connections to servers. They can be reloaded. The certificate and the name
-/// of a server are always verified.
+/// The settings of TLS connections to servers: the trusted authorities and the client's
+/// certificate, which can be reloaded. The certificate and the name of a server are always
+/// verified.
 #[derive(Clone)]
 pub struct ClientTls {
     files: Arc<ClientTlsFiles>,
@@ -49,7 +50,7 @@ impl ClientTls {
     /// async thread.
     ///
     /// # Errors
-    /// [`TlsError`] with the file that cannot be used. The current certificates then stay in force.
+    /// [`TlsError`] with the file that cannot be used. The previous certificates then stay in use.
     pub fn reload(&self) -> Result<(), TlsError> {
         self.config.replace(self.files.config())
     }

@@ -73,7 +73,7 @@ pub enum TlsError {
     File {
         /// The path of the file.
         path: PathBuf,
-        /// The problem.
+        /// The problem with the file.
         problem: String,
         /// What the operator should do.
         remedy: &'static str,

@@ -9,8 +9,8 @@ use x509_parser::{
     x509::{AttributeTypeAndValue, X509Name},
 };
 
-/// The names in a certificate that was verified. If the certificate has several names of one kind,
-/// the field says which of them it contains.
+/// The names in a certificate that was verified. If the certificate has several names of the same
+/// kind, only one of them is kept, as each field states.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CertificateNames {
     /// The whole subject in the order of the certificate, such as `C=DE,O=Example,CN=billing`.

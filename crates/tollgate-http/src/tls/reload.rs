@@ -65,7 +65,8 @@ impl<C> Reloadable<C> {
         Arc::clone(&self.0.config.read())
     }
 
-    /// Replaces the settings, or keeps them after an error.
+    /// Replaces the settings by those that were read. If `read` is an error, counts the failure,
+    /// returns the error and keeps the previous settings.
     pub(super) fn replace(&self, read: Result<Read<C>, TlsError>) -> Result<(), TlsError> {
         match read {
             Ok(Read { config, expires_at }) => {

@@ -17,7 +17,7 @@ use super::{
     reload::{CertificateStatus, Read, Reloadable, expiry},
 };
 
-/// The certificates of a listener. They can be reloaded while the listener is open.
+/// The certificates of a listener, which can be reloaded while the listener is open.
 #[derive(Clone)]
 pub struct ServerTls {
     files: Arc<Files>,
@@ -32,8 +32,8 @@ struct Files {
     protocols: Vec<Vec<u8>>,
 }
 
-/// Whether clients present a certificate, and the PEM file of the authorities that may have signed
-/// it.
+/// Whether clients have to present a certificate, and the PEM file of the authorities that may have
+/// signed the certificate.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum ClientAuthorities {
     /// No certificate is requested.
@@ -81,7 +81,7 @@ impl ServerTls {
     /// async thread.
     ///
     /// # Errors
-    /// [`TlsError`] with the file that cannot be used. The current certificates then stay in force.
+    /// [`TlsError`] with the file that cannot be used. The previous certificates then stay in use.
     pub fn reload(&self) -> Result<(), TlsError> {
         self.config.replace(self.files.config())
     }
