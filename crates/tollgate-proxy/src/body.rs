@@ -25,9 +25,10 @@ pub(crate) use read_ahead::read_json;
 /// pauses.
 #[derive(Debug)]
 pub struct RequestBody {
-    /// `None` in a copy of an empty body.
+    /// `None` if this body is a copy of an empty body.
     incoming: Option<Incoming>,
-    /// `None` if nothing was read ahead, as for most requests. Boxed, because the body is moved
+    /// The part of the body that was read before the decision on the request. `None` for most
+    /// requests, of which nothing is read in advance. The value is boxed, because the body is moved
     /// often.
     ahead: Option<Box<ReadAhead>>,
     left: u64,
@@ -50,7 +51,8 @@ pub enum BodyError {
         /// The least rate, in bytes per second.
         least: u32,
     },
-    /// The body is larger than the limit.
+    /// Returns a handle to the progress of this body. The task that waits for the response reads
+    /// the progress.
     TooLarge {
         /// The limit in bytes.
         limit: u64,
@@ -87,7 +89,7 @@ impl RequestBody {
         self.upload.clone()
     }
 
-    /// Polls the next frame from the client.
+    /// Polls the client's connection for the next frame of the body.
     fn poll_incoming(
         &mut self,
         cx: &mut Context<'_>,

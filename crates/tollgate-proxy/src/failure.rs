@@ -30,7 +30,7 @@ pub(crate) enum UpstreamFailure {
 }
 
 impl UpstreamFailure {
-    /// Returns the failure to report if an attempt to connect failed with `error`.
+    /// Returns the reason for an attempt to connect that failed with `error`.
     pub(crate) fn to_connect(error: &(dyn StdError + 'static)) -> Self {
         match is_timeout(error) {
             true => Self::ConnectTimeout,
@@ -38,7 +38,7 @@ impl UpstreamFailure {
         }
     }
 
-    /// Returns the failure to report if an exchange with the upstream failed with `error`.
+    /// Returns the reason for an exchange with the upstream that failed with `error`.
     pub(crate) fn of(error: &hyper::Error) -> Self {
         match error.is_parse() {
             true => Self::InvalidResponse,

@@ -33,9 +33,9 @@ use crate::upload::Upload;
 
 /// A service that sends each request to the upstream and returns its response.
 ///
-/// A failure of the upstream is a response as well: 502 or 504 with a problem as its body and
-/// [`UpstreamFailed`](tollgate::tower::UpstreamFailed) in its extensions. A request whose body
-/// fails is answered with 400, 408 or 413.
+/// If the upstream fails, the service returns 502 or 504, with problem details (RFC 9457) as the
+/// body and [`UpstreamFailed`](tollgate::tower::UpstreamFailed) in the extensions of the response.
+/// A request whose body fails is answered with 400, 408 or 413.
 #[derive(Debug, Clone)]
 pub struct Forward {
     router: Arc<Router>,
@@ -121,8 +121,8 @@ impl Forward {
         Some((upgrade, hyper::upgrade::on(request), session))
     }
 
-    /// Converts the request for the upstream. The hop-by-hop fields were replaced before the layer
-    /// decided on the request, so the upstream receives the fields that the layer has seen.
+    /// Converts the request for the upstream. The hop-by-hop fields were already replaced before
+    /// the layer decided on the request, so the layer and the upstream see the same fields.
     fn outgoing(&self, request: Request<RequestBody>) -> Request<RequestBody> {
         let (parts, body) = request.into_parts();
         let mut headers = parts.headers;
@@ -142,7 +142,8 @@ impl Forward {
         outgoing
     }
 
-    /// Returns the host that the client requested, and sets the field `host` in `headers` to it.
+    /// Returns the host that the client requested, and sets the field `host` in `headers` to that
+    /// host.
     fn host(&self, headers: &mut HeaderMap, target: &Uri) -> HeaderValue {
         if let Some(host) = headers.get(header::HOST) {
             return host.clone();
@@ -157,7 +158,7 @@ impl Forward {
         host
     }
 
-    /// Adds the fields that describe the client to the upstream.
+    /// Adds the header fields that inform the upstream about the client.
     fn add_forwarding_fields(
         &self,
         headers: &mut HeaderMap,
@@ -199,7 +200,7 @@ impl Forward {
             Poll::Ready(response) => Poll::Ready(
                 response.map_err(|failure| upload.fault().map_or(failure, UpstreamFailure::Client)),
             ),
-            // When the timer fires, this code is polled again, with the end time as it is then.
+            // When the timer fires, this code runs again and computes the current end time.
             Poll::Pending => {
                 timer.poll_passed(cx, end()).map(|()| Err(UpstreamFailure::ResponseTimeout))
             }
@@ -234,7 +235,8 @@ impl Forward {
         Ok(answer)
     }
 
-    /// Connects the two connections to each other, if the upstream accepts the requested protocol.
+    /// Connects the client's connection and the upstream's connection to each other, if the
+    /// upstream accepts the requested protocol.
     fn switch_protocols(
         &self,
         mut response: Response<StreamedBody>,
@@ -280,7 +282,8 @@ fn header_value(text: &str) -> Option<HeaderValue> {
     HeaderValue::from_str(text).ok()
 }
 
-/// Joins the `cookie` fields: HTTP/2 may split a cookie over several fields, HTTP/1.1 requires one.
+/// Joins the `cookie` fields to one field. HTTP/2 may split a cookie over several fields, but
+/// HTTP/1.1 requires a single field.
 fn join_cookies(headers: &mut HeaderMap) {
     let crumbs: Vec<&[u8]> =
         headers.get_all(header::COOKIE).iter().map(HeaderValue::as_bytes).collect();
@@ -291,8 +294,8 @@ fn join_cookies(headers: &mut HeaderMap) {
     }
 }
 
-/// If `content-length` is present, writes it again as a plain number, which all servers read in the
-/// same way.
+/// If `content-length` is present, replaces its value by a plain decimal number, which all servers
+/// read in the same way.
 fn set_content_length(headers: &mut HeaderMap, exact: Option<u64>) {
     let stated = headers.remove(header::CONTENT_LENGTH).is_some();
     if let (true, Some(length)) = (stated, exact) {
@@ -300,15 +303,15 @@ fn set_content_length(headers: &mut HeaderMap, exact: Option<u64>) {
     }
 }
 
-/// Returns the number of bytes that the fields occupy on the wire. The HTTP client's own limit
-/// applies to its buffer and is only approximate.
+/// Returns the number of bytes that the fields occupy on the wire. The limit on response heads
+/// needs this exact number: the HTTP client itself only limits the size of its read buffer.
 fn section_bytes(headers: &HeaderMap) -> usize {
     const AROUND: usize = ": \r\n".len();
     headers.iter().map(|(name, value)| name.as_str().len() + value.len() + AROUND).sum()
 }
 
-/// Returns whether the framing of a response contradicts itself: a length with a chunked coding, or
-/// two lengths.
+/// Returns whether a response has contradictory framing: a length with a chunked coding, or two
+/// lengths.
 fn is_inconsistent(response: &Response<StreamedBody>, method: &Method) -> bool {
     let headers = response.headers();
     let mut lengths = headers.get_all(header::CONTENT_LENGTH).iter();

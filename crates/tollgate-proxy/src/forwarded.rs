@@ -47,8 +47,8 @@ impl Scheme {
     }
 }
 
-/// A peer's address and protocol as texts for the forwarding fields. They are formatted once for
-/// all requests of a connection.
+/// A peer's address and protocol as texts for the forwarding fields. The texts are formatted once
+/// for all requests of a connection.
 #[derive(Debug)]
 pub(crate) struct PeerName {
     address: HeaderValue,
@@ -104,8 +104,8 @@ pub(crate) fn add_via(headers: &mut HeaderMap, received: Version) {
     append_to_list(headers, &header::VIA, via);
 }
 
-/// Removes every field that upstreams may read as the client's origin, in any spelling: CGI
-/// gateways treat `-` and `_` as the same.
+/// Removes every field that upstreams may read as the client's address, protocol or host. Spellings
+/// with `_` instead of `-` are removed too, because CGI gateways treat both characters as the same.
 fn remove_forwarding_fields(headers: &mut HeaderMap) {
     let claims: Vec<HeaderName> =
         headers.keys().filter(|name| is_forwarding_field(name.as_str())).cloned().collect();
@@ -114,14 +114,15 @@ fn remove_forwarding_fields(headers: &mut HeaderMap) {
     }
 }
 
-/// Returns whether upstreams may read a field of this name as the client's origin.
+/// Returns whether upstreams may read a field of this name as the client's address, protocol or
+/// host.
 pub(crate) fn is_forwarding_field(name: &str) -> bool {
     starts_with_ignore_case(name, "x-forwarded-")
         || name == "forwarded"
         || (name.len() == "x-real-ip".len() && starts_with_ignore_case(name, "x-real-ip"))
 }
 
-/// Returns whether `name` starts with `beginning`, where `_` equals `-`.
+/// Returns whether `name` starts with `beginning`. Case is ignored, and `_` equals `-`.
 fn starts_with_ignore_case(name: &str, beginning: &str) -> bool {
     let dashed = |byte| if byte == b'_' { b'-' } else { byte };
     name.len() >= beginning.len()

@@ -26,20 +26,22 @@ use crate::settings::{Limits, Settings};
 use crate::upgrade_prep::prepare_upgrade;
 use crate::upload::{Upload, UploadFault};
 
-/// The entry point of all requests of a connection. It refuses requests that break a rule of the
-/// proxy, and passes the others, with the peer's address, to the service with the layer.
+/// The service for all requests of a connection. It refuses requests that break a rule of the
+/// proxy. It passes all other requests, with the peer's address, to `service`, which contains the
+/// rate limiting layer.
 #[derive(Debug, Clone)]
 pub(crate) struct Handler<S> {
     pub(crate) service: S,
     pub(crate) peer: Peer,
-    /// The client's certificate, if it presented one.
+    /// The client's certificate, if the client presented one.
     pub(crate) client: Option<TlsClient>,
     pub(crate) settings: Arc<Settings>,
     pub(crate) conversation: Arc<Conversation>,
     pub(crate) session: Session,
 }
 
-/// The body of a response: the body from the service with the layer, or a problem of the proxy.
+/// The body of a response, which is either the body that the inner service returned or problem
+/// details of the proxy itself.
 pub(crate) type HandlerBody<B> = Either<CountedBody<B>, Full<Bytes>>;
 
 impl<S, B> Handler<S>
@@ -96,8 +98,8 @@ where
     }
 }
 
-/// Checks the head of a request before the request is charged or forwarded. Returns the problem for
-/// a request that is refused.
+/// Checks the head of a request before the request is charged or forwarded. If the request is
+/// refused, returns the response as an error.
 fn admit<B: Body>(request: &Request<B>, limits: &Limits) -> Result<(), Problem> {
     if request.method() == Method::CONNECT {
         return Err(Violation::Connect.into());
@@ -132,8 +134,8 @@ fn check_sizes<B>(request: &Request<B>, limits: &Limits) -> Result<(), Problem> 
     Ok(())
 }
 
-/// Checks the host: HTTP/2 sends it in `:authority`, and a client may send `host` instead, or the
-/// same value in both.
+/// Checks the host that a request names. HTTP/2 clients send the host in `:authority`, in the field
+/// `host`, or the same value in both.
 fn check_host<B>(request: &Request<B>) -> Result<(), Problem> {
     let authority = request.uri().authority().map(|authority| authority.as_str().as_bytes());
     let mut hosts = request.headers().get_all(header::HOST).iter();
@@ -153,8 +155,8 @@ fn check_host<B>(request: &Request<B>) -> Result<(), Problem> {
     }
 }
 
-/// Checks the field `expect`, of which only `100-continue` is accepted. The 100 response is sent
-/// when the body is first polled.
+/// Refuses every `expect` field except `100-continue`. The 100 response is sent when the body is
+/// first polled.
 fn check_expectation(headers: &HeaderMap) -> Result<(), Problem> {
     let mut expectations = headers.get_all(header::EXPECT).iter();
     match expectations.all(|value| value.as_bytes().eq_ignore_ascii_case(b"100-continue")) {
@@ -201,8 +203,8 @@ fn close_for<B>(
     }
 }
 
-/// Informs the client that no further request is served on this connection. HTTP/2 uses `GOAWAY`
-/// instead.
+/// Informs HTTP/1 clients that no further request is served on this connection. HTTP/2 uses
+/// `GOAWAY` instead.
 fn set_connection_close<B>(answer: &mut Response<B>, version: Version) {
     let is_upgraded = answer.status() == StatusCode::SWITCHING_PROTOCOLS;
     if version != Version::HTTP_2 && !is_upgraded {
@@ -242,8 +244,9 @@ impl Drop for ExchangeGuard {
 }
 
 pin_project_lite::pin_project! {
-    /// A response body whose end is the end of the request. The body is split into pieces, to
-    /// detect whether the client reads them.
+    /// A response body that counts its request as in flight until the body ends. Over HTTP/2 the
+    /// body is split into frames of at most [`MAX_FRAME`] bytes, to detect whether the client reads
+    /// them.
     #[derive(Debug)]
     pub(crate) struct CountedBody<B> {
         #[pin]

@@ -18,8 +18,8 @@ const HOP_BY_HOP: [HeaderName; 9] = [
 ];
 
 /// The fields that are kept even if `Connection` nominates them. Without `host`, `content-length`
-/// or `cookie` the message would have another meaning, and without `expect` its body would be
-/// requested too early.
+/// or `cookie`, the message would have another meaning. Without `expect`, the proxy would ask the
+/// client for the body too early.
 const END_TO_END: [HeaderName; 4] =
     [header::HOST, header::CONTENT_LENGTH, header::COOKIE, header::EXPECT];
 
@@ -36,7 +36,8 @@ const NO_TRAILERS: [HeaderName; 5] = [
 /// Fields that frame, route or authenticate a request.
 ///
 /// Servers that treat `-` and `_` as the same, as CGI does, read `Content_Length` as
-/// `Content-Length`. The limiter does not, so the proxy removes the spellings with `_`.
+/// `Content-Length`. The limiter treats them as two different fields, so the proxy removes the
+/// spellings with `_`.
 const NOT_WITH_UNDERSCORES: [&str; 12] = [
     "api-key",
     "content-encoding",
@@ -52,9 +53,9 @@ const NOT_WITH_UNDERSCORES: [&str; 12] = [
     "x-session-token",
 ];
 
-/// Removes request fields whose names have `_` if a server might read them as fields that [frame,
-/// route or authenticate](NOT_WITH_UNDERSCORES) the request, or as a second spelling of another
-/// field of the request.
+/// Removes request fields that have `_` in their names and that a server might read as another
+/// field: as a field that [frames, routes or authenticates](NOT_WITH_UNDERSCORES) the request, or
+/// as a field that the request also contains with `-`.
 pub(crate) fn remove_underscored(headers: &mut HeaderMap) {
     let is_read_twice = |name: &&HeaderName| {
         name.as_str().contains('_') && {
@@ -81,7 +82,7 @@ pub(crate) fn has_connection_fields(headers: &HeaderMap) -> bool {
     headers.keys().any(|name| HOP_BY_HOP.contains(name))
 }
 
-/// Removes the hop-by-hop fields from `headers`. Call this only if `headers` [has such
+/// Removes the hop-by-hop fields from `headers`. Call this function only if `headers` [has such
 /// fields](has_connection_fields).
 pub(crate) fn remove(headers: &mut HeaderMap) {
     let nominated: Vec<HeaderName> = tokens(headers, &header::CONNECTION)
@@ -93,9 +94,9 @@ pub(crate) fn remove(headers: &mut HeaderMap) {
     }
 }
 
-/// Returns whether a field is kept although `Connection` nominates it. Forwarding fields are kept.
-/// Otherwise a client could nominate them: if a trusted proxy passed on the client's `Connection`,
-/// the client would be limited under the address of that proxy.
+/// Returns whether a field is kept although `Connection` nominates it. Forwarding fields are kept,
+/// because a client could nominate `X-Forwarded-For`: if a trusted proxy passed the client's
+/// `Connection` field on, the client would be limited under the address of that proxy.
 fn is_end_to_end(name: &HeaderName) -> bool {
     END_TO_END.contains(name) || is_forwarding_field(name.as_str())
 }
@@ -113,7 +114,7 @@ pub(crate) fn accepts_trailers(headers: &HeaderMap) -> bool {
     tokens(headers, &header::TE).any(|token| token.eq_ignore_ascii_case("trailers"))
 }
 
-/// Sets the field `te: trailers`, which states that the proxy accepts trailers.
+/// Sets the field `te: trailers`, which informs the upstream that the proxy accepts trailers.
 pub(crate) fn request_trailers(headers: &mut HeaderMap) {
     headers.insert(header::TE, HeaderValue::from_static("trailers"));
     headers.insert(header::CONNECTION, HeaderValue::from_static("te"));

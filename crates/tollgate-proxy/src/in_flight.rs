@@ -9,7 +9,7 @@ use std::sync::{
 #[derive(Debug, Default)]
 pub(crate) struct InFlight(Arc<AtomicU32>);
 
-/// One request in flight, until it is dropped.
+/// A request in flight. The request is counted until this value is dropped.
 #[derive(Debug)]
 pub(crate) struct InFlightGuard(Arc<AtomicU32>);
 

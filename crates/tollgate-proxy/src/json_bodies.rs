@@ -10,16 +10,18 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 /// The longest body that is buffered, in bytes.
 pub(crate) const MAX_READ_AHEAD: usize = 256 * 1024;
 
-/// The most bytes of all buffered bodies together. A body that would exceed them is not buffered.
+/// The most bytes of all buffered bodies together. A body that would exceed this total is not
+/// buffered.
 pub(crate) const MAX_READ_AHEAD_TOGETHER: usize = 64 * 1024 * 1024;
 
-/// Whether JSON request bodies are read before the requests pass through the layer, as
-/// [`JsonBody`](tollgate::tower::JsonBody). By default JSON bodies are not read. Clones share the
-/// setting, and a change applies to all later requests.
+/// Whether the proxy reads JSON request bodies before the requests pass through the layer. A body
+/// that was read is a [`JsonBody`](tollgate::tower::JsonBody) in the extensions of its request. By
+/// default no body is read. Clones share the setting, and a change applies to all later requests.
 ///
-/// A body is not buffered if it is longer than 256 KiB, takes longer than 5 s, would exceed the 64
-/// MiB of all buffered bodies, or if its client waits for `100 Continue`. The proxy does not ask a
-/// client for the body of a request that might be refused. Every body is forwarded unchanged.
+/// A body is not buffered if it is longer than 256 KiB, if it takes longer than 5 s to arrive, or
+/// if all buffered bodies together would exceed 64 MiB. The body of a client that waits for `100
+/// Continue` is not buffered either, because the proxy does not ask for the body of a request that
+/// might be refused. Every body is forwarded unchanged.
 #[derive(Clone, Debug)]
 pub struct JsonBodyBuffering(Arc<Shared>);
 
@@ -29,7 +31,8 @@ struct Shared {
     room: Arc<Semaphore>,
 }
 
-/// A reservation of memory for one body, until the upstream has accepted it.
+/// A reservation of memory for one buffered body. It ends when the upstream has accepted the
+/// buffered bytes.
 #[derive(Debug)]
 pub(crate) struct ReadAheadPermit {
     _bytes: OwnedSemaphorePermit,

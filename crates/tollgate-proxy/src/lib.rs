@@ -5,14 +5,16 @@
 //! layer](tower_layer::Layer) around [`Forward`]. The proxy itself only has limits that protect its
 //! resources ([`Limits`], [`Timeouts`]).
 //!
-//! Bodies are streamed in both directions and never collected. A request reaches the upstream only
-//! if every server would read it in the same way: before HTTP is parsed, a strict reader checks the
-//! framing of each connection, and refuses input that could be used for request smuggling.
+//! Bodies are streamed in both directions. Only JSON request bodies are buffered, and only if
+//! [`JsonBodyBuffering`] is enabled. A request reaches the upstream only if every server would read
+//! it in the same way: before HTTP is parsed, a strict reader checks the framing of each
+//! connection, and refuses input that could be used for request smuggling.
 //!
 //! Refusals and failures of the proxy are problem details (RFC 9457), which never contain an
 //! address of the upstream. A client that closes its sending side counts as disconnected, and its
-//! request is aborted. A request is sent again only if no upstream received it, or if it is
-//! idempotent, has no body, and its kept connection was closed before the response began.
+//! request is aborted. A request is sent again in two cases only. Either no upstream received the
+//! request, or the request is idempotent and has no body, and the pooled connection that carried it
+//! was closed before the response began.
 //!
 //! ```no_run
 //! use tokio::net::TcpListener;

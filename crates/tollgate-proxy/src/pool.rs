@@ -20,10 +20,11 @@ mod streamed;
 
 pub(crate) use streamed::StreamedBody;
 
-/// How often idle links are checked, to remove those that the upstream has closed.
+/// The interval at which idle connections are checked, to remove those that the upstream has
+/// closed.
 const SWEEP_EVERY: Duration = Duration::from_secs(1);
 
-/// The pool of idle links to one address, at most
+/// The pool of idle connections ([`UpstreamLink`]) to one address. It contains at most
 /// [`idle_upstream_connections`](crate::Limits::idle_upstream_connections).
 #[derive(Debug)]
 pub(crate) struct Pool {
@@ -36,12 +37,12 @@ pub(crate) struct Pool {
 
 #[derive(Debug, Default)]
 struct IdleLinks {
-    /// The idle links. The last link in the list was used most recently, and is used next.
+    /// The idle connections. The last one in the list was used most recently, and is used next.
     idle: Vec<IdleLink>,
     sweeping: Option<SweepTask>,
 }
 
-/// A marker: a task is running that sweeps the pool until the pool is empty.
+/// A marker for a running task that closes idle connections until the pool is empty.
 #[derive(Debug)]
 struct SweepTask;
 
@@ -51,12 +52,12 @@ struct IdleLink {
     since: Instant,
 }
 
-/// The links that a request may use.
+/// The connections that a request may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Links {
-    /// An idle link, or a new link if none is idle.
+    /// An idle connection, or a new connection if none is idle.
     Idle,
-    /// Only a new link.
+    /// Only a new connection.
     New,
 }
 
@@ -73,8 +74,8 @@ pub(crate) struct Unanswered {
 pub(crate) enum Resend {
     /// The address could not be reached, so nothing was sent.
     NotConnected(Request<RequestBody>),
-    /// The request is idempotent and has no body, and a kept connection was closed before a byte of
-    /// the response arrived.
+    /// The request is idempotent and has no body, and its pooled connection was closed before a
+    /// byte of the response arrived.
     Closed(Request<RequestBody>),
 }
 
@@ -88,7 +89,7 @@ impl Unanswered {
     }
 }
 
-/// Returns a copy of a request if it is idempotent and has no body, otherwise `None`.
+/// Returns a copy of a request if the request is idempotent and has no body, otherwise `None`.
 fn copy(request: &Request<RequestBody>) -> Option<Request<RequestBody>> {
     if !request.method().is_idempotent() {
         return None;
@@ -116,9 +117,9 @@ impl Pool {
         }
     }
 
-    /// Sends `request`, over an idle link if `links` allows it. The request is sent at most once:
-    /// it is passed to the next link only if a link was closed before it started to send the
-    /// request.
+    /// Sends `request`, over an idle connection if `links` allows one. The request is sent at most
+    /// once: it moves on to the next connection only if a connection was closed before any byte of
+    /// the request was sent.
     pub(crate) async fn exchange(
         self: &Arc<Self>,
         mut request: Request<RequestBody>,
@@ -197,12 +198,13 @@ impl Pool {
             return None;
         }
         let IdleLink { link, since } = self.idle_links.lock().idle.pop()?;
-        // The other links have been idle for longer than this one. The sweep closes them.
+        // The other idle connections have been idle for longer than this one. The sweep closes
+        // them.
         (since.elapsed() < self.longest).then_some(link)
     }
 
-    /// Returns a link to the pool as soon as its request is sent completely. The response must have
-    /// been read to its end.
+    /// Returns a connection to the pool, once its request is sent completely. The caller must have
+    /// read the response to its end.
     pub(crate) fn release(self: &Arc<Self>, mut link: Box<UpstreamLink>) {
         if link.is_ready() {
             self.keep(link);
@@ -229,7 +231,8 @@ impl Pool {
         }
     }
 
-    /// Closes links that were idle for too long or are closed. Returns whether any are left.
+    /// Closes the connections that were idle for too long, and removes those that are closed.
+    /// Returns the marker of the sweep task if any connections are left.
     fn sweep(&self, cx: &mut Context<'_>) -> Option<SweepTask> {
         let mut idle_links = self.idle_links.lock();
         let is_closed = |idle: &mut IdleLink| {
@@ -242,7 +245,7 @@ impl Pool {
         }
         let sweeping = idle_links.sweeping.as_ref().map(|SweepTask| SweepTask);
         drop(idle_links);
-        // The links are closed after the lock is released.
+        // The connections are closed after the lock is released.
         drop(over);
         sweeping
     }

@@ -5,11 +5,13 @@ use tollgate_http::Violation;
 
 use crate::upload::UploadFault;
 
-/// A response that the proxy creates itself (RFC 9457). It contains nothing about the upstream.
+/// A response with problem details (RFC 9457) that the proxy itself creates. It contains nothing
+/// about the upstream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Problem {
     pub(crate) status: StatusCode,
-    /// Plain ASCII without quotes or backslashes, so it needs no escaping in JSON.
+    /// The explanation for the client: plain ASCII without quotes or backslashes, so the text needs
+    /// no escaping in JSON.
     pub(crate) detail: &'static str,
 }
 

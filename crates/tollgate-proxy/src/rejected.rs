@@ -6,15 +6,15 @@ use std::sync::Arc;
 
 use http::StatusCode;
 
-/// A request that the proxy rejected, because its head is malformed or too large. It was not
-/// forwarded, and no layer has seen it.
+/// A request that the proxy rejected, because its head is malformed or too large. The request was
+/// neither passed to the layer nor forwarded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rejected {
-    /// The client's end of the connection.
+    /// The address and port of the client.
     pub peer: SocketAddr,
     /// The status of the response.
     pub status: StatusCode,
-    /// The reason, a sentence.
+    /// The reason, as one sentence.
     pub detail: &'static str,
 }
 

@@ -12,11 +12,11 @@ const MAX_ADDRESSES: usize = 64;
 type Found = Pin<Box<dyn Future<Output = io::Result<Vec<SocketAddr>>> + Send>>;
 type LookUp = dyn Fn(&str, u16) -> Found + Send + Sync;
 
-/// Looks up the host names of upstreams. By default the system's resolver looks them up.
+/// Looks up the host names of upstreams. The default is the system's resolver.
 ///
-/// A name that requests use is looked up again after 10 seconds, or after one second if an address
-/// could not be reached. At most 64 addresses of a name are used. A lookup that fails leaves the
-/// known addresses in use.
+/// While requests use a name, the name is looked up again after 10 seconds, or after one second if
+/// one of its addresses could not be reached. At most 64 addresses of a name are used. A lookup
+/// that fails leaves the known addresses in use.
 #[derive(Clone, Default)]
 pub struct Resolver(Option<Arc<LookUp>>);
 

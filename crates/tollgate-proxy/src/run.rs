@@ -35,24 +35,25 @@ use crate::handler::Handler;
 use crate::session::Session;
 use crate::settings::{Limits, Settings};
 
-/// The most bytes that the kernel buffers for a client. Without this bound the kernel would buffer
-/// megabytes, and a client that reads slowly would look like a client that does not read.
+/// The most response bytes of a client connection that the kernel buffers. Without this bound the
+/// kernel would buffer megabytes, and the proxy could not distinguish a client that reads slowly
+/// from a client that does not read.
 #[cfg(target_os = "linux")]
 const UNSENT_BYTES: u32 = 64 * 1_024;
 
-/// How long a client may still send a request after the proxy started to drain. The request may
-/// already be in transit, and closing at once would lose it. The response carries `connection:
+/// How long a client may still send a request after the proxy started to drain. Such a request may
+/// already be in transit, and an immediate close would lose it. Its response contains `connection:
 /// close`.
 const LAST_REQUEST: Duration = Duration::from_secs(1);
 /// The longest time from the end of a connection's last request until the connection is closed.
 const GOODBYE: Duration = Duration::from_secs(5);
 /// The longest time for closing an idle connection that makes room for a new one.
 const SHORT_GOODBYE: Duration = Duration::from_millis(100);
-/// hyper reads a head into one buffer. The strict reader has already limited the head, so this only
-/// has to be large enough.
+/// The size of hyper's buffer for a request head. The strict reader has already limited the size of
+/// the head, so this buffer only has to be large enough.
 const READ_BUFFER_BYTES: usize = 64 * 1024;
-/// The request bytes that one HTTP/2 stream, and all streams of a connection together, may send
-/// before the upstream has accepted them.
+/// The request bytes that one HTTP/2 stream may send before the upstream has accepted them. The
+/// constant below is the limit for all streams of a connection together.
 const HTTP2_STREAM_WINDOW_BYTES: u32 = 256 * 1024;
 const HTTP2_CONNECTION_WINDOW_BYTES: u32 = 1024 * 1024;
 
@@ -62,13 +63,15 @@ const HTTP2_CONNECTION_WINDOW_BYTES: u32 = 1024 * 1024;
 /// because that request may already be in transit.
 ///
 /// Each request passes through `layer`, with the client's address in its extensions as [`Peer`],
-/// before it is forwarded to the upstream. Dropping the future closes all connections at once.
+/// before the request is forwarded to the upstream. If the future that this function returns is
+/// dropped, all connections are closed at once.
 ///
 /// # Errors
 ///
-/// [`Error::DrainTimeout`] if requests were still in flight after `timeouts.drain`; their
-/// connections are closed. Any other error is returned at the start, for invalid settings. Failures
-/// of clients or of the upstream are not errors: they are reported by responses.
+/// Returns [`Error::DrainTimeout`] if requests were still in flight after `timeouts.drain`; their
+/// connections are closed. Returns any other error at the start, because the settings are invalid.
+/// A failure of a client or of the upstream is no error of this function, and is reported in the
+/// response.
 pub async fn run<L, S, B>(
     listener: TcpListener,
     settings: Settings,
@@ -121,8 +124,8 @@ fn rules(settings: &Settings) -> ConnectionRules {
     }
 }
 
-/// Sets socket options. An error means that the connection is already closed. The code that serves
-/// the connection detects that.
+/// Sets socket options. Errors are ignored, because an error means that the connection is already
+/// closed, which the code that serves the connection detects.
 fn prepare(stream: &TcpStream) {
     let _ = stream.set_nodelay(true);
     #[cfg(target_os = "linux")]
@@ -145,9 +148,10 @@ async fn drain(
     Err(Error::DrainTimeout { connections: open, waited })
 }
 
-/// Serves one client until it disconnects, is idle for too long, or the proxy shuts down.
+/// Serves one client until the client disconnects, the connection is idle for too long, or the
+/// proxy shuts down.
 ///
-/// Errors are not returned: an error ends the connection and concerns only its client.
+/// Errors are not returned, because an error ends only the connection of its client.
 async fn serve<S, B>(
     stream: TcpStream,
     peer: Peer,
@@ -200,8 +204,8 @@ async fn serve<S, B>(
         // If the phase is already `Cut`, the next wait returns at once.
         () = draining => tokio::select! {
             _ = connection.as_mut() => return conversation.leave(),
-            // The time is at most half of the drain time, so that a connection without a request
-            // does not count as an aborted request.
+            // The time is at most half of the drain time. A connection without a request is then
+            // closed before the drain time ends, and does not count as aborted.
             () = sleep(LAST_REQUEST.min(settings.timeouts.drain / 2)) => {
                 conversation.note_close(CloseReason::Shutdown);
                 GOODBYE
@@ -225,8 +229,8 @@ async fn serve<S, B>(
     }
 }
 
-/// Completes the TLS handshake, if clients use TLS. Returns `None` if it failed or took too long, or
-/// if the connection was asked to close.
+/// Completes the TLS handshake, if clients use TLS. Returns `None` if the handshake failed or took
+/// too long, or if the connection was asked to close.
 async fn handshake(stream: TcpStream, settings: &Settings, session: &Session) -> Option<Stream> {
     let Some(tls) = settings.tls.clone() else { return Some(Stream::Tcp(stream)) };
     let accepted = Accepted { stream: Stream::Tcp(stream), peer: None, tls: Some(tls) };

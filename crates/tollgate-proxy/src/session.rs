@@ -7,11 +7,11 @@ use tollgate_http::{
 
 use crate::forwarded::{PeerName, Scheme};
 
-/// The place of a client connection in the registry of the proxy.
+/// The entry of a client connection in the registry of the proxy.
 pub(crate) type Slot = ConnectionSlot<Conversation, ConnectionMetrics>;
 
 /// A client connection in the registry of the proxy. Every task of the connection has a clone. The
-/// connection's slot is free when the last clone is dropped.
+/// connection leaves the registry when the last clone is dropped.
 #[derive(Debug, Clone)]
 pub(crate) struct Session(Arc<Held>);
 
@@ -30,7 +30,7 @@ impl Session {
         Self(Arc::new(Held { shutdown, peer, slot, timer }))
     }
 
-    /// Returns the client's address.
+    /// Returns the client's address and protocol as texts for the forwarding fields.
     pub(crate) fn peer(&self) -> &PeerName {
         &self.0.peer
     }
@@ -45,7 +45,7 @@ impl Session {
         self.0.slot.is_nearly_full()
     }
 
-    /// Counts an event of this connection that does not close it.
+    /// Counts an event that does not close this connection.
     pub(crate) fn count(&self, reason: CloseReason) {
         self.0.slot.observer().count(reason, self.0.slot.peer());
     }

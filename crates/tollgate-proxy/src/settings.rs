@@ -21,31 +21,33 @@ pub struct Settings {
     pub upstreams: Upstreams,
     /// Looks up the host names of upstreams.
     pub resolver: Resolver,
-    /// The certificates of connections to `https` upstreams.
+    /// The TLS settings of connections to `https` upstreams: trusted authorities and a client
+    /// certificate.
     pub upstream_tls: Option<ClientTls>,
-    /// The state of the upstreams. Keep a clone to read it while the proxy runs.
+    /// The state of the upstreams. Keep a clone to read the state while the proxy runs.
     pub upstream_metrics: UpstreamMetrics,
-    /// The certificate of the proxy for TLS connections of clients. By default clients connect in
-    /// clear text.
+    /// The proxy's certificate for TLS connections of clients. By default clients connect without
+    /// TLS.
     pub tls: Option<ServerTls>,
     /// Peers whose `Forwarded` and `X-Forwarded-*` fields are kept and extended. The fields of any
-    /// other peer are replaced, so a client cannot forge its address. None by default.
+    /// other peer are replaced, so a client cannot forge its address. By default no peer is
+    /// trusted.
     pub trusted_proxies: TrustedProxies,
     /// The fields that describe the client to the upstream.
     pub forwarded: ForwardedFields,
     /// The protocols that a client may upgrade to. A request for another protocol is forwarded as a
-    /// plain request. Do not add `h2c`: requests inside it would bypass the limits. By default
-    /// `websocket`.
+    /// plain request. Do not add `h2c`, because the requests on an upgraded h2c connection would
+    /// bypass the limits. The default is `websocket`.
     pub upgrades: Vec<String>,
     /// Whether JSON bodies are read for the layer before the layer sees their requests.
     pub json_bodies: JsonBodyBuffering,
     /// A function that is called for every request that is rejected before it reaches the layer.
     pub on_rejected: OnRejected,
-    /// Counts client connections. Keep a clone to read it while the proxy runs.
+    /// Counts client connections. Keep a clone to read the counters while the proxy runs.
     pub connection_metrics: ConnectionMetrics,
     /// The time limits.
     pub timeouts: Timeouts,
-    /// The limits of sizes and numbers.
+    /// The limits on sizes and counts.
     pub limits: Limits,
 }
 
@@ -67,74 +69,87 @@ pub enum ForwardedFields {
 /// and sends an error response if a response can still be sent.
 #[derive(Debug, Clone)]
 pub struct Timeouts {
-    /// The time for the TLS handshake of a client. Default 5 s; then its connection is closed.
+    /// The time for the TLS handshake of a client, after which the connection is closed. Default: 5
+    /// s.
     pub tls_handshake: Duration,
-    /// The time from a request's first byte to the end of its head, and from the accept to the
-    /// first byte. Default 5 s; then 408.
+    /// The time from the first byte of a request to the end of its head. For the first request of a
+    /// connection, also the time from the accept to the first byte. After this time, the proxy
+    /// answers with 408. Default: 5 s.
     pub request_head: Duration,
-    /// The time between two pieces of a request body while the upstream is ready for more. Default
-    /// 10 s; then 408.
+    /// The longest pause between two pieces of a request body while the upstream is ready for more.
+    /// After this time, the proxy answers with 408. Default: 10 s.
     pub request_body_idle: Duration,
-    /// The time to resolve the upstream's address, and the time to connect to it. Default 2 s; then 504.
+    /// The time to resolve the upstream's address, and also the time to connect to that address.
+    /// After this time, the proxy answers with 504. Default: 2 s.
     pub connect: Duration,
-    /// The time from the end of the request's body, or from the last part that the upstream
-    /// accepted, to the head of the response. Default 30 s; then 504.
+    /// The time until the head of the response arrives. It counts from the end of the request's
+    /// body, or from the last part of the body that the upstream accepted. After this time, the
+    /// proxy answers with 504. Default: 30 s.
     pub response_head: Duration,
-    /// The time between two pieces of a response body. Default 60 s; then the response is aborted.
+    /// The longest pause between two pieces of a response body, after which the response is
+    /// aborted. Default: 60 s.
     pub response_body_idle: Duration,
-    /// The time in which a client has to read any byte that is ready for it. Default 60 s; then its
-    /// connection is closed. Over HTTP/2, a client also has to read each piece of a response (16
-    /// KiB at most) within this time, even if the client's flow-control window has no room for the
-    /// piece; otherwise the stream is reset.
+    /// The longest time for which a client may read none of the bytes that are ready for it, after
+    /// which its connection is closed. Over HTTP/2, a client also has to read each piece of a
+    /// response (at most 16 KiB) within this time, even if its flow-control window has no room for
+    /// the piece. If the client does not, the stream is reset. Default: 60 s.
     pub write_idle: Duration,
     /// The time for which a client may transfer less than
-    /// [`least_bytes_per_second`](Limits::least_bytes_per_second) allows. Default 10 s.
+    /// [`least_bytes_per_second`](Limits::least_bytes_per_second) requires. Default: 10 s.
     pub least_rate_grace: Duration,
-    /// The time for which a connection of a client or in the upstream pool may be without a
-    /// request. Default 60 s; then it is closed.
+    /// The time for which a connection may be without a request, after which the connection is
+    /// closed. It applies to connections of clients and to pooled connections to upstreams.
+    /// Default: 60 s.
     pub keep_alive_idle: Duration,
-    /// The time for which an upgraded connection may transfer no byte in either direction. Default
-    /// 1 h; then it is closed.
+    /// The time for which an upgraded connection may transfer no byte in either direction, after
+    /// which the connection is closed. Default: 1 h.
     pub tunnel_idle: Duration,
-    /// The time from the shutdown until requests in flight are aborted. Default 30 s.
+    /// The time from the start of the shutdown until requests in flight are aborted. Default: 30 s.
     pub drain: Duration,
 }
 
-/// The limits of sizes and numbers.
+/// The limits on sizes and counts.
 #[derive(Debug, Clone)]
 pub struct Limits {
-    /// Client connections at the same time, including upgraded ones. At the limit the proxy closes
-    /// the connections that have been idle for the longest time, at least 1 s. If none is idle, new
-    /// clients wait in the kernel's backlog. Default 10,000.
+    /// The most client connections at the same time, including upgraded connections. At the limit,
+    /// the proxy closes the connections that have been idle for the longest time, if they have been
+    /// idle for at least 1 s. If no connection is idle, new clients wait in the kernel's backlog.
+    /// Default: 10,000.
     pub connections: u32,
-    /// Client connections at the same time from one IPv4 address or one /64 subnet of IPv6; 0 means
-    /// no limit. Addresses in [`trusted_proxies`](Settings::trusted_proxies) have no limit. Default
-    /// 256; above, new connections are closed.
+    /// The most client connections at the same time from one IPv4 address or one /64 subnet of
+    /// IPv6. Further connections are closed. 0 means no limit. Addresses in
+    /// [`trusted_proxies`](Settings::trusted_proxies) have no limit. Default: 256.
     pub connections_per_address: u32,
-    /// The least rate at which a client must send a request body, and read a response while bytes
-    /// of it are ready, on average and after [`least_rate_grace`](Timeouts::least_rate_grace); 0
-    /// means no least rate. Faster transfer counts in advance for at most 64 KiB. Upgraded
-    /// connections are exempt. Default 1,024. A slower body is answered with 408; a connection that
-    /// reads more slowly is closed, or its HTTP/2 stream is reset.
+    /// The least rate, in bytes per second, at which a client must send a request body, and must
+    /// read a response while bytes of the response are ready. The rate is an average, which applies
+    /// after [`least_rate_grace`](Timeouts::least_rate_grace). Bytes that were transferred faster
+    /// count in advance, up to 64 KiB. A client that sends more slowly receives 408. If a client
+    /// reads more slowly, its connection is closed, or its HTTP/2 stream is reset. Upgraded
+    /// connections are exempt. 0 means no least rate. Default: 1,024.
     pub least_bytes_per_second: u32,
-    /// Bytes of a request's head, or of its trailers. Default 16 KiB; above, 431.
+    /// The most bytes of a request's head, and of its trailers. Above the limit, the proxy answers
+    /// with 431. Default: 16 KiB.
     pub header_bytes: usize,
-    /// Fields of a request's head, or of its trailers. Default 100; above, 431.
+    /// The most fields of a request's head, and of its trailers. Above the limit, the proxy answers
+    /// with 431. Default: 100.
     pub header_fields: usize,
-    /// Bytes of a request's target. Default 8 KiB; above, 414.
+    /// The most bytes of a request's target. Above the limit, the proxy answers with 414. Default:
+    /// 8 KiB.
     pub target_bytes: usize,
-    /// Bytes of a request's body. Default 10 MiB; above, 413.
+    /// The most bytes of a request's body. Above the limit, the proxy answers with 413. Default: 10
+    /// MiB.
     pub request_body_bytes: u64,
-    /// Bytes of a response's head, at least 8 KiB. Default 64 KiB; above, 502.
+    /// The most bytes of a response's head; at least 8 KiB. Above the limit, the proxy answers with
+    /// 502. Default: 64 KiB.
     pub response_header_bytes: usize,
-    /// Idle connections kept to each address of an upstream. Default 64.
+    /// The most idle connections that are kept to each address of an upstream. Default: 64.
     pub idle_upstream_connections: usize,
-    /// Concurrent requests of one HTTP/2 connection. Default 128.
+    /// The most concurrent requests of one HTTP/2 connection. Default: 128.
     pub http2_streams: u32,
-    /// HTTP/2 requests of one connection that its client reset and that are not yet cleaned up.
-    /// Default 20; above, the connection is closed.
+    /// The most requests of one HTTP/2 connection that the client has reset and that are not yet
+    /// cleaned up. Above the limit, the connection is closed. Default: 20.
     pub http2_pending_resets: usize,
-    /// Response bytes buffered for one HTTP/2 request. Default 64 KiB.
+    /// The most response bytes that are buffered for one HTTP/2 request. Default: 64 KiB.
     pub http2_send_buffer_bytes: usize,
 }
 
@@ -212,8 +227,8 @@ impl Settings {
 }
 
 const SHORTEST_WAIT: Duration = Duration::from_millis(1);
-/// The longest time limit. It is far below the durations that overflow when they are added to a
-/// point in time.
+/// The longest time limit that is accepted. The sum of this limit and a point in time cannot
+/// overflow.
 const LONGEST_WAIT: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
 impl Default for Timeouts {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use arc_swap::{ArcSwap, Guard};
 use tollgate::model::policy::Network;
 
-/// The networks of trusted proxies. Clones share the setting, and a change applies to all later
-/// requests.
+/// The networks of the proxies whose forwarding fields are trusted. Clones share the networks, and
+/// a change applies to all later requests.
 #[derive(Clone, Debug, Default)]
 pub struct TrustedProxies(Arc<ArcSwap<Vec<Network>>>);
 

@@ -51,7 +51,7 @@ pub(crate) async fn splice(
     }
 }
 
-/// Waits until `moves` has not changed for a whole period.
+/// Waits until the counter `moves` has not changed for the time `period`.
 async fn idle_for(moves: &AtomicU64, period: Duration) {
     let mut before = moves.load(Ordering::Relaxed);
     loop {
@@ -64,7 +64,7 @@ async fn idle_for(moves: &AtomicU64, period: Duration) {
     }
 }
 
-/// One end of a tunnel. The stream counts its reads and writes.
+/// One end of a tunnel, which counts its reads and writes.
 #[derive(Debug)]
 struct ActivityIo<T> {
     io: T,

@@ -2,13 +2,14 @@ use http::{HeaderMap, HeaderValue, Request, Version, header};
 
 use crate::hop;
 
-/// The protocol that a request wants to upgrade to.
+/// The protocol to which a request asks to upgrade.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Upgrade(HeaderValue);
 
 impl Upgrade {
-    /// Returns the protocol that `request` wants to upgrade to, if `request` names exactly one and
-    /// `allowed` contains it. Any other upgrade is ignored, as HTTP permits every server.
+    /// Returns the protocol to which `request` asks to upgrade, if `request` names exactly one
+    /// protocol and `allowed` contains this protocol. Any other upgrade is ignored, which HTTP
+    /// permits.
     pub(crate) fn requested<B>(request: &Request<B>, allowed: &[String]) -> Option<Self> {
         if request.version() != Version::HTTP_11 {
             return None;
@@ -27,7 +28,8 @@ impl Upgrade {
             .is_some_and(|protocol| protocol.as_bytes().eq_ignore_ascii_case(self.0.as_bytes()))
     }
 
-    /// Writes the fields that request the protocol, or accept it.
+    /// Writes the header fields with which a request asks for the protocol, or a response accepts
+    /// it.
     pub(crate) fn write(&self, headers: &mut HeaderMap) {
         headers.insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
         headers.insert(header::UPGRADE, self.0.clone());

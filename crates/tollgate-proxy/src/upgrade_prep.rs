@@ -8,8 +8,8 @@ use crate::{hop, upgrade::Upgrade};
 /// connection: `upgrade`, if the requested protocol is in `upgrades`, and `te: trailers`, if the
 /// client sent that field.
 ///
-/// Call this before any decision on the request. If a decision used a field that is removed after
-/// the decision, it would apply to another request than the one that the upstream receives.
+/// Call this before any decision on the request. A decision that used a field which is removed
+/// later would not apply to the request that the upstream receives.
 pub(crate) fn prepare_upgrade<B>(request: &mut Request<B>, upgrades: &[String]) {
     hop::remove_underscored(request.headers_mut());
     if !hop::has_connection_fields(request.headers()) {

@@ -11,7 +11,8 @@ use std::{
 use tokio::time::Instant;
 use tollgate_http::{CloseReason, Violation};
 
-/// The progress of one request body, for the task that waits for the response.
+/// The progress of one request body. The body records the progress, and the task that waits for the
+/// response reads it.
 #[derive(Debug, Clone)]
 pub(crate) struct Upload(Arc<Shared>);
 
@@ -43,7 +44,7 @@ impl From<UploadFault> for CloseReason {
 #[derive(Debug)]
 struct Shared {
     began: Instant,
-    /// Milliseconds since `began`.
+    /// The time of the last progress, in milliseconds since `began`.
     last_progress: AtomicU64,
     fault: OnceLock<UploadFault>,
     ended: AtomicBool,
@@ -78,12 +79,12 @@ impl Upload {
         self.0.began + Duration::from_millis(self.0.last_progress.load(Ordering::Relaxed))
     }
 
-    /// Records that nothing more of the body will be forwarded.
+    /// Records that no further bytes of the body will be forwarded.
     pub(crate) fn end(&self) {
         self.0.ended.store(true, Ordering::Release);
     }
 
-    /// Returns whether more of the body may be forwarded.
+    /// Returns whether further bytes of the body may still be forwarded.
     pub(crate) fn is_under_way(&self) -> bool {
         !self.0.ended.load(Ordering::Acquire)
     }
@@ -99,7 +100,8 @@ impl Upload {
         self.0.complete.load(Ordering::Acquire)
     }
 
-    /// Records that the upstream can accept more of the body than the client has sent.
+    /// Records that the upstream is ready for more bytes of the body, and that the client has not
+    /// sent them yet.
     pub(crate) fn wait_for_client(&self) {
         self.0.waits_for_client.store(true, Ordering::Release);
     }
@@ -114,7 +116,8 @@ impl Upload {
         self.0.forwarded.store(true, Ordering::Release);
     }
 
-    /// Returns whether the request was forwarded to the upstream, and not answered by a layer.
+    /// Returns whether the request was forwarded to the upstream. If it was not, a layer answered
+    /// it.
     pub(crate) fn was_forwarded(&self) -> bool {
         self.0.forwarded.load(Ordering::Acquire)
     }

@@ -34,17 +34,17 @@ enum UpstreamScheme {
 pub enum UpstreamError {
     /// The text is not a URL.
     NotAUrl {
-        /// The value.
+        /// The text that is not a URL.
         given: String,
     },
     /// The scheme of the URL is neither `http` nor `https`.
     Scheme {
-        /// The value.
+        /// The URL.
         given: String,
     },
     /// The URL has a path or a query. Requests keep their own path and query.
     PathOrQuery {
-        /// The value.
+        /// The URL.
         given: String,
     },
     /// The URL has user information.

@@ -22,16 +22,16 @@ use tollgate_http::Stream;
 
 use crate::{body::RequestBody, counted_reads::CountedReads};
 
-/// A connection to the upstream that carries one exchange after another.
+/// A connection to the upstream that serves one request after another.
 ///
-/// A link has no task of its own. The task that waits for the upstream's response also drives the
-/// connection, which saves two task switches and two channel wake-ups for each exchange.
+/// The connection has no task of its own. The task that waits for the upstream's response also
+/// drives the connection, which saves two task switches and two channel wake-ups for each request.
 pub(crate) struct UpstreamLink {
     sender: SendRequest<RequestBody>,
     /// `None` once the connection is closed.
     connection: Option<UpstreamConnection>,
-    /// The bytes that the upstream has sent on the connection. `reads_before` is their number when
-    /// the last request began.
+    /// The number of bytes that the upstream has sent on the connection. `reads_before` is this
+    /// number at the start of the last request.
     reads: Arc<AtomicU64>,
     reads_before: u64,
 }
@@ -41,11 +41,13 @@ pub(crate) type UpstreamIo = CountedReads<Stream>;
 
 pub(crate) type UpstreamConnection = Connection<TokioIo<UpstreamIo>, RequestBody>;
 
-/// A request without a response. The error contains the request if nothing of the request was sent.
+/// The error of a request without a response. The error contains the request, if no byte of the
+/// request was sent.
 pub(crate) type SendError = TrySendError<Request<RequestBody>>;
 
 impl UpstreamLink {
-    /// Creates a link. `reads` counts the bytes that arrive on its connection.
+    /// Creates a link over an open connection. `reads` counts the bytes that arrive on the
+    /// connection.
     pub(crate) fn new(
         sender: SendRequest<RequestBody>,
         connection: UpstreamConnection,
@@ -54,7 +56,7 @@ impl UpstreamLink {
         Self { sender, connection: Some(connection), reads, reads_before: 0 }
     }
 
-    /// Returns whether no byte has arrived since the last request began.
+    /// Returns whether no byte has arrived since the start of the last request.
     pub(crate) fn is_silent(&self) -> bool {
         self.reads.load(Ordering::Relaxed) == self.reads_before
     }

@@ -12,7 +12,7 @@ use std::{
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-/// The state of a proxy's upstreams. Clones share it.
+/// The state of a proxy's upstreams. Clones share the state.
 ///
 /// ```
 /// use tollgate_proxy::UpstreamMetrics;
@@ -29,7 +29,7 @@ struct Shared {
     closed: AtomicU64,
 }
 
-/// The addresses of a group of servers.
+/// The addresses of a group of servers that serve the same requests.
 pub(crate) trait Addresses: Send + Sync {
     /// Returns the state of each address at `now`.
     fn statuses(&self, now: Instant) -> Vec<UpstreamStatus>;
@@ -40,30 +40,32 @@ pub(crate) trait Addresses: Send + Sync {
 pub struct UpstreamStatus {
     /// The upstream as it was configured, such as `http://api.internal:8080`.
     pub upstream: String,
-    /// The address.
+    /// The address of the server.
     pub address: SocketAddr,
-    /// Requests without a complete response.
+    /// The number of requests in flight: requests without a complete response.
     pub in_flight: u32,
-    /// Requests that were sent to the address.
+    /// The number of requests that were sent to the address.
     pub requests: u64,
-    /// Failures. A failure is an address that could not be reached, no response, or a response with
-    /// 502, 503 or 504.
+    /// The number of failures. A failure is an address that could not be reached, a missing
+    /// response, or a response with 502, 503 or 504.
     pub failures: u64,
-    /// Whether the address receives no requests for now, because it failed several times in a row.
+    /// Whether the address receives no requests at present, because it failed several times in a
+    /// row.
     pub is_set_aside: bool,
 }
 
-/// The requests that were sent to an upstream a second time, by reason.
+/// The number of requests that were sent to an upstream a second time, for each reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RetryCounts {
-    /// Requests that were sent to another address, because the first address could not be reached.
+    /// The number of requests that were sent to another address, because the first address could
+    /// not be reached.
     pub connect: u64,
-    /// Requests that were sent again over a new connection, because the upstream closed a kept
-    /// connection before it answered.
+    /// The number of requests that were sent again over a new connection, because the upstream
+    /// closed a pooled connection before it answered.
     pub closed: u64,
 }
 
-/// The reason why a request is sent once more.
+/// The reason why a request is sent again.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Retry {
     Connect,
@@ -88,13 +90,13 @@ impl UpstreamMetrics {
         }
     }
 
-    /// Adds a group of servers, for as long as it exists.
+    /// Adds a group of servers. The group is reported until the last `Arc` of it is dropped.
     pub(crate) fn add<A: Addresses + 'static>(&self, group: &Arc<A>) {
         let group: Arc<dyn Addresses> = Arc::clone(group) as _;
         self.0.groups.lock().push(Arc::downgrade(&group));
     }
 
-    /// Counts a request that is sent once more.
+    /// Counts a request that is sent again.
     pub(crate) fn count(&self, retry: Retry) {
         let counter = match retry {
             Retry::Connect => &self.0.connect,

@@ -35,7 +35,7 @@ pub struct Route {
     upstream: Upstream,
 }
 
-/// The requests of a route.
+/// The requests that a route serves.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum RouteMatch {
     Prefix(RoutePrefix),
@@ -58,7 +58,7 @@ pub(crate) struct RoutePrefix {
 pub enum RouteError {
     /// The text does not have the form `PREFIX=URL` or `rule:NAME=URL`.
     Form {
-        /// The value.
+        /// The text of the route.
         given: String,
     },
     /// The URL of the route is not valid.
@@ -76,11 +76,13 @@ pub enum RouteError {
 }
 
 impl Upstreams {
-    /// Creates upstreams from `default`, which contains at least one server, and from `routes`. A
-    /// request for which no route applies goes to `default`. Routes with the same prefix or rule
-    /// share the requests of that prefix or rule. The route of the first rule that matched a
-    /// request applies. If there is none, routes with a host precede routes without one, and among
-    /// them the route with the longest matching prefix applies.
+    /// Creates upstreams from `default`, which contains at least one server, and from `routes`.
+    /// Routes with the same prefix or rule share the requests of that prefix or rule.
+    ///
+    /// A request goes to the first of these that exists: the route of the first rule that matched
+    /// the request; among the routes with the request's host, the route with the longest matching
+    /// prefix; among the routes without a host, the route with the longest matching prefix;
+    /// `default`.
     ///
     /// # Errors
     /// [`RouteError`] if there is no upstream, or too many.
@@ -116,8 +118,9 @@ impl Upstreams {
         &self.default
     }
 
-    /// Returns the names of the rules that have a route. The layer in front of the proxy must report
-    /// the [rules that matched](tollgate::tower::Layer::with_matched_rules).
+    /// Returns the names of the rules that have a route. For these routes to apply, the layer in
+    /// front of the proxy must report the [rules that
+    /// matched](tollgate::tower::Layer::with_matched_rules).
     pub fn rules(&self) -> impl Iterator<Item = &str> {
         self.routes.iter().filter_map(|(requests, _)| match requests {
             RouteMatch::Rule(name) => Some(&**name),
@@ -167,7 +170,8 @@ impl RoutePrefix {
         is_host && rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '?']))
     }
 
-    /// Returns a value that orders prefixes: of the prefixes that match, the greatest one applies.
+    /// Returns a key by which prefixes are ordered. Of the prefixes that match a request, the
+    /// prefix with the greatest key applies.
     pub(crate) fn specificity(&self) -> (bool, usize) {
         (self.host.is_some(), self.path.len())
     }

@@ -1,7 +1,7 @@
 //! A JSON body that is read for the layer needs only memory for its bytes, in however many pieces
 //! it arrives.
 //!
-//! This is a binary of its own, because it counts the allocations of the whole process.
+//! The test is a separate binary, because it counts the allocations of the whole process.
 
 use std::{alloc::System, convert::Infallible, sync::Arc, time::Duration};
 

@@ -63,7 +63,8 @@ impl Endpoint {
         }
     }
 
-    /// Records a failure. After several failures in a row, the address is set aside if `may_pause`.
+    /// Records a failure. After several failures in a row, the address receives no requests for a
+    /// while, if `may_pause` is true.
     pub(super) fn fail(&self, may_pause: bool) {
         self.failures.fetch_add(1, Ordering::Relaxed);
         if let Some(pause) = self.health.fail(Instant::now(), may_pause) {

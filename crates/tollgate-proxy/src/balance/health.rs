@@ -1,4 +1,5 @@
-//! Passive health of one address: how often it failed in a row, and until when it is set aside.
+//! The passive health of one address: the number of its failures in a row, and the time until which
+//! it receives no requests.
 
 use std::{
     sync::atomic::{AtomicU64, Ordering},
@@ -11,13 +12,14 @@ use tokio::time::Instant;
 /// The number of consecutive failures after which an address is set aside: it receives no requests
 /// for a while.
 pub(crate) const FAILURES: u32 = 3;
-/// How long an address is set aside for the first time. Each further pause is twice as long as the
-/// one before.
+/// The first time for which an address is set aside. Each further pause is twice as long as the
+/// pause before.
 pub(crate) const FIRST_PAUSE: Duration = Duration::from_secs(1);
 /// The longest time for which an address is set aside.
 pub(crate) const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
-/// The passive health of an address.
+/// The passive health of an address. "Passive" means that the proxy observes the responses to its
+/// requests, and sends no probes.
 #[derive(Debug)]
 pub(crate) struct Health {
     began: Instant,
@@ -58,8 +60,8 @@ impl Health {
         before.pauses > 0
     }
 
-    /// Records a failure at `now`. Returns for how long the failure sets the address aside, or
-    /// `None` if it does not. If `may_pause` is false, the address stays in use.
+    /// Records a failure at `now`. If the failure sets the address aside, returns for how long. If
+    /// `may_pause` is false, the address stays in use.
     pub(crate) fn fail(&self, now: Instant, may_pause: bool) -> Option<Duration> {
         self.is_marked.store(1, Ordering::Relaxed);
         let mut state = self.state.lock();

@@ -1,4 +1,4 @@
-//! Selection of the address of a group that receives a request.
+//! Selection of the address that receives a request, among the addresses of a group of servers.
 
 use std::sync::{
     Arc,
@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use super::endpoint::Endpoint;
 
-/// Random numbers for balancing. They need not be unpredictable.
+/// Random numbers for balancing. The numbers need not be unpredictable.
 #[derive(Debug, Default)]
 pub(super) struct Draws(AtomicU64);
 

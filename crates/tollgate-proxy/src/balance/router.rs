@@ -20,19 +20,20 @@ use crate::upstream::Upstream;
 use crate::upstream_metrics::{Addresses, Retry, UpstreamStatus};
 use crate::upstreams::{RouteMatch, RoutePrefix};
 
-/// The most further addresses that a request is sent to, one after the other, if an address could
-/// not be reached.
+/// The most additional addresses to which a request is sent, one after the other, when addresses
+/// cannot be reached.
 const MAX_RETRIES: usize = 2;
 /// The time after which the addresses of host names are looked up again.
 const RESOLVE_EVERY: Duration = Duration::from_secs(10);
-/// The shortest time between two lookups, if an address cannot be reached.
+/// The shortest time between two lookups after an address could not be reached.
 const RESOLVE_PAUSE: Duration = Duration::from_secs(1);
 
 /// The groups of servers, by rule, host and path.
 #[derive(Debug)]
 pub(crate) struct Router {
     rules: HashMap<Box<str>, Arc<Group>>,
-    /// The groups of routes with a prefix. Routes with a host are first, then the longest prefixes.
+    /// The groups of the routes with a prefix. Routes with a host come before routes without one,
+    /// and longer prefixes before shorter prefixes.
     prefixes: Vec<(RoutePrefix, Arc<Group>)>,
     default: Arc<Group>,
 }
@@ -88,7 +89,7 @@ pub(crate) struct Group {
     draws: Draws,
 }
 
-/// The lookups of host names. At most one runs at a time.
+/// The lookups of host names. At most one lookup runs at a time.
 #[derive(Debug, Default)]
 struct Lookups {
     running: Arc<tokio::sync::Mutex<()>>,
@@ -103,12 +104,12 @@ struct LastLookup {
     is_outdated: bool,
 }
 
-/// Whether a request needs a connection that no later request uses.
+/// Whether a request needs a connection of its own, which no later request uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exchange {
-    /// The connection is kept for later requests.
+    /// The request uses a pooled connection, which is kept for later requests.
     Plain,
-    /// The request asks for another protocol.
+    /// The request asks for another protocol, and needs a connection of its own.
     Upgrade,
 }
 
@@ -133,9 +134,9 @@ impl Group {
         }
     }
 
-    /// Sends `request` to one of the addresses. The request is sent again only if no address
-    /// received it, or if it is idempotent, has no body, and its kept connection was closed before
-    /// the response began.
+    /// Sends `request` to one of the addresses. The request is sent again in two cases only. Either
+    /// no address received the request, or the request is idempotent and has no body, and the
+    /// pooled connection that carried it was closed before the response began.
     pub(crate) async fn exchange(
         self: &Arc<Self>,
         mut request: Request<RequestBody>,
@@ -210,7 +211,8 @@ impl Group {
         endpoint.fail(others.any(|one| one.is_in_use(now)));
     }
 
-    /// Looks up the host names if necessary. Waits only for the first lookup.
+    /// Looks up the host names, if the last lookup is too old. Waits only for the first lookup;
+    /// later lookups run in the background.
     async fn look_up(self: &Arc<Self>) -> Result<(), UpstreamFailure> {
         let Some(lookups) = &self.lookups else { return Ok(()) };
         if self.endpoints.load().is_empty() {
@@ -281,8 +283,8 @@ impl Lookups {
         last.at.is_none_or(|at| at.elapsed() >= every)
     }
 
-    /// Returns the failure of the last lookup, if that lookup is so recent that no new one is
-    /// started.
+    /// Returns the failure of the last lookup, if it failed so recently that no new lookup is
+    /// started yet.
     fn recent_failure(&self) -> Option<UpstreamFailure> {
         let last = self.last.lock();
         last.at.filter(|at| at.elapsed() < RESOLVE_PAUSE).and(last.failure)

@@ -10,26 +10,28 @@ use tollgate::tower::{JsonBody, UnreadBody};
 use super::{BodyError, RequestBody};
 use crate::json_bodies::{JsonBodyBuffering, MAX_READ_AHEAD, ReadAheadPermit};
 
-/// The longest time to read a body ahead. After that, the request continues with an incomplete
-/// prefix.
+/// The longest time for which a body is read before the decision on its request. After this time,
+/// the request continues with the part of the body that has arrived.
 const READ_AHEAD_TIME: Duration = Duration::from_secs(5);
 
 /// The least capacity, in bytes, of the buffer that is allocated when a second piece arrives.
 const LEAST_GATHERED: usize = 1024;
 
-/// The prefix of a body that was read before its request is decided.
+/// The prefix of a body that was read before the decision on its request.
 ///
-/// A client chooses the sizes of the pieces, and each piece would occupy more memory than its
-/// bytes. The pieces are therefore copied into one buffer, within the memory that was reserved.
+/// The client chooses how the body is split into pieces, and each piece would occupy more memory
+/// than its bytes. The pieces are therefore copied into one buffer, within the memory that was
+/// reserved.
 #[derive(Debug)]
 pub(super) struct ReadAhead {
     /// The first piece, as long as no second one has arrived.
     only: Bytes,
-    /// All pieces, once a second one has arrived. Its capacity is within the reserved room.
+    /// All pieces, once a second one has arrived. The capacity of this buffer stays within the
+    /// reserved memory.
     gathered: Vec<u8>,
-    /// The piece that did not fit into the reserved room.
+    /// The piece that did not fit into the reserved memory.
     beyond: Bytes,
-    /// Trailers, or the error that ended the body.
+    /// The trailers of the body, or the error that ended the body.
     last: Option<Result<Frame<Bytes>, BodyError>>,
     most: usize,
     room: Option<ReadAheadPermit>,
@@ -43,7 +45,7 @@ enum ReadStep {
 }
 
 /// Reads the complete body of a request, if it is JSON and short, and adds it to the request's
-/// extensions. The request keeps its body.
+/// extensions. The request keeps its body for the upstream.
 pub(crate) async fn read_json(request: &mut Request<RequestBody>, bodies: &JsonBodyBuffering) {
     if !bodies.is_enabled() || request.body().is_end_stream() {
         return;
@@ -84,7 +86,8 @@ async fn read_whole(
 }
 
 impl RequestBody {
-    /// Returns the complete data, if the body ends without an error and is not too long.
+    /// Reads the body to its end. Returns the complete data, or `None` if the body fails or is too
+    /// long.
     async fn read_ahead(&mut self) -> Option<Bytes> {
         loop {
             let frame = poll_fn(|cx| self.poll_incoming(cx)).await;
@@ -124,7 +127,7 @@ impl ReadAhead {
         self.bytes() == 0 && self.last.is_none()
     }
 
-    /// Whether the body ended before it was complete.
+    /// Returns whether the body ended with an error, so it is incomplete.
     fn is_broken(&self) -> bool {
         matches!(self.last, Some(Err(_)))
     }
@@ -178,7 +181,7 @@ impl ReadAhead {
         self.gathered.extend_from_slice(&data);
     }
 
-    /// Returns all data, and keeps it in the buffer.
+    /// Returns all data, which also stays in the buffer.
     fn whole(&mut self) -> Bytes {
         self.only = self.take_data();
         self.only.clone()

@@ -11,8 +11,8 @@ use hyper::body::Incoming;
 use super::Pool;
 use crate::{in_flight::InFlightGuard, upstream_link::UpstreamLink};
 
-/// The body of an upstream's response, with the link through which it is read. The link returns to
-/// the pool at the end of the body.
+/// The body of an upstream's response, with the connection over which it arrives. At the end of the
+/// body, the connection returns to the pool.
 #[derive(Debug)]
 pub(crate) struct StreamedBody {
     incoming: Incoming,
@@ -28,12 +28,12 @@ struct PooledLink {
 }
 
 impl StreamedBody {
-    /// Creates a body on a connection that is not pooled.
+    /// Creates a body that arrives over a connection outside the pool.
     pub(crate) fn new(incoming: Incoming) -> Self {
         Self { incoming, pooled: None, in_flight: None }
     }
 
-    /// Creates a body that is read through `link`, which belongs to `pool`.
+    /// Creates a body that arrives over `link`, a connection of `pool`.
     pub(crate) fn over(incoming: Incoming, link: Box<UpstreamLink>, pool: Arc<Pool>) -> Self {
         Self { incoming, pooled: Some(PooledLink { link, pool }), in_flight: None }
     }
@@ -85,7 +85,8 @@ impl Body for StreamedBody {
     }
 }
 
-/// Closes the connection if the response was not read to its end. That aborts the upstream's work.
+/// Closes the connection if the response was not read to its end. The close aborts the upstream's
+/// work.
 impl Drop for StreamedBody {
     fn drop(&mut self) {
         if self.incoming.is_end_stream() {

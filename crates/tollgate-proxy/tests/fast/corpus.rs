@@ -1,5 +1,5 @@
-//! The requests that reach the upstream are compared with the expected ones, for every row and for
-//! the bytes that follow it.
+//! Sends each request of the corpus to the proxy, and compares the requests that reach the upstream
+//! with the expected requests.
 
 mod sound;
 mod unsound;
@@ -9,8 +9,8 @@ use crate::{
     upstream::Recorder,
 };
 
-/// The request right after every row: it is served after a valid row, and must never be seen after
-/// an invalid one.
+/// The request that is sent right after each request of the corpus. The upstream receives it after
+/// a valid request, and must never receive it after an invalid request.
 const SENTINEL: &[u8] = b"GET /sentinel HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
 
 #[tokio::test]

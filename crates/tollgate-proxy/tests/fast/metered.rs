@@ -104,8 +104,9 @@ impl http_body::Body for Pieces {
     }
 }
 
-/// Sends as many tokens as the request's path says, one per event with the number so far.
-/// `/N/break` aborts the response after that, and `/N/wait` waits until the client disconnects.
+/// Answers like a language model. The path `/N` of a request requests N tokens, which are sent as
+/// one event each, with the number of tokens so far. `/N/break` aborts the response after the last
+/// token, and `/N/wait` waits until the client disconnects.
 async fn model(request: Request<Incoming>) -> Response<Pieces> {
     let path = request.uri().path().to_owned();
     request.into_body().collect().await.expect("a whole request");

@@ -26,8 +26,8 @@ use crate::{
     upstream::{Recorder, Seen},
 };
 
-/// Creates limits of a thousand requests an hour for each token, and three for all clients without
-/// one.
+/// Creates limits of a thousand requests an hour for each token, and of three requests for all
+/// clients without a token.
 fn limiter() -> Limiter<Memory> {
     let source = SubjectSource::Credential { header: "authorization".into() };
     let token = Dimension { name: "token".into(), source };
@@ -69,8 +69,8 @@ async fn a_token_that_connection_nominates_away_is_not_decided_on() {
     assert_eq!(upstream.take_one().headers["authorization"], "Bearer 1");
 }
 
-/// Returns the fields that the layer saw of a request with these fields, and the request that the
-/// upstream received.
+/// Sends a request with `fields`. Returns the header fields that the layer saw, and the request
+/// that the upstream received.
 async fn decided_and_seen(fields: &str, trusted: &str) -> (HeaderMap, Seen) {
     let decided = Arc::new(Mutex::new(HeaderMap::new()));
     let memory = Arc::clone(&decided);

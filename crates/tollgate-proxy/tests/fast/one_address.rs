@@ -26,8 +26,8 @@ const KEPT: &str = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
 const LAST: &str = "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
 const EMPTY: &str = "HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
 
-/// Returns how many hostile connections this process has file descriptors for: it has both ends of
-/// each.
+/// Returns how many hostile connections the file descriptors of this process allow. Each connection
+/// takes two, because both ends are in this process.
 fn hostile_connections() -> usize {
     let limits = fs::read_to_string("/proc/self/limits").unwrap_or_default();
     let files = limits.lines().find(|line| line.starts_with("Max open files"));
@@ -39,7 +39,7 @@ fn hostile_connections() -> usize {
     most
 }
 
-/// Connects from another address than all other clients.
+/// Connects to the proxy from `address`, which is not the address of the other clients.
 async fn connect_from(address: [u8; 4], proxy: SocketAddr) -> TcpStream {
     let socket = TcpSocket::new_v4().expect("a socket");
     socket.bind(SocketAddr::from((address, 0))).expect("an address of the loopback");
@@ -110,7 +110,7 @@ async fn until(is_so: impl Fn() -> bool) {
     .await;
 }
 
-/// Refuses every request, as a limit does that is used up.
+/// Refuses every request, like a limit that is used up.
 fn refuses() -> impl tower_layer::Layer<
     Forward,
     Service: tower_service::Service<

@@ -1,4 +1,4 @@
-//! HTTP/2 clients that leave no room for the response in their window.
+//! HTTP/2 clients with a flow-control window that has no room for the response.
 
 use std::{net::SocketAddr, time::Duration};
 
@@ -23,8 +23,8 @@ use crate::{
 
 pub(crate) type Sender = http2::SendRequest<Full<Bytes>>;
 
-/// Connects a client that answers pings and accepts `window` bytes of each response before it has
-/// read any.
+/// Connects a client that answers pings. The client accepts `window` bytes of each response before
+/// it has read any byte.
 pub(crate) async fn connect(address: SocketAddr, window: u32) -> Sender {
     let stream = TcpStream::connect(address).await.expect("the proxy accepts");
     let mut client = http2::Builder::new(TokioExecutor::new());
@@ -40,8 +40,8 @@ pub(crate) async fn ask(sender: &mut Sender) -> Response<Incoming> {
     within(sender.send_request(request)).await.expect("an answer")
 }
 
-/// Starts an upstream that sends `answer` and then more than any buffer can contain, until the
-/// proxy closes the connection. It reports the close.
+/// Starts an upstream that sends `answer` and then more bytes than any buffer can contain, until
+/// the proxy closes the connection. The returned channel reports the close.
 pub(crate) async fn endless(answer: &'static str) -> (SocketAddr, mpsc::Receiver<()>) {
     let (ended, end) = mpsc::channel(1);
     let upstream = serve_raw(move |mut stream| {

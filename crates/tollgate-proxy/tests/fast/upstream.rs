@@ -19,7 +19,8 @@ pub(crate) struct Seen {
     pub(crate) trailers: Option<HeaderMap>,
 }
 
-/// Answers every request with its own method, target and body, and records it.
+/// An upstream that answers each request with the method, the target and the body of the request,
+/// and records the request.
 pub(crate) struct Recorder {
     pub(crate) address: SocketAddr,
     observed: Arc<Mutex<Vec<Seen>>>,
@@ -113,7 +114,7 @@ pub(crate) async fn canned(answer: &'static str) -> SocketAddr {
     .await
 }
 
-/// Reads to the end of a head. Returns it with the bytes after it.
+/// Reads to the end of a head. Returns the head and the bytes that were read after it.
 pub(crate) async fn read_head(stream: &mut TcpStream) -> String {
     use tokio::io::AsyncReadExt;
     let mut read = Vec::new();
